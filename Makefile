@@ -1,0 +1,56 @@
+# modurob: `make` alone lists the targets. Each target installs what it needs into .venv first.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check bench docs clean
+
+help:  ## List the targets
+	@echo "modurob: modular robots from datasheets to equations of motion"
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.core  ## Build the first organism and show its matrices, model and poses
+	$(BIN)/python examples/00_first_organism.py
+
+test: $(VENV)/.dev  ## Run every test
+	$(BIN)/python -m pytest -n auto
+
+check: $(VENV)/.dev  ## Lint, format, types and import direction
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/python -m pytest tests/test_architecture.py
+
+bench: $(VENV)/.dev  ## Measure side by side with other engines
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.dev  ## Build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
+	@echo "open site/index.html"
+
+clean:  ## Remove .venv and everything that was built
+	rm -rf $(VENV) site build dist .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Stamp files say what .venv holds: nothing, the core, or the core with the developers' tools.
+$(VENV)/.created:
+	@command -v $(PYTHON) >/dev/null \
+	  || { echo "modurob: no '$(PYTHON)' here: install Python 3.11 or newer (Debian: apt-get install python3 python3-venv)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "modurob: needs Python 3.11 or newer, but $(PYTHON) is $$($(PYTHON) -V 2>&1): install one and run 'make PYTHON=python3.11 ...'" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null && $(PYTHON) -m venv $(VENV) \
+	  || { rm -rf $(VENV); echo "modurob: $(PYTHON) cannot create virtual environments: install its venv package (Debian: apt-get install python3-venv)" >&2; exit 1; }
+	@touch $@
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/.created
+	@echo "installing modurob into $(VENV) ..."
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.created
+	@echo "installing modurob and the developers' tools into $(VENV) (a minute or two, once) ..."
+	@$(PIP) --editable '.[dev]'
+	@touch $(VENV)/.core $@

@@ -1,0 +1,57 @@
+"""Every exception modurob raises on purpose.
+
+    ModurobError
+    ├── DatasheetError     a module's data is impossible or malformed
+    ├── UnknownNameError   a kind, module, port, body or joint that does not exist
+    ├── DockingError       a docking that breaks a rule (port in use, no mate, loop, cell taken, ...)
+    ├── MatrixError        an assembly incidence matrix or grid drawing that describes no organism
+    ├── FileError          a file that cannot be read, is not ours, or comes from a newer version
+    └── StateError         a state, pose or option that does not fit the model
+
+A message says what was given, what was expected, and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class ModurobError(Exception):
+    """Base of all errors that modurob raises on purpose."""
+
+
+class DatasheetError(ModurobError, ValueError):
+    """A module's data is impossible or malformed."""
+
+
+class UnknownNameError(ModurobError, KeyError):
+    """A kind, module, port, body or joint that does not exist."""
+
+    # KeyError prints its argument with repr(); an error message is for reading.
+    __str__ = Exception.__str__
+
+
+class DockingError(ModurobError, ValueError):
+    """A docking that breaks a rule."""
+
+
+class MatrixError(ModurobError, ValueError):
+    """A matrix or drawing that describes no organism."""
+
+
+class FileError(ModurobError, ValueError):
+    """A file that cannot be read, is not ours, or comes from a newer version."""
+
+
+class StateError(ModurobError, ValueError):
+    """A state, pose or option that does not fit the model."""
+
+
+def choices(names: Iterable[object], limit: int = 12) -> str:
+    """The valid names for an error message, in order, shortened when there are many."""
+    listed = [str(name) for name in names]
+    if not listed:
+        return "none"
+    if len(listed) <= limit:
+        return ", ".join(listed)
+    return ", ".join(listed[: limit - 1]) + f", ... ({len(listed)} in all, last {listed[-1]})"

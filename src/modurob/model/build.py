@@ -1,0 +1,316 @@
+"""Organism -> Model, in one pass outward and one inward; linear in the number of modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.errors import StateError, choices
+from modurob.model.model import Model
+from modurob.modules import Joint, ModuleType
+from modurob.organism.docking import CACHED_DYADS, Docking, docked
+from modurob.organism.organism import Organism
+from modurob.spatial import inertia, se3
+
+UNIT = np.eye(4)
+VIRTUAL_JOINTS = ("px", "py", "pz", "rx", "ry", "rz")
+
+
+class Solid(NamedTuple):
+    """Mass properties of a body, in its own frame."""
+
+    mass: float
+    center: np.ndarray
+    inertia: np.ndarray
+
+
+class Part(NamedTuple):
+    """A body on its way into the model: ``T_previous_part(q) = before exp(screw q) after``.
+
+    `joint` is None for what is rigidly attached; `reason` says why a joint cannot move.
+    """
+
+    name: str
+    previous: int
+    before: np.ndarray
+    after: np.ndarray
+    solid: Solid
+    joint: Joint | None = None
+    screw: np.ndarray | None = None
+    owner: str = ""
+    reason: str = ""
+
+
+NOTHING = Solid(0.0, np.zeros(3), np.zeros((3, 3)))
+
+
+def build_model(
+    organism: Organism, hinges: str, base: str | Sequence[str], gravity: ArrayLike
+) -> Model:
+    """See `Organism.model`."""
+    if hinges not in ("dyad", "physical"):
+        raise StateError(f"hinges must be 'dyad' or 'physical', got {hinges!r}")
+    g = np.asarray(gravity, dtype=float)
+    if g.shape != (3,) or not np.isfinite(g).all():
+        raise StateError(f"gravity is three finite numbers, got {gravity!r}")
+    free = isinstance(base, str) and base == "free"
+    parts = [Part("world", -1, UNIT, UNIT, NOTHING), *_base_parts(base, organism)]
+    first = len(parts)
+    modules: dict[str, int] = {}
+    parts.extend(_module_parts(organism, hinges, first, modules, free))
+    return _flatten(parts, first, modules, organism, g, free)
+
+
+def _base_parts(base: str | Sequence[str], organism: Organism) -> Iterator[Part]:
+    """The virtual joints between the world and the base module."""
+    if isinstance(base, str):
+        if base not in ("fixed", "free"):
+            raise StateError(
+                f"base must be 'fixed', 'free' or a list of {choices(VIRTUAL_JOINTS)}, got {base!r}"
+            )
+        return
+    if "world" in organism:
+        raise StateError("a module is called 'world', like the virtual joints' frame; rename it")
+    for index, name in enumerate(base):
+        if name not in VIRTUAL_JOINTS or name in base[:index]:
+            raise StateError(
+                f"virtual joint {name!r} is unknown or there twice: "
+                f"use each of {choices(VIRTUAL_JOINTS)} at most once"
+            )
+        joint = _virtual_joint(name)
+        yield Part(f"world.{name}", index, UNIT, UNIT, NOTHING, joint, joint.screw, "world")
+
+
+@lru_cache(maxsize=len(VIRTUAL_JOINTS))
+def _virtual_joint(name: str) -> Joint:
+    kind = "prismatic" if name[0] == "p" else "revolute"
+    axis = tuple(float(letter == name[1]) for letter in "xyz")
+    return Joint(name=name, kind=kind, parent="world", child="base", axis=axis)
+
+
+# -- modules to parts ------------------------------------------------------------------------------
+
+
+def _module_parts(
+    organism: Organism, hinges: str, first: int, modules: dict[str, int], free: bool
+) -> Iterator[Part]:
+    """All bodies of all modules, each after the one it hangs on."""
+    rigid = hinges == "dyad"
+    spots: dict[str, dict[str, int]] = {}  # module -> body name -> part
+    count = first
+    for entry in (None, *organism.dockings):
+        name = organism.base if entry is None else entry.child
+        kind = organism.kind(name)
+        as_one = rigid and kind.dyad_joint is not None
+        if entry is None:
+            way = Part("", first - 1, UNIT if free else organism.base_pose, UNIT, NOTHING)
+            entry_body = kind.bodies[0].name
+        else:
+            way = _docking_part(organism, entry, rigid, spots)
+            entry_body = kind.port(entry.child_port).body
+        if as_one:
+            spots[name] = {body.name: count for body in kind.bodies}
+            modules[name] = count
+            yield way._replace(name=name, solid=as_one_solid(kind))
+            count += 1
+            continue
+        solids, index = body_solids(kind), kind.body_index(entry_body)
+        spots[name] = {entry_body: count}
+        places = {index: count}
+        yield way._replace(name=f"{name}.{entry_body}", solid=solids[index])
+        count += 1
+        for step in kind.outward(index):
+            joint, body = kind.joints[step.joint], kind.bodies[step.body].name
+            part = Part(f"{name}.{body}", places[step.previous], step.before, step.after,
+                        solids[step.body])  # fmt: skip
+            if joint.kind != "fixed":
+                part = part._replace(joint=joint, screw=step.screw, owner=name)
+            places[step.body] = spots[name][body] = count
+            yield part
+            count += 1
+        modules[name] = places[0]
+
+
+def _docking_part(
+    organism: Organism, entry: Docking, rigid: bool, spots: dict[str, dict[str, int]]
+) -> Part:
+    """How the entered body of a docked module hangs on its neighbor."""
+    parent, child = organism.kind(entry.parent), organism.kind(entry.child)
+    rigid_parent = rigid and parent.dyad_joint is not None
+    rigid_child = rigid and child.dyad_joint is not None
+    T = _docked_bodies(
+        parent, entry.port, rigid_parent, child, entry.child_port, rigid_child, entry.turn
+    )
+    part = Part("", spots[entry.parent][parent.port(entry.port).body], T, UNIT, NOTHING)
+    if not (rigid_parent and rigid_child):
+        return part
+    assert child.dyad_joint is not None
+    reason = ""
+    if organism.dyad(entry).name == "DS":
+        reason = (
+            f"DS dyad: the hinges of {entry.parent} (side {entry.port}) and {entry.child} "
+            f"(side {entry.child_port}) lie on one line, so the docking cannot bend"
+        )
+    joint = child.joint(child.dyad_joint)
+    return part._replace(joint=joint, screw=child.dyad_screw, owner=entry.child, reason=reason)
+
+
+@lru_cache(maxsize=CACHED_DYADS)
+def _docked_bodies(
+    kind_i: ModuleType,
+    port_i: int | str,
+    rigid_i: bool,
+    kind_j: ModuleType,
+    port_j: int | str,
+    rigid_j: bool,
+    turn: int,
+) -> np.ndarray:
+    """(4, 4) between the docked bodies' frames; a rigid module counts as one body."""
+    T_ia = kind_i.port_pose(port_i) if rigid_i else kind_i.port(port_i).pose
+    T_jb = kind_j.port_pose(port_j) if rigid_j else kind_j.port(port_j).pose
+    return docked(T_ia, T_jb, turn)
+
+
+@lru_cache(maxsize=CACHED_DYADS)
+def body_solids(kind: ModuleType) -> tuple[Solid, ...]:
+    """Mass properties of each body of a kind."""
+    return tuple(
+        Solid(body.mass, np.array(body.center_of_mass), np.array(body.inertia))
+        for body in kind.bodies
+    )
+
+
+@lru_cache(maxsize=CACHED_DYADS)
+def as_one_solid(kind: ModuleType) -> Solid:
+    """Mass properties of a whole module with its joints at zero, in the module's frame."""
+    solids, poses = body_solids(kind), np.array(kind.rest_poses)
+    R = poses[:, :3, :3]
+    mass, center, moments = inertia.union(
+        np.array([solid.mass for solid in solids]),
+        np.array([T[:3, :3] @ s.center + T[:3, 3] for T, s in zip(poses, solids, strict=True)]),
+        R @ np.array([solid.inertia for solid in solids]) @ np.swapaxes(R, -1, -2),
+    )
+    return Solid(float(mass), center, moments)
+
+
+# -- parts to links --------------------------------------------------------------------------------
+
+
+def _flatten(
+    parts: list[Part],
+    first: int,
+    modules: dict[str, int],
+    organism: Organism,
+    gravity: np.ndarray,
+    free: bool,
+) -> Model:
+    reasons = _reasons(parts)
+    link = np.zeros(len(parts), dtype=np.intp)
+    T_link_part: list[np.ndarray] = [UNIT] * len(parts)
+    moving: list[Part] = []
+    parent: list[int] = []
+    placement: list[np.ndarray] = []
+    locked: dict[str, str] = {}
+    for index, part in enumerate(parts[1:], start=1):
+        at = T_link_part[part.previous]
+        before = part.before if at is UNIT else (at if part.before is UNIT else at @ part.before)
+        if part.joint is None or reasons[index]:
+            if part.joint is not None:
+                locked[f"{part.owner}.{part.joint.name}"] = reasons[index]
+                before = before @ _held(part)
+            link[index] = link[part.previous]
+            T_link_part[index] = before if part.after is UNIT else before @ part.after
+        else:
+            parent.append(link[part.previous])
+            placement.append(before)
+            moving.append(part)
+            link[index] = len(moving)
+            T_link_part[index] = part.after
+    poses = np.array(T_link_part)
+    mass, center, moments = _link_inertias(parts, poses, link, len(moving) + 1)
+    joints = [part.joint for part in moving if part.joint is not None]
+    return _frozen(
+        Model(
+            joint_names=tuple(f"{p.owner}.{j.name}" for p, j in zip(moving, joints, strict=True)),
+            locked=MappingProxyType(locked),
+            parent=np.array(parent, dtype=np.intp),
+            placement=np.array(placement).reshape(-1, 4, 4),
+            screw=np.array([part.screw for part in moving]).reshape(-1, 6),
+            prismatic=np.array([joint.kind == "prismatic" for joint in joints], dtype=bool),
+            lower=np.array([-np.inf if j.lower is None else j.lower for j in joints]),
+            upper=np.array([np.inf if j.upper is None else j.upper for j in joints]),
+            viscous=np.array([joint.viscous for joint in joints]),
+            coulomb=np.array([joint.coulomb for joint in joints]),
+            mass=mass,
+            center=center,
+            inertia=moments,
+            body_names=tuple(part.name for part in parts[first:]),
+            body_link=link[first:],
+            body_placement=poses[first:],
+            modules=MappingProxyType({name: index - first for name, index in modules.items()}),
+            base_pose=organism.base_pose if free else UNIT,
+            free_base=free,
+            gravity=gravity,
+        )
+    )
+
+
+def _reasons(parts: Sequence[Part]) -> list[str]:
+    """Why each joint is locked; empty for those that move."""
+    beyond = [part.solid.mass for part in parts]
+    for index in range(len(parts) - 1, 0, -1):
+        beyond[parts[index].previous] += beyond[index]
+    reasons = []
+    for part, mass in zip(parts, beyond, strict=True):
+        joint = part.joint
+        if joint is None:
+            reasons.append("")
+        elif part.reason:
+            reasons.append(part.reason)
+        elif mass == 0:
+            reasons.append(f"nothing with mass beyond it: {part.name} carries no load")
+        elif joint.lower is not None and joint.lower == joint.upper:
+            reasons.append(f"its limits leave no room: both are {joint.lower:g}")
+        else:
+            reasons.append("")
+    return reasons
+
+
+def _held(part: Part) -> np.ndarray:
+    """(4, 4) motion of a locked joint: none, unless its limits hold it elsewhere than zero."""
+    joint = part.joint
+    if joint is None or joint.lower is None or joint.lower != joint.upper:
+        return UNIT
+    return se3.screw_motion(part.screw, joint.lower)
+
+
+def _link_inertias(
+    parts: Sequence[Part], poses: np.ndarray, link: np.ndarray, links: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mass, center and inertia of each link: the bodies that were merged into it."""
+    m = np.array([part.solid.mass for part in parts])
+    c = np.array([part.solid.center for part in parts])
+    I_c = np.array([part.solid.inertia for part in parts])
+    R, p = poses[:, :3, :3], poses[:, :3, 3]
+    c = (R @ c[:, :, None])[:, :, 0] + p
+    I_c = R @ I_c @ np.swapaxes(R, -1, -2)
+    mass, center, moments = np.zeros(links), np.zeros((links, 3)), np.zeros((links, 3, 3))
+    np.add.at(mass, link, m)
+    # about one of its bodies, so that a link with a single massive body keeps its center exactly
+    center[link[m > 0]] = c[m > 0]
+    about = center.copy()
+    np.add.at(center, link, (m / np.where(mass > 0, mass, 1.0)[link])[:, None] * (c - about[link]))
+    np.add.at(moments, link, inertia.at_origin(m, c - center[link], I_c))
+    return mass, center, moments
+
+
+def _frozen(model: Model) -> Model:
+    for value in vars(model).values():
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+    return model

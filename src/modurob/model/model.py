@@ -1,0 +1,243 @@
+"""`Model`: flat arrays, all that the numerics see of an organism."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.errors import StateError, UnknownNameError, choices
+from modurob.spatial import se3, so3
+
+if TYPE_CHECKING:
+    from modurob.kinematics import IkResult
+
+UNIT_QUATERNION = 1e-3  # deviation of the norm still taken for round-off, and normalised away
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Model:
+    """A tree of rigid links. Link 0 is the base; link k + 1 hangs on its parent by joint k.
+
+    ``T_parent_link(q) = placement exp(screw q)``. Rigidly docked bodies are merged into one link;
+    every body of the organism keeps its name and its place in its link.
+
+    Attributes:
+        joint_names: Active joints in the order of q: ``m3.hinge`` is joint ``hinge`` of ``m3``.
+        locked: Joints that cannot move or move nothing, with the reason.
+        parent: (n,) parent link of links 1..n.
+        placement: (n, 4, 4) joint frames in the parent links' frames at q = 0. [m]
+        screw: (n, 6) unit screws in the link frames, linear part first.
+        prismatic: (n,) whether a joint slides.
+        lower, upper: (n,) limits, infinite where there is none. [rad, m]
+        viscous, coulomb: (n,) friction. [N m s/rad or N s/m; N m or N]
+        mass: (n + 1,) of the links. [kg]
+        center: (n + 1, 3) centers of mass in the link frames. [m]
+        inertia: (n + 1, 3, 3) about the centers of mass, link axes. [kg m^2]
+        body_names: All bodies of all modules.
+        body_link: (nbodies,) the link each body is part of.
+        body_placement: (nbodies, 4, 4) body frames in their link's frame. [m]
+        modules: For each module, the body whose frame is the module's frame.
+        base_pose: (4, 4) link 0 in the world; with a free base, its neutral pose.
+        free_base: Whether q starts with position and unit quaternion (x, y, z, w) of link 0 in
+            the world, and v with its twist in its own frame, linear part first.
+        gravity: (3,) in the world frame. [m/s^2]
+    """
+
+    joint_names: tuple[str, ...]
+    locked: Mapping[str, str]
+    parent: np.ndarray
+    placement: np.ndarray
+    screw: np.ndarray
+    prismatic: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    viscous: np.ndarray
+    coulomb: np.ndarray
+    mass: np.ndarray
+    center: np.ndarray
+    inertia: np.ndarray
+    body_names: tuple[str, ...]
+    body_link: np.ndarray
+    body_placement: np.ndarray
+    modules: Mapping[str, int]
+    base_pose: np.ndarray
+    free_base: bool
+    gravity: np.ndarray
+
+    @property
+    def nq(self) -> int:
+        """Size of a configuration."""
+        return len(self.joint_names) + (7 if self.free_base else 0)
+
+    @property
+    def nv(self) -> int:
+        """Size of a velocity."""
+        return len(self.joint_names) + (6 if self.free_base else 0)
+
+    @property
+    def nbodies(self) -> int:
+        """Number of bodies, merged or not."""
+        return len(self.body_names)
+
+    def __repr__(self) -> str:
+        base = "free" if self.free_base else "fixed"
+        return (
+            f"<Model: nq = {self.nq}, nv = {self.nv}, {len(self.mass)} links of {self.nbodies} "
+            f"bodies, {base} base, {len(self.locked)} locked joints>"
+        )
+
+    # -- names ---------------------------------------------------------------------------------
+
+    @cached_property
+    def _body_index(self) -> dict[str, int]:
+        names = {name: index for index, name in enumerate(self.body_names)}
+        return {**self.modules, **names}
+
+    def body_index(self, body: str | int) -> int:
+        """Where a body stands; a module's name means the body that carries its frame."""
+        if isinstance(body, int | np.integer) and 0 <= body < self.nbodies:
+            return int(body)
+        if isinstance(body, str) and body in self._body_index:
+            return self._body_index[body]
+        raise UnknownNameError(f"no body {body!r}: bodies are {choices(self.body_names)}")
+
+    def joint_index(self, joint: str) -> int:
+        """Where an active joint stands in `joint_names`."""
+        if joint in self.joint_names:
+            return self.joint_names.index(joint)
+        if joint in self.locked:
+            raise UnknownNameError(f"joint '{joint}' is locked: {self.locked[joint]}")
+        raise UnknownNameError(f"no joint {joint!r}: joints are {choices(self.joint_names)}")
+
+    # -- states --------------------------------------------------------------------------------
+
+    def neutral(self) -> np.ndarray:
+        """(nq,) all joints at zero; a free base at its pose in the organism."""
+        joints = np.zeros(len(self.joint_names))
+        if not self.free_base:
+            return joints
+        quaternion = so3.to_quaternion(self.base_pose[:3, :3])
+        return np.concatenate([self.base_pose[:3, 3], quaternion, joints])
+
+    def random_configuration(self, rng: np.random.Generator) -> np.ndarray:
+        """(nq,) joints uniform within their limits (one turn or 1 m where there is none)."""
+        reach = np.where(self.prismatic, 0.5, np.pi)
+        low = np.where(np.isfinite(self.lower), self.lower, -reach)
+        high = np.where(np.isfinite(self.upper), self.upper, reach)
+        joints = rng.uniform(low, high)
+        if not self.free_base:
+            return joints
+        quaternion = rng.standard_normal(4)
+        place = self.base_pose[:3, 3] + rng.standard_normal(3)
+        return np.concatenate([place, quaternion / np.linalg.norm(quaternion), joints])
+
+    def integrate(self, q: ArrayLike, step: ArrayLike) -> np.ndarray:
+        """The configuration reached from `q` when the velocity `step` acts for one second.
+
+        Args:
+            q: (..., nq) configuration.
+            step: (..., nv) velocity times duration, the base's as a body twist.
+        """
+        q, dq = self.check_configuration(q), self.check_velocity(step)
+        if not self.free_base:
+            return q + dq
+        T = self.base_of(q) @ se3.exp(dq[..., :6])
+        base = np.concatenate([T[..., :3, 3], so3.to_quaternion(T[..., :3, :3])], axis=-1)
+        return np.concatenate([base, q[..., 7:] + dq[..., 6:]], axis=-1)
+
+    def base_of(self, q: np.ndarray) -> np.ndarray:
+        """(..., 4, 4) pose of link 0 in a checked configuration."""
+        if not self.free_base:
+            return self.base_pose
+        T = np.zeros((*q.shape[:-1], 4, 4))
+        T[..., :3, :3] = so3.from_quaternion(q[..., 3:7])
+        T[..., :3, 3] = q[..., :3]
+        T[..., 3, 3] = 1.0
+        return T
+
+    def joints_of(self, q: np.ndarray) -> np.ndarray:
+        """(..., n) joint displacements in a checked configuration."""
+        return q[..., 7:] if self.free_base else q
+
+    def check_configuration(self, q: ArrayLike) -> np.ndarray:
+        """`q` as (..., nq) floats, unit quaternion made exact, or a `StateError`."""
+        array = self._checked("q", q, self.nq, "nq")
+        if not self.free_base:
+            return array
+        norm = np.linalg.norm(array[..., 3:7], axis=-1, keepdims=True)
+        if np.any(np.abs(norm - 1) > UNIT_QUATERNION):
+            worst = norm.flat[np.argmax(np.abs(norm - 1))]
+            raise StateError(
+                f"q[3:7] is the base's unit quaternion (x, y, z, w); its norm is {worst:g}"
+            )
+        return np.concatenate([array[..., :3], array[..., 3:7] / norm, array[..., 7:]], axis=-1)
+
+    def check_velocity(self, v: ArrayLike, name: str = "v") -> np.ndarray:
+        """`v` (or a, tau) as (..., nv) floats, or a `StateError`."""
+        return self._checked(name, v, self.nv, "nv")
+
+    def _checked(self, name: str, value: ArrayLike, size: int, what: str) -> np.ndarray:
+        try:
+            array = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            raise StateError(f"{name} must hold numbers, got {type(value).__name__}") from None
+        if array.ndim == 0 or array.shape[-1] != size:
+            base = "base (7 in q, 6 in v), then " if self.free_base else ""
+            raise StateError(
+                f"{name} has shape {array.shape}, expected (..., {what} = {size}): "
+                f"{base}{choices(self.joint_names)}"
+            )
+        if not np.isfinite(array).all():
+            where = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
+            raise StateError(f"{name}{list(where)} is {array[where]}; all entries must be finite")
+        return array
+
+    # -- kinematics ----------------------------------------------------------------------------
+
+    def forward_kinematics(self, q: ArrayLike) -> np.ndarray:
+        """(..., nbodies, 4, 4) poses of all bodies in the world frame. [m]"""
+        from modurob import kinematics
+
+        return kinematics.forward_kinematics(self, q)
+
+    def jacobian(self, q: ArrayLike, body: str | int, frame: str = "body") -> np.ndarray:
+        """(..., 6, nv) twist of a body per velocity, linear part first.
+
+        Args:
+            frame: ``body`` (the documents'), ``world`` (spatial twist about the world's origin) or
+                ``aligned`` (velocity of the body's origin, world axes).
+        """
+        from modurob import kinematics
+
+        return kinematics.jacobian(self, q, body, frame)
+
+    def center_of_mass(self, q: ArrayLike) -> np.ndarray:
+        """(..., 3) center of mass of the whole organism, a fixed base included. [m]"""
+        from modurob import kinematics
+
+        return kinematics.center_of_mass(self, q)
+
+    def inverse_kinematics(
+        self,
+        targets: Mapping[str, ArrayLike],
+        q0: ArrayLike | None = None,
+        *,
+        restarts: int = 8,
+        rng: np.random.Generator | None = None,
+    ) -> IkResult:
+        """A configuration within the joint limits that brings bodies to their targets.
+
+        Args:
+            targets: For each body a (4, 4) pose or a (3,) position in the world.
+            q0: (nq,) first guess; the middle of the limits by default.
+            restarts: Further random starts while the targets are not reached.
+            rng: For the restarts; a fixed seed by default.
+        """
+        from modurob import kinematics
+
+        return kinematics.inverse_kinematics(self, targets, q0, restarts=restarts, rng=rng)

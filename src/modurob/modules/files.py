@@ -1,0 +1,85 @@
+"""Reading and writing the JSON and TOML files that modurob owns."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from modurob.errors import FileError
+
+LARGEST_FILE = 64 * 1024 * 1024  # bytes; a 10,000-module organism needs 2 MB
+
+
+def read_document(path: str | os.PathLike[str], format: str, version: int) -> dict[str, Any]:
+    """The content of one of our files, after checking that it is ours and not too new.
+
+    Args:
+        path: A ``.toml`` file, or JSON with any other ending.
+        format: The word the file's ``format`` field must hold.
+        version: The newest version this program reads.
+    """
+    path = Path(path)
+    data = _parse(path)
+    if not isinstance(data, dict) or "format" not in data:
+        raise FileError(f"{path}: not a {format} file: it has no \"format\" field")
+    if data["format"] != format:
+        raise FileError(f"{path}: this is a {data['format']!r} file, expected {format!r}")
+    found = data.get("version")
+    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+        raise FileError(f"{path}: version must be a whole number from 1 to {version}, got {found!r}")
+    if found > version:
+        raise FileError(
+            f"{path}: version {found} was written by a newer modurob; "
+            f"this one reads up to version {version}. Update modurob to open it."
+        )
+    return data
+
+
+def _parse(path: Path) -> Any:
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise FileError(f"{path}: {path.stat().st_size:,} bytes; at most {LARGEST_FILE:,}")
+        text = path.read_bytes().decode("utf-8")
+        return tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path}: not a text file (byte {error.start} is not UTF-8)") from None
+    except json.JSONDecodeError as error:
+        raise FileError(
+            f"{path}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        raise FileError(f"{path}: not valid TOML: {error}") from None
+    except (RecursionError, ValueError) as error:  # nesting bombs, absurd integers
+        raise FileError(f"{path}: not a sensible document ({type(error).__name__})") from None
+
+
+def write_document(path: str | os.PathLike[str], data: dict[str, Any]) -> None:
+    """Write JSON so that a crash leaves either the old file or the new one, never half of it."""
+    path = Path(path)
+    text = json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

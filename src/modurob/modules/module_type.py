@@ -1,0 +1,324 @@
+"""`ModuleType`: the datasheet of one kind of module."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from modurob.errors import DatasheetError, FileError, UnknownNameError, choices
+from modurob.modules.datasheet import Body, Joint, Name, Part, Port, Shape
+from modurob.modules.files import read_document
+from modurob.spatial import se3
+
+FORMAT = "modurob-module"
+VERSION = 1
+
+
+class Step(NamedTuple):
+    """One joint crossed while walking through a module, away from the body it was entered by.
+
+    ``T_previous_body(q) = before @ exp(screw q) @ after``
+    """
+
+    body: int
+    previous: int
+    joint: int
+    before: np.ndarray
+    screw: np.ndarray
+    after: np.ndarray
+
+
+class ModuleType(Part):
+    """A kind of module: its bodies, the joints between them, its ports and its looks.
+
+    Frozen. `with_parameters` returns an edited copy; `from_file` reads a user's own module.
+
+    Attributes:
+        name: The kind's name, such as ``backbone``.
+        symbol: One letter for the assembly incidence matrix.
+        title, source: For people.
+        nominal: True when the numbers are placeholders of the right order, not measured.
+        size: Width of a module, the unit for distances in plots. [m]
+        bodies: The first one is the root: its frame is the module's frame.
+        dyad_joint: The hinge that a docking of two such modules bends about (papers' dyad model).
+        grid: Whether the module fills one cell of the planar grid.
+        virtual: Whether it only gives an organism freedom to move: it can be a base, never docked.
+    """
+
+    format: Literal["modurob-module"] = FORMAT
+    version: Literal[1] = VERSION
+    name: Name
+    symbol: Annotated[str, Field(min_length=1, max_length=1)]
+    title: str = ""
+    source: str = ""
+    nominal: bool = False
+    size: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    bodies: Annotated[tuple[Body, ...], Field(min_length=1)]
+    joints: tuple[Joint, ...] = ()
+    ports: Annotated[tuple[Port, ...], Field(min_length=1)]
+    shapes: tuple[Shape, ...] = ()
+    dyad_joint: Name | None = None
+    grid: bool = False
+    virtual: bool = False
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> ModuleType:
+        """Read a datasheet (JSON, or TOML when the name ends so) and check every field."""
+        data = read_document(path, FORMAT, VERSION)
+        try:
+            return cls(**data)
+        except DatasheetError as error:
+            raise FileError(f"{path}: {error}") from None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ModuleType:
+        names = [body.name for body in self.bodies]
+        _unique("body", names)
+        _unique("joint", [joint.name for joint in self.joints])
+        _unique("port", [port.label for port in self.ports])
+        for part, body in [
+            *((f"joint '{joint.name}'", joint.parent) for joint in self.joints),
+            *((f"joint '{joint.name}'", joint.child) for joint in self.joints),
+            *((f"port {port.label}", port.body) for port in self.ports),
+            *(("a shape", shape.body) for shape in self.shapes),
+        ]:
+            if body not in names:
+                raise ValueError(f"{part} names body '{body}'; bodies are {choices(names)}")
+        if len(self.outward(0)) != len(names) - 1 or len(self.joints) != len(names) - 1:
+            raise ValueError(
+                f"the joints must connect the {len(names)} bodies into one tree "
+                f"({len(names) - 1} joints, no loop); got {len(self.joints)} joints"
+            )
+        if self.dyad_joint is not None and self.joint(self.dyad_joint).kind != "revolute":
+            raise ValueError(f"dyad_joint '{self.dyad_joint}' must be a revolute joint")
+        return self
+
+    # -- looking things up ---------------------------------------------------------------------
+
+    @cached_property
+    def _ports(self) -> dict[int | str, Port]:
+        return {port.label: port for port in self.ports}
+
+    @cached_property
+    def _body_index(self) -> dict[str, int]:
+        return {body.name: index for index, body in enumerate(self.bodies)}
+
+    @cached_property
+    def docks(self) -> tuple[int | str, ...]:
+        """Labels of the ports, without the mount for virtual joints."""
+        return tuple(port.label for port in self.ports if port.connector != "virtual-mount")
+
+    def port(self, label: int | str) -> Port:
+        """The port with this label."""
+        try:
+            return self._ports[label]
+        except (KeyError, TypeError):
+            raise UnknownNameError(
+                f"no port {label} on a {self.name}: docks are {choices(self.docks)}"
+            ) from None
+
+    def joint(self, name: str) -> Joint:
+        """The joint with this name."""
+        for joint in self.joints:
+            if joint.name == name:
+                return joint
+        raise UnknownNameError(
+            f"no joint '{name}' in a {self.name}: "
+            f"joints are {choices(joint.name for joint in self.joints)}"
+        )
+
+    def body_index(self, name: str) -> int:
+        """Where the body with this name stands in `bodies`."""
+        try:
+            return self._body_index[name]
+        except KeyError:
+            raise UnknownNameError(
+                f"no body '{name}' in a {self.name}: bodies are {choices(self._body_index)}"
+            ) from None
+
+    # -- geometry ------------------------------------------------------------------------------
+
+    @cached_property
+    def _walks(self) -> dict[int, tuple[Step, ...]]:
+        return {}
+
+    def outward(self, entry: int) -> tuple[Step, ...]:
+        """The steps that reach every other body, each from one reached before, breadth first."""
+        if entry not in self._walks:
+            self._walks[entry] = tuple(self._walk(entry))
+        return self._walks[entry]
+
+    def _walk(self, entry: int) -> list[Step]:
+        index = {body.name: k for k, body in enumerate(self.bodies)}
+        steps, reached, front, unit = [], {entry}, [entry], np.eye(4)
+        while front:
+            body = front.pop(0)
+            for number, joint in enumerate(self.joints):
+                parent, child = index[joint.parent], index[joint.child]
+                if body == parent and child not in reached:
+                    step = Step(child, body, number, joint.pose, joint.screw, unit)
+                elif body == child and parent not in reached:
+                    # q keeps its meaning (child relative to parent), so the screw turns round
+                    back = se3.inverse(joint.pose) + 0.0
+                    step = Step(parent, body, number, unit, 0.0 - joint.screw, back)
+                else:
+                    continue
+                steps.append(step)
+                reached.add(step.body)
+                front.append(step.body)
+        return steps
+
+    @cached_property
+    def rest_poses(self) -> tuple[np.ndarray, ...]:
+        """(4, 4) pose of each body in the module's frame with all joints at zero."""
+        poses: dict[int, np.ndarray] = {0: np.eye(4)}
+        for step in self.outward(0):
+            poses[step.body] = poses[step.previous] @ step.before @ step.after
+        return tuple(poses[index] for index in range(len(self.bodies)))
+
+    def port_pose(self, label: int | str) -> np.ndarray:
+        """(4, 4) port frame in the module's frame with all joints at zero."""
+        port = self.port(label)
+        return self.rest_poses[self.body_index(port.body)] @ port.pose
+
+    @cached_property
+    def dyad_screw(self) -> np.ndarray | None:
+        """(6,) screw of the dyad hinge in the module's frame, or None without one."""
+        if self.dyad_joint is None:
+            return None
+        joint = self.joint(self.dyad_joint)
+        T_module_joint = self.rest_poses[self.body_index(joint.child)]
+        return se3.transform_twist(T_module_joint, joint.screw) + 0.0
+
+    @property
+    def mass(self) -> float:
+        """Mass of the whole module. [kg]"""
+        return math.fsum(body.mass for body in self.bodies)
+
+    # -- value semantics -----------------------------------------------------------------------
+
+    @cached_property
+    def digest(self) -> str:
+        """A fingerprint of every field: equal datasheets have equal digests."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, ModuleType) and self.digest == other.digest)
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        joints = choices(f"{joint.name} ({joint.kind})" for joint in self.joints)
+        return f"<ModuleType {self.name}: {self.mass:g} kg, joints {joints}, docks {choices(self.docks)}>"
+
+    # -- editing -------------------------------------------------------------------------------
+
+    def with_parameters(
+        self,
+        *,
+        mass: float | None = None,
+        size: float | None = None,
+        inertia: float | Sequence[Any] | None = None,
+        viscous: float | None = None,
+        coulomb: float | None = None,
+        limits: tuple[float | None, float | None] | None = None,
+        body: str | None = None,
+        joint: str | None = None,
+    ) -> ModuleType:
+        """A copy with other numbers.
+
+        Args:
+            mass: New mass, of `body` or of the whole module (masses and inertias of all bodies
+                keep their proportions). [kg]
+            size: New width; all lengths scale with it, inertias with its square. [m]
+            inertia: New inertia about the center of mass, of `body` or of the only body that has
+                mass: a number (same about all axes), three, or a 3x3 matrix. [kg m^2]
+            viscous, coulomb, limits: New friction and limits, of `joint` or of all joints.
+            body, joint: The part to edit; by default the whole module.
+        """
+        data = self.model_dump()
+        if size is not None:
+            _scale_lengths(data, _positive("size", size) / self.size)
+        if mass is not None:
+            _set_mass(data, self, mass, body)
+        if inertia is not None:
+            index = self.body_index(body) if body else self._only_massive_body()
+            moments = [inertia] * 3 if isinstance(inertia, int | float) else inertia
+            data["bodies"][index]["inertia"] = moments
+        edits: dict[str, Any] = {"viscous": viscous, "coulomb": coulomb}
+        edits = {key: value for key, value in edits.items() if value is not None}
+        if limits is not None:
+            edits["lower"], edits["upper"] = limits
+        if joint is not None:
+            self.joint(joint)
+        for entry in data["joints"]:
+            if joint is None or entry["name"] == joint:
+                entry.update(edits)
+        return ModuleType(**data)
+
+    def _only_massive_body(self) -> int:
+        massive = [index for index, body in enumerate(self.bodies) if body.mass > 0]
+        if len(massive) == 1:
+            return massive[0]
+        names = choices(self.bodies[index].name for index in massive)
+        raise DatasheetError(f"say which body's inertia: in a {self.name}, mass is in {names}")
+
+
+def _unique(what: str, names: Sequence[object]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{what} {name!r} is there twice")
+
+
+def _positive(what: str, value: float) -> float:
+    if not (math.isfinite(value) and value > 0):
+        raise DatasheetError(f"{what} must be a positive number, got {value}")
+    return value
+
+
+def _scale_lengths(data: dict[str, Any], factor: float) -> None:
+    def scaled(values: Sequence[float]) -> tuple[float, ...]:
+        return tuple(factor * value for value in values)
+
+    data["size"] *= factor
+    for body in data["bodies"]:
+        body["center_of_mass"] = scaled(body["center_of_mass"])
+        body["inertia"] = tuple(
+            tuple(factor**2 * entry for entry in row) for row in body["inertia"]
+        )
+    for part in (*data["joints"], *data["ports"], *data["shapes"]):
+        part["position"] = scaled(part["position"])
+    for joint in data["joints"]:
+        if joint["kind"] == "prismatic":
+            for end in ("lower", "upper"):
+                joint[end] = None if joint[end] is None else factor * joint[end]
+    for shape in data["shapes"]:
+        shape["size"] = scaled(shape["size"])
+
+
+def _set_mass(data: dict[str, Any], kind: ModuleType, mass: float, body: str | None) -> None:
+    if not (math.isfinite(mass) and mass >= 0):
+        raise DatasheetError(f"mass must be a finite number of at least 0 kg, got {mass}")
+    if body is None:
+        chosen, before = data["bodies"], kind.mass
+    else:
+        chosen = [data["bodies"][kind.body_index(body)]]
+        before = chosen[0]["mass"]
+    if before == 0 and len(chosen) > 1 and mass > 0:
+        raise DatasheetError(f"a {kind.name} has no mass to scale: say which body gets {mass} kg")
+    for entry in chosen:
+        ratio = mass / before if before else 0.0
+        entry["mass"] = entry["mass"] * ratio if before else mass
+        entry["inertia"] = tuple(
+            tuple(ratio * value for value in row) for row in entry["inertia"]
+        )

@@ -1,0 +1,133 @@
+"""Organisms as files: versioned JSON that carries its own datasheets."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+
+from modurob.errors import FileError, ModurobError
+from modurob.modules import ModuleType
+from modurob.modules.datasheet import describe
+from modurob.modules.files import read_document, write_document
+from modurob.organism.docking import Docking
+from modurob.organism.organism import Member, Organism, assemble
+
+FORMAT = "modurob-organism"
+VERSION = 1
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class ModuleRecord(_Record):
+    """One module: its name and the datasheet it has."""
+
+    name: str
+    kind: str
+
+
+class DockingRecord(_Record):
+    """One docking, parent first."""
+
+    parent: str
+    port: int | str
+    child: str
+    child_port: int | str
+    turn: int = 0
+
+
+class OrganismFile(_Record):
+    """The whole file. Rows of the matrices follow `modules`, columns follow `dockings`."""
+
+    format: Literal["modurob-organism"]
+    version: Literal[1]
+    base: str
+    base_pose: Annotated[
+        list[Annotated[list[FiniteFloat], Field(min_length=4, max_length=4)]],
+        Field(min_length=4, max_length=4),
+    ]
+    kinds: dict[str, ModuleType]
+    modules: Annotated[list[ModuleRecord], Field(min_length=1)]
+    dockings: list[DockingRecord]
+
+
+def save(organism: Organism, path: str | os.PathLike[str]) -> None:
+    """See `Organism.save`."""
+    keys: dict[ModuleType, str] = {}
+    for name in organism.modules:
+        kind = organism.kind(name)
+        if kind not in keys:
+            same = sum(other.name == kind.name for other in keys)
+            keys[kind] = f"{kind.name}-{same + 1}" if same else kind.name
+    write_document(
+        path,
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "base": organism.base,
+            "base_pose": organism.base_pose.tolist(),
+            "kinds": {
+                key: kind.model_dump(mode="json", exclude_defaults=True) | {"format": kind.format}
+                for kind, key in keys.items()
+            },
+            "modules": [
+                {"name": name, "kind": keys[organism.kind(name)]} for name in organism.modules
+            ],
+            "dockings": [
+                {
+                    "parent": entry.parent,
+                    "port": entry.port,
+                    "child": entry.child,
+                    "child_port": entry.child_port,
+                    "turn": entry.turn,
+                }
+                for entry in sorted(organism.dockings, key=lambda entry: entry.column)
+            ],
+        },
+    )
+
+
+def load(path: str | os.PathLike[str]) -> Organism:
+    """Read an organism that `Organism.save` wrote."""
+    data = read_document(path, FORMAT, VERSION)
+    try:
+        record = OrganismFile.model_validate(data)
+    except ValidationError as error:
+        raise FileError(f"{path}: {describe(error)}") from None
+    try:
+        return _rebuild(record)
+    except ModurobError as error:
+        raise FileError(f"{path}: {error}") from None
+
+
+def _rebuild(record: OrganismFile) -> Organism:
+    members: dict[str, Member] = {}
+    for row, module in enumerate(record.modules):
+        if module.kind not in record.kinds:
+            raise FileError(f"module '{module.name}' has kind '{module.kind}', which is not there")
+        if module.name in members:
+            raise FileError(f"module '{module.name}' is there twice")
+        members[module.name] = Member(record.kinds[module.kind], row, None)
+    held: set[str] = {record.base}
+    for entry in record.dockings:
+        for name in (entry.parent, entry.child):
+            if name not in members:
+                raise FileError(f"a docking names '{name}', which is not among the modules")
+        if entry.child in held:
+            raise FileError(f"'{entry.child}' is docked twice or is the base: that closes a loop")
+        held.add(entry.child)
+    if record.base not in members:
+        raise FileError(f"the base '{record.base}' is not among the modules")
+    dockings = [
+        Docking(e.parent, e.port, e.child, e.child_port, e.turn, column + 1)
+        for column, e in enumerate(record.dockings)
+    ]
+    organism = assemble(record.base, np.array(record.base_pose), members, dockings)
+    if len(organism) < len(members):
+        loose = sorted(set(members) - set(organism.modules))
+        raise FileError(f"not connected to the base: {', '.join(loose[:10])}")
+    return organism

@@ -1,0 +1,141 @@
+"""Mass, center of mass and inertia of rigid bodies.
+
+An inertia (..., 3, 3) is about the center of mass unless said otherwise, in the axes of the frame
+in which the center (..., 3) is given. Numeric, SymPy and traced elements share every formula.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import so3
+from .scalars import Array, Scalars, block, common, entry, quotient, stack, transpose
+from .se3 import Ad, inverse
+
+INERTIA_TOLERANCE = 1e-6
+"""Share of the largest moment that `inertia_flaw` forgives: files often keep only 6-7 digits."""
+
+
+def spatial_inertia(mass: Scalars, center: Scalars, inertia: Scalars) -> Array:
+    """6x6 inertia about the frame origin, linear part first.
+
+    Args:
+        mass: (...). [kg]
+        center: (..., 3) center of mass in the frame. [m]
+        inertia: (..., 3, 3) about the center of mass. [kg m^2]
+
+    Returns:
+        M (..., 6, 6) = [[m I, -m hat(c)], [m hat(c), J]], J about the frame origin.
+    """
+    mass, center, inertia = common(mass, center, inertia)
+    (identity, _) = common(np.eye(3), mass)
+    m_hat_c = so3.hat(mass[..., None] * center)
+    J = at_origin(mass, center, inertia)
+    return block([[mass[..., None, None] * identity, -m_hat_c], [m_hat_c, J]])
+
+
+def at_origin(mass: Scalars, center: Scalars, inertia: Scalars) -> Array:
+    """Inertia about the frame origin of one given about the center of mass (parallel axes).
+
+    Args:
+        mass: (...). [kg]
+        center: (..., 3) center of mass in the frame. [m]
+        inertia: (..., 3, 3) about the center of mass. [kg m^2]
+
+    Returns:
+        J (..., 3, 3) = I + m (|c|^2 E - c c^T).
+    """
+    mass, center, inertia = common(mass, center, inertia)
+    return inertia + _point_mass(mass, center)
+
+
+def at_center(mass: Scalars, center: Scalars, inertia: Scalars) -> Array:
+    """Inertia about the center of mass of one given about the frame origin.
+
+    Args:
+        mass: (...). [kg]
+        center: (..., 3) center of mass in the frame. [m]
+        inertia: (..., 3, 3) about the frame origin. [kg m^2]
+
+    Returns:
+        (..., 3, 3) about the center of mass: the inverse of `at_origin`.
+    """
+    mass, center, inertia = common(mass, center, inertia)
+    return inertia - _point_mass(mass, center)
+
+
+def moved(T_ab: Scalars, M_b: Scalars) -> Array:
+    """Spatial inertia (..., 6, 6) in frame a of one given in frame b.
+
+    Args:
+        T_ab: (..., 4, 4) pose of b in a.
+        M_b: (..., 6, 6).
+
+    Returns:
+        M_a (..., 6, 6) = Ad(T_ba)^T M_b Ad(T_ba).
+    """
+    T_ab, M_b = common(T_ab, M_b)
+    X_ba = Ad(inverse(T_ab))
+    return transpose(X_ba) @ M_b @ X_ba
+
+
+def union(mass: Scalars, center: Scalars, inertia: Scalars) -> tuple[Array, Array, Array]:
+    """Mass properties of k bodies taken as one (MATHS section 6; erratum 13 of moll2006).
+
+    Args:
+        mass: (..., k). [kg] A negative mass takes a body away (with its inertia negated too).
+        center: (..., k, 3) centers of mass in one frame. [m]
+        inertia: (..., k, 3, 3) about each body's own center of mass. [kg m^2]
+
+    Returns:
+        Total mass (...), center of mass (..., 3) and inertia (..., 3, 3) about it. A total mass of
+        zero puts the center at the origin.
+    """
+    mass, center, inertia = common(mass, center, inertia)
+    m = mass.sum(axis=-1)
+    c = quotient((mass[..., None] * center).sum(axis=-2), np.asarray(m)[..., None], 0)
+    about_c = at_origin(mass, center - c[..., None, :], inertia)
+    return m, c, about_c.sum(axis=-3)
+
+
+def inertia_flaw(mass: float, inertia: Scalars) -> str | None:
+    """What no rigid body could have about this mass and inertia, or None.
+
+    Args:
+        mass: one number. [kg]
+        inertia: (3, 3) numbers, about the center of mass. [kg m^2]
+
+    Returns:
+        A sentence that says what is wrong, or None. Point masses, thin rods and massless frames
+        are fine.
+    """
+    I = np.asarray(inertia, np.float64)  # noqa: E741
+    if not (np.isfinite(mass) and np.isfinite(I).all()):
+        return f"mass ({mass:g} kg) and inertia must be finite numbers, got {I.tolist()}"
+    if mass < 0:
+        return f"the mass is {mass:g} kg but must not be negative"
+    slack = INERTIA_TOLERANCE * np.abs(I).max()
+    if np.abs(I - I.T).max() > slack:
+        return f"the inertia must be symmetric, got {I.tolist()}"
+    a, b, c = (float(moment) for moment in np.linalg.eigvalsh((I + I.T) / 2))
+    moments = f"its principal moments are {a:g}, {b:g}, {c:g} kg m^2"
+    if a < -slack:
+        return f"the inertia must not be negative: {moments}"
+    if a + b < c - slack:
+        return f"no moment may exceed the sum of the other two (triangle inequality): {moments}"
+    if mass == 0 and slack > 0:
+        return f"a body without mass must not have inertia: {moments}"
+    return None
+
+
+def _point_mass(mass: Array, center: Array) -> Array:
+    """Inertia m (|c|^2 E - c c^T) of a point mass at c about the origin."""
+    x, y, z = (entry(center, k) for k in range(3))
+    return mass[..., None, None] * stack(
+        [
+            [y * y + z * z, -x * y, -x * z],
+            [-x * y, z * z + x * x, -y * z],
+            [-x * z, -y * z, x * x + y * y],
+        ],
+        like=center,
+    )

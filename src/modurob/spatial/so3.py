@@ -1,0 +1,236 @@
+"""Rotations R_ab (..., 3, 3): axes of frame b as columns in frame a.
+
+Rotation vectors are w = axis * angle. Numeric, SymPy and traced elements share every formula.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .scalars import (
+    Array,
+    Scalars,
+    atan2,
+    common,
+    cos,
+    cosc,
+    entry,
+    quotient,
+    sin,
+    sinc,
+    sincc,
+    sqrt,
+    stack,
+    transpose,
+    versine,
+)
+
+ROTATION_TOLERANCE = 1e-9
+"""Default largest entry of |R^T R - I|: passes matrices written with ten decimals."""
+
+SNAP_TOLERANCE = 1e-15
+"""Entries of `from_rpy` this close to 0 or +-1 are rounding errors of multiples of 90 degrees."""
+
+
+def hat(w: Scalars) -> Array:
+    """Skew matrix of a vector: hat(w) u = w x u.
+
+    Args:
+        w: (..., 3).
+
+    Returns:
+        (..., 3, 3).
+    """
+    x, y, z = _components(w)
+    return stack([[0, -z, y], [z, 0, -x], [-y, x, 0]], like=w)
+
+
+def vee(W: Scalars) -> Array:
+    """Vector (..., 3) of a skew matrix (..., 3, 3): the inverse of `hat`."""
+    (W,) = common(W)
+    return stack([entry(W, 2, 1), entry(W, 0, 2), entry(W, 1, 0)], like=W)
+
+
+def cross(a: Scalars, b: Scalars) -> Array:
+    """Cross product of vectors (..., 3)."""
+    a, b = np.broadcast_arrays(*common(a, b))
+    (ax, ay, az), (bx, by, bz) = _components(a), _components(b)
+    return stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], like=a)
+
+
+def rotation(axis: Scalars, angle: Scalars) -> Array:
+    """Rotation about a unit axis, by Rodrigues' formula without any division.
+
+    Args:
+        axis: (..., 3) unit vector, or zero for the identity.
+        angle: (...). [rad]
+
+    Returns:
+        R (..., 3, 3) = I + sin q hat(a) + (1 - cos q) hat(a)^2.
+    """
+    axis, angle = common(axis, angle)
+    x, y, z = _components(np.broadcast_arrays(axis, angle[..., None])[0])
+    s, c, versed = sin(angle), cos(angle), versine(angle)
+    # 1 - (1 - c) k, arranged so that k = 0 and k = 1 leave plain 1 and c in symbolic forms.
+    diagonal = [(1 - k) + k * c for k in (y * y + z * z, z * z + x * x, x * x + y * y)]
+    return _assemble(
+        axis,
+        diagonal,
+        symmetric=[(y * z) * versed, (z * x) * versed, (x * y) * versed],
+        skew=[x * s, y * s, z * s],
+    )
+
+
+def exp(w: Scalars) -> Array:
+    """Rotation of a rotation vector.
+
+    Args:
+        w: (..., 3) axis * angle. [rad]
+
+    Returns:
+        R (..., 3, 3). Symbolic and traced forms divide by |w|.
+    """
+    (w,) = common(w)
+    angle = _norm(w)
+    return _polynomial(w, sinc(angle), cosc(angle))
+
+
+def log(R: Scalars) -> Array:
+    """Rotation vector of a rotation, to rounding at every angle from 0 to pi.
+
+    Args:
+        R: (..., 3, 3).
+
+    Returns:
+        w (..., 3), |w| <= pi; at pi either sign of the axis is right. Symbolic and traced forms
+        hold for angles strictly between 0 and pi. [rad]
+    """
+    q = _scaled_quaternion(R)
+    v, w = q[..., :3], entry(q, 3)
+    n = _norm(v)
+    factor = quotient(2 * atan2(n, w), n, 0.5)  # 2/w at n = 0, where the row of w is (0, 0, 0, 4)
+    return np.asarray(factor)[..., None] * v
+
+
+def to_quaternion(R: Scalars) -> Array:
+    """Unit quaternion of a rotation.
+
+    Args:
+        R: (..., 3, 3).
+
+    Returns:
+        (..., 4) in the order x, y, z, w, with w >= 0. Symbolic forms hold for angles below pi.
+    """
+    q = _scaled_quaternion(R)
+    return q / np.asarray(_norm(q))[..., None]
+
+
+def from_quaternion(q: Scalars) -> Array:
+    """Rotation (..., 3, 3) of a unit quaternion (..., 4) in the order x, y, z, w."""
+    (q,) = common(q)
+    return _polynomial(q[..., :3], 2 * entry(q, 3), 2)
+
+
+def from_rpy(roll: Scalars, pitch: Scalars, yaw: Scalars) -> Array:
+    """Rotation of URDF's fixed-axis angles: Rz(yaw) Ry(pitch) Rx(roll).
+
+    Args:
+        roll, pitch, yaw: (...) each. [rad]
+
+    Returns:
+        R (..., 3, 3); multiples of 90 degrees give exact signed permutations.
+    """
+    R = rotation([0, 0, 1], yaw) @ rotation([0, 1, 0], pitch) @ rotation([1, 0, 0], roll)
+    if R.dtype == object or np.iscomplexobj(R):
+        return R
+    nearest = np.round(R) + 0.0  # adding 0.0 turns -0.0 into 0.0
+    return np.where(np.abs(R - nearest) < SNAP_TOLERANCE, nearest, R)
+
+
+def left_jacobian(w: Scalars) -> Array:
+    """J (..., 3, 3) with d exp(w) exp(w)^T = hat(J dw), for w (..., 3). [rad]"""
+    (w,) = common(w)
+    angle = _norm(w)
+    return _polynomial(w, cosc(angle), sincc(angle))
+
+
+def left_jacobian_inverse(w: Scalars) -> Array:
+    """Inverse (..., 3, 3) of `left_jacobian`, for w (..., 3) with |w| < 2 pi. [rad]"""
+    (w,) = common(w)
+    h = _norm(w / 2)
+    # I - hat(w/2) + (1 - h cot h)/h^2 hat(w/2)^2, where sin h - h cos h = h^3 (cosc h - sincc h)
+    # spares the cancellation.
+    return _polynomial(w / 2, -1, (cosc(h) - sincc(h)) / sinc(h))
+
+
+def is_rotation(R: Scalars, tolerance: float = ROTATION_TOLERANCE) -> Any:
+    """Whether numeric matrices (..., 3, 3) are rotations: orthonormal and right-handed.
+
+    Args:
+        R: (..., 3, 3) real numbers; NaN and infinity are allowed and are no rotations.
+        tolerance: the largest entry of |R^T R - I| to pass.
+
+    Returns:
+        (...) of bool.
+    """
+    R = np.asarray(R, np.float64)
+    R = np.where(np.isfinite(R), R, 0.0)
+    defect = np.abs(transpose(R) @ R - np.eye(3)).max(axis=(-1, -2))
+    handedness = (R[..., 0, :] * cross(R[..., 1, :], R[..., 2, :])).sum(axis=-1)
+    return (defect <= tolerance) & (handedness > 0)
+
+
+def _components(w: Scalars) -> tuple[Any, Any, Any]:
+    (w,) = common(w)
+    return entry(w, 0), entry(w, 1), entry(w, 2)
+
+
+def _norm(v: Array) -> Any:
+    # The analytic norm: no complex conjugate, so a complex step passes through.
+    return sqrt((v * v).sum(axis=-1))
+
+
+def _assemble(like: Array, diagonal: list[Any], symmetric: list[Any], skew: list[Any]) -> Array:
+    dx, dy, dz = diagonal
+    yz, zx, xy = symmetric
+    x, y, z = skew
+    return stack([[dx, xy - z, zx + y], [xy + z, dy, yz - x], [zx - y, yz + x, dz]], like)
+
+
+def _polynomial(w: Array, first: Any, second: Any) -> Array:
+    """I + first hat(w) + second hat(w)^2."""
+    x, y, z = _components(w)
+    return _assemble(
+        w,
+        [1 - (y * y + z * z) * second, 1 - (z * z + x * x) * second, 1 - (x * x + y * y) * second],
+        symmetric=[y * z * second, z * x * second, x * y * second],
+        skew=[x * first, y * first, z * first],
+    )
+
+
+def _scaled_quaternion(R: Scalars) -> Array:
+    """A positive multiple of the quaternion (x, y, z, w), with w >= 0.
+
+    The rows of 4 q q^T are linear in R; the one with the largest diagonal is best conditioned
+    (Shepperd 1978). Scalars that cannot be compared take the row of w.
+    """
+    (R,) = common(R)
+    xx, yy, zz = (entry(R, i, i) for i in range(3))
+    yz, zx, xy = (entry(R, j, i) + entry(R, i, j) for i, j in ((1, 2), (2, 0), (0, 1)))
+    wx, wy, wz = (entry(R, j, i) - entry(R, i, j) for i, j in ((1, 2), (2, 0), (0, 1)))
+    row_w = [wx, wy, wz, 1 + xx + yy + zz]
+    if R.dtype == object:
+        return stack(row_w, like=R)
+    rows = stack(
+        [
+            [1 + xx - yy - zz, xy, zx, wx],
+            [xy, 1 - xx + yy - zz, yz, wy],
+            [zx, yz, 1 - xx - yy + zz, wz],
+            row_w,
+        ]
+    )
+    best = np.argmax(np.real(np.diagonal(rows, axis1=-2, axis2=-1)), axis=-1)
+    row = np.take_along_axis(rows, best[..., None, None], axis=-2)[..., 0, :]
+    return np.where(np.real(row[..., 3:]) < 0, -row, row)

@@ -1,0 +1,115 @@
+"""The elementary functions against 50-digit arithmetic, and the building of arrays."""
+
+import mpmath
+import numpy as np
+import pytest
+import sympy
+
+from modurob.spatial import scalars
+
+FEW_ULP = 4 * np.finfo(float).eps  # sin, a division and 1 - 1/6 of cancellation: under 4 roundings
+STEP = 1e-200  # a complex step has no cancellation, so it may be this small
+DIGITS = 50
+
+EXACT = {
+    scalars.sinc: lambda x: mpmath.sin(x) / x,
+    scalars.cosc: lambda x: (1 - mpmath.cos(x)) / x**2,
+    scalars.sincc: lambda x: (x - mpmath.sin(x)) / x**3,
+}
+LIMITS = {scalars.sinc: 1, scalars.cosc: 1 / 2, scalars.sincc: 1 / 6}
+NEAR_AND_FAR = [1e-12, 1e-8, 1e-4, 0.1, 0.5, 0.999, 1.0, 1.001, 2.0, 3.1, 6.2, 6.2831853, 7.5, 50.0]
+
+
+@pytest.mark.parametrize("function", EXACT)
+def test_entire_functions_are_exact_to_a_few_ulp(function):
+    x = np.array(NEAR_AND_FAR)
+    with mpmath.workdps(DIGITS):
+        exact = np.array([float(EXACT[function](mpmath.mpf(float(v)))) for v in x])
+    np.testing.assert_allclose(function(x), exact, rtol=FEW_ULP)
+    np.testing.assert_array_equal(function(-x), function(x))
+
+
+@pytest.mark.parametrize("function", EXACT)
+def test_entire_functions_take_their_limit_at_zero(function):
+    x = [0.0, 1e-300, -1e-300, 5e-324]
+    np.testing.assert_array_equal(function(x), np.full(4, LIMITS[function]))
+    assert np.ndim(function(0.0)) == 0
+    symbolic = function(sympy.Integer(0))
+    assert isinstance(symbolic, sympy.Rational)
+    assert float(symbolic) == LIMITS[function]
+
+
+@pytest.mark.parametrize("function", EXACT)
+@pytest.mark.parametrize("x", NEAR_AND_FAR[:-1])
+def test_complex_step_gives_the_exact_derivative(function, x):
+    with mpmath.workdps(DIGITS):
+        exact = float(mpmath.diff(EXACT[function], mpmath.mpf(x)))
+    np.testing.assert_allclose(function(x + 1j * STEP).imag / STEP, exact, rtol=0, atol=FEW_ULP)
+
+
+@pytest.mark.parametrize("function", EXACT)
+def test_huge_arguments_raise_no_warning(function):
+    assert np.isfinite(function(np.array([1e20, 1e100]))).all()
+
+
+def test_versine_keeps_its_digits_near_zero():
+    assert scalars.versine(1e-9) == pytest.approx(5e-19, rel=FEW_ULP)
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 1.0, 2.0, np.pi, -3.0, -np.pi / 2])
+def test_complex_atan2_continues_the_real_one(angle):
+    y, x = 2 * np.sin(angle), 2 * np.cos(angle)
+    dy, dx = 0.3, -0.7
+    result = scalars.atan2(y + 1j * STEP * dy, x + 1j * STEP * dx)
+    assert result.real == pytest.approx(np.arctan2(y, x), abs=FEW_ULP)
+    assert result.imag / STEP == pytest.approx((x * dy - y * dx) / 4, rel=1e-14)
+    z = scalars.atan2(0.3 + 0.2j, 0.5 - 0.1j)
+    assert np.sin(z) / np.cos(z) == pytest.approx((0.3 + 0.2j) / (0.5 - 0.1j), rel=FEW_ULP)
+
+
+def test_functions_accept_lists_scalars_and_symbols():
+    x = sympy.Symbol("x")
+    assert scalars.sin(x) == sympy.sin(x)
+    assert scalars.sqrt(x) == sympy.sqrt(x)
+    assert scalars.atan2(x, 1) == sympy.atan2(x, 1)
+    assert scalars.atan2(1, x) == sympy.atan2(1, x)
+    assert list(scalars.cos([x, 0])) == [sympy.cos(x), 1.0]
+    np.testing.assert_array_equal(scalars.cos([0, 0]), [1.0, 1.0])
+    assert scalars.sinc(x) == sympy.sin(x) / x
+    assert scalars.cosc(x) == (1 - sympy.cos(x)) / x**2
+
+
+def test_stack_broadcasts_batches_and_promotes_integers():
+    a = np.arange(4).reshape(4, 1)
+    b = np.arange(3.0)
+    array = scalars.stack([[a, 0], [1, b], [b, 2]])
+    assert array.shape == (4, 3, 3, 2)
+    assert array.dtype == np.float64
+    assert scalars.stack([1, 2]).dtype == np.float64
+    np.testing.assert_array_equal(array[3, 2], [[3, 0], [1, 2], [2, 2]])
+
+
+def test_stack_of_symbols_keeps_whole_numbers_exact():
+    x = sympy.Symbol("x")
+    array = scalars.stack([x, 1.0, 0.5, 0])
+    assert array.dtype == object
+    assert [type(entry) for entry in array[1:]] == [int, float, int]
+
+
+def test_stack_raises_if_ragged():
+    with pytest.raises(ValueError, match="equal length"):
+        scalars.stack([[1, 2], [3]])
+    with pytest.raises(ValueError, match="one depth"):
+        scalars.stack([1, [2]])
+
+
+def test_quotient_is_silent_at_zero():
+    np.testing.assert_array_equal(scalars.quotient([1.0, 1.0], [2.0, 0.0], 7), [0.5, 7.0])
+    x = sympy.Symbol("x")
+    assert list(scalars.quotient([x, x], [x, sympy.Integer(0)], 7)) == [1, 7]
+
+
+def test_is_zero_only_when_certain():
+    x = sympy.Symbol("x")
+    np.testing.assert_array_equal(scalars.is_zero([0.0, 1e-300]), [True, False])
+    assert list(scalars.is_zero(np.array([x, x - x, 0, 0.5], object))) == [False, True, True, False]
