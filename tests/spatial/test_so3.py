@@ -12,6 +12,7 @@ EPS = np.finfo(float).eps
 ROUNDING = 8 * EPS  # entries of size 1 after a handful of operations
 ANGLE_ROUNDING = 16 * EPS  # an angle up to pi from entries that carry ROUNDING/2 each
 EXPM_ROUNDING = 1e-13  # scipy squares its matrix up to three times, doubling the error
+LOOP_ROUNDING = 1e-14  # entries up to 10, for axes that are not unit vectors
 STEP = 1e-200  # complex step: no cancellation
 
 ANGLES = [0.0, 1e-300, 1e-160, 1e-12, 1e-8, 1e-4, 1.0, 2.5]
@@ -134,17 +135,19 @@ def test_log_is_analytic(angle):
 
 
 def test_batch_equals_loop():
+    # Not to the last bit: NumPy's vector sin differs from its scalar one.
+    def close(batch, single):
+        np.testing.assert_allclose(batch, single, rtol=0, atol=LOOP_ROUNDING)
+
     w = RNG.normal(size=(4, 5, 3)) * np.array([1e-9, 1e-3, 1.0, 3.0])[:, None, None]
     q = RNG.normal(size=(4, 5))
     R = so3.exp(w)
     for i in np.ndindex(4, 5):
-        np.testing.assert_array_equal(R[i], so3.exp(w[i]))
-        np.testing.assert_array_equal(so3.log(R)[i], so3.log(R[i]))
-        np.testing.assert_array_equal(so3.to_quaternion(R)[i], so3.to_quaternion(R[i]))
-        np.testing.assert_array_equal(
-            so3.left_jacobian_inverse(w)[i], so3.left_jacobian_inverse(w[i])
-        )
-        np.testing.assert_array_equal(so3.rotation(w, q)[i], so3.rotation(w[i], q[i]))
+        close(R[i], so3.exp(w[i]))
+        close(so3.log(R)[i], so3.log(R[i]))
+        close(so3.to_quaternion(R)[i], so3.to_quaternion(R[i]))
+        close(so3.left_jacobian_inverse(w)[i], so3.left_jacobian_inverse(w[i]))
+        close(so3.rotation(w, q)[i], so3.rotation(w[i], q[i]))
     assert so3.rotation([0, 0, 1], q).shape == (4, 5, 3, 3)
 
 

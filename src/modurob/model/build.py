@@ -18,6 +18,7 @@ from modurob.organism.organism import Organism
 from modurob.spatial import inertia, se3
 
 UNIT = np.eye(4)
+ONE_LINE = 1e-9  # difference of unit screws, per meter, below which two joints share their line
 VIRTUAL_JOINTS = ("px", "py", "pz", "rx", "ry", "rz")
 
 
@@ -210,36 +211,24 @@ def _flatten(
     free: bool,
 ) -> Model:
     reasons = _reasons(parts)
-    link = np.zeros(len(parts), dtype=np.intp)
-    T_link_part: list[np.ndarray] = [UNIT] * len(parts)
-    moving: list[Part] = []
-    parent: list[int] = []
-    placement: list[np.ndarray] = []
-    locked: dict[str, str] = {}
-    for index, part in enumerate(parts[1:], start=1):
-        at = T_link_part[part.previous]
-        before = part.before if at is UNIT else (at if part.before is UNIT else at @ part.before)
-        if part.joint is None or reasons[index]:
-            if part.joint is not None:
-                locked[f"{part.owner}.{part.joint.name}"] = reasons[index]
-                before = before @ _held(part)
-            link[index] = link[part.previous]
-            T_link_part[index] = before if part.after is UNIT else before @ part.after
-        else:
-            parent.append(link[part.previous])
-            placement.append(before)
-            moving.append(part)
-            link[index] = len(moving)
-            T_link_part[index] = part.after
-    poses = np.array(T_link_part)
+    tree = _collapse(parts, reasons)
+    while redundant := _redundant(parts, tree):
+        reasons = [old or redundant.get(k, "") for k, old in enumerate(reasons)]
+        tree = _collapse(parts, reasons)
+    moving, link, poses = [parts[k] for k in tree.moving], tree.link, tree.poses
+    locked = {
+        f"{part.owner}.{part.joint.name}": reason
+        for part, reason in zip(parts, reasons, strict=True)
+        if part.joint is not None and reason
+    }
     mass, center, moments = _link_inertias(parts, poses, link, len(moving) + 1)
     joints = [part.joint for part in moving if part.joint is not None]
     return _frozen(
         Model(
             joint_names=tuple(f"{p.owner}.{j.name}" for p, j in zip(moving, joints, strict=True)),
             locked=MappingProxyType(locked),
-            parent=np.array(parent, dtype=np.intp),
-            placement=np.array(placement).reshape(-1, 4, 4),
+            parent=tree.parent,
+            placement=tree.placement,
             screw=np.array([part.screw for part in moving]).reshape(-1, 6),
             prismatic=np.array([joint.kind == "prismatic" for joint in joints], dtype=bool),
             lower=np.array([-np.inf if j.lower is None else j.lower for j in joints]),
@@ -258,6 +247,73 @@ def _flatten(
             gravity=gravity,
         )
     )
+
+
+class Tree(NamedTuple):
+    """Links after merging: which parts' joints move, and where every part went.
+
+    Attributes:
+        moving: (n,) the part whose joint moves link k + 1.
+        parent, placement: (n,), (n, 4, 4) of those joints.
+        link, poses: (parts,), (parts, 4, 4) link of each part and its frame there.
+    """
+
+    moving: list[int]
+    parent: np.ndarray
+    placement: np.ndarray
+    link: np.ndarray
+    poses: np.ndarray
+
+
+def _collapse(parts: Sequence[Part], reasons: Sequence[str]) -> Tree:
+    """Merge what is rigidly attached or locked."""
+    link = [0] * len(parts)
+    poses: list[np.ndarray] = [UNIT] * len(parts)
+    moving: list[int] = []
+    parent: list[int] = []
+    placement: list[np.ndarray] = []
+    for index, part in enumerate(parts[1:], start=1):
+        at = poses[part.previous]
+        before = part.before if at is UNIT else (at if part.before is UNIT else at @ part.before)
+        if part.joint is None or reasons[index]:
+            if part.joint is not None:
+                before = before @ _held(part)
+            link[index] = link[part.previous]
+            poses[index] = before if part.after is UNIT else before @ part.after
+        else:
+            parent.append(link[part.previous])
+            placement.append(before)
+            moving.append(index)
+            link[index] = len(moving)
+            poses[index] = part.after
+    return Tree(
+        moving,
+        np.array(parent, dtype=np.intp),
+        np.array(placement).reshape(-1, 4, 4),
+        np.array(link, dtype=np.intp),
+        np.array(poses),
+    )
+
+
+def _redundant(parts: Sequence[Part], tree: Tree) -> dict[int, str]:
+    """Joints that only repeat the one before: same line, and no mass between the two."""
+    mass = np.zeros(len(tree.moving) + 1)
+    np.add.at(mass, tree.link, [part.solid.mass for part in parts])
+    beyond = np.bincount(tree.parent, minlength=len(mass))
+    found: dict[int, str] = {}
+    for k, link in enumerate(tree.parent.tolist()):
+        if link == 0 or mass[link] > 0 or beyond[link] > 1 or tree.moving[link - 1] in found:
+            continue
+        before, after = parts[tree.moving[link - 1]], parts[tree.moving[k]]
+        if before.owner == "world" or before.joint is None or after.joint is None:
+            continue
+        same = se3.transform_twist(tree.placement[k], after.screw)
+        if min(np.abs(before.screw - same).max(), np.abs(before.screw + same).max()) < ONE_LINE:
+            found[tree.moving[k]] = (
+                f"moves along the same line as {before.owner}.{before.joint.name}, "
+                "with no mass between the two"
+            )
+    return found
 
 
 def _reasons(parts: Sequence[Part]) -> list[str]:

@@ -15,6 +15,7 @@ from modurob.spatial import se3, so3
 
 if TYPE_CHECKING:
     from modurob.kinematics import IkResult
+    from modurob.model.frames import JointFrames
 
 UNIT_QUATERNION = 1e-3  # deviation of the norm still taken for round-off, and normalised away
 
@@ -197,6 +198,13 @@ class Model:
             raise StateError(f"{name}{list(where)} is {array[where]}; all entries must be finite")
         return array
 
+    @cached_property
+    def frames(self) -> JointFrames:
+        """The same arrays in joint frames, for the recursions and the compiler."""
+        from modurob.model.frames import joint_frames
+
+        return joint_frames(self)
+
     # -- kinematics ----------------------------------------------------------------------------
 
     def forward_kinematics(self, q: ArrayLike) -> np.ndarray:
@@ -241,3 +249,40 @@ class Model:
         from modurob import kinematics
 
         return kinematics.inverse_kinematics(self, targets, q0, restarts=restarts, rng=rng)
+
+    # -- dynamics --------------------------------------------------------------------------------
+
+    def inverse_dynamics(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        external: Mapping[str, ArrayLike] | None = None,
+    ) -> np.ndarray:
+        """(..., nv) generalised forces for an acceleration, friction included. [N m, N]
+
+        Args:
+            q, v, a: (..., nq), (..., nv), (..., nv) state and acceleration.
+            external: Wrenches (..., 6) on bodies, in the bodies' frames, force first.
+        """
+        from modurob import dynamics
+
+        return dynamics.inverse_dynamics(self, q, v, a, external)
+
+    def forward_dynamics(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike,
+        external: Mapping[str, ArrayLike] | None = None,
+    ) -> np.ndarray:
+        """(..., nv) acceleration under generalised forces `tau` and friction. [rad/s^2, m/s^2]"""
+        from modurob import dynamics
+
+        return dynamics.forward_dynamics(self, q, v, tau, external)
+
+    def mass_matrix(self, q: ArrayLike) -> np.ndarray:
+        """(..., nv, nv) M(q). [kg m^2, kg m, kg]"""
+        from modurob import dynamics
+
+        return dynamics.mass_matrix(self, q)

@@ -26,6 +26,8 @@ from modurob.spatial import inertia as spatial_inertia
 from modurob.spatial import se3, so3
 
 PERPENDICULAR = 1e-9  # |cos| between a port's normal and reference; datasheets are typed by hand
+UNIT_LENGTH = 1e-15  # a direction this close to length 1 stays as it is, so that files round-trip
+MOST_FINDINGS = 5  # a message is for reading
 
 Vector = tuple[FiniteFloat, FiniteFloat, FiniteFloat]
 NonNegative = Annotated[FiniteFloat, Field(ge=0)]
@@ -36,6 +38,8 @@ def _unit(vector: Vector) -> Vector:
     length = math.hypot(*vector)
     if length == 0:
         raise ValueError("a direction cannot be the zero vector")
+    if abs(length - 1) <= UNIT_LENGTH:
+        return vector
     return (vector[0] / length, vector[1] / length, vector[2] / length)
 
 
@@ -58,8 +62,8 @@ Inertia = Annotated[tuple[Vector, Vector, Vector], BeforeValidator(_matrix)]
 
 def describe(error: ValidationError) -> str:
     """Pydantic's findings as one line that names each field: ``bodies[0].mass: ...``."""
-    findings = []
-    for finding in error.errors(include_url=False):
+    findings, errors = [], error.errors(include_url=False)
+    for finding in errors[:MOST_FINDINGS]:
         path = "".join(
             f"[{part}]" if isinstance(part, int) else f".{part}" for part in finding["loc"]
         ).lstrip(".")
@@ -72,6 +76,8 @@ def describe(error: ValidationError) -> str:
         given = finding["input"]
         shown = "" if isinstance(given, dict | BaseModel) else f" (given {_short(given)})"
         findings.append(f"{path}: {message}{shown}" if path else f"{message}{shown}")
+    if len(errors) > MOST_FINDINGS:
+        findings.append(f"and {len(errors) - MOST_FINDINGS} more")
     return "; ".join(findings)
 
 

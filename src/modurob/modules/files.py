@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import reprlib
 import tempfile
 import tomllib
 from pathlib import Path
@@ -27,10 +28,12 @@ def read_document(path: str | os.PathLike[str], format: str, version: int) -> di
     if not isinstance(data, dict) or "format" not in data:
         raise FileError(f"{path}: not a {format} file: it has no \"format\" field")
     if data["format"] != format:
-        raise FileError(f"{path}: this is a {data['format']!r} file, expected {format!r}")
+        raise FileError(f"{path}: this is a {reprlib.repr(data['format'])} file, expected {format!r}")
     found = data.get("version")
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-        raise FileError(f"{path}: version must be a whole number from 1 to {version}, got {found!r}")
+        raise FileError(
+            f"{path}: version must be a whole number from 1 to {version}, got {reprlib.repr(found)}"
+        )
     if found > version:
         raise FileError(
             f"{path}: version {found} was written by a newer modurob; "
@@ -45,6 +48,8 @@ def _parse(path: Path) -> Any:
             raise FileError(f"{path}: {path.stat().st_size:,} bytes; at most {LARGEST_FILE:,}")
         text = path.read_bytes().decode("utf-8")
         return tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except FileError:
+        raise
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:

@@ -122,7 +122,7 @@ class ModuleType(Part):
             return self._ports[label]
         except (KeyError, TypeError):
             raise UnknownNameError(
-                f"no port {label} on a {self.name}: docks are {choices(self.docks)}"
+                f"no port {label!r} on a {self.name}: docks are {choices(self.docks)}"
             ) from None
 
     def joint(self, name: str) -> Joint:
@@ -131,7 +131,7 @@ class ModuleType(Part):
             if joint.name == name:
                 return joint
         raise UnknownNameError(
-            f"no joint '{name}' in a {self.name}: "
+            f"no joint {name!r} in a {self.name}: "
             f"joints are {choices(joint.name for joint in self.joints)}"
         )
 
@@ -141,7 +141,7 @@ class ModuleType(Part):
             return self._body_index[name]
         except KeyError:
             raise UnknownNameError(
-                f"no body '{name}' in a {self.name}: bodies are {choices(self._body_index)}"
+                f"no body {name!r} in a {self.name}: bodies are {choices(self._body_index)}"
             ) from None
 
     # -- geometry ------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.errors import DockingError, MatrixError, UnknownNameError, choices
+from modurob.errors import DockingError, MatrixError, StateError, choices
 from modurob.modules import ModuleType, catalog
 from modurob.organism.docking import Docking
 from modurob.organism.matrices import Aim
@@ -17,6 +17,7 @@ from modurob.organism.organism import HEADINGS, Organism, resolve_kind
 ARROWS = "^<v>"  # side 3 after 0, 1, 2, 3 quarter turns
 CELL_WIDTH, CELL_HEIGHT = 4, 2  # characters and lines of a cell in a drawing
 TOKEN = re.compile(r"(?P<kind>[A-Za-z])(?P<arrow>[\^<v>])(?P<base>\*?)")
+LARGEST_SIDE = 10**6  # a number on a module, not a measurement
 TRIES = 200  # random dockings into taken cells before giving up; dense patches need a few
 
 
@@ -73,9 +74,7 @@ def _checked_matrix(matrix: ArrayLike) -> np.ndarray:
         raise MatrixError("the AIM's rows have different lengths") from None
     if sides.ndim != 2 or sides.shape[0] < 1:
         raise MatrixError(f"an AIM has two dimensions (modules, joints), got shape {sides.shape}")
-    if sides.size and not (
-        np.issubdtype(sides.dtype, np.number) and np.array_equal(sides, np.floor(sides.real))
-    ):
+    if sides.size and not _are_sides(sides):
         raise MatrixError("an AIM holds whole side numbers (0 where a joint touches nothing)")
     rows, columns = sides.shape
     if columns != rows - 1:
@@ -83,6 +82,12 @@ def _checked_matrix(matrix: ArrayLike) -> np.ndarray:
             f"an AIM of {rows} modules has {rows - 1} joints (a tree), got {columns} columns"
         )
     return sides.astype(int)
+
+
+def _are_sides(sides: np.ndarray) -> bool:
+    if sides.dtype.kind not in "iuf":
+        return False
+    return bool(np.all((np.abs(sides) <= LARGEST_SIDE) & (np.floor(sides) == sides)))
 
 
 def _joint(column: np.ndarray, index: int) -> tuple[int, int]:
@@ -134,18 +139,18 @@ def from_grid(drawing: str, kinds: Mapping[str, str | ModuleType] | None = None)
             if organism.parent(names[here]) == names.get(there):
                 continue
             kind = types[cells[there][0]]
-            organism = organism._docked(
-                Docking(
-                    names[here],
-                    _side(organism.kind(names[here]), heading - quarter[here]),
-                    names[there],
-                    _side(kind, heading + 2 - quarter[there]),
-                    0,
-                    organism._next,
-                ),
-                kind,
-                row=order.index(there),
+            new = Docking(
+                names[here],
+                _side(organism.kind(names[here]), heading - quarter[here]),
+                names[there],
+                _side(kind, heading + 2 - quarter[there]),
+                0,
+                organism._next,
             )
+            try:
+                organism = organism._docked(new, kind, row=order.index(there))
+            except DockingError as error:
+                raise MatrixError(f"the drawing: {error}") from None
             reached.append(there)
     if len(reached) < len(cells):
         lost = choices(f"{cells[cell][0]}{cells[cell][1]} at {cell}" for cell in order if cell not in reached)
@@ -240,11 +245,13 @@ def random(
 ) -> Organism:
     """See `Organism.random`."""
     if not isinstance(rng, np.random.Generator):
-        raise UnknownNameError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
-    if modules < 1:
-        raise MatrixError(f"an organism has at least one module, got {modules}")
+        raise StateError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
+    if not isinstance(modules, int | np.integer) or modules < 1:
+        raise StateError(f"an organism has at least one module, a whole number; got {modules!r}")
     given = [kind] if isinstance(kind, str | ModuleType) else list(kind)
     kinds = [resolve_kind(entry) for entry in given]
+    if not kinds:
+        raise StateError("a random organism needs at least one kind of module, got none")
     organism = Organism.start(kinds[rng.integers(len(kinds))], "m0")
     free = [("m0", label) for label in organism.free_ports("m0")]
     tries = 0
@@ -258,7 +265,9 @@ def random(
         parent, port = free[pick]
         new_kind = kinds[rng.integers(len(kinds))]
         here = organism.kind(parent).port(port)
-        fitting = [p for p in new_kind.ports if here.mates_with(p)]
+        fitting = [
+            p for p in new_kind.ports if here.mates_with(p) and set(here.turns) & set(p.turns)
+        ]
         tries += 1
         if not fitting:
             continue

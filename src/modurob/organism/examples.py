@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from modurob.errors import DatasheetError, UnknownNameError
+from modurob.errors import DatasheetError, StateError, UnknownNameError
 from modurob.modules import ModuleType
 from modurob.organism.organism import Organism
 from modurob.spatial import se3, so3
@@ -37,7 +37,7 @@ def nine() -> Organism:
 def snake(n: int, kind: str | ModuleType = "backbone") -> Organism:
     """`n` cubes in a row, each docked with side 4 to side 3 of the one before."""
     if n < 1:
-        raise UnknownNameError(f"a snake has at least one module, got {n}")
+        raise StateError(f"a snake has at least one module, got {n}")
     return _from_rows(kind, [(i, i + 1, 3, 4) for i in range(n - 1)])
 
 
@@ -98,7 +98,7 @@ def superbot_tree(
     """
     rng = np.random.default_rng(0) if rng is None else rng
     if not (1 <= branches <= 5 and length >= 1):
-        raise UnknownNameError(
+        raise StateError(
             f"a tree has 1 to 5 branches of at least 1 module, got {branches} of {length}"
         )
     lift = np.eye(4)

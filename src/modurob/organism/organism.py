@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from rpds import HashTrieMap
 
 from modurob.errors import DockingError, StateError, UnknownNameError, choices
-from modurob.modules import ModuleType, catalog
+from modurob.modules import ModuleType, Port, catalog
 from modurob.organism import docking as rule
 from modurob.organism.docking import Docking, Dyad
 from modurob.spatial import so3
@@ -148,7 +148,7 @@ class Organism:
     def modules(self) -> tuple[str, ...]:
         """Names of the modules, base first: the rows of the matrices."""
         members = self._members
-        return tuple(sorted(members, key=lambda name: members[name].row))
+        return tuple(sorted(members, key=lambda name: (name != self.base, members[name].row)))
 
     @cached_property
     def dockings(self) -> tuple[Docking, ...]:
@@ -272,13 +272,13 @@ class Organism:
         return self._docked(Docking(parent, port, child, child_port, turn, self._next), new_kind)
 
     def _docked(self, new: Docking, kind: ModuleType, row: int | None = None) -> Organism:
+        _checked_name(new.child)
         if new.child in self._members:
             raise DockingError(
                 f"'{new.child}' is already part of the organism; docking it to '{new.parent}' too "
                 "would close a loop. Give the new module another name."
             )
-        _checked_name(new.child)
-        self._check_docking(new, kind)
+        new = self._checked_docking(new, kind)
         place, cells = self._occupied(new, kind)
         return _changed(
             self,
@@ -293,30 +293,22 @@ class Organism:
             _next=self._next + 1,
         )
 
-    def _check_docking(self, new: Docking, kind: ModuleType) -> None:
+    def _checked_docking(self, new: Docking, kind: ModuleType) -> Docking:
+        """The docking with the datasheets' own labels and turns, if no rule speaks against it."""
         parent_kind = self.kind(new.parent)
-        if new.port not in parent_kind._ports:
-            raise UnknownNameError(
-                f"no port {new.port} on '{new.parent}' ({parent_kind.name}): "
-                f"docks are {choices(parent_kind.docks)}"
-            )
+        here = _port(new.parent, parent_kind, new.port)
         if (new.parent, new.port) in self._taken:
             raise DockingError(
                 f"port {new.port} of '{new.parent}' already holds "
                 f"'{self._taken[new.parent, new.port]}'; "
                 f"free docks are {choices(self.free_ports(new.parent))}"
             )
-        if new.child_port not in kind._ports:
-            raise UnknownNameError(
-                f"no port {new.child_port} on '{new.child}' ({kind.name}): "
-                f"docks are {choices(kind.docks)}"
-            )
+        there = _port(new.child, kind, new.child_port)
         if kind.virtual:
             raise DockingError(
                 f"'{new.child}' ({kind.name}) is a virtual joint: it stands between the world and "
                 f"the base. Start the organism with it, or pass base=[...] to model()."
             )
-        here, there = parent_kind.port(new.port), kind.port(new.child_port)
         if not here.mates_with(there):
             fitting = [p.label for p in kind.ports if here.mates_with(p)]
             raise DockingError(
@@ -330,6 +322,8 @@ class Organism:
                 f"turn {new.turn} is not allowed between port {new.port} of '{new.parent}' and "
                 f"port {new.child_port} of '{new.child}': turns are {choices(allowed)} degrees"
             )
+        turn = allowed[allowed.index(new.turn)]
+        return new._replace(port=here.label, child_port=there.label, turn=turn)
 
     def _occupied(
         self, new: Docking, kind: ModuleType
@@ -588,10 +582,8 @@ def _changed(organism: Organism, **changes: Any) -> Organism:
 def assemble(
     base: str, base_pose: np.ndarray, members: Mapping[str, Member], dockings: Iterable[Docking]
 ) -> Organism:
-    """An organism from its parts, rows and columns kept, base first."""
-    lowest = min(member.row for member in members.values())
-    row = members[base].row if members[base].row == lowest else lowest - 1
-    dockings = tuple(dockings)
+    """An organism from its parts, rows and columns kept."""
+    row, dockings = members[base].row, tuple(dockings)
     result = Organism.start(members[base].kind, base, pose=base_pose)
     result = _changed(
         result, _members=result._members.insert(base, result._members[base]._replace(row=row))
@@ -608,6 +600,15 @@ def resolve_kind(kind: str | ModuleType) -> ModuleType:
     return kind if isinstance(kind, ModuleType) else catalog[kind]
 
 
+def _port(module: str, kind: ModuleType, label: int | str) -> Port:
+    try:
+        return kind._ports[label]
+    except (KeyError, TypeError):
+        raise UnknownNameError(
+            f"no port {label!r} on '{module}' ({kind.name}): docks are {choices(kind.docks)}"
+        ) from None
+
+
 def _checked_name(name: str) -> str:
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise DockingError(
@@ -618,7 +619,10 @@ def _checked_name(name: str) -> str:
 
 
 def _checked_pose(pose: ArrayLike | None) -> np.ndarray:
-    T = np.eye(4) if pose is None else np.array(pose, dtype=float)
+    try:
+        T = np.eye(4) if pose is None else np.array(pose, dtype=float)
+    except (TypeError, ValueError):
+        raise StateError("a pose is a finite 4x4 matrix [R p; 0 1], got no numbers") from None
     if T.shape != (4, 4) or not np.isfinite(T).all() or not np.array_equal(T[3], [0, 0, 0, 1]):
         raise StateError(f"a pose is a finite 4x4 matrix [R p; 0 1], got shape {T.shape}")
     if not so3.is_rotation(T[:3, :3], ROTATION_TOLERANCE):

@@ -19,7 +19,7 @@ class Catalog(Mapping[str, ModuleType]):
 
     def __getitem__(self, name: str) -> ModuleType:
         if name not in _names():
-            raise UnknownNameError(f"no module kind '{name}': kinds are {choices(_names(), 24)}")
+            raise UnknownNameError(f"no module kind {name!r}: kinds are {choices(_names(), 24)}")
         return _read(name)
 
     def __iter__(self) -> Iterator[str]:
@@ -38,11 +38,11 @@ class Catalog(Mapping[str, ModuleType]):
             return found[0]
         if found:
             raise UnknownNameError(
-                f"'{symbol}' stands for several kinds: {choices(k.name for k in found)}; "
+                f"{symbol!r} stands for several kinds: {choices(k.name for k in found)}; "
                 "give the name"
             )
         letters = choices((f"{kind.symbol} = {kind.name}" for kind in self.values()), 24)
-        raise UnknownNameError(f"no module kind '{symbol}': letters are {letters}")
+        raise UnknownNameError(f"no module kind {symbol!r}: letters are {letters}")
 
 
 @cache

@@ -1,0 +1,84 @@
+"""The command line: ``modurob new``, ``modurob show``, one file a subcommand.
+
+Exit codes: 0 when it worked; 1 when it failed or the reader of its output went away; 2 for bad
+input, which gets one line on stderr that starts with ``error:``; 130 when the user interrupted it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from modurob import ModurobError, UnknownNameError, __version__
+from modurob.errors import choices
+
+COMMANDS = ("new", "show")  # each is modurob.cli.<name>.command, imported when it is asked for
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+
+class Commands(click.Group):
+    """A group that imports its subcommands late and reports errors as one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        if cmd_name not in COMMANDS:
+            raise UnknownNameError(f"no command '{cmd_name}': commands are {choices(COMMANDS)}")
+        return import_module(f"modurob.cli.{cmd_name}").command
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:  # pyright: ignore[reportIncompatibleMethodOverride]
+        options["standalone_mode"] = False
+        _forgive_narrow_encodings()
+        try:
+            code = super().main(args, *rest, **options)
+            sys.stdout.flush()
+        except (ModurobError, click.ClickException) as error:
+            text = error.format_message() if isinstance(error, click.ClickException) else error
+            click.echo(f"error: {_one_line(str(text))}", err=True)
+            code = BAD_INPUT
+        except (KeyboardInterrupt, click.Abort):
+            code = INTERRUPTED
+        except BrokenPipeError:
+            # what is left in the buffer has no reader either: keep Python from trying at exit
+            with contextlib.suppress(OSError, io.UnsupportedOperation):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = FAILED
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _forgive_narrow_encodings() -> None:
+    """Show ``?`` where the terminal has no box drawing characters, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _one_line(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 88},
+    epilog="Example: modurob show crab",
+    invoke_without_command=True,
+)
+@click.version_option(__version__, prog_name="modurob", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Modular robots: build organisms, look at their matrices, joints and shape."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def main() -> NoReturn:
+    """What the command ``modurob`` runs."""
+    cli.main(prog_name="modurob")

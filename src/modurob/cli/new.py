@@ -1,0 +1,145 @@
+"""``modurob new``: make an organism and write it to a file."""
+
+from __future__ import annotations
+
+import json
+import os.path
+from pathlib import Path
+
+import click
+import numpy as np
+
+from modurob import FileError, MatrixError, Organism, StateError
+from modurob.cli import organisms, output
+
+EXAMPLE = """\b
+Examples:
+  modurob new crab
+  modurob new snake --modules 8 --kind scout --output snake.json
+  modurob new arm --modules babac
+  modurob new crane --set l=2 --set m2=0.5
+  modurob new --aim '[[3,0],[4,3],[0,4]]' --kinds BBS --output chain.json
+  modurob new --grid drawing.txt
+  modurob new --random 12 --kind backbone --seed 3
+"""
+LARGEST_DRAWING = 1_000_000  # bytes
+
+
+@click.command("new", epilog=EXAMPLE)
+@click.argument("name", required=False, metavar="[NAME]")
+@click.option("--aim", metavar="JSON", help="Assembly incidence matrix; rows are modules.")
+@click.option("--kinds", help="Kinds of the rows: letters (BBS) or names with commas.")
+@click.option("--grid", metavar="FILE", help="Text drawing of a planar organism.")
+@click.option("--random", "chance", type=click.IntRange(1, organisms.MOST_MODULES), metavar="N",
+              help="A random tree of N modules.")  # fmt: skip
+@click.option("--modules", metavar="N|WORD", help="Length of a snake, or word of an arm (babac).")
+@click.option("--kind", help="Module kind of a snake, a random organism or a tree.")
+@click.option("--seed", type=click.IntRange(min=0), help="For what is random.  [default: 0]")
+@click.option("--set", "numbers", multiple=True, metavar="NAME=VALUE",
+              help="A number of an example, such as l1=0.5 of double_pendulum.")  # fmt: skip
+@click.option("-o", "--output", "path", metavar="FILE", help="Where to.  [default: NAME.json]")
+@click.option("--force", is_flag=True, help="Overwrite the file if it is there.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+def command(
+    name: str | None,
+    aim: str | None,
+    kinds: str | None,
+    grid: str | None,
+    chance: int | None,
+    modules: str | None,
+    kind: str | None,
+    seed: int | None,
+    numbers: tuple[str, ...],
+    path: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Make an organism and write it to a JSON file.
+
+    NAME is a built-in organism: arm, crab, crane, double_pendulum, nine, snake or superbot_tree.
+    Instead of a name, give --aim, --grid or --random.
+    """
+    sources = {"NAME": name, "--aim": aim, "--grid": grid, "--random": chance}
+    given = [key for key, value in sources.items() if value is not None]
+    if len(given) != 1:
+        found = " and ".join(given) if given else "none"
+        raise StateError(f"give one of NAME, --aim, --grid and --random, got {found}")
+    options = {
+        "modules": modules,
+        "kind": kind,
+        "seed": seed,
+        "kinds": kinds,
+        "set": numbers or None,
+    }
+    settings = {key: value for key, value in options.items() if value is not None}
+    if name is not None:
+        settings.pop("set", None)
+        title, organism = name, organisms.make(name, settings, _numbers(numbers))
+    elif aim is not None:
+        _only(settings, "--aim", "kinds")
+        title, organism = "organism", _from_aim(aim, kinds)
+    elif grid is not None:
+        _only(settings, "--grid")
+        title, organism = Path(grid).stem, Organism.from_grid(_read(grid))
+    else:
+        _only(settings, "--random", "kind", "seed")
+        rng = np.random.default_rng(seed or 0)
+        assert chance is not None
+        title, organism = "random", Organism.random(kind or "backbone", chance, rng)
+    target = Path(path) if path else Path(f"{title}.json")
+    if os.path.exists(target) and not force:
+        raise FileError(f"{target}: is already there; --force overwrites it")
+    organism.save(target)
+    if as_json:
+        output.print_json({"file": str(target), **output.summary_data(title, organism)})
+        return
+    console = output.console()
+    output.print_drawing(console, organism)
+    console.print(
+        f"{output.summary(title, organism)}: wrote {target}", soft_wrap=True, highlight=False
+    )
+
+
+def _only(settings: dict[str, object], source: str, *allowed: str) -> None:
+    for key in settings:
+        if key not in allowed:
+            raise StateError(f"--{key} means nothing with {source}")
+
+
+def _numbers(pairs: tuple[str, ...]) -> dict[str, float]:
+    numbers = {}
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        try:
+            numbers[key] = float(value)
+        except ValueError:
+            raise StateError(f"--set takes NAME=VALUE with a number, got '{pair}'") from None
+    return numbers
+
+
+def _from_aim(text: str, kinds: str | None) -> Organism:
+    try:
+        matrix = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise MatrixError(
+            f"--aim is not JSON ({error}); it looks like '[[3,0],[4,3],[0,4]]'"
+        ) from None
+    if not isinstance(matrix, list) or not all(isinstance(row, list) for row in matrix):
+        raise MatrixError("--aim is a list of rows, one for each module: '[[3,0],[4,3],[0,4]]'")
+    if kinds is None:
+        raise MatrixError("--aim needs --kinds, one for each row: --kinds BBB")
+    names = [part.strip() for part in kinds.split(",")] if "," in kinds else list(kinds)
+    return Organism.from_aim(matrix, kinds=names)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read(LARGEST_DRAWING + 1)
+        if len(data) > LARGEST_DRAWING:
+            raise FileError(f"{path}: too large for a drawing, at most {LARGEST_DRAWING:,} bytes")
+        return data.decode("utf-8")
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path}: not a text file (byte {error.start} is not UTF-8)") from None

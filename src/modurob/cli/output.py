@@ -1,0 +1,153 @@
+"""What commands print: drawings, tables that fit the terminal, JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from modurob import Organism
+from modurob.drawing.terminal import draw
+
+LARGEST_DRAWING = 200  # modules
+BETWEEN = 2  # characters between the columns of a table
+
+
+def console() -> Console:
+    """Standard output: colors and its width on a terminal, plain text in 80 columns elsewhere."""
+    return Console(highlight=False, soft_wrap=False)
+
+
+def print_json(data: Any) -> None:
+    """JSON and nothing else."""
+    click.echo(json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False))
+
+
+def summary(title: str, organism: Organism) -> str:
+    """One line: ``crab: 6 modules (6 scout), 5 dockings, 6 kg, base m0``."""
+    kinds = ", ".join(f"{count} {kind}" for kind, count in _kinds(organism).items())
+    modules = "1 module" if len(organism) == 1 else f"{len(organism)} modules"
+    dockings = "1 docking" if len(organism) == 2 else f"{len(organism) - 1} dockings"
+    return (
+        f"{title}: {modules} ({kinds}), {dockings}, {_mass(organism):.6g} kg, base {organism.base}"
+    )
+
+
+def summary_data(title: str, organism: Organism) -> dict[str, Any]:
+    """The same for machines."""
+    return {
+        "title": title,
+        "modules": len(organism),
+        "kinds": _kinds(organism),
+        "mass": _mass(organism),
+        "base": organism.base,
+    }
+
+
+def _kinds(organism: Organism) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for name in organism.modules:
+        kind = organism.kind(name).name
+        counts[kind] = counts.get(kind, 0) + 1
+    return counts
+
+
+def _mass(organism: Organism) -> float:
+    return float(sum(organism.kind(name).mass for name in organism.modules))
+
+
+def print_drawing(out: Console, organism: Organism) -> None:
+    """The organism as text, if there are not too many modules for that."""
+    if len(organism) > LARGEST_DRAWING:
+        out.print(f"(no drawing of more than {LARGEST_DRAWING} modules)")
+        return
+    for line in draw(organism, out.width).splitlines():
+        out.print(Text(line, no_wrap=True, overflow="ignore"), crop=False)
+    out.print()
+
+
+def plain_table() -> Table:
+    """A light table: a line below the head, nothing else."""
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
+
+
+def print_table(out: Console, title: str, table: Table) -> None:
+    """A table below its title."""
+    out.print(Text(title, style="bold"))
+    out.print(table)
+    out.print()
+
+
+def print_matrix(
+    out: Console,
+    title: str,
+    matrix: np.ndarray,
+    columns: Sequence[str],
+    rows: Sequence[str],
+    *,
+    last_column: Sequence[str] = (),
+    last_row: Sequence[str] = (),
+) -> None:
+    """A matrix with headings, dots for zeros, in several tables if it is wider than the terminal.
+
+    Args:
+        last_column: Headed ``kind``, repeated in each of the tables.
+        last_row: Below the others.
+    """
+    widths = [
+        max(map(len, cells))
+        for cells in zip(
+            columns, *matrix.astype(str), *([last_row] if last_row else ()), strict=True
+        )
+    ]
+    fixed = max(map(len, ("class" if last_row else "", *rows))) + (
+        4 + BETWEEN if last_column else 0
+    )
+    for start, end in _blocks(widths, out.width - fixed):
+        whole = (start, end) == (0, len(widths))
+        part = title if whole else f"{title}, {columns[start]} to {columns[end - 1]}"
+        table = plain_table()
+        table.add_column("", style="bold")
+        for name in columns[start:end]:
+            table.add_column(name, justify="right", no_wrap=True)
+        if last_column:
+            table.add_column("kind", style="cyan", no_wrap=True)
+        for index, name in enumerate(rows):
+            cells = [Text("·", style="dim") if n == 0 else str(n) for n in matrix[index, start:end]]
+            extra = [last_column[index]] if last_column else []
+            table.add_row(
+                name, *cells, *extra, end_section=bool(last_row) and index == len(rows) - 1
+            )
+        if last_row:
+            table.add_row("class", *(Text(text, style="cyan") for text in last_row[start:end]))
+        print_table(out, part, table)
+
+
+def _blocks(widths: Sequence[int], room: int) -> list[tuple[int, int]]:
+    """Ranges of columns that fit side by side."""
+    blocks, start, used = [], 0, 0
+    for index, width in enumerate(widths):
+        if used + width + BETWEEN > room and index > start:
+            blocks.append((start, index))
+            start, used = index, 0
+        used += width + BETWEEN
+    return [*blocks, (start, len(widths))]
+
+
+def print_flow(out: Console, title: str, cells: Sequence[str]) -> None:
+    """Short texts in as many columns as fit, filled from top to bottom."""
+    out.print(Text(title, style="bold"))
+    width = max(map(len, cells)) + 3
+    columns = max(1, (out.width + 3) // width)
+    lines = -(-len(cells) // columns)
+    for line in range(lines):
+        texts = [cell.ljust(width) for cell in cells[line::lines]]
+        out.print("".join(texts).rstrip())
+    out.print()

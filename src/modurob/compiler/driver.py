@@ -1,0 +1,276 @@
+"""The loop around every kernel: gather W states, run the body, scatter the results.
+
+States lie as users have them, one row a state. A block of W rows is turned into vectors, one lane a
+state; past the end of a batch the last row is taken again, which computes and writes the same
+numbers once more. All memory is in a workspace that the caller keeps.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import NamedTuple
+
+from modurob.compiler.emit_llvm import Carry, Slot, Writer, splat
+from modurob.compiler.sincos import write_sincos
+
+BASE_Q, BASE_V, BASE_X, BASE_Y, BASE_RECORD = 0, 7, 13, 19, 25  # vectors of the base's record
+Q, COS, SIN, V, X, Y, JOINT_RECORD = 0, 1, 2, 3, 4, 5, 6  # vectors of a joint's record
+EXTERNAL = 6  # vectors of a link's external wrench
+
+
+class Arguments(ctypes.Structure):
+    """What a driver is told; one for each call, shared by its threads."""
+
+    _fields_ = (
+        ("q", ctypes.c_void_p),
+        ("v", ctypes.c_void_p),
+        ("x", ctypes.c_void_p),
+        ("y", ctypes.c_void_p),
+        ("external", ctypes.c_void_p),
+        ("calls", ctypes.c_void_p),
+        ("rows", ctypes.c_void_p),
+        ("joints", ctypes.c_int64),
+        ("last", ctypes.c_int64),
+        ("friction", ctypes.c_int64),
+        ("not_finite", ctypes.c_int64),
+        ("nq", ctypes.c_int64),
+        ("nv", ctypes.c_int64),
+        ("array_type", ctypes.c_void_p),
+        ("float64", ctypes.c_void_p),
+        ("workspace", ctypes.c_void_p),
+        ("out", ctypes.c_void_p),
+        ("refused", ctypes.c_void_p),
+    )
+
+
+NAMES = [name for name, _ in Arguments._fields_]
+INTEGERS = ("joints", "last", "friction", "not_finite", "nq", "nv")
+
+
+class Shape(NamedTuple):
+    """Which arrays an algorithm reads and writes.
+
+    Attributes:
+        v, x: Whether it reads velocities and a third array (accelerations or forces).
+        square: Whether it writes an (nv, nv) matrix for each state instead of (nv,).
+    """
+
+    v: bool
+    x: bool
+    square: bool = False
+
+
+class Driver(Writer):
+    """Writes ``void run(Arguments*, begin, end, workspace)`` for one algorithm."""
+
+    def __init__(self, width: int, shape: Shape, free_base: bool) -> None:
+        super().__init__(width)
+        self.shape, self.free_base = shape, free_base
+        # the sum of 0 * input: not a number as soon as one input is not finite
+        self.check = Carry(splat(0.0, width))
+
+    def write(self, body: str) -> str:
+        """The driver's IR; `body` is called with (io, links, external, arguments)."""
+        at = {name: argument(self, name) for name in NAMES}
+        joints, nq, nv = at["joints"], at["nq"], at["nv"]
+        records = self.offset("%workspace", BASE_RECORD)
+        after_io = self.value(f"mul i64 {joints}, {JOINT_RECORD}")
+        external = self.offset(records, after_io)
+        links = self.value(f"add i64 {joints}, 1")
+        after_external = self.value(f"mul i64 {links}, {EXTERNAL}")
+        states = self.offset(external, after_external)
+        with self.loop("%begin", "%end", self.width, self.check) as first:
+            rows = self._rows(first, at["last"])
+            self._gather_joints(records, at, rows, joints, nq, nv)
+            if self.free_base:
+                self._gather_base(at, rows, nq, nv)
+            self._gather_external(external, at["external"], rows, links)
+            self.do(f"call void {body}(ptr %workspace, ptr {states}, ptr {external}, ptr %arguments)")
+            self._scatter(records, states, at["y"], rows, joints, nv)
+        self._report()
+        self.do("ret void")
+        head = "define void @run(ptr %arguments, i64 %begin, i64 %end, ptr %workspace) {\nentry:\n"
+        return head + "\n".join(self.lines) + "\n}\n"
+
+    def _rows(self, first: str, last: str) -> list[str]:
+        rows = []
+        for lane in range(self.width):
+            row = self.value(f"add i64 {first}, {lane}")
+            inside = self.value(f"icmp slt i64 {row}, {last}")
+            rows.append(self.value(f"select i1 {inside}, i64 {row}, i64 {last}"))
+        return rows
+
+    def _starts(self, array: str, rows: list[str], stride: str) -> list[str]:
+        return [self.offset(array, self.value(f"mul i64 {row}, {stride}"), "double") for row in rows]
+
+    def _report(self) -> None:
+        check = self.check.value
+        wrong = self.value(f"fcmp uno {self.vector} {check}, {check}")
+        bits = self.value(f"bitcast <{self.width} x i1> {wrong} to i{self.width}")
+        with self.when(self.value(f"icmp ne i{self.width} {bits}, 0")):
+            self.do(f"store i64 1, ptr {place(self, 'not_finite')}")
+
+    def _checked(self, vector: str) -> str:
+        V, zero = self.vector, splat(0.0, self.width)
+        call = f"call {V} @llvm.fma.v{self.width}f64"
+        self.check.value = self.value(f"{call}({V} {vector}, {V} {zero}, {V} {self.check.value})")
+        return vector
+
+    def _gather(self, starts: list[str], column: str | int) -> str:
+        vector = "poison"
+        for lane, start in enumerate(starts):
+            scalar = self.value(f"load double, ptr {self.offset(start, column, 'double')}, align 8")
+            vector = self.value(f"insertelement {self.vector} {vector}, double {scalar}, i64 {lane}")
+        return vector
+
+    def _gather_joints(
+        self, records: str, at: dict[str, str], rows: list[str], joints: str, nq: str, nv: str
+    ) -> None:
+        q0, v0 = (7, 6) if self.free_base else (0, 0)
+        arrays = [("q", Q, nq, q0)]
+        arrays += [("v", V, nv, v0)] if self.shape.v else []
+        arrays += [("x", X, nv, v0)] if self.shape.x else []
+        starts = {
+            name: [self.offset(s, skip, "double") for s in self._starts(at[name], rows, stride)]
+            for name, _, stride, skip in arrays
+        }
+        with self.loop("0", joints, carry=self.check) as j:
+            record = self.offset(records, self.value(f"mul i64 {j}, {JOINT_RECORD}"))
+            for name, slot, _, _ in arrays:
+                value = self._checked(self._gather(starts[name], j))
+                self.store(Slot(record, slot), value)
+                if name == "q":
+                    sine, cosine = write_sincos(self, value)
+                    self.store(Slot(record, SIN), sine)
+                    self.store(Slot(record, COS), cosine)
+
+    def _gather_base(self, at: dict[str, str], rows: list[str], nq: str, nv: str) -> None:
+        arrays = [("q", BASE_Q, 7, nq)]
+        arrays += [("v", BASE_V, 6, nv)] if self.shape.v else []
+        arrays += [("x", BASE_X, 6, nv)] if self.shape.x else []
+        for name, slot, count, stride in arrays:
+            starts = self._starts(at[name], rows, stride)
+            for k in range(count):
+                value = self._checked(self._gather(starts, k))
+                self.store(Slot("%workspace", slot + k), value)
+
+    def _gather_external(self, place: str, array: str, rows: list[str], links: str) -> None:
+        if self.shape.square:
+            return
+        total = self.value(f"mul i64 {links}, {EXTERNAL}")
+        given = self.value(f"icmp ne ptr {array}, null")
+        with self.when(given):
+            starts = self._starts(array, rows, total)
+            with self.loop("0", total) as k:
+                value = self._gather(starts, k)
+                self.store(Slot(self.offset(place, k), 0), value)
+
+    def _scatter(
+        self, records: str, states: str, array: str, rows: list[str], joints: str, nv: str
+    ) -> None:
+        if self.shape.square:
+            total = self.value(f"mul i64 {nv}, {nv}")
+            starts = self._starts(array, rows, total)
+            with self.loop("0", total) as k:
+                self._spread(self.load(Slot(self.offset(states, k), 0)), starts, k)
+            return
+        starts = self._starts(array, rows, nv)
+        if self.free_base:
+            for k in range(6):
+                self._spread(self.load(Slot("%workspace", BASE_Y + k)), starts, k)
+            starts = [self.offset(start, 6, "double") for start in starts]
+        with self.loop("0", joints) as j:
+            record = self.offset(records, self.value(f"mul i64 {j}, {JOINT_RECORD}"))
+            self._spread(self.load(Slot(record, Y)), starts, j)
+
+    def _spread(self, vector: str, starts: list[str], column: str | int) -> None:
+        for lane, start in enumerate(starts):
+            scalar = self.value(f"extractelement {self.vector} {vector}, i64 {lane}")
+            self.do(f"store double {scalar}, ptr {self.offset(start, column, 'double')}, align 8")
+
+
+def place(writer: Writer, name: str, arguments: str = "%arguments") -> str:
+    """Where an argument lies."""
+    return writer.offset(arguments, NAMES.index(name), "i64")
+
+
+def argument(writer: Writer, name: str, arguments: str = "%arguments") -> str:
+    """The value of an argument."""
+    kind = "i64" if name in INTEGERS else "ptr"
+    return writer.value(f"load {kind}, ptr {place(writer, name, arguments)}")
+
+
+def declarations(width: int) -> str:
+    """The intrinsics that kernels and drivers use."""
+    V = f"<{width} x double>"
+    return (
+        f"declare {V} @llvm.sqrt.v{width}f64({V})\n"
+        f"declare {V} @llvm.fma.v{width}f64({V}, {V}, {V})\n"
+    )
+
+
+# -- one state, straight from Python ---------------------------------------------------------------
+
+# NumPy's stable layout of an array object (64-bit CPython): type, data, dimensions, strides, dtype
+TYPE, DATA, NDIM, DIMENSIONS, STRIDES, DTYPE = 8, 16, 24, 32, 40, 56
+
+
+def single_ir(shape: Shape) -> str:
+    """A Python builtin ``single(q, v, x[, out])`` for one state (METH_FASTCALL).
+
+    It looks into the arrays itself, because asking each one for its address from Python costs more
+    than the dynamics of ten joints. It answers None, having done nothing, unless every array is a
+    plain contiguous array of float64 of the right size, and when an input is not finite; the caller
+    then takes the long way, which says what is wrong. `self` is an array that holds the arguments.
+    """
+    w = Writer(1)
+    inputs = ["q", *(["v"] if shape.v else []), *(["x"] if shape.x else [])]
+
+    def field(array: str, offset: int, kind: str) -> str:
+        return w.value(f"load {kind}, ptr {w.offset(array, offset, 'i8')}")
+
+    def demand(condition: str) -> None:
+        label = f"good{len(w.lines)}"
+        w.do(f"br i1 {condition}, label %{label}, label %refused")
+        w.label(label)
+
+    arguments = field("%self", DATA, "ptr")
+    with_out = w.value(f"icmp eq i64 %count, {len(inputs) + 1}")
+    without = w.value(f"icmp eq i64 %count, {len(inputs)}")
+    demand(w.value(f"or i1 {with_out}, {without}"))
+    own = place(w, "out", arguments)
+    given = w.offset("%given", len(inputs), "ptr")
+    out = w.value(f"load ptr, ptr {w.value(f'select i1 {with_out}, ptr {given}, ptr {own}')}")
+    kind, dtype = argument(w, "array_type", arguments), argument(w, "float64", arguments)
+    nq, nv = argument(w, "nq", arguments), argument(w, "nv", arguments)
+    arrays = [w.value(f"load ptr, ptr {w.offset('%given', k, 'ptr')}") for k in range(len(inputs))]
+    for name, array in zip((*inputs, "y"), (*arrays, out), strict=True):
+        size = nq if name == "q" else nv
+        square = name == "y" and shape.square
+        demand(w.value(f"icmp eq ptr {field(array, TYPE, 'ptr')}, {kind}"))
+        demand(w.value(f"icmp eq ptr {field(array, DTYPE, 'ptr')}, {dtype}"))
+        demand(w.value(f"icmp eq i32 {field(array, NDIM, 'i32')}, {2 if square else 1}"))
+        lengths, strides = field(array, DIMENSIONS, "ptr"), field(array, STRIDES, "ptr")
+        for axis in range(2 if square else 1):
+            length = w.value(f"load i64, ptr {w.offset(lengths, axis, 'i64')}")
+            demand(w.value(f"icmp eq i64 {length}, {size}"))
+        step = w.value(f"load i64, ptr {w.offset(strides, 1 if square else 0, 'i64')}")
+        demand(w.value(f"icmp eq i64 {step}, 8"))
+        if square:
+            row = w.value(f"load i64, ptr {strides}")
+            demand(w.value(f"icmp eq i64 {row}, {w.value(f'mul i64 {size}, 8')}"))
+        w.do(f"store ptr {field(array, DATA, 'ptr')}, ptr {place(w, name, arguments)}")
+    flag = place(w, "not_finite", arguments)
+    w.do(f"store i64 0, ptr {flag}")
+    workspace = argument(w, "workspace", arguments)
+    w.do(f"call void @run(ptr {arguments}, i64 0, i64 1, ptr {workspace})")
+    wrong = w.value(f"load i64, ptr {flag}")
+    demand(w.value(f"icmp eq i64 {wrong}, 0"))
+    w.do(f"call void @Py_IncRef(ptr {out})")
+    w.do(f"ret ptr {out}")
+    w.label("refused")
+    none = argument(w, "refused", field("%self", DATA, "ptr"))
+    w.do(f"call void @Py_IncRef(ptr {none})")
+    w.do(f"ret ptr {none}")
+    head = "declare void @Py_IncRef(ptr)\ndefine ptr @single(ptr %self, ptr %given, i64 %count) {\nentry:\n"
+    return head + "\n".join(w.lines) + "\n}\n"

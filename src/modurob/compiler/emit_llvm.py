@@ -1,0 +1,148 @@
+"""Traced graphs as LLVM IR: every scalar a vector of states."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from modurob.compiler.trace import CONST, INPUT, Graph, Traced
+
+ARITHMETIC = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+
+
+def literal(value: float) -> str:
+    """A double as LLVM reads it without rounding."""
+    return "0x" + struct.pack(">d", value).hex().upper()
+
+
+def splat(value: float, width: int) -> str:
+    """A constant vector."""
+    return "<" + ", ".join([f"double {literal(value)}"] * width) + ">"
+
+
+class Slot:
+    """Where an input lies: `offset` (in vectors, or doubles for a broadcast) behind a pointer."""
+
+    __slots__ = ("broadcast", "offset", "pointer")
+
+    def __init__(self, pointer: str, offset: int, broadcast: bool = False) -> None:
+        self.pointer, self.offset, self.broadcast = pointer, offset, broadcast
+
+
+class Carry:
+    """A vector that loops hand on from one round to the next."""
+
+    def __init__(self, value: str) -> None:
+        self.value = value
+
+
+class Writer:
+    """Collects the lines of one function body."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.vector = f"<{width} x double>"
+        self.lines: list[str] = []
+        self._count = 0
+        self._block = "entry"
+
+    def value(self, text: str) -> str:
+        """A new SSA value."""
+        self._count += 1
+        name = f"%x{self._count}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def do(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def load(self, slot: Slot) -> str:
+        if slot.broadcast:
+            address = self.offset(slot.pointer, slot.offset, "double")
+            return self.broadcast(self.value(f"load double, ptr {address}, align 8"))
+        address = self.offset(slot.pointer, slot.offset)
+        return self.value(f"load {self.vector}, ptr {address}, align {8 * self.width}")
+
+    def store(self, slot: Slot, value: str) -> None:
+        address = self.offset(slot.pointer, slot.offset)
+        self.do(f"store {self.vector} {value}, ptr {address}, align {8 * self.width}")
+
+    @contextmanager
+    def loop(
+        self, begin: str, end: str, step: int = 1, carry: Carry | None = None
+    ) -> Iterator[str]:
+        """A counting loop ``for i = begin; i < end; i += step``; yields i."""
+        self._count += 1
+        name, entered = f"loop{self._count}", self._block
+        i, latch = f"%{name}.i", f"{name}.latch"
+        self.do(f"br label %{name}.head")
+        self.label(f"{name}.head")
+        self.do(f"{i} = phi i64 [ {begin}, %{entered} ], [ {i}.next, %{latch} ]")
+        if carry is not None:
+            held, started = f"%{name}.held", carry.value
+            self.do(f"{held} = phi {self.vector} [ {started}, %{entered} ], [ {held}.next, %{latch} ]")
+            carry.value = held
+        more = self.value(f"icmp slt i64 {i}, {end}")
+        self.do(f"br i1 {more}, label %{name}.body, label %{name}.exit")
+        self.label(f"{name}.body")
+        yield i
+        if carry is not None:
+            self.do(f"{held}.next = freeze {self.vector} {carry.value}")
+            carry.value = held
+        self.do(f"br label %{latch}")
+        self.label(latch)
+        self.do(f"{i}.next = add i64 {i}, {step}")
+        self.do(f"br label %{name}.head")
+        self.label(f"{name}.exit")
+
+    @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        """Lines that run only if an i1 is true."""
+        self._count += 1
+        name = f"if{self._count}"
+        self.do(f"br i1 {condition}, label %{name}.then, label %{name}.done")
+        self.label(f"{name}.then")
+        yield
+        self.do(f"br label %{name}.done")
+        self.label(f"{name}.done")
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+        self._block = name
+
+    def offset(self, pointer: str, count: str | int, unit: str | None = None) -> str:
+        """`pointer` moved by `count` units (vectors by default)."""
+        return self.value(f"getelementptr {unit or self.vector}, ptr {pointer}, i64 {count}")
+
+    def broadcast(self, scalar: str) -> str:
+        first = self.value(f"insertelement {self.vector} poison, double {scalar}, i64 0")
+        mask = f"<{self.width} x i32> zeroinitializer"
+        return self.value(f"shufflevector {self.vector} {first}, {self.vector} poison, {mask}")
+
+
+def emit(
+    writer: Writer, graph: Graph, outputs: Sequence[Traced], inputs: Mapping[str, Slot]
+) -> list[str]:
+    """Write the arithmetic of a graph; returns the SSA names of the outputs.
+
+    Sines and cosines must have become inputs named ``sin(name)`` and ``cos(name)``.
+    """
+    V, nodes, names = writer.vector, graph.nodes, {}
+    for number in graph.needed(outputs):
+        op, a, b = nodes[number]
+        if op == CONST:
+            names[number] = splat(a, writer.width)
+        elif op == INPUT:
+            names[number] = writer.load(inputs[a])
+        elif op in ("sin", "cos"):
+            names[number] = writer.load(inputs[f"{op}({nodes[a][1]})"])
+        elif op == "neg":
+            names[number] = writer.value(f"fneg {V} {names[a]}")
+        elif op == "sqrt":
+            function = f"@llvm.sqrt.v{writer.width}f64"
+            names[number] = writer.value(f"call {V} {function}({V} {names[a]})")
+        else:
+            text = f"{ARITHMETIC[op]} contract {V} {names[a]}, {names[b]}"
+            names[number] = writer.value(text)
+    return [names[output.number] for output in outputs]

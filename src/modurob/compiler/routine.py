@@ -1,0 +1,165 @@
+"""A compiled algorithm bound to one model: batches on threads, single states without ceremony."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from modurob.compiler.driver import DATA, Arguments, Shape
+from modurob.compiler.jit import Library, host
+
+METH_FASTCALL = 0x0080
+ALIGNMENT = 64  # bytes; the widest vectors
+WORTH_A_THREAD = 20_000  # joint states; about 100 us of work, ten times what a hand-over costs
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+class Routine:
+    """One algorithm for one model.
+
+    Attributes:
+        single: ``single(q, v, x, out)`` for plain float64 arrays of one state; returns out, or None
+            when it cannot take them.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        shape: Shape,
+        joints: int,
+        free_base: bool,
+        vectors: int,
+        calls: np.ndarray | None = None,
+        rows: np.ndarray | None = None,
+        rough: bool = False,
+    ) -> None:
+        self.shape = shape
+        self.nq, self.nv = (joints + 7, joints + 6) if free_base else (joints, joints)
+        self._vectors = vectors
+        self._kept = (library, calls, rows)  # alive as long as their addresses are in use
+        self._run = _driver(library)
+        self._spaces: list[np.ndarray] = []
+        self._fixed = {
+            "calls": None if calls is None else calls.ctypes.data,
+            "rows": None if rows is None else rows.ctypes.data,
+            "joints": joints,
+            "friction": int(rough),
+            "nq": self.nq,
+            "nv": self.nv,
+        }
+        self.single = self._builtin(library)
+
+    def empty(self, *batch: int) -> np.ndarray:
+        """An array for results."""
+        return np.empty((*batch, self.nv, self.nv) if self.shape.square else (*batch, self.nv))
+
+    def batch(
+        self,
+        q: np.ndarray,
+        v: np.ndarray | None,
+        x: np.ndarray | None,
+        external: np.ndarray | None,
+        threads: int,
+    ) -> np.ndarray | None:
+        """Results for (N, ...) contiguous float64 arrays; None when an input is not finite."""
+        count = len(q)
+        y = self.empty(count)
+        arrays = {"q": q, "v": v, "x": x, "y": y, "external": external}
+        arguments = Arguments(
+            **{name: array.ctypes.data for name, array in arrays.items() if array is not None},
+            **self._fixed,
+            last=count - 1,
+        )
+        width = host().width
+        share = -(-count // (threads * width)) * width
+        bounds = [(begin, min(begin + share, count)) for begin in range(0, count, share)]
+        if len(bounds) <= 1:
+            for begin, end in bounds:
+                self._piece(arguments, begin, end)
+        else:
+            others = [_pool().submit(self._piece, arguments, *bound) for bound in bounds[1:]]
+            self._piece(arguments, *bounds[0])
+            for other in others:
+                other.result()
+        return None if arguments.not_finite else y
+
+    def _piece(self, arguments: Arguments, begin: int, end: int) -> None:
+        space = self._spaces.pop() if self._spaces else self._workspace()
+        self._run(ctypes.addressof(arguments), begin, end, space.ctypes.data)
+        self._spaces.append(space)
+
+    def _workspace(self) -> np.ndarray:
+        size = 8 * host().width * self._vectors
+        raw = np.zeros(size + ALIGNMENT, dtype=np.uint8)
+        start = -raw.ctypes.data % ALIGNMENT
+        return raw[start : start + size]
+
+    def _builtin(self, library: Library) -> Callable[..., np.ndarray | None]:
+        if not _arrays_look_as_expected():
+            return lambda *_: None
+        space, out = self._workspace(), self.empty()
+        arguments = Arguments(
+            **self._fixed,
+            last=0,
+            array_type=id(np.ndarray),
+            float64=id(np.dtype(np.float64)),
+            workspace=space.ctypes.data,
+            out=id(out),
+            refused=id(None),
+        )
+        holder = np.frombuffer(arguments, dtype=np.uint8)
+        method = _MethodDef(b"single", library.address("single"), METH_FASTCALL, None)
+        self._kept += (space, out, arguments, holder, method)
+        return _new_builtin()(ctypes.addressof(method), holder, None)
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=cores(), thread_name_prefix="modurob")
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def thread_count(threads: int | str, joint_states: int) -> int:
+    """How many threads a batch gets."""
+    if threads == "auto":
+        return max(1, min(cores(), joint_states // WORTH_A_THREAD))
+    return int(threads)
+
+
+@cache
+def _driver(library: Library) -> Any:
+    pointer, number = ctypes.c_void_p, ctypes.c_int64
+    return library.function("run", pointer, number, number, pointer)
+
+
+@cache
+def _new_builtin() -> Any:
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype = ctypes.py_object
+    make.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    return make
+
+
+@cache
+def _arrays_look_as_expected() -> bool:
+    """Whether array objects are laid out as `single` reads them (any 64-bit CPython with a GIL)."""
+    probe = np.arange(3.0)
+    return ctypes.c_void_p.from_address(id(probe) + DATA).value == probe.ctypes.data

@@ -1,0 +1,84 @@
+"""Where a picture is taken from, and where things land in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+DISTANCE = 5.0  # of the eye, in radii of the scene: a mild perspective
+MARGIN = 0.03  # of the longer side, left free all around
+
+
+@dataclass(frozen=True, eq=False)
+class Camera:
+    """A perspective view of the world. Pixels count right and up from the lower left.
+
+    Attributes:
+        R_cw: (3, 3) rows are right, up and towards the eye, in the world.
+        center: (3,) point of the world that the eye looks at. [m]
+        distance: From the eye to the center. [m]
+        scale: Pixels per meter at the center.
+        offset: (2,) pixel of the center.
+        size: (width, height) of the picture in pixels.
+    """
+
+    R_cw: np.ndarray
+    center: np.ndarray
+    distance: float
+    scale: float
+    offset: np.ndarray
+    size: tuple[int, int]
+
+    def to_camera(self, points: np.ndarray) -> np.ndarray:
+        """(..., 3) points in the camera's frame. [m]"""
+        return (points - self.center) @ self.R_cw.T
+
+    def project(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(..., 2) pixels and (...,) nearness (one over the depth) of points of the world."""
+        seen = self.to_camera(points)
+        nearness = 1.0 / (self.distance - seen[..., 2])
+        return self.focal * seen[..., :2] * nearness[..., None] + self.offset, nearness
+
+    @property
+    def focal(self) -> float:
+        """Pixels per unit of tangent."""
+        return self.scale * self.distance
+
+    @property
+    def eye(self) -> np.ndarray:
+        """(3,) where the eye is in the world. [m]"""
+        return self.center + self.distance * self.R_cw[2]
+
+    def on_floor(self, pixels: np.ndarray, height: float) -> np.ndarray:
+        """(..., 2) x and y where the rays through pixels meet the plane z = height, or NaN."""
+        tangent = (pixels - self.offset) / self.focal
+        ray = np.concatenate([tangent, -np.ones((*tangent.shape[:-1], 1))], axis=-1) @ self.R_cw
+        with np.errstate(divide="ignore", invalid="ignore"):
+            far = (height - self.eye[2]) / ray[..., 2]
+        far = np.where(far > 0, far, np.nan)
+        return self.eye[:2] + far[..., None] * ray[..., :2]
+
+
+def fit(points: np.ndarray, azimuth: float, elevation: float, longest: int) -> Camera:
+    """The view from a direction in which the points just fill the picture.
+
+    Args:
+        points: (n, 3) everything that must be seen. [m]
+        azimuth, elevation: Where the eye stands, seen from the scene. [deg]
+        longest: Pixels of the picture's longer side.
+    """
+    a, e = np.deg2rad(azimuth), np.deg2rad(elevation)
+    towards = np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
+    right = np.array([-np.sin(a), np.cos(a), 0.0])
+    R_cw = np.stack([right, np.cross(towards, right), towards])
+    center = (points.min(axis=0) + points.max(axis=0)) / 2
+    radius = max(float(np.linalg.norm(points - center, axis=1).max()), 1e-9)
+    trial = Camera(R_cw, center, DISTANCE * radius, 1.0, np.zeros(2), (1, 1))
+    pixels, _ = trial.project(points)
+    low, high = pixels.min(axis=0), pixels.max(axis=0)
+    extent = np.maximum(high - low, 1e-3 * radius)
+    scale = longest * (1 - 2 * MARGIN) / extent.max()
+    border = MARGIN * longest
+    width, height = (int(v) for v in np.ceil(scale * extent + 2 * border))
+    return Camera(R_cw, center, trial.distance, scale, border - scale * low, (width, height))

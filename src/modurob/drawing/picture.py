@@ -1,0 +1,197 @@
+"""Organisms in three dimensions, as PNG and SVG files."""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.drawing import camera as cameras
+from modurob.drawing import labels as names
+from modurob.drawing import scene as scenes
+from modurob.drawing.paint import paint
+from modurob.drawing.raster import NOTHING, Buffers, rasterize
+from modurob.drawing.scene import Scene
+from modurob.drawing.terminal import shorten
+from modurob.errors import FileError, StateError, choices
+from modurob.organism import Organism
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ENDINGS = (".png", ".svg")
+SAMPLES = 2  # per pixel and direction: smooth edges
+DPI = 100
+SMALLEST, LARGEST = 64, 4096  # pixels of the longer side
+MOST_LABELS = 60  # modules; more names than that hide the organism
+MOST_AXES = 24  # joints
+LONGEST_NAME = 14
+INK, AXIS = "#1f2933", "#e0245e"
+
+
+def picture(
+    organism: Organism,
+    path: str | os.PathLike[str],
+    *,
+    q: ArrayLike | None = None,
+    hinges: str = "physical",
+    labels: bool | None = None,
+    axes: bool | None = None,
+    view: tuple[float, float] | None = None,
+    size: int = 1200,
+) -> None:
+    """Draw an organism into a PNG or SVG file.
+
+    The solids of the datasheets stand where forward kinematics puts them. The base has a thick
+    outline and a dark label; red lines are the axes of the joints that can move, dotted where a
+    solid hides them.
+
+    Args:
+        path: Ends with ``.png`` or ``.svg``. (In an SVG the solids are an image, lines and letters
+            are vectors.)
+        q: (nq,) configuration of ``organism.model(hinges)``; all joints at zero by default.
+        hinges: The model that `q` belongs to, ``physical`` or ``dyad``.
+        labels: Whether to write the modules' names; by default up to 60 modules.
+        axes: Whether to draw the axes of the active joints; by default up to 24.
+        view: (azimuth, elevation) of the eye, seen from the organism; by default one that suits
+            its shape. [deg]
+        size: Longer side of the picture. [px]
+    """
+    path = Path(path)
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        raise FileError(f"{path}: unknown ending {path.suffix!r}; pictures are {choices(ENDINGS)}")
+    if not path.parent.is_dir():  # told before the work, not after it
+        raise FileError(f"{path}: cannot be written: no folder {path.parent}")
+    if not SMALLEST <= size <= LARGEST:
+        raise StateError(f"a picture has {SMALLEST} to {LARGEST} pixels, got size {size}")
+    model = organism.model(hinges=hinges)
+    q = model.neutral() if q is None else model.check_configuration(q)
+    if q.shape != (model.nq,):
+        raise StateError(f"a picture shows one configuration of shape ({model.nq},), got {q.shape}")
+    scene = scenes.build(organism, model, q)
+    with_labels = len(organism) <= MOST_LABELS if labels is None else labels
+    with_axes = len(scene.axes) <= MOST_AXES if axes is None else axes
+
+    fine = _camera(scene, with_axes, view, size)
+    buffers = rasterize(scene.facets, fine)
+    base = organism.modules.index(organism.base)
+    figure, plane = _figure(paint(scene, buffers, fine, SAMPLES, base))
+    if with_axes:
+        _draw_axes(plane, scene, buffers, fine)
+    if with_labels:
+        _draw_labels(plane, organism, scene, buffers, fine)
+    data = _encoded(figure, ending)
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def _camera(
+    scene: Scene, with_axes: bool, view: tuple[float, float] | None, size: int
+) -> cameras.Camera:
+    """The camera for the fine picture: `SAMPLES` pixels for one, each way."""
+    azimuth, elevation = _view(scene) if view is None else view
+    shadow = scenes.on_floor(scene.points, scene.floor)
+    axes = scene.axes.reshape(-1, 3) if with_axes else scene.points[:0]
+    seen = np.concatenate([scene.points, shadow, axes])
+    fine = cameras.fit(seen, azimuth, elevation, SAMPLES * size)
+    width, height = (-(-side // SAMPLES) * SAMPLES for side in fine.size)
+    return replace(fine, size=(width, height))
+
+
+def _view(scene: Scene) -> tuple[float, float]:
+    """A direction in which long organisms lie across and flat ones are seen from above."""
+    spread = scene.points - scene.points.mean(axis=0)
+    reach = np.ptp(scene.points, axis=0)
+    angles = np.deg2rad([-62.0, -28.0])
+    across = [np.std(spread[:, 1] * np.cos(a) - spread[:, 0] * np.sin(a)) for a in angles]
+    flat = reach[2] < 0.45 * max(reach[0], reach[1])
+    return float(np.rad2deg(angles[int(np.argmax(across))])), 40.0 if flat else 22.0
+
+
+def _figure(image: np.ndarray) -> tuple[Figure, Axes]:
+    """A Matplotlib figure of the image's size, one unit a pixel, that pyplot never hears of."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    height, width = image.shape[:2]
+    figure = Figure(figsize=(width / DPI, height / DPI), dpi=DPI, facecolor="white")
+    FigureCanvasAgg(figure)
+    plane = figure.add_axes((0, 0, 1, 1))
+    plane.set_axis_off()
+    plane.imshow(image, extent=(0, width, 0, height), origin="lower", interpolation="nearest")
+    plane.set(xlim=(0, width), ylim=(0, height))
+    return figure, plane
+
+
+def _encoded(figure: Figure, ending: str) -> bytes:
+    stream = io.BytesIO()
+    dateless = {"Software": None} if ending == ".png" else {"Date": None}
+    figure.savefig(stream, format=ending[1:], dpi=DPI, facecolor="white", metadata=dateless)
+    return stream.getvalue()
+
+
+def _draw_axes(plane: Axes, scene: Scene, buffers: Buffers, fine: cameras.Camera) -> None:
+    """Each axis as a line, dotted where a solid hides it."""
+    steps = np.linspace(0.0, 1.0, 400)[:, None]
+    height, width = buffers.surface.shape
+    for start, end in scene.axes:
+        pixels, nearness = fine.project(start + steps * (end - start))
+        x = np.clip(pixels[:, 0].astype(int), 0, width - 1)
+        y = np.clip(pixels[:, 1].astype(int), 0, height - 1)
+        hidden = (buffers.nearness[y, x] > nearness)[:, None]
+        seen, dotted = (np.where(mask, pixels / SAMPLES, np.nan) for mask in (~hidden, hidden))
+        plane.plot(*dotted.T, color=AXIS, lw=1.3, ls=(0, (1, 2)), alpha=0.8)
+        plane.plot(*seen.T, color=AXIS, lw=2.0, solid_capstyle="round")
+
+
+def _draw_labels(
+    plane: Axes, organism: Organism, scene: Scene, buffers: Buffers, fine: cameras.Camera
+) -> None:
+    """Names where the modules can be seen; what is hidden gets none, except the base."""
+    surface = buffers.surface[::SAMPLES, ::SAMPLES]
+    owner = np.append(scene.owner, NOTHING)[surface]
+    places, counts = names.anchors(owner, len(organism))
+    base = organism.modules.index(organism.base)
+    if not counts[base]:
+        places[base] = fine.project(scene.centers[base])[0] / SAMPLES
+    points = float(np.clip(0.17 * np.sqrt(np.median(counts[counts > 0])), 6, 13))
+    shown = [row for row in range(len(organism)) if np.isfinite(places[row]).all()]
+    shown.sort(key=lambda row: row == base)  # the base last, on top of the others
+    texts = [shorten(organism.modules[row], LONGEST_NAME) for row in shown]
+    texts = [f"{t} · base" if row == base else t for row, t in zip(shown, texts, strict=True)]
+    letter = points * DPI / 72
+    sizes = np.array([[0.64 * letter * len(text) + 0.8 * letter, 1.9 * letter] for text in texts])
+    spots = names.spread(places[shown], sizes, (owner.shape[1], owner.shape[0]))
+    for row, text, spot, size in zip(shown, texts, spots, sizes, strict=True):
+        if np.any(np.abs(spot - places[row]) > 0.7 * size):
+            plane.plot(*np.stack([places[row], spot]).T, color=INK, lw=0.8)
+            plane.plot(*places[row], "o", color=INK, ms=2.5)
+        _label(plane, spot, text, points, row == base)
+
+
+def _label(plane: Axes, spot: np.ndarray, text: str, points: float, is_base: bool) -> None:
+    plane.text(
+        spot[0],
+        spot[1],
+        text,
+        ha="center",
+        va="center",
+        fontsize=points,
+        color="white" if is_base else INK,
+        family="DejaVu Sans",
+        bbox={
+            "boxstyle": "round,pad=0.3,rounding_size=0.6",
+            "fc": INK if is_base else "white",
+            "ec": "none",
+            "alpha": 0.92 if is_base else 0.82,
+        },
+    )

@@ -1,0 +1,141 @@
+"""An organism in one posture as polygons in the world, with colors and joint axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from modurob import kinematics
+from modurob.drawing import solids
+from modurob.drawing.raster import Facet
+from modurob.errors import DatasheetError
+from modurob.model import Model
+from modurob.organism import Organism
+
+LIGHT = np.array([-0.28, -0.36, 0.89]) / np.linalg.norm([-0.28, -0.36, 0.89])  # gives form
+SUN = np.array([-0.12, -0.1, 0.987])  # casts the shadow; nearly overhead, so that it stays near
+DARKEST, BRIGHTEST = 0.58, 1.12
+SMOOTH, ROUGH, MANY = 48, 16, 40  # polygons around a cylinder; ROUGH for more than MANY modules
+BEYOND = 0.3  # how far an axis sticks out, over the module's size
+
+Color = tuple[float, float, float]
+
+
+class Scene(NamedTuple):
+    """An organism in one posture, ready to be drawn.
+
+    Attributes:
+        facets: Everything that can be seen.
+        colors: (surfaces, 3) of each surface.
+        owner: (surfaces,) the module it belongs to, by its row.
+        points: (n, 3) corners of everything. [m]
+        centers: (modules, 3) where the modules' frames are. [m]
+        axes: (joints, 2, 3) ends of the joint axes. [m]
+    """
+
+    facets: list[Facet]
+    colors: np.ndarray
+    owner: np.ndarray
+    points: np.ndarray
+    centers: np.ndarray
+    axes: np.ndarray
+
+    @property
+    def floor(self) -> float:
+        """Height of the lowest point. [m]"""
+        return float(self.points[:, 2].min())
+
+
+def build(organism: Organism, model: Model, q: np.ndarray) -> Scene:
+    """The scene of an organism whose `model` is at configuration `q`."""
+    T_wb = model.forward_kinematics(q)
+    facets: list[Facet] = []
+    colors: list[Color] = []
+    owner: list[int] = []
+    points: dict[str, np.ndarray] = {}
+    for row, name in enumerate(organism.modules):
+        corners = [np.empty((0, 3))]
+        for T_ws, skin, color in _solids(organism, name, model, T_wb):
+            first, R, p = len(colors), T_ws[:3, :3], T_ws[:3, 3]
+            for polygon in skin:
+                placed = polygon.corners @ R.T + p
+                shades = _shade(polygon.normals @ R.T)
+                facets.append(Facet(placed, shades, first + polygon.surface))
+                corners.append(placed)
+            surfaces = 1 + max(polygon.surface for polygon in skin)
+            colors.extend([color] * surfaces)
+            owner.extend([row] * surfaces)
+        points[name] = np.concatenate(corners)
+    if not facets:
+        raise DatasheetError("none of the modules has a shape to draw; add 'shapes' to a datasheet")
+    return Scene(
+        facets,
+        np.array(colors),
+        np.array(owner),
+        np.concatenate(list(points.values())),
+        T_wb[[model.modules[name] for name in organism.modules], :3, 3],
+        _axes(organism, model, q, points),
+    )
+
+
+def on_floor(points: np.ndarray, floor: float) -> np.ndarray:
+    """(..., 3) shadows of points."""
+    return points - SUN * ((points[..., 2:] - floor) / SUN[2])
+
+
+def _shade(normals: np.ndarray) -> np.ndarray:
+    """Brightness of surfaces; those in the shade still show their form."""
+    return DARKEST + (BRIGHTEST - DARKEST) * (0.5 + 0.5 * normals @ LIGHT) ** 1.4
+
+
+def _solids(
+    organism: Organism, name: str, model: Model, T_wb: np.ndarray
+) -> Iterator[tuple[np.ndarray, tuple[solids.Polygon, ...], Color]]:
+    """The solids of a module: pose in the world, skin, color."""
+    kind = organism.kind(name)
+    around = SMOOTH if len(organism) <= MANY else ROUGH
+    as_one = model.body_names[model.modules[name]] == name  # so the dyad model sees its cubes
+    for shape in kind.shapes:
+        if as_one:
+            T = T_wb[model.body_index(name)] @ kind.rest_poses[kind.body_index(shape.body)]
+        else:
+            T = T_wb[model.body_index(f"{name}.{shape.body}")]
+        skin = solids.polygons(shape.form, shape.size, around)
+        yield T @ shape.pose, skin, _rgb(shape.color)
+
+
+def _rgb(color: str) -> Color:
+    from matplotlib import colors
+
+    try:
+        return colors.to_rgb(color)
+    except ValueError:
+        raise DatasheetError(
+            f"a shape has the color {color!r}; use #rrggbb or a name that Matplotlib knows"
+        ) from None
+
+
+def _axes(
+    organism: Organism, model: Model, q: np.ndarray, points: dict[str, np.ndarray]
+) -> np.ndarray:
+    """Ends of the active joints' axes: a little more than what the module spans along them."""
+    T_w = kinematics.link_poses(model, q)[1:]
+    found = []
+    for joint, T, screw in zip(model.joint_names, T_w, model.screw, strict=True):
+        owner = joint.partition(".")[0]
+        # a virtual joint is a mere dot: its axis runs through what it carries
+        carrier = (
+            next(iter(organism.children(owner)), owner) if organism.kind(owner).virtual else owner
+        )
+        if not len(points[carrier]):
+            continue
+        v, w = screw[:3], screw[3:]
+        direction = T[:3, :3] @ (w if w.any() else v)
+        through = T[:3, 3] + T[:3, :3] @ np.cross(w, v)
+        along = (points[carrier] - through) @ direction
+        beyond = BEYOND * organism.kind(carrier).size
+        ends = np.array([along.min() - beyond, along.max() + beyond])
+        found.append(through + ends[:, None] * direction)
+    return np.array(found).reshape(-1, 2, 3)

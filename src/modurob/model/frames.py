@@ -1,0 +1,118 @@
+"""The model in joint frames: every joint acts along +x of its link, as in the documents.
+
+A link's frame may be turned about its joint's axis without changing any equation, and a joint may be
+read backwards (q -> -q). Used well, that freedom leaves three ways a joint can sit on a cube: its
+axis along x, y or z of the parent. The compiler has one kernel for each, and one for all other
+directions.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from modurob.equations.links import Link
+from modurob.equations.vectors import mat, vec
+from modurob.model.model import Model
+from modurob.spatial import inertia
+
+ALIGNED = 1e-12  # entries of an axis this close to 0 and 1 are rounding errors of 90-degree turns
+CYCLIC = np.stack([np.roll(np.eye(3), k, axis=0) for k in range(3)])  # first column x, y, z
+GENERAL = 3  # the pattern of all other directions
+CACHED_TURNS = 4096
+
+
+class JointFrames(NamedTuple):
+    """Flat arrays in joint frames; entry k of a joint array belongs to link k + 1.
+
+    Attributes:
+        parent: (n,)
+        rotation, position: (n, 3, 3), (n, 3) of the joint frames in the parents'. [m]
+        pattern: (n,) 0, 1, 2 when the axis lies along x, y, z of the parent, else 3.
+        sign: (n,) -1 where the joint is read backwards.
+        prismatic: (n,)
+        mass, moment, second: (n + 1,), (n + 1, 3), (n + 1, 3, 3): m, m c, integral of r r^T dm.
+        viscous, coulomb: (n,)
+        turn: (n + 1, 3, 3) joint frames in the model's link frames.
+    """
+
+    parent: np.ndarray
+    rotation: np.ndarray
+    position: np.ndarray
+    pattern: np.ndarray
+    sign: np.ndarray
+    prismatic: np.ndarray
+    mass: np.ndarray
+    moment: np.ndarray
+    second: np.ndarray
+    viscous: np.ndarray
+    coulomb: np.ndarray
+    turn: np.ndarray
+
+    def links(self) -> list[Link]:
+        """The same as the recursions take it: one `Link` after the other, floats inside."""
+        nothing = (-1, np.eye(3), np.zeros(3), False, 0.0, 0.0)
+        joints = zip(
+            self.parent.tolist(),
+            self.rotation,
+            self.position,
+            self.prismatic.tolist(),
+            self.viscous.tolist(),
+            self.coulomb.tolist(),
+            strict=True,
+        )
+        masses = zip(self.mass.tolist(), self.moment, self.second, strict=True)
+        return [
+            Link(parent, mat(R), vec(p), slides, m, vec(h), mat(S), viscous, coulomb)
+            for (parent, R, p, slides, viscous, coulomb), (m, h, S) in zip(
+                (nothing, *joints), masses, strict=True
+            )
+        ]
+
+
+def joint_frames(model: Model) -> JointFrames:
+    """Choose the joint frames of a model."""
+    n = len(model.joint_names)
+    axes = np.where(model.prismatic[:, None], model.screw[:, :3], model.screw[:, 3:])
+    rotation, turn = np.empty((n, 3, 3)), np.empty((n + 1, 3, 3))
+    pattern, sign = np.empty(n, dtype=np.intp), np.empty(n)
+    turn[0] = np.eye(3)
+    placed = model.placement[:, :3, :3]
+    for k, parent in enumerate(model.parent.tolist()):
+        R_in = turn[parent].T @ placed[k]
+        pattern[k], sign[k], rotation[k], turn[k + 1] = _turned(R_in.tobytes(), axes[k].tobytes())
+    to_parent = np.swapaxes(turn[model.parent], -1, -2)
+    to_link = np.swapaxes(turn, -1, -2)
+    J = inertia.at_origin(model.mass, model.center, model.inertia)
+    second = 0.5 * np.trace(J, axis1=-2, axis2=-1)[:, None, None] * np.eye(3) - J
+    return JointFrames(
+        parent=model.parent,
+        rotation=rotation,
+        position=(to_parent @ model.placement[:, :3, 3, None])[..., 0],
+        pattern=pattern,
+        sign=sign,
+        prismatic=model.prismatic,
+        mass=model.mass,
+        moment=(to_link @ (model.mass[:, None] * model.center)[..., None])[..., 0],
+        second=to_link @ second @ turn,
+        viscous=model.viscous,
+        coulomb=model.coulomb,
+        turn=turn,
+    )
+
+
+@lru_cache(maxsize=CACHED_TURNS)
+def _turned(R_in: bytes, axis: bytes) -> tuple[int, float, np.ndarray, np.ndarray]:
+    """Pattern, sign, R of the joint frame in the parent's, and its turn in the link's frame."""
+    R = np.frombuffer(R_in).reshape(3, 3)
+    x = R @ np.frombuffer(axis)
+    along = int(np.argmax(np.abs(x)))
+    off = np.delete(x, along)
+    if np.all(np.abs(off) < ALIGNED):
+        return along, float(np.sign(x[along])), CYCLIC[along], R.T @ CYCLIC[along] + 0.0
+    y = np.cross(x, np.eye(3)[int(np.argmin(np.abs(x)))])
+    y /= np.linalg.norm(y)
+    framed = np.stack([x, y, np.cross(x, y)], axis=-1)
+    return GENERAL, 1.0, framed, R.T @ framed

@@ -1,0 +1,329 @@
+"""The command line as its users see it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+import modurob as mr
+from modurob.cli import COMMANDS, cli
+from modurob.cli.organisms import EXAMPLES
+
+LIMIT = 60  # seconds; a command takes one
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    """Run a command in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+
+    def run(*args: str) -> Result:
+        return runner.invoke(cli, list(args))
+
+    return run
+
+
+def is_refused(result: Result, *words: str) -> None:
+    """Exit code 2, nothing on stdout, one line on stderr that holds the words."""
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("error: ")
+    for word in words:
+        assert word in lines[0]
+
+
+def process(*args: str, **options) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "modurob", *args]
+    return subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", timeout=LIMIT, **options
+    )
+
+
+# -- in general ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_an_example(call, command):
+    result = call(command, "--help")
+    assert result.exit_code == 0
+    assert f"  modurob {command} " in result.output
+
+
+def test_help_lists_the_commands_and_so_does_no_command(call):
+    assert call().output == call("--help").output
+    assert all(command in call("--help").output for command in COMMANDS)
+
+
+def test_version_is_that_of_the_package(call):
+    assert call("--version").output == f"modurob {mr.__version__}\n"
+
+
+def test_unknown_command_and_option_are_refused(call):
+    is_refused(call("fly"), "'fly'", "new", "show")
+    is_refused(call("show", "crab", "--wings"), "--wings")
+
+
+def test_module_runs_as_a_program():
+    done = process("show", "crab", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["title"] == "crab"
+    assert done.stderr == ""
+
+
+def test_program_reports_bad_input_without_traceback():
+    done = process("show", "lobster")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: 'lobster'")
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("args", [("show", "nine"), ("show", "nine", "--json")])
+def test_closing_the_pipe_early_is_no_accident(args):
+    command = [sys.executable, "-m", "modurob", *args]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        complaint = running.stderr.read()
+        assert running.wait(LIMIT) == 1
+    assert complaint == b""
+
+
+def test_a_terminal_without_box_characters_still_gets_the_names():
+    done = process("show", "crab", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0
+    assert "m5" in done.stdout
+
+
+def test_interrupting_is_quiet(call, monkeypatch):
+    def interrupted(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("modurob.cli.organisms.find", interrupted)
+    result = call("show", "crab")
+    assert result.exit_code == 130
+    assert result.output.strip() == ""
+
+
+def test_showing_text_does_not_load_matplotlib():
+    code = (
+        "import sys\nfrom modurob.cli import cli\n"
+        "try:\n    cli.main(['show', 'crab'])\nexcept SystemExit as end:\n    assert not end.code\n"
+        "sys.exit('matplotlib' in sys.modules or 'scipy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+# -- new -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_new_writes_a_file_that_loads_as_the_example(call, name):
+    result = call("new", name)
+    assert result.exit_code == 0, result.stderr
+    assert mr.load(f"{name}.json") == EXAMPLES[name].make()
+    assert f"wrote {name}.json" in result.output
+    assert all(module in result.output for module in EXAMPLES[name].make())
+
+
+def test_new_takes_the_settings_of_an_example(call):
+    assert call("new", "snake", "--modules", "4", "--kind", "scout").exit_code == 0
+    assert mr.load("snake.json") == mr.examples.snake(4, "scout")
+    assert call("new", "arm", "--modules", "bac").exit_code == 0
+    assert mr.load("arm.json") == mr.examples.arm("bac")
+    assert call("new", "crane", "--set", "l=2", "--set", "m2=0.5").exit_code == 0
+    assert mr.load("crane.json") == mr.examples.crane(l=2.0, m2=0.5)
+    call("new", "superbot_tree", "--seed", "3", "--set", "branches=2", "-o", "t.json")
+    expected = mr.examples.superbot_tree(branches=2, rng=np.random.default_rng(3))
+    assert mr.load("t.json") == expected
+
+
+def test_new_from_matrix_drawing_and_chance(call, tmp_path):
+    assert call("new", "--aim", "[[3,0],[4,3],[0,4]]", "--kinds", "BBS", "-o", "a").exit_code == 0
+    assert mr.load("a") == mr.Organism.from_aim([[3, 0], [4, 3], [0, 4]], kinds="BBS")
+    names = "backbone, backbone, scout"
+    call("new", "--aim", "[[3,0],[4,3],[0,4]]", "--kinds", names, "-o", "b")
+    assert mr.load("b") == mr.load("a")
+    (tmp_path / "drawing.txt").write_text("S^--B>\n|\nS^*\n")
+    assert call("new", "--grid", "drawing.txt").exit_code == 0
+    assert mr.load("drawing.json") == mr.Organism.from_grid("S^--B>\n|\nS^*\n")
+    assert call("new", "--random", "12", "--seed", "5", "--kind", "scout").exit_code == 0
+    expected = mr.Organism.random("scout", 12, np.random.default_rng(5))
+    assert mr.load("random.json") == expected
+
+
+def test_new_overwrites_only_when_forced(call, tmp_path):
+    (tmp_path / "crab.json").write_text("precious")
+    is_refused(call("new", "crab"), "crab.json", "--force")
+    assert (tmp_path / "crab.json").read_text() == "precious"
+    assert call("new", "crab", "--force").exit_code == 0
+    assert mr.load("crab.json") == mr.examples.crab()
+
+
+def test_new_json_is_json_only(call):
+    data = json.loads(call("new", "nine", "--json").output)
+    assert data == {
+        "file": "nine.json",
+        "title": "nine",
+        "modules": 9,
+        "kinds": {"backbone": 9},
+        "mass": 9.0,
+        "base": "m0",
+    }
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ((), ["NAME", "--aim", "--grid", "--random"]),
+        (("crab", "--random", "3"), ["NAME and --random"]),
+        (("lobster",), ["'lobster'", "crab", "snake"]),
+        (("crab", "--modules", "3"), ["--modules", "crab"]),
+        (("snake", "--modules", "many"), ["--modules", "many"]),
+        (("snake", "--modules", "0"), ["at least one"]),
+        (("snake", "--modules", "1000000000"), ["100,000"]),
+        (("snake", "--kind", "rubber"), ["rubber", "backbone"]),
+        (("arm", "--modules", "xyz"), ["xyz"]),
+        (("crane", "--set", "l=long"), ["l=long"]),
+        (("crane", "--set", "wheels=4"), ["wheels", "m1, m2, l"]),
+        (("crane", "--set", "l=-1"), ["positive"]),
+        (("superbot_tree", "--set", "branches=inf"), ["branches"]),
+        (("--random", "0"), ["--random"]),
+        (("--random", "5", "--modules", "3"), ["--modules", "--random"]),
+        (("--aim", "[[3,0],[4,3],[0,4", "--kinds", "BBB"), ["--aim", "JSON"]),
+        (("--aim", "[" * 100_000, "--kinds", "BBB"), ["--aim"]),
+        (("--aim", "3", "--kinds", "B"), ["list of rows"]),
+        (("--aim", '[["a",0],[4,3],[0,4]]', "--kinds", "BBB"), ["whole side numbers"]),
+        (("--aim", "[[3,0],[4,3],[0,4]]"), ["--kinds"]),
+        (("--aim", "[[3,0],[4,3],[0,4]]", "--kinds", "BB"), ["3 rows"]),
+        (("--aim", "[[9,0],[4,3],[0,4]]", "--kinds", "BBB"), ["no side 9"]),
+        (("--grid", "nowhere.txt"), ["nowhere.txt", "No such file"]),
+        (("crab", "--output", "missing/crab.json"), ["missing", "cannot be written"]),
+    ],
+)
+def test_new_refuses_bad_input_and_writes_nothing(call, tmp_path, args, words):
+    is_refused(call("new", *args), *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- show ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_show_fits_80_columns(call, name):
+    result = call("show", name)
+    assert result.exit_code == 0, result.stderr
+    assert "\x1b" not in result.output
+    title = next(line for line in result.output.splitlines() if line.startswith(f"{name}: "))
+    longest = max(len(line) for line in result.output.splitlines() if line != title)
+    assert longest <= 80
+
+
+def test_show_tells_joints_reasons_and_matrices(call):
+    text = call("show", "crab").output
+    assert "crab: 6 modules (6 scout), 5 dockings, 6 kg, base m0" in text
+    assert "DS dyad" in text
+    assert "nothing with mass beyond it" in text
+    assert "v1      4   2   ·   5   ·  S" in text
+    assert "class  DP  DS  DO  DS  DO" in text
+    assert "T_0,3 = T_0,2 T_2,3" in text
+    assert "1 → 2  sides 2, 5  DS" in text
+
+
+def test_show_of_one_hinge_model_leaves_the_other_out(call):
+    text = call("show", "crab", "--hinges", "dyad").output
+    assert "physical" not in text
+    assert list(
+        json.loads(call("show", "crab", "--hinges", "dyad", "--json").output)["models"]
+    ) == ["dyad"]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_show_json_holds_what_the_organism_says(call, name):
+    data = json.loads(call("show", name, "--json").output)
+    organism = EXAMPLES[name].make()
+    assert data["names"] == list(organism.modules)
+    assert data["symbols"] == list(organism.aim().kinds)
+    assert data["aim"] == organism.aim().matrix.tolist()
+    assert data["classes"] == organism.dyad_classes()
+    assert data["accessibility"] == organism.accessibility().tolist()
+    assert data["dtl"] == organism.direct_transforms().tolist()
+    assert data["idtl"] == organism.indirect_transforms().tolist()
+    for hinges in ("dyad", "physical"):
+        model = organism.model(hinges=hinges)
+        assert data["models"][hinges]["joints"] == list(model.joint_names)
+        assert data["models"][hinges]["locked"] == dict(model.locked)
+        assert data["models"][hinges]["mass"] == pytest.approx(sum(data["masses"]))
+
+
+def test_show_reads_files_and_keeps_names(call):
+    mr.examples.crab().rename({"m3": "claw"}).save("mine.json")
+    text = call("show", "mine.json").output
+    assert "mine: 6 modules" in text
+    assert "v3 claw" in text
+
+
+def test_show_leaves_large_matrices_out_unless_asked(call):
+    mr.examples.snake(40).save("long.json")
+    text = call("show", "long.json").output
+    assert "--matrices" in text
+    assert "Accessibility" not in text
+    forced = call("show", "long.json", "--matrices").output
+    assert "Accessibility" in forced
+    assert max(map(len, forced.splitlines())) <= 80
+    assert "Accessibility" not in call("show", "crab", "--no-matrices").output
+
+
+def test_show_of_a_huge_organism_stays_short(call):
+    mr.examples.snake(2000).save("huge.json")
+    assert len(call("show", "huge.json").output.splitlines()) < 60
+    data = json.loads(call("show", "huge.json", "--json").output)
+    assert data["aim"] is None
+    assert len(data["dtl"]) == 1999
+
+
+def test_show_draws_a_picture(call, tmp_path):
+    result = call("show", "crab", "--picture", "crab.png")
+    assert result.exit_code == 0
+    assert "wrote crab.png" in result.output
+    assert (tmp_path / "crab.png").read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_show_lists_the_examples_for_an_unknown_name(call):
+    is_refused(call("show", "lobster"), *EXAMPLES)
+    is_refused(call("show", "a" * 5000), "…")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (np.random.default_rng(0).bytes(10_000_000), ["not a text file"]),
+        (b"x" * 10_000_000, ["not valid JSON"]),
+        (b"", ["not valid JSON"]),
+        (b"[" * 1_000_000, ["broken.json"]),
+        (b'{"format": "modurob-organism", "version": 99}', ["newer modurob"]),
+        (b'{"format": "modurob-module", "version": 1}', ["modurob-module"]),
+        (b'{"format": "modurob-organism", "version": 1}', ["base"]),
+    ],
+    ids=["garbage", "text", "empty", "bomb", "newer", "other", "incomplete"],
+)
+def test_show_refuses_broken_files(call, tmp_path, content, words):
+    (tmp_path / "broken.json").write_bytes(content)
+    is_refused(call("show", "broken.json"), "broken.json", *words)
+
+
+def test_show_refuses_a_folder_and_bad_pictures(call):
+    is_refused(call("show", "."), "directory")
+    is_refused(call("show", "crab", "--picture", "crab.gif"), ".gif", ".png")
+    is_refused(call("show", "crab", "--picture", "missing/crab.png"), "cannot be written")

@@ -1,0 +1,16 @@
+"""What the tests compare with, and what they run over; shared by all of them."""
+
+from oracles.complaints import complains, unchanged
+from oracles.organisms import GROUPS, WRIST, group, organisms, random_organism
+from oracles.pinocchio_tree import PinocchioTree
+
+__all__ = [
+    "GROUPS",
+    "WRIST",
+    "PinocchioTree",
+    "complains",
+    "group",
+    "organisms",
+    "random_organism",
+    "unchanged",
+]
