@@ -117,7 +117,10 @@ def inverse_kinematics(
 
 
 def _target(body: str, goal: ArrayLike) -> np.ndarray:
-    array = np.asarray(goal, dtype=float)
+    try:
+        array = np.asarray(goal, dtype=float)
+    except (TypeError, ValueError):
+        array = np.empty(0)
     if not np.isfinite(array).all():
         raise StateError(f"the target of '{body}' has entries that are not finite")
     if array.shape == (3,):

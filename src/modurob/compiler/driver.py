@@ -66,7 +66,7 @@ class Driver(Writer):
     def __init__(self, width: int, shape: Shape, free_base: bool) -> None:
         super().__init__(width)
         self.shape, self.free_base = shape, free_base
-        # the sum of 0 * input: not a number as soon as one input is not finite
+        # the sum of 0 * x: not a number as soon as one input or result is not finite
         self.check = Carry(splat(0.0, width))
 
     def write(self, body: str) -> str:
@@ -177,11 +177,11 @@ class Driver(Writer):
         starts = self._starts(array, rows, nv)
         if self.free_base:
             for k in range(6):
-                self._spread(self.load(Slot("%workspace", BASE_Y + k)), starts, k)
+                self._spread(self._checked(self.load(Slot("%workspace", BASE_Y + k))), starts, k)
             starts = [self.offset(start, 6, "double") for start in starts]
-        with self.loop("0", joints) as j:
+        with self.loop("0", joints, carry=self.check) as j:
             record = self.offset(records, self.value(f"mul i64 {j}, {JOINT_RECORD}"))
-            self._spread(self.load(Slot(record, Y)), starts, j)
+            self._spread(self._checked(self.load(Slot(record, Y))), starts, j)
 
     def _spread(self, vector: str, starts: list[str], column: str | int) -> None:
         for lane, start in enumerate(starts):

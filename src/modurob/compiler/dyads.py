@@ -8,7 +8,8 @@ friction are table data; docking a module or editing a number makes a new table 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from modurob.compiler import driver
 from modurob.compiler.driver import Driver, Shape
-from modurob.compiler.emit_llvm import Slot, Writer, emit
+from modurob.compiler.emit_llvm import Slot, Writer, emit, splat
 from modurob.compiler.jit import Library, compile_ir, host
 from modurob.compiler.trace import Graph, Traced, lifted
 from modurob.equations import forward_dynamics as aba
@@ -30,7 +31,8 @@ PATTERNS, KINDS = 4, 2
 CYCLES = ((0, 1, 2), (1, 2, 0), (2, 0, 1))  # where x, y, z of the joint point in the parent
 
 # columns of a table row; for the base, POSITION holds gravity
-POSITION, MASS, MOMENT, SECOND, SIGN, VISCOUS, COULOMB, ROTATION, ROW = 0, 3, 4, 7, 13, 14, 15, 16, 26
+POSITION, MASS, MOMENT, SECOND, SIGN, VISCOUS, COULOMB, ROTATION = 0, 3, 4, 7, 13, 14, 15, 16
+SLIDING, TURNING, ROW = 25, 26, 28  # the sign again, in the one that says how the joint moves
 SYMMETRIC = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 CALLS = 4  # entries of a link in the call table: parent, then one function for each pass
 
@@ -142,7 +144,7 @@ def entries(M: Mat) -> list[Any]:
     return [M[i, j] for i in range(3) for j in range(3)]
 
 
-class Algorithm(NamedTuple):
+class Passes(NamedTuple):
     """An algorithm as passes over the links.
 
     Attributes:
@@ -161,8 +163,8 @@ class Algorithm(NamedTuple):
     root: Callable[[Kernel, bool], None]
     root_end: Callable[[Kernel, bool], None]
     size: int
-    push: Field
-    friction: tuple[int, int]
+    push: Field | None
+    friction: tuple[int, int] | None
     friction_first: bool
 
 
@@ -299,14 +301,63 @@ def _aba_root_end(k: Kernel, free: bool) -> None:
         k.put_record(driver.BASE_Y + i, value)
 
 
+# -- mass matrix -----------------------------------------------------------------------------------
+
+COMPOSITE, UNIT_LOAD, DIAGONAL = Field(0, 10), Field(10, 6), Field(16, 1)
+SCRATCH = 7  # vectors for the wrench that walks inward: six, and its component along the joint
+BASE_BLOCK = 36
+
+
+def _composite(values: Sequence[Any]) -> crba.Composite:
+    return crba.Composite(values[0], Vec(values[1:4]), symmetric_of(values[4:10]))
+
+
+def _flat_composite(body: crba.Composite) -> list[Any]:
+    return [body.mass, *body.moment, *symmetric_entries(body.second)]
+
+
+def _crba_outward(k: Kernel) -> None:
+    link = k.link
+    k.put(COMPOSITE, _flat_composite(crba.Composite(link.mass, link.moment, link.second)))
+
+
+def _crba_inward(k: Kernel) -> None:
+    body = _composite(k.state(COMPOSITE))
+    load = crba.unit_load(k.link, body)
+    k.put(UNIT_LOAD, [x * k.sign for x in (*load.f, *load.n)])
+    k.put(DIAGONAL, [crba.along(k.link, load)])
+    passed = crba.to_parent(*k.pose(), body)
+    k.put(COMPOSITE, _flat_composite(crba.added(_composite(k.state(COMPOSITE, "parent")), passed)), "parent")
+
+
+def _crba_carry(k: Kernel) -> None:
+    """Move the wrench in the scratch to the parent; `parent` is the scratch here."""
+    passed = rnea.inward(*k.pose(), _load(k.state(Field(0, 6), "parent")))
+    k.put(Field(0, 6), [*passed.f, *passed.n], "parent")
+
+
+def _crba_root(k: Kernel, free: bool) -> None:
+    _crba_outward(k)
+
+
+def _crba_root_end(k: Kernel, free: bool) -> None:
+    if free:
+        rows = crba.base_inertia(_composite(k.state(COMPOSITE)))
+        k.put(Field(0, BASE_BLOCK), [x for row in rows for x in row], "parent")
+
+
 ALGORITHMS = {
-    "inverse_dynamics": Algorithm(
+    "inverse_dynamics": Passes(
         Shape(v=True, x=True), _rnea_outward, _rnea_inward, None, _rnea_root, _rnea_root_end,
         size=24, push=LOAD, friction=(driver.Y, 1), friction_first=False,
     ),
-    "forward_dynamics": Algorithm(
+    "forward_dynamics": Passes(
         Shape(v=True, x=True), _aba_outward, _aba_inward, _aba_back, _aba_root, _aba_root_end,
         size=50, push=BIAS, friction=(driver.X, -1), friction_first=True,
+    ),
+    "mass_matrix": Passes(
+        Shape(v=False, x=False, square=True), _crba_outward, _crba_inward, _crba_carry,
+        _crba_root, _crba_root_end, size=17, push=None, friction=None, friction_first=False,
     ),
 }  # fmt: skip
 
@@ -334,8 +385,9 @@ def library(name: str, free_base: bool) -> Library:
         kernel = Kernel(0, False)
         getattr(algorithm, end)(kernel, free_base)
         parts.append(kernel.ir(end))
-    parts.append(_friction_ir(*algorithm.friction))
-    parts.append(_body_ir(algorithm))
+    if algorithm.friction is not None:
+        parts.append(_friction_ir(*algorithm.friction))
+    parts.append(_walk_ir(algorithm) if not algorithm.shape.square else _pairs_ir(algorithm, free_base))
     parts.append(Driver(host().width, algorithm.shape, free_base).write("@body"))
     parts.append(driver.single_ir(algorithm.shape))
     size = len(table)
@@ -353,68 +405,178 @@ def _friction_ir(slot: int, sign: int) -> str:
     return kernel.ir("rub")
 
 
-def _body_ir(algorithm: Algorithm) -> str:
-    """The walk over the table for one block of states."""
-    w = Writer(host().width)
-    joints, calls, rows, rough, external = (
-        driver.argument(w, name) for name in ("joints", "calls", "rows", "friction", "external")
-    )
-    records = w.offset("%io", driver.BASE_RECORD)
+class Walker(Writer):
+    """Writes the walk over the table for one block of states."""
 
-    def record(j: str) -> str:
-        return w.offset(records, w.value(f"mul i64 {j}, {driver.JOINT_RECORD}"))
-
-    def row(i: str) -> str:
-        return w.offset(rows, w.value(f"mul i64 {i}, {ROW}"), "double")
-
-    def state(i: str) -> str:
-        return w.offset("%states", w.value(f"mul i64 {i}, {algorithm.size}"))
-
-    def visit(j: str, step: int) -> None:
-        entry = w.offset(calls, w.value(f"mul i64 {j}, {CALLS}"), "i64")
-        parent = w.value(f"load i64, ptr {entry}")
-        function = w.value(f"load ptr, ptr {w.offset(entry, 1 + step, 'i64')}")
-        i = w.value(f"add i64 {j}, 1")
-        w.do(
-            f"call void {function}(ptr {row(i)}, ptr {state(i)}, ptr {state(parent)}, ptr {record(j)})"
+    def __init__(self, algorithm: Passes, states: str) -> None:
+        super().__init__(host().width)
+        self.size, self.states = algorithm.size, states
+        self.joints, self.calls, self.rows, self.rough, self.external = (
+            driver.argument(self, name)
+            for name in ("joints", "calls", "rows", "friction", "external")
         )
+        self.records = self.offset("%io", driver.BASE_RECORD)
 
-    def rub() -> None:
-        with w.when(w.value(f"icmp ne i64 {rough}, 0")), w.loop("0", joints) as j:
-            i = w.value(f"add i64 {j}, 1")
-            w.do(f"call void @rub(ptr {row(i)}, ptr null, ptr null, ptr {record(j)})")
+    def record(self, j: str) -> str:
+        return self.offset(self.records, self.value(f"mul i64 {j}, {driver.JOINT_RECORD}"))
 
+    def row(self, i: str) -> str:
+        return self.offset(self.rows, self.value(f"mul i64 {i}, {ROW}"), "double")
+
+    def state(self, i: str) -> str:
+        return self.offset(self.states, self.value(f"mul i64 {i}, {self.size}"))
+
+    def parent(self, j: str) -> str:
+        entry = self.offset(self.calls, self.value(f"mul i64 {j}, {CALLS}"), "i64")
+        return self.value(f"load i64, ptr {entry}")
+
+    def visit(self, j: str, step: int, parent: str | None = None) -> None:
+        """Call the kernel of joint j; `parent` replaces the parent's state."""
+        entry = self.offset(self.calls, self.value(f"mul i64 {j}, {CALLS}"), "i64")
+        function = self.value(f"load ptr, ptr {self.offset(entry, 1 + step, 'i64')}")
+        i = self.value(f"add i64 {j}, 1")
+        on = self.state(self.parent(j)) if parent is None else parent
+        pointers = f"ptr {self.row(i)}, ptr {self.state(i)}, ptr {on}, ptr {self.record(j)}"
+        self.do(f"call void {function}({pointers})")
+
+    def outward(self, step: int) -> None:
+        with self.loop("0", self.joints) as j:
+            self.visit(j, step)
+
+    def inward(self, step: int) -> None:
+        last = self.value(f"sub i64 {self.joints}, 1")
+        with self.loop("0", self.joints) as j:
+            self.visit(self.value(f"sub i64 {last}, {j}"), step)
+
+    def rub(self) -> None:
+        with self.when(self.value(f"icmp ne i64 {self.rough}, 0")), self.loop("0", self.joints) as j:
+            i = self.value(f"add i64 {j}, 1")
+            self.do(f"call void @rub(ptr {self.row(i)}, ptr null, ptr null, ptr {self.record(j)})")
+
+    def push(self, field: Field) -> None:
+        """Subtract the external wrenches."""
+        with self.when(self.value(f"icmp ne ptr {self.external}, null")):
+            links = self.value(f"add i64 {self.joints}, 1")
+            with self.loop("0", links) as i:
+                push = self.offset("%external", self.value(f"mul i64 {i}, {driver.EXTERNAL}"))
+                for k in range(driver.EXTERNAL):
+                    slot = Slot(self.state(i), field.start + k)
+                    held, pushed = self.load(slot), self.load(Slot(push, k))
+                    self.store(slot, self.value(f"fsub {self.vector} {held}, {pushed}"))
+
+    @contextmanager
+    def chain(self, joint: str, parent: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+        """Walk from a joint to the base; yields (joint, parent link) while the parent has a joint.
+
+        Afterwards `chain_end` is the joint that hangs on the base.
+        """
+        self._count += 1
+        name, entered = f"chain{self._count}", self._block
+        self.do(f"br label %{name}.head")
+        self.label(f"{name}.head")
+        self.do(f"%{name}.j = phi i64 [ {joint}, %{entered} ], [ %{name}.next, %{name}.latch ]")
+        above = parent(f"%{name}.j")
+        more = self.value(f"icmp sgt i64 {above}, 0")
+        self.do(f"br i1 {more}, label %{name}.body, label %{name}.exit")
+        self.label(f"{name}.body")
+        yield f"%{name}.j", above
+        self.do(f"br label %{name}.latch")
+        self.label(f"{name}.latch")
+        self.do(f"%{name}.next = sub i64 {above}, 1")
+        self.do(f"br label %{name}.head")
+        self.label(f"{name}.exit")
+        self.chain_end = f"%{name}.j"
+
+    def along(self, link: str, load: str) -> str:
+        """The component of a wrench along a link's joint, read the way the joint is read."""
+        row = self.row(link)
+        force, torque = self.load(Slot(load, 0)), self.load(Slot(load, 3))
+        sliding = self.load(Slot(row, SLIDING, broadcast=True))
+        turning = self.load(Slot(row, TURNING, broadcast=True))
+        part = self.value(f"fmul {self.vector} {sliding}, {force}")
+        other = self.value(f"fmul {self.vector} {turning}, {torque}")
+        return self.value(f"fadd {self.vector} {part}, {other}")
+
+    def function(self) -> str:
+        self.do("ret void")
+        head = (
+            "define internal void @body(ptr %io, ptr %states, ptr %external, ptr %arguments) {\n"
+            "entry:\n"
+        )
+        return head + "\n".join(self.lines) + "\n}\n"
+
+
+def _walk_ir(algorithm: Passes) -> str:
+    """Outward, inward, and perhaps back out."""
+    w = Walker(algorithm, "%states")
     if algorithm.friction_first:
-        rub()
-    w.do(f"call void @root(ptr {rows}, ptr %states, ptr null, ptr %io)")
-    with w.loop("0", joints) as j:
-        visit(j, 0)
-    with w.when(w.value(f"icmp ne ptr {external}, null")):
-        links = w.value(f"add i64 {joints}, 1")
-        with w.loop("0", links) as i:
-            push = w.offset("%external", w.value(f"mul i64 {i}, {driver.EXTERNAL}"))
-            for k in range(driver.EXTERNAL):
-                slot = Slot(state(i), algorithm.push.start + k)
-                rest = w.value(f"fsub {w.vector} {w.load(slot)}, {w.load(Slot(push, k))}")
-                w.store(slot, rest)
-    with w.loop("0", joints) as j:
-        visit(w.value(f"sub i64 {w.value(f'sub i64 {joints}, 1')}, {j}"), 1)
-    w.do(f"call void @root_end(ptr {rows}, ptr %states, ptr null, ptr %io)")
+        w.rub()
+    w.do(f"call void @root(ptr {w.rows}, ptr %states, ptr null, ptr %io)")
+    w.outward(0)
+    if algorithm.push is not None:
+        w.push(algorithm.push)
+    w.inward(1)
+    w.do(f"call void @root_end(ptr {w.rows}, ptr %states, ptr null, ptr %io)")
     if algorithm.back is not None:
-        with w.loop("0", joints) as j:
-            visit(j, 2)
+        w.outward(2)
     if not algorithm.friction_first:
-        rub()
-    w.do("ret void")
-    head = "define internal void @body(ptr %io, ptr %states, ptr %external, ptr %arguments) {\nentry:\n"
-    return head + "\n".join(w.lines) + "\n}\n"
+        w.rub()
+    return w.function()
 
 
-def workspace_vectors(name: str, joints: int) -> int:
+def _pairs_ir(algorithm: Passes, free_base: bool) -> str:
+    """Composite bodies, then one wrench walked inward for each joint; fills an (nv, nv) matrix."""
+    w = Walker(algorithm, "%links")
+    nv = driver.argument(w, "nv")
+    cells = w.value(f"mul i64 {nv}, {nv}")
+    scratch = w.offset("%states", cells)
+    base = w.offset(scratch, SCRATCH)
+    w.do(f"%links = getelementptr {w.vector}, ptr {base}, i64 {BASE_BLOCK}")
+    w.do(f"call void @root(ptr {w.rows}, ptr %links, ptr null, ptr %io)")
+    w.outward(0)
+    w.inward(1)
+    offset = 6 if free_base else 0
+
+    def cell(i: str, j: str) -> str:
+        return w.offset("%states", w.value(f"add i64 {w.value(f'mul i64 {i}, {nv}')}, {j}"))
+
+    def both(i: str, j: str, value: str) -> None:
+        for a, b in ((i, j), (j, i)):
+            w.store(Slot(cell(a, b), 0), value)
+
+    with w.loop("0", cells) as k:
+        w.store(Slot(w.offset("%states", k), 0), splat(0.0, w.width))
+    with w.loop("0", w.joints) as j:
+        link = w.value(f"add i64 {j}, 1")
+        row = w.value(f"add i64 {j}, {offset}")
+        own = w.state(link)
+        w.store(Slot(cell(row, row), 0), w.load(Slot(own, DIAGONAL.start)))
+        for k in range(6):
+            w.store(Slot(scratch, k), w.load(Slot(own, UNIT_LOAD.start + k)))
+        with w.chain(j, w.parent) as (at, parent):
+            w.visit(at, 2, scratch)
+            above = w.value(f"sub i64 {parent}, 1")
+            column = w.value(f"add i64 {above}, {offset}")
+            both(row, column, w.along(parent, scratch))
+        if free_base:
+            w.visit(w.chain_end, 2, scratch)
+            for k in range(6):
+                both(row, str(k), w.load(Slot(scratch, k)))
+    if free_base:
+        w.do(f"call void @root_end(ptr {w.rows}, ptr %links, ptr {base}, ptr %io)")
+        for i in range(6):
+            for j in range(6):
+                w.store(Slot(cell(str(i), str(j)), 0), w.load(Slot(base, 6 * i + j)))
+    return w.function()
+
+
+def workspace_vectors(name: str, joints: int, free_base: bool) -> int:
     """Vectors of workspace that a table driver needs."""
-    links = joints + 1
+    links, algorithm = joints + 1, ALGORITHMS[name]
     io = driver.BASE_RECORD + driver.JOINT_RECORD * joints + driver.EXTERNAL * links
-    return io + ALGORITHMS[name].size * links
+    nv = joints + (6 if free_base else 0)
+    matrix = nv * nv + SCRATCH + BASE_BLOCK if algorithm.shape.square else 0
+    return io + matrix + algorithm.size * links
 
 
 class Table(NamedTuple):
@@ -445,6 +607,8 @@ def table_rows(frames: Any, gravity: np.ndarray) -> Table:
     rows[1:, VISCOUS] = frames.viscous
     rows[1:, COULOMB] = frames.coulomb
     rows[1:, ROTATION : ROTATION + 9] = frames.rotation.reshape(n, 9)
+    rows[1:, SLIDING] = np.where(frames.prismatic, frames.sign, 0.0)
+    rows[1:, TURNING] = np.where(frames.prismatic, 0.0, frames.sign)
     return Table(rows, frames.pattern + PATTERNS * frames.prismatic, frames.parent)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from modurob.errors import StateError, choices
 from modurob.model.model import Model
 from modurob.modules import Joint, ModuleType
-from modurob.organism.docking import CACHED_DYADS, Docking, docked
+from modurob.organism.docking import CACHED_DYADS, Docking, docked, dyad
 from modurob.organism.organism import Organism
 from modurob.spatial import inertia, se3
 
@@ -56,7 +56,10 @@ def build_model(
     """See `Organism.model`."""
     if hinges not in ("dyad", "physical"):
         raise StateError(f"hinges must be 'dyad' or 'physical', got {hinges!r}")
-    g = np.asarray(gravity, dtype=float)
+    try:
+        g = np.array(gravity, dtype=float)  # a copy: the model's arrays become read-only
+    except (TypeError, ValueError):
+        g = np.array(np.nan)
     if g.shape != (3,) or not np.isfinite(g).all():
         raise StateError(f"gravity is three finite numbers, got {gravity!r}")
     free = isinstance(base, str) and base == "free"
@@ -69,7 +72,7 @@ def build_model(
 
 def _base_parts(base: str | Sequence[str], organism: Organism) -> Iterator[Part]:
     """The virtual joints between the world and the base module."""
-    if isinstance(base, str):
+    if isinstance(base, str) or not isinstance(base, Sequence):
         if base not in ("fixed", "free"):
             raise StateError(
                 f"base must be 'fixed', 'free' or a list of {choices(VIRTUAL_JOINTS)}, got {base!r}"
@@ -90,91 +93,150 @@ def _base_parts(base: str | Sequence[str], organism: Organism) -> Iterator[Part]
 @lru_cache(maxsize=len(VIRTUAL_JOINTS))
 def _virtual_joint(name: str) -> Joint:
     kind = "prismatic" if name[0] == "p" else "revolute"
-    axis = tuple(float(letter == name[1]) for letter in "xyz")
-    return Joint(name=name, kind=kind, parent="world", child="base", axis=axis)
+    x, y, z = (float(letter == name[1]) for letter in "xyz")
+    return Joint(name=name, kind=kind, parent="world", child="base", axis=(x, y, z))
 
 
 # -- modules to parts ------------------------------------------------------------------------------
 
 
+class Plan(NamedTuple):
+    """The bodies of a kind as parts, seen from the one it is entered by.
+
+    Attributes:
+        parts: Names are suffixes, `previous` counts from the first; that one is still unattached.
+        index: Body name -> part.
+        root: The part that carries the module's frame.
+    """
+
+    parts: tuple[Part, ...]
+    index: dict[str, int]
+    root: int
+
+
+class Way(NamedTuple):
+    """How a docked module hangs on its neighbor's body `on`, and its plan."""
+
+    on: str
+    before: np.ndarray
+    after: np.ndarray
+    joint: Joint | None
+    screw: np.ndarray | None
+    serial: bool
+    plan: Plan
+
+
 def _module_parts(
     organism: Organism, hinges: str, first: int, modules: dict[str, int], free: bool
-) -> Iterator[Part]:
-    """All bodies of all modules, each after the one it hangs on."""
+) -> list[Part]:
+    """All bodies of all modules, each after the one it hangs on; numbers start at `first`."""
     rigid = hinges == "dyad"
-    spots: dict[str, dict[str, int]] = {}  # module -> body name -> part
-    count = first
-    for entry in (None, *organism.dockings):
-        name = organism.base if entry is None else entry.child
-        kind = organism.kind(name)
-        as_one = rigid and kind.dyad_joint is not None
-        if entry is None:
-            way = Part("", first - 1, UNIT if free else organism.base_pose, UNIT, NOTHING)
-            entry_body = kind.bodies[0].name
-        else:
-            way = _docking_part(organism, entry, rigid, spots)
-            entry_body = kind.port(entry.child_port).body
-        if as_one:
-            spots[name] = {body.name: count for body in kind.bodies}
-            modules[name] = count
-            yield way._replace(name=name, solid=as_one_solid(kind))
-            count += 1
-            continue
-        solids, index = body_solids(kind), kind.body_index(entry_body)
-        spots[name] = {entry_body: count}
-        places = {index: count}
-        yield way._replace(name=f"{name}.{entry_body}", solid=solids[index])
-        count += 1
-        for step in kind.outward(index):
-            joint, body = kind.joints[step.joint], kind.bodies[step.body].name
-            part = Part(f"{name}.{body}", places[step.previous], step.before, step.after,
-                        solids[step.body])  # fmt: skip
-            if joint.kind != "fixed":
-                part = part._replace(joint=joint, screw=step.screw, owner=name)
-            places[step.body] = spots[name][body] = count
-            yield part
-            count += 1
-        modules[name] = places[0]
-
-
-def _docking_part(
-    organism: Organism, entry: Docking, rigid: bool, spots: dict[str, dict[str, int]]
-) -> Part:
-    """How the entered body of a docked module hangs on its neighbor."""
-    parent, child = organism.kind(entry.parent), organism.kind(entry.child)
-    rigid_parent = rigid and parent.dyad_joint is not None
-    rigid_child = rigid and child.dyad_joint is not None
-    T = _docked_bodies(
-        parent, entry.port, rigid_parent, child, entry.child_port, rigid_child, entry.turn
-    )
-    part = Part("", spots[entry.parent][parent.port(entry.port).body], T, UNIT, NOTHING)
-    if not (rigid_parent and rigid_child):
-        return part
-    assert child.dyad_joint is not None
-    reason = ""
-    if organism.dyad(entry).name == "DS":
-        reason = (
-            f"DS dyad: the hinges of {entry.parent} (side {entry.port}) and {entry.child} "
-            f"(side {entry.child_port}) lie on one line, so the docking cannot bend"
+    kind = organism.kind(organism.base)
+    plan = _plan(kind, kind.bodies[0].name, rigid)
+    T_base = UNIT if free else organism.base_pose
+    parts = _instance(organism.base, first, plan, Part("", first - 1, T_base, UNIT, NOTHING))
+    modules[organism.base] = first + plan.root
+    starts, kinds = {organism.base: (first, plan.index)}, {organism.base: kind}
+    ways: dict[tuple[int, int | str, int, int | str, int], Way] = {}
+    for entry in organism.dockings:
+        kind_i, kind_j = kinds[entry.parent], organism.kind(entry.child)
+        kinds[entry.child] = kind_j
+        key = (id(kind_i), entry.port, id(kind_j), entry.child_port, entry.turn)
+        way = ways.get(key)
+        if way is None:
+            way = ways[key] = _way(
+                kind_i, entry.port, kind_j, entry.child_port, entry.turn, rigid
+            )
+        start, index = starts[entry.parent]
+        here = first + len(parts)
+        hung = Part(
+            "",
+            start + index[way.on],
+            way.before,
+            way.after,
+            NOTHING,
+            way.joint,
+            way.screw,
+            entry.child,
+            _serial(entry) if way.serial else "",
         )
-    joint = child.joint(child.dyad_joint)
-    return part._replace(joint=joint, screw=child.dyad_screw, owner=entry.child, reason=reason)
+        parts.extend(_instance(entry.child, here, way.plan, hung))
+        starts[entry.child] = (here, way.plan.index)
+        modules[entry.child] = here + way.plan.root
+    return parts
+
+
+def _instance(name: str, start: int, plan: Plan, hung: Part) -> list[Part]:
+    """The parts of one module; the first is attached as `hung` says."""
+    head = plan.parts[0]
+    parts = [
+        Part(name + head.name, hung.previous, hung.before, hung.after, head.solid, *hung[5:])
+    ]
+    for suffix, previous, before, after, solid, joint, screw, _, _ in plan.parts[1:]:
+        parts.append(
+            Part(name + suffix, start + previous, before, after, solid, joint, screw, name)
+        )
+    return parts
+
+
+def _serial(entry: Docking) -> str:
+    return (
+        f"DS dyad: the hinges of {entry.parent} (side {entry.port}) and {entry.child} "
+        f"(side {entry.child_port}) lie on one line, so the docking cannot bend"
+    )
 
 
 @lru_cache(maxsize=CACHED_DYADS)
-def _docked_bodies(
+def _plan(kind: ModuleType, entry_body: str, rigid: bool) -> Plan:
+    """A kind with a dyad hinge is one body in the dyad model."""
+    if rigid and kind.dyad_joint is not None:
+        whole = Part("", -1, UNIT, UNIT, as_one_solid(kind))
+        return Plan((whole,), {body.name: 0 for body in kind.bodies}, 0)
+    solids, entry = body_solids(kind), kind.body_index(entry_body)
+    parts, place = [Part(f".{entry_body}", -1, UNIT, UNIT, solids[entry])], {entry: 0}
+    for step in kind.outward(entry):
+        joint = kind.joints[step.joint]
+        moves = joint.kind != "fixed"
+        before = UNIT if np.array_equal(step.before, UNIT) else step.before
+        after = UNIT if np.array_equal(step.after, UNIT) else step.after
+        place[step.body] = len(parts)
+        parts.append(
+            Part(
+                f".{kind.bodies[step.body].name}",
+                place[step.previous],
+                before,
+                after,
+                solids[step.body],
+                joint if moves else None,
+                step.screw if moves else None,
+            )
+        )
+    return Plan(tuple(parts), {kind.bodies[b].name: at for b, at in place.items()}, place[0])
+
+
+@lru_cache(maxsize=CACHED_DYADS)
+def _way(
     kind_i: ModuleType,
     port_i: int | str,
-    rigid_i: bool,
     kind_j: ModuleType,
     port_j: int | str,
-    rigid_j: bool,
     turn: int,
-) -> np.ndarray:
-    """(4, 4) between the docked bodies' frames; a rigid module counts as one body."""
-    T_ia = kind_i.port_pose(port_i) if rigid_i else kind_i.port(port_i).pose
-    T_jb = kind_j.port_pose(port_j) if rigid_j else kind_j.port(port_j).pose
-    return docked(T_ia, T_jb, turn)
+    rigid: bool,
+) -> Way:
+    """A docking of two kinds; docked cubes bend about the outer one's hinge in the dyad model."""
+    one_i, one_j = (rigid and kind.dyad_joint is not None for kind in (kind_i, kind_j))
+    on, by = kind_i.port(port_i), kind_j.port(port_j)
+    T_ia = kind_i.port_pose(port_i) if one_i else on.pose
+    T_jb = kind_j.port_pose(port_j) if one_j else by.pose
+    T_ij, plan = docked(T_ia, T_jb, turn), _plan(kind_j, by.body, rigid)
+    if not (one_i and one_j) or kind_j.dyad_joint is None:
+        return Way(on.body, T_ij, UNIT, None, None, False, plan)
+    joint = kind_j.joint(kind_j.dyad_joint)
+    T_hinge = kind_j.rest_poses[kind_j.body_index(joint.child)]
+    before, after = T_ij @ T_hinge + 0.0, se3.inverse(T_hinge) + 0.0
+    after = UNIT if np.array_equal(after, UNIT) else after
+    serial = dyad(kind_i, port_i, kind_j, port_j, turn).name == "DS"
+    return Way(on.body, before, after, joint, joint.screw, serial, plan)
 
 
 @lru_cache(maxsize=CACHED_DYADS)
@@ -301,8 +363,10 @@ def _redundant(parts: Sequence[Part], tree: Tree) -> dict[int, str]:
     np.add.at(mass, tree.link, [part.solid.mass for part in parts])
     beyond = np.bincount(tree.parent, minlength=len(mass))
     found: dict[int, str] = {}
-    for k, link in enumerate(tree.parent.tolist()):
-        if link == 0 or mass[link] > 0 or beyond[link] > 1 or tree.moving[link - 1] in found:
+    light = (tree.parent > 0) & (mass[tree.parent] == 0) & (beyond[tree.parent] == 1)
+    for k in np.flatnonzero(light).tolist():
+        link = int(tree.parent[k])
+        if tree.moving[link - 1] in found:
             continue
         before, after = parts[tree.moving[link - 1]], parts[tree.moving[k]]
         if before.owner == "world" or before.joint is None or after.joint is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,6 +14,8 @@ from modurob.errors import StateError, UnknownNameError, choices
 from modurob.spatial import se3, so3
 
 if TYPE_CHECKING:
+    from modurob.dynamics import Dynamics
+    from modurob.equations.closed_form import ClosedForm
     from modurob.kinematics import IkResult
     from modurob.model.frames import JointFrames
 
@@ -111,7 +113,7 @@ class Model:
         """Where an active joint stands in `joint_names`."""
         if joint in self.joint_names:
             return self.joint_names.index(joint)
-        if joint in self.locked:
+        if isinstance(joint, str) and joint in self.locked:
             raise UnknownNameError(f"joint '{joint}' is locked: {self.locked[joint]}")
         raise UnknownNameError(f"no joint {joint!r}: joints are {choices(self.joint_names)}")
 
@@ -128,8 +130,8 @@ class Model:
     def random_configuration(self, rng: np.random.Generator) -> np.ndarray:
         """(nq,) joints uniform within their limits (one turn or 1 m where there is none)."""
         reach = np.where(self.prismatic, 0.5, np.pi)
-        low = np.where(np.isfinite(self.lower), self.lower, -reach)
-        high = np.where(np.isfinite(self.upper), self.upper, reach)
+        low = np.where(np.isfinite(self.lower), self.lower, np.minimum(-reach, self.upper - reach))
+        high = np.where(np.isfinite(self.upper), self.upper, np.maximum(reach, low + reach))
         joints = rng.uniform(low, high)
         if not self.free_base:
             return joints
@@ -242,7 +244,7 @@ class Model:
 
         Args:
             targets: For each body a (4, 4) pose or a (3,) position in the world.
-            q0: (nq,) first guess; the middle of the limits by default.
+            q0: (nq,) first guess; by default all joints at zero, or at the limit next to it.
             restarts: Further random starts while the targets are not reached.
             rng: For the restarts; a fixed seed by default.
         """
@@ -252,22 +254,29 @@ class Model:
 
     # -- dynamics --------------------------------------------------------------------------------
 
+    @cached_property
+    def dynamics(self) -> Dynamics:
+        """The compiled routines behind the methods below."""
+        from modurob.dynamics import Dynamics
+
+        return Dynamics(self)
+
     def inverse_dynamics(
         self,
         q: ArrayLike,
         v: ArrayLike,
         a: ArrayLike,
         external: Mapping[str, ArrayLike] | None = None,
+        threads: int | str = "auto",
     ) -> np.ndarray:
         """(..., nv) generalised forces for an acceleration, friction included. [N m, N]
 
         Args:
             q, v, a: (..., nq), (..., nv), (..., nv) state and acceleration.
             external: Wrenches (..., 6) on bodies, in the bodies' frames, force first.
+            threads: For large batches; "auto" takes the cores that are worth it.
         """
-        from modurob import dynamics
-
-        return dynamics.inverse_dynamics(self, q, v, a, external)
+        return self.dynamics.inverse_dynamics(q, v, a, external, threads)
 
     def forward_dynamics(
         self,
@@ -275,14 +284,72 @@ class Model:
         v: ArrayLike,
         tau: ArrayLike,
         external: Mapping[str, ArrayLike] | None = None,
+        threads: int | str = "auto",
     ) -> np.ndarray:
         """(..., nv) acceleration under generalised forces `tau` and friction. [rad/s^2, m/s^2]"""
-        from modurob import dynamics
+        return self.dynamics.forward_dynamics(q, v, tau, external, threads)
 
-        return dynamics.forward_dynamics(self, q, v, tau, external)
-
-    def mass_matrix(self, q: ArrayLike) -> np.ndarray:
+    def mass_matrix(self, q: ArrayLike, threads: int | str = "auto") -> np.ndarray:
         """(..., nv, nv) M(q). [kg m^2, kg m, kg]"""
+        return self.dynamics.mass_matrix(q, threads)
+
+    def gravity_torque(self, q: ArrayLike) -> np.ndarray:
+        """(..., nv) N(q): the forces that hold the organism still. [N m, N]"""
+        rest = np.zeros(self.nv)
+        return self.inverse_dynamics(q, rest, rest)
+
+    def coriolis_matrix(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+        """(..., nv, nv) C(q, v) with dM/dt - 2 C skew."""
         from modurob import dynamics
 
-        return dynamics.mass_matrix(self, q)
+        return dynamics.coriolis_matrix(self, q, v)
+
+    def closed_form(self, q: ArrayLike, v: ArrayLike) -> ClosedForm:
+        """M, C and N exactly as in the documents: M a + C v + N + friction = tau."""
+        from modurob import dynamics
+
+        return dynamics.closed_form(self, q, v)
+
+    def momentum(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+        """(..., 6) linear momentum, angular momentum about the world's origin. [N s, N m s]"""
+        from modurob import dynamics
+
+        return dynamics.momentum(self, q, v)
+
+    def kinetic_energy(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+        """(...) [J]"""
+        from modurob import dynamics
+
+        return dynamics.kinetic_energy(self, q, v)
+
+    def potential_energy(self, q: ArrayLike) -> np.ndarray:
+        """(...) zero at the height of the world's origin. [J]"""
+        from modurob import dynamics
+
+        return dynamics.potential_energy(self, q)
+
+    def energy(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+        """(...) kinetic plus potential energy. [J]"""
+        return self.kinetic_energy(q, v) + self.potential_energy(q)
+
+    def prepare(self, name: str) -> Callable[..., np.ndarray]:
+        """A bound callable for control loops: ``f = model.prepare("inverse_dynamics")``.
+
+        Takes plain float64 arrays of one state and returns the same array each time, overwritten;
+        anything else goes through the ordinary method.
+        """
+        return self.dynamics.prepare(name)
+
+    def compile(
+        self, target: str = "cpu", dtype: str = "float64", background: bool = False
+    ) -> Model:
+        """The same model on code of its own: faster, after a moment of compiling.
+
+        Args:
+            target: ``cpu``.
+            dtype: ``float64``.
+            background: Answer from the table of dyads until the new code is ready.
+        """
+        from modurob.dynamics import compiled
+
+        return compiled(self, target, dtype, background)

@@ -57,7 +57,8 @@ def _matrix(value: Any) -> Any:
 
 
 Direction = Annotated[Vector, AfterValidator(_unit)]
-Inertia = Annotated[tuple[Vector, Vector, Vector], BeforeValidator(_matrix)]
+Matrix = tuple[Vector, Vector, Vector]
+Inertia = Annotated[Matrix, BeforeValidator(_matrix, json_schema_input_type=Matrix | Vector)]
 
 
 def describe(error: ValidationError) -> str:
@@ -112,7 +113,7 @@ class Body(Part):
     name: Name
     mass: NonNegative = 0.0
     center_of_mass: Vector = (0.0, 0.0, 0.0)
-    inertia: Inertia = ((0.0, 0.0, 0.0),) * 3
+    inertia: Inertia = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
     @model_validator(mode="after")
     def _possible(self) -> Body:
@@ -171,6 +172,11 @@ class Joint(Part):
         return np.zeros(6)
 
 
+def _without_required_side(schema: dict[str, Any]) -> None:
+    """In a file, a numbered port need not say its side."""
+    schema["required"].remove("side")
+
+
 class Port(Part):
     """A place where another module docks.
 
@@ -183,8 +189,10 @@ class Port(Part):
         turns: Allowed docking turns about the normal. [deg]
         connector: What kind of connector this is.
         mates: The kinds of connectors it mates with.
-        side: The number written into the assembly incidence matrix.
+        side: The number written into the assembly incidence matrix; by default the label.
     """
+
+    model_config = ConfigDict(json_schema_extra=_without_required_side)
 
     label: int | Name
     body: Name

@@ -28,7 +28,8 @@ def read_document(path: str | os.PathLike[str], format: str, version: int) -> di
     if not isinstance(data, dict) or "format" not in data:
         raise FileError(f"{path}: not a {format} file: it has no \"format\" field")
     if data["format"] != format:
-        raise FileError(f"{path}: this is a {reprlib.repr(data['format'])} file, expected {format!r}")
+        given = reprlib.repr(data["format"])
+        raise FileError(f"{path}: this is a {given} file, expected {format!r}")
     found = data.get("version")
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
         raise FileError(

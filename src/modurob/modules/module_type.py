@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Sequence
 from functools import cached_property
+from numbers import Real
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -97,8 +98,11 @@ class ModuleType(Part):
                 f"the joints must connect the {len(names)} bodies into one tree "
                 f"({len(names) - 1} joints, no loop); got {len(self.joints)} joints"
             )
-        if self.dyad_joint is not None and self.joint(self.dyad_joint).kind != "revolute":
-            raise ValueError(f"dyad_joint '{self.dyad_joint}' must be a revolute joint")
+        hinges = [joint.name for joint in self.joints if joint.kind == "revolute"]
+        if self.dyad_joint is not None and self.dyad_joint not in hinges:
+            raise ValueError(
+                f"dyad_joint '{self.dyad_joint}' is no revolute joint; those are {choices(hinges)}"
+            )
         return self
 
     # -- looking things up ---------------------------------------------------------------------
@@ -258,6 +262,8 @@ class ModuleType(Part):
         edits: dict[str, Any] = {"viscous": viscous, "coulomb": coulomb}
         edits = {key: value for key, value in edits.items() if value is not None}
         if limits is not None:
+            if not (isinstance(limits, tuple | list) and len(limits) == 2):
+                raise DatasheetError(f"limits are (lower, upper), got {limits!r}")
             edits["lower"], edits["upper"] = limits
         if joint is not None:
             self.joint(joint)
@@ -281,8 +287,8 @@ def _unique(what: str, names: Sequence[object]) -> None:
 
 
 def _positive(what: str, value: float) -> float:
-    if not (math.isfinite(value) and value > 0):
-        raise DatasheetError(f"{what} must be a positive number, got {value}")
+    if not (isinstance(value, Real) and math.isfinite(value) and value > 0):
+        raise DatasheetError(f"{what} must be a positive number, got {value!r}")
     return value
 
 
@@ -307,8 +313,8 @@ def _scale_lengths(data: dict[str, Any], factor: float) -> None:
 
 
 def _set_mass(data: dict[str, Any], kind: ModuleType, mass: float, body: str | None) -> None:
-    if not (math.isfinite(mass) and mass >= 0):
-        raise DatasheetError(f"mass must be a finite number of at least 0 kg, got {mass}")
+    if not (isinstance(mass, Real) and math.isfinite(mass) and mass >= 0):
+        raise DatasheetError(f"mass must be a finite number of at least 0 kg, got {mass!r}")
     if body is None:
         chosen, before = data["bodies"], kind.mass
     else:

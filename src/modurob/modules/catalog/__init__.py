@@ -47,13 +47,13 @@ class Catalog(Mapping[str, ModuleType]):
 
 @cache
 def _names() -> tuple[str, ...]:
-    entries = resources.files(__package__).iterdir()
+    entries = resources.files(__name__).iterdir()
     return tuple(sorted(e.name.removesuffix(".json") for e in entries if e.name.endswith(".json")))
 
 
 @cache
 def _read(name: str) -> ModuleType:
-    source = resources.files(__package__) / f"{name}.json"
+    source = resources.files(__name__) / f"{name}.json"
     with resources.as_file(source) as path:
         return ModuleType.from_file(path)
 

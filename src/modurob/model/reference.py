@@ -1,0 +1,88 @@
+"""The recursions run on plain numbers: slow, readable, what every compiled tier must equal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from modurob.equations import forward_dynamics as aba
+from modurob.equations import inverse_dynamics as rnea
+from modurob.equations import mass_matrix as crba
+from modurob.equations.inverse_dynamics import Load
+from modurob.equations.vectors import Vec, packed, vec
+from modurob.model.model import Model
+
+
+class Reference:
+    """Dynamics of a model without any compiler; takes checked states of equal batch shape."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.sign = model.frames.sign
+        self.links = model.frames.links()
+
+    def inverse_dynamics(
+        self, q: np.ndarray, v: np.ndarray, a: np.ndarray, external: np.ndarray | None = None
+    ) -> np.ndarray:
+        """(..., nv) generalised forces; external (..., links, 6) in joint frames."""
+        if self.model.free_base:
+            base = rnea.base_motion(_split(v[..., :6]), _split(a[..., :6]), self._gravity(q))
+        else:
+            base = rnea.resting_base(self._gravity(q))
+        joints = self._joints(q, 7), self._joints(v, 6), self._joints(a, 6)
+        tau, wrench = rnea.inverse_dynamics(self.links, *joints, base, _loads(external))
+        return self._result(tau, [*wrench.f, *wrench.n], v)
+
+    def forward_dynamics(
+        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, external: np.ndarray | None = None
+    ) -> np.ndarray:
+        """(..., nv) accelerations; external (..., links, 6) in joint frames."""
+        free = self.model.free_base
+        a, base = aba.forward_dynamics(
+            self.links,
+            self._joints(q, 7),
+            self._joints(v, 6),
+            self._joints(tau, 6),
+            self._gravity(q),
+            _split(v[..., :6]) if free else None,
+            _split(tau[..., :6]) if free else None,
+            _loads(external),
+        )
+        return self._result(a, base, v)
+
+    def mass_matrix(self, q: np.ndarray) -> np.ndarray:
+        """(..., nv, nv)."""
+        rows = crba.mass_matrix(self.links, self._joints(q, 7), self.model.free_base)
+        sign = np.concatenate([np.ones(self.model.nv - len(self.sign)), self.sign])
+        batch = np.empty(q.shape[:-1])
+        M = np.stack([packed(row, batch) for row in rows], axis=-2)
+        return sign[:, None] * M * sign
+
+    def _gravity(self, q: np.ndarray) -> Vec:
+        gravity = vec(self.model.gravity)
+        return rnea.in_base(_split(q[..., 3:7]), gravity) if self.model.free_base else gravity
+
+    def _joints(self, x: np.ndarray, base: int) -> list[Any]:
+        return _split((x[..., base:] if self.model.free_base else x) * self.sign)
+
+    def _result(self, joints: list[Any], base: list[Any], v: np.ndarray) -> np.ndarray:
+        batch = np.empty(v.shape[:-1])
+        result = packed(joints, batch) * self.sign
+        if not self.model.free_base:
+            return result
+        return np.concatenate([packed(base, batch), result], axis=-1)
+
+
+def _split(x: np.ndarray) -> list[Any]:
+    """The last axis as scalars: floats without batch, arrays with one."""
+    return x.tolist() if x.ndim == 1 else [x[..., k] for k in range(x.shape[-1])]
+
+
+def _loads(external: np.ndarray | None) -> list[Load | None] | None:
+    if external is None:
+        return None
+    return [
+        Load(vec(external[..., i, :3]), vec(external[..., i, 3:]))
+        for i in range(external.shape[-2])
+    ]

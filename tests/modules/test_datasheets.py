@@ -1,0 +1,335 @@
+"""Datasheets of users: read from files, edited, and refused with the name of the field."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from modurob import (
+    Body,
+    DatasheetError,
+    FileError,
+    Joint,
+    ModuleType,
+    Port,
+    Shape,
+    UnknownNameError,
+    catalog,
+)
+from oracles import WRIST, complains
+
+ROUNDING = 1e-14  # a few products of numbers of size 1
+NAN, INFINITY = float("nan"), float("inf")
+
+GRIPPER = {
+    "format": "modurob-module",
+    "version": 1,
+    "name": "gripper",
+    "symbol": "G",
+    "size": 0.1,
+    "bodies": [
+        {"name": "palm", "mass": 0.4, "inertia": [1e-3, 1e-3, 1e-3]},
+        {"name": "finger", "mass": 0.1, "center_of_mass": [0, 0, 0.03], "inertia": [1e-4] * 3},
+    ],
+    "joints": [{"name": "close", "kind": "prismatic", "parent": "palm", "child": "finger"}],
+    "ports": [
+        {
+            "label": 1,
+            "body": "palm",
+            "position": [0, 0, -0.05],
+            "normal": [0, 0, -1],
+            "reference": [1, 0, 0],
+            "connector": "round",
+            "mates": ["round"],
+        }
+    ],
+    "shapes": [{"body": "palm", "form": "box", "size": [0.1, 0.1, 0.1]}],
+}
+GRIPPER_TOML = """
+format = "modurob-module"
+version = 1
+name = "gripper"
+symbol = "G"
+size = 0.1
+bodies = [
+  {name = "palm", mass = 0.4, inertia = [1e-3, 1e-3, 1e-3]},
+  {name = "finger", mass = 0.1, center_of_mass = [0, 0, 0.03], inertia = [1e-4, 1e-4, 1e-4]},
+]
+joints = [{name = "close", kind = "prismatic", parent = "palm", child = "finger"}]
+shapes = [{body = "palm", form = "box", size = [0.1, 0.1, 0.1]}]
+[[ports]]
+label = 1
+body = "palm"
+position = [0, 0, -0.05]
+normal = [0, 0, -1]
+reference = [1, 0, 0]
+connector = "round"
+mates = ["round"]
+"""
+
+
+def changed(path, value):
+    """GRIPPER with one field changed (``...`` removes it); path like ``bodies.0.mass``."""
+    data = copy.deepcopy(GRIPPER)
+    *way, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+    place = data
+    for part in way:
+        place = place[part]
+    if value is ...:
+        del place[last]
+    else:
+        place[last] = value
+    return data
+
+
+def test_json_and_toml_files_give_the_same_module(tmp_path):
+    (tmp_path / "gripper.json").write_text(json.dumps(GRIPPER))
+    (tmp_path / "gripper.toml").write_text(GRIPPER_TOML)
+    from_json = ModuleType.from_file(tmp_path / "gripper.json")
+    assert from_json == ModuleType.from_file(tmp_path / "gripper.toml") == ModuleType(**GRIPPER)
+    assert from_json.port(1).side == 1
+    assert from_json.mass == 0.5
+
+
+WRONG_FIELDS = {
+    "typo": ("bodies.0.weight", 3.0, "bodies[0].weight", "extra inputs are not permitted"),
+    "typo at the top": ("colour", "red", "colour", "extra inputs are not permitted"),
+    "missing field": ("ports.0.normal", ..., "ports[0].normal", "field required"),
+    "missing size": ("size", ..., "size", "field required"),
+    "missing side": ("ports.0.label", "bottom", "ports[0].side", "field required"),
+    "unknown body of a joint": (
+        "joints.0.child", "thumb", "joint 'close' names body 'thumb'", "palm, finger",
+    ),
+    "unknown body of a port": (
+        "ports.0.body", "thumb", "port 1 names body 'thumb'", "palm, finger",
+    ),
+    "unknown body of a shape": (
+        "shapes.0.body", "thumb", "a shape names body 'thumb'", "palm, finger",
+    ),
+    "unknown kind of joint": (
+        "joints.0.kind", "ball", "joints[0].kind", "'revolute', 'prismatic' or 'fixed'", "'ball'",
+    ),
+    "mass that is no number": ("bodies.0.mass", NAN, "bodies[0].mass", "finite", "nan"),
+    "infinite mass": ("bodies.0.mass", INFINITY, "bodies[0].mass", "finite", "inf"),
+    "negative mass": ("bodies.0.mass", -1.0, "bodies[0].mass", "greater than or equal to 0", "-1"),
+    "mass of words": ("bodies.0.mass", "heavy", "bodies[0].mass", "valid number", "'heavy'"),
+    "negative inertia": (
+        "bodies.0.inertia", [-1, 1, 1], "bodies[0]", "'palm'", "must not be negative",
+    ),
+    "inertia against the triangle inequality": (
+        "bodies.0.inertia", [1, 1, 3], "bodies[0]", "'palm'", "triangle inequality", "1, 1, 3",
+    ),
+    "inertia that is not symmetric": (
+        "bodies.0.inertia", [[1, 0.5, 0], [0, 1, 0], [0, 0, 1]], "bodies[0]", "symmetric",
+    ),
+    "inertia that is not positive": (
+        "bodies.0.inertia", [[1, 2, 0], [2, 1, 0], [0, 0, 1]], "bodies[0]", "must not be negative",
+    ),
+    "inertia of two numbers": ("bodies.0.inertia", [1, 1], "bodies[0].inertia"),
+    "inertia without mass": ("bodies.1.mass", 0.0, "bodies[1]", "'finger'", "without mass"),
+    "axis of length zero": ("joints.0.axis", [0, 0, 0], "joints[0].axis", "zero vector"),
+    "limits the wrong way round": (
+        "joints.0.lower", 1.0, "joints[0]",
+    ),
+    "reference along the normal": (
+        "ports.0.reference", [0, 0, 1], "ports[0]", "not perpendicular",
+    ),
+    "turn of a full circle": ("ports.0.turns", [360], "ports[0].turns[0]", "less than 360"),
+    "no turns": ("ports.0.turns", [], "ports[0].turns", "at least 1"),
+    "no bodies": ("bodies", [], "bodies", "at least 1"),
+    "no ports": ("ports", [], "ports", "at least 1"),
+    "body twice": ("bodies.1.name", "palm", "'palm' is there twice"),
+    "port twice": ("ports", [GRIPPER["ports"][0]] * 2, "port 1 is there twice"),
+    "loose body": ("joints", [], "2 bodies into one tree", "1 joints", "got 0 joints"),
+    "joint of a body with itself": ("joints.0.child", "palm", "into one tree"),
+    "size zero": ("size", 0, "size", "greater than 0"),
+    "long symbol": ("symbol", "GR", "symbol", "at most 1"),
+    "name of two words": ("name", "big gripper", "name", "pattern"),
+    "dyad joint that slides": ("dyad_joint", "close", "dyad_joint 'close'", "revolute"),
+    "dyad joint that is not there": ("dyad_joint", "open", "dyad_joint 'open'", "revolute"),
+    "box of two sizes": ("shapes.0.size", [1, 2], "shapes[0]", "box needs 3 sizes, got 2"),
+    "color of no name": ("shapes.0.color", "#12", "shapes[0].color"),
+    "wrong version": ("version", 2, "version"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG_FIELDS.values(), ids=WRONG_FIELDS)
+def test_wrong_fields_of_a_module_file_are_named(tmp_path, case):
+    path, value, *pieces = case
+    data = changed(path, value)
+    if path == "joints.0.lower":
+        data["joints"][0]["upper"] = -1.0
+        pieces += ["lower limit 1.0 is above upper limit -1.0"]
+    file = tmp_path / "gripper.json"
+    file.write_text(json.dumps(data))
+    with complains(FileError, "gripper.json", *pieces):
+        ModuleType.from_file(file)
+    if path != "version":
+        with complains(DatasheetError, *pieces):
+            ModuleType(**data)
+
+
+def test_files_that_are_no_modules_are_refused(tmp_path):
+    file = tmp_path / "it.json"
+    for content, *pieces in [
+        ("{}", 'no "format" field'),
+        ('{"format": "modurob-organism", "version": 1}', "'modurob-organism' file", "-module"),
+        ('{"format": "modurob-module", "version": 9}', "newer modurob", "Update"),
+        ("no json", "not valid JSON at line 1, column 1"),
+    ]:
+        file.write_text(content)
+        with complains(FileError, "it.json", *pieces):
+            ModuleType.from_file(file)
+    toml = tmp_path / "it.toml"
+    for content in ("a = ", "a = " + "[" * 100_000, 'format = "modurob-module"'):
+        toml.write_text(content)
+        with complains(FileError, "it.toml"):
+            ModuleType.from_file(toml)
+
+
+@pytest.mark.parametrize(
+    ("make", "pieces"),
+    [
+        (lambda: Body(name="a", mass=-1), ("mass", "-1")),
+        (lambda: Body(name="1a"), ("name", "'1a'")),
+        (lambda: Joint(name="j", kind="revolute", parent="a"), ("child", "field required")),
+        (lambda: Shape(body="a", form="sphere", size=(-1,)), ("size[0]", "greater than 0")),
+        (
+            lambda: Port(
+                label=1, body="a", position=(0, 0, 0), normal=(0, 0, 0), reference=(1, 0, 0),
+                connector="c", mates=["c"],
+            ),
+            ("normal", "zero vector"),
+        ),
+    ],
+)  # fmt: skip
+def test_parts_of_a_datasheet_refuse_bad_data_in_one_line(make, pieces):
+    with complains(DatasheetError, *pieces):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("ask", "pieces"),
+    [
+        (lambda k: k.port(6), ("no port 6 on a backbone", "2, 3, 4, 5")),
+        (lambda k: k.port([3]), ("no port [3] on a backbone", "2, 3, 4, 5")),
+        (lambda k: k.joint("elbow"), ("no joint 'elbow' in a backbone", "hinge")),
+        (lambda k: k.body_index("C"), ("no body 'C' in a backbone", "A, B")),
+    ],
+)
+def test_unknown_parts_are_answered_with_the_known_ones(ask, pieces):
+    with complains(UnknownNameError, *pieces):
+        ask(catalog["backbone"])
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+directions = st.tuples(*[st.floats(-10, 10)] * 3)
+
+
+@given(axis=directions, normal=directions)
+def test_datasheets_round_trip_through_json_whatever_their_directions(axis, normal):
+    assume(np.linalg.norm(axis) > 1e-3)
+    assume(np.linalg.norm(normal) > 1e-3)
+    reference = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
+    data = copy.deepcopy(GRIPPER)
+    data["joints"][0]["axis"] = axis
+    data["ports"][0] |= {"normal": normal, "reference": reference.tolist()}
+    kind = ModuleType(**data)
+    assert np.linalg.norm(kind.joints[0].axis) == pytest.approx(1, abs=ROUNDING)
+    again = ModuleType(**json.loads(kind.model_dump_json()))
+    assert again == kind
+    assert hash(again) == hash(kind)
+    assert kind.with_parameters(mass=kind.mass).joints == kind.joints
+
+
+@pytest.mark.parametrize("kind", [*catalog.values(), WRIST], ids=lambda kind: kind.name)
+def test_every_kind_round_trips_through_json(kind):
+    assert ModuleType(**json.loads(kind.model_dump_json())) == kind
+
+
+def test_kinds_are_values():
+    kind = catalog["backbone"]
+    assert kind == ModuleType(**kind.model_dump())
+    assert kind != catalog["scout"]
+    assert kind != kind.with_parameters(mass=2.0)
+    assert kind != "backbone"
+    with pytest.raises(ValueError, match="frozen"):
+        kind.size = 3.0
+
+
+# -- editing ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["backbone", "superbot", "giusti_c", "chen_revolute"])
+def test_a_new_mass_scales_all_bodies_and_inertias(name):
+    kind = catalog[name]
+    heavy = kind.with_parameters(mass=3 * kind.mass)
+    assert heavy.mass == pytest.approx(3 * kind.mass)
+    for new, old in zip(heavy.bodies, kind.bodies, strict=True):
+        assert new.mass == pytest.approx(3 * old.mass)
+        assert new.center_of_mass == old.center_of_mass
+        np.testing.assert_allclose(new.inertia, 3 * np.array(old.inertia), rtol=ROUNDING)
+
+
+@pytest.mark.parametrize("name", ["backbone", "superbot", "giusti_c", "chen_prismatic"])
+def test_a_new_size_scales_lengths_and_keeps_masses_and_angles(name):
+    kind = catalog[name]
+    wide = kind.with_parameters(size=2 * kind.size)
+    assert wide.mass == kind.mass
+    for label in kind.docks:
+        T, wide_T = kind.port_pose(label), wide.port_pose(label)
+        np.testing.assert_allclose(wide_T[:3, 3], 2 * T[:3, 3], rtol=0, atol=ROUNDING)
+        np.testing.assert_array_equal(wide_T[:3, :3], T[:3, :3])
+    for new, old in zip(wide.bodies, kind.bodies, strict=True):
+        np.testing.assert_allclose(new.inertia, 4 * np.array(old.inertia), rtol=ROUNDING)
+    for new, old in zip(wide.joints, kind.joints, strict=True):
+        stretch = 2 if old.kind == "prismatic" else 1
+        assert (new.lower, new.upper) == tuple(
+            None if end is None else stretch * end for end in (old.lower, old.upper)
+        )
+
+
+def test_one_body_or_joint_can_be_edited_alone():
+    kind = catalog["superbot"].with_parameters(mass=1.0, body="end_a")
+    assert [body.mass for body in kind.bodies] == [1.0, 0.125, 0.125, 0.125]
+    kind = catalog["superbot"].with_parameters(viscous=0.5, limits=(None, 1.0), joint="roll")
+    assert [joint.viscous for joint in kind.joints] == [0, 0.5, 0]
+    assert (kind.joint("roll").lower, kind.joint("roll").upper) == (None, 1.0)
+    assert kind.joint("yaw") == catalog["superbot"].joint("yaw")
+
+
+@pytest.mark.parametrize("inertia", [2e-3, [2e-3] * 3, (2e-3 * np.eye(3)).tolist()])
+def test_inertia_may_be_given_in_three_ways(inertia):
+    kind = catalog["backbone"].with_parameters(inertia=inertia)
+    np.testing.assert_array_equal(kind.bodies[0].inertia, 2e-3 * np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "error", "pieces"),
+    [
+        ("backbone", {"mass": NAN}, DatasheetError, ("mass", "nan")),
+        ("backbone", {"mass": -1.0}, DatasheetError, ("mass", "-1")),
+        ("backbone", {"mass": INFINITY}, DatasheetError, ("mass", "inf")),
+        ("backbone", {"mass": "heavy"}, DatasheetError, ("mass", "'heavy'")),
+        ("backbone", {"size": 0.0}, DatasheetError, ("size", "positive", "0")),
+        ("backbone", {"size": NAN}, DatasheetError, ("size", "positive", "nan")),
+        ("backbone", {"size": "wide"}, DatasheetError, ("size", "positive", "'wide'")),
+        ("backbone", {"inertia": [1, 1, 3]}, DatasheetError, ("bodies[0]", "triangle")),
+        ("backbone", {"inertia": -1.0}, DatasheetError, ("bodies[0]", "negative")),
+        ("superbot", {"inertia": 1.0}, DatasheetError, ("which body", "end_a", "end_b")),
+        ("backbone", {"viscous": -1.0}, DatasheetError, ("joints[0].viscous", "-1")),
+        ("backbone", {"coulomb": NAN}, DatasheetError, ("joints[0].coulomb", "nan")),
+        ("backbone", {"limits": (1, -1)}, DatasheetError, ("lower limit 1.0", "upper limit -1.0")),
+        ("backbone", {"limits": 1.0}, DatasheetError, ("limits", "1.0")),
+        ("backbone", {"mass": 1.0, "body": "C"}, UnknownNameError, ("no body 'C'", "A, B")),
+        ("backbone", {"viscous": 1.0, "joint": "e"}, UnknownNameError, ("no joint 'e'", "hinge")),
+        ("virtual_px", {"mass": 1.0}, DatasheetError, ("no mass to scale", "which body")),
+    ],
+)
+def test_wrong_parameters_are_refused_in_one_line(kind, parameters, error, pieces):
+    with complains(error, *pieces):
+        catalog[kind].with_parameters(**parameters)
