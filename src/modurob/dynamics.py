@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,22 @@ External = Mapping[str, ArrayLike]
 UNIT = 1e-14  # of the squared norm: rounding errors of a normalised quaternion
 TARGETS, DTYPES = ("cpu",), ("float64",)
 PREPARED = ("inverse_dynamics", "forward_dynamics", "mass_matrix")
+
+
+class InverseDerivatives(NamedTuple):
+    """(..., nv, nv) derivatives of the forces; dq in the tangent space of a free base."""
+
+    dq: np.ndarray
+    dv: np.ndarray
+    da: np.ndarray
+
+
+class ForwardDerivatives(NamedTuple):
+    """(..., nv, nv) derivatives of the acceleration; dtau is the inverse mass matrix."""
+
+    dq: np.ndarray
+    dv: np.ndarray
+    dtau: np.ndarray
 
 
 class Tier(Protocol):
@@ -107,6 +123,34 @@ class Dynamics:
         if y is None:  # finite in, not finite out
             raise StateError(_why_singular(model, q.reshape(-1, model.nq)))
         return y.reshape(*batch, model.nv)
+
+    def inverse_dynamics_derivatives(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, threads: int | str
+    ) -> InverseDerivatives:
+        """See `Model.inverse_dynamics_derivatives`."""
+        found = self._matrices("inverse_dynamics_derivatives", q, v, a, "a", threads)
+        return InverseDerivatives(*(found[..., k, :, :] for k in range(3)))
+
+    def forward_dynamics_derivatives(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, threads: int | str
+    ) -> ForwardDerivatives:
+        """See `Model.forward_dynamics_derivatives`."""
+        a = self.forward_dynamics(q, v, tau, None, threads)
+        slopes = self.inverse_dynamics_derivatives(q, v, a, threads)
+        # d tau = 0 along the motion: M da = -(d tau/dq) dq - (d tau/dv) dv + d tau
+        response = np.linalg.inv(slopes.da)
+        return ForwardDerivatives(-response @ slopes.dq, -response @ slopes.dv, response)
+
+    def _matrices(
+        self, name: str, q: ArrayLike, v: ArrayLike, x: ArrayLike, label: str, threads: int | str
+    ) -> np.ndarray:
+        q, v, x, _ = checked(self.model, q, v, x, label, None)
+        routine = self.tier.routine(name)
+        states = [_rows(part) for part in (q, v, x)]
+        count = thread_count(threads, len(states[0]) * self.model.nv)
+        found = routine.batch(*states, None, count)
+        assert found is not None  # finite in, finite out: no division
+        return found.reshape(*v.shape[:-1], *found.shape[1:])
 
     def prepare(self, name: str) -> Callable[..., np.ndarray]:
         """See `Model.prepare`."""

@@ -52,12 +52,12 @@ class Shape(NamedTuple):
 
     Attributes:
         v, x: Whether it reads velocities and a third array (accelerations or forces).
-        square: Whether it writes an (nv, nv) matrix for each state instead of (nv,).
+        matrices: How many (nv, nv) matrices it writes for each state; 0 means one (nv,) vector.
     """
 
     v: bool
     x: bool
-    square: bool = False
+    matrices: int = 0
 
 
 class Driver(Writer):
@@ -79,6 +79,9 @@ class Driver(Writer):
         links = self.value(f"add i64 {joints}, 1")
         after_external = self.value(f"mul i64 {links}, {EXTERNAL}")
         states = self.offset(external, after_external)
+        if self.shape.matrices:  # cells of joints that do not feel each other stay zero
+            with self.loop("0", self._cells(nv)) as k:
+                self.store(Slot(self.offset(states, k), 0), splat(0.0, self.width))
         with self.loop("%begin", "%end", self.width, self.check) as first:
             rows = self._rows(first, at["last"])
             self._gather_joints(records, at, rows, joints, nq, nv)
@@ -91,6 +94,10 @@ class Driver(Writer):
         self.do("ret void")
         head = "define void @run(ptr %arguments, i64 %begin, i64 %end, ptr %workspace) {\nentry:\n"
         return head + "\n".join(self.lines) + "\n}\n"
+
+    def _cells(self, nv: str) -> str:
+        square = self.value(f"mul i64 {nv}, {nv}")
+        return self.value(f"mul i64 {square}, {self.shape.matrices}")
 
     def _rows(self, first: str, last: str) -> list[str]:
         rows = []
@@ -155,7 +162,7 @@ class Driver(Writer):
                 self.store(Slot("%workspace", slot + k), value)
 
     def _gather_external(self, place: str, array: str, rows: list[str], links: str) -> None:
-        if self.shape.square:
+        if self.shape.matrices:
             return
         total = self.value(f"mul i64 {links}, {EXTERNAL}")
         given = self.value(f"icmp ne ptr {array}, null")
@@ -168,8 +175,8 @@ class Driver(Writer):
     def _scatter(
         self, records: str, states: str, array: str, rows: list[str], joints: str, nv: str
     ) -> None:
-        if self.shape.square:
-            total = self.value(f"mul i64 {nv}, {nv}")
+        if self.shape.matrices:
+            total = self._cells(nv)
             starts = self._starts(array, rows, total)
             with self.loop("0", total) as k:
                 self._spread(self.load(Slot(self.offset(states, k), 0)), starts, k)
@@ -245,20 +252,19 @@ def single_ir(shape: Shape) -> str:
     nq, nv = argument(w, "nq", arguments), argument(w, "nv", arguments)
     arrays = [w.value(f"load ptr, ptr {w.offset('%given', k, 'ptr')}") for k in range(len(inputs))]
     for name, array in zip((*inputs, "y"), (*arrays, out), strict=True):
-        size = nq if name == "q" else nv
-        square = name == "y" and shape.square
+        shapes = {"q": [nq], "y": [str(shape.matrices), nv, nv] if shape.matrices > 1 else [nv, nv]}
+        sizes = shapes.get(name, [nv]) if name == "q" or shape.matrices else [nv]
         demand(w.value(f"icmp eq ptr {field(array, TYPE, 'ptr')}, {kind}"))
         demand(w.value(f"icmp eq ptr {field(array, DTYPE, 'ptr')}, {dtype}"))
-        demand(w.value(f"icmp eq i32 {field(array, NDIM, 'i32')}, {2 if square else 1}"))
+        demand(w.value(f"icmp eq i32 {field(array, NDIM, 'i32')}, {len(sizes)}"))
         lengths, strides = field(array, DIMENSIONS, "ptr"), field(array, STRIDES, "ptr")
-        for axis in range(2 if square else 1):
+        step = "8"
+        for axis in range(len(sizes) - 1, -1, -1):  # row by row, without gaps
             length = w.value(f"load i64, ptr {w.offset(lengths, axis, 'i64')}")
-            demand(w.value(f"icmp eq i64 {length}, {size}"))
-        step = w.value(f"load i64, ptr {w.offset(strides, 1 if square else 0, 'i64')}")
-        demand(w.value(f"icmp eq i64 {step}, 8"))
-        if square:
-            row = w.value(f"load i64, ptr {strides}")
-            demand(w.value(f"icmp eq i64 {row}, {w.value(f'mul i64 {size}, 8')}"))
+            stride = w.value(f"load i64, ptr {w.offset(strides, axis, 'i64')}")
+            demand(w.value(f"icmp eq i64 {length}, {sizes[axis]}"))
+            demand(w.value(f"icmp eq i64 {stride}, {step}"))
+            step = w.value(f"mul i64 {step}, {sizes[axis]}")
         w.do(f"store ptr {field(array, DATA, 'ptr')}, ptr {place(w, name, arguments)}")
     flag = place(w, "not_finite", arguments)
     w.do(f"store i64 0, ptr {flag}")

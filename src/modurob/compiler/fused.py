@@ -13,7 +13,7 @@ import numpy as np
 
 from modurob.compiler import driver
 from modurob.compiler.driver import Driver, Shape
-from modurob.compiler.dyads import SignedAngle
+from modurob.compiler.kernels import SignedAngle
 from modurob.compiler.emit_llvm import Slot, Writer, emit
 from modurob.compiler.jit import host
 from modurob.compiler.trace import Graph, Traced, lifted
@@ -112,7 +112,7 @@ def _mass_matrix(t: Trace) -> None:
 ALGORITHMS: dict[str, tuple[Shape, Callable[[Trace], None]]] = {
     "inverse_dynamics": (Shape(v=True, x=True), _inverse_dynamics),
     "forward_dynamics": (Shape(v=True, x=True), _forward_dynamics),
-    "mass_matrix": (Shape(v=False, x=False, square=True), _mass_matrix),
+    "mass_matrix": (Shape(v=False, x=False, matrices=1), _mass_matrix),
 }
 
 
@@ -154,4 +154,4 @@ def workspace_vectors(name: str, joints: int, free_base: bool) -> int:
     """Vectors of workspace that a fused driver needs."""
     nv = joints + (6 if free_base else 0)
     io = driver.BASE_RECORD + driver.JOINT_RECORD * joints + driver.EXTERNAL * (joints + 1)
-    return io + (nv * nv if ALGORITHMS[name][0].square else 0)
+    return io + ALGORITHMS[name][0].matrices * nv * nv

@@ -49,6 +49,8 @@ class Routine:
     ) -> None:
         self.shape = shape
         self.nq, self.nv = (joints + 7, joints + 6) if free_base else (joints, joints)
+        square = (self.nv, self.nv)
+        self._result = {0: (self.nv,), 1: square}.get(shape.matrices, (shape.matrices, *square))
         self._vectors = vectors
         self._kept = (library, calls, rows)  # alive as long as their addresses are in use
         self._run = _driver(library)
@@ -65,7 +67,7 @@ class Routine:
 
     def empty(self, *batch: int) -> np.ndarray:
         """An array for results."""
-        return np.empty((*batch, self.nv, self.nv) if self.shape.square else (*batch, self.nv))
+        return np.empty((*batch, *self._result))
 
     def batch(
         self,

@@ -69,6 +69,8 @@ class FusedTier:
         found = self._routines.get(name)
         if found is not None:
             return found
+        if name not in fused.ALGORITHMS:
+            return self.dyads.routine(name)
         if not self._background:
             found = self._routines[name] = self._compile(name)
             return found

@@ -83,6 +83,18 @@ def base_motion(v: Sequence[Any], a: Sequence[Any], gravity: Vec) -> Motion:
     return motion(w, Vec(a[3:6]), Vec(a[:3]) + w.cross(linear) - gravity)
 
 
+def base_rotation(quaternion: Sequence[Any]) -> Mat:
+    """R of a base with unit quaternion (x, y, z, w)."""
+    x, y, z, w = quaternion
+    return Mat(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
 def in_base(quaternion: Sequence[Any], u: Vec) -> Vec:
     """A vector of the world in the frame of a base with unit quaternion (x, y, z, w): R^T u."""
     axis, w = Vec(quaternion[:3]), quaternion[3]

@@ -14,7 +14,7 @@ from modurob.errors import StateError, UnknownNameError, choices
 from modurob.spatial import se3, so3
 
 if TYPE_CHECKING:
-    from modurob.dynamics import Dynamics
+    from modurob.dynamics import Dynamics, ForwardDerivatives, InverseDerivatives
     from modurob.equations.closed_form import ClosedForm
     from modurob.kinematics import IkResult
     from modurob.model.frames import JointFrames
@@ -331,6 +331,21 @@ class Model:
     def energy(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """(...) kinetic plus potential energy. [J]"""
         return self.kinetic_energy(q, v) + self.potential_energy(q)
+
+    def inverse_dynamics_derivatives(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, threads: int | str = "auto"
+    ) -> InverseDerivatives:
+        """Exact derivatives (dq, dv, da) of `inverse_dynamics`, each (..., nv, nv).
+
+        With a free base, dq is by the base's twist in its own frame, as in `integrate`.
+        """
+        return self.dynamics.inverse_dynamics_derivatives(q, v, a, threads)
+
+    def forward_dynamics_derivatives(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, threads: int | str = "auto"
+    ) -> ForwardDerivatives:
+        """Exact derivatives (dq, dv, dtau) of `forward_dynamics`, each (..., nv, nv)."""
+        return self.dynamics.forward_dynamics_derivatives(q, v, tau, threads)
 
     def prepare(self, name: str) -> Callable[..., np.ndarray]:
         """A bound callable for control loops: ``f = model.prepare("inverse_dynamics")``.

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from modurob.equations import derivatives as slopes
 from modurob.equations import forward_dynamics as aba
 from modurob.equations import inverse_dynamics as rnea
 from modurob.equations import mass_matrix as crba
@@ -54,6 +55,24 @@ class Reference:
     def mass_matrix(self, q: np.ndarray) -> np.ndarray:
         """(..., nv, nv)."""
         rows = crba.mass_matrix(self.links, self._joints(q, 7), self.model.free_base)
+        return self._matrix(rows, q)
+
+    def inverse_dynamics_derivatives(
+        self, q: np.ndarray, v: np.ndarray, a: np.ndarray
+    ) -> np.ndarray:
+        """(..., 3, nv, nv) by q, v and a."""
+        joints = self._joints(q, 7), self._joints(v, 6), self._joints(a, 6)
+        gravity = vec(self.model.gravity)
+        if self.model.free_base:
+            R, p = rnea.base_rotation(_split(q[..., 3:7])), Vec(_split(q[..., :3]))
+            base = slopes.base_frame(R, p, _split(v[..., :6]), _split(a[..., :6]), gravity)
+            columns = slopes.base_columns(R, p, base.V, gravity)
+        else:
+            base, columns = slopes.standing_frame(gravity), ()
+        matrices = slopes.inverse_dynamics_derivatives(self.links, *joints, base, columns)
+        return np.stack([self._matrix(rows, q) for rows in matrices], axis=-3)
+
+    def _matrix(self, rows: list[list[Any]], q: np.ndarray) -> np.ndarray:
         sign = np.concatenate([np.ones(self.model.nv - len(self.sign)), self.sign])
         batch = np.empty(q.shape[:-1])
         M = np.stack([packed(row, batch) for row in rows], axis=-2)
