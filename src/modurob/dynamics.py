@@ -76,59 +76,14 @@ class Dynamics:
         done = routine.single(q, routine.empty())
         if done is not None and (not self.model.free_base or _is_unit(q)):
             return done
-        checked = self.model.check_configuration(q)
-        batch = checked.shape[:-1]
-        states = _rows(checked)
-        count = thread_count(threads, len(states) * self.model.nv)
-        M = routine.batch(states, None, None, None, count)
-        assert M is not None  # finite in, finite out: no division
-        return M.reshape(*batch, self.model.nv, self.model.nv)
-
-    def _run(
-        self,
-        name: str,
-        label: str,
-        q: Any,
-        v: Any,
-        x: Any,
-        external: External | None,
-        threads: int | str,
-    ) -> np.ndarray:
-        routine = self.tier.routine(name)
-        if external is None:
-            done = routine.single(q, v, x, routine.empty())
-            if done is not None and (not self.model.free_base or _is_unit(q)):
-                return done
-        return self._long_way(name, label, q, v, x, external, threads)
-
-    def _long_way(
-        self,
-        name: str,
-        label: str,
-        q: ArrayLike,
-        v: ArrayLike,
-        x: ArrayLike,
-        external: External | None,
-        threads: int | str,
-    ) -> np.ndarray:
-        """Check everything, make it contiguous, run it as a batch."""
-        model = self.model
-        q, v, x, wrenches = checked(model, q, v, x, label, external)
-        batch = v.shape[:-1]
-        routine = self.tier.routine(name) if external is None else self.tier.pushed(name)
-        states = [_rows(part) for part in (q, v, x)]
-        pushes = None if wrenches is None else wrenches.reshape(len(states[0]), -1).copy()
-        count = thread_count(threads, len(states[0]) * model.nv)
-        y = routine.batch(*states, pushes, count)
-        if y is None:  # finite in, not finite out
-            raise StateError(_why_singular(model, q.reshape(-1, model.nq)))
-        return y.reshape(*batch, model.nv)
+        return self._batch(routine, State(self.model, q), threads)
 
     def inverse_dynamics_derivatives(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, threads: int | str
     ) -> InverseDerivatives:
         """See `Model.inverse_dynamics_derivatives`."""
-        found = self._matrices("inverse_dynamics_derivatives", q, v, a, "a", threads)
+        routine = self.tier.routine("inverse_dynamics_derivatives")
+        found = self._batch(routine, State(self.model, q, v, a), threads)
         return InverseDerivatives(*(found[..., k, :, :] for k in range(3)))
 
     def forward_dynamics_derivatives(
@@ -141,16 +96,33 @@ class Dynamics:
         response = np.linalg.inv(slopes.da)
         return ForwardDerivatives(-response @ slopes.dq, -response @ slopes.dv, response)
 
-    def _matrices(
-        self, name: str, q: ArrayLike, v: ArrayLike, x: ArrayLike, label: str, threads: int | str
+    def _run(
+        self,
+        name: str,
+        label: str,
+        q: Any,
+        v: Any,
+        x: Any,
+        external: External | None,
+        threads: int | str,
     ) -> np.ndarray:
-        q, v, x, _ = checked(self.model, q, v, x, label, None)
+        if external is not None:
+            state = State(self.model, q, v, x, label, external)
+            return self._batch(self.tier.pushed(name), state, threads)
         routine = self.tier.routine(name)
-        states = [_rows(part) for part in (q, v, x)]
-        count = thread_count(threads, len(states[0]) * self.model.nv)
-        found = routine.batch(*states, None, count)
-        assert found is not None  # finite in, finite out: no division
-        return found.reshape(*v.shape[:-1], *found.shape[1:])
+        done = routine.single(q, v, x, routine.empty())
+        if done is not None and (not self.model.free_base or _is_unit(q)):
+            return done
+        return self._batch(routine, State(self.model, q, v, x, label), threads)
+
+    def _batch(self, routine: Routine, state: State, threads: int | str) -> np.ndarray:
+        """Run a routine on states of any batch shape."""
+        count = thread_count(threads, len(state.q) * self.model.nv)
+        found = routine.batch(state.q, state.v, state.x, state.external, count)
+        if found is None:
+            state.demand_finite()
+            raise StateError(_why_singular(self.model, state.q))
+        return found.reshape(*state.batch, *found.shape[1:])
 
     def prepare(self, name: str) -> Callable[..., np.ndarray]:
         """See `Model.prepare`."""
@@ -167,8 +139,8 @@ class Dynamics:
 
 
 def _is_unit(q: np.ndarray) -> bool:
-    """Whether the base's quaternion is one: kernels take it as it is, the long way mends or refuses."""
-    return abs(q[3:7] @ q[3:7] - 1) < UNIT
+    """Whether the base's quaternion has norm 1: the kernels trust it, the long way mends it."""
+    return bool(abs(q[3:7] @ q[3:7] - 1) < UNIT)
 
 
 def compiled(model: Model, target: str, dtype: str, background: bool) -> Model:
@@ -183,30 +155,53 @@ def compiled(model: Model, target: str, dtype: str, background: bool) -> Model:
     return copy
 
 
-def _rows(x: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(x.reshape(-1, x.shape[-1]))
+class State:
+    """Arrays of a call, checked for size, broadcast to one batch shape, as contiguous rows.
 
+    Whether all numbers are finite is left to the kernels; `demand_finite` names one that is not.
+    """
 
-def checked(
-    model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike, label: str, external: External | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-    """State, third array and wrenches, broadcast to one batch shape; or a `StateError`."""
-    q = model.check_configuration(q)
-    v, x = model.check_velocity(v), model.check_velocity(x, label)
-    wrenches = None if external is None else link_wrenches(model, external)
-    shapes = [q.shape[:-1], v.shape[:-1], x.shape[:-1]]
-    shapes += [] if wrenches is None else [wrenches.shape[:-2]]
-    try:
-        batch = np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise StateError(
-            f"q, v, {label} and external wrenches have batch shapes {choices(shapes)}, "
-            "which do not fit together"
-        ) from None
-    q, v, x = (np.broadcast_to(part, (*batch, part.shape[-1])) for part in (q, v, x))
-    if wrenches is not None:
-        wrenches = np.broadcast_to(wrenches, (*batch, *wrenches.shape[-2:]))
-    return q, v, x, wrenches
+    def __init__(
+        self,
+        model: Model,
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        x: ArrayLike | None = None,
+        label: str = "a",
+        external: External | None = None,
+    ) -> None:
+        self._model, self._given = model, (q, v, x, label)
+        arrays = [model.check_configuration(q, finite=False)]
+        if v is not None and x is not None:
+            arrays += [
+                model.check_velocity(v, finite=False),
+                model.check_velocity(x, label, finite=False),
+            ]
+        wrenches = None if external is None else link_wrenches(model, external)
+        shapes = [array.shape[:-1] for array in arrays]
+        shapes += [] if wrenches is None else [wrenches.shape[:-2]]
+        try:
+            self.batch = np.broadcast_shapes(*shapes)
+        except ValueError:
+            raise StateError(
+                f"q, v, {label} and external wrenches have batch shapes {choices(shapes)}, "
+                "which do not fit together"
+            ) from None
+        rows = [self._rows(array, array.shape[-1:]) for array in arrays]
+        self.q, self.v, self.x = rows if len(rows) == 3 else (rows[0], None, None)
+        self.external = None if wrenches is None else self._rows(wrenches, wrenches.shape[-2:])
+
+    def _rows(self, array: np.ndarray, tail: tuple[int, ...]) -> np.ndarray:
+        full = np.broadcast_to(array, (*self.batch, *tail))
+        return np.ascontiguousarray(full.reshape(-1, *tail))
+
+    def demand_finite(self) -> None:
+        """Raise a `StateError` that names the first number that is not finite."""
+        q, v, x, label = self._given
+        self._model.check_configuration(q)
+        if v is not None and x is not None:
+            self._model.check_velocity(v)
+            self._model.check_velocity(x, label)
 
 
 def link_wrenches(model: Model, external: External) -> np.ndarray:
@@ -269,8 +264,7 @@ def stacked_tree(model: Model, q: np.ndarray) -> Stacked:
 
 
 def _state(model: Model, q: ArrayLike, v: ArrayLike) -> tuple[Stacked, np.ndarray]:
-    q, v, _, _ = checked(model, q, v, np.zeros(model.nv), "a", None)
-    return stacked_tree(model, q), v
+    return stacked_tree(model, model.check_configuration(q)), model.check_velocity(v)
 
 
 def closed_form(model: Model, q: ArrayLike, v: ArrayLike) -> ClosedForm:

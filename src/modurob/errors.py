@@ -3,7 +3,7 @@
     ModurobError
     ├── DatasheetError     a module's data is impossible or malformed
     ├── UnknownNameError   a kind, module, port, body or joint that does not exist
-    ├── DockingError       a docking that breaks a rule (port in use, no mate, loop, cell taken, ...)
+    ├── DockingError       a docking that breaks a rule (port in use, no mate, loop, cell taken)
     ├── MatrixError        an assembly incidence matrix or grid drawing that describes no organism
     ├── FileError          a file that cannot be read, is not ours, or comes from a newer version
     └── StateError         a state, pose or option that does not fit the model

@@ -104,16 +104,13 @@ def inverse_kinematics(
     q = model.neutral() if q0 is None else model.check_configuration(q0)
     if q.shape != (model.nq,):
         raise StateError(f"q0 is one configuration of shape ({model.nq},), got {q.shape}")
-    best, starts = None, 0
-    for starts in range(1, restarts + 2):
-        found = _descend(model, wanted, _within(model, q))
-        if best is None or found[1] < best[1]:
-            best = found
-        if best[1] <= REACHED:
-            break
-        q = model.random_configuration(rng)
-    assert best is not None
-    return IkResult(best[0], best[1] <= REACHED, best[1], starts)
+    best, residual = _descend(model, wanted, _within(model, q))
+    starts = 1
+    while residual > REACHED and starts <= restarts:
+        found, left = _descend(model, wanted, model.random_configuration(rng))
+        best, residual = (found, left) if left < residual else (best, residual)
+        starts += 1
+    return IkResult(best, residual <= REACHED, residual, starts)
 
 
 def _target(body: str, goal: ArrayLike) -> np.ndarray:

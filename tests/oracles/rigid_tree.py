@@ -177,9 +177,7 @@ class PinocchioDynamics(Engine):
     def inverse_dynamics(
         self, q: np.ndarray, v: np.ndarray, a: np.ndarray, external: Wrenches
     ) -> np.ndarray:
-        tau = pin.rnea(
-            self.pin, self.data, self.q(q), self.v(v), self.v(a), self.forces(external)
-        )
+        tau = pin.rnea(self.pin, self.data, self.q(q), self.v(v), self.v(a), self.forces(external))
         return tau[self.columns] + self.friction(v)
 
     def forward_dynamics(

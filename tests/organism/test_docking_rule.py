@@ -70,6 +70,32 @@ def test_the_sixteen_classes_are_four_serial_four_parallel_eight_orthogonal():
     assert {name: names.count(name) for name in names} == {"DS": 4, "DP": 4, "DO": 8}
 
 
+def with_hinge_at(y, z):
+    data = catalog["backbone"].model_dump()
+    data["joints"][0]["position"] = (0.0, y, z)
+    data["ports"] = [
+        {**port, "position": tuple(np.subtract(port["position"], (0.0, y, z)))}
+        if port["body"] == "B"
+        else port
+        for port in data["ports"]
+    ]
+    return ModuleType(**data)
+
+
+@pytest.mark.parametrize(("a", "b"), PAIRS)
+def test_class_looks_at_the_lines_of_the_hinges_not_at_the_centers_of_the_cubes(a, b):
+    raised = with_hinge_at(0.0, 0.02)  # in all cubes alike: sides 2 and 5 still share a line
+    T = dyad(raised, a, raised, b, 0)
+    assert T.name == dyad(*_interleave(cubes(), a, b), 0).name
+    np.testing.assert_array_equal(T.transform, dyad(*_interleave(cubes(), a, b), 0).transform)
+
+
+def test_hinges_off_the_middle_are_collinear_only_when_the_cubes_are_not_turned():
+    aside = with_hinge_at(0.02, 0.0)
+    names = {(a, b): dyad(aside, a, aside, b, 0).name for a in AXIAL for b in AXIAL}
+    assert names == {(2, 5): "DS", (5, 2): "DS", (2, 2): "DP", (5, 5): "DP"}
+
+
 def test_class_does_not_depend_on_which_module_comes_first():
     kind = catalog["backbone"]
     for a, b in PAIRS:

@@ -43,7 +43,7 @@ class Arguments(ctypes.Structure):
     )
 
 
-NAMES = [name for name, _ in Arguments._fields_]
+NAMES = [field[0] for field in Arguments._fields_]
 INTEGERS = ("joints", "last", "friction", "not_finite", "nq", "nv")
 
 
@@ -88,7 +88,9 @@ class Driver(Writer):
             if self.free_base:
                 self._gather_base(at, rows, nq, nv)
             self._gather_external(external, at["external"], rows, links)
-            self.do(f"call void {body}(ptr %workspace, ptr {states}, ptr {external}, ptr %arguments)")
+            self.do(
+                f"call void {body}(ptr %workspace, ptr {states}, ptr {external}, ptr %arguments)"
+            )
             self._scatter(records, states, at["y"], rows, joints, nv)
         self._report()
         self.do("ret void")
@@ -108,7 +110,9 @@ class Driver(Writer):
         return rows
 
     def _starts(self, array: str, rows: list[str], stride: str) -> list[str]:
-        return [self.offset(array, self.value(f"mul i64 {row}, {stride}"), "double") for row in rows]
+        return [
+            self.offset(array, self.value(f"mul i64 {row}, {stride}"), "double") for row in rows
+        ]
 
     def _report(self) -> None:
         check = self.check.value
@@ -127,7 +131,9 @@ class Driver(Writer):
         vector = "poison"
         for lane, start in enumerate(starts):
             scalar = self.value(f"load double, ptr {self.offset(start, column, 'double')}, align 8")
-            vector = self.value(f"insertelement {self.vector} {vector}, double {scalar}, i64 {lane}")
+            vector = self.value(
+                f"insertelement {self.vector} {vector}, double {scalar}, i64 {lane}"
+            )
         return vector
 
     def _gather_joints(
@@ -278,5 +284,8 @@ def single_ir(shape: Shape) -> str:
     none = argument(w, "refused", field("%self", DATA, "ptr"))
     w.do(f"call void @Py_IncRef(ptr {none})")
     w.do(f"ret ptr {none}")
-    head = "declare void @Py_IncRef(ptr)\ndefine ptr @single(ptr %self, ptr %given, i64 %count) {\nentry:\n"
+    head = (
+        "declare void @Py_IncRef(ptr)\n"
+        "define ptr @single(ptr %self, ptr %given, i64 %count) {\nentry:\n"
+    )
     return head + "\n".join(w.lines) + "\n}\n"

@@ -1,8 +1,9 @@
 """The dyad tier: one kernel for each way a joint can sit on its parent, walked by a table.
 
 A joint turns or slides (2), along x, y or z of its parent or in any other direction (4): eight
-kernels for each pass of an algorithm, compiled once for all organisms. Masses, lengths, inertias and
-friction are table data; docking a module or editing a number makes a new table and compiles nothing.
+kernels for each pass of an algorithm, compiled once for all organisms. Masses, lengths, inertias
+and friction are table data; docking a module or editing a number makes a new table and compiles
+nothing.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from modurob.compiler.kernels import (
     Kernel,
 )
 from modurob.model.frames import JointFrames
+
 
 @cache
 def library(name: str, free_base: bool) -> Library:

@@ -79,9 +79,12 @@ class Writer:
         self.do(f"br label %{name}.head")
         self.label(f"{name}.head")
         self.do(f"{i} = phi i64 [ {begin}, %{entered} ], [ {i}.next, %{latch} ]")
+        held = f"%{name}.held"
         if carry is not None:
-            held, started = f"%{name}.held", carry.value
-            self.do(f"{held} = phi {self.vector} [ {started}, %{entered} ], [ {held}.next, %{latch} ]")
+            started = carry.value
+            self.do(
+                f"{held} = phi {self.vector} [ {started}, %{entered} ], [ {held}.next, %{latch} ]"
+            )
             carry.value = held
         more = self.value(f"icmp slt i64 {i}, {end}")
         self.do(f"br i1 {more}, label %{name}.body, label %{name}.exit")

@@ -13,9 +13,9 @@ import numpy as np
 
 from modurob.compiler import driver
 from modurob.compiler.driver import Driver, Shape
-from modurob.compiler.kernels import SignedAngle
 from modurob.compiler.emit_llvm import Slot, Writer, emit
 from modurob.compiler.jit import host
+from modurob.compiler.kernels import SignedAngle
 from modurob.compiler.trace import Graph, Traced, lifted
 from modurob.equations import forward_dynamics as aba
 from modurob.equations import inverse_dynamics as rnea
@@ -75,7 +75,8 @@ class Trace:
         for i, row in enumerate(rows):
             for j, value in enumerate(row):
                 result = lifted(self.graph, [value * (sign[i] * sign[j])])[0]
-                self.outputs.append((Slot("%states", i * len(rows) + j), result))
+                if result.value != 0:  # the driver has cleared the matrix
+                    self.outputs.append((Slot("%states", i * len(rows) + j), result))
 
     def operations(self) -> dict[str, int]:
         """How much arithmetic is left."""
@@ -135,7 +136,8 @@ def module_ir(
     for (slot, _), value in zip(trace.outputs, values, strict=True):
         writer.store(slot, value)
     body = (
-        "define internal void @body(ptr %io, ptr %states, ptr %external, ptr %arguments) {\nentry:\n"
+        "define internal void @body(ptr noalias %io, ptr noalias %states, ptr %external, "
+        + "ptr %arguments) {\nentry:\n"
         + "\n".join(writer.lines)
         + "\n  ret void\n}\n"
     )

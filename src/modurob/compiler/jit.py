@@ -33,7 +33,11 @@ class Host:
     def target_machine(self) -> Any:
         target = llvm.Target.from_triple(self.triple)
         return target.create_target_machine(
-            cpu=self.cpu, features=self.features, opt=OPTIMISATION, reloc="default", codemodel="jitdefault"
+            cpu=self.cpu,
+            features=self.features,
+            opt=OPTIMISATION,
+            reloc="default",
+            codemodel="jitdefault",
         )
 
 
@@ -70,7 +74,9 @@ _libraries: dict[str, Library] = {}
 def compile_ir(ir: str) -> Library:
     """The functions of an IR module, from this process, the disk cache, or newly compiled."""
     key = hashlib.sha256(
-        "\n".join((ir, host().cpu, host().features, llvmlite.__version__, str(OPTIMISATION))).encode()
+        "\n".join(
+            (ir, host().cpu, host().features, llvmlite.__version__, str(OPTIMISATION))
+        ).encode()
     ).hexdigest()
     with _lock:
         if key not in _libraries:

@@ -122,7 +122,8 @@ class Kernel:
         values = emit(writer, self.graph, [value for _, value in self.stores], self.slots)
         for (slot, _), value in zip(self.stores, values, strict=True):
             writer.store(slot, value)
-        head = f"define internal void @{name}(ptr %row, ptr %self, ptr %parent, ptr %record) {{\nentry:\n"
+        pointers = ", ".join(f"ptr %{each}" for each in ("row", "self", "parent", "record"))
+        head = f"define internal void @{name}({pointers}) {{\nentry:\n"
         return head + "\n".join(writer.lines) + "\n  ret void\n}\n"
 
 
@@ -131,7 +132,7 @@ Trace = Callable[[Kernel], None]
 
 def symmetric_of(entries: Sequence[Any]) -> Mat:
     """A symmetric matrix from xx, yy, zz, xy, xz, yz."""
-    at = {pair: entry for pair, entry in zip(SYMMETRIC, entries, strict=True)}
+    at = dict(zip(SYMMETRIC, entries, strict=True))
     return Mat([[at[min(i, j), max(i, j)] for j in range(3)] for i in range(3)])
 
 
@@ -330,7 +331,11 @@ def _crba_inward(k: Kernel) -> None:
     k.put(UNIT_LOAD, [x * k.sign for x in (*load.f, *load.n)])
     k.put(DIAGONAL, [crba.along(k.link, load)])
     passed = crba.to_parent(*k.pose(), body)
-    k.put(COMPOSITE, _flat_composite(crba.added(_composite(k.state(COMPOSITE, "parent")), passed)), "parent")
+    k.put(
+        COMPOSITE,
+        _flat_composite(crba.added(_composite(k.state(COMPOSITE, "parent")), passed)),
+        "parent",
+    )
 
 
 def _crba_carry(k: Kernel) -> None:
@@ -460,7 +465,10 @@ def _slopes_root_end(k: Kernel, free: bool) -> None:
     body = _bundle(k.state(BUNDLE))
     columns = [
         slopes.Column(
-            *(_pair(k.state(Field(BASE_COLUMNS.start + 24 * i + 6 * part, 6), "parent")) for part in range(4))
+            *(
+                _pair(k.state(Field(BASE_COLUMNS.start + 24 * i + 6 * part, 6), "parent"))
+                for part in range(4)
+            )
         )
         for i in range(6)
     ]

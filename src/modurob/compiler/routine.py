@@ -13,6 +13,7 @@ import numpy as np
 
 from modurob.compiler.driver import DATA, Arguments, Shape
 from modurob.compiler.jit import Library, host
+from modurob.errors import StateError
 
 METH_FASTCALL = 0x0080
 ALIGNMENT = 64  # bytes; the widest vectors
@@ -123,7 +124,7 @@ class Routine:
             out=id(out),
             refused=id(None),
         )
-        holder = np.frombuffer(arguments, dtype=np.uint8)
+        holder = np.frombuffer(memoryview(arguments).cast("B"), dtype=np.uint8)
         method = _MethodDef(b"single", library.address("single"), METH_FASTCALL, None)
         self._kept += (space, out, arguments, holder, method)
         return _new_builtin()(ctypes.addressof(method), holder, None)
@@ -143,7 +144,9 @@ def thread_count(threads: int | str, joint_states: int) -> int:
     """How many threads a batch gets."""
     if threads == "auto":
         return max(1, min(cores(), joint_states // WORTH_A_THREAD))
-    return int(threads)
+    if isinstance(threads, int) and not isinstance(threads, bool) and threads >= 1:
+        return threads
+    raise StateError(f"threads must be 'auto' or a number from 1 up, got {threads!r}")
 
 
 @cache

@@ -82,4 +82,3 @@ def write_sincos(writer: Writer, x: str) -> tuple[str, str]:
     s = writer.value(f"select {masks}, {V} {cosine}, {V} {sine}")
     c = writer.value(f"select {masks}, {V} {sine}, {V} {cosine}")
     return signed(s, quadrant), signed(c, next_quadrant)
-

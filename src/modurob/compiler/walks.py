@@ -24,6 +24,7 @@ from modurob.compiler.kernels import (
     Passes,
 )
 
+
 class Walker(Writer):
     """Writes the walk over the table for one block of states."""
 
@@ -68,7 +69,10 @@ class Walker(Writer):
             self.visit(self.value(f"sub i64 {last}, {j}"), step)
 
     def rub(self) -> None:
-        with self.when(self.value(f"icmp ne i64 {self.rough}, 0")), self.loop("0", self.joints) as j:
+        with (
+            self.when(self.value(f"icmp ne i64 {self.rough}, 0")),
+            self.loop("0", self.joints) as j,
+        ):
             i = self.value(f"add i64 {j}, 1")
             self.do(f"call void @rub(ptr {self.row(i)}, ptr null, ptr null, ptr {self.record(j)})")
 

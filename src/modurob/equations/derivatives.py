@@ -205,9 +205,7 @@ def base_columns(R: Mat, p: Vec, V: Pair, gravity: Vec) -> list[Column]:
     return [Column(S, nothing, bracket(upward, S), bracket(V, S)) for S in screws]
 
 
-def base_frame(
-    R: Mat, p: Vec, twist: Sequence[Any], rate: Sequence[Any], gravity: Vec
-) -> Frame:
+def base_frame(R: Mat, p: Vec, twist: Sequence[Any], rate: Sequence[Any], gravity: Vec) -> Frame:
     """Frame of a free base from its twist and its rate, both in the base's frame."""
     V, A = (_to_world(R, p, x) for x in (twist, rate))
     return Frame(R, p, V, plus(A, Pair(-gravity, ZERO)))

@@ -143,10 +143,12 @@ def forward_dynamics(
         external: Wrench on each link, in its frame.
     """
     spins = [ZERO if base_twist is None else Vec(base_twist[3:6])]
-    poses, drifts = [], []
+    poses: list[tuple[Mat, Vec]] = []
+    drifts: list[Load] = []
     for link, qi, vi in zip(links[1:], q, v, strict=True):
-        poses.append(joint_pose(link, qi))
-        w, drift = outward(link, spins[link.parent], *poses[-1], vi)
+        R, p = joint_pose(link, qi)
+        w, drift = outward(link, spins[link.parent], R, p, vi)
+        poses.append((R, p))
         spins.append(w)
         drifts.append(drift)
     bodies = [alone(link, w) for link, w in zip(links, spins, strict=True)]
@@ -160,7 +162,8 @@ def forward_dynamics(
         link = links[i]
         joints[i] = hinge(link, bodies[i], tau[i - 1] - friction(link, v[i - 1]))
         felt = handed_on(link, bodies[i], joints[i], drifts[i - 1])
-        bodies[link.parent] = added(bodies[link.parent], to_parent(*poses[i - 1], felt))
+        R, p = poses[i - 1]
+        bodies[link.parent] = added(bodies[link.parent], to_parent(R, p, felt))
     if base_twist is None or base_wrench is None:
         accelerations, base_rate = [Load(-gravity, ZERO)], []
     else:
@@ -169,9 +172,9 @@ def forward_dynamics(
     result = []
     for i in range(1, len(links)):
         link = links[i]
-        a, moved = accelerated(
-            link, joints[i], *poses[i - 1], accelerations[link.parent], drifts[i - 1]
-        )
+        R, p = poses[i - 1]
+        parent, drift = accelerations[link.parent], drifts[i - 1]
+        a, moved = accelerated(link, joints[i], R, p, parent, drift)
         result.append(a)
         accelerations.append(moved)
     return result, base_rate
@@ -184,7 +187,10 @@ def free_base(
     A, B, D, bias = body
     M = [[*(A[i, j] for j in range(3)), *(B[i, j] for j in range(3))] for i in range(3)]
     M += [[*(B[j, i] for j in range(3)), *(D[i, j] for j in range(3))] for i in range(3)]
-    right = [*(wrench[i] - bias.f[i] for i in range(3)), *(wrench[3 + i] - bias.n[i] for i in range(3))]
+    right = [
+        *(wrench[i] - bias.f[i] for i in range(3)),
+        *(wrench[3 + i] - bias.n[i] for i in range(3)),
+    ]
     x = solve(M, right)
     moved = Load(Vec(x[:3]), Vec(x[3:]))
     turning = Vec(twist[3:6]).cross(Vec(twist[:3]))

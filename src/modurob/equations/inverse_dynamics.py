@@ -123,7 +123,8 @@ def inverse_dynamics(
         base: Motion of link 0; gravity enters as its acceleration.
         external: Wrench on each link, in its frame.
     """
-    motions, poses = [base], []
+    motions: list[Motion] = [base]
+    poses: list[tuple[Mat, Vec]] = []
     for link, qi, vi, ai in zip(links[1:], q, v, a, strict=True):
         R, p = joint_pose(link, qi)
         poses.append((R, p))
@@ -138,7 +139,8 @@ def inverse_dynamics(
     for i in range(len(links) - 1, 0, -1):
         link, load = links[i], loads[i]
         tau[i - 1] = (load.f if link.prismatic else load.n)[0] + friction(link, v[i - 1])
-        passed = inward(*poses[i - 1], load)
+        R, p = poses[i - 1]
+        passed = inward(R, p, load)
         held = loads[link.parent]
         loads[link.parent] = Load(held.f + passed.f, held.n + passed.n)
     return tau, loads[0]

@@ -80,7 +80,9 @@ def base_inertia(body: Composite) -> list[list[Any]]:
     m, S = body.mass, body.second
     H = hat(body.moment)
     trace = S[0, 0] + S[1, 1] + S[2, 2]
-    rows = [[*(m if i == j else 0 for j in range(3)), *(-H[i, j] for j in range(3))] for i in range(3)]
+    rows = [
+        [*(m if i == j else 0 for j in range(3)), *(-H[i, j] for j in range(3))] for i in range(3)
+    ]
     for i in range(3):
         turning = (trace - S[i, i] if i == j else -S[i, j] for j in range(3))
         rows.append([*(H[i, j] for j in range(3)), *turning])

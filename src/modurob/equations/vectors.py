@@ -91,7 +91,9 @@ class Mat:
 
     def __matmul__(self, other: Any) -> Any:
         if isinstance(other, Vec):
-            return Vec([row[0] * other[0] + row[1] * other[1] + row[2] * other[2] for row in self._r])
+            return Vec(
+                [row[0] * other[0] + row[1] * other[1] + row[2] * other[2] for row in self._r]
+            )
         columns = list(zip(*other._r, strict=True))
         return Mat([[a * x + b * y + c * z for x, y, z in columns] for a, b, c in self._r])
 

@@ -105,12 +105,12 @@ class Plan(NamedTuple):
 
     Attributes:
         parts: Names are suffixes, `previous` counts from the first; that one is still unattached.
-        index: Body name -> part.
+        places: Body name -> part.
         root: The part that carries the module's frame.
     """
 
     parts: tuple[Part, ...]
-    index: dict[str, int]
+    places: dict[str, int]
     root: int
 
 
@@ -136,7 +136,7 @@ def _module_parts(
     T_base = UNIT if free else organism.base_pose
     parts = _instance(organism.base, first, plan, Part("", first - 1, T_base, UNIT, NOTHING))
     modules[organism.base] = first + plan.root
-    starts, kinds = {organism.base: (first, plan.index)}, {organism.base: kind}
+    starts, kinds = {organism.base: (first, plan.places)}, {organism.base: kind}
     ways: dict[tuple[int, int | str, int, int | str, int], Way] = {}
     for entry in organism.dockings:
         kind_i, kind_j = kinds[entry.parent], organism.kind(entry.child)
@@ -144,9 +144,7 @@ def _module_parts(
         key = (id(kind_i), entry.port, id(kind_j), entry.child_port, entry.turn)
         way = ways.get(key)
         if way is None:
-            way = ways[key] = _way(
-                kind_i, entry.port, kind_j, entry.child_port, entry.turn, rigid
-            )
+            way = ways[key] = _way(kind_i, entry.port, kind_j, entry.child_port, entry.turn, rigid)
         start, index = starts[entry.parent]
         here = first + len(parts)
         hung = Part(
@@ -161,7 +159,7 @@ def _module_parts(
             _serial(entry) if way.serial else "",
         )
         parts.extend(_instance(entry.child, here, way.plan, hung))
-        starts[entry.child] = (here, way.plan.index)
+        starts[entry.child] = (here, way.plan.places)
         modules[entry.child] = here + way.plan.root
     return parts
 
@@ -169,9 +167,7 @@ def _module_parts(
 def _instance(name: str, start: int, plan: Plan, hung: Part) -> list[Part]:
     """The parts of one module; the first is attached as `hung` says."""
     head = plan.parts[0]
-    parts = [
-        Part(name + head.name, hung.previous, hung.before, hung.after, head.solid, *hung[5:])
-    ]
+    parts = [Part(name + head.name, hung.previous, hung.before, hung.after, head.solid, *hung[5:])]
     for suffix, previous, before, after, solid, joint, screw, _, _ in plan.parts[1:]:
         parts.append(
             Part(name + suffix, start + previous, before, after, solid, joint, screw, name)

@@ -1,8 +1,8 @@
 """The model in joint frames: every joint acts along +x of its link, as in the documents.
 
-A link's frame may be turned about its joint's axis without changing any equation, and a joint may be
-read backwards (q -> -q). Used well, that freedom leaves three ways a joint can sit on a cube: its
-axis along x, y or z of the parent. The compiler has one kernel for each, and one for all other
+A link's frame may be turned about its joint's axis without changing any equation, and a joint may
+be read backwards (q -> -q). Used well, that freedom leaves three ways a joint can sit on a cube:
+its axis along x, y or z of the parent. The compiler has one kernel for each, and one for all other
 directions.
 """
 

@@ -167,9 +167,13 @@ class Model:
         """(..., n) joint displacements in a checked configuration."""
         return q[..., 7:] if self.free_base else q
 
-    def check_configuration(self, q: ArrayLike) -> np.ndarray:
-        """`q` as (..., nq) floats, unit quaternion made exact, or a `StateError`."""
-        array = self._checked("q", q, self.nq, "nq")
+    def check_configuration(self, q: ArrayLike, finite: bool = True) -> np.ndarray:
+        """`q` as (..., nq) floats, unit quaternion made exact, or a `StateError`.
+
+        Args:
+            finite: Whether to look at every number; compiled kernels do so themselves.
+        """
+        array = self._checked("q", q, self.nq, "nq", finite)
         if not self.free_base:
             return array
         norm = np.linalg.norm(array[..., 3:7], axis=-1, keepdims=True)
@@ -180,11 +184,13 @@ class Model:
             )
         return np.concatenate([array[..., :3], array[..., 3:7] / norm, array[..., 7:]], axis=-1)
 
-    def check_velocity(self, v: ArrayLike, name: str = "v") -> np.ndarray:
+    def check_velocity(self, v: ArrayLike, name: str = "v", finite: bool = True) -> np.ndarray:
         """`v` (or a, tau) as (..., nv) floats, or a `StateError`."""
-        return self._checked(name, v, self.nv, "nv")
+        return self._checked(name, v, self.nv, "nv", finite)
 
-    def _checked(self, name: str, value: ArrayLike, size: int, what: str) -> np.ndarray:
+    def _checked(
+        self, name: str, value: ArrayLike, size: int, what: str, finite: bool
+    ) -> np.ndarray:
         try:
             array = np.asarray(value, dtype=float)
         except (TypeError, ValueError):
@@ -195,7 +201,7 @@ class Model:
                 f"{name} has shape {array.shape}, expected (..., {what} = {size}): "
                 f"{base}{choices(self.joint_names)}"
             )
-        if not np.isfinite(array).all():
+        if finite and not np.isfinite(array).all():
             where = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
             raise StateError(f"{name}{list(where)} is {array[where]}; all entries must be finite")
         return array

@@ -47,9 +47,7 @@ def _matrix(value: Any) -> Any:
     """Three principal moments are short for a diagonal inertia matrix."""
     if isinstance(value, list | tuple) and len(value) == 3:
         if all(isinstance(entry, int | float) for entry in value):
-            return tuple(
-                tuple(value[i] if i == j else 0.0 for j in range(3)) for i in range(3)
-            )
+            return tuple(tuple(value[i] if i == j else 0.0 for j in range(3)) for i in range(3))
         return value
     if isinstance(value, np.ndarray):
         return _matrix(value.tolist())

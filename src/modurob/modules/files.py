@@ -26,7 +26,7 @@ def read_document(path: str | os.PathLike[str], format: str, version: int) -> di
     path = Path(path)
     data = _parse(path)
     if not isinstance(data, dict) or "format" not in data:
-        raise FileError(f"{path}: not a {format} file: it has no \"format\" field")
+        raise FileError(f'{path}: not a {format} file: it has no "format" field')
     if data["format"] != format:
         given = reprlib.repr(data["format"])
         raise FileError(f"{path}: this is a {given} file, expected {format!r}")

@@ -223,7 +223,8 @@ class ModuleType(Part):
 
     def __repr__(self) -> str:
         joints = choices(f"{joint.name} ({joint.kind})" for joint in self.joints)
-        return f"<ModuleType {self.name}: {self.mass:g} kg, joints {joints}, docks {choices(self.docks)}>"
+        docks = choices(self.docks)
+        return f"<ModuleType {self.name}: {self.mass:g} kg, joints {joints}, docks {docks}>"
 
     # -- editing -------------------------------------------------------------------------------
 
@@ -325,6 +326,4 @@ def _set_mass(data: dict[str, Any], kind: ModuleType, mass: float, body: str | N
     for entry in chosen:
         ratio = mass / before if before else 0.0
         entry["mass"] = entry["mass"] * ratio if before else mass
-        entry["inertia"] = tuple(
-            tuple(ratio * value for value in row) for row in entry["inertia"]
-        )
+        entry["inertia"] = tuple(tuple(ratio * value for value in row) for row in entry["inertia"])

@@ -153,7 +153,9 @@ def from_grid(drawing: str, kinds: Mapping[str, str | ModuleType] | None = None)
                 raise MatrixError(f"the drawing: {error}") from None
             reached.append(there)
     if len(reached) < len(cells):
-        lost = choices(f"{cells[cell][0]}{cells[cell][1]} at {cell}" for cell in order if cell not in reached)
+        lost = choices(
+            f"{cells[cell][0]}{cells[cell][1]} at {cell}" for cell in order if cell not in reached
+        )
         raise MatrixError(f"the drawing falls apart: not connected to the base: {lost}")
     return organism
 
@@ -215,8 +217,14 @@ def to_grid(organism: Organism) -> str:
     places = {name: organism.place(name) for name in organism.modules}
     spots = {name: place for name, place in places.items() if place is not None}
     if len(spots) < len(places) or len({place.grid for place in spots.values()}) > 1:
-        off = choices(name for name in places if name not in spots) if len(spots) < len(places) else "-"
-        raise MatrixError(f"only a planar organism of cubes has a grid drawing; not on the grid: {off}")
+        off = (
+            choices(name for name in places if name not in spots)
+            if len(spots) < len(places)
+            else "-"
+        )
+        raise MatrixError(
+            f"only a planar organism of cubes has a grid drawing; not on the grid: {off}"
+        )
     left, top = min(p.x for p in spots.values()), max(p.y for p in spots.values())
     width = max(p.x for p in spots.values()) - left + 1
     height = top - min(p.y for p in spots.values()) + 1

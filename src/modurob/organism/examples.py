@@ -41,9 +41,7 @@ def snake(n: int, kind: str | ModuleType = "backbone") -> Organism:
     return _from_rows(kind, [(i, i + 1, 3, 4) for i in range(n - 1)])
 
 
-def double_pendulum(
-    l1: float = 1.0, l2: float = 1.0, m1: float = 1.0, m2: float = 1.0
-) -> Organism:
+def double_pendulum(l1: float = 1.0, l2: float = 1.0, m1: float = 1.0, m2: float = 1.0) -> Organism:
     """The thesis' pendulum: three Backbones hang from the first, point masses at the centers.
 
     In the physical model, hinge ``m0.hinge`` carries mass `m1` at distance `l1`, and ``m1.hinge``
@@ -94,7 +92,7 @@ def superbot_tree(
 
     The root stands upright on the ground (its connector 1 at the world's origin) and is the first
     module of the first branch; the other branches grow from its free connectors. Connectors and
-    turns along each chain are random.
+    turns along each chain are random; nothing keeps branches from passing through each other.
     """
     rng = np.random.default_rng(0) if rng is None else rng
     if not (1 <= branches <= 5 and length >= 1):

@@ -44,7 +44,9 @@ class Aim:
             rows.append([f"v{i}", *(str(side) for side in sides), self.kinds[i]])
         rows.append(["", *self.classes, ""])
         widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-        lines = ("  ".join(text.rjust(w) for text, w in zip(row, widths, strict=True)) for row in rows)
+        lines = (
+            "  ".join(text.rjust(w) for text, w in zip(row, widths, strict=True)) for row in rows
+        )
         return "\n".join(line.rstrip() for line in lines)
 
 

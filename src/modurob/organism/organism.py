@@ -30,7 +30,7 @@ ROTATION_TOLERANCE = 1e-9  # a base pose typed by hand or read from a file
 
 
 class Place(NamedTuple):
-    """A cell of a planar grid and how its module is turned; each patch of cubes has its own grid."""
+    """A cell of a planar grid and how its module is turned; each patch of cubes has its own."""
 
     grid: str
     x: int
@@ -112,7 +112,9 @@ class Organism:
         return from_aim(matrix, kinds)
 
     @classmethod
-    def from_grid(cls, drawing: str, kinds: Mapping[str, str | ModuleType] | None = None) -> Organism:
+    def from_grid(
+        cls, drawing: str, kinds: Mapping[str, str | ModuleType] | None = None
+    ) -> Organism:
         """The planar organism of a small text drawing, seen from above.
 
         Each module is its letter and an arrow for where side 3 points (``^ > v <``); ``*`` marks
@@ -367,9 +369,7 @@ class Organism:
             taken = taken.remove((held.parent, held.port)).remove((module, held.child_port))
             if member.place is not None:
                 cells = cells.remove(member.place.cell)
-        rest = _changed(
-            self, _members=members, _dockings=dockings, _taken=taken, _cells=cells
-        )
+        rest = _changed(self, _members=members, _dockings=dockings, _taken=taken, _cells=cells)
         parts = {module: self._members[module] for module in loose}
         held = [self._dockings[module] for module in loose[1:]]
         return rest, assemble(name, self.rest_pose(name), parts, held)
@@ -405,7 +405,8 @@ class Organism:
             )
         if (child, child_port) in other._taken:
             raise DockingError(
-                f"port {child_port} of '{child}' already holds '{other._taken[child, child_port]}'; "
+                f"port {child_port} of '{child}' already holds "
+                f"'{other._taken[child, child_port]}'; "
                 f"free docks are {choices(other.free_ports(child))}"
             )
         other = other.rebase(child)

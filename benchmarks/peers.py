@@ -1,0 +1,95 @@
+"""The same organism in Pinocchio and in MuJoCo, for side-by-side measurements.
+
+Benchmarks check that all three give the same numbers before they time anything; the independent
+oracles, built from the docking list, are in tests/oracles.
+"""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import mujoco
+import numpy as np
+import pinocchio as pin
+
+from modurob import Model
+
+ALIGNED = {
+    (False, 0): pin.JointModelRX, (False, 1): pin.JointModelRY, (False, 2): pin.JointModelRZ,
+    (True, 0): pin.JointModelPX, (True, 1): pin.JointModelPY, (True, 2): pin.JointModelPZ,
+}  # fmt: skip
+
+
+def depth_first(model: Model) -> list[int]:
+    """Joints branch by branch: both peers want subtrees numbered in one piece."""
+    beyond: dict[int, list[int]] = {}
+    for k, parent in enumerate(model.parent.tolist()):
+        beyond.setdefault(parent, []).append(k)
+    order: list[int] = []
+    waiting = beyond.get(0, [])[::-1]
+    while waiting:
+        k = waiting.pop()
+        order.append(k)
+        waiting.extend(reversed(beyond.get(k + 1, [])))
+    return order
+
+
+def axis_of(model: Model, k: int) -> np.ndarray:
+    """(3,) axis of joint k in its link's frame."""
+    return np.array(model.screw[k, :3] if model.prismatic[k] else model.screw[k, 3:])
+
+
+def pinocchio_model(model: Model, order: list[int]) -> pin.Model:
+    """A fixed-base model, with Pinocchio's faster aligned joints wherever it has one."""
+    peer = pin.Model()
+    peer.gravity.linear = np.array(model.gravity)
+    number = {0: 0}  # our link -> its joint there
+    for k in order:
+        axis = axis_of(model, k)
+        positive = np.flatnonzero(axis == 1.0)
+        if len(positive):
+            joint = ALIGNED[bool(model.prismatic[k]), int(positive[0])]()
+        elif model.prismatic[k]:
+            joint = pin.JointModelPrismaticUnaligned(axis)
+        else:
+            joint = pin.JointModelRevoluteUnaligned(axis)
+        placed = pin.SE3(np.array(model.placement[k]))
+        added = peer.addJoint(number[int(model.parent[k])], joint, placed, model.joint_names[k])
+        number[k + 1] = added
+        body = pin.Inertia(
+            model.mass[k + 1], np.array(model.center[k + 1]), np.array(model.inertia[k + 1])
+        )
+        peer.appendBodyToJoint(added, body, pin.SE3.Identity())
+    return peer
+
+
+def mujoco_model(model: Model, order: list[int]) -> mujoco.MjModel:
+    """The same tree without contact, limits or damping."""
+    root = ElementTree.Element("mujoco")
+    ElementTree.SubElement(root, "compiler", angle="radian", inertiafromgeom="false")
+    option = ElementTree.SubElement(root, "option", gravity=_text(model.gravity))
+    ElementTree.SubElement(option, "flag", contact="disable", constraint="disable")
+    elements = {0: ElementTree.SubElement(root, "worldbody")}
+    for k in order:
+        T = model.placement[k]
+        quaternion = np.roll(pin.Quaternion(np.array(T[:3, :3])).coeffs(), 1)
+        body = ElementTree.SubElement(
+            elements[int(model.parent[k])], "body", pos=_text(T[:3, 3]), quat=_text(quaternion)
+        )
+        kind = "slide" if model.prismatic[k] else "hinge"
+        ElementTree.SubElement(body, "joint", type=kind, axis=_text(axis_of(model, k)))
+        J = model.inertia[k + 1]
+        moments = [J[0, 0], J[1, 1], J[2, 2], J[0, 1], J[0, 2], J[1, 2]]
+        ElementTree.SubElement(
+            body,
+            "inertial",
+            pos=_text(model.center[k + 1]),
+            mass=repr(float(model.mass[k + 1])),
+            fullinertia=_text(moments),
+        )
+        elements[k + 1] = body
+    return mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode"))
+
+
+def _text(numbers: np.ndarray | list[float]) -> str:
+    return " ".join(repr(float(x)) for x in numbers)
