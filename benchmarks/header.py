@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
+from modurob.compiler.routine import cores
+
 PACKAGES = ("modurob", "numpy", "scipy", "llvmlite", "pydantic", "rpds-py", "pin", "mujoco")
 
 
@@ -14,19 +16,12 @@ def machine() -> dict[str, object]:
     """CPU model, cores, system, Python, package versions and date."""
     return {
         "cpu": _cpu_model(),
-        "cores": _cores(),
+        "cores": cores(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": platform.python_version(),
         "packages": {name: version for name in PACKAGES if (version := _version(name))},
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def _cores() -> int | None:
-    """Those this process may use, where the system tells."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
 
 
 def _cpu_model() -> str:

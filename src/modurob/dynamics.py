@@ -41,6 +41,16 @@ class ForwardDerivatives(NamedTuple):
     dtau: np.ndarray
 
 
+class StepDerivatives(NamedTuple):
+    """Derivatives of one discrete step of x = (q, v): A by x, B by tau.
+
+    (..., 2 nv, 2 nv) and (..., 2 nv, nv); q in the tangent space, before and after.
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+
+
 class Tier(Protocol):
     """Where compiled routines come from."""
 
@@ -242,6 +252,61 @@ def _why_singular(model: Model, q: np.ndarray) -> str:
         "forward dynamics is singular: some joints move the same mass in the same way; "
         "give the modules between them an inertia"
     )
+
+
+# -- discrete time -------------------------------------------------------------------------------
+
+
+def step(
+    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, dt: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """See `Model.step`."""
+    after = model.check_velocity(v) + _positive(dt) * model.forward_dynamics(q, v, tau)
+    return model.integrate(q, dt * after), after
+
+
+def step_derivatives(
+    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, dt: float
+) -> StepDerivatives:
+    """See `Model.step_derivatives`."""
+    _, after = step(model, q, v, tau, dt)
+    slopes = model.forward_dynamics_derivatives(q, v, tau)
+    unit = np.eye(model.nv)
+    kept, carried = _transport(model, dt * after)  # of q, and of v after the step
+    v_q, v_v, v_tau = dt * slopes.dq, unit + dt * slopes.dv, dt * slopes.dtau
+    push = dt * carried
+    A = np.concatenate(
+        [
+            np.concatenate([kept + push @ v_q, push @ v_v], axis=-1),
+            np.concatenate([v_q, v_v], axis=-1),
+        ],
+        axis=-2,
+    )
+    return StepDerivatives(A, np.concatenate([push @ v_tau, v_tau], axis=-2))
+
+
+def _transport(model: Model, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How q after `integrate` moves with q before, and with the step itself."""
+    unit = np.broadcast_to(np.eye(model.nv), (*moved.shape, model.nv)).copy()
+    if not model.free_base:
+        return unit, unit
+    from scipy.linalg import expm
+
+    # exp of [[-ad, E], [0, 0]]: its first row is Ad(exp(-twist)) and the right Jacobian of SE(3)
+    both = np.zeros((*moved.shape[:-1], 12, 12))
+    both[..., :6, :6] = -se3.ad(moved[..., :6])
+    both[..., :6, 6:] = np.eye(6)
+    found = expm(both)
+    kept, carried = unit.copy(), unit
+    kept[..., :6, :6] = found[..., :6, :6]
+    carried[..., :6, :6] = found[..., :6, 6:]
+    return kept, carried
+
+
+def _positive(dt: float) -> float:
+    if not (np.isfinite(dt) and dt > 0):
+        raise StateError(f"dt must be a positive number of seconds, got {dt}")
+    return dt
 
 
 # -- sums over all links ---------------------------------------------------------------------------

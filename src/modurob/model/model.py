@@ -14,7 +14,12 @@ from modurob.errors import StateError, UnknownNameError, choices
 from modurob.spatial import se3, so3
 
 if TYPE_CHECKING:
-    from modurob.dynamics import Dynamics, ForwardDerivatives, InverseDerivatives
+    from modurob.dynamics import (
+        Dynamics,
+        ForwardDerivatives,
+        InverseDerivatives,
+        StepDerivatives,
+    )
     from modurob.equations.closed_form import ClosedForm
     from modurob.kinematics import IkResult
     from modurob.model.frames import JointFrames
@@ -352,6 +357,22 @@ class Model:
     ) -> ForwardDerivatives:
         """Exact derivatives (dq, dv, dtau) of `forward_dynamics`, each (..., nv, nv)."""
         return self.dynamics.forward_dynamics_derivatives(q, v, tau, threads)
+
+    def step(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, dt: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(q, v) after one semi-implicit Euler step of `dt` seconds: first v, then q with it."""
+        from modurob import dynamics
+
+        return dynamics.step(self, q, v, tau, dt)
+
+    def step_derivatives(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, dt: float
+    ) -> StepDerivatives:
+        """Exact Jacobians (A, B) of `step` for estimators, by x = (q, v) and by tau."""
+        from modurob import dynamics
+
+        return dynamics.step_derivatives(self, q, v, tau, dt)
 
     def prepare(self, name: str) -> Callable[..., np.ndarray]:
         """A bound callable for control loops: ``f = model.prepare("inverse_dynamics")``.
