@@ -93,7 +93,7 @@ def inverse_kinematics(
     targets: Mapping[str, ArrayLike],
     q0: ArrayLike | None = None,
     *,
-    restarts: int = 8,
+    restarts: int = 30,
     rng: np.random.Generator | None = None,
 ) -> IkResult:
     """See `Model.inverse_kinematics`."""

@@ -222,7 +222,7 @@ class MujocoDynamics(Engine):
             root, "compiler", angle="radian", fusestatic="false", balanceinertia="false"
         )
         option = ElementTree.SubElement(root, "option", gravity=_text(self.gravity))
-        ElementTree.SubElement(option, "flag", {name: "disable" for name in DISABLED})
+        ElementTree.SubElement(option, "flag", dict.fromkeys(DISABLED, "disable"))
         self._elements = {-1: ElementTree.SubElement(root, "worldbody")}
         self._bodies: dict[int, str] = {}
         links = self.tree.links

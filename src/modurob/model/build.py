@@ -287,7 +287,7 @@ def _flatten(
             locked=MappingProxyType(locked),
             parent=tree.parent,
             placement=tree.placement,
-            screw=np.array([part.screw for part in moving]).reshape(-1, 6),
+            screw=_gathered([part.screw for part in moving if part.screw is not None], (6,)),
             prismatic=np.array([joint.kind == "prismatic" for joint in joints], dtype=bool),
             lower=np.array([-np.inf if j.lower is None else j.lower for j in joints]),
             upper=np.array([np.inf if j.upper is None else j.upper for j in joints]),
@@ -347,10 +347,24 @@ def _collapse(parts: Sequence[Part], reasons: Sequence[str]) -> Tree:
     return Tree(
         moving,
         np.array(parent, dtype=np.intp),
-        np.array(placement).reshape(-1, 4, 4),
+        _gathered(placement, (4, 4)),
         np.array(link, dtype=np.intp),
-        np.array(poses),
+        _gathered(poses, (4, 4)),
     )
+
+
+def _gathered(arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+    """The arrays as one, (n, *shape); few are distinct objects, so only those are copied."""
+    known: dict[int, int] = {}
+    distinct: list[np.ndarray] = []
+    picks = []
+    for array in arrays:
+        pick = known.get(id(array))
+        if pick is None:
+            pick = known[id(array)] = len(distinct)
+            distinct.append(array)
+        picks.append(pick)
+    return np.array(distinct).reshape(-1, *shape)[np.array(picks, dtype=np.intp)]
 
 
 def _redundant(parts: Sequence[Part], tree: Tree) -> dict[int, str]:
@@ -410,8 +424,8 @@ def _link_inertias(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mass, center and inertia of each link: the bodies that were merged into it."""
     m = np.array([part.solid.mass for part in parts])
-    c = np.array([part.solid.center for part in parts])
-    I_c = np.array([part.solid.inertia for part in parts])
+    c = _gathered([part.solid.center for part in parts], (3,))
+    I_c = _gathered([part.solid.inertia for part in parts], (3, 3))
     R, p = poses[:, :3, :3], poses[:, :3, 3]
     c = (R @ c[:, :, None])[:, :, 0] + p
     I_c = R @ I_c @ np.swapaxes(R, -1, -2)

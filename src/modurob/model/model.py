@@ -248,7 +248,7 @@ class Model:
         targets: Mapping[str, ArrayLike],
         q0: ArrayLike | None = None,
         *,
-        restarts: int = 8,
+        restarts: int = 30,
         rng: np.random.Generator | None = None,
     ) -> IkResult:
         """A configuration within the joint limits that brings bodies to their targets.

@@ -235,10 +235,16 @@ class Organism:
 
     def rest_pose(self, name: str) -> np.ndarray:
         """(4, 4) frame of a module in the world with all joints at zero."""
-        T_to_module = np.eye(4)
-        entry = self.docking(name)
+        T_to_module, entry = np.eye(4), self.docking(name)
+        known: dict[tuple[int, int | str, int, int | str, int], np.ndarray] = {}
         while entry is not None:
-            T_to_module = self.dyad(entry).transform @ T_to_module
+            # looked up by identity first: hashing datasheets costs more than multiplying
+            parent, child = self._members[entry.parent].kind, self._members[entry.child].kind
+            key = (id(parent), entry.port, id(child), entry.child_port, entry.turn)
+            T = known.get(key)
+            if T is None:
+                T = known[key] = self.dyad(entry).transform
+            T_to_module = T @ T_to_module
             entry = self._dockings.get(entry.parent)
         return self.base_pose @ T_to_module
 
