@@ -66,8 +66,8 @@ def as_matrix(beyond, size):
 def test_aim_of_the_documents_organisms(organism, matrix, kind, classes):
     aim = organism.aim()
     np.testing.assert_array_equal(aim.matrix, matrix)
-    assert aim.kinds == (kind,) * len(matrix)
-    assert aim.classes == classes
+    assert aim.kinds == [kind] * len(matrix)
+    assert aim.classes == list(classes)
     assert organism.dyad_classes() == list(classes)
 
 
@@ -172,8 +172,8 @@ def test_a_single_module_has_empty_matrices():
 def test_the_crane_writes_seven_for_its_virtual_joint():
     aim = examples.crane().aim()
     assert aim.matrix.tolist() == [[7, 0], [7, 3], [0, 4]]
-    assert aim.kinds == ("V", "B", "B")
-    assert aim.classes == ("DV", "DP")
+    assert aim.kinds == ["V", "B", "B"]
+    assert aim.classes == ["DV", "DP"]
 
 
 def test_an_aim_prints_as_the_documents_table():

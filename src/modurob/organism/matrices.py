@@ -22,8 +22,8 @@ class Aim:
     """
 
     matrix: np.ndarray
-    kinds: tuple[str, ...]
-    classes: tuple[str, ...]
+    kinds: list[str]
+    classes: list[str]
     names: tuple[str, ...]
     turns: tuple[int, ...]
 
@@ -60,8 +60,8 @@ def aim(organism: Organism) -> Aim:
     kinds = [organism.kind(name) for name in row]
     return Aim(
         matrix=matrix,
-        kinds=tuple(kind.symbol for kind in kinds),
-        classes=tuple(organism.dyad_classes()),
+        kinds=[kind.symbol for kind in kinds],
+        classes=organism.dyad_classes(),
         names=tuple(kind.name for kind in kinds),
         turns=tuple(entry.turn for entry in organism.dockings),
     )
