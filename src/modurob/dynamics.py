@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob import kinematics
+from modurob.compiler.cuda import CudaTier
 from modurob.compiler.routine import Routine, thread_count
 from modurob.compiler.tiers import DyadTier, FusedTier
 from modurob.equations import closed_form as stacked
@@ -21,7 +22,7 @@ from modurob.spatial import inertia, se3
 
 External = Mapping[str, ArrayLike]
 UNIT = 1e-14  # of the squared norm: rounding errors of a normalised quaternion
-TARGETS, DTYPES = ("cpu",), ("float64",)
+DTYPES = {"cpu": ("float64",), "cuda": ("float64", "float32")}  # of each target
 PREPARED = ("inverse_dynamics", "forward_dynamics", "mass_matrix")
 
 
@@ -153,13 +154,54 @@ def _is_unit(q: np.ndarray) -> bool:
     return bool(abs(q[3:7] @ q[3:7] - 1) < UNIT)
 
 
+class CudaDynamics:
+    """The dynamics of one model on a GPU; arrays come and go as CuPy arrays."""
+
+    def __init__(self, model: Model, dtype: str) -> None:
+        self.tier = CudaTier(model.frames, model.gravity, model.free_base, dtype)
+
+    def inverse_dynamics(
+        self, q: Any, v: Any, a: Any, external: External | None, threads: int | str
+    ) -> Any:
+        """See `Model.inverse_dynamics`."""
+        _no_external(external)
+        return self.tier.run("inverse_dynamics", q, v, a)
+
+    def forward_dynamics(
+        self, q: Any, v: Any, tau: Any, external: External | None, threads: int | str
+    ) -> Any:
+        """See `Model.forward_dynamics`."""
+        _no_external(external)
+        return self.tier.run("forward_dynamics", q, v, tau)
+
+    def mass_matrix(self, q: Any, threads: int | str) -> Any:
+        """See `Model.mass_matrix`."""
+        return self.tier.run("mass_matrix", q)
+
+    def __getattr__(self, name: str) -> Any:
+        raise StateError(
+            f"{name} is not there on target 'cuda'; it has inverse_dynamics, forward_dynamics and "
+            "mass_matrix. Call it on the model that was compiled."
+        )
+
+
+def _no_external(external: External | None) -> None:
+    if external is not None:
+        raise StateError("external wrenches are not there on target 'cuda'; use target 'cpu'")
+
+
 def compiled(model: Model, target: str, dtype: str, background: bool) -> Model:
     """See `Model.compile`."""
-    if target not in TARGETS:
-        raise StateError(f"target must be one of {choices(TARGETS)}, got {target!r}")
-    if dtype not in DTYPES:
-        raise StateError(f"dtype must be one of {choices(DTYPES)}, got {dtype!r}")
+    if target not in DTYPES:
+        raise StateError(f"target must be one of {choices(DTYPES)}, got {target!r}")
+    if dtype not in DTYPES[target]:
+        raise StateError(
+            f"dtype on target {target!r} must be one of {choices(DTYPES[target])}, got {dtype!r}"
+        )
     copy = dataclasses.replace(model)
+    if target == "cuda":
+        copy.__dict__["dynamics"] = CudaDynamics(model, dtype)
+        return copy
     tier = FusedTier(model.frames, model.gravity, model.free_base, background)
     copy.__dict__["dynamics"] = Dynamics(copy, tier)
     return copy

@@ -15,8 +15,10 @@ ROUNDING = 1e-11  # relative: sums over up to 20 links of products of 6x6 matric
 VISIBLE = 1e-2  # relative: a misprint changes the result by more than this
 FAST = 20.0  # rad/s and rad/s^2: inertia outweighs the pushes, so its terms show
 ORGANISMS = {
-    "crab": (examples.crab(), "dyad"),
-    "nine": (examples.nine(), "dyad"),
+    "crab": (examples.crab(), "physical"),
+    # with cubes of 1 kg the missing inertia of item 7 would not show
+    "snake": (examples.snake(6).with_parameters(mass=0.6), "dyad"),
+    "cubes": (random_organism("backbone and scout", 12, 2).with_parameters(mass=1.7), "dyad"),
     "arm": (examples.arm("babac").with_parameters(viscous=0.0), "physical"),
     "superbots": (random_organism("superbot", 4, seed=1), "physical"),
 }

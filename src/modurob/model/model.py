@@ -388,8 +388,9 @@ class Model:
         """The same model on code of its own: faster, after a moment of compiling.
 
         Args:
-            target: ``cpu``.
-            dtype: ``float64``.
+            target: ``cpu``, or ``cuda`` for inverse and forward dynamics and the mass matrix of
+                large batches on an NVIDIA GPU (CuPy arrays in and out; NumPy arrays are moved).
+            dtype: ``float64``; on ``cuda`` also ``float32``.
             background: Answer from the table of dyads until the new code is ready.
         """
         from modurob.dynamics import compiled

@@ -1,0 +1,81 @@
+"""Fused code on a GPU, through CuPy. Arrays stay where they are: CuPy in, CuPy out."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+from modurob.compiler import emit_cuda, fused
+from modurob.errors import StateError
+from modurob.model.frames import JointFrames
+
+THREADS = 128  # of a block; the straight-line code wants registers more than company
+
+
+def cupy() -> Any:
+    """CuPy, or an error that says how to get it."""
+    try:
+        cp = importlib.import_module("cupy")
+    except ImportError:
+        raise StateError("target 'cuda' needs CuPy: pip install 'modurob[cuda]'") from None
+    try:
+        cp.cuda.runtime.getDeviceCount()
+    except cp.cuda.runtime.CUDARuntimeError as error:
+        raise StateError(f"target 'cuda' needs an NVIDIA GPU: {error}") from None
+    return cp
+
+
+class CudaTier:
+    """Kernels of one model on the GPU."""
+
+    name = "cuda"
+
+    def __init__(
+        self, frames: JointFrames, gravity: np.ndarray, free_base: bool, dtype: str
+    ) -> None:
+        self.cp, self.dtype = cupy(), np.dtype(dtype)
+        self.frames, self.gravity, self.free_base = frames, gravity, free_base
+        joints = len(frames.parent)
+        self.nq, self.nv = (joints + 7, joints + 6) if free_base else (joints, joints)
+        self._kernels: dict[str, Any] = {}
+
+    def kernel(self, name: str) -> Any:
+        """The compiled kernel of an algorithm."""
+        if name not in self._kernels:
+            frames = self.frames
+            trace = fused.traced(name, frames.links(), frames.sign, self.gravity, self.free_base)
+            text = emit_cuda.source(name, trace, self.dtype.name)
+            self._kernels[name] = self.cp.RawKernel(text, emit_cuda.KERNEL)
+        return self._kernels[name]
+
+    def run(self, name: str, q: Any, v: Any = None, x: Any = None) -> Any:
+        """Results (..., nv) or (..., nv, nv) on the GPU, for NumPy or CuPy arrays (..., n)."""
+        cp, shape = self.cp, fused.ALGORITHMS[name][0]
+        arrays = {"q": (q, self.nq), "v": (v, self.nv), "x": (x, self.nv)}
+        ready = {
+            key: self._ready(key, array, size)
+            for key, (array, size) in arrays.items()
+            if array is not None
+        }
+        batch = np.broadcast_shapes(*(array.shape[:-1] for array in ready.values()))
+        rows = {
+            key: cp.ascontiguousarray(cp.broadcast_to(array, (*batch, array.shape[-1])))
+            for key, array in ready.items()
+        }
+        result = (self.nv, self.nv) if shape.matrices else (self.nv,)
+        # cells of joints that do not feel each other are never written
+        y = (cp.zeros if shape.matrices else cp.empty)((*batch, *result), dtype=self.dtype)
+        count = int(np.prod(batch))
+        if count:
+            blocks = -(-count // THREADS)
+            given = [rows.get(key, rows["q"]) for key in ("q", "v", "x")]
+            self.kernel(name)((blocks,), (THREADS,), (np.int64(count), *given, y))
+        return y
+
+    def _ready(self, name: str, array: Any, size: int) -> Any:
+        moved = self.cp.asarray(array, dtype=self.dtype)
+        if moved.ndim == 0 or moved.shape[-1] != size:
+            raise StateError(f"{name} has shape {moved.shape}, expected (..., {size})")
+        return moved

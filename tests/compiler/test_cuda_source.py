@@ -1,0 +1,101 @@
+"""The CUDA source, compiled as plain C++ with one 'thread' after the other, equals the model.
+
+This needs no GPU: only `sincos`, the thread numbers and the `__global__` words are CUDA's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import modurob as mr
+from modurob.compiler import emit_cuda, fused
+
+COMPILER = shutil.which("g++") or shutil.which("clang++")
+DOUBLE = 1e-12  # relative: another order of additions, fused or not
+SINGLE = 2e-4  # relative: float32 has 6e-8, and some hundred operations a joint
+STATES = 7
+
+SHIM = """
+#include <cmath>
+#define __global__
+#define __restrict__
+struct Index { long long x; };
+static Index blockIdx = {0}, blockDim = {1}, threadIdx = {0};
+static void sincos(float a, float* s, float* c) { *s = std::sin(a); *c = std::cos(a); }
+using std::sqrt;
+"""
+LOOP = """
+extern "C" void all(long long n, const real* q, const real* v, const real* x, real* y) {
+  for (blockIdx.x = 0; blockIdx.x < n; blockIdx.x++) modurob_kernel(n, q, v, x, y);
+}
+"""
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on this machine")
+
+
+def as_cpp(name: str, model: mr.Model, dtype: str, folder):
+    frames = model.frames
+    trace = fused.traced(name, frames.links(), frames.sign, model.gravity, model.free_base)
+    text = SHIM + emit_cuda.source(name, trace, dtype) + LOOP
+    (folder / "kernel.cpp").write_text(text, encoding="utf-8")
+    library = folder / f"{name}_{dtype}_{model.nv}.so"
+    command = [COMPILER, "-O0", "-shared", "-fPIC", "-o", str(library), "kernel.cpp"]
+    subprocess.run(command, cwd=folder, check=True)
+    function = ctypes.CDLL(str(library)).all
+
+    def run(q, v, x):
+        shape = (len(q), model.nv, model.nv) if name == "mass_matrix" else (len(q), model.nv)
+        arrays = [np.ascontiguousarray(part, dtype=dtype) for part in (q, v, x)]
+        y = np.zeros(shape, dtype=dtype)
+        pointers = [ctypes.c_void_p(part.ctypes.data) for part in (*arrays, y)]
+        function(ctypes.c_longlong(len(q)), *pointers)
+        return y
+
+    return run
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("organism", "base"),
+    [(mr.examples.crab(), "free"), (mr.examples.nine(), "fixed"), (mr.examples.arm(), "fixed")],
+    ids=["free crab", "nine", "arm"],
+)
+def test_cuda_source_computes_what_the_model_computes(organism, base, dtype, tmp_path):
+    rng = np.random.default_rng(0)
+    model = organism.model("physical", base=base)
+    q = np.array([model.random_configuration(rng) for _ in range(STATES)])
+    v, a = rng.standard_normal((2, STATES, model.nv))
+    tau = model.inverse_dynamics(q, v, a)
+    expected = {
+        "inverse_dynamics": ((q, v, a), tau),
+        "forward_dynamics": ((q, v, tau), a),
+        "mass_matrix": ((q, v, a), model.mass_matrix(q)),
+    }
+    for name, (arguments, wanted) in expected.items():
+        found = as_cpp(name, model, dtype, tmp_path)(*arguments)
+        scale = np.abs(wanted).max()
+        allowed = DOUBLE if dtype == "float64" else SINGLE
+        if name == "forward_dynamics":  # solving loses what the mass matrix's condition says
+            allowed *= np.linalg.cond(model.mass_matrix(q)).max()
+        assert np.abs(found - wanted).max() <= allowed * scale, name
+
+
+def test_cuda_without_cupy_or_gpu_says_what_is_missing():
+    try:
+        import cupy  # noqa: F401
+    except ImportError:
+        with pytest.raises(mr.StateError, match=r"modurob\[cuda\]"):
+            mr.examples.crab().model().compile(target="cuda")
+    else:
+        pytest.skip("CuPy is installed")
+
+
+@pytest.mark.parametrize(("target", "dtype"), [("tpu", "float64"), ("cpu", "float32")])
+def test_unknown_target_or_dtype_lists_the_choices(target, dtype):
+    with pytest.raises(mr.StateError, match="must be one of"):
+        mr.examples.crab().model().compile(target=target, dtype=dtype)
