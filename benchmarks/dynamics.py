@@ -19,30 +19,14 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 
+from benchmarks.bodies import grid_tree
 from benchmarks.peers import depth_first, mujoco_model, pinocchio_model
-from modurob import DockingError, Model, Organism, examples
+from modurob import Model, examples
 
 ROUNDS, QUICK_ROUNDS = 15, 4
 SAME = 1e-9  # relative; random trees of 1,000 modules lose some digits in every engine
 SAME_IN_MUJOCO = 1e-8  # relative; it stores principal axes of inertia as rounded quaternions
 FUSED_UP_TO = 60  # joints; beyond, compiling takes longer than most batches
-SIDES = (2, 3, 4, 5)
-
-
-def grid_tree(joints: int, seed: int = 1) -> Organism:
-    """A random planar tree of Backbones in which every docking bends."""
-    rng, organism = np.random.default_rng(seed), Organism.start("backbone")
-    while len(organism) <= joints:
-        names = organism.modules
-        parent = names[int(rng.integers(max(0, len(names) - 4), len(names)))]
-        side, child_side = (int(x) for x in rng.choice(SIDES, 2))
-        if side in (2, 5) and child_side in (2, 5):
-            continue
-        try:
-            organism = organism.dock(parent, side, f"m{len(organism)}", child_side)
-        except DockingError:  # port or cell taken
-            continue
-    return organism
 
 
 def bodies(quick: bool) -> dict[str, Model]:

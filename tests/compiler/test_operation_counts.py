@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.dynamics import grid_tree
+from benchmarks.bodies import grid_tree
 
 import modurob as mr
 from modurob.compiler import fused, kernels
