@@ -109,7 +109,10 @@ def run(quick: bool) -> dict[str, Any]:
         return {"skipped": str(error)}
     import cupy as cp
 
-    count, results, rng = QUICK_STATES if quick else STATES, {}, np.random.default_rng(0)
+    count, rng = QUICK_STATES if quick else STATES, np.random.default_rng(0)
+    device = cp.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    results: dict[str, Any] = {"device": device, "states": count}
+    print(device)
     bodies = {f"grid {n}": grid_tree(n).model() for n in (6, 20, 60)}
     bodies["superbot 60"] = examples.superbot_tree(rng=np.random.default_rng(1)).model("physical")
     for label, model in bodies.items():

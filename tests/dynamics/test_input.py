@@ -1,6 +1,8 @@
 """What may be handed in, what may not, and what is said about it."""
 
 import itertools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from oracles.rough_organisms import states
 ROUNDING = 1e-12  # relative: one state alone or in a batch, with other instructions
 HALF = 1e-5  # relative: inputs rounded to single precision, cond(M) of some hundreds
 BAD = (np.nan, np.inf, -np.inf)
-FIXED = examples.crab().with_parameters(viscous=0.2, coulomb=0.1).model()
+FIXED = examples.snake(4).with_parameters(viscous=0.2, coulomb=0.1).model()
 FREE = examples.arm("bc").model(base="free")
 MODELS = {
     "dyads, fixed": FIXED,
@@ -234,7 +236,7 @@ def test_every_layout_gives_the_same_numbers(name, method, layout):
         found = getattr(model, method)(*(LAYOUTS[layout](array) for array in given.values()))
         expected, found = (x if isinstance(x, tuple) else (x,) for x in (expected, found))
         for one, other in zip(found, expected, strict=True):
-            assert type(one) is np.ndarray
+            assert not isinstance(one, Labelled)
             close(one, other)
 
 
@@ -257,8 +259,8 @@ def test_single_precision_and_integers_are_taken(name, method):
 @pytest.mark.parametrize("method", PREPARED)
 @pytest.mark.parametrize(
     "wrong",
-    [None, "0.1", ["a", "b"], {"q": 1}, np.array(["x"] * 3), [[1.0], [1.0, 2.0]], object()],
-    ids=["none", "word", "words", "mapping", "array of words", "ragged", "object"],
+    ["0.1", ["a", "b"], {"q": 1}, np.array(["x"] * 3), [[1.0], [1.0, 2.0]], object()],
+    ids=["word", "words", "mapping", "array of words", "ragged", "object"],
 )
 def test_what_holds_no_numbers_is_refused(name, method, wrong):
     model = MODELS[name]
@@ -266,6 +268,37 @@ def test_what_holds_no_numbers_is_refused(name, method, wrong):
     for label in given:
         with complains(StateError, label):
             getattr(model, method)(*{**given, label: wrong}.values())
+
+
+# In a process of its own: whoever hands a null pointer to compiled code kills the interpreter.
+NOTHING = """
+import itertools
+import numpy as np
+from modurob import StateError, examples
+for base, fused, method in itertools.product(("fixed", "free"), (False, True), METHODS):
+    model = examples.snake(3).model(base=base)
+    model = model.compile() if fused else model
+    state = [model.neutral(), np.zeros(model.nv), np.zeros(model.nv)]
+    state = state[:1] if method == "mass_matrix" else state
+    calls = [getattr(model, method)]
+    calls += [model.prepare(method)] if method in PREPARED else []
+    for call, missing in itertools.product(calls, range(len(state))):
+        given = [None if k == missing else part for k, part in enumerate(state)]
+        try:
+            call(*given)
+        except StateError as error:
+            assert "None" in str(error), error
+        else:
+            raise AssertionError(f"{method} takes None for argument {missing}")
+"""
+
+
+def test_none_is_refused_and_never_reaches_compiled_code():
+    head = f"METHODS, PREPARED = {(*THIRD, 'mass_matrix')!r}, {PREPARED!r}\n"
+    done = subprocess.run(
+        [sys.executable, "-c", head + NOTHING], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stderr}"
 
 
 @every_model
@@ -406,7 +439,7 @@ def test_prepared_callables_refuse_what_the_method_refuses(name, method):
     call = model.prepare(method)
     given = arguments(model, method)
     for label, array in given.items():
-        for wrong in (array[:-1], np.append(array, 0.0), "word", None):
+        for wrong in (array[:-1], np.append(array, 0.0), "word"):
             with complains(StateError, label):
                 call(*{**given, label: wrong}.values())
         for k, bad in itertools.product(range(array.size), BAD):
