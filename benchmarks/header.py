@@ -17,7 +17,7 @@ def machine() -> dict[str, object]:
     return {
         "cpu": _cpu_model(),
         "cores": cores(),
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "packages": {name: version for name in PACKAGES if (version := _version(name))},
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
