@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -207,6 +208,15 @@ def compiled(model: Model, target: str, dtype: str, background: bool) -> Model:
     return copy
 
 
+def common_batch(shapes: Sequence[tuple[int, ...]], whose: str) -> tuple[int, ...]:
+    """The batch shape that all broadcast to, or a `StateError`."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        given = choices(shapes)
+        raise StateError(f"{whose} have batch shapes {given}, which do not fit together") from None
+
+
 class State:
     """Arrays of a call, checked for size, broadcast to one batch shape, as contiguous rows.
 
@@ -232,20 +242,14 @@ class State:
         wrenches = None if external is None else link_wrenches(model, external)
         shapes = [array.shape[:-1] for array in arrays]
         shapes += [] if wrenches is None else [wrenches.shape[:-2]]
-        try:
-            self.batch = np.broadcast_shapes(*shapes)
-        except ValueError:
-            raise StateError(
-                f"q, v, {label} and external wrenches have batch shapes {choices(shapes)}, "
-                "which do not fit together"
-            ) from None
+        self.batch = common_batch(shapes, f"q, v, {label} and external wrenches")
         rows = [self._rows(array, array.shape[-1:]) for array in arrays]
         self.q, self.v, self.x = rows if len(rows) == 3 else (rows[0], None, None)
         self.external = None if wrenches is None else self._rows(wrenches, wrenches.shape[-2:])
 
     def _rows(self, array: np.ndarray, tail: tuple[int, ...]) -> np.ndarray:
         full = np.broadcast_to(array, (*self.batch, *tail))
-        return np.ascontiguousarray(full.reshape(-1, *tail))
+        return np.ascontiguousarray(full.reshape(math.prod(self.batch), *tail))
 
     def demand_finite(self) -> None:
         """Raise a `StateError` that names the first number that is not finite."""
@@ -371,7 +375,10 @@ def stacked_tree(model: Model, q: np.ndarray) -> Stacked:
 
 
 def _state(model: Model, q: ArrayLike, v: ArrayLike) -> tuple[Stacked, np.ndarray]:
-    return stacked_tree(model, model.check_configuration(q)), model.check_velocity(v)
+    q, v = model.check_configuration(q), model.check_velocity(v)
+    batch = common_batch([q.shape[:-1], v.shape[:-1]], "q and v")
+    q, v = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v))
+    return stacked_tree(model, q), v
 
 
 def closed_form(model: Model, q: ArrayLike, v: ArrayLike) -> ClosedForm:

@@ -171,13 +171,16 @@ def tree():
     return examples.superbot_tree(4, 5, rng=np.random.default_rng(1))
 
 
-@pytest.mark.parametrize("tier", ["dyads", "fused"])
-@pytest.mark.parametrize("base", ["fixed", "free"])
+METHODS = ("inverse_dynamics", "forward_dynamics", "mass_matrix")
+LARGE_BATCHES = [
+    *(("dyads", base, method) for base in ("fixed", "free") for method in METHODS),
+    ("fused", "fixed", "inverse_dynamics"),  # its driver is the same for all algorithms
+]
+
+
+@pytest.mark.parametrize(("tier", "base", "method"), LARGE_BATCHES)
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("method", ["inverse_dynamics", "forward_dynamics", "mass_matrix"])
 def test_batches_need_their_results_and_little_more(tree, tier, base, threads, method):
-    if tier == "fused" and (method, base) != ("inverse_dynamics", "fixed"):
-        pytest.skip("the driver is the same; one large compilation is enough")
     model = tree.model("physical", base)
     assert len(model.joint_names) == 60
     model = model.compile() if tier == "fused" else model
