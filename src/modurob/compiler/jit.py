@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import os
-import tempfile
 import threading
 from functools import cache
 from pathlib import Path
@@ -13,6 +13,8 @@ from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
+
+from modurob.modules.files import replace_file
 
 OPTIMISATION = 2  # of the code generator; the trace has done the rest
 CACHE_VARIABLE = "MODUROB_CACHE_DIR"
@@ -120,11 +122,6 @@ def _read(path: Path) -> bytes | None:
 
 def _write(path: Path, code: bytes) -> None:
     """Best effort: a read-only home only costs the next start some milliseconds."""
-    try:
+    with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(hashlib.sha256(code).digest() + code)
-        os.replace(temporary, path)
-    except OSError:
-        return
+        replace_file(path, hashlib.sha256(code).digest() + code)

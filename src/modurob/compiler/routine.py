@@ -81,6 +81,8 @@ class Routine:
         """Results for (N, ...) contiguous float64 arrays; None when an input is not finite."""
         count = len(q)
         y = self.empty(count)
+        if count == 0:
+            return y
         arrays = {"q": q, "v": v, "x": x, "y": y, "external": external}
         arguments = Arguments(
             **{name: array.ctypes.data for name, array in arrays.items() if array is not None},

@@ -70,19 +70,24 @@ def write_document(path: str | os.PathLike[str], data: dict[str, Any]) -> None:
     path = Path(path)
     text = json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                stream.write(text)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        replace_file(path, text.encode("utf-8"))
     except OSError as error:
         raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Put a whole new file in the place of an old one, or change nothing."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
 
 
 def _umask() -> int:
