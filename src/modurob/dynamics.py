@@ -22,6 +22,7 @@ from modurob.model import Model
 from modurob.spatial import inertia, se3
 
 External = Mapping[str, ArrayLike]
+SINGULAR = 1e15  # condition of a mass matrix that leaves no digit of the accelerations
 UNIT = 1e-14  # of the squared norm: rounding errors of a normalised quaternion
 DTYPES = {"cpu": ("float64",), "cuda": ("float64", "float32")}  # of each target
 PREPARED = ("inverse_dynamics", "forward_dynamics", "mass_matrix")
@@ -95,7 +96,7 @@ class Dynamics:
     ) -> InverseDerivatives:
         """See `Model.inverse_dynamics_derivatives`."""
         routine = self.tier.routine("inverse_dynamics_derivatives")
-        found = self._batch(routine, State(self.model, q, v, a), threads)
+        found = self._batch(routine, State(self.model, q, (v, a)), threads)
         return InverseDerivatives(*(found[..., k, :, :] for k in range(3)))
 
     def forward_dynamics_derivatives(
@@ -119,13 +120,13 @@ class Dynamics:
         threads: int | str,
     ) -> np.ndarray:
         if external is not None:
-            state = State(self.model, q, v, x, label, external)
+            state = State(self.model, q, (v, x), label, external)
             return self._batch(self.tier.pushed(name), state, threads)
         routine = self.tier.routine(name)
         done = routine.single(q, v, x, routine.empty())
         if done is not None and (not self.model.free_base or _is_unit(q)):
             return done
-        return self._batch(routine, State(self.model, q, v, x, label), threads)
+        return self._batch(routine, State(self.model, q, (v, x), label), threads)
 
     def _batch(self, routine: Routine, state: State, threads: int | str) -> np.ndarray:
         """Run a routine on states of any batch shape."""
@@ -133,19 +134,21 @@ class Dynamics:
         found = routine.batch(state.q, state.v, state.x, state.external, count)
         if found is None:
             state.demand_finite()
-            raise StateError(_why_singular(self.model, state.q))
+            raise StateError(_why_not_finite(self.model, state.q))
         return found.reshape(*state.batch, *found.shape[1:])
 
     def prepare(self, name: str) -> Callable[..., np.ndarray]:
         """See `Model.prepare`."""
         if name not in PREPARED:
             raise UnknownNameError(f"cannot prepare {name!r}: choose from {choices(PREPARED)}")
-        single = self.tier.routine(name).single
+        single, free = self.tier.routine(name).single, self.model.free_base
         method = getattr(self.model, name)
 
         def call(*state: np.ndarray) -> np.ndarray:
             done = single(*state)
-            return method(*state) if done is None else done
+            if done is None or (free and not _is_unit(state[0])):
+                return method(*state)
+            return done
 
         return call
 
@@ -227,17 +230,16 @@ class State:
         self,
         model: Model,
         q: ArrayLike,
-        v: ArrayLike | None = None,
-        x: ArrayLike | None = None,
+        rates: tuple[ArrayLike, ArrayLike] | None = None,
         label: str = "a",
         external: External | None = None,
     ) -> None:
-        self._model, self._given = model, (q, v, x, label)
+        self._model, self._given = model, (q, rates, label)
         arrays = [model.check_configuration(q, finite=False)]
-        if v is not None and x is not None:
+        if rates is not None:
             arrays += [
-                model.check_velocity(v, finite=False),
-                model.check_velocity(x, label, finite=False),
+                model.check_velocity(rates[0], finite=False),
+                model.check_velocity(rates[1], label, finite=False),
             ]
         wrenches = None if external is None else link_wrenches(model, external)
         shapes = [array.shape[:-1] for array in arrays]
@@ -253,11 +255,11 @@ class State:
 
     def demand_finite(self) -> None:
         """Raise a `StateError` that names the first number that is not finite."""
-        q, v, x, label = self._given
+        q, rates, label = self._given
         self._model.check_configuration(q)
-        if v is not None and x is not None:
-            self._model.check_velocity(v)
-            self._model.check_velocity(x, label)
+        if rates is not None:
+            self._model.check_velocity(rates[0])
+            self._model.check_velocity(rates[1], label)
 
 
 def link_wrenches(model: Model, external: External) -> np.ndarray:
@@ -265,14 +267,17 @@ def link_wrenches(model: Model, external: External) -> np.ndarray:
     given: list[tuple[int, np.ndarray]] = []
     for body, wrench in external.items():
         index = model.body_index(body)
-        array = np.asarray(wrench, dtype=float)
+        try:
+            array = np.asarray(wrench, dtype=float)
+        except (TypeError, ValueError):
+            array = np.array(np.nan)
         if array.ndim == 0 or array.shape[-1] != 6 or not np.isfinite(array).all():
             raise StateError(
                 f"the external wrench on {body!r} is six finite numbers (force, then torque, in "
                 f"the body's frame), got shape {array.shape}"
             )
         given.append((index, array))
-    batch = np.broadcast_shapes(*(array.shape[:-1] for _, array in given))
+    batch = common_batch([array.shape[:-1] for _, array in given], "external wrenches")
     result = np.zeros((*batch, len(model.mass), 6))
     for index, F_body in given:
         link = model.body_link[index]
@@ -283,8 +288,8 @@ def link_wrenches(model: Model, external: External) -> np.ndarray:
     return result
 
 
-def _why_singular(model: Model, q: np.ndarray) -> str:
-    """The joint that has nothing to accelerate."""
+def _why_not_finite(model: Model, q: np.ndarray) -> str:
+    """What is wrong with finite states whose result is not: a joint that moves nothing, or size."""
     M = model.mass_matrix(q)
     joints = np.diagonal(M, axis1=-2, axis2=-1)[..., model.nv - len(model.joint_names) :]
     empty = np.flatnonzero(np.min(np.abs(joints), axis=0) == 0)
@@ -294,10 +299,12 @@ def _why_singular(model: Model, q: np.ndarray) -> str:
             f"forward dynamics is singular: all mass beyond {names} lies on the joint's axis and "
             "has no inertia about it; give that module an inertia, or lock the joint"
         )
-    return (
-        "forward dynamics is singular: some joints move the same mass in the same way; "
-        "give the modules between them an inertia"
-    )
+    if np.linalg.cond(M).max() > SINGULAR:
+        return (
+            "forward dynamics is singular: some joints move the same mass in the same way; "
+            "give the modules between them an inertia"
+        )
+    return "the numbers are too large: products of these velocities or forces overflow"
 
 
 # -- discrete time -------------------------------------------------------------------------------

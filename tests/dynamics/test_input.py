@@ -286,8 +286,8 @@ for base, fused, method in itertools.product(("fixed", "free"), (False, True), M
         given = [None if k == missing else part for k, part in enumerate(state)]
         try:
             call(*given)
-        except StateError as error:
-            assert "None" in str(error), error
+        except StateError:
+            pass
         else:
             raise AssertionError(f"{method} takes None for argument {missing}")
 """

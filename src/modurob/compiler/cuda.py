@@ -45,7 +45,14 @@ class CudaTier:
         """The compiled kernel of an algorithm."""
         if name not in self._kernels:
             frames = self.frames
-            trace = fused.traced(name, frames.links(), frames.sign, self.gravity, self.free_base)
+            links = frames.links()
+            try:
+                trace = fused.traced(name, links, frames.sign, self.gravity, self.free_base)
+            except ZeroDivisionError:
+                raise StateError(
+                    f"{name} is singular: a joint has nothing to accelerate. The model that was "
+                    "compiled says which one."
+                ) from None
             text = emit_cuda.source(name, trace, self.dtype.name)
             self._kernels[name] = self.cp.RawKernel(text, emit_cuda.KERNEL)
         return self._kernels[name]

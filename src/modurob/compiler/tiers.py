@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 
@@ -63,6 +64,7 @@ class FusedTier:
         self._background = background
         self._routines: dict[str, Routine] = {}
         self._waiting: dict[str, Future[Routine]] = {}
+        self._lock = threading.Lock()
 
     def routine(self, name: str) -> Routine:
         """The fused routine, or the table's while it is being compiled in the background."""
@@ -74,11 +76,12 @@ class FusedTier:
         if not self._background:
             found = self._routines[name] = self._compile(name)
             return found
-        if name not in self._waiting:
-            self._waiting[name] = _compilers().submit(self._compile, name)
-        if not self._waiting[name].done():
-            return self.dyads.routine(name)
-        found = self._routines[name] = self._waiting.pop(name).result()
+        with self._lock:
+            if name not in self._waiting:
+                self._waiting[name] = _compilers().submit(self._compile, name)
+            if not self._waiting[name].done():
+                return self.dyads.routine(name)
+            found = self._routines[name] = self._waiting[name].result()
         return found
 
     def pushed(self, name: str) -> Routine:
@@ -86,7 +89,10 @@ class FusedTier:
         return self.dyads.routine(name)
 
     def _compile(self, name: str) -> Routine:
-        ir = fused.module_ir(name, self._links, self.frames.sign, self.gravity, self.free_base)
+        try:
+            ir = fused.module_ir(name, self._links, self.frames.sign, self.gravity, self.free_base)
+        except ZeroDivisionError:  # a joint moves nothing; the table finds out when it runs
+            return self.dyads.routine(name)
         joints = len(self.frames.parent)
         return Routine(
             compile_ir(ir),

@@ -172,8 +172,6 @@ class Traced:
         if b is None:
             return NotImplemented
         if b.value is not None:
-            if b.value == 0:
-                raise ZeroDivisionError("division by a constant zero while tracing")
             return self * (1.0 / b.value)
         if self.value == 0:
             return self

@@ -183,6 +183,7 @@ class Model:
             return array
         norm = np.linalg.norm(array[..., 3:7], axis=-1, keepdims=True)
         if np.any(np.abs(norm - 1) > UNIT_QUATERNION):
+            self._checked("q", array, self.nq, "nq", finite=True)
             worst = norm.flat[np.argmax(np.abs(norm - 1))]
             raise StateError(
                 f"q[3:7] is the base's unit quaternion (x, y, z, w); its norm is {worst:g}"
@@ -197,8 +198,13 @@ class Model:
         self, name: str, value: ArrayLike, size: int, what: str, finite: bool
     ) -> np.ndarray:
         try:
-            array = np.asarray(value, dtype=float)
-        except (TypeError, ValueError):
+            array = np.asarray(value)
+            if array.dtype.kind == "c":
+                raise StateError(f"{name} must hold numbers that are real, got complex ones")
+            array = array.astype(float, copy=False)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, StateError):
+                raise
             raise StateError(f"{name} must hold numbers, got {type(value).__name__}") from None
         if array.ndim == 0 or array.shape[-1] != size:
             base = "base (7 in q, 6 in v), then " if self.free_base else ""
