@@ -198,14 +198,13 @@ class Model:
         self, name: str, value: ArrayLike, size: int, what: str, finite: bool
     ) -> np.ndarray:
         try:
-            array = np.asarray(value)
-            if array.dtype.kind == "c":
-                raise StateError(f"{name} must hold numbers that are real, got complex ones")
-            array = array.astype(float, copy=False)
-        except (TypeError, ValueError) as error:
-            if isinstance(error, StateError):
-                raise
+            given = np.asarray(value)
+            real = given.dtype.kind != "c"
+            array = given.astype(float, copy=False) if real else np.empty(0)
+        except (TypeError, ValueError):
             raise StateError(f"{name} must hold numbers, got {type(value).__name__}") from None
+        if not real:
+            raise StateError(f"{name} must hold numbers that are real, got complex ones")
         if array.ndim == 0 or array.shape[-1] != size:
             base = "base (7 in q, 6 in v), then " if self.free_base else ""
             raise StateError(
