@@ -7,19 +7,23 @@ import numpy as np
 from modurob import DockingError, Organism
 
 SIDES = (2, 3, 4, 5)
+TRAPPED = 100  # failed dockings to the newest modules after which any module may be the parent
 
 
 def grid_tree(joints: int, seed: int = 1) -> Organism:
     """A random planar tree of Backbones in which every docking bends."""
     rng, organism = np.random.default_rng(seed), Organism.start("backbone")
+    tries = 0
     while len(organism) <= joints:
-        names = organism.modules
-        parent = names[int(rng.integers(max(0, len(names) - 4), len(names)))]
+        count, tries = len(organism), tries + 1
+        newest = max(0, count - 4) if tries < TRAPPED else 0
+        parent = f"m{int(rng.integers(newest, count))}"
         side, child_side = (int(x) for x in rng.choice(SIDES, 2))
         if side in (2, 5) and child_side in (2, 5):
             continue
         try:
             organism = organism.dock(parent, side, f"m{len(organism)}", child_side)
+            tries = 0
         except DockingError:  # port or cell taken
             continue
     return organism

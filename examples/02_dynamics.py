@@ -3,6 +3,8 @@
 The crab holds itself against gravity, falls, loses a claw and holds itself again: each new body has
 its equations at once, from kernels that were compiled before it existed. The numbers are checked on
 the way: energy is conserved while it falls, and forward dynamics undoes inverse dynamics.
+
+Run it with `python examples/02_dynamics.py`.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from modurob.errors import (
     ModurobError,
     StateError,
     UnknownNameError,
+    WriteError,
 )
 from modurob.model import Model
 from modurob.modules import Body, Joint, ModuleType, Port, Shape, catalog
@@ -32,6 +33,7 @@ __all__ = [
     "Shape",
     "StateError",
     "UnknownNameError",
+    "WriteError",
     "catalog",
     "examples",
     "load",

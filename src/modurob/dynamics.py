@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -62,6 +63,8 @@ class Tier(Protocol):
     def routine(self, name: str) -> Routine: ...
 
     def pushed(self, name: str) -> Routine: ...
+
+    def settled(self, name: str) -> Routine: ...
 
 
 class Dynamics:
@@ -141,11 +144,11 @@ class Dynamics:
         """See `Model.prepare`."""
         if name not in PREPARED:
             raise UnknownNameError(f"cannot prepare {name!r}: choose from {choices(PREPARED)}")
-        single, free = self.tier.routine(name).single, self.model.free_base
-        method = getattr(self.model, name)
+        routine, free = self.tier.settled(name), self.model.free_base
+        single, out, method = routine.single, routine.empty(), getattr(self.model, name)
 
         def call(*state: np.ndarray) -> np.ndarray:
-            done = single(*state)
+            done = single(*state, out)
             if done is None or (free and not _is_unit(state[0])):
                 return method(*state)
             return done
@@ -183,6 +186,8 @@ class CudaDynamics:
         return self.tier.run("mass_matrix", q)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
         raise StateError(
             f"{name} is not there on target 'cuda'; it has inverse_dynamics, forward_dynamics and "
             "mass_matrix. Call it on the model that was compiled."
@@ -220,6 +225,21 @@ def common_batch(shapes: Sequence[tuple[int, ...]], whose: str) -> tuple[int, ..
         raise StateError(f"{whose} have batch shapes {given}, which do not fit together") from None
 
 
+def _plain_rows(model: Model, *arrays: Any) -> tuple[np.ndarray, ...] | None:
+    """The arrays, when they are contiguous (N, n) float64 already: common, and quick to see."""
+    if model.free_base:  # quaternions want a look
+        return None
+    for array in arrays:
+        if not (
+            type(array) is np.ndarray
+            and array.dtype == np.float64
+            and array.shape == (len(arrays[0]), model.nv)
+            and array.flags.c_contiguous
+        ):
+            return None
+    return arrays
+
+
 class State:
     """Arrays of a call, checked for size, broadcast to one batch shape, as contiguous rows.
 
@@ -235,6 +255,12 @@ class State:
         external: External | None = None,
     ) -> None:
         self._model, self._given = model, (q, rates, label)
+        if external is None and rates is not None:
+            plain = _plain_rows(model, q, *rates)
+            if plain is not None:
+                self.q, self.v, self.x = plain
+                self.batch, self.external = self.q.shape[:1], None
+                return
         arrays = [model.check_configuration(q, finite=False)]
         if rates is not None:
             arrays += [
@@ -264,6 +290,10 @@ class State:
 
 def link_wrenches(model: Model, external: External) -> np.ndarray:
     """(..., links, 6) wrenches in joint frames, from wrenches on bodies in their own frames."""
+    if not isinstance(external, Mapping):
+        raise StateError(
+            f"external is a mapping from body names to wrenches, got {type(external).__name__}"
+        )
     given: list[tuple[int, np.ndarray]] = []
     for body, wrench in external.items():
         index = model.body_index(body)
@@ -314,6 +344,8 @@ def step(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, dt: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """See `Model.step`."""
+    if isinstance(model.dynamics, CudaDynamics):
+        raise StateError("step is not there on target 'cuda'; call it on the model it came from")
     after = model.check_velocity(v) + _positive(dt) * model.forward_dynamics(q, v, tau)
     return model.integrate(q, dt * after), after
 
@@ -357,8 +389,8 @@ def _transport(model: Model, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _positive(dt: float) -> float:
-    if not (np.isfinite(dt) and dt > 0):
-        raise StateError(f"dt must be a positive number of seconds, got {dt}")
+    if not (isinstance(dt, Real) and np.isfinite(dt) and dt > 0):
+        raise StateError(f"dt must be a positive number of seconds, got {dt!r}")
     return dt
 
 

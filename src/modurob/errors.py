@@ -6,6 +6,7 @@
     ├── DockingError       a docking that breaks a rule (port in use, no mate, loop, cell taken)
     ├── MatrixError        an assembly incidence matrix or grid drawing that describes no organism
     ├── FileError          a file that cannot be read, is not ours, or comes from a newer version
+    │   └── WriteError     a file that cannot be written: no such folder, no permission, no space
     └── StateError         a state, pose or option that does not fit the model
 
 A message says what was given, what was expected, and what to do.
@@ -41,6 +42,10 @@ class MatrixError(ModurobError, ValueError):
 
 class FileError(ModurobError, ValueError):
     """A file that cannot be read, is not ours, or comes from a newer version."""
+
+
+class WriteError(FileError):
+    """A file that cannot be written."""
 
 
 class StateError(ModurobError, ValueError):

@@ -97,6 +97,12 @@ def inverse_kinematics(
     rng: np.random.Generator | None = None,
 ) -> IkResult:
     """See `Model.inverse_kinematics`."""
+    if not isinstance(targets, Mapping):
+        raise StateError(
+            f"targets are a mapping from body names to poses, got {type(targets).__name__}"
+        )
+    if rng is not None and not isinstance(rng, np.random.Generator):
+        raise StateError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
     wanted = [(model.body_index(body), _target(body, goal)) for body, goal in targets.items()]
     if not wanted:
         raise StateError("inverse kinematics needs at least one target")

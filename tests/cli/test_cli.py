@@ -41,6 +41,15 @@ def is_refused(result: Result, *words: str) -> None:
         assert word in lines[0]
 
 
+def fails(result: Result, *words: str) -> None:
+    """Exit code 1, and one line on stderr that holds the words."""
+    assert result.exit_code == 1
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: ")
+    for word in words:
+        assert word in line
+
+
 def process(*args: str, **options) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "modurob", *args]
     return subprocess.run(
@@ -209,12 +218,44 @@ def test_new_json_is_json_only(call):
         (("--aim", "[[3,0],[4,3],[0,4]]", "--kinds", "BB"), ["3 rows"]),
         (("--aim", "[[9,0],[4,3],[0,4]]", "--kinds", "BBB"), ["no side 9"]),
         (("--grid", "nowhere.txt"), ["nowhere.txt", "No such file"]),
-        (("crab", "--output", "missing/crab.json"), ["missing", "cannot be written"]),
+        (("crab", "--output", ""), ["--output", "name of a file"]),
+        (("crab", "-o", "crab.toml"), ["crab.toml", ".json"]),
+        (("--random", "3", "--kind", "nowhere.json"), ["nowhere.json", "backbone"]),
     ],
 )
 def test_new_refuses_bad_input_and_writes_nothing(call, tmp_path, args, words):
     is_refused(call("new", *args), *words)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_new_takes_a_datasheet_for_a_kind(call, tmp_path):
+    own = mr.catalog["backbone"].with_parameters(mass=3.0)
+    (tmp_path / "own.json").write_text(own.model_dump_json())
+    assert call("new", "--random", "5", "--kind", "own.json").exit_code == 0
+    assert mr.load("random.json") == mr.Organism.random(own, 5, np.random.default_rng(0))
+    assert call("new", "snake", "--kind", "own.json").exit_code == 0
+    assert mr.load("snake.json") == mr.examples.snake(6, own)
+    (tmp_path / "broken.json").write_text("{}")
+    is_refused(call("new", "--random", "5", "--kind", "broken.json"), "broken.json", "format")
+
+
+def test_what_cannot_be_written_is_a_failure(call, tmp_path):
+    fails(call("new", "crab", "--output", "missing/crab.json"), "missing", "cannot be written")
+    fails(call("show", "crab", "--picture", "missing/crab.png"), "missing", "cannot be written")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_full_disk_behind_the_output_is_a_failure_in_one_line():
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "modurob", "show", "crab"]
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=LIMIT
+        )
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "error: the output cannot be written: No space left on device"
+    ]
 
 
 # -- show ------------------------------------------------------------------------------------------
@@ -326,4 +367,4 @@ def test_show_refuses_broken_files(call, tmp_path, content, words):
 def test_show_refuses_a_folder_and_bad_pictures(call):
     is_refused(call("show", "."), "directory")
     is_refused(call("show", "crab", "--picture", "crab.gif"), ".gif", ".png")
-    is_refused(call("show", "crab", "--picture", "missing/crab.png"), "cannot be written")
+    is_refused(call("show", "crab", "--picture", ""), "--picture", "name of a file")

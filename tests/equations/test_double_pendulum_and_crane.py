@@ -28,7 +28,7 @@ def states(seed, count=50):
 
 
 def pendulum_terms(parameters, q, v):
-    """MATHS section 3; C is the documents', (5.13b) of the thesis."""
+    """The pendulum of gutenkunst2012; C is the documents', (5.13b) there."""
     l1, l2, m1, m2 = parameters
     (q1, q2), (w1, w2) = q.T, v.T
     c2, s2, s12 = np.cos(q2), np.sin(q2), np.sin(q1 + q2)

@@ -95,8 +95,8 @@ def test_json_and_toml_files_give_the_same_module(tmp_path):
 
 
 WRONG_FIELDS = {
-    "typo": ("bodies.0.weight", 3.0, "bodies[0].weight", "extra inputs are not permitted"),
-    "typo at the top": ("colour", "red", "colour", "extra inputs are not permitted"),
+    "typo": ("bodies.0.weight", 3.0, "bodies[0].weight: no such field", "fields are name, mass"),
+    "typo at the top": ("colour", "red", "colour: no such field", "format, version", "shapes"),
     "missing field": ("ports.0.normal", ..., "ports[0].normal", "field required"),
     "missing size": ("size", ..., "size", "field required"),
     "missing side": ("ports.0.label", "bottom", "ports[0].side", "field required"),
@@ -117,7 +117,7 @@ WRONG_FIELDS = {
     "negative mass": ("bodies.0.mass", -1.0, "bodies[0].mass", "greater than or equal to 0", "-1"),
     "mass of words": ("bodies.0.mass", "heavy", "bodies[0].mass", "valid number", "'heavy'"),
     "negative inertia": (
-        "bodies.0.inertia", [-1, 1, 1], "bodies[0]", "'palm'", "must not be negative",
+        "bodies.0.inertia", [-1, 1, 1], "bodies[0]: body 'palm': ", "must not be negative",
     ),
     "inertia against the triangle inequality": (
         "bodies.0.inertia", [1, 1, 3], "bodies[0]", "'palm'", "triangle inequality", "1, 1, 3",
@@ -147,11 +147,32 @@ WRONG_FIELDS = {
     "joint of a body with itself": ("joints.0.child", "palm", "into one tree"),
     "size zero": ("size", 0, "size", "greater than 0"),
     "long symbol": ("symbol", "GR", "symbol", "at most 1"),
-    "name of two words": ("name", "big gripper", "name", "pattern"),
+    "name of two words": ("name", "big gripper", "name: a name starts with a letter", "'_' or '-'"),
     "dyad joint that slides": ("dyad_joint", "close", "dyad_joint 'close'", "revolute"),
     "dyad joint that is not there": ("dyad_joint", "open", "dyad_joint 'open'", "revolute"),
     "box of two sizes": ("shapes.0.size", [1, 2], "shapes[0]", "box needs 3 sizes, got 2"),
-    "color of no name": ("shapes.0.color", "#12", "shapes[0].color"),
+    "short color": ("shapes.0.color", "#12", "shapes[0].color: a color is #rrggbb", "'#12'"),
+    "color by name": ("shapes.0.color", "red", "shapes[0].color: a color is #rrggbb", "'red'"),
+    "mass in quotes": ("bodies.0.mass", "0.4", "bodies[0].mass", "valid number", "'0.4'"),
+    "mass that is true": ("bodies.0.mass", True, "bodies[0].mass", "valid number", "True"),
+    "position in quotes": ("ports.0.position", [0, 0, "1"], "ports[0].position[2]", "'1'"),
+    "inertia that is true": ("bodies.0.inertia", [True] * 3, "bodies[0].inertia[0][0]", "True"),
+    "limit that is true": ("joints.0.upper", True, "joints[0].upper", "True"),
+    "size in quotes": ("size", "0.1", "size", "valid number", "'0.1'"),
+    "label that is true": ("ports.0.label", True, "ports[0].label: a label is", "True"),
+    "label of a fraction": ("ports.0.label", 1.5, "ports[0].label: a label is", "1.5"),
+    "label of two words": (
+        "ports.0", GRIPPER["ports"][0] | {"label": "on top", "side": 1},
+        "ports[0].label: a label is a whole number or a name", "'on top'",
+    ),
+    "side that is true": ("ports.0.side", True, "ports[0].side", "valid integer", "True"),
+    "turn that is true": ("ports.0.turns", [True], "ports[0].turns[0]", "valid integer"),
+    "flag in quotes": ("grid", "yes", "grid", "valid boolean", "'yes'"),
+    "blank symbol": ("symbol", " ", "symbol: a symbol is one visible character", "' '"),
+    "side twice": (
+        "ports", [GRIPPER["ports"][0], GRIPPER["ports"][0] | {"label": "top", "side": 1}],
+        "side 1 is there twice",
+    ),
     "wrong version": ("version", 2, "version"),
 }  # fmt: skip
 
@@ -188,6 +209,64 @@ def test_files_that_are_no_modules_are_refused(tmp_path):
         toml.write_text(content)
         with complains(FileError, "it.toml"):
             ModuleType.from_file(toml)
+
+
+def test_an_entry_that_is_wrong_does_not_make_its_list_too_short():
+    with pytest.raises(DatasheetError) as caught:
+        ModuleType(**changed("ports.0.body", 3))
+    assert str(caught.value) == "ports[0].body: input should be a valid string (given 3)"
+
+
+def test_all_findings_of_a_file_name_their_field(tmp_path):
+    data = changed("bodies.0.mass", -1.0)
+    data["bodies"][0]["color"] = "red"
+    data["joints"][0]["lower"] = "low"
+    with complains(
+        DatasheetError, "bodies[0].mass: ", "; bodies[0].color: no such", "; joints[0].lower: "
+    ):
+        ModuleType.model_validate(data)
+
+
+def test_a_file_may_name_its_schema(tmp_path):
+    file = tmp_path / "gripper.json"
+    file.write_text(json.dumps({"$schema": "module.schema.json", **GRIPPER}))
+    assert ModuleType.from_file(file) == ModuleType(**GRIPPER)
+
+
+@pytest.mark.parametrize("path", [3, None, 2.5])
+def test_a_path_that_is_none_is_refused(path):
+    with complains(FileError, "given by its path", repr(path)):
+        ModuleType.from_file(path)
+
+
+def cube(side, **fields):
+    """The Backbone with other numbers at one of its ports."""
+    data = catalog["backbone"].model_dump()
+    next(port for port in data["ports"] if port["label"] == side).update(fields)
+    return data
+
+
+TOP = {"position": (0, 0, 0.05), "normal": (0, 0, 1), "reference": (1, 0, 0)}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"position": (0, 0, 0)},
+        {"position": (-0.05, 0, 0)},
+        {"position": (0.05, 0.01, 0)},
+        {"position": (0.05, 0, 0.01)},
+        {"normal": (1, 1, 0)},
+        {"reference": (0, 1, 0)},
+        {"reference": (0, 0, -1)},
+        TOP,
+    ],
+)
+def test_docks_of_a_grid_module_lie_on_the_plane(fields):
+    with complains(DatasheetError, "port 2", "grid module", "+x, -x, +y or -y", "+z"):
+        ModuleType(**cube(2, **fields))
+    ModuleType(**cube(2, **fields) | {"grid": False})
+    ModuleType(**cube(7, **TOP))  # the mount of virtual joints is no dock
 
 
 @pytest.mark.parametrize(
@@ -261,6 +340,26 @@ def test_kinds_are_values():
         kind.size = 3.0
 
 
+def test_a_kind_prints_as_one_short_line():
+    kind = catalog["backbone"]
+    assert str(kind) == repr(kind)
+    assert str(kind) == "<ModuleType backbone: 1 kg, joints hinge (revolute), docks 2, 3, 4, 5>"
+
+
+def test_numbers_of_numpy_become_plain_numbers():
+    body = Body(
+        name="a",
+        mass=np.float32(2),
+        center_of_mass=np.arange(3),
+        inertia=1e-3 * np.ones(3),
+    )
+    assert [type(number) for number in (body.mass, *body.center_of_mass)] == [float] * 4
+    assert body == Body(name="a", mass=2, center_of_mass=(0, 1, 2), inertia=[1e-3] * 3)
+    port = GRIPPER["ports"][0] | {"label": np.int64(4), "turns": [np.int8(90)]}
+    assert Port(**port) == Port(**port | {"label": 4, "turns": [90]})
+    assert type(Port(**port).side) is int
+
+
 # -- editing ---------------------------------------------------------------------------------------
 
 
@@ -302,15 +401,49 @@ def test_one_body_or_joint_can_be_edited_alone():
     assert kind.joint("yaw") == catalog["superbot"].joint("yaw")
 
 
-@pytest.mark.parametrize("inertia", [2e-3, [2e-3] * 3, (2e-3 * np.eye(3)).tolist()])
+@pytest.mark.parametrize(
+    "inertia",
+    [
+        2e-3,
+        [2e-3] * 3,
+        (2e-3 * np.eye(3)).tolist(),
+        np.float64(2e-3),
+        np.array(2e-3),
+        np.full(3, 2e-3),
+        2e-3 * np.eye(3),
+    ],
+)
 def test_inertia_may_be_given_in_three_ways(inertia):
     kind = catalog["backbone"].with_parameters(inertia=inertia)
     np.testing.assert_array_equal(kind.bodies[0].inertia, 2e-3 * np.eye(3))
 
 
+def test_parameters_may_be_numbers_and_arrays_of_numpy():
+    kind = catalog["backbone"]
+    plain = kind.with_parameters(mass=2, size=0.5, viscous=1, limits=(-1, 2))
+    numpy = kind.with_parameters(
+        mass=np.int64(2), size=np.float32(0.5), viscous=np.float32(1), limits=np.array([-1, 2])
+    )
+    assert numpy == plain
+    assert kind.with_parameters(limits=(None, np.int8(1))).joint("hinge").upper == 1.0
+
+
 @pytest.mark.parametrize(
     ("kind", "parameters", "error", "pieces"),
     [
+        ("backbone", {"masss": 2.0}, DatasheetError, ("no parameter masss", "mass, size, inert")),
+        ("backbone", {"body": "zz"}, UnknownNameError, ("no body 'zz'", "A, B")),
+        ("backbone", {"body": ["A"], "mass": 1}, UnknownNameError, ("no body ['A']", "A, B")),
+        ("backbone", {"body": "A"}, DatasheetError, ("body 'A'", "mass or inertia")),
+        ("backbone", {"body": "A", "size": 1.0}, DatasheetError, ("body 'A'", "mass or inertia")),
+        ("backbone", {"joint": "hinge", "mass": 3}, DatasheetError, ("'hinge'", "viscous")),
+        ("backbone", {"body": "", "inertia": 1.0}, UnknownNameError, ("no body ''", "A, B")),
+        ("backbone", {"mass": True}, DatasheetError, ("mass", "True")),
+        ("backbone", {"size": True}, DatasheetError, ("size", "True")),
+        ("backbone", {"limits": np.array(1.0)}, DatasheetError, ("limits are (lower, upper)",)),
+        ("backbone", {"limits": np.zeros(3)}, DatasheetError, ("limits are (lower, upper)",)),
+        ("backbone", {"limits": ("a", "b")}, DatasheetError, ("joints[0].lower", "'a'")),
+        ("backbone", {"inertia": "round"}, DatasheetError, ("bodies[0].inertia", "'round'")),
         ("backbone", {"mass": NAN}, DatasheetError, ("mass", "nan")),
         ("backbone", {"mass": -1.0}, DatasheetError, ("mass", "-1")),
         ("backbone", {"mass": INFINITY}, DatasheetError, ("mass", "inf")),

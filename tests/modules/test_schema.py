@@ -36,9 +36,19 @@ def test_every_file_of_the_catalog_follows_the_published_schema(kind):
     file = resources.files("modurob.modules.catalog") / f"{kind}.json"
     validator = jsonschema.Draft202012Validator(read("module.schema.json"))
     validator.validate(json.loads(file.read_text(encoding="utf-8")))
-    data = json.loads(file.read_text(encoding="utf-8")) | {"mass": 1}
+    data = json.loads(file.read_text(encoding="utf-8"))
     with pytest.raises(jsonschema.ValidationError, match="mass"):
-        validator.validate(data)
+        validator.validate(data | {"mass": 1})
+    validator.validate(data | {"$schema": "module.schema.json"})
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_schemas_say_what_a_file_is(name):
+    schema = read(name)
+    assert {"format", "version"} <= set(schema["required"])
+    assert schema["title"].startswith("modurob ")
+    assert "SI units" in schema["description"]
+    assert "$id" not in schema
 
 
 @pytest.mark.parametrize(

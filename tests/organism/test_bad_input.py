@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from modurob import (
+    DatasheetError,
     DockingError,
+    FileError,
     MatrixError,
     ModuleType,
     Organism,
@@ -12,6 +14,7 @@ from modurob import (
     UnknownNameError,
     catalog,
     examples,
+    load,
 )
 from oracles import complains, unchanged
 
@@ -181,10 +184,31 @@ WRONG_CHANGES = {
         lambda o: o.with_parameters("m9", mass=1.0),
         (UnknownNameError, "no module 'm9'"),
     ),
+    "parameters with a typo": (
+        SNAKE,
+        lambda o: o.with_parameters(masss=2.0),
+        (DatasheetError, "no parameter masss", "mass, size, inertia"),
+    ),
+    "turn in quotes": (
+        SNAKE,
+        lambda o: o.dock("m2", 3, "m3", 4, turn="0"),
+        (DockingError, "turn '0' is not allowed", "turns are 0 degrees"),
+    ),
+    "merging with no organism": (
+        SNAKE,
+        lambda o: o.merge("m2", 3, "backbone", "m0", 4),
+        (DockingError, "merge takes an Organism, got str"),
+    ),
+    "saving under a name of TOML": (
+        SNAKE,
+        lambda o: o.save("snake.toml"),
+        (FileError, "snake.toml: modurob writes JSON", ".json"),
+    ),
+    "saving to no path": (SNAKE, lambda o: o.save(3), (FileError, "given by its path, got 3")),
     "base nowhere": (
         SNAKE,
         lambda o: o.with_base_pose(NOWHERE),
-        (StateError, "a pose is a finite 4x4 matrix"),
+        (StateError, "a pose is a finite 4x4 matrix", "nan"),
     ),
     "base pose of three rows": (
         SNAKE,
@@ -209,7 +233,7 @@ WRONG_CHANGES = {
     "base pose that is not rigid": (
         SNAKE,
         lambda o: o.with_base_pose(AFFINE),
-        (StateError, "[R p; 0 1]"),
+        (StateError, "[R p; 0 1]", "[0.0, 0.0, 1.0, 1.0] as its last row"),
     ),
     "drawing what is not planar": (
         TREE,
@@ -258,14 +282,14 @@ WRONG_MATRICES = {
     "loop at the base": (
         [[2, 0, 4, 0], [5, 3, 0, 0], [0, 4, 5, 0], [0, 0, 0, 3], [0, 0, 0, 4]],
         "BBBBB",
-        "AIM column",
-        "loop",
+        "AIM column 2 closes a loop",
+        "v1 and v2 are already connected",
     ),
     "two joints between two modules": (
         [[2, 3, 0], [5, 4, 0], [0, 0, 3], [0, 0, 4]],
         "BBBB",
-        "AIM column 2",
-        "loop",
+        "AIM column 2 closes a loop",
+        "v0 and v1 are already connected",
     ),
     "fractions": ([[3.5], [4]], "BB", "whole side numbers"),
     "words": ([["three"], ["four"]], "BB", "whole side numbers"),
@@ -284,6 +308,14 @@ WRONG_MATRICES = {
         "would stand in the cell",
     ),
     "too few kinds": ([[3], [4]], "B", "2 rows", "as many kinds, got 1"),
+    "a name for all kinds": ([[3], [4]], "backbone", "2 rows", "'backbone'", "letter by letter"),
+    "a name as long as the matrix": (
+        examples.snake(8).aim().matrix,
+        "backbone",
+        "'backbone' is read letter by letter",
+        "list",
+    ),
+    "kinds that are no list": ([[3], [4]], 2, "as many kinds, in a list, got 2"),
     "no kinds": ([[3], [4]], None, "2 rows", "as many kinds, got none"),
     "one dimension": ([3, 4], "BB", "two dimensions", "(2,)"),
     "three dimensions": ([[[3]], [[4]]], "BB", "two dimensions", "(2, 1, 1)"),
@@ -330,7 +362,14 @@ WRONG_DRAWINGS = {
     "stray sign": ("B^--B^ ?", "'?'", "line 1"),
     "empty": ("   \n ", "no module", "B^"),
     "not a cube": ("U^", "'U' (superbot)", "cubes only"),
-    "loop": ("B^--B^\n|   |\nB^--B^", "loop"),
+    "loop": ("B^--B^\n|   |\nB^--B^", "closes a loop at", "leave out one of the strokes"),
+    "stroke to nowhere": ("B^--", "'-' at line 1, character 3", "docks nothing"),
+    "stroke from nowhere": ("--B^", "'--' left of all modules", "docks nothing"),
+    "stroke down to nowhere": ("B^--B^\n|", "'|' at line 2, character 1", "docks nothing"),
+    "stroke across": ("B^\n-\nB^", "'-' at line 2, character 1", "docks nothing"),
+    "stroke along": ("B^| B^", "'|' at line 1, character 3", "docks nothing"),
+    "stroke between columns": ("B^--B^\n   |\nB^", "'|' at line 2, character 4", "docks nothing"),
+    "nothing at all": (None, "a drawing is text", "None"),
 }
 
 
@@ -344,6 +383,30 @@ def test_wrong_drawing_says_what_is_wrong_with_it(case):
 def test_unknown_letter_of_a_drawing_is_named():
     with complains(UnknownNameError, "no module kind 'X'", "B = backbone"):
         Organism.from_grid("B^--X^")
+
+
+def test_loops_in_matrices_and_drawings_are_not_about_names():
+    for make in (
+        lambda: Organism.from_aim([[2, 3, 0], [5, 4, 0], [0, 0, 3], [0, 0, 4]], "BBBB"),
+        lambda: Organism.from_grid("B^--B^\n|   |\nB^--B^"),
+    ):
+        with pytest.raises(MatrixError) as caught:
+            make()
+        assert "name" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["backbone", "superbot", "giusti_a", "virtual_px"])
+@pytest.mark.parametrize("name", ["3", "", "a b", "m" * 65, ["m0"], None])
+def test_a_base_of_any_kind_needs_a_name(kind, name):
+    with complains(DockingError, "is no name for a module", repr(name)):
+        Organism.start(kind, name)
+
+
+def test_what_is_no_name_is_in_no_organism():
+    assert "m0" in SNAKE
+    assert [] not in SNAKE
+    assert None not in SNAKE
+    assert ("m0",) not in SNAKE
 
 
 # -- chance and examples ---------------------------------------------------------------------------
@@ -364,6 +427,14 @@ def test_random_organisms_have_a_whole_number_of_modules(modules):
 def test_random_organisms_need_a_kind():
     with complains(StateError, "at least one kind"):
         Organism.random([], 3, np.random.default_rng(0))
+
+
+def test_random_organisms_leave_virtual_joints_out():
+    for seed in range(10):
+        organism = Organism.random(["virtual_px", "scout"], 4, np.random.default_rng(seed))
+        assert {organism.kind(name).name for name in organism} == {"scout"}
+    with complains(StateError, "at least one kind that docks", "'virtual_px'"):
+        Organism.random("virtual_px", 1, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("kinds", ["chen_link", ["chen_link", "chen_link_large"]])
@@ -388,6 +459,17 @@ def test_ports_without_a_common_turn_are_never_docked_by_chance():
         (lambda: examples.superbot_tree(2, 0), StateError, ("at least 1 module", "0")),
         (lambda: examples.arm("bax"), UnknownNameError, ("a, b and c", "'bax'")),
         (lambda: examples.arm(""), UnknownNameError, ("a, b and c", "''")),
+        (lambda: examples.arm(3), UnknownNameError, ("a, b and c", "3")),
+        (lambda: examples.snake("3"), StateError, ("a whole number", "'3'")),
+        (lambda: examples.snake(2.5), StateError, ("a whole number", "2.5")),
+        (lambda: examples.snake(True), StateError, ("a whole number", "True")),
+        (lambda: examples.superbot_tree(rng=3), StateError, ("numpy.random.Generator", "int")),
+        (lambda: examples.superbot_tree("4"), StateError, ("1 to 5 branches", "'4'")),
+        (lambda: examples.superbot_tree(2, 1.5), StateError, ("at least 1 module", "1.5")),
+        (lambda: examples.double_pendulum(l1="a"), DatasheetError, ("l1 = 'a'", "positive")),
+        (lambda: examples.double_pendulum(l2=0), DatasheetError, ("l2 = 0", "positive")),
+        (lambda: examples.double_pendulum(m1="a"), DatasheetError, ("mass", "'a'")),
+        (lambda: load(3), FileError, ("given by its path", "3")),
     ],
 )
 def test_examples_say_what_they_can_make(make, error, pieces):

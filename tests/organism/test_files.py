@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from modurob import FileError, examples, load
+from modurob import FileError, WriteError, examples, load
 from oracles import complains, organisms
 
 TEN_MEGABYTES = 10 * 1024 * 1024
@@ -65,6 +65,14 @@ def test_a_file_carries_its_own_datasheets(tmp_path):
     assert sorted(kinds) == ["backbone", "backbone-2", "backbone-3"]
 
 
+def test_a_file_may_name_its_schema(tmp_path):
+    path = tmp_path / "crab.json"
+    examples.crab().save(path)
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps({"$schema": "organism.schema.json", **data}))
+    assert load(path) == examples.crab()
+
+
 def test_docking_goes_on_after_loading(tmp_path):
     examples.snake(3).save(tmp_path / "snake.json")
     organism = load(tmp_path / "snake.json").dock("m2", 3, "m3", 4)
@@ -99,7 +107,7 @@ GARBAGE = {
     "format of the wrong type": (b'{"format": ["a"], "version": 1}', "expected"),
     "no version": (b'{"format": "modurob-organism"}', "version", "None"),
     "version of words": (b'{"format": "modurob-organism", "version": "1"}', "version", "'1'"),
-    "version zero": (b'{"format": "modurob-organism", "version": 0}', "from 1 to 1, got 0"),
+    "version zero": (b'{"format": "modurob-organism", "version": 0}', "version must be 1, got 0"),
     "version true": (b'{"format": "modurob-organism", "version": true}', "version", "True"),
     "newer version": (b'{"format": "modurob-organism", "version": 2}', "newer", "Update modurob"),
     "nothing more": (b'{"format": "modurob-organism", "version": 1}', "base: field required"),
@@ -139,7 +147,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 
 DOCK = {"parent": "m0", "port": 3, "child": "m1", "child_port": 4}
 WRONG_FIELDS = {
-    "typo": ({"bases": "m0"}, "bases: extra inputs are not permitted"),
+    "typo": ({"bases": "m0"}, "bases: no such field"),
     "missing": ({"dockings": ...}, "dockings: field required"),
     "unknown base": ({"base": "m9"}, "'m9'", "not among the modules"),
     "pose of three rows": ({"base_pose": [[1, 0, 0, 0]] * 3}, "base_pose"),
@@ -175,13 +183,13 @@ def test_wrong_fields_of_an_organism_file_are_named(crab_file, case):
 
 
 def test_saving_into_a_missing_folder_says_so(tmp_path):
-    with complains(FileError, "crab.json", "cannot be written", "No such file or directory"):
+    with complains(WriteError, "crab.json", "cannot be written", "No such file or directory"):
         examples.crab().save(tmp_path / "missing" / "crab.json")
 
 
 def test_saving_over_a_folder_says_so_and_leaves_nothing_behind(tmp_path):
     (tmp_path / "crab.json").mkdir()
-    with complains(FileError, "crab.json", "cannot be written"):
+    with complains(WriteError, "crab.json", "cannot be written"):
         examples.crab().save(tmp_path / "crab.json")
     assert [entry.name for entry in tmp_path.iterdir()] == ["crab.json"]
 
@@ -194,7 +202,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(crab_file, monkeypa
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, step, full)
-    with complains(FileError, "cannot be written", "No space left on device"):
+    with complains(WriteError, "cannot be written", "No space left on device"):
         examples.snake(3).save(crab_file)
     assert crab_file.read_bytes() == before
     assert [entry.name for entry in crab_file.parent.iterdir()] == [crab_file.name]

@@ -1,7 +1,8 @@
 """The command line: ``modurob new``, ``modurob show``, one file a subcommand.
 
-Exit codes: 0 when it worked; 1 when it failed or the reader of its output went away; 2 for bad
-input, which gets one line on stderr that starts with ``error:``; 130 when the user interrupted it.
+Exit codes: 0 when it worked; 1 when something could not be written or the reader of the output went
+away; 2 for bad input; 130 when the user interrupted it. An error is one line on stderr that starts
+with ``error:``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, NoReturn
 
 import click
 
-from modurob import ModurobError, UnknownNameError, __version__
+from modurob import ModurobError, UnknownNameError, WriteError, __version__
 from modurob.errors import choices
 
 COMMANDS = ("new", "show")  # each is modurob.cli.<name>.command, imported when it is asked for
@@ -43,11 +44,13 @@ class Commands(click.Group):
         except (ModurobError, click.ClickException) as error:
             text = error.format_message() if isinstance(error, click.ClickException) else error
             click.echo(f"error: {_one_line(str(text))}", err=True)
-            code = BAD_INPUT
+            code = FAILED if isinstance(error, WriteError) else BAD_INPUT
         except (KeyboardInterrupt, click.Abort):
             code = INTERRUPTED
-        except BrokenPipeError:
-            # what is left in the buffer has no reader either: keep Python from trying at exit
+        except OSError as error:  # of standard output; files have errors of their own
+            if not isinstance(error, BrokenPipeError):
+                click.echo(f"error: the output cannot be written: {error.strerror}", err=True)
+            # what is left in the buffer cannot be written either: keep Python from trying at exit
             with contextlib.suppress(OSError, io.UnsupportedOperation):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = FAILED

@@ -21,6 +21,7 @@ Examples:
   modurob new --aim '[[3,0],[4,3],[0,4]]' --kinds BBS --output chain.json
   modurob new --grid drawing.txt
   modurob new --random 12 --kind backbone --seed 3
+  modurob new --random 5 --kind my_module.json
 """
 LARGEST_DRAWING = 1_000_000  # bytes
 
@@ -33,7 +34,7 @@ LARGEST_DRAWING = 1_000_000  # bytes
 @click.option("--random", "chance", type=click.IntRange(1, organisms.MOST_MODULES), metavar="N",
               help="A random tree of N modules.")  # fmt: skip
 @click.option("--modules", metavar="N|WORD", help="Length of a snake, or word of an arm (babac).")
-@click.option("--kind", help="Module kind of a snake, a random organism or a tree.")
+@click.option("--kind", help="Kind of a snake, random organism or tree: a name or a datasheet.")
 @click.option("--seed", type=click.IntRange(min=0), help="For what is random.  [default: 0]")
 @click.option("--set", "numbers", multiple=True, metavar="NAME=VALUE",
               help="A number of an example, such as l1=0.5 of double_pendulum.")  # fmt: skip
@@ -59,14 +60,16 @@ def command(
     NAME is a built-in organism: arm, crab, crane, double_pendulum, nine, snake or superbot_tree.
     Instead of a name, give --aim, --grid or --random.
     """
+    output.check_path("--output", path)
     sources = {"NAME": name, "--aim": aim, "--grid": grid, "--random": chance}
     given = [key for key, value in sources.items() if value is not None]
     if len(given) != 1:
         found = " and ".join(given) if given else "none"
         raise StateError(f"give one of NAME, --aim, --grid and --random, got {found}")
+    own_kind = None if kind is None else organisms.kind(kind)
     options = {
         "modules": modules,
-        "kind": kind,
+        "kind": own_kind,
         "seed": seed,
         "kinds": kinds,
         "set": numbers or None,
@@ -85,7 +88,7 @@ def command(
         _only(settings, "--random", "kind", "seed")
         rng = np.random.default_rng(seed or 0)
         assert chance is not None
-        title, organism = "random", Organism.random(kind or "backbone", chance, rng)
+        title, organism = "random", Organism.random(own_kind or "backbone", chance, rng)
     target = Path(path) if path else Path(f"{title}.json")
     if os.path.exists(target) and not force:
         raise FileError(f"{target}: is already there; --force overwrites it")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modurob import Organism, StateError, UnknownNameError, examples, load
+from modurob import ModuleType, Organism, StateError, UnknownNameError, catalog, examples, load
 from modurob.drawing.terminal import shorten
 from modurob.errors import choices
 
@@ -59,6 +59,13 @@ def find(name: str) -> tuple[str, Organism]:
             f"'{given}' is neither a file nor an example: examples are {choices(EXAMPLES)}"
         )
     return Path(name).stem, load(name)
+
+
+def kind(name: str) -> ModuleType:
+    """A module of the catalog, or one from a datasheet file; the catalog's names win."""
+    if name in catalog or not os.path.exists(name):
+        return catalog[name]
+    return ModuleType.from_file(name)
 
 
 def make(name: str, settings: Mapping[str, object], numbers: Mapping[str, float]) -> Organism:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from modurob import Organism
+from modurob import FileError, Organism
 from modurob.drawing.terminal import draw
 
 LARGEST_DRAWING = 200  # modules
@@ -23,6 +23,12 @@ BETWEEN = 2  # characters between the columns of a table
 def console() -> Console:
     """Standard output: colors and its width on a terminal, plain text in 80 columns elsewhere."""
     return Console(highlight=False, soft_wrap=False)
+
+
+def check_path(option: str, path: str | None) -> None:
+    """An empty name is a script's unset variable, not a wish for the default."""
+    if path == "":
+        raise FileError(f"{option} needs the name of a file, got ''")
 
 
 def print_json(data: Any) -> None:

@@ -39,6 +39,7 @@ def command(
     NAME_OR_FILE is a file that `modurob new` wrote, or a built-in organism: arm, crab, crane,
     double_pendulum, nine, snake or superbot_tree.
     """
+    output.check_path("--picture", picture_path)
     title, organism = organisms.find(name)
     models = {key: organism.model(hinges=key) for key in ([hinges] if hinges else MODELS)}
     if picture_path:

@@ -38,7 +38,6 @@ class Arguments(ctypes.Structure):
         ("array_type", ctypes.c_void_p),
         ("float64", ctypes.c_void_p),
         ("workspace", ctypes.c_void_p),
-        ("out", ctypes.c_void_p),
         ("refused", ctypes.c_void_p),
     )
 
@@ -184,7 +183,11 @@ class Driver(Writer):
         if self.shape.matrices:
             total = self._cells(nv)
             starts = self._starts(array, rows, total)
-            with self.loop("0", total) as k:
+            whole = self.value(f"and i64 {total}, -4") if self.width % 4 == 0 else "0"
+            with self.loop("0", whole, 4) as k:
+                four = [self.load(Slot(self.offset(states, k), i)) for i in range(4)]
+                self._spread_four(four, starts, k)
+            with self.loop(whole, total) as k:
                 self._spread(self.load(Slot(self.offset(states, k), 0)), starts, k)
             return
         starts = self._starts(array, rows, nv)
@@ -195,6 +198,25 @@ class Driver(Writer):
         with self.loop("0", joints, carry=self.check) as j:
             record = self.offset(records, self.value(f"mul i64 {j}, {JOINT_RECORD}"))
             self._spread(self._checked(self.load(Slot(record, Y))), starts, j)
+
+    def _spread_four(self, vectors: list[str], starts: list[str], column: str) -> None:
+        """Four results at once: turned in registers, each state gets them with one store."""
+        for group in range(0, self.width, 4):
+            lanes = [group + i for i in range(4)]
+            parts = [self.shuffle(v, v, lanes, self.width) for v in vectors]
+            pairs = [
+                self.shuffle(parts[a], parts[a + 1], mask, 4)
+                for a in (0, 2)
+                for mask in ([0, 4, 2, 6], [1, 5, 3, 7])
+            ]
+            turned = [
+                self.shuffle(pairs[b], pairs[b + 2], mask, 4)
+                for mask in ([0, 1, 4, 5], [2, 3, 6, 7])
+                for b in (0, 1)
+            ]
+            for start, row in zip(starts[group : group + 4], turned, strict=True):
+                place = self.offset(start, column, "double")
+                self.do(f"store <4 x double> {row}, ptr {place}, align 8")
 
     def _spread(self, vector: str, starts: list[str], column: str | int) -> None:
         for lane, start in enumerate(starts):
@@ -229,7 +251,7 @@ TYPE, DATA, NDIM, DIMENSIONS, STRIDES, DTYPE = 8, 16, 24, 32, 40, 56
 
 
 def single_ir(shape: Shape) -> str:
-    """A Python builtin ``single(q, v, x[, out])`` for one state (METH_FASTCALL).
+    """A Python builtin ``single(q, v, x, out)`` for one state (METH_FASTCALL); returns out.
 
     It looks into the arrays itself, because asking each one for its address from Python costs more
     than the dynamics of ten joints. It answers None, having done nothing, unless every array is a
@@ -248,18 +270,16 @@ def single_ir(shape: Shape) -> str:
         w.label(label)
 
     arguments = field("%self", DATA, "ptr")
-    with_out = w.value(f"icmp eq i64 %count, {len(inputs) + 1}")
-    without = w.value(f"icmp eq i64 %count, {len(inputs)}")
-    demand(w.value(f"or i1 {with_out}, {without}"))
-    own = place(w, "out", arguments)
-    given = w.offset("%given", len(inputs), "ptr")
-    out = w.value(f"load ptr, ptr {w.value(f'select i1 {with_out}, ptr {given}, ptr {own}')}")
+    demand(w.value(f"icmp eq i64 %count, {len(inputs) + 1}"))
     kind, dtype = argument(w, "array_type", arguments), argument(w, "float64", arguments)
     nq, nv = argument(w, "nq", arguments), argument(w, "nv", arguments)
-    arrays = [w.value(f"load ptr, ptr {w.offset('%given', k, 'ptr')}") for k in range(len(inputs))]
+    *arrays, out = (
+        w.value(f"load ptr, ptr {w.offset('%given', k, 'ptr')}") for k in range(len(inputs) + 1)
+    )
+    result = {0: [nv], 1: [nv, nv]}.get(shape.matrices, [str(shape.matrices), nv, nv])
+    expected = {"q": [nq], "v": [nv], "x": [nv], "y": result}
     for name, array in zip((*inputs, "y"), (*arrays, out), strict=True):
-        shapes = {"q": [nq], "y": [str(shape.matrices), nv, nv] if shape.matrices > 1 else [nv, nv]}
-        sizes = shapes.get(name, [nv]) if name == "q" or shape.matrices else [nv]
+        sizes = expected[name]
         demand(w.value(f"icmp eq ptr {field(array, TYPE, 'ptr')}, {kind}"))
         demand(w.value(f"icmp eq ptr {field(array, DTYPE, 'ptr')}, {dtype}"))
         demand(w.value(f"icmp eq i32 {field(array, NDIM, 'i32')}, {len(sizes)}"))

@@ -21,6 +21,7 @@ from modurob.compiler.kernels import (
     ALGORITHMS,
     CALLS,
     COULOMB,
+    FIRST,
     KINDS,
     MASS,
     MOMENT,
@@ -32,11 +33,14 @@ from modurob.compiler.kernels import (
     SIGN,
     SLIDING,
     SYMMETRIC,
+    TIP,
     TURNING,
     VISCOUS,
     Kernel,
 )
 from modurob.model.frames import JointFrames
+
+STEPS = ("outward", "inward", "back")
 
 
 @cache
@@ -45,16 +49,19 @@ def library(name: str, free_base: bool) -> Library:
     algorithm = ALGORITHMS[name]
     parts = [driver.declarations(host().width)]
     table = []
-    for prismatic in (False, True):
-        for pattern in range(PATTERNS):
-            for step in ("outward", "inward", "back"):
-                trace = getattr(algorithm, step)
-                function = f"{step}_{pattern}_{int(prismatic)}"
-                if trace is not None:
-                    kernel = Kernel(pattern, prismatic)
-                    trace(kernel)
-                    parts.append(kernel.ir(function))
-                table.append(f"ptr @{function}" if trace is not None else "ptr null")
+    for variant in range(algorithm.variants):
+        for prismatic in (False, True):
+            for pattern in range(PATTERNS):
+                for step in STEPS:
+                    # only the way inward depends on the variant
+                    chosen = variant if step == "inward" else 0
+                    function = f"{step}_{pattern}_{int(prismatic)}_{chosen}"
+                    trace = getattr(algorithm, step)
+                    if trace is not None and chosen == variant:
+                        kernel = Kernel(pattern, prismatic, variant)
+                        trace(kernel)
+                        parts.append(kernel.ir(function))
+                    table.append("ptr null" if trace is None else f"ptr @{function}")
     for end in ("root", "root_end"):
         kernel = Kernel(0, False)
         getattr(algorithm, end)(kernel, free_base)
@@ -86,11 +93,13 @@ class Table(NamedTuple):
     Attributes:
         rows: (n + 1, ROW) numbers; the base's row holds gravity.
         pattern: (n,) which kernel each joint takes.
+        variant: (n,) TIP where nothing is beyond, FIRST for the first to reach its parent.
         parent: (n,)
     """
 
     rows: np.ndarray
     pattern: np.ndarray
+    variant: np.ndarray
     parent: np.ndarray
 
 
@@ -110,20 +119,33 @@ def table_rows(frames: JointFrames, gravity: np.ndarray) -> Table:
     rows[1:, ROTATION : ROTATION + 9] = frames.rotation.reshape(n, 9)
     rows[1:, SLIDING] = np.where(frames.prismatic, frames.sign, 0.0)
     rows[1:, TURNING] = np.where(frames.prismatic, 0.0, frames.sign)
-    return Table(rows, frames.pattern + PATTERNS * frames.prismatic, frames.parent)
+    pattern = frames.pattern + PATTERNS * frames.prismatic
+    return Table(rows, pattern, _variants(frames.parent), frames.parent)
+
+
+def _variants(parent: np.ndarray) -> np.ndarray:
+    """Joints are visited from the last to the first, so the last child is the first to arrive."""
+    links = np.arange(1, len(parent) + 1)
+    tip = ~np.isin(links, parent)
+    last_child = np.zeros(len(parent) + 1, dtype=np.intp)
+    last_child[parent] = links  # later entries win
+    first = (last_child[parent] == links) & (parent > 0)  # the base starts from zero
+    return TIP * tip + FIRST * first
 
 
 @cache
 def _functions(name: str, free_base: bool) -> np.ndarray:
-    """(8, 3) addresses of the kernels: kind and pattern, pass."""
-    count = KINDS * PATTERNS * 3
+    """(variants, 8, 3) addresses of the kernels: kind and pattern, pass."""
+    variants = ALGORITHMS[name].variants
+    count = variants * KINDS * PATTERNS * len(STEPS)
     found = (ctypes.c_int64 * count).from_address(library(name, free_base).constant("table"))
-    return np.array(found, dtype=np.int64).reshape(-1, 3)
+    return np.array(found, dtype=np.int64).reshape(variants, -1, len(STEPS))
 
 
 def call_table(name: str, free_base: bool, table: Table) -> np.ndarray:
     """(n, CALLS) parent and functions of each joint."""
+    functions = _functions(name, free_base)
     calls = np.empty((len(table.parent), CALLS), dtype=np.int64)
     calls[:, 0] = table.parent
-    calls[:, 1:] = _functions(name, free_base)[table.pattern]
+    calls[:, 1:] = functions[table.variant % len(functions), table.pattern]
     return calls

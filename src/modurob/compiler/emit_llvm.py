@@ -118,6 +118,12 @@ class Writer:
         """`pointer` moved by `count` units (vectors by default)."""
         return self.value(f"getelementptr {unit or self.vector}, ptr {pointer}, i64 {count}")
 
+    def shuffle(self, a: str, b: str, lanes: Sequence[int], width: int) -> str:
+        """The chosen lanes of two vectors of `width` lanes, those of b counted after a's."""
+        kind = f"<{width} x double>"
+        mask = ", ".join(f"i32 {lane}" for lane in lanes)
+        return self.value(f"shufflevector {kind} {a}, {kind} {b}, <{len(lanes)} x i32> <{mask}>")
+
     def broadcast(self, scalar: str) -> str:
         first = self.value(f"insertelement {self.vector} poison, double {scalar}, i64 0")
         mask = f"<{self.width} x i32> zeroinitializer"

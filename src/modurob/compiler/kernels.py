@@ -19,10 +19,11 @@ from modurob.equations import forward_dynamics as aba
 from modurob.equations import inverse_dynamics as rnea
 from modurob.equations import mass_matrix as crba
 from modurob.equations.inverse_dynamics import Load, Motion
-from modurob.equations.links import Link, friction, joint_pose
-from modurob.equations.vectors import Mat, Vec
+from modurob.equations.links import Link, friction, inertia, joint_pose
+from modurob.equations.vectors import EYE, Mat, Vec, hat
 
 PATTERNS, KINDS = 4, 2
+TIP, FIRST = 1, 2  # bits of a variant: nothing beyond the link; first to reach its parent
 CYCLES = ((0, 1, 2), (1, 2, 0), (2, 0, 1))  # where x, y, z of the joint point in the parent
 
 # columns of a table row; for the base, POSITION holds gravity
@@ -55,7 +56,8 @@ class SignedAngle:
 class Kernel:
     """One function of the table being traced: its inputs, and what it writes where."""
 
-    def __init__(self, pattern: int, prismatic: bool) -> None:
+    def __init__(self, pattern: int, prismatic: bool, variant: int = 0) -> None:
+        self.tip, self.first = bool(variant & TIP), bool(variant & FIRST)
         self.graph = Graph()
         self.slots: dict[str, Slot] = {}
         self.stores: list[tuple[Slot, Traced]] = []
@@ -157,6 +159,7 @@ class Passes(NamedTuple):
         push: Where external wrenches are subtracted from: a field of six, or None.
         rub_first: Whether friction acts on the forces before the passes, or on them after.
         scratch: Vectors between the matrices and the links' states.
+        variants: 4 where the inward kernel differs for tips and for the first to reach a parent.
     """
 
     shape: Shape
@@ -170,6 +173,7 @@ class Passes(NamedTuple):
     push: Field | None = None
     rub_first: bool = False
     scratch: int = 0
+    variants: int = 1
 
 
 # -- inverse dynamics ------------------------------------------------------------------------------
@@ -239,8 +243,8 @@ def _rnea_root_end(k: Kernel, free: bool) -> None:
 
 # -- forward dynamics ------------------------------------------------------------------------------
 
-SPIN, DRIFT, BODY, HINGE = Field(0, 3), Field(3, 6), Field(9, 27), Field(36, 8)
-BIAS, ACCELERATION = Field(30, 6), Field(44, 6)
+SPIN, DRIFT, BIAS, BEYOND = Field(0, 3), Field(3, 6), Field(9, 6), Field(15, 27)
+HINGE, ACCELERATION = Field(42, 8), Field(50, 6)
 
 
 def _body(values: Sequence[Any]) -> aba.Articulated:
@@ -265,17 +269,27 @@ def _aba_outward(k: Kernel) -> None:
     w, drift = aba.outward(k.link, Vec(k.state(SPIN, "parent")), *k.pose(), v)
     k.put(SPIN, [*w])
     k.put(DRIFT, [*drift.f, *drift.n])
-    k.put(BODY, _flat_body(aba.alone(k.link, w)))
+    bias = aba.alone(k.link, w).bias
+    k.put(BIAS, [*bias.f, *bias.n])
+
+
+def _own_body(k: Kernel) -> aba.Articulated:
+    """The link alone, its inertia straight from the table."""
+    link = k.link
+    return aba.Articulated(link.mass * EYE, hat(-link.moment), inertia(link), _load(k.state(BIAS)))
 
 
 def _aba_inward(k: Kernel) -> None:
-    body = _body(k.state(BODY))
+    body = _own_body(k)
+    if not k.tip:
+        body = aba.added(body, _body(k.state(BEYOND)))
     joint = aba.hinge(k.link, body, k.record(driver.X) * k.sign)
     felt = aba.handed_on(k.link, body, joint, _load(k.state(DRIFT)))
     k.put(HINGE, [*joint.U.f, *joint.U.n, joint.inverse, joint.u])
     passed = aba.to_parent(*k.pose(), felt)
-    held = _body(k.state(BODY, "parent"))
-    k.put(BODY, _flat_body(aba.added(held, passed)), "parent")
+    if not k.first:
+        passed = aba.added(_body(k.state(BEYOND, "parent")), passed)
+    k.put(BEYOND, _flat_body(passed), "parent")
 
 
 def _aba_back(k: Kernel) -> None:
@@ -290,7 +304,9 @@ def _aba_back(k: Kernel) -> None:
 def _aba_root(k: Kernel, free: bool) -> None:
     w = Vec(_base_slots(k, driver.BASE_V + 3, 3)) if free else Vec([0, 0, 0])
     k.put(SPIN, [*w])
-    k.put(BODY, _flat_body(aba.alone(k.link, w)))
+    bias = aba.alone(k.link, w).bias
+    k.put(BIAS, [*bias.f, *bias.n])
+    k.put(BEYOND, [0] * BEYOND.size)
 
 
 def _aba_root_end(k: Kernel, free: bool) -> None:
@@ -299,7 +315,8 @@ def _aba_root_end(k: Kernel, free: bool) -> None:
         k.put(ACCELERATION, [*(-gravity), 0, 0, 0])
         return
     twist, wrench = _base_slots(k, driver.BASE_V, 6), _base_slots(k, driver.BASE_X, 6)
-    moved, rate = aba.free_base(_body(k.state(BODY)), twist, wrench, gravity)
+    body = aba.added(_own_body(k), _body(k.state(BEYOND)))
+    moved, rate = aba.free_base(body, twist, wrench, gravity)
     k.put(ACCELERATION, [*moved.f, *moved.n])
     for i, value in enumerate(rate):
         k.put_record(driver.BASE_Y + i, value)
@@ -502,7 +519,7 @@ ALGORITHMS = {
     ),
     "forward_dynamics": Passes(
         Shape(v=True, x=True), _aba_outward, _aba_inward, _aba_back, _aba_root, _aba_root_end,
-        size=50, others={"rub": rub(driver.X, -1)}, push=BIAS, rub_first=True,
+        size=56, others={"rub": rub(driver.X, -1)}, push=BIAS, rub_first=True, variants=4,
     ),
     "mass_matrix": Passes(
         Shape(v=False, x=False, matrices=1), _crba_outward, _crba_inward, _crba_carry,

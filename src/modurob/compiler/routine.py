@@ -116,25 +116,28 @@ class Routine:
     def _builtin(self, library: Library) -> Callable[..., np.ndarray | None]:
         if not _arrays_look_as_expected():
             return lambda *_: None
-        space, out = self._workspace(), self.empty()
+        space = self._workspace()
         arguments = Arguments(
             **self._fixed,
             last=0,
             array_type=id(np.ndarray),
             float64=id(np.dtype(np.float64)),
             workspace=space.ctypes.data,
-            out=id(out),
             refused=id(None),
         )
         holder = np.frombuffer(memoryview(arguments).cast("B"), dtype=np.uint8)
         method = _MethodDef(b"single", library.address("single"), METH_FASTCALL, None)
-        self._kept += (space, out, arguments, holder, method)
+        self._kept += (space, arguments, holder, method)
         return _new_builtin()(ctypes.addressof(method), holder, None)
 
 
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=cores(), thread_name_prefix="modurob")
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def cores() -> int:
@@ -146,8 +149,8 @@ def thread_count(threads: int | str, joint_states: int) -> int:
     """How many threads a batch gets."""
     if threads == "auto":
         return max(1, min(cores(), joint_states // WORTH_A_THREAD))
-    if isinstance(threads, int) and not isinstance(threads, bool) and threads >= 1:
-        return threads
+    if isinstance(threads, int | np.integer) and threads is not True and threads >= 1:
+        return int(threads)
     raise StateError(f"threads must be 'auto' or a number from 1 up, got {threads!r}")
 
 

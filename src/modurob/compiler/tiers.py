@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
@@ -34,6 +35,10 @@ class DyadTier:
 
     def pushed(self, name: str) -> Routine:
         """The routine that takes external wrenches."""
+        return self.routine(name)
+
+    def settled(self, name: str) -> Routine:
+        """The routine that will not change any more."""
         return self.routine(name)
 
     def _bind(self, name: str) -> Routine:
@@ -69,20 +74,23 @@ class FusedTier:
     def routine(self, name: str) -> Routine:
         """The fused routine, or the table's while it is being compiled in the background."""
         found = self._routines.get(name)
-        if found is not None:
-            return found
+        return self._settle(name, wait=not self._background) if found is None else found
+
+    def settled(self, name: str) -> Routine:
+        """The fused routine, waited for."""
+        return self._settle(name, wait=True)
+
+    def _settle(self, name: str, wait: bool) -> Routine:
         if name not in fused.ALGORITHMS:
             return self.dyads.routine(name)
-        if not self._background:
-            found = self._routines[name] = self._compile(name)
-            return found
         with self._lock:
             if name not in self._waiting:
                 self._waiting[name] = _compilers().submit(self._compile, name)
-            if not self._waiting[name].done():
-                return self.dyads.routine(name)
-            found = self._routines[name] = self._waiting[name].result()
-        return found
+            future = self._waiting[name]
+        if not (wait or future.done()):
+            return self.dyads.routine(name)
+        self._routines[name] = future.result()
+        return self._routines[name]
 
     def pushed(self, name: str) -> Routine:
         """The routine that takes external wrenches: only the table's does."""
@@ -106,3 +114,7 @@ class FusedTier:
 @cache
 def _compilers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="modurob-compiler")
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork
+    os.register_at_fork(after_in_child=_compilers.cache_clear)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 CONST, INPUT = "const", "input"
-UNARY = ("neg", "sqrt", "sin", "cos")
 
 
 class Graph:

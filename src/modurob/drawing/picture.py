@@ -18,7 +18,7 @@ from modurob.drawing.paint import paint
 from modurob.drawing.raster import NOTHING, Buffers, rasterize
 from modurob.drawing.scene import Scene
 from modurob.drawing.terminal import shorten
-from modurob.errors import FileError, StateError, choices
+from modurob.errors import FileError, StateError, WriteError, choices
 from modurob.organism import Organism
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def picture(
     if ending not in ENDINGS:
         raise FileError(f"{path}: unknown ending {path.suffix!r}; pictures are {choices(ENDINGS)}")
     if not path.parent.is_dir():  # told before the work, not after it
-        raise FileError(f"{path}: cannot be written: no folder {path.parent}")
+        raise WriteError(f"{path}: cannot be written: no folder {path.parent}")
     if not SMALLEST <= size <= LARGEST:
         raise StateError(f"a picture has {SMALLEST} to {LARGEST} pixels, got size {size}")
     model = organism.model(hinges=hinges)
@@ -91,7 +91,7 @@ def picture(
     try:
         path.write_bytes(data)
     except OSError as error:
-        raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise WriteError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
 def _camera(

@@ -1,4 +1,4 @@
-"""The closed form of the documents (meister2013 (29)-(33), MATHS section 2).
+"""The closed form of the documents (meister2013 (29)-(33), docs/theory/dynamics.md).
 
 Everything here is stacked over the links: S (screws), M (inertias) and the transmission matrix T
 with blocks Ad(T_ij^-1) for every ancestor j of i and the identity on the diagonal.
@@ -72,16 +72,16 @@ def closed_form(tree: Stacked, v: Array, gravity: Array) -> ClosedForm:
     """
     S_i, M_i, v, T_w = common(tree.S, tree.M, v, tree.T_w)
     T = transmission(tree)
-    nv = S_i.shape[-1]
-    S = S_i.reshape(-1, nv)
+    links, nv = len(tree.parent), S_i.shape[-1]
+    S = S_i.reshape(6 * links, nv)
     M = block_diagonal(M_i)
     Sv = (S_i @ v[..., None, :, None])[..., 0]  # s_i dq_i of each link
-    V = (T @ S @ v[..., None]).reshape(*v.shape[:-1], -1, 6)
+    V = (T @ S @ v[..., None]).reshape(*v.shape[:-1], links, 6)
     adS = block_diagonal(-se3.ad(Sv))
     adV = block_diagonal(-transpose(se3.ad(V)))
     ST = transpose(S) @ transpose(T)
     upward = np.concatenate([-np.asarray(gravity), np.zeros(3)])
-    T_0 = se3.Ad(se3.inverse(T_w)).reshape(*T_w.shape[:-3], -1, 6)
+    T_0 = se3.Ad(se3.inverse(T_w)).reshape(*T_w.shape[:-3], 6 * links, 6)
     return ClosedForm(
         M=ST @ M @ T @ S,
         C=ST @ (M @ T @ adS + adV @ M) @ T @ S,

@@ -1,4 +1,4 @@
-"""Inverse dynamics: the two-step recursion (meister2013 (17)-(22), MATHS section 2).
+"""Inverse dynamics: the two-step recursion (meister2013 (17)-(22)).
 
 The documents carry twists V and their rates. Written for the material point r of a link, the same
 recursion carries w, alpha and the acceleration a of the origin; the velocity of the origin drops

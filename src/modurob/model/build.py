@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.errors import StateError, choices
-from modurob.model.model import Model
+from modurob.model.model import Model, frozen
 from modurob.modules import Joint, ModuleType
 from modurob.organism.docking import CACHED_DYADS, Docking, docked, dyad
 from modurob.organism.organism import Organism
@@ -63,6 +63,8 @@ def build_model(
     if g.shape != (3,) or not np.isfinite(g).all():
         raise StateError(f"gravity is three finite numbers, got {gravity!r}")
     free = isinstance(base, str) and base == "free"
+    if free:
+        _not_virtual(organism, base)
     parts = [Part("world", -1, UNIT, UNIT, NOTHING), *_base_parts(base, organism)]
     first = len(parts)
     modules: dict[str, int] = {}
@@ -78,6 +80,7 @@ def _base_parts(base: str | Sequence[str], organism: Organism) -> Iterator[Part]
                 f"base must be 'fixed', 'free' or a list of {choices(VIRTUAL_JOINTS)}, got {base!r}"
             )
         return
+    _not_virtual(organism, base)
     if "world" in organism:
         raise StateError("a module is called 'world', like the virtual joints' frame; rename it")
     for index, name in enumerate(base):
@@ -88,6 +91,14 @@ def _base_parts(base: str | Sequence[str], organism: Organism) -> Iterator[Part]
             )
         joint = _virtual_joint(name)
         yield Part(f"world.{name}", index, UNIT, UNIT, NOTHING, joint, joint.screw, "world")
+
+
+def _not_virtual(organism: Organism, base: object) -> None:
+    if organism.kind(organism.base).virtual:
+        raise StateError(
+            f"base={base!r} would move the organism twice: its base '{organism.base}' is a virtual "
+            "joint already; use base='fixed'"
+        )
 
 
 @lru_cache(maxsize=len(VIRTUAL_JOINTS))
@@ -281,7 +292,7 @@ def _flatten(
     }
     mass, center, moments = _link_inertias(parts, poses, link, len(moving) + 1)
     joints = [part.joint for part in moving if part.joint is not None]
-    return _frozen(
+    return frozen(
         Model(
             joint_names=tuple(f"{p.owner}.{j.name}" for p, j in zip(moving, joints, strict=True)),
             locked=MappingProxyType(locked),
@@ -437,10 +448,3 @@ def _link_inertias(
     np.add.at(center, link, (m / np.where(mass > 0, mass, 1.0)[link])[:, None] * (c - about[link]))
     np.add.at(moments, link, inertia.at_origin(m, c - center[link], I_c))
     return mass, center, moments
-
-
-def _frozen(model: Model) -> Model:
-    for value in vars(model).values():
-        if isinstance(value, np.ndarray):
-            value.setflags(write=False)
-    return model

@@ -20,6 +20,7 @@ from modurob.spatial import inertia
 
 ALIGNED = 1e-12  # entries of an axis this close to 0 and 1 are rounding errors of 90-degree turns
 CYCLIC = np.stack([np.roll(np.eye(3), k, axis=0) for k in range(3)])  # first column x, y, z
+NOISE = 1e-15  # of the largest entry: what turning a frame leaves of a zero
 GENERAL = 3  # the pattern of all other directions
 CACHED_TURNS = 4096
 
@@ -85,22 +86,30 @@ def joint_frames(model: Model) -> JointFrames:
         pattern[k], sign[k], rotation[k], turn[k + 1] = _turned(R_in.tobytes(), axes[k].tobytes())
     to_parent = np.swapaxes(turn[model.parent], -1, -2)
     to_link = np.swapaxes(turn, -1, -2)
+    h = (to_link @ (model.mass[:, None] * model.center)[..., None])[..., 0]
     J = inertia.at_origin(model.mass, model.center, model.inertia)
     second = 0.5 * np.trace(J, axis1=-2, axis2=-1)[:, None, None] * np.eye(3) - J
+    spread = np.trace(second, axis1=-2, axis2=-1)
+    position = (to_parent @ model.placement[:, :3, 3, None])[..., 0]
     return JointFrames(
         parent=model.parent,
         rotation=rotation,
-        position=(to_parent @ model.placement[:, :3, 3, None])[..., 0],
+        position=_snapped(position, np.abs(position).max(axis=-1, initial=0.0)[:, None]),
         pattern=pattern,
         sign=sign,
         prismatic=model.prismatic,
         mass=model.mass,
-        moment=(to_link @ (model.mass[:, None] * model.center)[..., None])[..., 0],
-        second=to_link @ second @ turn,
+        moment=_snapped(h, np.sqrt(model.mass * spread)[:, None]),
+        second=_snapped(to_link @ second @ turn, spread[:, None, None]),
         viscous=model.viscous,
         coulomb=model.coulomb,
         turn=turn,
     )
+
+
+def _snapped(x: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Without the rounding errors of turning: a mass on an axis has exactly no inertia about it."""
+    return np.where(np.abs(x) < NOISE * scale, 0.0, x)
 
 
 @lru_cache(maxsize=CACHED_TURNS)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -99,6 +101,12 @@ class Model:
             f"bodies, {base} base, {len(self.locked)} locked joints>"
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles and copies carry the arrays; compiled code is made again when needed."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        fields["locked"], fields["modules"] = dict(self.locked), dict(self.modules)
+        return _restored, (fields,)
+
     # -- names ---------------------------------------------------------------------------------
 
     @cached_property
@@ -184,9 +192,11 @@ class Model:
         norm = np.linalg.norm(array[..., 3:7], axis=-1, keepdims=True)
         if np.any(np.abs(norm - 1) > UNIT_QUATERNION):
             self._checked("q", array, self.nq, "nq", finite=True)
-            worst = norm.flat[np.argmax(np.abs(norm - 1))]
+            row = np.unravel_index(np.argmax(np.abs(norm - 1)), norm.shape)
+            where = "".join(f"{k}, " for k in row[:-1])
             raise StateError(
-                f"q[3:7] is the base's unit quaternion (x, y, z, w); its norm is {worst:g}"
+                f"q[{where}3:7] is the base's unit quaternion (x, y, z, w); "
+                f"its norm is {norm[row]:g}"
             )
         return np.concatenate([array[..., :3], array[..., 3:7] / norm, array[..., 7:]], axis=-1)
 
@@ -199,12 +209,13 @@ class Model:
     ) -> np.ndarray:
         try:
             given = np.asarray(value)
-            real = given.dtype.kind != "c"
-            array = given.astype(float, copy=False) if real else np.empty(0)
+            refused = given.dtype.kind not in "iufO"
+            array = np.empty(0) if refused else given.astype(float, copy=False)
         except (TypeError, ValueError):
             raise StateError(f"{name} must hold numbers, got {type(value).__name__}") from None
-        if not real:
-            raise StateError(f"{name} must hold numbers that are real, got complex ones")
+        if refused:
+            kind = "complex ones" if given.dtype.kind == "c" else repr(value)[:60]
+            raise StateError(f"{name} must hold numbers that are real, got {kind}")
         if array.ndim == 0 or array.shape[-1] != size:
             base = "base (7 in q, 6 in v), then " if self.free_base else ""
             raise StateError(
@@ -392,6 +403,9 @@ class Model:
     ) -> Model:
         """The same model on code of its own: faster, after a moment of compiling.
 
+        Each algorithm is compiled when it is first called or prepared. On ``cuda`` the numbers are
+        not looked at: what is not finite goes in and comes out.
+
         Args:
             target: ``cpu``, or ``cuda`` for inverse and forward dynamics and the mass matrix of
                 large batches on an NVIDIA GPU (CuPy arrays in and out; NumPy arrays are moved).
@@ -401,3 +415,16 @@ class Model:
         from modurob.dynamics import compiled
 
         return compiled(self, target, dtype, background)
+
+
+def frozen(model: Model) -> Model:
+    """The model with all its arrays read-only."""
+    for value in vars(model).values():
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+    return model
+
+
+def _restored(fields: dict[str, Any]) -> Model:
+    views = {key: MappingProxyType(fields[key]) for key in ("locked", "modules")}
+    return frozen(Model(**{**fields, **views}))

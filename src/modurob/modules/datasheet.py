@@ -7,31 +7,60 @@ first body is the frame of the module.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+import re
+from numbers import Integral, Real
+from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
 from pydantic import (
     AfterValidator,
+    AllowInfNan,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    FiniteFloat,
+    Strict,
     ValidationError,
     model_validator,
 )
 
-from modurob.errors import DatasheetError
+from modurob.errors import DatasheetError, choices
 from modurob.spatial import inertia as spatial_inertia
 from modurob.spatial import se3, so3
 
 PERPENDICULAR = 1e-9  # |cos| between a port's normal and reference; datasheets are typed by hand
 UNIT_LENGTH = 1e-15  # a direction this close to length 1 stays as it is, so that files round-trip
 MOST_FINDINGS = 5  # a message is for reading
+MOST_FIELDS = 24  # more than any part has
 
-Vector = tuple[FiniteFloat, FiniteFloat, FiniteFloat]
-NonNegative = Annotated[FiniteFloat, Field(ge=0)]
-Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z_][\w\-]*$")]
+NAME, COLOR, VISIBLE = r"^[A-Za-z_][\w\-]*$", r"^#[0-9a-fA-F]{6}$", r"^\S+$"
+IN_WORDS = {
+    NAME: "a name starts with a letter or '_' and goes on with letters, digits, '_' or '-'",
+    COLOR: "a color is #rrggbb, such as #3b6ea5",
+    VISIBLE: "a symbol is one visible character",
+}
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's and other libraries' numbers as Python's own; all else stays what it is."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Real) and not isinstance(value, bool) and type(value) is not float:
+        return int(value) if isinstance(value, Integral) else float(value)
+    return value
+
+
+# strict: a text or a truth value in a number's place is a slip, not a number
+Plain = BeforeValidator(_plain)
+Finite = Annotated[float, Strict(), AllowInfNan(False)]
+Number = Annotated[Finite, Plain]
+Positive = Annotated[Finite, Field(gt=0), Plain]
+NonNegative = Annotated[Finite, Field(ge=0), Plain]
+Side = Annotated[int, Strict(), Field(ge=1), Plain]
+Turn = Annotated[int, Strict(), Field(ge=0, lt=360), Plain]
+Flag = Annotated[bool, Strict()]
+Vector = Annotated[tuple[Number, Number, Number], Plain]
+Name = Annotated[str, Field(min_length=1, max_length=64, pattern=NAME)]
 
 
 def _unit(vector: Vector) -> Vector:
@@ -45,13 +74,12 @@ def _unit(vector: Vector) -> Vector:
 
 def _matrix(value: Any) -> Any:
     """Three principal moments are short for a diagonal inertia matrix."""
-    if isinstance(value, list | tuple) and len(value) == 3:
-        if all(isinstance(entry, int | float) for entry in value):
-            return tuple(tuple(value[i] if i == j else 0.0 for j in range(3)) for i in range(3))
+    value = _plain(value)
+    if not (isinstance(value, list | tuple) and len(value) == 3):
         return value
-    if isinstance(value, np.ndarray):
-        return _matrix(value.tolist())
-    return value
+    if not all(isinstance(entry, Real) for entry in value):
+        return value
+    return tuple(tuple(value[i] if i == j else 0.0 for j in range(3)) for i in range(3))
 
 
 Direction = Annotated[Vector, AfterValidator(_unit)]
@@ -59,25 +87,61 @@ Matrix = tuple[Vector, Vector, Vector]
 Inertia = Annotated[Matrix, BeforeValidator(_matrix, json_schema_input_type=Matrix | Vector)]
 
 
-def describe(error: ValidationError) -> str:
-    """Pydantic's findings as one line that names each field: ``bodies[0].mass: ...``."""
-    findings, errors = [], error.errors(include_url=False)
+def _label(value: Any) -> Any:
+    value = _plain(value)
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError("a label is a whole number or a name")
+    if isinstance(value, str) and not re.fullmatch(NAME, value):
+        raise ValueError(f"a label is a whole number or a name; {IN_WORDS[NAME]}")
+    return value
+
+
+Label = Annotated[int | Name, BeforeValidator(_label)]
+
+
+def describe(error: ValidationError, model: type[BaseModel]) -> str:
+    """Pydantic's findings about a `model` as one line that names each field: ``bodies[0].mass``."""
+    findings, errors = [], _causes(error.errors(include_url=False))
     for finding in errors[:MOST_FINDINGS]:
         path = "".join(
             f"[{part}]" if isinstance(part, int) else f".{part}" for part in finding["loc"]
         ).lstrip(".")
-        inner = finding.get("ctx", {}).get("error")
-        if isinstance(inner, DatasheetError):  # a nested part already named its own field
-            findings.append(f"{path}.{inner}")
-            continue
-        message = finding["msg"].removeprefix("Value error, ")
-        message = message[:1].lower() + message[1:]
-        given = finding["input"]
+        message, given = _message(finding, model), finding["input"]
         shown = "" if isinstance(given, dict | BaseModel) else f" (given {_short(given)})"
         findings.append(f"{path}: {message}{shown}" if path else f"{message}{shown}")
     if len(errors) > MOST_FINDINGS:
         findings.append(f"and {len(errors) - MOST_FINDINGS} more")
     return "; ".join(findings)
+
+
+def _causes(errors: list[Any]) -> list[Any]:
+    """Without what only follows: a list is not too short because an entry of it is wrong."""
+    places = {finding["loc"][:end] for finding in errors for end in range(len(finding["loc"]))}
+    return [e for e in errors if not (e["type"] == "too_short" and e["loc"] in places)]
+
+
+def _message(finding: Any, model: type[BaseModel]) -> str:
+    if finding["type"] == "extra_forbidden":
+        return f"no such field; fields are {choices(_fields(model, finding['loc']), MOST_FIELDS)}"
+    if finding["type"] == "string_pattern_mismatch":
+        pattern = finding["ctx"]["pattern"]
+        return IN_WORDS.get(pattern, f"must match {pattern}")
+    message = finding["msg"].removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
+
+
+def _fields(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    """The fields of the part of `model` that holds this location."""
+    for part in location[:-1]:
+        if part in model.model_fields:
+            model = _model_in(model.model_fields[str(part)].annotation) or model
+    return list(model.model_fields)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_model_in, get_args(annotation))), None)
 
 
 def _short(value: object) -> str:
@@ -94,7 +158,18 @@ class Part(BaseModel):
         try:
             super().__init__(**data)
         except ValidationError as error:
-            raise DatasheetError(describe(error)) from None
+            raise DatasheetError(describe(error, type(self))) from None
+
+    # parts inside parts are validated without this constructor, so that errors hold the whole path
+    __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
+
+    @classmethod
+    def model_validate(cls, obj: Any, **options: Any) -> Self:
+        """As pydantic's, with our error."""
+        try:
+            return super().model_validate(obj, **options)
+        except ValidationError as error:
+            raise DatasheetError(describe(error, cls)) from None
 
 
 class Body(Part):
@@ -141,8 +216,8 @@ class Joint(Part):
     position: Vector = (0.0, 0.0, 0.0)
     rpy: Vector = (0.0, 0.0, 0.0)
     axis: Direction = (0.0, 0.0, 1.0)
-    lower: FiniteFloat | None = None
-    upper: FiniteFloat | None = None
+    lower: Number | None = None
+    upper: Number | None = None
     viscous: NonNegative = 0.0
     coulomb: NonNegative = 0.0
 
@@ -192,21 +267,22 @@ class Port(Part):
 
     model_config = ConfigDict(json_schema_extra=_without_required_side)
 
-    label: int | Name
+    label: Label
     body: Name
     position: Vector
     normal: Direction
     reference: Direction
-    turns: Annotated[tuple[Annotated[int, Field(ge=0, lt=360)], ...], Field(min_length=1)] = (0,)
+    turns: Annotated[tuple[Turn, ...], Field(min_length=1)] = (0,)
     connector: Name
     mates: Annotated[tuple[Name, ...], Field(min_length=1)]
-    side: Annotated[int, Field(ge=1)]
+    side: Side
 
     @model_validator(mode="before")
     @classmethod
     def _side_is_its_number(cls, data: Any) -> Any:
-        if isinstance(data, dict) and "side" not in data and isinstance(data.get("label"), int):
-            return {**data, "side": data["label"]}
+        if isinstance(data, dict) and "side" not in data:
+            label = data.get("label")
+            return {**data, "side": int(label)} if isinstance(label, Integral) else data
         return data
 
     @model_validator(mode="after")
@@ -235,15 +311,15 @@ class Shape(Part):
     Attributes:
         form: ``box`` (size x, y, z), ``cylinder`` (radius, length along z) or ``sphere`` (radius).
         position, rpy: Of the solid's center in the body's frame. [m, rad]
-        color: A Matplotlib color name or ``#rrggbb``.
+        color: ``#rrggbb``.
     """
 
     body: Name
     form: Literal["box", "cylinder", "sphere"]
-    size: tuple[Annotated[FiniteFloat, Field(gt=0)], ...]
+    size: Annotated[tuple[Positive, ...], Plain]
     position: Vector = (0.0, 0.0, 0.0)
     rpy: Vector = (0.0, 0.0, 0.0)
-    color: Annotated[str, Field(pattern=r"^(#[0-9a-fA-F]{6}|[a-zA-Z:]+)$")] = "#8aa0b8"
+    color: Annotated[str, Field(pattern=COLOR)] = "#8aa0b8"
 
     @model_validator(mode="after")
     def _dimensions(self) -> Shape:

@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from modurob.errors import FileError
+from modurob.errors import FileError, WriteError
 
 LARGEST_FILE = 64 * 1024 * 1024  # bytes; a 10,000-module organism needs 2 MB
 
@@ -23,7 +23,7 @@ def read_document(path: str | os.PathLike[str], format: str, version: int) -> di
         format: The word the file's ``format`` field must hold.
         version: The newest version this program reads.
     """
-    path = Path(path)
+    path = _checked_path(path)
     data = _parse(path)
     if not isinstance(data, dict) or "format" not in data:
         raise FileError(f'{path}: not a {format} file: it has no "format" field')
@@ -32,15 +32,36 @@ def read_document(path: str | os.PathLike[str], format: str, version: int) -> di
         raise FileError(f"{path}: this is a {given} file, expected {format!r}")
     found = data.get("version")
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-        raise FileError(
-            f"{path}: version must be a whole number from 1 to {version}, got {reprlib.repr(found)}"
-        )
+        known = "1" if version == 1 else f"a whole number from 1 to {version}"
+        raise FileError(f"{path}: version must be {known}, got {reprlib.repr(found)}")
     if found > version:
         raise FileError(
             f"{path}: version {found} was written by a newer modurob; "
             f"this one reads up to version {version}. Update modurob to open it."
         )
     return data
+
+
+def without_schema(data: Any) -> Any:
+    """The fields without ``$schema``, which tells editors how to check a file and us nothing."""
+    if isinstance(data, dict):
+        return {key: value for key, value in data.items() if key != "$schema"}
+    return data
+
+
+def publish(schema: dict[str, Any], title: str, description: str) -> None:
+    """Make a JSON schema say what a whole file is, rather than how a program may construct it."""
+    schema["title"], schema["description"] = title, description
+    schema["properties"] = {"$schema": {"type": "string"}, **schema["properties"]}
+    rest = [name for name in schema["required"] if name not in ("format", "version")]
+    schema["required"] = ["format", "version", *rest]
+
+
+def _checked_path(path: str | os.PathLike[str]) -> Path:
+    try:
+        return Path(path)
+    except TypeError:
+        raise FileError(f"a file is given by its path, got {reprlib.repr(path)}") from None
 
 
 def _parse(path: Path) -> Any:
@@ -67,12 +88,14 @@ def _parse(path: Path) -> Any:
 
 def write_document(path: str | os.PathLike[str], data: dict[str, Any]) -> None:
     """Write JSON so that a crash leaves either the old file or the new one, never half of it."""
-    path = Path(path)
+    path = _checked_path(path)
+    if path.suffix == ".toml":
+        raise FileError(f"{path}: modurob writes JSON; let the file's name end in .json")
     text = json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
     try:
         replace_file(path, text.encode("utf-8"))
     except OSError as error:
-        raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise WriteError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
 def replace_file(path: Path, content: bytes) -> None:

@@ -9,18 +9,30 @@ import os
 from collections.abc import Sequence
 from functools import cached_property
 from numbers import Real
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Never
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from modurob.errors import DatasheetError, FileError, UnknownNameError, choices
-from modurob.modules.datasheet import Body, Joint, Name, Part, Port, Shape
-from modurob.modules.files import read_document
+from modurob.modules.datasheet import (
+    PERPENDICULAR,
+    VISIBLE,
+    Body,
+    Flag,
+    Joint,
+    Name,
+    Part,
+    Port,
+    Positive,
+    Shape,
+)
+from modurob.modules.files import publish, read_document, without_schema
 from modurob.spatial import se3
 
 FORMAT = "modurob-module"
 VERSION = 1
+PARAMETERS = ("mass", "size", "inertia", "viscous", "coulomb", "limits", "body", "joint")
 
 
 class Step(NamedTuple):
@@ -35,6 +47,17 @@ class Step(NamedTuple):
     before: np.ndarray
     screw: np.ndarray
     after: np.ndarray
+
+
+def _publish(schema: dict[str, Any]) -> None:
+    attributes = schema["description"].partition("Attributes:")[2]
+    publish(
+        schema,
+        "modurob module datasheet",
+        "A kind of module: rigid bodies, the joints between them, the ports where other modules "
+        "dock, and solids for drawing. SI units, radians; docking turns are whole degrees.\n"
+        + attributes,
+    )
 
 
 class ModuleType(Part):
@@ -54,21 +77,23 @@ class ModuleType(Part):
         virtual: Whether it only gives an organism freedom to move: it can be a base, never docked.
     """
 
+    model_config = ConfigDict(json_schema_extra=_publish)
+
     format: Literal["modurob-module"] = FORMAT
     version: Literal[1] = VERSION
     name: Name
-    symbol: Annotated[str, Field(min_length=1, max_length=1)]
+    symbol: Annotated[str, Field(min_length=1, max_length=1, pattern=VISIBLE)]
     title: str = ""
     source: str = ""
-    nominal: bool = False
-    size: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    nominal: Flag = False
+    size: Positive
     bodies: Annotated[tuple[Body, ...], Field(min_length=1)]
     joints: tuple[Joint, ...] = ()
     ports: Annotated[tuple[Port, ...], Field(min_length=1)]
     shapes: tuple[Shape, ...] = ()
     dyad_joint: Name | None = None
-    grid: bool = False
-    virtual: bool = False
+    grid: Flag = False
+    virtual: Flag = False
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> ModuleType:
@@ -79,12 +104,18 @@ class ModuleType(Part):
         except DatasheetError as error:
             raise FileError(f"{path}: {error}") from None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_schema(cls, data: Any) -> Any:
+        return without_schema(data)
+
     @model_validator(mode="after")
     def _consistent(self) -> ModuleType:
         names = [body.name for body in self.bodies]
         _unique("body", names)
         _unique("joint", [joint.name for joint in self.joints])
         _unique("port", [port.label for port in self.ports])
+        _unique("side", [port.side for port in self.ports])
         for part, body in [
             *((f"joint '{joint.name}'", joint.parent) for joint in self.joints),
             *((f"joint '{joint.name}'", joint.child) for joint in self.joints),
@@ -103,7 +134,28 @@ class ModuleType(Part):
             raise ValueError(
                 f"dyad_joint '{self.dyad_joint}' is no revolute joint; those are {choices(hinges)}"
             )
+        if self.grid:
+            self._check_cube()
         return self
+
+    def _check_cube(self) -> None:
+        """Docking on the planar grid goes by quarter turns about z, from cell to cell."""
+        for label in self.docks:
+            T = self.port_pose(label)
+            normal, position = T[:3, 2], T[:3, 3]
+            distance = float(normal @ position)
+            off = [
+                abs(abs(normal[0]) + abs(normal[1]) - 1),
+                abs(normal[0] * normal[1]),
+                abs(T[2, 0] - 1),
+                *np.abs(position - distance * normal) / self.size,
+            ]
+            if distance <= 0 or max(off) > PERPENDICULAR:
+                raise ValueError(
+                    f"port {label}: a dock of a grid module lies on +x, -x, +y or -y of the "
+                    "module's frame, away from the origin, with its normal outward and its "
+                    "reference along +z"
+                )
 
     # -- looking things up ---------------------------------------------------------------------
 
@@ -143,7 +195,7 @@ class ModuleType(Part):
         """Where the body with this name stands in `bodies`."""
         try:
             return self._body_index[name]
-        except KeyError:
+        except (KeyError, TypeError):
             raise UnknownNameError(
                 f"no body {name!r} in a {self.name}: bodies are {choices(self._body_index)}"
             ) from None
@@ -161,7 +213,7 @@ class ModuleType(Part):
         return self._walks[entry]
 
     def _walk(self, entry: int) -> list[Step]:
-        index = {body.name: k for k, body in enumerate(self.bodies)}
+        index = self._body_index
         steps, reached, front, unit = [], {entry}, [entry], np.eye(4)
         while front:
             body = front.pop(0)
@@ -226,6 +278,8 @@ class ModuleType(Part):
         docks = choices(self.docks)
         return f"<ModuleType {self.name}: {self.mass:g} kg, joints {joints}, docks {docks}>"
 
+    __str__ = __repr__  # pydantic's lists every field
+
     # -- editing -------------------------------------------------------------------------------
 
     def with_parameters(
@@ -233,12 +287,13 @@ class ModuleType(Part):
         *,
         mass: float | None = None,
         size: float | None = None,
-        inertia: float | Sequence[Any] | None = None,
+        inertia: float | Sequence[Any] | np.ndarray | None = None,
         viscous: float | None = None,
         coulomb: float | None = None,
-        limits: tuple[float | None, float | None] | None = None,
+        limits: Sequence[float | None] | np.ndarray | None = None,
         body: str | None = None,
         joint: str | None = None,
+        **unknown: Never,
     ) -> ModuleType:
         """A copy with other numbers.
 
@@ -251,26 +306,34 @@ class ModuleType(Part):
             viscous, coulomb, limits: New friction and limits, of `joint` or of all joints.
             body, joint: The part to edit; by default the whole module.
         """
+        if unknown:
+            raise DatasheetError(
+                f"no parameter {choices(unknown)}: parameters are {choices(PARAMETERS)}"
+            )
+        joint_edits = _joint_edits(viscous, coulomb, limits)
+        if body is not None:
+            self.body_index(body)
+            if mass is None and inertia is None:
+                raise DatasheetError(f"nothing to edit in body '{body}': give its mass or inertia")
+        if joint is not None:
+            self.joint(joint)
+            if not joint_edits:
+                raise DatasheetError(
+                    f"nothing to edit in joint '{joint}': give its viscous, coulomb or limits"
+                )
         data = self.model_dump()
         if size is not None:
             _scale_lengths(data, _positive("size", size) / self.size)
         if mass is not None:
             _set_mass(data, self, mass, body)
         if inertia is not None:
-            index = self.body_index(body) if body else self._only_massive_body()
-            moments = [inertia] * 3 if isinstance(inertia, int | float) else inertia
+            index = self._only_massive_body() if body is None else self.body_index(body)
+            inertia = _as_list(inertia)
+            moments = [inertia] * 3 if isinstance(inertia, Real) else inertia
             data["bodies"][index]["inertia"] = moments
-        edits: dict[str, Any] = {"viscous": viscous, "coulomb": coulomb}
-        edits = {key: value for key, value in edits.items() if value is not None}
-        if limits is not None:
-            if not (isinstance(limits, tuple | list) and len(limits) == 2):
-                raise DatasheetError(f"limits are (lower, upper), got {limits!r}")
-            edits["lower"], edits["upper"] = limits
-        if joint is not None:
-            self.joint(joint)
         for entry in data["joints"]:
             if joint is None or entry["name"] == joint:
-                entry.update(edits)
+                entry.update(joint_edits)
         return ModuleType(**data)
 
     def _only_massive_body(self) -> int:
@@ -287,10 +350,31 @@ def _unique(what: str, names: Sequence[object]) -> None:
             raise ValueError(f"{what} {name!r} is there twice")
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def _positive(what: str, value: float) -> float:
-    if not (isinstance(value, Real) and math.isfinite(value) and value > 0):
+    if not (_is_number(value) and value > 0):
         raise DatasheetError(f"{what} must be a positive number, got {value!r}")
-    return value
+    return float(value)
+
+
+def _as_list(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _joint_edits(
+    viscous: float | None, coulomb: float | None, limits: Sequence[float | None] | np.ndarray | None
+) -> dict[str, Any]:
+    edits: dict[str, Any] = {"viscous": viscous, "coulomb": coulomb}
+    edits = {key: value for key, value in edits.items() if value is not None}
+    if limits is not None:
+        limits = _as_list(limits)
+        if not (isinstance(limits, tuple | list) and len(limits) == 2):
+            raise DatasheetError(f"limits are (lower, upper), got {limits!r}")
+        edits["lower"], edits["upper"] = limits
+    return edits
 
 
 def _scale_lengths(data: dict[str, Any], factor: float) -> None:
@@ -314,8 +398,9 @@ def _scale_lengths(data: dict[str, Any], factor: float) -> None:
 
 
 def _set_mass(data: dict[str, Any], kind: ModuleType, mass: float, body: str | None) -> None:
-    if not (isinstance(mass, Real) and math.isfinite(mass) and mass >= 0):
+    if not (_is_number(mass) and mass >= 0):
         raise DatasheetError(f"mass must be a finite number of at least 0 kg, got {mass!r}")
+    mass = float(mass)
     if body is None:
         chosen, before = data["bodies"], kind.mass
     else:

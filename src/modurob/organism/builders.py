@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from modurob.errors import DockingError, MatrixError, StateError, choices
 from modurob.modules import ModuleType, catalog
+from modurob.organism.checks import checked_generator, is_whole
 from modurob.organism.docking import Docking
 from modurob.organism.matrices import Aim
 from modurob.organism.organism import HEADINGS, Organism, resolve_kind
@@ -28,12 +29,9 @@ def from_aim(matrix: ArrayLike | Aim, kinds: Sequence[str | ModuleType] | None =
     """See `Organism.from_aim`."""
     turns: Sequence[int] | None = None
     if isinstance(matrix, Aim):
-        kinds, turns, matrix = matrix.names if kinds is None else kinds, matrix.turns, matrix.matrix
+        kinds, turns, matrix = matrix.types if kinds is None else kinds, matrix.turns, matrix.matrix
     sides = _checked_matrix(matrix)
-    if kinds is None or len(kinds) != len(sides):
-        given = "none" if kinds is None else len(kinds)
-        raise MatrixError(f"the AIM has {len(sides)} rows and needs as many kinds, got {given}")
-    types = [_kind_of(kind) for kind in kinds]
+    types = [_kind_of(kind) for kind in _checked_kinds(kinds, len(sides))]
     joints = [_joint(column, index) for index, column in enumerate(sides.T)]
     touching: dict[int, list[int]] = {}
     for index, ends in enumerate(joints):
@@ -48,6 +46,11 @@ def from_aim(matrix: ArrayLike | Aim, kinds: Sequence[str | ModuleType] | None =
                 continue
             done.add(column)
             beyond = sum(joints[column]) - row
+            if f"m{beyond}" in organism:
+                raise MatrixError(
+                    f"AIM column {column + 1} closes a loop: v{row} and v{beyond} are already "
+                    "connected; an organism is a tree"
+                )
             new = Docking(
                 f"m{row}",
                 _port(types[row], sides[row, column], row, column),
@@ -82,6 +85,24 @@ def _checked_matrix(matrix: ArrayLike) -> np.ndarray:
             f"an AIM of {rows} modules has {rows - 1} joints (a tree), got {columns} columns"
         )
     return sides.astype(int)
+
+
+def _checked_kinds(
+    kinds: Sequence[str | ModuleType] | None, rows: int
+) -> Sequence[str | ModuleType]:
+    needed = f"the AIM has {rows} rows and needs as many kinds"
+    if kinds is None:
+        raise MatrixError(f"{needed}, got none")
+    if not isinstance(kinds, Sequence | np.ndarray):
+        raise MatrixError(f"{needed}, in a list, got {kinds!r}")
+    if isinstance(kinds, str) and (len(kinds) != rows or kinds in catalog):
+        raise MatrixError(
+            f"{needed}, got {len(kinds)}: the string {kinds!r} is read letter by letter; "
+            "full names go into a list, one for each row"
+        )
+    if len(kinds) != rows:
+        raise MatrixError(f"{needed}, got {len(kinds)}")
+    return kinds
 
 
 def _are_sides(sides: np.ndarray) -> bool:
@@ -120,11 +141,20 @@ def _port(kind: ModuleType, side: int, row: int, column: int) -> int | str:
 
 def from_grid(drawing: str, kinds: Mapping[str, str | ModuleType] | None = None) -> Organism:
     """See `Organism.from_grid`."""
+    if not isinstance(drawing, str):
+        raise MatrixError(f"a drawing is text such as 'B^--B^', got {drawing!r}")
     lines = drawing.expandtabs().splitlines()
     lines = [line for k, line in enumerate(lines) if line.strip() or any(map(str.strip, lines[:k]))]
-    margin = min((len(s) - len(s.lstrip()) for s in lines if TOKEN.search(s)), default=0)
+    margin = min((found.start() for found in map(TOKEN.search, lines) if found), default=0)
+    for row, line in enumerate(lines):
+        if line[:margin].strip():
+            raise MatrixError(
+                f"line {row + 1} of the drawing has {line[:margin].strip()[:10]!r} left of all "
+                "modules; it docks nothing"
+            )
     lines = [line[margin:] for line in lines]
     cells, base = _cells(lines)
+    _check_strokes(lines, cells)
     types = {letter: _letter(letter, kinds or {}) for letter, _ in cells.values()}
 
     quarter = {cell: ARROWS.index(arrow) for cell, (_, arrow) in cells.items()}
@@ -138,6 +168,11 @@ def from_grid(drawing: str, kinds: Mapping[str, str | ModuleType] | None = None)
                 continue
             if organism.parent(names[here]) == names.get(there):
                 continue
+            if names[there] in organism:
+                raise MatrixError(
+                    f"the drawing closes a loop at {''.join(cells[there])} {there}; "
+                    "an organism is a tree: leave out one of the strokes"
+                )
             kind = types[cells[there][0]]
             new = Docking(
                 names[here],
@@ -196,11 +231,37 @@ def _letter(letter: str, kinds: Mapping[str, str | ModuleType]) -> ModuleType:
 
 
 def _joined(lines: Sequence[str], here: tuple[int, int], there: tuple[int, int]) -> bool:
+    return bool(_strokes(lines, here, there))
+
+
+def _strokes(
+    lines: Sequence[str], here: tuple[int, int], there: tuple[int, int]
+) -> set[tuple[int, int]]:
+    """(line, character) of the strokes between two neighboring cells."""
     column, row = CELL_WIDTH * min(here[0], there[0]), -CELL_HEIGHT * max(here[1], there[1])
     if here[1] == there[1]:
-        return "-" in lines[row][column + 2 : column + CELL_WIDTH]
-    between = lines[row + 1] if row + 1 < len(lines) else ""
-    return "|" in between[column : column + CELL_WIDTH - 1]
+        stroke, first, last = "-", column + 2, column + CELL_WIDTH
+    else:
+        stroke, first, last, row = "|", column, column + CELL_WIDTH - 1, row + 1
+    line = lines[row] if row < len(lines) else ""
+    return {(row, first + k) for k, sign in enumerate(line[first:last]) if sign == stroke}
+
+
+def _check_strokes(lines: Sequence[str], cells: Mapping[tuple[int, int], tuple[str, str]]) -> None:
+    """A stroke that docks nothing is a slip: a module is missing, or it stands elsewhere."""
+    used: set[tuple[int, int]] = set()
+    for x, y in cells:
+        for there in ((x + 1, y), (x, y - 1)):
+            if there in cells:
+                used |= _strokes(lines, (x, y), there)
+    for row, line in enumerate(lines):
+        for column, sign in enumerate(line):
+            if sign in "-|" and (row, column) not in used:
+                raise MatrixError(
+                    f"'{sign}' at line {row + 1}, character {column + 1} of the drawing docks "
+                    "nothing; - stands between modules side by side, | below the letter of one "
+                    "above another"
+                )
 
 
 def _side(kind: ModuleType, heading: int) -> int | str:
@@ -216,15 +277,9 @@ def to_grid(organism: Organism) -> str:
     """See `Organism.to_grid`."""
     places = {name: organism.place(name) for name in organism.modules}
     spots = {name: place for name, place in places.items() if place is not None}
-    if len(spots) < len(places) or len({place.grid for place in spots.values()}) > 1:
-        off = (
-            choices(name for name in places if name not in spots)
-            if len(spots) < len(places)
-            else "-"
-        )
-        raise MatrixError(
-            f"only a planar organism of cubes has a grid drawing; not on the grid: {off}"
-        )
+    if len(spots) < len(places):
+        off = choices(name for name in places if name not in spots)
+        raise MatrixError(f"only a planar organism of cubes has a grid drawing; no cubes: {off}")
     left, top = min(p.x for p in spots.values()), max(p.y for p in spots.values())
     width = max(p.x for p in spots.values()) - left + 1
     height = top - min(p.y for p in spots.values()) + 1
@@ -252,14 +307,14 @@ def random(
     kind: str | ModuleType | Sequence[str | ModuleType], modules: int, rng: np.random.Generator
 ) -> Organism:
     """See `Organism.random`."""
-    if not isinstance(rng, np.random.Generator):
-        raise StateError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
-    if not isinstance(modules, int | np.integer) or modules < 1:
+    checked_generator(rng)
+    if not is_whole(modules) or modules < 1:
         raise StateError(f"an organism has at least one module, a whole number; got {modules!r}")
     given = [kind] if isinstance(kind, str | ModuleType) else list(kind)
-    kinds = [resolve_kind(entry) for entry in given]
+    kinds = [kind for kind in map(resolve_kind, given) if not kind.virtual]
     if not kinds:
-        raise StateError("a random organism needs at least one kind of module, got none")
+        got = choices(map(repr, given))
+        raise StateError(f"a random organism needs at least one kind that docks, got {got}")
     organism = Organism.start(kinds[rng.integers(len(kinds))], "m0")
     free = [("m0", label) for label in organism.free_ports("m0")]
     tries = 0

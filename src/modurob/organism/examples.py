@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 
 from modurob.errors import DatasheetError, StateError, UnknownNameError
 from modurob.modules import ModuleType
+from modurob.organism.checks import checked_generator, is_whole
 from modurob.organism.organism import Organism
 from modurob.spatial import se3, so3
 
@@ -36,8 +39,8 @@ def nine() -> Organism:
 
 def snake(n: int, kind: str | ModuleType = "backbone") -> Organism:
     """`n` cubes in a row, each docked with side 4 to side 3 of the one before."""
-    if n < 1:
-        raise StateError(f"a snake has at least one module, got {n}")
+    if not is_whole(n) or n < 1:
+        raise StateError(f"a snake has at least one module, a whole number; got {n!r}")
     return _from_rows(kind, [(i, i + 1, 3, 4) for i in range(n - 1)])
 
 
@@ -47,10 +50,10 @@ def double_pendulum(l1: float = 1.0, l2: float = 1.0, m1: float = 1.0, m2: float
     In the physical model, hinge ``m0.hinge`` carries mass `m1` at distance `l1`, and ``m1.hinge``
     carries `m2` at `l2`. Both angles are zero when it hangs straight down.
     """
+    if not all(isinstance(length, Real) and length > 0 for length in (l1, l2)):
+        raise DatasheetError(f"lengths must be positive numbers, got l1 = {l1!r}, l2 = {l2!r}")
     s1 = min(l1, l2)
     sizes = {"m0": 2 * l1 - s1, "m1": s1, "m2": 2 * l2 - s1}
-    if not s1 > 0:
-        raise DatasheetError(f"lengths must be positive, got l1 = {l1}, l2 = {l2}")
     organism = snake(3).with_base_pose(HANGING)
     for name, mass in (("m0", 1.0), ("m1", m1), ("m2", m2)):
         organism = organism.with_parameters(name, size=sizes[name], mass=mass, inertia=0.0)
@@ -73,8 +76,7 @@ def crane(m1: float = 1.0, m2: float = 1.0, l: float = 5.0) -> Organism:  # noqa
 def arm(modules: str = "babac") -> Organism:
     """A manipulator of giusti2015's modules a, b and c, base first."""
     kinds = {letter: f"giusti_{letter}" for letter in "abc"}
-    unknown = sorted(set(modules) - set(kinds))
-    if unknown or not modules:
+    if not isinstance(modules, str) or not modules or set(modules) - set(kinds):
         raise UnknownNameError(f"an arm is a word of a, b and c such as 'babac', got {modules!r}")
     organism = Organism.start(kinds[modules[0]], "m0")
     for i, letter in enumerate(modules[1:]):
@@ -94,10 +96,10 @@ def superbot_tree(
     module of the first branch; the other branches grow from its free connectors. Connectors and
     turns along each chain are random; nothing keeps branches from passing through each other.
     """
-    rng = np.random.default_rng(0) if rng is None else rng
-    if not (1 <= branches <= 5 and length >= 1):
+    rng = np.random.default_rng(0) if rng is None else checked_generator(rng)
+    if not (is_whole(branches) and is_whole(length) and 1 <= branches <= 5 and length >= 1):
         raise StateError(
-            f"a tree has 1 to 5 branches of at least 1 module, got {branches} of {length}"
+            f"a tree has 1 to 5 branches of at least 1 module, got {branches!r} of {length!r}"
         )
     lift = np.eye(4)
     organism = Organism.start(kind, "m0")

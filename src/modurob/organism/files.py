@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
 from modurob.errors import FileError, ModurobError
 from modurob.modules import ModuleType
 from modurob.modules.datasheet import describe
-from modurob.modules.files import read_document, write_document
+from modurob.modules.files import publish, read_document, without_schema, write_document
 from modurob.organism.docking import Docking
 from modurob.organism.organism import Member, Organism, assemble
 
@@ -40,8 +40,19 @@ class DockingRecord(_Record):
     turn: int = 0
 
 
+def _publish(schema: dict[str, Any]) -> None:
+    publish(
+        schema,
+        "modurob organism",
+        "Modules docked into a tree, with the datasheets of their kinds. Rows of the matrices "
+        "follow `modules`, columns follow `dockings`. SI units; docking turns are whole degrees.",
+    )
+
+
 class OrganismFile(_Record):
     """The whole file. Rows of the matrices follow `modules`, columns follow `dockings`."""
+
+    model_config = ConfigDict(json_schema_extra=_publish)
 
     format: Literal["modurob-organism"]
     version: Literal[1]
@@ -53,6 +64,11 @@ class OrganismFile(_Record):
     kinds: dict[str, ModuleType]
     modules: Annotated[list[ModuleRecord], Field(min_length=1)]
     dockings: list[DockingRecord]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_schema(cls, data: Any) -> Any:
+        return without_schema(data)
 
 
 def save(organism: Organism, path: str | os.PathLike[str]) -> None:
@@ -71,7 +87,8 @@ def save(organism: Organism, path: str | os.PathLike[str]) -> None:
             "base": organism.base,
             "base_pose": organism.base_pose.tolist(),
             "kinds": {
-                key: kind.model_dump(mode="json", exclude_defaults=True) | {"format": kind.format}
+                key: {"format": kind.format, "version": kind.version}
+                | kind.model_dump(mode="json", exclude_defaults=True)
                 for kind, key in keys.items()
             },
             "modules": [
@@ -97,7 +114,7 @@ def load(path: str | os.PathLike[str]) -> Organism:
     try:
         record = OrganismFile.model_validate(data)
     except ValidationError as error:
-        raise FileError(f"{path}: {describe(error)}") from None
+        raise FileError(f"{path}: {describe(error, OrganismFile)}") from None
     try:
         return _rebuild(record)
     except ModurobError as error:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from modurob.modules import ModuleType
 from modurob.organism.organism import Organism
 
 
@@ -17,25 +18,30 @@ class Aim:
         matrix: (modules, joints) int; the docked side, 0 where a joint does not touch a module.
         kinds: The last column: one letter for each module.
         classes: The last row: the dyad class of each joint.
-        names: The kinds' full names, one for each module.
+        types: The datasheets, one for each module.
         turns: Docking turn of each joint. [deg]
     """
 
     matrix: np.ndarray
     kinds: list[str]
     classes: list[str]
-    names: tuple[str, ...]
+    types: tuple[ModuleType, ...]
     turns: tuple[int, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The kinds' full names, one for each module."""
+        return tuple(kind.name for kind in self.types)
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Aim)
             and np.array_equal(self.matrix, other.matrix)
-            and (self.names, self.classes, self.turns) == (other.names, other.classes, other.turns)
+            and (self.types, self.classes, self.turns) == (other.types, other.classes, other.turns)
         )
 
     def __hash__(self) -> int:
-        return hash((self.matrix.tobytes(), self.names, self.turns))
+        return hash((self.matrix.tobytes(), self.types, self.turns))
 
     def __str__(self) -> str:
         joints = [f"e{k + 1}" for k in range(self.matrix.shape[1])]
@@ -62,7 +68,7 @@ def aim(organism: Organism) -> Aim:
         matrix=matrix,
         kinds=[kind.symbol for kind in kinds],
         classes=organism.dyad_classes(),
-        names=tuple(kind.name for kind in kinds),
+        types=tuple(kinds),
         turns=tuple(entry.turn for entry in organism.dockings),
     )
 

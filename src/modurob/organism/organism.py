@@ -85,8 +85,8 @@ class Organism:
             kind: A catalog name or a datasheet.
             pose: (4, 4) frame of the base in the world; the origin by default.
         """
-        kind = resolve_kind(kind)
-        place = Place(_checked_name(name), 0, 0, 0) if kind.grid else None
+        kind, name = resolve_kind(kind), _checked_name(name)
+        place = Place(name, 0, 0, 0) if kind.grid else None
         cells = HashTrieMap({place.cell: name}) if place else HashTrieMap()
         return cls(
             base=name,
@@ -139,7 +139,11 @@ class Organism:
         modules: int,
         rng: np.random.Generator,
     ) -> Organism:
-        """A random tree of `modules` modules of the given kind or kinds."""
+        """A random tree of `modules` modules of the given kind or kinds.
+
+        Not every kind need appear: virtual joints are left out, and so is a kind whose connectors
+        mate with nothing that is there.
+        """
         from modurob.organism.builders import random
 
         return random(kind, modules, rng)
@@ -184,7 +188,7 @@ class Organism:
         return iter(self.modules)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._members
+        return isinstance(name, str) and name in self._members
 
     def kind(self, name: str) -> ModuleType:
         """The datasheet of a module."""
@@ -254,7 +258,8 @@ class Organism:
             kind = self._members[name].kind.name
             counts[kind] = counts.get(kind, 0) + 1
         kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-        return f"<Organism of {len(self)} modules ({kinds}), base {self.base}>"
+        modules = "1 module" if len(self) == 1 else f"{len(self)} modules"
+        return f"<Organism of {modules} ({kinds}), base {self.base}>"
 
     # -- changing the body ---------------------------------------------------------------------
 
@@ -327,7 +332,7 @@ class Organism:
         allowed = [turn for turn in here.turns if turn in there.turns]
         if new.turn not in allowed:
             raise DockingError(
-                f"turn {new.turn} is not allowed between port {new.port} of '{new.parent}' and "
+                f"turn {new.turn!r} is not allowed between port {new.port} of '{new.parent}' and "
                 f"port {new.child_port} of '{new.child}': turns are {choices(allowed)} degrees"
             )
         turn = allowed[allowed.index(new.turn)]
@@ -403,6 +408,8 @@ class Organism:
         turn: int = 0,
     ) -> Organism:
         """This organism with a whole other one docked through the other's module `child`."""
+        if not isinstance(other, Organism):
+            raise DockingError(f"merge takes an Organism, got {type(other).__name__}; see dock()")
         shared = [name for name in other.modules if name in self]
         if shared:
             raise DockingError(
@@ -516,7 +523,7 @@ class Organism:
         return to_grid(self)
 
     def canonical(self) -> tuple[tuple[str, int, int | str, int | str, int], ...]:
-        """A form that does not depend on names or docking order.
+        """A form that does not depend on names, docking order or where the base stands.
 
         One entry for each module, in the order a walk along the ports meets them: fingerprint of
         its datasheet, position of its parent in this list, the two ports, the turn.
@@ -536,6 +543,7 @@ class Organism:
         return self.canonical()
 
     def __eq__(self, other: object) -> bool:
+        """Whether both have the same `canonical` form; the base pose does not count."""
         return isinstance(other, Organism) and (
             self is other or (len(self) == len(other) and self._canonical == other._canonical)
         )
@@ -630,8 +638,14 @@ def _checked_pose(pose: ArrayLike | None) -> np.ndarray:
         T = np.eye(4) if pose is None else np.array(pose, dtype=float)
     except (TypeError, ValueError):
         raise StateError("a pose is a finite 4x4 matrix [R p; 0 1], got no numbers") from None
-    if T.shape != (4, 4) or not np.isfinite(T).all() or not np.array_equal(T[3], [0, 0, 0, 1]):
+    if T.shape != (4, 4):
         raise StateError(f"a pose is a finite 4x4 matrix [R p; 0 1], got shape {T.shape}")
+    if not np.isfinite(T).all():
+        raise StateError("a pose is a finite 4x4 matrix [R p; 0 1], got nan or inf in it")
+    if not np.array_equal(T[3], [0, 0, 0, 1]):
+        raise StateError(
+            f"a pose is a finite 4x4 matrix [R p; 0 1], got {T[3].tolist()} as its last row"
+        )
     if not so3.is_rotation(T[:3, :3], ROTATION_TOLERANCE):
         raise StateError("the rotation part of the pose is not orthonormal and right-handed")
     T.setflags(write=False)

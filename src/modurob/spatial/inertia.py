@@ -80,7 +80,7 @@ def moved(T_ab: Scalars, M_b: Scalars) -> Array:
 
 
 def union(mass: Scalars, center: Scalars, inertia: Scalars) -> tuple[Array, Array, Array]:
-    """Mass properties of k bodies taken as one (MATHS section 6; erratum 13 of moll2006).
+    """Mass properties of k bodies taken as one (erratum 13 of moll2006).
 
     Args:
         mass: (..., k). [kg] A negative mass takes a body away (with its inertia negated too).

@@ -1,7 +1,7 @@
 """Poses T_ab (..., 4, 4) = [R p; 0 1] of frame b in frame a, twists and wrenches.
 
-Twists V = (v; w) and wrenches F = (f; n) put the linear part first. The formulas are those at the
-top of MATHS (docs/theory); numeric, SymPy and traced elements share them.
+Twists V = (v; w) and wrenches F = (f; n) put the linear part first. The formulas are those
+of docs/theory/conventions.md; numeric, SymPy and traced elements share them.
 """
 
 from __future__ import annotations
@@ -90,8 +90,9 @@ def screw_motion(s: Scalars, q: Scalars) -> Array:
     q_ = q[..., None]
     wv = so3.cross(w, v)
     wwv = so3.cross(w, wv)
-    # MATHS: p = (I q + (1 - cos q) hat(w) + (q - sin q) hat(w)^2) v, sorted by q so that zero
-    # pitch (v + wwv = 0) leaves no q and a prismatic joint (wv = wwv = 0) leaves only q.
+    # docs/theory/conventions.md, twists: p = (I q + (1 - cos q) hat(w) + (q - sin q) hat(w)^2) v,
+    # sorted by q so that zero pitch (v + wwv = 0) leaves no q and a prismatic joint
+    # (wv = wwv = 0) leaves only q.
     p = (v + wwv) * q_ + wv * versine(q_) - wwv * sin(q_)
     return pose(so3.rotation(w, q), p)
 

@@ -1,0 +1,136 @@
+"""Models travel: pickled, copied, forked; prepared callables and hand-overs keep apart."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import pickle
+
+import numpy as np
+import pytest
+
+import modurob as mr
+
+STATES = 100_000  # enough for several threads
+SAME = 1e-12  # two tiers: another order of additions
+
+
+def crab() -> mr.Model:
+    return mr.examples.crab().model("physical")
+
+
+def state(model: mr.Model, *batch: int) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((3, *batch, model.nv))
+
+
+@pytest.mark.parametrize(
+    "travel", [lambda m: pickle.loads(pickle.dumps(m)), copy.copy, copy.deepcopy]
+)
+@pytest.mark.parametrize("make", [crab, lambda: crab().compile()], ids=["dyads", "fused"])
+def test_a_model_survives_pickling_and_copying(make, travel):
+    model = make()
+    x = state(model)
+    expected = model.inverse_dynamics(*x)
+    found = travel(model)
+    np.testing.assert_allclose(found.inverse_dynamics(*x), expected, rtol=0, atol=SAME)
+    assert dict(found.locked) == dict(model.locked)
+    assert not found.mass.flags.writeable
+
+
+def _in_child(model: mr.Model, x: np.ndarray, answers) -> None:
+    answers.put(float(model.inverse_dynamics(*x, threads=2).sum()))
+
+
+@pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="this system does not fork"
+)
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_batches_run_in_a_forked_child():
+    model = crab()
+    x = state(model, STATES)
+    expected = float(model.inverse_dynamics(*x, threads=2).sum())  # starts the worker threads
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    child = context.Process(target=_in_child, args=(model, x, answers))
+    child.start()
+    try:
+        assert answers.get(timeout=60) == pytest.approx(expected, rel=1e-9)
+        child.join(timeout=60)
+        assert child.exitcode == 0
+    finally:
+        child.kill()
+
+
+def test_two_prepared_callables_do_not_share_their_result():
+    model = crab()
+    one, two = model.prepare("inverse_dynamics"), model.prepare("inverse_dynamics")
+    first, second = state(model), 2 * state(model)
+    kept = one(*first)
+    before = kept.copy()
+    two(*second)
+    np.testing.assert_array_equal(kept, before)
+
+
+def test_prepare_waits_for_code_that_is_compiled_in_the_background():
+    model = crab().compile(background=True)
+    call = model.prepare("forward_dynamics")
+    fused = model.dynamics.tier.settled("forward_dynamics")
+    assert model.dynamics.tier.routine("forward_dynamics") is fused
+    x = state(model)
+    expected = crab().forward_dynamics(*x)
+    np.testing.assert_allclose(call(*x), expected, rtol=0, atol=SAME * np.abs(expected).max() * 1e3)
+
+
+def test_the_closed_form_of_a_single_module_is_empty():
+    model = mr.Organism.start("backbone").model()
+    M, C, N = model.closed_form([], [])
+    assert (M.shape, C.shape, N.shape) == ((0, 0), (0, 0), (0,))
+
+
+def test_an_organism_on_a_virtual_joint_takes_no_other_base():
+    for base in ("free", ["px"]):
+        with pytest.raises(mr.StateError, match="use base='fixed'"):
+            mr.examples.crane().model("physical", base=base)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_point_mass_on_an_oblique_axis_is_named(compiled):
+    tip = mr.ModuleType(
+        name="tip",
+        symbol="t",
+        size=0.1,
+        bodies=(
+            mr.Body(name="a"),
+            mr.Body(name="b", mass=1.0, center_of_mass=(0.03, 0.04, 0.05)),
+        ),
+        joints=(mr.Joint(name="j", kind="revolute", parent="a", child="b", axis=(3, 4, 5)),),
+        ports=(
+            mr.Port(
+                label="in", body="a", position=(0, 0, 0), normal=(0, 0, -1), reference=(1, 0, 0),
+                connector="giusti-in", mates=("giusti-out",), side=1,
+            ),
+        ),
+    )  # fmt: skip
+    model = mr.examples.arm("ba").dock("m1", "out", "m2", "in", kind=tip).model()
+    model = model.compile() if compiled else model
+    q, v, tau = state(model)
+    with pytest.raises(mr.StateError, match=r"singular.*m2\.j"):
+        model.forward_dynamics(q, v, tau)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m, x: m.inverse_dynamics(*x, external=[1.0]),
+        lambda m, x: m.step(*x, dt="soon"),
+        lambda m, x: m.step(*x, dt=0.0),
+        lambda m, x: m.inverse_dynamics(*x[:, None], threads="many"),
+        lambda m, x: m.inverse_kinematics([1.0]),
+        lambda m, x: m.inverse_kinematics({"m1": np.zeros(3)}, rng=3),
+    ],
+)
+def test_impossible_options_are_refused_in_one_line(call):
+    model = crab()
+    with pytest.raises(mr.StateError) as caught:
+        call(model, state(model))
+    assert "\n" not in str(caught.value)
