@@ -23,7 +23,7 @@ from benchmarks.bodies import grid_tree
 from benchmarks.peers import depth_first, mujoco_model, pinocchio_model
 from modurob import Model, examples
 
-ROUNDS, QUICK_ROUNDS = 12, 4
+BUDGET, QUICK_BUDGET, FEWEST = 2.0, 0.3, 4  # [s] for each comparison, and rounds at least
 STATES, MATRICES = 10_000, 400  # of a batch: vectors, and matrices
 SAME = 1e-9  # relative; random trees of 1,000 modules lose some digits in every engine
 SAME_IN_MUJOCO = 1e-8  # relative; it stores principal axes of inertia as rounded quaternions
@@ -40,10 +40,12 @@ def bodies(quick: bool) -> dict[str, Model]:
     return found
 
 
-def interleaved(work: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Shortest seconds of each contender; they take turns."""
+def interleaved(work: dict[str, Callable[[], Any]], budget: float) -> dict[str, float]:
+    """Shortest seconds of each contender; they take turns until the budget [s] is spent."""
     best = dict.fromkeys(work, np.inf)
-    for _ in range(rounds):
+    until, rounds = time.perf_counter() + budget, 0
+    while rounds < FEWEST or time.perf_counter() < until:
+        rounds += 1
         for name, run in work.items():
             begin = time.perf_counter()
             run()
@@ -170,7 +172,7 @@ def report(label: str, seconds: dict[str, float], each: int) -> dict[str, Any]:
     return {"microseconds": micros, "times_faster_than_pinocchio": ratios}
 
 
-def redocking(rounds: int) -> dict[str, float]:
+def redocking(budget: float) -> dict[str, float]:
     """From undocking one of 100 modules to the first torque of the new body."""
     organism = examples.snake(100)
     still = np.zeros(98)
@@ -180,7 +182,7 @@ def redocking(rounds: int) -> dict[str, float]:
         rest, _ = organism.undock("m99")
         rest.model().inverse_dynamics(still, still, still)
 
-    best = interleaved({"undock": work}, 3 * rounds)
+    best = interleaved({"undock": work}, budget)
     print(f"undock 1 of 100 modules -> first torque: {1e3 * best['undock']:.2f} ms")
     return {"milliseconds": 1e3 * best["undock"]}
 
@@ -230,7 +232,7 @@ def growth(rows: dict[str, Any]) -> dict[str, float]:
 
 def run(quick: bool) -> dict[str, Any]:
     """Measure everything and print the table."""
-    rounds = QUICK_ROUNDS if quick else ROUNDS
+    budget = QUICK_BUDGET if quick else BUDGET
     results: dict[str, Any] = {}
     for label, model in bodies(quick).items():
         contest = Contest(model, STATES if model.nv <= FUSED_UP_TO else 1000)
@@ -240,19 +242,19 @@ def run(quick: bool) -> dict[str, Any]:
         if model.nv <= FUSED_UP_TO:
             batches += ["mass_matrix", "inverse_dynamics_derivatives"]
         for name in batches:
-            found = interleaved(contest.batched(name), rounds)
+            found = interleaved(contest.batched(name), budget)
             row[name] = report(f"{label}: {name[:26]}", found, contest.count(name))
         if model.nv <= FUSED_UP_TO:
             repetitions = 2000 // model.nv + 50
             for name in ("inverse_dynamics", "forward_dynamics"):
-                found = interleaved(contest.single(name, repetitions), rounds)
+                found = interleaved(contest.single(name, repetitions), budget)
                 row[f"single {name}"] = report(f"{label}: one {name}", found, repetitions)
     contest = Contest(grid_tree(20).model(), 10_000)
     for name in ("inverse_dynamics", "forward_dynamics"):
-        found = interleaved({str(t): contest.batched(name, t)["dyads"] for t in (1, 2)}, rounds)
+        found = interleaved({str(t): contest.batched(name, t)["dyads"] for t in (1, 2)}, 2 * budget)
         results[f"two threads, {name}"] = gain = found["1"] / found["2"]
         print(f"two threads, {name}: {gain:.2f} times one")
-    results["redocking"] = redocking(rounds)
+    results["redocking"] = redocking(budget)
     results["compiling"] = compiling()
     results["exponents"] = growth(results)
     return results

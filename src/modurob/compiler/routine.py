@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
@@ -17,6 +17,7 @@ from modurob.errors import StateError
 
 METH_FASTCALL = 0x0080
 ALIGNMENT = 64  # bytes; the widest vectors
+SHARES = 8  # of the work for each thread
 WORTH_A_THREAD = 20_000  # joint states; about 100 us of work, ten times what a hand-over costs
 
 
@@ -89,22 +90,29 @@ class Routine:
             **self._fixed,
             last=count - 1,
         )
-        width = host().width
-        share = -(-count // (threads * width)) * width
-        bounds = [(begin, min(begin + share, count)) for begin in range(0, count, share)]
-        if len(bounds) <= 1:
-            for begin, end in bounds:
-                self._piece(arguments, begin, end)
-        else:
-            others = [_pool().submit(self._piece, arguments, *bound) for bound in bounds[1:]]
-            self._piece(arguments, *bounds[0])
-            for other in others:
-                other.result()
+        # small shares, taken as each thread gets to them: a core that is busy elsewhere takes fewer
+        share = self._share(count, threads)
+        begins = iter(range(0, count, share))
+        helpers = [
+            _pool().submit(self._work, arguments, begins, share, count)
+            for _ in range(min(threads, -(-count // share)) - 1)
+        ]
+        self._work(arguments, begins, share, count)
+        for helper in helpers:
+            helper.result()
         return None if arguments.not_finite else y
 
-    def _piece(self, arguments: Arguments, begin: int, end: int) -> None:
+    def _share(self, count: int, threads: int) -> int:
+        if threads == 1:
+            return count
+        width = host().width
+        return -(-count // (SHARES * threads * width)) * width
+
+    def _work(self, arguments: Arguments, begins: Iterator[int], share: int, count: int) -> None:
         space = self._spaces.pop() if self._spaces else self._workspace()
-        self._run(ctypes.addressof(arguments), begin, end, space.ctypes.data)
+        for begin in begins:
+            end = min(begin + share, count)
+            self._run(ctypes.addressof(arguments), begin, end, space.ctypes.data)
         self._spaces.append(space)
 
     def _workspace(self) -> np.ndarray:

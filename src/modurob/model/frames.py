@@ -16,11 +16,11 @@ import numpy as np
 from modurob.equations.links import Link
 from modurob.equations.vectors import mat, vec
 from modurob.model.model import Model
-from modurob.spatial import inertia
 
 ALIGNED = 1e-12  # entries of an axis this close to 0 and 1 are rounding errors of 90-degree turns
 CYCLIC = np.stack([np.roll(np.eye(3), k, axis=0) for k in range(3)])  # first column x, y, z
 NOISE = 1e-15  # of the largest entry: what turning a frame leaves of a zero
+UPRIGHT = np.eye(3)
 GENERAL = 3  # the pattern of all other directions
 CACHED_TURNS = 4096
 
@@ -77,18 +77,30 @@ def joint_frames(model: Model) -> JointFrames:
     """Choose the joint frames of a model."""
     n = len(model.joint_names)
     axes = np.where(model.prismatic[:, None], model.screw[:, :3], model.screw[:, 3:])
-    rotation, turn = np.empty((n, 3, 3)), np.empty((n + 1, 3, 3))
-    pattern, sign = np.empty(n, dtype=np.intp), np.empty(n)
-    turn[0] = np.eye(3)
-    placed = model.placement[:, :3, :3]
+    placed = np.ascontiguousarray(model.placement[:, :3, :3])
+    turns: list[np.ndarray] = [UPRIGHT]
+    chosen: list[Turned] = []
+    known: dict[tuple[int, bytes, bytes], Turned] = {}
     for k, parent in enumerate(model.parent.tolist()):
-        R_in = turn[parent].T @ placed[k]
-        pattern[k], sign[k], rotation[k], turn[k + 1] = _turned(R_in.tobytes(), axes[k].tobytes())
+        # few joints sit differently from all before: look those up without multiplying
+        key = (id(turns[parent]), placed[k].tobytes(), axes[k].tobytes())
+        found = known.get(key)
+        if found is None:
+            R_in = turns[parent].T @ placed[k]
+            found = known[key] = _turned(R_in.tobytes(), key[2])
+        chosen.append(found)
+        turns.append(found.turn)
+    turn = np.array(turns)
+    rotation = np.array([each.rotation for each in chosen]).reshape(n, 3, 3)
+    pattern = np.array([each.pattern for each in chosen], dtype=np.intp)
+    sign = np.array([each.sign for each in chosen], dtype=float)
     to_parent = np.swapaxes(turn[model.parent], -1, -2)
     to_link = np.swapaxes(turn, -1, -2)
     h = (to_link @ (model.mass[:, None] * model.center)[..., None])[..., 0]
-    J = inertia.at_origin(model.mass, model.center, model.inertia)
-    second = 0.5 * np.trace(J, axis1=-2, axis2=-1)[:, None, None] * np.eye(3) - J
+    # about the center S = tr(I)/2 E - I; moving the origin adds m c c^T
+    half = 0.5 * (model.inertia[:, 0, 0] + model.inertia[:, 1, 1] + model.inertia[:, 2, 2])
+    second = half[:, None, None] * np.eye(3) - model.inertia
+    second += (model.mass[:, None] * model.center)[:, :, None] * model.center[:, None, :]
     spread = np.trace(second, axis1=-2, axis2=-1)
     position = (to_parent @ model.placement[:, :3, 3, None])[..., 0]
     return JointFrames(
@@ -112,16 +124,26 @@ def _snapped(x: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return np.where(np.abs(x) < NOISE * scale, 0.0, x)
 
 
-@lru_cache(maxsize=CACHED_TURNS)
-def _turned(R_in: bytes, axis: bytes) -> tuple[int, float, np.ndarray, np.ndarray]:
+class Turned(NamedTuple):
     """Pattern, sign, R of the joint frame in the parent's, and its turn in the link's frame."""
+
+    pattern: int
+    sign: float
+    rotation: np.ndarray
+    turn: np.ndarray
+
+
+@lru_cache(maxsize=CACHED_TURNS)
+def _turned(R_in: bytes, axis: bytes) -> Turned:
+    """The joint frame for a link that sits at R_in in its parent's joint frame."""
     R = np.frombuffer(R_in).reshape(3, 3)
     x = R @ np.frombuffer(axis)
     along = int(np.argmax(np.abs(x)))
     off = np.delete(x, along)
     if np.all(np.abs(off) < ALIGNED):
-        return along, float(np.sign(x[along])), CYCLIC[along], R.T @ CYCLIC[along] + 0.0
+        turn = R.T @ CYCLIC[along] + 0.0
+        return Turned(along, float(np.sign(x[along])), CYCLIC[along], turn)
     y = np.cross(x, np.eye(3)[int(np.argmin(np.abs(x)))])
     y /= np.linalg.norm(y)
     framed = np.stack([x, y, np.cross(x, y)], axis=-1)
-    return GENERAL, 1.0, framed, R.T @ framed
+    return Turned(GENERAL, 1.0, framed, R.T @ framed)

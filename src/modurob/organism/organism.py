@@ -239,7 +239,7 @@ class Organism:
 
     def rest_pose(self, name: str) -> np.ndarray:
         """(4, 4) frame of a module in the world with all joints at zero."""
-        T_to_module, entry = np.eye(4), self.docking(name)
+        entry, steps = self.docking(name), [np.eye(4)]
         known: dict[tuple[int, int | str, int, int | str, int], np.ndarray] = {}
         while entry is not None:
             # looked up by identity first: hashing datasheets costs more than multiplying
@@ -248,9 +248,9 @@ class Organism:
             T = known.get(key)
             if T is None:
                 T = known[key] = self.dyad(entry).transform
-            T_to_module = T @ T_to_module
+            steps.append(T)
             entry = self._dockings.get(entry.parent)
-        return self.base_pose @ T_to_module
+        return self.base_pose @ _product(steps[::-1])
 
     def __repr__(self) -> str:
         counts: dict[str, int] = {}
@@ -583,6 +583,15 @@ class Organism:
             raise UnknownNameError(
                 f"no module {name!r} in this organism: modules are {choices(self.modules)}"
             ) from None
+
+
+def _product(steps: Sequence[np.ndarray]) -> np.ndarray:
+    """The product of poses in order, neighbors first: few large multiplications."""
+    poses = np.array(steps)
+    while len(poses) > 1:
+        pairs = poses[: len(poses) // 2 * 2]
+        poses = np.concatenate([pairs[0::2] @ pairs[1::2], poses[len(pairs) :]])
+    return poses[0]
 
 
 def _changed(organism: Organism, **changes: Any) -> Organism:

@@ -1,0 +1,73 @@
+"""The README's table of speed, made from the result files: ``python -m benchmarks.headline``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+README = HERE.parent / "README.md"
+BEGIN, END = "<!-- headline: begin -->\n", "<!-- headline: end -->\n"
+NAMES = {"inverse_dynamics": "inverse dynamics", "forward_dynamics": "forward dynamics"}
+BODIES = {"grid 6": "6 joints", "grid 20": "20 joints", "superbot 60": "SuperBot tree, 60 joints"}
+
+
+def results(name: str) -> dict[str, Any]:
+    """A result file."""
+    return json.loads((HERE / "results" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def table() -> str:
+    """The table and what stands below it, as Markdown."""
+    measured = results("dynamics")
+    found, machine = measured["results"], measured["machine"]
+    lines = [
+        "| one state of a batch, one thread | Pinocchio | modurob, new body | modurob, compiled body |",
+        "| --- | --- | --- | --- |",
+    ]
+    for name, words in NAMES.items():
+        for body, what in BODIES.items():
+            row = found[body][name]
+            us, ratio = row["microseconds"], row["times_faster_than_pinocchio"]
+            lines.append(
+                f"| {words}, {what} | {us['pinocchio']:.2f} µs "
+                f"| {us['dyads']:.3f} µs ({ratio['dyads']:.0f}×) "
+                f"| {us['fused']:.3f} µs ({ratio['fused']:.0f}×) |"
+            )
+    one = found["grid 20"]["single inverse_dynamics"]
+    us, ratio = one["microseconds"], one["times_faster_than_pinocchio"]
+    lines.append(
+        f"| one call from Python, 20 joints | {us['pinocchio']:.2f} µs "
+        f"| {us['prepared dyads']:.2f} µs ({ratio['prepared dyads']:.0f}×) "
+        f"| {us['prepared fused']:.2f} µs ({ratio['prepared fused']:.0f}×) |"
+    )
+    gpu = results("gpu")["results"]
+    million = gpu["grid 20, float32"]
+    rate = million["inverse_dynamics [million states/s]"]
+    jax = million["inverse_dynamics in JAX [million states/s]"]
+    scaling = results("scaling")["results"]
+    redock = found["redocking"]["milliseconds"]
+    lines += [
+        "",
+        f"Undocking one of 100 modules and answering with the new body's torques takes {redock:.1f} ms;",
+        f"docking 1,000 modules, both models and their poses {1e3 * scaling['total_1000']:.0f} ms. "
+        f"On an {gpu['device']}, inverse",
+        f"dynamics of 20 joints runs at {rate / 1e3:.1f} billion states/s, {rate / jax:.0f} times JAX. "
+        f"Measured by `make bench`",
+        f"on {machine['cores']} cores of an {machine['cpu']}, all engines interleaved in one process; "
+        "see",
+        "[benchmarks/results](benchmarks/results).",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    text = README.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    README.write_text(before + BEGIN + table() + END + after, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
