@@ -251,7 +251,7 @@ def run(quick: bool) -> dict[str, Any]:
                 row[f"single {name}"] = report(f"{label}: one {name}", found, repetitions)
     contest = Contest(grid_tree(20).model(), 10_000)
     for name in ("inverse_dynamics", "forward_dynamics"):
-        found = interleaved({str(t): contest.batched(name, t)["dyads"] for t in (1, 2)}, 2 * budget)
+        found = interleaved({str(t): contest.batched(name, t)["dyads"] for t in (1, 2)}, 4 * budget)
         results[f"two threads, {name}"] = gain = found["1"] / found["2"]
         print(f"two threads, {name}: {gain:.2f} times one")
     results["redocking"] = redocking(budget)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ def table() -> str:
     measured = results("dynamics")
     found, machine = measured["results"], measured["machine"]
     lines = [
-        "| one state of a batch, one thread | Pinocchio | modurob, new body | modurob, compiled body |",
+        "| one state of a batch, one thread | Pinocchio | modurob, new body | modurob, compiled |",
         "| --- | --- | --- | --- |",
     ]
     for name, words in NAMES.items():
@@ -48,17 +49,15 @@ def table() -> str:
     jax = million["inverse_dynamics in JAX [million states/s]"]
     scaling = results("scaling")["results"]
     redock = found["redocking"]["milliseconds"]
-    lines += [
-        "",
-        f"Undocking one of 100 modules and answering with the new body's torques takes {redock:.1f} ms;",
-        f"docking 1,000 modules, both models and their poses {1e3 * scaling['total_1000']:.0f} ms. "
-        f"On an {gpu['device']}, inverse",
-        f"dynamics of 20 joints runs at {rate / 1e3:.1f} billion states/s, {rate / jax:.0f} times JAX. "
-        f"Measured by `make bench`",
-        f"on {machine['cores']} cores of an {machine['cpu']}, all engines interleaved in one process; "
-        "see",
-        "[benchmarks/results](benchmarks/results).",
-    ]
+    words = (
+        f"Undocking one of 100 modules and answering with the new body's torques takes {redock:.1f} "
+        f"ms; docking 1,000 modules, with both models and their poses, "
+        f"{1e3 * scaling['total_1000']:.0f} ms. On an {gpu['device']}, inverse dynamics of 20 joints "
+        f"runs at {rate / 1e3:.1f} billion states/s, {rate / jax:.0f} times JAX. Measured by "
+        f"`make bench` on {machine['cores']} cores of an {machine['cpu']}, all engines interleaved in "
+        "one process; see [benchmarks/results](benchmarks/results)."
+    )
+    lines += ["", *textwrap.wrap(words, 100, break_on_hyphens=False)]
     return "\n".join(lines) + "\n"
 
 
