@@ -49,13 +49,14 @@ def table() -> str:
     jax = million["inverse_dynamics in JAX [million states/s]"]
     scaling = results("scaling")["results"]
     redock = found["redocking"]["milliseconds"]
+    thousand = 1e3 * scaling["total_1000"]
     words = (
-        f"Undocking one of 100 modules and answering with the new body's torques takes {redock:.1f} "
-        f"ms; docking 1,000 modules, with both models and their poses, "
-        f"{1e3 * scaling['total_1000']:.0f} ms. On an {gpu['device']}, inverse dynamics of 20 joints "
-        f"runs at {rate / 1e3:.1f} billion states/s, {rate / jax:.0f} times JAX. Measured by "
-        f"`make bench` on {machine['cores']} cores of an {machine['cpu']}, all engines interleaved in "
-        "one process; see [benchmarks/results](benchmarks/results)."
+        "Undocking one of 100 modules and answering with the new body's torques takes "
+        f"{redock:.1f} ms; docking 1,000 modules, with both models and their poses, "
+        f"{thousand:.0f} ms. On an {gpu['device']}, inverse dynamics of 20 joints runs at "
+        f"{rate / 1e3:.1f} billion states/s, {rate / jax:.0f} times JAX. Measured by `make bench` "
+        f"on {machine['cores']} cores of an {machine['cpu']}, all engines interleaved in one "
+        "process; see [benchmarks/results](benchmarks/results)."
     )
     lines += ["", *textwrap.wrap(words, 100, break_on_hyphens=False)]
     return "\n".join(lines) + "\n"
