@@ -7,6 +7,7 @@ import json
 from importlib import resources
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from modurob import ModuleType, catalog, examples
@@ -32,7 +33,6 @@ def test_published_schema_is_that_of_the_code(name):
 
 @pytest.mark.parametrize("kind", catalog.names())
 def test_every_file_of_the_catalog_follows_the_published_schema(kind):
-    jsonschema = pytest.importorskip("jsonschema")
     file = resources.files("modurob.modules.catalog") / f"{kind}.json"
     validator = jsonschema.Draft202012Validator(read("module.schema.json"))
     validator.validate(json.loads(file.read_text(encoding="utf-8")))
@@ -57,7 +57,6 @@ def test_published_schemas_say_what_a_file_is(name):
     ids=["crab", "nine", "crane", "arm", "superbots"],
 )
 def test_saved_organisms_follow_the_published_schema(organism, tmp_path):
-    jsonschema = pytest.importorskip("jsonschema")
     organism.save(tmp_path / "organism.json")
     validator = jsonschema.Draft202012Validator(read("organism.schema.json"))
     validator.validate(json.loads((tmp_path / "organism.json").read_text(encoding="utf-8")))
