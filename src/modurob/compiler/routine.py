@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -17,7 +18,7 @@ from modurob.errors import StateError
 
 METH_FASTCALL = 0x0080
 ALIGNMENT = 64  # bytes; the widest vectors
-SHARES = 8  # of the work for each thread
+SHARES = 16  # of the work for each thread
 WORTH_A_THREAD = 20_000  # joint states; about 100 us of work, ten times what a hand-over costs
 
 
@@ -99,7 +100,10 @@ class Routine:
         ]
         self._work(arguments, begins, share, count)
         for helper in helpers:
-            helper.result()
+            if not helper.cancel():  # one that never woke up has nothing left to do
+                while not helper.done():  # at most one share: going to sleep would take longer
+                    time.sleep(0)
+                helper.result()
         return None if arguments.not_finite else y
 
     def _share(self, count: int, threads: int) -> int:
