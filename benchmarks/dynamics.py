@@ -249,11 +249,14 @@ def run(quick: bool) -> dict[str, Any]:
             for name in ("inverse_dynamics", "forward_dynamics"):
                 found = interleaved(contest.single(name, repetitions), budget)
                 row[f"single {name}"] = report(f"{label}: one {name}", found, repetitions)
-    contest = Contest(grid_tree(20).model(), 10_000)
-    for name in ("inverse_dynamics", "forward_dynamics"):
-        found = interleaved({str(t): contest.batched(name, t)["dyads"] for t in (1, 2)}, 4 * budget)
-        results[f"two threads, {name}"] = gain = found["1"] / found["2"]
-        print(f"two threads, {name}: {gain:.2f} times one")
+    for joints in (20, 60):
+        contest = Contest(grid_tree(joints).model(), STATES)
+        for name in ("inverse_dynamics", "forward_dynamics"):
+            work = {str(t): contest.batched(name, t)["dyads"] for t in (1, 2)}
+            found = interleaved(work, 2 * budget)
+            gain = found["1"] / found["2"]
+            results[f"two threads, {name}, {joints} joints"] = gain
+            print(f"two threads, {name}, {joints} joints: {gain:.2f} times one", flush=True)
     results["redocking"] = redocking(budget)
     results["compiling"] = compiling()
     results["exponents"] = growth(results)
