@@ -24,7 +24,7 @@ def table() -> str:
     measured = results("dynamics")
     found, machine = measured["results"], measured["machine"]
     lines = [
-        "| one state of a batch, one thread | Pinocchio | modurob, new body | modurob, compiled |",
+        "| a state, in a batch of 10,000, one thread | Pinocchio | modurob, new body | modurob, compiled |",
         "| --- | --- | --- | --- |",
     ]
     for name, words in NAMES.items():
@@ -53,10 +53,12 @@ def table() -> str:
     words = (
         "Undocking one of 100 modules and answering with the new body's torques takes "
         f"{redock:.1f} ms; docking 1,000 modules, with both models and their poses, "
-        f"{thousand:.0f} ms. On an {gpu['device']}, inverse dynamics of 20 joints runs at "
-        f"{rate / 1e3:.1f} billion states/s, {rate / jax:.0f} times JAX. Measured by `make bench` "
-        f"on {machine['cores']} cores of an {machine['cpu']}, all engines interleaved in one "
-        "process; see [benchmarks/results](benchmarks/results)."
+        f"{thousand:.0f} ms. Measured by `make bench` on {machine['cores']} shared cores of an "
+        f"{machine['cpu']}, the engines interleaved in one process; ratios vary by some 30 % "
+        "between runs, and small batches gain less. On another machine, with an "
+        f"{gpu['device']}, inverse dynamics of 20 joints in float32 runs at {rate / 1e3:.1f} "
+        f"billion states/s, {rate / jax:.0f} times the same recursion in JAX, one after the other. "
+        "See [benchmarks/results](benchmarks/results)."
     )
     lines += ["", *textwrap.wrap(words, 100, break_on_hyphens=False)]
     return "\n".join(lines) + "\n"
