@@ -24,7 +24,8 @@ def table() -> str:
     measured = results("dynamics")
     found, machine = measured["results"], measured["machine"]
     lines = [
-        "| a state, in a batch of 10,000, one thread | Pinocchio | modurob, new body | modurob, compiled |",
+        "| a state, in a batch of 10,000, one thread | Pinocchio "
+        "| modurob, new body | modurob, compiled |",
         "| --- | --- | --- | --- |",
     ]
     for name, words in NAMES.items():
