@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import defaultdict
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -14,11 +12,11 @@ import numpy as np
 
 from modurob.compiler.driver import DATA, Arguments, Shape
 from modurob.compiler.jit import Library, host
+from modurob.compiler.pool import cores, pool
 from modurob.errors import StateError
 
 METH_FASTCALL = 0x0080
 ALIGNMENT = 64  # bytes; the widest vectors
-SHARES = 16  # of the work for each thread
 WORTH_A_THREAD = 20_000  # joint states; about 100 us of work, ten times what a hand-over costs
 
 
@@ -56,8 +54,8 @@ class Routine:
         self._result = {0: (self.nv,), 1: square}.get(shape.matrices, (shape.matrices, *square))
         self._vectors = vectors
         self._kept = (library, calls, rows)  # alive as long as their addresses are in use
-        self._run = _driver(library)
-        self._spaces: list[np.ndarray] = []
+        self._run, self._address = _driver(library), library.address("run")
+        self._spaces: dict[int, list[np.ndarray]] = defaultdict(list)  # by their threads
         self._fixed = {
             "calls": None if calls is None else calls.ctypes.data,
             "rows": None if rows is None else rows.ctypes.data,
@@ -91,44 +89,26 @@ class Routine:
             **self._fixed,
             last=count - 1,
         )
-        # small shares, taken as each thread gets to them: a core that is busy elsewhere takes fewer
-        share = self._share(count, threads)
-        begins = iter(range(0, count, share))
-        helpers = [
-            _pool().submit(self._work, arguments, begins, share, count)
-            for _ in range(min(threads, -(-count // share)) - 1)
-        ]
-        self._work(arguments, begins, share, count)
-        for helper in helpers:
-            if not helper.cancel():  # one that never woke up has nothing left to do
-                while not helper.done():  # at most one share: going to sleep would take longer
-                    time.sleep(0)
-                helper.result()
+        spaces = self._spaces[threads]
+        space = spaces.pop() if spaces else self._workspaces(threads)
+        if threads == 1:
+            self._run(ctypes.addressof(arguments), 0, count, space.ctypes.data)
+        else:
+            pool().run(self._address, ctypes.addressof(arguments), count, space)
+        spaces.append(space)
         return None if arguments.not_finite else y
 
-    def _share(self, count: int, threads: int) -> int:
-        if threads == 1:
-            return count
-        width = host().width
-        return -(-count // (SHARES * threads * width)) * width
-
-    def _work(self, arguments: Arguments, begins: Iterator[int], share: int, count: int) -> None:
-        space = self._spaces.pop() if self._spaces else self._workspace()
-        for begin in begins:
-            end = min(begin + share, count)
-            self._run(ctypes.addressof(arguments), begin, end, space.ctypes.data)
-        self._spaces.append(space)
-
-    def _workspace(self) -> np.ndarray:
+    def _workspaces(self, count: int) -> np.ndarray:
         size = 8 * host().width * self._vectors
-        raw = np.zeros(size + ALIGNMENT, dtype=np.uint8)
+        size += -size % ALIGNMENT
+        raw = np.zeros(size * count + ALIGNMENT, dtype=np.uint8)
         start = -raw.ctypes.data % ALIGNMENT
-        return raw[start : start + size]
+        return raw[start : start + size * count].reshape(count, size)
 
     def _builtin(self, library: Library) -> Callable[..., np.ndarray | None]:
         if not _arrays_look_as_expected():
             return lambda *_: None
-        space = self._workspace()
+        space = self._workspaces(1)
         arguments = Arguments(
             **self._fixed,
             last=0,
@@ -143,26 +123,12 @@ class Routine:
         return _new_builtin()(ctypes.addressof(method), holder, None)
 
 
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=cores(), thread_name_prefix="modurob")
-
-
-if hasattr(os, "register_at_fork"):  # threads do not survive a fork
-    os.register_at_fork(after_in_child=_pool.cache_clear)
-
-
-def cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def thread_count(threads: int | str, joint_states: int) -> int:
     """How many threads a batch gets."""
     if threads == "auto":
         return max(1, min(cores(), joint_states // WORTH_A_THREAD))
     if isinstance(threads, int | np.integer) and threads is not True and threads >= 1:
-        return int(threads)
+        return min(int(threads), cores())
     raise StateError(f"threads must be 'auto' or a number from 1 up, got {threads!r}")
 
 
