@@ -15,6 +15,7 @@ from modurob.compiler.sincos import write_sincos
 
 BASE_Q, BASE_V, BASE_X, BASE_Y, BASE_RECORD = 0, 7, 13, 19, 25  # vectors of the base's record
 Q, COS, SIN, V, X, Y, JOINT_RECORD = 0, 1, 2, 3, 4, 5, 6  # vectors of a joint's record
+CACHE_LINE = 64  # bytes
 EXTERNAL = 6  # vectors of a link's external wrench
 
 
@@ -83,6 +84,8 @@ class Driver(Writer):
                 self.store(Slot(self.offset(states, k), 0), splat(0.0, self.width))
         with self.loop("%begin", "%end", self.width, self.check) as first:
             rows = self._rows(first, at["last"])
+            if not self.shape.matrices:
+                self._prefetch_results(at["y"], first, nv)
             self._gather_joints(records, at, rows, joints, nq, nv)
             if self.free_base:
                 self._gather_base(at, rows, nq, nv)
@@ -95,6 +98,15 @@ class Driver(Writer):
         self.do("ret void")
         head = "define void @run(ptr %arguments, i64 %begin, i64 %end, ptr %workspace) {\nentry:\n"
         return head + "\n".join(self.lines) + "\n}\n"
+
+    def _prefetch_results(self, array: str, first: str, nv: str) -> None:
+        """Call the next block's results into the cache, or writing them would wait for memory."""
+        after = self.value(f"add i64 {first}, {self.width}")
+        start = self.offset(array, self.value(f"mul i64 {after}, {nv}"), "double")
+        block = self.value(f"mul i64 {nv}, {8 * self.width}")
+        with self.loop("0", block, CACHE_LINE) as k:
+            line = self.offset(start, k, "i8")
+            self.do(f"call void @llvm.prefetch.p0(ptr {line}, i32 1, i32 3, i32 1)")
 
     def _cells(self, nv: str) -> str:
         square = self.value(f"mul i64 {nv}, {nv}")
@@ -241,6 +253,7 @@ def declarations(width: int) -> str:
     return (
         f"declare {V} @llvm.sqrt.v{width}f64({V})\n"
         f"declare {V} @llvm.fma.v{width}f64({V}, {V}, {V})\n"
+        "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n"
     )
 
 
