@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import multiprocessing
 import pickle
 
@@ -134,3 +135,19 @@ def test_impossible_options_are_refused_in_one_line(call):
     with pytest.raises(mr.StateError) as caught:
         call(model, state(model))
     assert "\n" not in str(caught.value)
+
+
+def test_compiled_single_calls_outlive_their_model():
+    """The builtin owns its method definition, code and workspace; else freeing it would crash."""
+    still, kept = np.zeros(3), []
+    for k in range(200):
+        model = mr.examples.snake(4).with_parameters(mass=1 + 1e-3 * k).model()
+        expected = model.inverse_dynamics(still, still, still)
+        kept.append((model.dynamics.tier.routine("inverse_dynamics").single, expected))
+        del model
+        gc.collect(0)
+    gc.collect()
+    for single, expected in kept:
+        out = np.empty(3)
+        assert single(still, still, still, out) is out
+        np.testing.assert_array_equal(out, expected)

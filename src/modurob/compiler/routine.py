@@ -29,6 +29,15 @@ class _MethodDef(ctypes.Structure):
     )
 
 
+class _Bound(ctypes.Structure):
+    """What a builtin's `self` owns: arguments first, where machine code looks for them.
+
+    The builtin reads its method definition when it is freed, so that must not die before it.
+    """
+
+    _fields_ = (("arguments", Arguments), ("method", _MethodDef))
+
+
 class Routine:
     """One algorithm for one model.
 
@@ -117,10 +126,12 @@ class Routine:
             workspace=space.ctypes.data,
             refused=id(None),
         )
-        holder = np.frombuffer(memoryview(arguments).cast("B"), dtype=np.uint8)
         method = _MethodDef(b"single", library.address("single"), METH_FASTCALL, None)
-        self._kept += (space, arguments, holder, method)
-        return _new_builtin()(ctypes.addressof(method), holder, None)
+        bound = _Bound(arguments, method)
+        bound.kept = (space, *self._kept)
+        owner = np.frombuffer(memoryview(bound).cast("B"), dtype=np.uint8)
+        at_method = ctypes.addressof(bound) + _Bound.method.offset
+        return _new_builtin()(at_method, owner, None)
 
 
 def thread_count(threads: int | str, joint_states: int) -> int:
