@@ -55,6 +55,16 @@ class StepDerivatives(NamedTuple):
     B: np.ndarray
 
 
+class StateSpace(NamedTuple):
+    """``d(x, dx)/dt = A (x, dx) + B u`` for small deviations from a state.
+
+    (..., 2 nv, 2 nv) and (..., 2 nv, nv); x in the tangent space of a free base.
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+
+
 class Tier(Protocol):
     """Where compiled routines come from."""
 
@@ -368,6 +378,22 @@ def step_derivatives(
         axis=-2,
     )
     return StepDerivatives(A, np.concatenate([push @ v_tau, v_tau], axis=-2))
+
+
+def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> StateSpace:
+    """See `Model.linearize`."""
+    slopes = model.forward_dynamics_derivatives(q, v, tau)
+    drift = np.zeros_like(slopes.dq)
+    if model.free_base:  # a deviation in the base's frame turns with the base
+        drift[..., :6, :6] = -se3.ad(model.check_velocity(v)[..., :6])
+    unit = np.broadcast_to(np.eye(model.nv), drift.shape)
+    above = np.concatenate([drift, unit], axis=-1)
+    below = np.concatenate([slopes.dq, slopes.dv], axis=-1)
+    still = np.zeros_like(slopes.dtau)
+    return StateSpace(
+        A=np.concatenate([above, below], axis=-2),
+        B=np.concatenate([still, slopes.dtau], axis=-2),
+    )
 
 
 def _transport(model: Model, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,8 @@
     ├── MatrixError        an assembly incidence matrix or grid drawing that describes no organism
     ├── FileError          a file that cannot be read, is not ours, or comes from a newer version
     │   └── WriteError     a file that cannot be written: no such folder, no permission, no space
-    └── StateError         a state, pose or option that does not fit the model
+    ├── StateError         a state, pose or option that does not fit the model
+    └── SizeError          a closed form that would be too long to read
 
 A message says what was given, what was expected, and what to do.
 """
@@ -50,6 +51,10 @@ class WriteError(FileError):
 
 class StateError(ModurobError, ValueError):
     """A state, pose or option that does not fit the model."""
+
+
+class SizeError(ModurobError, ValueError):
+    """A closed form that would be too long to read."""
 
 
 def choices(names: Iterable[object], limit: int = 12) -> str:

@@ -1,4 +1,4 @@
-"""The command line: ``modurob new``, ``modurob show``, one file a subcommand.
+"""The command line: ``modurob new``, ``modurob show`` and so on, one file a subcommand.
 
 Exit codes: 0 when it worked; 1 when something could not be written or the reader of the output went
 away; 2 for bad input; 130 when the user interrupted it. An error is one line on stderr that starts
@@ -20,7 +20,8 @@ import click
 from modurob import ModurobError, UnknownNameError, WriteError, __version__
 from modurob.errors import choices
 
-COMMANDS = ("new", "show")  # each is modurob.cli.<name>.command, imported when it is asked for
+# each is modurob.cli.<name>.command, imported when it is asked for
+COMMANDS = ("new", "show", "equations", "export")
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 

@@ -102,8 +102,7 @@ def _ir() -> str:
     """
     pause, yield_ = _waiting()
     field = {
-        name: f"getelementptr i64, ptr %batch, i64 {k}"
-        for k, (name, _) in enumerate(Batch._fields_)
+        each[0]: f"getelementptr i64, ptr %batch, i64 {k}" for k, each in enumerate(Batch._fields_)
     }
     return f"""
 declare void @{yield_}()

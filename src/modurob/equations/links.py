@@ -68,4 +68,7 @@ def friction(link: Link, v: Any) -> Any:
 
     Within one percent of the dry law c sign(v) from |v| = 7 SLIP on, and smooth through rest.
     """
-    return link.viscous * v + link.coulomb * v / sqrt(v * v + SLIP * SLIP)
+    drag = link.viscous * v
+    if isinstance(link.coulomb, int | float) and link.coulomb == 0:
+        return drag
+    return drag + link.coulomb * v / sqrt(v * v + SLIP * SLIP)

@@ -48,6 +48,25 @@ def along(link: Link, load: Load) -> Any:
     return (load.f if link.prismatic else load.n)[0]
 
 
+def mass_column(
+    links: Links, poses: Sequence[tuple[Mat, Vec]], i: int, body: Composite
+) -> tuple[dict[int, Any], Load]:
+    """Entries of M for the joint of link i, by link: its own and those on the way to the base.
+
+    Args:
+        body: Link i with everything beyond it.
+
+    Returns:
+        The entries, innermost last, and the wrench on that last link.
+    """
+    load = unit_load(links[i], body)
+    entries = {i: along(links[i], load)}
+    while links[i].parent > 0:
+        load, i = inward(*poses[i - 1], load), links[i].parent
+        entries[i] = along(links[i], load)
+    return entries, load
+
+
 def mass_matrix(links: Links, q: Sequence[Any], free_base: bool = False) -> list[list[Any]]:
     """Rows of M(q); with a free base its six velocities come first."""
     poses = [joint_pose(link, qi) for link, qi in zip(links[1:], q, strict=True)]
@@ -59,14 +78,12 @@ def mass_matrix(links: Links, q: Sequence[Any], free_base: bool = False) -> list
     nv = len(poses) + offset
     M: list[list[Any]] = [[0] * nv for _ in range(nv)]
     for i in range(1, len(links)):
-        row, load, k = offset + i - 1, unit_load(links[i], bodies[i]), i
-        M[row][row] = along(links[i], load)
-        while links[k].parent > 0:
-            load, k = inward(*poses[k - 1], load), links[k].parent
-            column = offset + k - 1
-            M[row][column] = M[column][row] = along(links[k], load)
+        row = offset + i - 1
+        entries, load = mass_column(links, poses, i, bodies[i])
+        for k, value in entries.items():
+            M[row][offset + k - 1] = M[offset + k - 1][row] = value
         if free_base:
-            load = inward(*poses[k - 1], load)
+            load = inward(*poses[min(entries) - 1], load)
             for column, value in enumerate((*load.f, *load.n)):
                 M[row][column] = M[column][row] = value
     if free_base:

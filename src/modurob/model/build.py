@@ -50,10 +50,54 @@ class Part(NamedTuple):
 NOTHING = Solid(0.0, np.zeros(3), np.zeros((3, 3)))
 
 
+class Tree(NamedTuple):
+    """Links after merging: which parts' joints move, and where every part went.
+
+    Attributes:
+        moving: (n,) the part whose joint moves link k + 1.
+        parent, placement: (n,), (n, 4, 4) of those joints.
+        link, poses: (parts,), (parts, 4, 4) link of each part and its frame there.
+    """
+
+    moving: list[int]
+    parent: np.ndarray
+    placement: np.ndarray
+    link: np.ndarray
+    poses: np.ndarray
+
+
+class Assembly(NamedTuple):
+    """An organism taken apart and put together as links.
+
+    Attributes:
+        parts: The world first, then virtual joints, then the modules' bodies from `first` on.
+        modules: For each module, the part that carries its frame.
+        reasons: Why each part's joint is locked; empty for those that move.
+        tree: The links.
+        gravity: (3,) [m/s^2]
+        free: Whether the base is free.
+    """
+
+    parts: list[Part]
+    first: int
+    modules: dict[str, int]
+    reasons: list[str]
+    tree: Tree
+    gravity: np.ndarray
+    free: bool
+
+
 def build_model(
     organism: Organism, hinges: str, base: str | Sequence[str], gravity: ArrayLike
 ) -> Model:
     """See `Organism.model`."""
+    return flatten(assembled(organism, hinges, base, gravity), organism)
+
+
+def assembled(
+    organism: Organism, hinges: str, base: str | Sequence[str], gravity: ArrayLike
+) -> Assembly:
+    """The parts of an organism and the links they form."""
     if hinges not in ("dyad", "physical"):
         raise StateError(f"hinges must be 'dyad' or 'physical', got {hinges!r}")
     try:
@@ -69,7 +113,12 @@ def build_model(
     first = len(parts)
     modules: dict[str, int] = {}
     parts.extend(_module_parts(organism, hinges, first, modules, free))
-    return _flatten(parts, first, modules, organism, g, free)
+    reasons = _reasons(parts)
+    tree = collapse(parts, reasons)
+    while redundant := _redundant(parts, tree):
+        reasons = [old or redundant.get(k, "") for k, old in enumerate(reasons)]
+        tree = collapse(parts, reasons)
+    return Assembly(parts, first, modules, reasons, tree, g, free)
 
 
 def _base_parts(base: str | Sequence[str], organism: Organism) -> Iterator[Part]:
@@ -271,19 +320,9 @@ def as_one_solid(kind: ModuleType) -> Solid:
 # -- parts to links --------------------------------------------------------------------------------
 
 
-def _flatten(
-    parts: list[Part],
-    first: int,
-    modules: dict[str, int],
-    organism: Organism,
-    gravity: np.ndarray,
-    free: bool,
-) -> Model:
-    reasons = _reasons(parts)
-    tree = _collapse(parts, reasons)
-    while redundant := _redundant(parts, tree):
-        reasons = [old or redundant.get(k, "") for k, old in enumerate(reasons)]
-        tree = _collapse(parts, reasons)
+def flatten(assembly: Assembly, organism: Organism) -> Model:
+    """The arrays of a model."""
+    parts, first, modules, reasons, tree, gravity, free = assembly
     moving, link, poses = [parts[k] for k in tree.moving], tree.link, tree.poses
     locked = {
         f"{part.owner}.{part.joint.name}": reason
@@ -318,23 +357,7 @@ def _flatten(
     )
 
 
-class Tree(NamedTuple):
-    """Links after merging: which parts' joints move, and where every part went.
-
-    Attributes:
-        moving: (n,) the part whose joint moves link k + 1.
-        parent, placement: (n,), (n, 4, 4) of those joints.
-        link, poses: (parts,), (parts, 4, 4) link of each part and its frame there.
-    """
-
-    moving: list[int]
-    parent: np.ndarray
-    placement: np.ndarray
-    link: np.ndarray
-    poses: np.ndarray
-
-
-def _collapse(parts: Sequence[Part], reasons: Sequence[str]) -> Tree:
+def collapse(parts: Sequence[Part], reasons: Sequence[str]) -> Tree:
     """Merge what is rigidly attached or locked."""
     link = [0] * len(parts)
     poses: list[np.ndarray] = [UNIT] * len(parts)
@@ -346,7 +369,7 @@ def _collapse(parts: Sequence[Part], reasons: Sequence[str]) -> Tree:
         before = part.before if at is UNIT else (at if part.before is UNIT else at @ part.before)
         if part.joint is None or reasons[index]:
             if part.joint is not None:
-                before = before @ _held(part)
+                before = before @ held_pose(part)
             link[index] = link[part.previous]
             poses[index] = before if part.after is UNIT else before @ part.after
         else:
@@ -422,7 +445,7 @@ def _reasons(parts: Sequence[Part]) -> list[str]:
     return reasons
 
 
-def _held(part: Part) -> np.ndarray:
+def held_pose(part: Part) -> np.ndarray:
     """(4, 4) motion of a locked joint: none, unless its limits hold it elsewhere than zero."""
     joint = part.joint
     if joint is None or joint.lower is None or joint.lower != joint.upper:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Dynamics,
         ForwardDerivatives,
         InverseDerivatives,
+        StateSpace,
         StepDerivatives,
     )
     from modurob.equations.closed_form import ClosedForm
@@ -389,6 +390,17 @@ class Model:
         from modurob import dynamics
 
         return dynamics.step_derivatives(self, q, v, tau, dt)
+
+    def linearize(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> StateSpace:
+        """State space (A, B) of small deviations from a state, exact; see `Equations.linearize`.
+
+        Args:
+            q, v: (..., nq), (..., nv) the state.
+            tau: (..., nv) the joint forces there.
+        """
+        from modurob import dynamics
+
+        return dynamics.linearize(self, q, v, tau)
 
     def prepare(self, name: str) -> Callable[..., np.ndarray]:
         """A bound callable for control loops: ``f = model.prepare("inverse_dynamics")``.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +23,7 @@ from modurob.spatial import so3
 if TYPE_CHECKING:
     from modurob.model import Model
     from modurob.organism.matrices import Aim
+    from modurob.symbolic import Equations
 
 NAME = re.compile(r"[^\W\d][\w-]{0,63}")
 HEADINGS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # where x points after 0, 1, 2, 3 quarter turns
@@ -575,6 +576,31 @@ class Organism:
         from modurob.model.build import build_model
 
         return build_model(self, hinges=hinges, base=base, gravity=gravity)
+
+    def equations(
+        self,
+        hinges: str = "dyad",
+        base: str | Sequence[str] = "fixed",
+        gravity: ArrayLike = (0.0, 0.0, -9.81),
+        *,
+        symbols: str | Collection[str] = "all",
+        external: Sequence[str] = (),
+        limit: float | None = None,
+    ) -> Equations:
+        """The equations of motion of this organism as formulas.
+
+        Args:
+            hinges, base, gravity: As for `model`.
+            symbols: Which quantities are symbols: ``all``, ``none``, or some of ``mass length
+                inertia gravity friction``; the others enter with the organism's numbers. Joint
+                displacements and velocities always are symbols; `Equations.substitute` gives them
+                values.
+            external: Modules that an external wrench acts on.
+            limit: Refuse closed forms that would have more terms than this.  [default: 100,000]
+        """
+        from modurob.symbolic.equations import build_equations
+
+        return build_equations(self, hinges, base, gravity, symbols, external, limit)
 
     def _member(self, name: str) -> Member:
         try:

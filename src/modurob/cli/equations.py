@@ -1,0 +1,89 @@
+"""``modurob equations``: the equations of motion as formulas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from modurob import FileError, StateError
+from modurob.cli import organisms, output
+from modurob.modules.files import replace_file
+
+EXAMPLE = """\b
+Examples:
+  modurob equations double_pendulum --hinges physical
+  modurob equations crab --format latex --entry M[1,2]
+  modurob equations crab.json --hinges physical --output model.tex
+  modurob equations arm --symbols mass,gravity --format markdown
+"""
+FORMATS = ("text", "latex", "markdown", "mathml")
+SUFFIXES = {".txt": "text", ".tex": "latex", ".md": "markdown", ".html": "mathml"}
+
+
+@click.command("equations", epilog=EXAMPLE, short_help="Print the equations of motion.")
+@click.argument("name", metavar="NAME_OR_FILE")
+@click.option("--hinges", type=click.Choice(("dyad", "physical")), default="dyad",
+              show_default=True, help="Which joints the model has.")  # fmt: skip
+@click.option("--base", default="fixed", show_default=True, metavar="BASE",
+              help="fixed, free, or virtual joints such as px,pz,ry.")  # fmt: skip
+@click.option("--symbols", default="all", show_default=True, metavar="GROUPS",
+              help="all, none, or some of mass,length,inertia,gravity,friction; "
+              "the others are numbers.")  # fmt: skip
+@click.option("--entry", metavar="ENTRY", help="One entry, such as M[1,2] or N[1].")
+@click.option("--format", "form", type=click.Choice(FORMATS),
+              help="[default: by the name of the output, else text]")  # fmt: skip
+@click.option("-o", "--output", "path", metavar="FILE",
+              help="Write a file: .tex (for pdflatex), .md, .html or .txt.")  # fmt: skip
+@click.option("--limit", type=click.IntRange(min=1),
+              help="Refuse to print more terms than this.  [default: 100,000]")  # fmt: skip
+@click.option("--force", is_flag=True, help="Overwrite the file if it is there.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+def command(
+    name: str,
+    hinges: str,
+    base: str,
+    symbols: str,
+    entry: str | None,
+    form: str | None,
+    path: str | None,
+    limit: int | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Print M, C and N of an organism: M ddq + C dq + N + friction = tau.
+
+    NAME_OR_FILE is a file that `modurob new` wrote, or a built-in organism: arm, crab, crane,
+    double_pendulum, nine, snake or superbot_tree.
+    """
+    output.check_path("--output", path)
+    form = form or _format_of(path)
+    if path and Path(path).exists() and not force:
+        raise FileError(f"{path} exists already; --force overwrites it")
+    title, organism = organisms.find(name)
+    equations = organism.equations(
+        hinges,
+        base if base in ("fixed", "free") else base.split(","),
+        symbols=symbols if symbols in ("all", "none") else symbols.split(","),
+        limit=limit,
+    )
+    if as_json:
+        output.print_json(equations.data(entry))
+        return
+    if path:
+        whole = form == "latex"
+        text = equations.latex(entry, document=True) if whole else equations.written(form, entry)
+        replace_file(Path(path), text.encode())
+        click.echo(f"{title}: wrote {path}")
+        return
+    click.echo(equations.written(form, entry), nl=False)
+
+
+def _format_of(path: str | None) -> str:
+    if path is None:
+        return "text"
+    suffix = Path(path).suffix
+    if suffix not in SUFFIXES:
+        known = ", ".join(SUFFIXES)
+        raise StateError(f"{path} has no known ending ({known}): say what it is with --format")
+    return SUFFIXES[suffix]

@@ -1,0 +1,142 @@
+"""The test program of an exported C file: reference states, and what must come out.
+
+The numbers come from the recursions run on plain numbers and from the array kinematics, not from
+the traces that the C code was printed from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from modurob.compiler.c_functions import FUNCTIONS, REALS, Function, Real
+from modurob.errors import StateError
+from modurob.model import Model
+from modurob.model.reference import Reference
+
+LIMITS = {"float64": 1e-12, "float32": 1e-4}  # allowed error, relative to the largest result
+NUMBERS_A_LINE = 6
+
+TEMPLATE = """\
+/* {name}_test.c: checks {name}.c against numbers that modurob computed in another way. Prints the
+ * largest error of each function, relative to its largest result, and returns 0 if all are small.
+ * Written by modurob; do not edit.
+ *
+ *   cc -std=c99 -O2 -o {name}_test {name}_test.c {name}.c -lm && ./{name}_test
+ */
+
+#include "{name}.h"
+
+#include <stdio.h>
+
+#define STATES {states}
+
+{data}
+
+static double worst;
+
+static void compare(const {name}_real *found, const {name}_real *expected, int count, double scale)
+{{
+  int k;
+  for (k = 0; k < count; k++) {{
+    const double off = ((double)found[k] - (double)expected[k]) / scale;
+    const double error = off < 0.0 ? -off : off;
+    if (!(error <= worst) && worst == worst) {{ /* once not a number, it stays that way */
+      worst = error;
+    }}
+  }}
+}}
+
+static int passes(const char *function, double limit)
+{{
+  const int ok = worst <= limit;
+  printf("%-18s error %.1e, allowed %.1e: %s\\n", function, worst, limit, ok ? "ok" : "WRONG");
+  worst = 0.0;
+  return ok;
+}}
+
+int main(void)
+{{
+  int i, ok = 1;
+{checks}
+  printf("%s\\n", ok ? "ok" : "FAILED");
+  return ok ? 0 : 1;
+}}
+"""
+CHECK = """
+  for (i = 0; i < STATES; i++) {{
+    static {name}_real {result};
+    {name}_{function}({arguments});
+    compare((const {name}_real *){variable}, expected_{function}[i], {count}, {scale!r});
+  }}
+  ok = passes("{function}", {limit!r}) && ok;"""
+
+
+def program_text(model: Model, name: str, dtype: str, states: int) -> str:
+    """The whole program."""
+    real = REALS[dtype]
+    inputs, expected = reference_states(model, dtype, states)
+    data = [_table(f"{name}_real", f"given_{key}", rows, real) for key, rows in inputs.items()]
+    checks = []
+    for key, spec in FUNCTIONS.items():
+        rows = expected[key].reshape(states, -1)
+        data.append(_table(f"{name}_real", f"expected_{key}", rows, real))
+        checks.append(_check(name, key, spec, expected[key], LIMITS[dtype]))
+    return TEMPLATE.format(
+        name=name, states=states, data="\n\n".join(data), checks="\n".join(checks).lstrip("\n")
+    )
+
+
+def reference_states(
+    model: Model, dtype: str, states: int
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Random inputs (q, v, a, tau), exact in the type, and what each function makes of them."""
+    rng, reference = np.random.default_rng(0), Reference(model)
+
+    def exact(x: np.ndarray) -> np.ndarray:
+        return x.astype(dtype).astype(float)
+
+    q = exact(np.array([model.random_configuration(rng) for _ in range(states)]))
+    v, a = exact(rng.standard_normal((2, states, model.nv)))
+    checked = model.check_configuration(q)  # the quaternion normalized, as the model does it
+    with np.errstate(all="ignore"):
+        forces = reference.inverse_dynamics(checked, v, a)
+        # with just the forces that a takes, their rounding errors would be most of the result
+        tau = exact(2 * forces)
+        expected = {
+            "inverse_dynamics": forces,
+            "forward_dynamics": reference.forward_dynamics(checked, v, tau),
+            "mass_matrix": reference.mass_matrix(checked),
+            "kinematics": model.forward_kinematics(q)[:, list(model.modules.values()), :3],
+            "center_of_mass": model.center_of_mass(q),
+        }
+    if not all(np.isfinite(each).all() for each in expected.values()):
+        model.forward_dynamics(q, v, tau)  # knows what is wrong
+        raise StateError("the model's equations give numbers that are not finite")
+    return {"q": q, "v": v, "a": a, "tau": tau}, expected
+
+
+def _table(type_name: str, title: str, rows: np.ndarray, real: Real) -> str:
+    lines = [f"static const {type_name} {title}[STATES][{rows.shape[1]}] = {{"]
+    for row in rows:
+        numbers = [real.literal(float(x)) for x in row]
+        parts = [
+            ", ".join(numbers[k : k + NUMBERS_A_LINE])
+            for k in range(0, len(numbers), NUMBERS_A_LINE)
+        ]
+        lines.append("  {" + ",\n   ".join(parts) + "},")
+    return "\n".join([*lines, "};"])
+
+
+def _check(name: str, key: str, spec: Function, expected: np.ndarray, limit: float) -> str:
+    shape = expected.shape[1:]
+    arguments = [*(f"given_{each}[i]" for each in spec.inputs.values()), spec.result]
+    return CHECK.format(
+        name=name,
+        function=key,
+        result=spec.result + "".join(f"[{size}]" for size in shape),
+        variable=spec.result,
+        arguments=", ".join(arguments),
+        count=int(np.prod(shape)),
+        scale=float(np.abs(expected).max()) or 1.0,
+        limit=limit,
+    ).lstrip("\n")

@@ -1,0 +1,108 @@
+"""Traced graphs as statements: what C and CUDA have in common.
+
+The records of `driver` are gathered by nobody here: an input is read where it stands in the user's
+arrays q, v and x, and a result goes straight to its place.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+from modurob.compiler import driver
+from modurob.compiler.emit_llvm import Slot
+from modurob.compiler.fused import Trace
+from modurob.compiler.trace import CONST, INPUT
+
+SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+TRIGONOMETRY = {driver.COS: "cos", driver.SIN: "sin"}
+
+
+class Place(NamedTuple):
+    """Where an input stands: an entry of q, v or x, or the sine or cosine of an entry of q."""
+
+    array: str
+    entry: int
+    function: str | None = None
+
+
+def place_of(slot: Slot, free_base: bool) -> Place:
+    """Where a traced input stands in the user's arrays."""
+    offset = slot.offset
+    if offset < driver.BASE_RECORD:
+        for array, start in (("x", driver.BASE_X), ("v", driver.BASE_V), ("q", driver.BASE_Q)):
+            if offset >= start:
+                return Place(array, offset - start)
+    joint, field = divmod(offset - driver.BASE_RECORD, driver.JOINT_RECORD)
+    in_q, in_v = (joint + 7, joint + 6) if free_base else (joint, joint)
+    if field in (driver.V, driver.X):
+        return Place("v" if field == driver.V else "x", in_v)
+    return Place("q", in_q, TRIGONOMETRY.get(field))
+
+
+def result_of(slot: Slot, free_base: bool) -> int:
+    """Which entry of the result a traced output is."""
+    if slot.pointer == "%states":
+        return slot.offset
+    if slot.offset < driver.BASE_RECORD:
+        return slot.offset - driver.BASE_Y
+    joint = (slot.offset - driver.BASE_RECORD) // driver.JOINT_RECORD
+    return joint + (6 if free_base else 0)
+
+
+class Printer(ABC):
+    """Prints the body of one traced function into `lines`."""
+
+    root = "sqrt"
+    store_early = False  # whether a result is stored as soon as it is known, or after all others
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.lines: list[str] = []
+        self._texts: dict[int, str] = {}
+
+    @abstractmethod
+    def literal(self, value: float) -> str:
+        """A number."""
+
+    @abstractmethod
+    def read(self, place: Place) -> str:
+        """An input; may write lines to get at it."""
+
+    @abstractmethod
+    def define(self, number: int, text: str) -> str:
+        """Write the line that computes a node; the name it has from then on."""
+
+    @abstractmethod
+    def store(self, index: int, text: str) -> None:
+        """Write the line that stores a result."""
+
+    def run(self) -> None:
+        """Print everything."""
+        graph, free_base = self.trace.graph, self.trace.free_base
+        waiting: dict[int, list[int]] = {}
+        for slot, value in self.trace.outputs:
+            waiting.setdefault(value.number, []).append(result_of(slot, free_base))
+        for number in graph.needed([value for _, value in self.trace.outputs]):
+            op, a, b = graph.nodes[number]
+            if op == CONST:
+                text = self.literal(a)
+            elif op == INPUT:
+                text = self.read(place_of(self.trace.slots[a], free_base))
+            else:
+                text = self.define(number, self._expression(op, a, b))
+            self._texts[number] = text
+            if self.store_early:
+                for index in waiting.pop(number, ()):
+                    self.store(index, text)
+        for number, indices in waiting.items():
+            for index in indices:
+                self.store(index, self._texts[number])
+
+    def _expression(self, op: str, a: int, b: int | None) -> str:
+        if op == "neg":
+            return f"-{self._texts[a]}"
+        if op == "sqrt":
+            return f"{self.root}({self._texts[a]})"
+        assert b is not None
+        return f"{self._texts[a]} {SYMBOLS[op]} {self._texts[b]}"

@@ -1,0 +1,453 @@
+"""`Equations`: the symbolic twin of a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import sympy
+from numpy.typing import ArrayLike
+
+from modurob.compiler.emit_c import CSources, c_sources
+from modurob.equations.closed_form import ClosedForm
+from modurob.equations.inverse_dynamics import Load
+from modurob.equations.links import SLIP
+from modurob.equations.vectors import Vec
+from modurob.errors import StateError, UnknownNameError, choices
+from modurob.model import Model
+from modurob.model.build import Assembly, assembled, flatten
+from modurob.organism.organism import Organism
+from modurob.symbolic import output, size
+from modurob.symbolic.exact import Exact
+from modurob.symbolic.forms import Writer
+from modurob.symbolic.linear import Linearization, derivative_by_place, linearize
+from modurob.symbolic.links import AXES, SymbolicTree, symbolic_tree
+from modurob.symbolic.regressor import Regressor, regressor
+from modurob.symbolic.trigonometric import Trig, trig
+from modurob.symbolic.values import Given, given
+from modurob.symbolic.vocabulary import Quantity, Vocabulary, chosen, label
+
+_ENTRY = re.compile(r"\s*([MCN])\s*\[\s*(\d{1,6})\s*(?:,\s*(\d{1,6})\s*)?\]\s*")
+INERTIAL, MOVING = ("m", "J"), ("dq", "ddq", "V", "dV")  # letters that the short form collects
+
+
+def build_equations(
+    organism: Organism,
+    hinges: str,
+    base: str | Sequence[str],
+    gravity: ArrayLike,
+    symbols: str | Collection[str],
+    external: Sequence[str],
+    limit: float | None,
+) -> Equations:
+    """See `Organism.equations`."""
+    assembly = assembled(organism, hinges, base, gravity)
+    model, words = flatten(assembly, organism), Vocabulary(chosen(symbols))
+    tree = symbolic_tree(assembly, model, words)
+    if isinstance(external, str) or not all(name in tree.modules for name in external):
+        raise UnknownNameError(
+            f"external takes a list of modules, got {external!r}: modules are "
+            f"{choices(tree.modules)}"
+        )
+    wrenches = {name: _wrench(name, words) for name in external}
+    limit = size.READABLE if limit is None else limit
+    return Equations(assembly, model, Exact(tree, wrenches), words, limit)
+
+
+def _wrench(module: str, words: Vocabulary) -> Load:
+    def three(letter: str, what: str, unit: str) -> Vec:
+        meaning = f"external {what} on {module}, in its frame"
+        return Vec([words.variable(letter, (label(module), x), meaning, unit, None) for x in AXES])
+
+    return Load(three("F", "force", "N"), three("n", "torque", "N m"))
+
+
+class Entry(NamedTuple):
+    """One entry of M, C or N; row and column count from 1, column is 0 in N."""
+
+    matrix: str
+    row: int
+    column: int
+
+    @property
+    def name(self) -> str:
+        """As in ``M[1,2]`` or ``N[1]``."""
+        return f"{self.matrix}[{self.row},{self.column}]" if self.column else f"N[{self.row}]"
+
+
+class Equations:
+    """Closed forms of an organism: ``M ddq + C dq + N + friction = tau``.
+
+    All expressions are exact and in normal form: sums of rational * parameters * cos or sin of
+    angle sums, so equal expressions are identical. C is the documents' Coriolis matrix (see
+    `Model.closed_form`). With a free base its six velocities come first.
+
+    Attributes:
+        model: The numeric twin.
+        quantities: All symbols with meaning, unit and the organism's value.
+    """
+
+    def __init__(
+        self,
+        assembly: Assembly,
+        model: Model,
+        exact: Exact,
+        words: Vocabulary,
+        limit: float,
+        values: tuple[Given, ...] = (),
+    ) -> None:
+        self.model, self.limit = model, limit
+        self._assembly, self._exact, self._words, self._values = assembly, exact, words, values
+
+    def __repr__(self) -> str:
+        free = sum(quantity.value is not None for quantity in self.quantities)
+        return f"<Equations: nv = {self.model.nv}, {free} parameters as symbols>"
+
+    @property
+    def title(self) -> str:
+        """One line that says what these are the equations of."""
+        modules, joints = len(self._exact.tree.modules), len(self.model.joint_names)
+        counts = f"{modules} module{'s'[: modules != 1]}, {joints} joint{'s'[: joints != 1]}"
+        return f"Equations of motion: {counts}"
+
+    # -- symbols ---------------------------------------------------------------------------------
+
+    @property
+    def quantities(self) -> list[Quantity]:
+        hidden = frozenset().union(*(values.hidden for values in self._values))
+        return [q for k, q in enumerate(self._words.quantities) if k not in hidden]
+
+    @property
+    def symbols(self) -> dict[str, sympy.Symbol]:
+        """SymPy's symbols by name: plain ones, without assumptions."""
+        return {quantity.name: sympy.Symbol(quantity.name) for quantity in self.quantities}
+
+    @property
+    def values(self) -> dict[sympy.Symbol, float]:
+        """The organism's own numbers for its parameters: ``eq.M.subs(eq.values)``."""
+        return {
+            sympy.Symbol(quantity.name): quantity.value
+            for quantity in self.quantities
+            if quantity.value is not None
+        }
+
+    def substitute(self, values: Mapping[Any, Any] | None = None, **named: Any) -> Equations:
+        """The equations with some symbols replaced.
+
+        Args:
+            values: Symbol or its name -> a number, or another symbol or name. Joint displacements
+                may be replaced by numbers. A string is a name and is never evaluated.
+        """
+        wanted, words = {**(values or {}), **named}, self._words.copy()
+        new = given(wanted, words, self._exact.tree.places, self.model.prismatic.tolist())
+        return Equations(
+            self._assembly, self.model, self._exact, words, self.limit, (*self._values, new)
+        )
+
+    # -- the matrices ----------------------------------------------------------------------------
+
+    @cached_property
+    def M(self) -> sympy.ImmutableMatrix:
+        """(nv, nv) mass matrix."""
+        return self._matrix("M")
+
+    @cached_property
+    def C(self) -> sympy.ImmutableMatrix:
+        """(nv, nv) Coriolis matrix of the documents."""
+        return self._matrix("C")
+
+    @cached_property
+    def N(self) -> sympy.ImmutableMatrix:
+        """(nv, 1) gravity, less what external wrenches do."""
+        return self._matrix("N")
+
+    @cached_property
+    def friction(self) -> sympy.ImmutableMatrix:
+        """(nv, 1) viscous and rounded dry friction; see `modurob.equations.links.friction`."""
+        rows: list[Any] = [0] * self._exact.offset
+        slip, tables = sympy.Float(SLIP) ** 2, (self._exact.tree.viscous, self._exact.tree.coulomb)
+        for k, speed in enumerate(self._exact.tree.speeds):
+            v = self.write(Trig.variable(speed))
+            viscous, coulomb = (self.write(trig(table[k])) for table in tables)
+            rows.append(viscous * v + coulomb * v / sympy.sqrt(v**2 + slip))
+        return sympy.ImmutableMatrix(len(rows), 1, rows)
+
+    @cached_property
+    def tau(self) -> sympy.ImmutableMatrix:
+        """(nv, 1) generalised forces M ddq + C dq + N + friction."""
+        tree, nv = self._exact.tree, self.model.nv
+        twist, rate = (tree.base.twist, tree.base.rate) if tree.base else ([], [])
+        v = sympy.Matrix(nv, 1, [self._symbol(k) for k in (*twist, *tree.speeds)])
+        a = sympy.Matrix(nv, 1, [self._symbol(k) for k in (*rate, *tree.rates)])
+        return sympy.ImmutableMatrix(self.M * a + self.C * v + self.N + self.friction)
+
+    def entry(self, name: str, short: bool = True) -> sympy.Expr:
+        """One entry without making the others: ``M[1,2]``, ``C[3,1]``, ``N[2]``, counted from 1.
+
+        Args:
+            short: Common factors taken out, masses and velocities collected; else the normal form.
+        """
+        entry = self.parse_entry(name)
+        value = self.exact_entry(entry)
+        return self._writer.short(value) if short else self._writer.expanded(value)
+
+    def exact_entry(self, entry: Entry) -> Trig:
+        """One entry as a trigonometric polynomial, its size checked first."""
+        matrix, row, column = entry
+        joints = [k - self._exact.offset - 1 for k in (row, column or row)]
+        if min(joints) >= 0:
+            groups = self._words.groups
+            if matrix == "N":
+                terms = size.terms_of_gravity(self.model, groups, joints[:1])
+            else:
+                terms = size.terms_of_entry(self.model, groups, *joints)
+            size.check_size(terms, self.limit, entry.name)
+        return self._exact_entry(entry)
+
+    def parse_entry(self, name: str) -> Entry:
+        """``M[1,2]`` taken apart and checked."""
+        match = _ENTRY.fullmatch(name) if isinstance(name, str) else None
+        if match is None or (match[1] == "N") != (match[3] is None):
+            raise StateError(f"an entry is written like M[1,2], C[1,2] or N[1], got {name!r}")
+        row, column = int(match[2]), int(match[3] or 0)
+        nv = self.model.nv
+        if not 1 <= row <= nv or not (match[1] == "N" or 1 <= column <= nv):
+            raise StateError(f"{name} is outside: rows and columns go from 1 to {nv}")
+        return Entry(match[1], row, column)
+
+    def entries(self, matrix: str | None = None) -> list[Entry]:
+        """All entries, of one matrix or of all three."""
+        order = range(1, self.model.nv + 1)
+        found = []
+        for letter in "MCN":
+            if matrix in (None, letter):
+                columns = [0] if letter == "N" else order
+                found += [Entry(letter, row, column) for row in order for column in columns]
+        return found
+
+    def evaluate(
+        self, q: ArrayLike, v: ArrayLike, values: Mapping[Any, float] | None = None
+    ) -> ClosedForm:
+        """M, C and N at numbers, for comparison; `Model.closed_form` is far faster.
+
+        Args:
+            q, v: (nq,), (nv,) one state.
+            values: Numbers for symbols that are not parameters of the organism, such as external
+                wrenches, or in place of its own.
+        """
+        q, v = self.model.check_configuration(q), self.model.check_velocity(v)
+        if q.ndim > 1 or v.ndim > 1:
+            raise StateError(f"q and v are one state, got shapes {q.shape} and {v.shape}")
+        self._check_size("all of M, C and N")
+        tree = self._exact.tree
+        numbers = {k: each.value for k, each in enumerate(self._words.quantities)}
+        place, twist = ([*tree.base[0], *tree.base[1]], tree.base[2]) if tree.base else ([], [])
+        numbers |= zip([*place, *tree.places], q.tolist(), strict=True)
+        numbers |= zip([*twist, *tree.speeds], v.tolist(), strict=True)
+        numbers |= {self._words.index(str(key)): value for key, value in (values or {}).items()}
+        angles = {joint: numbers[place] for joint, place in enumerate(tree.places)}
+
+        def matrix(letter: str) -> np.ndarray:
+            columns = 1 if letter == "N" else self.model.nv
+            found = [self._exact_entry(e).evaluate(numbers, angles) for e in self.entries(letter)]
+            return np.array(found, dtype=float).reshape(self.model.nv, columns)
+
+        return ClosedForm(matrix("M"), matrix("C"), matrix("N")[:, 0])
+
+    # -- on paper --------------------------------------------------------------------------------
+
+    def latex(self, entry: str | None = None, *, document: bool = False) -> str:
+        """LaTeX (amsmath): an align* with all entries of M, C and N, or one of them.
+
+        Args:
+            entry: Such as ``M[1,2]``; gives the right-hand side alone.
+            document: A whole file that pdflatex takes as it is.
+        """
+        if entry is not None and not document:
+            return self._printer.latex(self.exact_entry(self.parse_entry(entry)))
+        body = self.written("latex", entry)
+        return output.document(body, self.title) if document else body
+
+    def markdown(self, entry: str | None = None) -> str:
+        """Markdown with TeX formulas and a table of the symbols."""
+        return self.written("markdown", entry)
+
+    def mathml(self, entry: str | None = None) -> str:
+        """Presentation MathML, one <math> element for each entry that is not zero."""
+        return self.written("mathml", entry)
+
+    def text(self, entry: str | None = None) -> str:
+        """Plain text with a list of the symbols."""
+        return self.written("text", entry)
+
+    def written(self, form: str, entry: str | None = None) -> str:
+        """All entries of M, C and N, or one: as ``text``, ``latex``, ``markdown``, ``mathml``."""
+        if form not in output.FORMATS:
+            raise StateError(f"no format {form!r}: formats are {choices(output.FORMATS)}")
+        if entry is None:
+            self._check_size("all of M, C and N")
+            needed = [e for e in self.entries() if e.matrix != "M" or e.row <= e.column]
+            return output.written(self, form, needed, self._printer)
+        return output.written(self, form, [self.parse_entry(entry)], self._printer)
+
+    def data(self, entry: str | None = None) -> dict[str, Any]:
+        """Entries and symbols for machines; entries in SymPy's notation, those not zero."""
+        wanted = [self.parse_entry(entry)] if entry is not None else self.entries()
+        if entry is None:
+            self._check_size("all of M, C and N")
+        values = {each.name: self.exact_entry(each) for each in wanted}
+        return {
+            "joints": list(self.model.joint_names),
+            "locked": dict(self.model.locked),
+            "entries": {
+                name: sympy.sstr(self._writer.short(value))
+                for name, value in values.items()
+                if len(value) or entry is not None
+            },
+            "symbols": [{"name": q.name, **q._asdict()} for q in self.quantities],
+        }
+
+    # -- kinematics ------------------------------------------------------------------------------
+
+    def T(self, reference: str | None, module: str) -> sympy.ImmutableMatrix:
+        """(4, 4) pose of a module's frame in that of another one, or in the world for None."""
+        self._check_pose(reference, module)
+        R, p = self._exact.module_pose(module, reference)
+        rows = [[*(R[i, j] for j in range(3)), p[i]] for i in range(3)]
+        return self._written([*rows, [0, 0, 0, 1]])
+
+    def V(self, module: str) -> sympy.ImmutableMatrix:
+        """(6, 1) twist of a module in its own frame, linear part first."""
+        self._check_pose(module)
+        twist = self._exact.module_twist(module)
+        return self._written([[x] for x in (*twist.f, *twist.n)])
+
+    def J(self, module: str) -> sympy.ImmutableMatrix:
+        """(6, nv) Jacobian of a module in its own frame: V = J dq."""
+        self._check_pose(module)
+        columns = [self._exact.jacobian_column(module, k) for k in range(self.model.nv)]
+        return self._written([[(*c.f, *c.n)[i] for c in columns] for i in range(6)])
+
+    # -- other forms -----------------------------------------------------------------------------
+
+    def linearize(self, q: Any = None, v: Any = 0, a: Any = 0) -> Linearization:
+        """Small motions about a state, symbolic: M, D, K and A, B of the state space.
+
+        Args:
+            q, v, a: Numbers for all joints, one number for each of them, or None to leave the
+                symbols in place. The joint forces are those that keep this motion.
+        """
+        return linearize(self, q, v, a)
+
+    def regressor(self) -> Regressor:
+        """The equations as a linear map of ten inertial parameters a link, and base parameters."""
+        self._check_size("the regressor")
+        words = Vocabulary(self._words.groups - {"mass", "inertia"})
+        exact = Exact(symbolic_tree(self._assembly, self.model, words, whole_links=True), {})
+        return regressor(exact, words, _writer(words, exact.tree))
+
+    def slopes(self) -> tuple[list[Trig], list[Trig]]:
+        """d(M ddq + C dq + N) by q and by dq, row by row, without friction."""
+        self._check_size("the linearised equations")
+        tree, slides = self._exact.tree, self.model.prismatic.tolist()
+        forces = self._exact.forces()
+        stiffness = [
+            derivative_by_place(tau, joint, tree.places[joint], slides[joint])
+            for tau in forces
+            for joint in range(len(slides))
+        ]
+        return stiffness, [tau.derivative(speed) for tau in forces for speed in tree.speeds]
+
+    def speeds(self) -> list[sympy.Symbol]:
+        """The symbols of the joint velocities."""
+        return [self._words.symbols[speed] for speed in self._exact.tree.speeds]
+
+    def to_c(self, name: str = "modurob", dtype: str = "float64") -> CSources:
+        """C99 for firmware, with the organism's own numbers: header, source and a test program.
+
+        Args:
+            name: What all names in C start with.
+            dtype: ``float64`` or ``float32``.
+        """
+        if self._values:
+            raise StateError(
+                "to_c() writes the organism's own numbers: change those with "
+                "organism.with_parameters(...) instead of substitute()"
+            )
+        return c_sources(self.model, name, dtype)
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _matrix(self, letter: str) -> sympy.ImmutableMatrix:
+        self._check_size(f"{letter} as a whole", letter)
+        nv = self.model.nv
+        written = [self._writer.expanded(self._exact_entry(e)) for e in self.entries(letter)]
+        return sympy.ImmutableMatrix(nv, 1 if letter == "N" else nv, written)
+
+    def _check_size(self, what: str, letters: str = "MCN") -> None:
+        model, groups = self.model, self._words.groups
+        terms = size.terms_of_matrix(model, groups) if letters != "N" else 0
+        if "N" in letters:
+            terms += size.terms_of_gravity(model, groups, range(len(model.joint_names)))
+        size.check_size(terms, self.limit, what)
+
+    def _check_pose(self, *modules: str | None) -> None:
+        """A module's pose, twist and Jacobian have about as many terms."""
+        terms = size.terms_of_poses(self.model)
+        for name in modules:
+            if name is None:
+                continue
+            if name not in self._exact.tree.modules:
+                known = choices(self._exact.tree.modules)
+                raise UnknownNameError(f"no module {name!r}: modules are {known}")
+            link = self._exact.tree.modules[name].link
+            size.check_size(terms[link], self.limit, f"the pose of {name}")
+
+    def _exact_entry(self, entry: Entry) -> Trig:
+        matrix, row, column = entry
+        if matrix == "N":
+            return self._valued(self._exact.bias(row - 1))
+        make = self._exact.mass if matrix == "M" else self._exact.coriolis
+        return self._valued(make(row - 1, column - 1))
+
+    def _written(self, rows: Sequence[Sequence[Any]]) -> sympy.ImmutableMatrix:
+        return sympy.ImmutableMatrix([[self.write(trig(x)) for x in row] for row in rows])
+
+    def write(self, value: Trig) -> sympy.Expr:
+        """A polynomial of these equations in normal form, given values in place."""
+        return self._writer.expanded(self._valued(value))
+
+    def _valued(self, value: Trig) -> Trig:
+        for values in self._values:
+            value = values.into(value)
+        return value
+
+    def _symbol(self, variable: int) -> sympy.Expr:
+        return self.write(Trig.variable(variable))
+
+    @cached_property
+    def _writer(self) -> Writer:
+        return _writer(self._words, self._exact.tree)
+
+    @cached_property
+    def _printer(self) -> output.Printer:
+        return output.Printer(self._writer, self.quantities)
+
+    def names_in(self, value: Trig) -> set[str]:
+        """The symbols of a polynomial."""
+        names, places = self._words.quantities, self._exact.tree.places
+        found = {names[v].name for term in value.terms() for v, _ in term.powers}
+        return found | {names[places[j]].name for term in value.terms() for j, _ in term.angles}
+
+
+def _writer(words: Vocabulary, tree: SymbolicTree) -> Writer:
+    letters = [quantity.letter for quantity in words.quantities]
+    return Writer(
+        words.symbols,
+        [words.symbols[place] for place in tree.places],
+        [k for k, letter in enumerate(letters) if letter in INERTIAL],
+        [k for k, letter in enumerate(letters) if letter in MOVING],
+    )

@@ -1,0 +1,222 @@
+"""The entries of M, C and N, poses and twists of an organism as trigonometric polynomials.
+
+Nothing here is computed before it is asked for: one entry of a large matrix costs no more than the
+links it depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from modurob.equations.closed_entries import (
+    NOTHING,
+    Pose,
+    base_screw,
+    coriolis_column,
+    into,
+    minus,
+    twists,
+    unit_screw,
+)
+from modurob.equations.derivatives import plus
+from modurob.equations.inverse_dynamics import (
+    Load,
+    base_motion,
+    base_rotation,
+    in_base,
+    inverse_dynamics,
+    inward,
+    resting_base,
+)
+from modurob.equations.links import joint_pose
+from modurob.equations.mass_matrix import (
+    Composite,
+    added,
+    along,
+    base_inertia,
+    mass_column,
+    to_parent,
+)
+from modurob.equations.vectors import EYE, ZERO, Vec
+from modurob.symbolic.links import SymbolicTree
+from modurob.symbolic.trigonometric import Trig, trig
+
+BASE = 6  # velocities of a free base, which come first
+
+
+class Exact:
+    """Exact closed forms of one tree.
+
+    Args:
+        external: Wrench on some modules, each in the module's frame.
+    """
+
+    def __init__(self, tree: SymbolicTree, external: dict[str, Load]) -> None:
+        self.tree, self.external = tree, external
+        self.offset = BASE if tree.base else 0
+        self.nv = len(tree.signs) + self.offset
+        self.signs = [1] * self.offset + tree.signs
+        self._bodies: dict[int, Composite] = {}
+        self._masses: dict[int, dict[int, Any]] = {}
+        self._coriolis: dict[int, list[Any]] = {}
+        self._links: dict[int, Pose] = {}
+        self._loads: dict[int, Load] = {}
+
+    @cached_property
+    def poses(self) -> list[Pose]:
+        """(R, p) of each link in its parent."""
+        links = self.tree.links[1:]
+        return [joint_pose(link, q) for link, q in zip(links, self.tree.q, strict=True)]
+
+    def mass(self, row: int, column: int) -> Trig:
+        """An entry of M, counted from 0."""
+        row, column = min(row, column), max(row, column)
+        if column < self.offset:
+            return trig(self._base_inertia[row][column])
+        entries = self._mass_column(column)
+        return trig(entries.get(row, 0)) * (self.signs[row] * self.signs[column])
+
+    def coriolis(self, row: int, column: int) -> Trig:
+        """An entry of the documents' C, counted from 0."""
+        return trig(self._coriolis_column(column)[row]) * (self.signs[row] * self.signs[column])
+
+    def bias(self, row: int) -> Trig:
+        """An entry of N: gravity and external wrenches."""
+        link = max(row - self.offset + 1, 0)
+        if link not in self._loads:
+            upward, body = -(self._link_pose(link)[0].T @ self.tree.gravity), self._body(link)
+            load = Load(upward * body.mass, body.moment.cross(upward))
+            self._loads[link] = minus(load, self._push(link))
+        load = self._loads[link]
+        if row < self.offset:
+            return trig((*load.f, *load.n)[row])
+        return trig(along(self.tree.links[link], load)) * self.signs[row]
+
+    def _push(self, link: int) -> Load:
+        """All external wrenches on a link and beyond it, in its frame."""
+        total = NOTHING
+        for module, wrench in self.external.items():
+            place = self.tree.modules[module]
+            load, i = inward(place.R, place.p, wrench), place.link
+            while i > link:
+                load, i = inward(*self.poses[i - 1], load), self.tree.links[i].parent
+            if i == link:
+                total = plus(total, load)
+        return total
+
+    def forces(self) -> list[Trig]:
+        """M ddq + C dq + N in one recursion."""
+        base, v, a = self.tree.base, self.tree.v, self.tree.a
+        if base is None:
+            start = resting_base(self.tree.gravity)
+        else:
+            upright = in_base(_variables(base.quaternion), self.tree.gravity)
+            start = base_motion(_variables(base.twist), _variables(base.rate), upright)
+        pushes = [Load(ZERO, ZERO) for _ in self.tree.links]
+        for module, wrench in self.external.items():
+            place = self.tree.modules[module]
+            pushes[place.link] = plus(pushes[place.link], inward(place.R, place.p, wrench))
+        tau, load = inverse_dynamics(self.tree.links, self.tree.q, v, a, start, pushes)
+        forces = [*load.f, *load.n, *tau] if self.offset else tau
+        return [trig(x) * sign for x, sign in zip(forces, self.signs, strict=True)]
+
+    def module_pose(self, module: str, reference: str | None = None) -> Pose:
+        """(R, p) of a module's frame in another module's, or in the world."""
+        R, p = self._world_pose(module)
+        if reference is None:
+            return R, p
+        R_0, p_0 = self._world_pose(reference)
+        return R_0.T @ R, R_0.T @ (p - p_0)
+
+    def module_twist(self, module: str) -> Load:
+        """Twist of a module in its own frame."""
+        place = self.tree.modules[module]
+        return into(place.R, place.p, self._twists[place.link])
+
+    def jacobian_column(self, module: str, column: int) -> Load:
+        """Twist of a module in its own frame for one unit of a velocity."""
+        place = self.tree.modules[module]
+        if column < self.offset:
+            screws, link = {0: base_screw(column)}, 0
+        else:
+            link = column - self.offset + 1
+            screws = {link: unit_screw(self.tree.links[link], self.signs[column])}
+        path = [place.link]
+        while path[-1] > link:
+            path.append(self.tree.links[path[-1]].parent)
+        if path[-1] != link:
+            return NOTHING
+        twist = screws[link]
+        for i in reversed(path[:-1]):
+            twist = into(*self.poses[i - 1], twist)
+        return into(place.R, place.p, twist)
+
+    # -- kept results ----------------------------------------------------------------------------
+
+    def _body(self, i: int) -> Composite:
+        """Link i with everything beyond it."""
+        if i not in self._bodies:
+            link = self.tree.links[i]
+            body = Composite(link.mass, link.moment, link.second)
+            for k, other in enumerate(self.tree.links):
+                if other.parent == i:
+                    body = added(body, to_parent(*self.poses[k - 1], self._body(k)))
+            self._bodies[i] = body
+        return self._bodies[i]
+
+    def _mass_column(self, column: int) -> dict[int, Any]:
+        if column not in self._masses:
+            i = column - self.offset + 1
+            entries, load = mass_column(self.tree.links, self.poses, i, self._body(i))
+            found = {self.offset + k - 1: value for k, value in entries.items()}
+            if self.offset:
+                load = inward(*self.poses[min(entries) - 1], load)
+                found.update(enumerate((*load.f, *load.n)))
+            self._masses[column] = found
+        return self._masses[column]
+
+    @cached_property
+    def _base_inertia(self) -> list[list[Any]]:
+        return base_inertia(self._body(0))
+
+    @cached_property
+    def _twists(self) -> list[Load]:
+        base = self.tree.base
+        twist = _variables(base.twist) if base else []
+        start = Load(Vec(twist[:3]), Vec(twist[3:])) if base else NOTHING
+        return twists(self.tree.links, self.poses, self.tree.v, start)
+
+    def _coriolis_column(self, column: int) -> list[Any]:
+        if column not in self._coriolis:
+            inside = column - self.offset
+            start = inside + 1 if inside >= 0 else -1 - column
+            joints, base = coriolis_column(
+                self.tree.links, self.poses, self.tree.v, self._twists, start
+            )
+            self._coriolis[column] = [*base.f, *base.n, *joints] if self.offset else joints
+        return self._coriolis[column]
+
+    def _link_pose(self, link: int) -> Pose:
+        if link not in self._links:
+            base = self.tree.base
+            if link:
+                R, p = self._link_pose(self.tree.links[link].parent)
+                R_in, p_in = self.poses[link - 1]
+                self._links[link] = R @ R_in, p + R @ p_in
+            elif base:
+                R = base_rotation(_variables(base.quaternion))
+                self._links[0] = R, Vec(_variables(base.position))
+            else:
+                self._links[0] = EYE, ZERO
+        return self._links[link]
+
+    def _world_pose(self, module: str) -> Pose:
+        place = self.tree.modules[module]
+        R, p = self._link_pose(place.link)
+        return R @ place.R, p + R @ place.p
+
+
+def _variables(numbers: Sequence[int]) -> list[Trig]:
+    return [Trig.variable(number) for number in numbers]

@@ -1,0 +1,152 @@
+"""Trigonometric polynomials as SymPy expressions: the normal form, and a shorter one to read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from math import gcd
+from typing import Any
+
+import sympy
+
+from modurob.symbolic.trigonometric import Term, Trig
+
+SIMPLE = 64  # largest denominator that is shown as a fraction; other numbers are decimals
+DIGITS = 15  # of those decimals
+
+Powers = tuple[tuple[int, int], ...]
+Wave = tuple[bool, tuple[tuple[int, int], ...]]
+
+
+class Writer:
+    """Writes polynomials with the symbols of one organism.
+
+    Args:
+        symbols: Of the variables.
+        angles: Of the joints.
+        inertial, moving: Variables that are masses and inertias, and velocities and the like; the
+            short form collects them.
+    """
+
+    def __init__(
+        self,
+        symbols: Sequence[sympy.Symbol],
+        angles: Sequence[sympy.Symbol],
+        inertial: Iterable[int],
+        moving: Iterable[int],
+    ) -> None:
+        self.symbols, self.angles = symbols, angles
+        self._inertial, self._moving = frozenset(inertial), frozenset(moving)
+
+    def expanded(self, value: Trig) -> sympy.Expr:
+        """The normal form: a sum of terms, each rational * monomial * wave."""
+        return sympy.Add(
+            *(
+                sympy.Mul(exact_number(term.coefficient), self._product(term.powers), self._wave(
+                    (term.sine, term.angles)))
+                for term in value.terms()
+            )
+        )  # fmt: skip
+
+    def short(self, value: Trig) -> sympy.Expr:
+        """The same, with common factors taken out and masses and velocities collected."""
+        terms = list(value.terms())
+        common = _common(terms)
+        left = [term._replace(powers=_without(term.powers, common)) for term in terms]
+        pieces = self._pieces(left)
+        return sympy.Mul(self._product(common), sympy.Add(*pieces))
+
+    def summands(self, value: Trig) -> list[sympy.Expr]:
+        """The short form as a list of what it adds, nothing taken out of the whole."""
+        return self._pieces(list(value.terms()))
+
+    def _pieces(self, terms: list[Term]) -> list[sympy.Expr]:
+        """One product for each wave, path and sum of masses."""
+        tables: dict[tuple[Wave, Powers], Any] = defaultdict(lambda: defaultdict(dict))
+        for term in terms:
+            masses, speeds, rest = self._sorted(term.powers)
+            tables[(term.sine, term.angles), rest][speeds][masses] = term.coefficient
+        pieces = []
+        for (wave, rest), by_speed in tables.items():
+            sums: dict[Any, dict[Powers, Fraction]] = defaultdict(dict)
+            for speeds, masses in by_speed.items():
+                content, sum_ = _primitive(masses)
+                sums[sum_][speeds] = content
+            for sum_, speeds in sums.items():
+                content, primitive = _primitive(speeds)
+                pieces.append(
+                    sympy.Mul(
+                        display_number(content),
+                        self._product(rest),
+                        self._sum(primitive),
+                        self._sum(sum_),
+                        self._wave(wave),
+                    )
+                )
+        return pieces
+
+    def _sorted(self, powers: Powers) -> tuple[Powers, Powers, Powers]:
+        masses = tuple(pair for pair in powers if pair[0] in self._inertial)
+        speeds = tuple(pair for pair in powers if pair[0] in self._moving)
+        rest = tuple(
+            pair for pair in powers if pair[0] not in self._inertial and pair[0] not in self._moving
+        )
+        return masses, speeds, rest
+
+    def _sum(self, terms: Iterable[tuple[Powers, Fraction]]) -> sympy.Expr:
+        return sympy.Add(
+            *(sympy.Mul(display_number(factor), self._product(powers)) for powers, factor in terms)
+        )
+
+    def _product(self, powers: Powers) -> sympy.Expr:
+        return sympy.Mul(*(self.symbols[variable] ** power for variable, power in powers))
+
+    def _wave(self, wave: Wave) -> sympy.Expr:
+        sine, angles = wave
+        total = sympy.Add(*(factor * self.angles[joint] for joint, factor in angles))
+        function: Callable[[Any], Any] = sympy.sin if sine else sympy.cos
+        return function(total)
+
+
+def exact_number(value: Fraction) -> sympy.Expr:
+    """A rational for SymPy."""
+    return sympy.Rational(value.numerator, value.denominator)
+
+
+def display_number(value: Fraction) -> sympy.Expr:
+    """A number for people: a short fraction, or a decimal."""
+    if value.denominator <= SIMPLE:
+        return exact_number(value)
+    return sympy.Float(float(value), DIGITS)
+
+
+def _common(terms: Sequence[Term]) -> Powers:
+    """The monomial that divides all terms."""
+    if not terms:
+        return ()
+    least = dict(terms[0].powers)
+    for term in terms[1:]:
+        powers = dict(term.powers)
+        least = {v: min(p, powers[v]) for v, p in least.items() if v in powers}
+    return tuple(sorted(least.items()))
+
+
+def _without(powers: Powers, common: Powers) -> Powers:
+    taken = dict(common)
+    left = ((v, p - taken.get(v, 0)) for v, p in powers)
+    return tuple((v, p) for v, p in left if p)
+
+
+def _primitive(
+    terms: Mapping[Powers, Fraction],
+) -> tuple[Fraction, tuple[tuple[Powers, Fraction], ...]]:
+    """A sum as content times a sum with whole coprime factors, the first one positive."""
+    ordered = sorted(terms.items())
+    scale = 1
+    for _, factor in ordered:
+        scale = scale * factor.denominator // gcd(scale, factor.denominator)
+    whole = [int(factor * scale) for _, factor in ordered]
+    common = gcd(*whole) * (-1 if whole[0] < 0 else 1)
+    content = Fraction(common, scale)
+    return content, tuple((powers, factor / content) for powers, factor in ordered)

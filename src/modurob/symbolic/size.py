@@ -1,0 +1,108 @@
+"""How long a closed form will be, told before it is made.
+
+An entry M_ij (j beyond i) is a sum over the links k beyond j, and each of those depends on the
+angles between i and k. A joint whose axis is not parallel to its neighbors' multiplies the number
+of waves by up to 5 (constant, two of the angle, two of its double); r parallel joints in a row
+share their angle sums and multiply it by up to 2 r^2 + 2 r + 1. Poses, and gravity seen from a
+link, are linear in each rotation: there the factors are 3 and 2 r + 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import numpy as np
+
+from modurob.errors import SizeError
+from modurob.model import Model
+
+READABLE = 100_000  # terms; over a thousand pages
+SPREADING = frozenset(("mass", "length", "inertia"))
+PARALLEL = 1e-9  # deviation of the cosine between two axes
+
+
+def terms_of_matrix(model: Model, groups: Collection[str]) -> float:
+    """About how many terms M and C have, at most; `groups` are symbols, not numbers."""
+    return _spread(groups) * sum(waves * entries for _, _, waves, entries in _paths(model))
+
+
+def terms_of_entry(model: Model, groups: Collection[str], row: int, column: int) -> float:
+    """About how many terms the entry of two joints has, counted from 0."""
+    inner, outer = min(row, column) + 1, max(row, column) + 1
+    beyond = _beyond(model, outer)
+    found = (waves for i, k, waves, _ in _paths(model) if i == inner and k in beyond)
+    return _spread(groups) * sum(found)
+
+
+def terms_of_gravity(model: Model, groups: Collection[str], rows: Collection[int]) -> float:
+    """About how many terms rows of N have, counted from 0."""
+    poses = terms_of_poses(model)
+    return _spread(groups) * sum(poses[k] for row in rows for k in _beyond(model, row + 1))
+
+
+def terms_of_poses(model: Model) -> list[float]:
+    """About how many terms an entry of the pose of each link has in the world."""
+    parent, slides, straight = _shape(model)
+    found = [1.0] * len(parent)
+    for k in range(1, len(parent)):
+        waves, run, i = 1.0, 0, k
+        while i > 0:
+            run += not slides[i]
+            if not straight[i]:
+                waves, run = waves * (2 * run + 1), 0
+            i = parent[i]
+        found[k] = waves
+    return found
+
+
+def _spread(groups: Collection[str]) -> int:
+    """Numbers add up to one factor of a wave; symbols stay apart."""
+    return 1 + len(SPREADING.intersection(groups))
+
+
+def check_size(terms: float, limit: float, what: str) -> None:
+    """Refuse what nobody could read."""
+    if terms > limit:
+        count = f"{terms:,.0f}" if terms < 1e9 else f"{terms:.0e}"
+        raise SizeError(
+            f"{what} would have up to about {count} terms, over the limit of {limit:,.0f}: ask for "
+            "one entry at a time (such as M[1,2]), for numbers in place of symbols (symbols none), "
+            "for C code (export), or use the numeric model; a higher limit allows more"
+        )
+
+
+def _paths(model: Model) -> Iterator[tuple[int, int, float, int]]:
+    """(i, k, waves between them, entries that link k gives to row i) for links k beyond i."""
+    parent, slides, straight = _shape(model)
+    for k in range(1, len(parent)):
+        waves, run, i, depth = 1.0, 0, k, 0
+        while i > 0:
+            depth += 1
+            yield i, k, waves * _waves(run), depth
+            run += not slides[i]
+            if not straight[i]:
+                waves, run = waves * _waves(run), 0
+            i = parent[i]
+
+
+def _shape(model: Model) -> tuple[list[int], list[bool], list[bool]]:
+    """Of each link: its parent, whether its joint slides, or is parallel to the parent's."""
+    frames = model.frames
+    parallel = np.abs(np.abs(frames.rotation[:, 0, 0]) - 1) < PARALLEL
+    return (
+        [-1, *frames.parent.tolist()],
+        [True, *frames.prismatic.tolist()],
+        [False, *(parallel & (frames.parent > 0)).tolist()],
+    )
+
+
+def _waves(parallel_joints: int) -> int:
+    return 2 * parallel_joints**2 + 2 * parallel_joints + 1
+
+
+def _beyond(model: Model, link: int) -> set[int]:
+    found = {link}
+    for k, parent in enumerate(model.parent.tolist(), start=1):
+        if parent in found:
+            found.add(k)
+    return found

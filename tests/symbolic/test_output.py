@@ -1,0 +1,195 @@
+"""Equations on paper: what is printed can be read, compiled and parsed, and is the same formula."""
+
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+
+import pytest
+import sympy
+from sympy.parsing.sympy_parser import parse_expr
+
+from modurob import Organism, SizeError, StateError, UnknownNameError, examples
+from modurob.symbolic.size import READABLE, terms_of_matrix
+from oracles.complaints import complains
+
+PENDULUM = examples.double_pendulum(l1=1.5, l2=2.0, m1=3.0, m2=4.0).equations("physical")
+ORGANISMS = {
+    "pendulum of six": (examples.snake(7), "physical", "all"),
+    "crab": (examples.crab(), "physical", "all"),
+    "crab in numbers": (examples.crab(), "physical", "none"),
+    "arm": (examples.arm("bac"), "physical", "all"),
+    "odd names": (
+        Organism.start("backbone", "left_arm").dock("left_arm", 3, "Größe-中", 4, kind="backbone"),
+        "physical",
+        "all",
+    ),
+}
+
+
+def test_latex_is_what_people_write():
+    assert PENDULUM.latex("M[1,2]") == r"l_{2} m_{2} \left(l_{1} \cos q_{2} + l_{2}\right)"
+    assert r"\sin(q_{1} + q_{2})" in PENDULUM.latex("N[2]")
+    assert r"\dot q_{2}" in PENDULUM.latex("C[1,1]")
+
+
+def test_text_is_plain():
+    text = PENDULUM.text()
+    assert "M[1,2] = l2 m2 (l1 cos(q2) + l2)\n" in text
+    assert re.search(r"^  l1 +offset from m0 to m1 \[m\] = 1.5$", text, re.MULTILINE)
+    assert "M is symmetric." in text
+    assert "m0" not in text.partition("where")[2].replace("m0.hinge", "").replace("from m0", "")
+
+
+def test_every_symbol_is_explained_and_no_other():
+    equations = examples.crab().equations("physical")
+    used = {
+        str(s) for entry in (*equations.M, *equations.C, *equations.N) for s in entry.free_symbols
+    }
+    listed = {line.split()[0] for line in equations.text().partition("where\n")[2].splitlines()}
+    assert listed == used
+
+
+def test_markdown_has_formulas_and_a_table():
+    text = PENDULUM.markdown()
+    assert text.startswith("$$\n\\begin{aligned}\n")
+    assert "| $l_{1}$ | offset from m0 to m1 | m | 1.5 |" in text
+
+
+@pytest.mark.parametrize("name", ORGANISMS)
+def test_mathml_is_well_formed_and_dotted(name):
+    organism, hinges, symbols = ORGANISMS[name]
+    equations = organism.equations(hinges, symbols=symbols)
+    text = equations.mathml().replace("&InvisibleTimes;", "\u2062").replace("&#x2062;", "\u2062")
+    root = ET.fromstring(f"<all>{text}</all>")
+    shown = [e for e in equations.entries() if e.matrix != "M" or e.row <= e.column]
+    assert len(root) == sum(equations.entry(entry.name) != 0 for entry in shown)
+    if name == "pendulum of six":
+        dots = root.findall(".//{http://www.w3.org/1998/Math/MathML}mover")
+        assert dots
+
+
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="no pdflatex here")
+@pytest.mark.parametrize("name", ORGANISMS)
+def test_documents_compile_with_pdflatex_and_fit_the_page(name, tmp_path):
+    organism, hinges, symbols = ORGANISMS[name]
+    text = organism.equations(hinges, symbols=symbols).latex(document=True)
+    (tmp_path / "model.tex").write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "model.tex"],
+        cwd=tmp_path, capture_output=True, text=True, errors="replace",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull" not in done.stdout
+
+
+def test_documents_have_balanced_braces_and_environments():
+    """What pdflatex would find first, for machines that have none."""
+    for organism, hinges, symbols in ORGANISMS.values():
+        text = organism.equations(hinges, symbols=symbols).latex(document=True)
+        assert text.count("{") == text.count("}")
+        assert text.count(r"\left(") == text.count(r"\right)")
+        assert re.findall(r"\\begin\{(.*?)\}", text)[0] == "document"
+        for name in ("document", "align*", "itemize"):
+            assert text.count(rf"\begin{{{name}}}") == text.count(rf"\end{{{name}}}") == 1
+
+
+def test_data_for_machines_parses_back():
+    data = PENDULUM.data()
+    names = {entry["name"]: sympy.Symbol(entry["name"]) for entry in data["symbols"]}
+    for name, text in data["entries"].items():
+        assert sympy.expand(parse_expr(text, names) - PENDULUM.entry(name)) == 0
+    assert data["joints"] == ["m0.hinge", "m1.hinge"]
+
+
+# -- substitution ----------------------------------------------------------------------------------
+
+
+def test_substitution_takes_numbers_and_symbols():
+    m, l2, q2, g = sympy.symbols("m l2 q2 g")
+    equations = PENDULUM.substitute(m1="m", m2=m, l1=1).substitute({"q1": 0})
+    assert equations.M[0, 0] == sympy.expand(2 * m + l2**2 * m + 2 * l2 * m * sympy.cos(q2))
+    assert equations.N[1] == g * l2 * m * sympy.sin(q2)
+    assert {"m1", "m2", "l1", "q1"}.isdisjoint(equations.symbols)
+    assert "m" in equations.symbols
+    assert PENDULUM.M.has(sympy.Symbol("m1"))  # the original is as it was
+
+
+def test_quarter_turns_are_exact():
+    equations = PENDULUM.substitute(q1=sympy.pi / 2, q2=0)
+    assert sympy.sstr(list(equations.N)) == "[g*l1*m1 + g*l1*m2 + g*l2*m2, g*l2*m2]"
+
+
+def test_all_own_numbers_at_once():
+    equations = PENDULUM.substitute(PENDULUM.values)
+    assert not equations.values
+    assert equations.M[1, 1] == 16
+
+
+# -- bad input -------------------------------------------------------------------------------------
+
+
+def test_too_large_organisms_are_refused_with_an_estimate_and_ways_out():
+    equations = examples.superbot_tree().equations("physical")
+    asked = [lambda: equations.M, lambda: equations.C, lambda: equations.N, equations.latex]
+    asked += [equations.text, equations.regressor, lambda: equations.entry("N[1]")]
+    asked += [lambda: equations.V("m19"), lambda: equations.T("m0", "m19"), equations.linearize]
+    for ask in asked:
+        with complains(
+            SizeError, "terms", "limit of 100,000", "one entry at a time", "symbols none"
+        ):
+            ask()
+    assert equations.entry("M[60,60]") != 0
+
+
+def test_a_limit_of_the_users_own():
+    with complains(SizeError, "over the limit of 10"):
+        examples.snake(7).equations("physical", limit=10).M  # noqa: B018
+    assert examples.snake(14).equations("physical", symbols="none", limit=1e6).M.shape == (13, 13)
+
+
+@pytest.mark.parametrize("symbols", ["all", "none"])
+def test_the_estimate_is_an_upper_bound_of_the_right_order(symbols):
+    for organism in (examples.arm("babac"), examples.snake(11), Organism.start("superbot")):
+        equations = organism.equations("physical", symbols=symbols)
+        told = terms_of_matrix(equations.model, equations._words.groups)
+        actual = sum(len(equations.exact_entry(entry)) for entry in equations.entries("C"))
+        assert 0.3 * actual < told < 30 * actual
+    assert READABLE == 100_000
+
+
+def test_bad_names_and_values_are_told():
+    organism = examples.snake(3)
+    with complains(StateError, "'weight'", "mass, length, inertia, gravity, friction"):
+        organism.equations(symbols="weight")
+    with complains(UnknownNameError, "['nobody']", "m0, m1, m2"):
+        organism.equations(external=["nobody"])
+    with complains(UnknownNameError, "'m9'", "m0, m1, m2"):
+        organism.equations().V("m9")
+    for name in ("M[0,1]", "M[3,1]", "N[7]", "C[1,99]"):
+        with complains(StateError, name, "from 1 to 2"):
+            organism.equations().entry(name)
+    for name in ("M", "M[1]", "N[1,1]", "Q[1,1]", "M[1,2]; import os", "", None):
+        with complains(StateError, "written like M[1,2]"):
+            organism.equations().entry(name)
+    with complains(StateError, "'html'", "latex"):
+        organism.equations().written("html")
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["__import__('os').system('true')", "m1 + m2", "", "2*m1", float("nan"), None, [1], True],
+)
+def test_strings_are_names_and_never_evaluated(value):
+    with complains(StateError):
+        PENDULUM.substitute(m1=value)
+
+
+def test_unknown_symbols_are_told():
+    with complains(StateError, "'m7'", "l1"):
+        PENDULUM.substitute(m7=1)
+
+
+def test_c_code_has_the_organisms_own_numbers():
+    with complains(StateError, "with_parameters"):
+        PENDULUM.substitute(m1=2).to_c()
