@@ -1,0 +1,183 @@
+"""Module sets of CoBRA, the benchmark for modular robots, as Timor reads and writes them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import os
+import reprlib
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from modurob.errors import DatasheetError, FileError, StateError, choices
+from modurob.interop.cobra_reader import plain_kind
+from modurob.interop.cobra_records import MOST_PARTS, ModuleRecord, ModuleSetRecord, validated
+from modurob.interop.cobra_writer import module_data
+from modurob.interop.conventions import Names
+from modurob.interop.files import checked_path, read_json, write_json
+from modurob.modules import ModuleType
+from modurob.organism import Organism
+
+Kinds = ModuleType | Organism | Mapping[str, ModuleType] | Iterable[ModuleType]
+OURS = '{"format":"modurob-module"'  # how the datasheet among the affiliations starts
+UNEDITED = {"rel_tol": 1e-12, "abs_tol": 1e-15}  # others may write the last digit differently
+SECTIONS = ("bodies", "joints", "ports", "shapes")
+
+
+class LossWarning(UserWarning):
+    """A file says something that matters and that modurob cannot hold."""
+
+
+def write_cobra_modules(
+    kinds: Kinds, path: str | os.PathLike[str], *, date: datetime.date | None = None
+) -> None:
+    """Write a CoBRA module set.
+
+    CoBRA has no field for a module's symbol, size, source, dyad hinge and grid, for the turns and
+    sides of ports, for colors, nor for joint angles to the last digit. So each header carries the
+    whole datasheet as a text among its affiliations, and `read_cobra_modules` gives back equal
+    kinds. See `modurob.interop.cobra_writer` for how ports become connectors.
+
+    Args:
+        kinds: Datasheets; those of an organism; or a mapping from CoBRA's IDs to datasheets. The ID
+            is the kind's name by default, with a number if several have the same.
+        path: The file, ``modules.json`` by CoBRA's custom; an old one stays intact if it fails.
+        date: For the headers; today by default.
+    """
+    path = checked_path(path)
+    date = datetime.date.today() if date is None else date
+    if not isinstance(date, datetime.date):
+        raise StateError(f"date must be a datetime.date, got {reprlib.repr(date)}")
+    modules = [module_data(kind, id, date) for id, kind in named_kinds(kinds).items()]
+    write_json(path, {"modules": modules})
+
+
+def read_cobra_modules(path: str | os.PathLike[str]) -> dict[str, ModuleType]:
+    """Read a CoBRA module set: its kinds by their IDs.
+
+    Connectors become ports with the same frame (z outward, mating by a half turn about x) and mate
+    by type, size and gender: ``schunk`` of size 1 and gender ``m`` is ``schunk-size1-m``. A joint's
+    axis, z of its own frame in CoBRA, is written in the child's frame; a body that the axis passes
+    by gets the joint's frame instead of its own. The first body's frame is the module's. IDs that
+    are no names of ours get a ``_`` in front or for each character that is not allowed.
+
+    Left out are meshes, limits of velocity, acceleration and torque, whether a joint is passive,
+    and, with a `LossWarning`, the inertia of motors. Infinite limits are none.
+
+    Args:
+        path: A JSON file with one module, a list, or a list under ``modules``.
+    """
+    path = checked_path(path)
+    data = read_json(path)
+    record = validated(ModuleSetRecord, data, path)
+    entries = data.get("modules", data) if isinstance(data, dict) else data
+    entries = entries if isinstance(entries, list) else [entries]
+    kinds: dict[str, ModuleType] = {}
+    types = Names("connectors")
+    for module, entry in zip(record.modules, entries, strict=True):
+        id = module.header.id
+        if id in kinds:
+            raise FileError(f"{path}: module '{id}' is there twice")
+        try:
+            kinds[id] = _kind(module, entry, types)
+        except DatasheetError as error:
+            raise FileError(f"{path}: module '{id}': {error}") from None
+    driven = [f"{m.header.id}.{j.id}" for m in record.modules for j in m.joints if j.motor_inertia]
+    if driven:
+        lost = f"{path}: motorInertia of {choices(driven)} is left out: modurob's joints have none"
+        warnings.warn(lost, LossWarning, stacklevel=2)
+    return kinds
+
+
+def named_kinds(kinds: Kinds) -> dict[str, ModuleType]:
+    """Kinds by their IDs."""
+    if isinstance(kinds, Organism):
+        kinds = [kinds.kind(name) for name in kinds.modules]
+    given = list(kinds.items() if isinstance(kinds, Mapping) else _entries(kinds))
+    named: dict[str, ModuleType] = {}
+    for id, kind in given:
+        if not isinstance(kind, ModuleType) or not isinstance(id, str | None):
+            shown = reprlib.repr(kind)
+            raise StateError(f"a module set is made of ModuleTypes, got {shown}; see mr.catalog")
+        if id is None and kind in named.values():
+            continue
+        number, free = 1, id or kind.name
+        while id is None and free in named:
+            number += 1
+            free = f"{kind.name}-{number}"
+        named[free] = kind
+    if not named:
+        raise StateError("a module set needs at least one kind of module, got none")
+    return named
+
+
+def _entries(kinds: Any) -> list[tuple[None, Any]]:
+    if isinstance(kinds, ModuleType) or not isinstance(kinds, Iterable):
+        return [(None, kinds)]
+    return [(None, kind) for kind in kinds]
+
+
+def _kind(module: ModuleRecord, entry: Any, types: Names) -> ModuleType:
+    """The datasheet that comes with a module, as far as its fields still say the same."""
+    ours = _enclosed(module)
+    if ours is None:
+        return plain_kind(module, types)
+    written = _sections(module_data(ours, module.header.id, datetime.date.min))
+    found = _sections(entry)
+    edited = [key for key in SECTIONS if not _same(written[key], found[key])]
+    if not edited:
+        return ours
+    plain = plain_kind(module, types)
+    # another joint may move a body's frame, and with it all that is given there
+    taken = SECTIONS if "joints" in edited else edited
+    try:
+        changes = {key: plain.model_dump()[key] for key in taken}
+        return ModuleType(**(ours.model_dump() | changes))
+    except DatasheetError:
+        return plain
+
+
+def _enclosed(module: ModuleRecord) -> ModuleType | None:
+    listed = module.header.affiliation
+    for text in listed if isinstance(listed, list) else ():
+        if isinstance(text, str) and text.startswith(OURS):
+            try:
+                data = json.loads(text)
+                if all(len(data.get(key, ())) <= MOST_PARTS for key in SECTIONS):
+                    return ModuleType(**data)
+            except (DatasheetError, ValueError, TypeError, RecursionError):
+                return None
+    return None
+
+
+def _sections(module: dict[str, Any]) -> dict[str, Any]:
+    """What a module's fields say of bodies, joints, ports and shapes, in no order."""
+    bodies, joints = module["bodies"], module.get("joints", [])
+    bodies = {str(b.get("ID")): b for b in (bodies if isinstance(bodies, list) else [bodies])}
+    joints = joints if isinstance(joints, list) else [joints]
+
+    def each(*keys: str) -> dict[str, Any]:
+        return {id: [body.get(key) or [] for key in keys] for id, body in bodies.items()}
+
+    held = {id: body.get("connectors") or [] for id, body in bodies.items()}
+    return {
+        "bodies": each("mass", "inertia", "r_com"),
+        "joints": {str(joint.get("ID")): joint for joint in joints},
+        "ports": {
+            id: {str(c.get("ID")): c for c in (cs if isinstance(cs, list) else [cs])}
+            for id, cs in held.items()
+        },
+        "shapes": each("visual"),
+    }
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return math.isclose(a, b, **UNEDITED)
+    return a == b

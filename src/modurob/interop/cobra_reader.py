@@ -1,0 +1,243 @@
+"""A CoBRA module as a kind of ours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from modurob.errors import DatasheetError
+from modurob.interop.cobra_records import (
+    BodyRecord,
+    ConnectorRecord,
+    GeometryRecord,
+    JointRecord,
+    ModuleRecord,
+)
+from modurob.interop.cobra_writer import MATES
+from modurob.interop.conventions import (
+    Names,
+    checked_rotation,
+    position_and_rpy,
+    symmetric,
+    to_name,
+    typical_size,
+)
+from modurob.modules import ModuleType
+from modurob.spatial import se3
+
+THROUGH = 1e-9  # distance of an axis from a body's origin that counts as none [m]
+LONGEST_TYPE = 40  # characters of a connector's type; size and gender follow
+Z = np.array([0.0, 0.0, 1.0])
+
+
+def plain_kind(module: ModuleRecord, connectors: Names) -> ModuleType:
+    """The kind that a module's own fields describe.
+
+    Args:
+        connectors: The kinds of connectors that were met in the file so far.
+    """
+    bodies, joints, header = Names("bodies"), Names("joints"), module.header
+    frames, crossings = _frames(module)
+    sides = _sides([_label(c.id) for body in module.bodies for c in body.connectors])
+    kinds = [_joint(record, crossings[record.id], joints) for record in module.joints]
+    ports = [
+        _port(c, body.id, frames[body.id], sides[_label(c.id)], connectors)
+        for body in module.bodies
+        for c in body.connectors
+    ]
+    fields = {
+        "name": to_name(header.id),
+        "symbol": "C",
+        "title": header.name,
+        "source": "read from CoBRA",
+        "size": typical_size([*(j["position"] for j in kinds), *(p["position"] for p in ports)]),
+        "bodies": [_body(body, frames[body.id], bodies) for body in module.bodies],
+        "joints": kinds,
+        "ports": ports,
+        "shapes": [s for body in module.bodies for s in _shapes(body, frames[body.id])],
+    }
+    return ModuleType(**fields)
+
+
+# -- frames ----------------------------------------------------------------------------------------
+
+
+class Crossing(NamedTuple):
+    """A joint of ours: ``T_parent_child(q) = T exp(axis q)``."""
+
+    parent: str
+    child: str
+    T: np.ndarray
+    axis: np.ndarray
+
+
+def _frames(module: ModuleRecord) -> tuple[dict[str, np.ndarray], dict[str, Crossing]]:
+    """Where each body's frame of the file lies in ours (T_ours_file), and the joints between ours.
+
+    Our axes go through the child's origin. Where one of the file does not, our frame of that body
+    is the joint's instead; so the tree is walked outward from the first body, whose frame stays.
+    """
+    for what, parts in (("body", module.bodies), ("joint", module.joints)):
+        ids = [part.id for part in parts]
+        if len(set(ids)) < len(ids):
+            raise DatasheetError(f"{what} '{max(ids, key=ids.count)}' is there twice")
+    placed = {body.id: np.eye(4) for body in module.bodies}
+    poses = {joint.id: _poses(joint) for joint in module.joints}
+    touching: dict[str, list[JointRecord]] = {body: [] for body in placed}
+    for joint in module.joints:
+        for end in (joint.parent, joint.child):
+            if end not in placed:
+                raise DatasheetError(f"joint '{joint.id}' names body '{end}', which is not there")
+            touching[end].append(joint)
+    crossed: dict[str, Crossing] = {}
+    reached, front = {module.bodies[0].id}, [module.bodies[0].id]
+    for here in front:
+        for joint in touching[here]:
+            there = joint.child if joint.parent == here else joint.parent
+            if joint.id in crossed or there in reached:
+                continue
+            crossed[joint.id], placed[there] = _crossed(joint, *poses[joint.id], here, placed[here])
+            reached.add(there)
+            front.append(there)
+    if len(reached) < len(placed) or len(module.joints) != len(placed) - 1:
+        raise DatasheetError(
+            f"module '{module.header.id}': the joints must connect the {len(placed)} bodies into "
+            f"one tree, without a loop; got {len(module.joints)} joints"
+        )
+    return placed, crossed
+
+
+def _crossed(
+    joint: JointRecord, before: np.ndarray, after: np.ndarray, here: str, placed: np.ndarray
+) -> tuple[Crossing, np.ndarray]:
+    """A joint seen from a body whose frame is known, and T_ours_file of the body beyond it."""
+    turns = joint.type in ("revolute", "continuous")
+    if joint.parent == here:
+        return _outward(joint.parent, joint.child, placed @ before, after, Z, turns)
+    after = after @ se3.inverse(placed)
+    if not (turns and _misses(after)):
+        return Crossing(joint.parent, joint.child, before @ after, after[:3, :3].T @ Z), np.eye(4)
+    # q keeps its meaning (child relative to parent), so the axis turns round
+    inward, outward = se3.inverse(after), se3.inverse(before)
+    return _outward(joint.child, joint.parent, inward, outward, -Z, turns)
+
+
+def _outward(
+    parent: str, child: str, before: np.ndarray, after: np.ndarray, axis: np.ndarray, turns: bool
+) -> tuple[Crossing, np.ndarray]:
+    """``T_parent_child(q) = before exp(axis q) after`` with the child's frame on the axis."""
+    if turns and _misses(after):
+        return Crossing(parent, child, before, axis), after
+    return Crossing(parent, child, before @ after, after[:3, :3].T @ axis), np.eye(4)
+
+
+def _misses(after: np.ndarray) -> bool:
+    """Whether the axis z goes past the origin of the frame behind it."""
+    return math.hypot(after[0, 3], after[1, 3]) > THROUGH
+
+
+def _poses(joint: JointRecord) -> tuple[np.ndarray, np.ndarray]:
+    before = _checked(joint.pose_parent, f"poseParent of joint '{joint.id}'")
+    return before, _checked(joint.pose_child, f"poseChild of joint '{joint.id}'")
+
+
+def _checked(T: np.ndarray, what: str) -> np.ndarray:
+    return se3.pose(checked_rotation(T[:3, :3], what), T[:3, 3])
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
+def _body(body: BodyRecord, T: np.ndarray, names: Names) -> dict[str, Any]:
+    R, center, inertia = T[:3, :3], np.array(body.r_com), np.array(body.inertia)
+    if np.abs(inertia - inertia.T).max() <= 1e-9 * np.abs(inertia).max():
+        inertia = np.array(symmetric(R @ inertia @ R.T))
+    return {
+        "name": names(body.id),
+        "mass": body.mass,
+        "center_of_mass": tuple((R @ center + T[:3, 3] + 0.0).tolist()),
+        "inertia": inertia.tolist(),
+    }
+
+
+def _joint(joint: JointRecord, crossing: Crossing, names: Names) -> dict[str, Any]:
+    fields = {
+        "name": names(joint.id),
+        "kind": "revolute" if joint.type == "continuous" else joint.type,
+        "parent": to_name(crossing.parent),
+        "child": to_name(crossing.child),
+        **position_and_rpy(crossing.T),
+    }
+    if joint.type == "fixed":
+        return fields
+    return fields | {
+        "axis": tuple((crossing.axis + 0.0).tolist()),
+        "lower": joint.limits.lower,
+        "upper": joint.limits.upper,
+        "viscous": joint.viscous,
+        "coulomb": joint.coulomb,
+    }
+
+
+def _port(
+    connector: ConnectorRecord, body: str, T: np.ndarray, side: int, names: Names
+) -> dict[str, Any]:
+    pose = T @ _checked(connector.pose, f"the pose of connector '{connector.id}'") + 0.0
+    gender, size = connector.gender[0], "x".join(f"{s:.12g}" for s in connector.size)
+    kind = to_name(connector.type or "connector")[:LONGEST_TYPE]
+    stem = f"{kind}-size{size.replace('.', 'p')}" if size else kind
+    given = f"{connector.type} {size} {gender}"
+    return {
+        "label": _label(connector.id),
+        "body": to_name(body),
+        "position": tuple(pose[:3, 3].tolist()),
+        "normal": tuple(pose[:3, 2].tolist()),
+        "reference": tuple(pose[:3, 0].tolist()),
+        "connector": names.keep(to_name(f"{stem}-{gender}"), given),
+        "mates": [to_name(f"{stem}-{MATES[gender]}")],
+        "side": side,
+    }
+
+
+def _label(id: str) -> int | str:
+    """What a port is called here: a whole number stays one."""
+    number = id.removeprefix("-")
+    whole = number.isascii() and number.isdigit() and str(int(number[:18])) == number
+    return int(id) if whole else to_name(id)
+
+
+def _sides(labels: list[int | str]) -> dict[int | str, int]:
+    """A number for each port: its own, if it is called by one."""
+    own = {label for label in labels if isinstance(label, int) and label > 0}
+    free = (n for n in range(1, len(labels) + 1) if n not in own)
+    return {
+        label: label if isinstance(label, int) and label > 0 else next(free)
+        for label in dict.fromkeys(labels)
+    }
+
+
+def _shapes(body: BodyRecord, T: np.ndarray) -> Iterator[dict[str, Any]]:
+    for geometry in body.visual or body.collision:
+        size = _size(geometry, body.id)
+        if size is not None:
+            pose = _checked(geometry.pose, f"the pose of a {geometry.type} of body '{body.id}'")
+            yield {"body": to_name(body.id), "form": geometry.type, "size": size,
+                   **position_and_rpy(T @ pose)}  # fmt: skip
+
+
+def _size(geometry: GeometryRecord, body: str) -> list[Any] | None:
+    """Sizes as a datasheet lists them; None for a mesh."""
+    given: Mapping[str, Any] = geometry.parameters
+    long = {"r": "radius", "z": "length"} if geometry.type == "cylinder" else {"r": "radius"}
+    keys = {"box": "xyz", "cylinder": "rz", "sphere": "r"}.get(geometry.type)
+    if keys is None:
+        return None
+    sizes = [given.get(key, given.get(long.get(key, ""))) for key in keys]
+    if None in sizes:
+        raise DatasheetError(
+            f"a {geometry.type} of body '{body}' needs the parameters {', '.join(keys)}"
+        )
+    return sizes

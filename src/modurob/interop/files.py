@@ -1,0 +1,123 @@
+"""Reading and writing files of other programs: small, safe, and with clear errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import reprlib
+from pathlib import Path
+from typing import Any, Never
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
+
+from modurob.errors import FileError, WriteError
+from modurob.modules.files import LARGEST_FILE, replace_file
+
+DEEPEST = 100  # levels of XML; a robot description has six
+
+
+def checked_path(path: str | os.PathLike[str]) -> Path:
+    """`path` as a path that names something."""
+    try:
+        checked = Path(path)
+    except TypeError:
+        raise FileError(f"a file is given by its path, got {reprlib.repr(path)}") from None
+    if not checked.name or "\0" in str(checked):
+        raise FileError(f"a file is given by its path, got {reprlib.repr(str(path))}")
+    return checked
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file that is not absurdly large."""
+    try:
+        size = path.stat().st_size
+        if size > LARGEST_FILE:
+            raise FileError(f"{path}: {size:,} bytes; at most {LARGEST_FILE:,}")
+        return path.read_bytes()
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file; ``Infinity`` and ``NaN`` are numbers, as Timor writes them."""
+    try:
+        return json.loads(read_bytes(path).decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path}: not a text file (byte {error.start} is not UTF-8)") from None
+    except json.JSONDecodeError as error:
+        raise FileError(
+            f"{path}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from None
+    except FileError:
+        raise
+    except (RecursionError, ValueError) as error:  # nesting bombs, absurd integers
+        raise FileError(f"{path}: not a sensible document ({type(error).__name__})") from None
+
+
+def read_xml(path: Path) -> Element:
+    """The root element of an XML file.
+
+    Entities are refused rather than expanded: a few lines of nested ones are gigabytes of text.
+    """
+    builder, parser = TreeBuilder(), expat.ParserCreate()
+    depth = 0
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > DEEPEST:
+            raise FileError(f"{path}: elements are nested more than {DEEPEST} deep")
+        builder.start(tag, attributes)
+
+    def end(tag: str) -> None:
+        nonlocal depth
+        depth -= 1
+        builder.end(tag)
+
+    def refuse(*declared: object) -> Never:
+        raise FileError(
+            f"{path}: declares the XML entity {reprlib.repr(declared[0])}; modurob reads none, "
+            "so write its text out"
+        )
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.EntityDeclHandler = refuse
+    try:
+        parser.Parse(read_bytes(path), True)
+        return builder.close()
+    except expat.ExpatError as error:
+        reason = expat.errors.messages.get(error.code, "malformed")
+        raise FileError(
+            f"{path}: not valid XML at line {error.lineno}, column {error.offset + 1}: {reason}"
+        ) from None
+    except FileError:
+        raise
+    except (LookupError, ValueError) as error:  # an encoding that expat does not know
+        raise FileError(f"{path}: not readable as XML: {error}") from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Put a whole new file in the place of an old one, or change nothing."""
+    try:
+        replace_file(path, text.encode("utf-8"))
+    except OSError as error:
+        raise WriteError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def write_json(path: Path, data: Any) -> None:
+    """JSON with one line for each vector; unlimited is ``Infinity``, as Timor reads it."""
+    write_text(path, _laid_out(data, 0) + "\n")
+
+
+def _laid_out(value: Any, depth: int) -> str:
+    flat = json.dumps(value, ensure_ascii=False)
+    nested = value.values() if isinstance(value, dict) else value
+    if not isinstance(value, dict | list) or not any(isinstance(v, dict | list) for v in nested):
+        return flat
+    margin = "\n" + " " * (depth + 1)
+    if isinstance(value, dict):
+        entries = [f"{json.dumps(key)}: {_laid_out(v, depth + 1)}" for key, v in value.items()]
+    else:
+        entries = [_laid_out(entry, depth + 1) for entry in value]
+    ends = "{}" if isinstance(value, dict) else "[]"
+    return ends[0] + ",".join(margin + entry for entry in entries) + margin[:-1] + ends[1]

@@ -1,0 +1,185 @@
+"""CoBRA files with mistakes are answered with the field that holds them."""
+
+import copy
+import datetime
+import json
+
+import numpy as np
+import pytest
+
+from modurob import FileError, StateError, catalog, examples
+from modurob.interop import (
+    read_cobra_assembly,
+    read_cobra_modules,
+    write_cobra_assembly,
+    write_cobra_modules,
+)
+from oracles import complains
+
+MISSING = object()
+FIRST = ("modules", 0)
+BODY, JOINT = (*FIRST, "bodies", 0), (*FIRST, "joints", 0)
+PORT = (*BODY, "connectors", 0)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The arm as two JSON documents."""
+    folder = tmp_path_factory.mktemp("arm")
+    write_cobra_modules(examples.arm("babac"), folder / "m.json")
+    write_cobra_assembly(examples.arm("babac"), folder / "a.json")
+    return [json.loads((folder / name).read_text()) for name in ("m.json", "a.json")]
+
+
+def changed(document, place, value):
+    document = copy.deepcopy(document)
+    part = document
+    for key in place[:-1]:
+        part = part[key]
+    if value is MISSING:
+        del part[place[-1]]
+    else:
+        part[place[-1]] = value
+    return document
+
+
+def dump(path, data):
+    path.write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "pieces"),
+    [
+        (("modules",), MISSING, ["modules: field required"]),
+        (("modules",), [], ["modules", "at least 1"]),
+        (("modules",), "x", ["modules", "valid list"]),
+        ((*FIRST, "header"), MISSING, ["modules[0].header: field required"]),
+        ((*FIRST, "header", "ID"), True, ["modules[0].header.ID", "string"]),
+        ((*FIRST, "header", "ID"), "giusti_a", ["module 'giusti_a' is there twice"]),
+        ((*FIRST, "bodies"), [], ["modules[0].bodies", "at least 1"]),
+        ((*BODY, "mass"), MISSING, ["modules[0].bodies[0].mass: field required"]),
+        ((*BODY, "mass"), "1 kg", ["modules[0].bodies[0].mass", "valid number", "'1 kg'"]),
+        ((*BODY, "mass"), -1.0, ["module 'giusti_b'", "mass", "greater than or equal to 0"]),
+        ((*BODY, "mass"), float("nan"), ["bodies[0].mass", "finite"]),
+        ((*BODY, "inertia"), [1, 2, 3], ["modules[0].bodies[0].inertia"]),
+        ((*BODY, "inertia", 0, 1), 1.0, ["proximal", "symmetric"]),
+        ((*BODY, "inertia", 0, 0), 1.0, ["proximal", "triangle inequality"]),
+        ((*BODY, "ID"), "distal", ["body 'distal' is there twice"]),
+        ((*JOINT, "type"), "spherical", ["modules[0].joints[0].type", "'revolute'", "spherical"]),
+        ((*JOINT, "parent"), "nobody", ["joint 'joint' names body 'nobody'"]),
+        ((*JOINT, "parent"), "distal", ["one tree", "1 joints"]),
+        ((*FIRST, "joints"), [], ["one tree", "got 0 joints"]),
+        ((*JOINT, "poseParent"), [[1, 0], [0, 1]], ["joints[0].poseParent", "4x4 matrix"]),
+        ((*JOINT, "poseParent", 0, 0), "x", ["joints[0].poseParent", "4x4 matrix"]),
+        ((*JOINT, "poseParent", 3), [0, 0, 0, 2], ["joints[0].poseParent", "last row"]),
+        ((*JOINT, "poseParent", 0, 0), 2, ["poseParent of joint 'joint'", "not orthonormal"]),
+        ((*JOINT, "limits", "positionLower"), "low", ["limits", "valid number", "'low'"]),
+        ((*JOINT, "frictionViscous"), -1, ["joints[0].frictionViscous", "greater than or equal"]),
+        ((*PORT, "gender"), "x", ["connectors[0].gender", "'f'", "'x'"]),
+        ((*PORT, "pose", 0, 0), -1, ["connector 'in'", "not orthonormal"]),
+        ((*PORT, "size"), "large", ["connectors[0].size"]),
+        ((*PORT, "ID"), "base", ["port 'base' is there twice"]),
+        ((*BODY, "visual"), [{"type": "box", "parameters": {"x": 1}}], ["box", "proximal", "x, y"]),
+        ((*BODY, "connectors"), [{"ID": k} for k in range(1001)], ["1002 entries", "at most 1000"]),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_module_set_names_its_field(files, tmp_path, place, value, pieces):
+    with complains(FileError, "m.json", *pieces):
+        read_cobra_modules(dump(tmp_path / "m.json", changed(files[0], place, value)))
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "pieces"),
+    [
+        (("moduleOrder",), MISSING, ["moduleOrder: field required"]),
+        (("moduleOrder",), [], ["moduleOrder", "at least 1"]),
+        (("moduleOrder", 0), "giusti_z", ["no module 'giusti_z'", "giusti_b, giusti_a"]),
+        (("moduleConnection",), MISSING, ["moduleConnection: field required"]),
+        (("moduleConnection", 0, 2), 9, ["module 9 is not there", "0 to 4"]),
+        (("moduleConnection", 0, 2), -1, ["module -1 is not there"]),
+        (("moduleConnection", 0, 1), "top", ["no connector 'top' on a giusti_b", "in, out"]),
+        (("moduleConnection", 0, 1), "in", ["port in of 'm0'", "does not mate"]),
+        (("moduleConnection", 0), [0, "out", 1], ["moduleConnection[0]"]),
+        (("moduleConnection", 0), [0, "out", 0, "in"], ["closes a loop at module 0"]),
+        (("moduleConnection", 1), [0, "out", 2, "in"], ["port out of 'm0' already holds 'm1'"]),
+        (("moduleConnection", 3), MISSING, ["not connected to the base m0: m4"]),
+        (("baseConnection", 0, 0), 7, ["module 7 is not there"]),
+        (("baseConnection", 0, 1), "roof", ["no connector 'roof'"]),
+        (("baseConnection",), [[0, "in"], [1, "in"]], ["several baseConnections"]),
+        (("basePose", 0, 0, 0), 3, ["basePose", "not orthonormal"]),
+        (("basePose", 0), 3, ["basePose[0]", "4x4"]),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_an_assembly_names_its_field(files, tmp_path, place, value, pieces):
+    modules = dump(tmp_path / "m.json", files[0])
+    with complains(FileError, "a.json", *pieces):
+        read_cobra_assembly(dump(tmp_path / "a.json", changed(files[1], place, value)), modules)
+
+
+def test_an_assembly_without_a_base_stands_at_the_origin_on_module_0(files, tmp_path):
+    modules = dump(tmp_path / "m.json", files[0])
+    bare = {key: files[1][key] for key in ("moduleOrder", "moduleConnection")}
+    organism = read_cobra_assembly(dump(tmp_path / "a.json", bare), modules)
+    assert organism == examples.arm("babac")
+    np.testing.assert_array_equal(organism.base_pose, np.eye(4))
+
+
+@pytest.mark.parametrize(
+    ("text", "piece"),
+    [
+        ("", "not valid JSON at line 1"),
+        ("{", "not valid JSON"),
+        ("3", "valid dictionary"),
+        ("null", "valid dictionary"),
+        ("[]", "at least 1"),
+        ("[" * 100_000, "not a sensible document"),
+        ('{"modules": [{"header": {"ID": "a"}, "bodies": [{"ID": "b"}]}]}', "mass: field required"),
+    ],
+)
+def test_what_is_no_module_set_is_refused(tmp_path, text, piece):
+    with complains(FileError, "m.json", piece):
+        read_cobra_modules(dump(tmp_path / "m.json", text))
+
+
+def test_types_that_would_look_alike_are_refused(files, tmp_path):
+    data = changed(files[0], (*FIRST, "header", "affiliation"), [])
+    data = changed(data, (*PORT, "type"), "a b")
+    data = changed(data, (*FIRST, "bodies", 1, "connectors", 0, "type"), "a.b")
+    data = changed(data, (*FIRST, "bodies", 1, "connectors", 0, "gender"), "f")
+    with complains(FileError, "'a b  f'", "'a.b  f'", "both", "rename"):
+        read_cobra_modules(dump(tmp_path / "m.json", data))
+
+
+def test_a_huge_datasheet_that_travels_along_is_passed_over(files, tmp_path):
+    """Checking it takes the square of its size; the module's own fields say enough."""
+    affiliation = (*FIRST, "header", "affiliation")
+    datasheet = json.loads(files[0]["modules"][0]["header"]["affiliation"][0])
+    datasheet["shapes"] = 1001 * datasheet["shapes"][:1]
+    text = json.dumps(datasheet, separators=(",", ":"))
+    path = dump(tmp_path / "m.json", changed(files[0], affiliation, [text]))
+    assert read_cobra_modules(path)["giusti_b"].source == "read from CoBRA"
+
+
+def test_what_is_no_kind_cannot_be_written(tmp_path):
+    path = tmp_path / "m.json"
+    for kinds in (3, ["scout"], {"a": "scout"}, "scout", [None]):
+        with complains(StateError, "ModuleTypes", "mr.catalog"):
+            write_cobra_modules(kinds, path)
+    for nothing in ([], {}):
+        with complains(StateError, "at least one kind"):
+            write_cobra_modules(nothing, path)
+    with complains(StateError, "datetime.date", "'today'"):
+        write_cobra_modules(catalog["scout"], path, date="today")
+    with complains(StateError, "Organism", "ModuleType"):
+        write_cobra_assembly(catalog["scout"], path)
+    with complains(StateError, "'m0' is a scout", "not in the module set", "it_is"):
+        write_cobra_assembly(examples.crab(), path, {"it_is": catalog["backbone"]})
+    with complains(StateError, "printable"):
+        write_cobra_assembly(examples.crab(), path, module_set="\ud800")
+    assert not path.exists()
+
+
+def test_the_date_of_the_headers_can_be_set(tmp_path):
+    write_cobra_modules(catalog["scout"], tmp_path / "m.json", date=datetime.date(2024, 2, 29))
+    assert '"date": "2024-02-29"' in (tmp_path / "m.json").read_text()
