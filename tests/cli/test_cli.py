@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -368,3 +369,58 @@ def test_show_refuses_a_folder_and_bad_pictures(call):
     is_refused(call("show", "."), "directory")
     is_refused(call("show", "crab", "--picture", "crab.gif"), ".gif", ".png")
     is_refused(call("show", "crab", "--picture", ""), "--picture", "name of a file")
+
+
+# -- equations -------------------------------------------------------------------------------------
+
+
+def test_equations_prints_formulas(call):
+    done = call("equations", "double_pendulum", "--hinges", "physical")
+    assert done.exit_code == 0
+    assert "M[1,2] = l2 m2 (l1 cos(q2) + l2)" in done.stdout
+    latex = call("equations", "crab", "--format", "latex", "--entry", "M[1,1]")
+    assert latex.stdout.startswith("\\begin{align*}\nM_{1,1} &= ")
+
+
+def test_equations_writes_documents_by_their_ending(call):
+    for name, begin in {"m.tex": "\\documentclass", "m.md": "$$", "m.html": "<math"}.items():
+        done = call("equations", "snake", "--hinges", "physical", "--output", name)
+        assert done.exit_code == 0, done.stderr
+        assert Path(name).read_text("utf-8").startswith(begin)
+        is_refused(call("equations", "snake", "--output", name), "--force")
+
+
+def test_an_interrupted_equations_leaves_nothing_half_written(call, monkeypatch):
+    Path("model.tex").write_text("mine", encoding="utf-8")
+
+    def interrupted(*_args, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("modurob.symbolic.output.document", interrupted)
+    for name in ("model.tex", "new.tex"):
+        assert call("equations", "crab", "--output", name, "--force").exit_code == 130
+    assert [path.name for path in Path().iterdir()] == ["model.tex"]
+    assert Path("model.tex").read_text("utf-8") == "mine"
+
+
+def test_equations_for_machines(call):
+    done = call("equations", "crane", "--hinges", "physical", "--json")
+    data = json.loads(done.stdout)
+    assert data["entries"]["M[1,2]"] == "l2*m2*cos(q2)"
+    assert {"name", "meaning", "unit", "value"} <= set(data["symbols"][0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "pieces"),
+    [
+        (["superbot_tree", "--hinges", "physical"], ["terms", "one entry at a time"]),
+        (["crab", "--entry", "M[9,9]"], ["M[9,9]", "from 1 to 3"]),
+        (["crab", "--entry", "import os"], ["written like M[1,2]"]),
+        (["crab", "--symbols", "weight"], ["'weight'", "mass"]),
+        (["crab", "--base", "sideways"], ["'sideways'"]),
+        (["crab", "--output", "crab.pdf"], ["crab.pdf", "--format"]),
+        (["nobody"], ["nobody"]),
+    ],
+)
+def test_equations_says_what_is_wrong_in_one_line(call, arguments, pieces):
+    is_refused(call("equations", *arguments), *pieces)

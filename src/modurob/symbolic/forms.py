@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from math import gcd
 from typing import Any
 
@@ -38,6 +39,7 @@ class Writer:
     ) -> None:
         self.symbols, self.angles = symbols, angles
         self._inertial, self._moving = frozenset(inertial), frozenset(moving)
+        self._product, self._wave = cache(self._new_product), cache(self._new_wave)
 
     def expanded(self, value: Trig) -> sympy.Expr:
         """The normal form: a sum of terms, each rational * monomial * wave."""
@@ -99,10 +101,10 @@ class Writer:
             *(sympy.Mul(display_number(factor), self._product(powers)) for powers, factor in terms)
         )
 
-    def _product(self, powers: Powers) -> sympy.Expr:
+    def _new_product(self, powers: Powers) -> sympy.Expr:
         return sympy.Mul(*(self.symbols[variable] ** power for variable, power in powers))
 
-    def _wave(self, wave: Wave) -> sympy.Expr:
+    def _new_wave(self, wave: Wave) -> sympy.Expr:
         sine, angles = wave
         total = sympy.Add(*(factor * self.angles[joint] for joint, factor in angles))
         function: Callable[[Any], Any] = sympy.sin if sine else sympy.cos

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from math import gcd, lcm
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ import numpy as np
 EXPONENT_BITS = 8  # of a variable in a monomial: powers up to 255
 FACTOR_BITS = 8  # of a joint in an angle sum: factors from -127 to 127
 CONSTANT = 0  # the wave cos(0)
+UNPACKED = 2**16  # monomials and angle sums that are remembered: each appears in many entries
 
 Polynomial = dict[int, int]  # packed monomial -> coefficient
 Waves = dict[int, Polynomial]  # packed wave -> coefficient: twice the angle sum, plus 1 for a sine
@@ -335,6 +337,7 @@ def _split_wave(packed: int, angles: Mapping[int, tuple[Any, Any]]) -> tuple[Any
     return cosine, sine
 
 
+@lru_cache(maxsize=UNPACKED)
 def _unpacked_powers(monomial: int) -> tuple[tuple[int, int], ...]:
     powers, variable = [], 0
     while monomial:
@@ -345,6 +348,7 @@ def _unpacked_powers(monomial: int) -> tuple[tuple[int, int], ...]:
     return tuple(powers)
 
 
+@lru_cache(maxsize=UNPACKED)
 def _unpacked_angles(packed: int) -> tuple[tuple[int, int], ...]:
     """(joint, factor) pairs of an angle sum; digits above half the base stand for negative ones."""
     found, joint, base = [], 0, 1 << FACTOR_BITS
