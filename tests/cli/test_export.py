@@ -125,3 +125,29 @@ def test_interrupting_an_export_is_quiet_and_leaves_nothing(call, tmp_path, monk
     assert result.exit_code == 130
     assert result.output.strip() == ""
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "names"),
+    [
+        ("--urdf", ["crab.urdf"]),
+        ("--mjcf", ["crab.xml"]),
+        ("--cobra", ["crab_assembly.json", "crab_modules.json"]),
+    ],
+)
+def test_export_writes_for_other_programs(call, tmp_path, option, names):
+    result = call("crab", option, "--hinges", "physical", "--output", "out")
+    assert result.exit_code == 0, result.stderr
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
+    is_refused(call("crab", option, "--output", "out"), "--force")
+    is_refused(call("crab", option, "--float"), "--float", option)
+
+
+def test_exported_files_describe_the_same_robot(call, tmp_path):
+    for option in ("--urdf", "--mjcf", "--cobra"):
+        assert call("crab", option, "--hinges", "physical").exit_code == 0
+    assert mr.interop.read_urdf("crab.urdf").mass == pytest.approx(6.0)
+    assert mr.interop.read_cobra_assembly(
+        "crab_assembly.json", "crab_modules.json"
+    ).aim().classes == (mr.examples.crab().aim().classes)
+    assert "<mujoco" in (tmp_path / "crab.xml").read_text("utf-8")

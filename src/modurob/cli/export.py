@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import click
 
-from modurob import FileError, Model, Organism, StateError
+from modurob import FileError, Model, Organism, StateError, WriteError
 from modurob.cli import organisms, output
 
 EXAMPLE = """\b
 Examples:
   modurob export crab --c
+  modurob export crab --urdf --hinges physical
   modurob export crab.json --c --float --name leg --hinges physical --output firmware
   modurob export superbot_tree --c --base free --output firmware --json
 """
@@ -66,16 +67,59 @@ def _c(request: Request, name: str | None = None, single: bool = False) -> Writt
     return Written(files, notes, {"name": name, "operations": operations})
 
 
-FORMATS: Mapping[str, Format] = {"c": Format(_c, ("name", "single"))}
+def _file(request: Request, name: str | None, suffix: str, write: Callable[..., None]) -> Written:
+    """One file that describes the robot to another program."""
+    name = request.title if name is None else name
+    path = request.target / f"{name}{suffix}"
+    _refuse_to_overwrite([path], request.force)
+    _make_folder(request.target)
+    write(request.model, path, name=name)
+    return Written([path], [], {"name": name})
+
+
+def _urdf(request: Request, name: str | None = None) -> Written:
+    from modurob.interop import write_urdf
+
+    return _file(request, name, ".urdf", write_urdf)
+
+
+def _mjcf(request: Request, name: str | None = None) -> Written:
+    from modurob.interop import write_mjcf
+
+    return _file(request, name, ".xml", write_mjcf)
+
+
+def _cobra(request: Request, name: str | None = None) -> Written:
+    from modurob.interop import write_cobra_assembly, write_cobra_modules
+
+    name = request.title if name is None else name
+    modules, assembly = (request.target / f"{name}_{x}.json" for x in ("modules", "assembly"))
+    _refuse_to_overwrite([modules, assembly], request.force)
+    _make_folder(request.target)
+    write_cobra_modules(request.organism, modules)
+    write_cobra_assembly(request.organism, assembly)
+    return Written([modules, assembly], [], {"name": name})
+
+
+FORMATS: Mapping[str, Format] = {
+    "c": Format(_c, ("name", "single")),
+    "urdf": Format(_urdf, ("name",)),
+    "mjcf": Format(_mjcf, ("name",)),
+    "cobra": Format(_cobra, ("name",)),
+}
 OPTIONS = {"name": "--name", "single": "--float"}  # as the user writes them
 
 
-@click.command("export", epilog=EXAMPLE, short_help="Write C code of the equations.")
+@click.command("export", epilog=EXAMPLE, short_help="Write C code, URDF, MJCF or CoBRA.")
 @click.argument("name_or_file", metavar="NAME_OR_FILE")
 @click.option("--c", "format_name", flag_value="c",
               help="C99 for firmware: a header, a source and a test program.")  # fmt: skip
+@click.option("--urdf", "format_name", flag_value="urdf", help="URDF, for ROS and the like.")
+@click.option("--mjcf", "format_name", flag_value="mjcf", help="MJCF, for MuJoCo.")
+@click.option("--cobra", "format_name", flag_value="cobra",
+              help="CoBRA: a set of modules and the assembly.")  # fmt: skip
 @click.option("--float", "single", is_flag=True, help="C in single precision.")
-@click.option("--name", help="What names in C start with.  [default: that of the organism]")
+@click.option("--name", help="Of the files, and in them.  [default: that of the organism]")
 @click.option("--hinges", type=click.Choice(HINGES), default="dyad", show_default=True,
               help="Which joints the model has.")  # fmt: skip
 @click.option("--base", type=click.Choice(("fixed", "free")), default="fixed", show_default=True,
@@ -94,7 +138,7 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write an organism's equations of motion and kinematics as code.
+    """Write an organism for other programs, or its equations as code.
 
     NAME_OR_FILE is a file that `modurob new` wrote, or a built-in organism: arm, crab, crane,
     double_pendulum, nine, snake or superbot_tree.
@@ -119,6 +163,13 @@ def command(
     console = output.console()
     for line in (*written.notes, f"{title}: wrote {', '.join(files)}"):
         console.print(line, soft_wrap=True, highlight=False)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise WriteError(f"{folder}: cannot be written: {error.strerror or error}") from None
 
 
 def _refuse_to_overwrite(paths: list[Path], force: bool) -> None:
