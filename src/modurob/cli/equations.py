@@ -13,7 +13,7 @@ from modurob.modules.files import replace_file
 EXAMPLE = """\b
 Examples:
   modurob equations double_pendulum --hinges physical
-  modurob equations crab --format latex --entry M[1,2]
+  modurob equations crab --format latex --entry "M[1,2]"
   modurob equations crab.json --hinges physical --output model.tex
   modurob equations arm --symbols mass,gravity --format markdown
 """

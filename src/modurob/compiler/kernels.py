@@ -244,7 +244,8 @@ def _rnea_root_end(k: Kernel, free: bool) -> None:
 # -- forward dynamics ------------------------------------------------------------------------------
 
 SPIN, DRIFT, BIAS, BEYOND = Field(0, 3), Field(3, 6), Field(9, 6), Field(15, 27)
-HINGE, ACCELERATION = Field(42, 8), Field(50, 6)
+# in the place of what is spent by then: 20 links of 42 vectors fit into the fastest cache
+HINGE, ACCELERATION = Field(15, 8), Field(9, 6)
 
 
 def _body(values: Sequence[Any]) -> aba.Articulated:
@@ -519,7 +520,7 @@ ALGORITHMS = {
     ),
     "forward_dynamics": Passes(
         Shape(v=True, x=True), _aba_outward, _aba_inward, _aba_back, _aba_root, _aba_root_end,
-        size=56, others={"rub": rub(driver.X, -1)}, push=BIAS, rub_first=True, variants=4,
+        size=42, others={"rub": rub(driver.X, -1)}, push=BIAS, rub_first=True, variants=4,
     ),
     "mass_matrix": Passes(
         Shape(v=False, x=False, matrices=1), _crba_outward, _crba_inward, _crba_carry,

@@ -1,0 +1,103 @@
+"""``modurob verify``: check the equations of an organism in every way there is."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from modurob.cli import organisms, output
+from modurob.verification import Check, Report, verify
+from modurob.verification.check import FAILED, LEFT_OUT, PASSED
+
+EXAMPLE = """\b
+Examples:
+  modurob verify crab
+  modurob verify mine.json --hinges physical --base free
+  modurob verify nine --base px,py,rz --states 50 --seed 7 --json
+"""
+STYLES = {PASSED: "green", FAILED: "bold red", LEFT_OUT: "yellow"}
+MOST_STATES = 10_000
+
+
+@click.command("verify", epilog=EXAMPLE, short_help="Check its equations in every way there is.")
+@click.argument("name", metavar="NAME_OR_FILE")
+@click.option("--hinges", type=click.Choice(("dyad", "physical")), default="dyad",
+              show_default=True, help="Which joints the model has.")  # fmt: skip
+@click.option("--base", default="fixed", show_default=True, metavar="BASE",
+              help="fixed, free, or virtual joints such as px,py,rz.")  # fmt: skip
+@click.option("--states", type=click.IntRange(1, MOST_STATES), default=8, show_default=True,
+              help="Random states that each check looks at.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
+              help="Of the random states.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@click.pass_context
+def command(
+    ctx: click.Context, name: str, hinges: str, base: str, states: int, seed: int, as_json: bool
+) -> None:
+    """Verify the equations of an organism: identities, conservation laws, other engines.
+
+    NAME_OR_FILE is a file that `modurob new` wrote, or a built-in organism: arm, crab, crane,
+    double_pendulum, nine, snake or superbot_tree. Exits with 1 if a check fails.
+    """
+    title, organism = organisms.find(name)
+    where = base if base in ("fixed", "free") else base.split(",")
+    with Console(stderr=True).status(f"{title}: building") as status:
+        report = verify(
+            organism,
+            hinges,
+            where,
+            states=states,
+            seed=seed,
+            progress=lambda check: status.update(f"{title}: {check}"),
+        )
+    if as_json:
+        output.print_json(_data(title, report))
+    else:
+        _print(title, report)
+    if not report.passed:
+        sys.stdout.flush()
+        ctx.exit(1)
+
+
+def _print(title: str, report: Report) -> None:
+    console = output.console()
+    table = output.plain_table()
+    table.add_column("check", style="bold", no_wrap=True)
+    table.add_column("found", justify="right", no_wrap=True)
+    table.add_column("limit", justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("what")
+    for check in report.checks:
+        verdict = Text(check.verdict, style=STYLES[check.verdict])
+        table.add_row(check.name, _number(check.found), _limit(check), verdict, check.note)
+    output.print_table(console, f"{title}: {report.title}", table)
+    console.print(_summary(report))
+
+
+def _summary(report: Report) -> Text:
+    counts = [f"{report.count(verdict)} {verdict}" for verdict in STYLES if report.count(verdict)]
+    return Text(", ".join(counts), style="green" if report.passed else "bold red")
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.1e}"
+
+
+def _limit(check: Check) -> str:
+    relation = "≥" if check.relation == ">=" else "≤"
+    return "" if check.limit is None else f"{relation} {check.limit:.0e}"
+
+
+def _data(title: str, report: Report) -> dict[str, Any]:
+    checks = [dataclasses.asdict(check) for check in report.checks]
+    for check in checks:
+        if check["found"] is not None and not math.isfinite(check["found"]):
+            check["found"] = None  # JSON has no NaN
+    facts = {"title": title, "model": report.title, "passed": report.passed}
+    return {**facts, "checks": checks}
