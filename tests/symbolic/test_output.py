@@ -193,3 +193,17 @@ def test_unknown_symbols_are_told():
 def test_c_code_has_the_organisms_own_numbers():
     with complains(StateError, "with_parameters"):
         PENDULUM.substitute(m1=2).to_c()
+
+
+@pytest.mark.parametrize("symbols", ["all", "none", ("mass", "gravity")])
+def test_matrices_are_put_together_as_sympy_would(symbols):
+    """Equality in SymPy compares trees, so terms and factors have to stand in its own order."""
+    organisms = [(examples.crab(), "physical"), (examples.arm("babac"), "physical")]
+    organisms += [(examples.snake(5), "physical"), (examples.crane(), "physical")]
+    for organism, hinges in organisms:
+        equations = organism.equations(hinges, symbols=symbols)
+        for entry in (*equations.M, *equations.N):
+            rebuilt = sympy.Add(*(sympy.Mul(*term.args) if term.is_Mul else term
+                                  for term in sympy.Add.make_args(entry)))  # fmt: skip
+            assert entry == rebuilt
+            assert entry.args == rebuilt.args

@@ -383,9 +383,14 @@ class Equations:
 
     def _matrix(self, letter: str) -> sympy.ImmutableMatrix:
         self._check_size(f"{letter} as a whole", letter)
-        nv = self.model.nv
-        written = [self._writer.expanded(self._exact_entry(e)) for e in self.entries(letter)]
-        return sympy.ImmutableMatrix(nv, 1 if letter == "N" else nv, written)
+        nv, written = self.model.nv, {}
+        for entry in self.entries(letter):
+            mirrored = Entry(letter, entry.column, entry.row)
+            if letter == "M" and mirrored in written:
+                written[entry] = written[mirrored]
+            else:
+                written[entry] = self._writer.expanded(self._exact_entry(entry))
+        return sympy.ImmutableMatrix(nv, 1 if letter == "N" else nv, list(written.values()))
 
     def _check_size(self, what: str, letters: str = "MCN") -> None:
         model, groups = self.model, self._words.groups

@@ -11,6 +11,7 @@ from typing import Any
 
 import sympy
 
+from modurob.symbolic.sums import CanonicalSums
 from modurob.symbolic.trigonometric import Term, Trig
 
 SIMPLE = 64  # largest denominator that is shown as a fraction; other numbers are decimals
@@ -40,16 +41,22 @@ class Writer:
         self.symbols, self.angles = symbols, angles
         self._inertial, self._moving = frozenset(inertial), frozenset(moving)
         self._product, self._wave = cache(self._new_product), cache(self._new_wave)
+        self._power = cache(lambda variable, power: symbols[variable] ** power)
+        self._number = cache(exact_number)
+        self._sums = CanonicalSums()
 
     def expanded(self, value: Trig) -> sympy.Expr:
         """The normal form: a sum of terms, each rational * monomial * wave."""
-        return sympy.Add(
-            *(
-                sympy.Mul(exact_number(term.coefficient), self._product(term.powers), self._wave(
-                    (term.sine, term.angles)))
-                for term in value.terms()
-            )
-        )  # fmt: skip
+        return self._sums.sum_of([self._factors(term) for term in value.terms()])
+
+    def _factors(self, term: Term) -> list[sympy.Expr]:
+        factors, number = [self._power(*pair) for pair in term.powers], term.coefficient
+        if term.angles:
+            wave = self._wave((term.sine, term.angles))
+            if wave.is_Mul:  # SymPy writes sin(a - b) as -sin(b - a) when it likes that better
+                number, wave = -number, -wave
+            factors.append(wave)
+        return [self._number(number), *factors] if number != 1 or not factors else factors
 
     def short(self, value: Trig) -> sympy.Expr:
         """The same, with common factors taken out and masses and velocities collected."""
@@ -102,7 +109,7 @@ class Writer:
         )
 
     def _new_product(self, powers: Powers) -> sympy.Expr:
-        return sympy.Mul(*(self.symbols[variable] ** power for variable, power in powers))
+        return sympy.Mul(*(self._power(*pair) for pair in powers))
 
     def _new_wave(self, wave: Wave) -> sympy.Expr:
         sine, angles = wave
