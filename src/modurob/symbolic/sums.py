@@ -1,8 +1,8 @@
 """Sums of products for SymPy, put together the way SymPy itself would.
 
-`sympy.Add` and `sympy.Mul` look for terms and factors that belong together and sort them by comparing
-trees. In a normal form nothing belongs together, and all products consist of the same few factors. So
-those are compared once, and terms are sorted by the numbers they got.
+`sympy.Add` and `sympy.Mul` look for terms and factors that belong together and sort them by
+comparing trees. In a normal form nothing belongs together, and all products consist of the same few
+factors. So those are compared once, and terms are sorted by the numbers they got.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class CanonicalSums:
         self._ranks: dict[sympy.Expr, int] = {}
         self._classes: dict[type, int] = {}
 
-    def sum_of(self, terms: Sequence[Sequence[sympy.Expr]]) -> sympy.Expr:
+    def sum_of(self, terms: Sequence[Sequence[sympy.Expr]]) -> Any:
         """The sum of products, each given by its factors: a number, if any, first.
 
         No two products may have the same factors apart from the number, and no factor may be a sum
@@ -40,7 +40,7 @@ class CanonicalSums:
         ordered = numbers + [product for product in products if not product.is_Number]
         return ordered[0] if len(ordered) == 1 else sympy.Add._from_args(tuple(ordered))
 
-    def _product(self, factors: Sequence[sympy.Expr]) -> tuple[Any, sympy.Expr]:
+    def _product(self, factors: Sequence[sympy.Expr]) -> tuple[Any, Any]:
         """A product and its place among others: by class, number of factors, then the factors."""
         ranks = self._ranks
         if len(factors) == 1:
