@@ -1,0 +1,154 @@
+"""What a gait is: a reference for every joint at every time, twice differentiable."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.errors import StateError
+from modurob.gaits.body import within_limits
+from modurob.gaits.checks import Numbers, checked_joints, checked_times, not_negative, per_joint
+from modurob.gaits.quintic import Motion, blend
+from modurob.model import Model
+
+
+class Reference(NamedTuple):
+    """Where the joints should be; `v` and `a` are the exact derivatives of `q`.
+
+    Attributes:
+        q: (..., n) displacements. [rad, m]
+        v: (..., n) velocities. [rad/s, m/s]
+        a: (..., n) accelerations. [rad/s^2, m/s^2]
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+
+
+class Gait(ABC):
+    """A function of time, ``gait(t) -> Reference``, with continuous acceleration.
+
+    Every gait is ``q_i(t) = offset_i + amplitude_i s(t) w_i(t)``, with a swing w between -1 and 1
+    and a ramp s from 0 to 1. So no joint leaves offset ± amplitude, whatever w is.
+
+    A subclass is one small file with a `swing`; list it in `gaits.GAITS`.
+
+    Attributes:
+        name: What users call this kind of gait.
+        random: Whether the constructor takes an `rng`.
+        joints: Names of the joints, in the order of the columns.
+        amplitude, offset: (n,) [rad, m]
+        ramp: Seconds from rest to full swing; 0 for none.
+        prismatic: (n,) which joints slide, where a model said so.
+    """
+
+    name: ClassVar[str]
+    random: ClassVar[bool] = False
+    prismatic: np.ndarray | None = None
+
+    def __init__(
+        self,
+        joints: Sequence[str],
+        amplitude: Numbers,
+        *,
+        offset: Numbers = 0.0,
+        ramp: float = 0.0,
+    ) -> None:
+        self.joints = checked_joints(joints)
+        self.amplitude = per_joint("amplitude", amplitude, self.joints)
+        self.offset = per_joint("offset", offset, self.joints)
+        self.ramp = not_negative("ramp", ramp, "seconds")
+
+    @classmethod
+    def for_model(
+        cls,
+        model: Model,
+        *,
+        amplitude: Numbers | None = None,
+        offset: Numbers | None = None,
+        **settings: Any,
+    ) -> Self:
+        """A gait for all joints of a model, within their limits.
+
+        Columns are those of `model.joint_names`: a free base has none. Amplitudes that are too
+        large for a joint are scaled down, never clipped, so the motion keeps its form.
+
+        Args:
+            amplitude: One number, (n,), or numbers by joint (joints not named hold still); by
+                default half the way to the next limit, 0.5 rad or 0.05 m where there is none, and
+                nothing for virtual joints of the base. A negative one mirrors the joint. [rad, m]
+            offset: Middle of the motion; by default the middle of the limits, else zero. [rad, m]
+            settings: Of this kind of gait. What it needs to know of the body, such as which joints
+                are neighbors, is read from the model unless given.
+        """
+        if not isinstance(model, Model):
+            raise StateError(
+                f"for_model takes a model such as organism.model(), got {type(model).__name__}"
+            )
+        center, swing = within_limits(model, offset, amplitude)
+        given = {**cls.body_settings(model), **settings}
+        gait = cls(model.joint_names, swing, offset=center, **given)
+        gait.prismatic = model.prismatic
+        return gait
+
+    @classmethod
+    def body_settings(cls, model: Model) -> dict[str, Any]:
+        """The settings that follow from the body."""
+        return {}
+
+    @abstractmethod
+    def swing(self, t: np.ndarray) -> Motion:
+        """The swing w with its two derivatives, (m, n) each, at times t (m,) from 0 on. [s]"""
+
+    @property
+    def period(self) -> float | None:
+        """Seconds after which the motion repeats from `settled` on; None if it never does."""
+        return None
+
+    @property
+    def settled(self) -> float:
+        """Time from which on the motion has its `period`. [s]"""
+        return self.ramp
+
+    def __call__(self, t: ArrayLike) -> Reference:
+        """The reference at one time or at an array of times.
+
+        With a ramp, the joints rest at `offset` until t = 0 and start from there without a jerk:
+        v = a = 0. Without one, the gait begins at t = 0 in full motion.
+
+        Args:
+            t: (...) times. [s]
+        """
+        times = checked_times(t, resting=self.ramp > 0)
+        flat = times.reshape(-1)
+        w, dw, ddw = self.swing(np.maximum(flat, 0.0))
+        if flat.min(initial=self.ramp) < self.ramp:
+            s, ds, dds = (part[:, None] for part in blend(flat, self.ramp))
+            w, dw, ddw = s * w, ds * w + s * dw, dds * w + 2 * ds * dw + s * ddw
+        shape = (*times.shape, len(self.joints))
+        q = self.offset + self.amplitude * w
+        v, a = self.amplitude * dw, self.amplitude * ddw
+        return Reference(q.reshape(shape), v.reshape(shape), a.reshape(shape))
+
+    def __repr__(self) -> str:
+        count = "1 joint" if len(self.joints) == 1 else f"{len(self.joints)} joints"
+        return f"<{type(self).__name__} gait of {count}>"
+
+
+class Synchronizing(Gait):
+    """A gait whose joints find together by themselves.
+
+    Attributes:
+        logarithmic: Whether its measures are best seen on a logarithmic scale.
+    """
+
+    logarithmic: ClassVar[bool] = False
+
+    @abstractmethod
+    def synchrony(self, t: ArrayLike) -> dict[str, np.ndarray]:
+        """How far the joints have come at times t (...): measures (...) by their names."""

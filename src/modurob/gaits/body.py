@@ -1,0 +1,68 @@
+"""What gaits need to know of a body: room to move, neighbors, and how far out a joint is."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from modurob.errors import StateError
+from modurob.gaits.checks import Numbers, per_joint
+from modurob.model import Model
+
+SHARE = 0.5  # of the way to the next limit, where no amplitude is given
+SWING = 0.5, 0.05  # [rad], [m] where there is no limit either
+INSIDE = 1 - 1e-12  # keeps offset + amplitude from passing a limit by rounding
+
+
+def within_limits(
+    model: Model, offset: Numbers | None, amplitude: Numbers | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) offsets and amplitudes such that offset ± amplitude lies within all limits. [rad, m]"""
+    lower, upper, names = model.lower, model.upper, model.joint_names
+    usual = np.where(model.prismatic, SWING[1], SWING[0])
+    if offset is None:
+        # joints with one limit only keep the usual swing clear of it
+        with np.errstate(invalid="ignore"):
+            middle = (lower + upper) / 2
+        center = np.clip(0.0, lower + usual, np.maximum(upper - usual, lower + usual))
+        center = np.where(np.isfinite(middle), middle, center)
+    else:
+        center = per_joint("offset", offset, names)
+    outside = np.flatnonzero((center < lower) | (center > upper))
+    if len(outside):
+        k = int(outside[0])
+        raise StateError(
+            f"offset of joint '{names[k]}' is {center[k]:g}, "
+            f"its limits are {lower[k]:g} and {upper[k]:g}"
+        )
+    room = INSIDE * np.minimum(center - lower, upper - center)
+    if amplitude is None:
+        wanted = np.where(np.isfinite(room), SHARE * room, usual)
+        virtual = np.array([name.startswith("world.") for name in names], dtype=bool)
+        wanted[virtual] = 0.0  # nothing drives those
+    else:
+        wanted = per_joint("amplitude", amplitude, names)
+    return center, np.clip(wanted, -room, room)
+
+
+def neighbors(model: Model) -> tuple[tuple[str, str], ...]:
+    """Pairs of joints that meet at a link: the docking graph as the joints see it.
+
+    Which module is the base makes no difference. Joints of a chain have two neighbors; all joints
+    at one link are each other's.
+    """
+    meeting: dict[int, list[int]] = {}
+    for joint, link in enumerate(model.parent.tolist()):
+        meeting.setdefault(link, []).append(joint)
+        meeting.setdefault(joint + 1, []).append(joint)
+    pairs = {pair for joints in meeting.values() for pair in combinations(sorted(joints), 2)}
+    return tuple((model.joint_names[i], model.joint_names[j]) for i, j in sorted(pairs))
+
+
+def depths(model: Model) -> np.ndarray:
+    """(n,) how many joints lie between each joint and the base."""
+    found: list[int] = []
+    for link in model.parent.tolist():
+        found.append(0 if link == 0 else found[link - 1] + 1)
+    return np.array(found, dtype=int)

@@ -1,0 +1,167 @@
+"""A gait over time, and below it how its joints find together."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from modurob.errors import FileError, StateError, WriteError, choices
+from modurob.gaits.base import Gait, Synchronizing
+from modurob.gaits.checks import positive
+from modurob.modules.files import replace_file
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+POINTS = 2000  # of each line
+WIDTH, PANEL, LOWER, HEAD = 8.4, 2.3, 1.5, 0.75  # inches: figure, panels, title and time axis
+DPI = 150
+MOST_NAMES = 14  # of a legend; more joints than that are told apart by a color scale
+# Ink, grid and colors are those of the plots of trajectories; the colors are Okabe and Ito's.
+INK, FAINT, GRID = "#1f2933", "#7b8794", "#e4e7eb"
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#5c4b8a", "#8c8c2a")
+DATELESS = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+
+
+class Panel(NamedTuple):
+    """Lines that share a scale."""
+
+    label: str
+    lines: Mapping[str, np.ndarray]
+    colors: Sequence[Any]
+    measure: bool = False
+    logarithmic: bool = False
+
+
+def preview(
+    gait: Gait,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    axes: Axes | Sequence[Axes] | None = None,
+    duration: float = 10.0,
+    title: str | None = None,
+) -> Figure:
+    """Plot what a gait asks of the joints and, if they synchronize, how far they have come.
+
+    Args:
+        path: A ``.png``, ``.svg`` or ``.pdf`` file to write; none by default.
+        axes: Matplotlib axes to draw into instead of a new figure, from the top: joints that turn,
+            joints that slide, synchronization. If there are fewer, the first panels are drawn.
+        duration: Seconds to show, from t = 0.
+        title: By default the name of the gait and its period.
+    """
+    ending = None if path is None else Path(path).suffix.lower()
+    if ending is not None and ending not in DATELESS:
+        raise FileError(f"{path}: unknown ending {ending!r}; previews are {choices(DATELESS)}")
+    if not gait.joints:
+        raise StateError("there is nothing to preview: the gait has no joints")
+    t = np.linspace(0.0, positive("duration", duration, "seconds"), POINTS)
+    panels = list(_panels(gait, t))
+    given = [] if axes is None else list(axes) if isinstance(axes, Sequence) else [axes]
+    planes = given or _planes(panels)
+    for plane, panel in zip(planes, panels, strict=False):
+        _draw(plane, panel, t)
+    shown = planes[: len(panels)]
+    shown[-1].set_xlabel("time [s]", color=INK)
+    planes[0].set_title(
+        _title(gait) if title is None else title,
+        loc="left", fontsize=11, fontweight="bold", color=INK,
+    )  # fmt: skip
+    figure = planes[0].figure.get_figure(root=True)
+    assert figure is not None
+    if ending is not None:
+        _write(figure, Path(str(path)), ending)
+    return figure
+
+
+def _title(gait: Gait) -> str:
+    rhythm = "no period" if gait.period is None else f"period {gait.period:.3g} s"
+    return f"{gait.name}, {rhythm}"
+
+
+def _panels(gait: Gait, t: np.ndarray) -> Iterator[Panel]:
+    q = gait(t).q
+    colors = _colors(len(gait.joints))
+    if gait.prismatic is None:
+        groups = [("joints [rad, m]", range(len(gait.joints)))]
+    else:
+        turning, sliding = (np.flatnonzero(gait.prismatic == kind) for kind in (False, True))
+        groups = [("joints [rad]", turning), ("joints [m]", sliding)]
+    for label, columns in groups:
+        if len(columns):
+            lines = {gait.joints[k]: q[:, k] for k in columns}
+            yield Panel(label, lines, [colors[k] for k in columns])
+    if isinstance(gait, Synchronizing):
+        measures = gait.synchrony(t)
+        label = "difference" if gait.logarithmic else "synchrony"
+        yield Panel(label, measures, [INK, *PALETTE[1:]], True, gait.logarithmic)
+
+
+def _colors(count: int) -> list[Any]:
+    from matplotlib import colormaps
+
+    if count <= len(PALETTE):
+        return list(PALETTE[:count])
+    return [colormaps["viridis"](0.92 * k / (count - 1)) for k in range(count)]
+
+
+def _planes(panels: list[Panel]) -> list[Axes]:
+    """The axes of a new figure that pyplot never hears of, one below the other."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    heights = [LOWER if panel.measure else PANEL for panel in panels]
+    figure = Figure(figsize=(WIDTH, HEAD + sum(heights)), facecolor="white", layout="constrained")
+    FigureCanvasAgg(figure)
+    planes = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=heights)[
+        :, 0
+    ]
+    return list(planes)
+
+
+def _draw(plane: Axes, panel: Panel, t: np.ndarray) -> None:
+    from matplotlib.ticker import LogLocator
+
+    names = list(panel.lines)
+    many = len(names) > MOST_NAMES
+    for (name, y), color in zip(panel.lines.items(), panel.colors, strict=False):
+        label = name if not many or name in (names[0], names[-1]) else None
+        dash = (0, (4, 3)) if name == "predicted" else "-"
+        plane.plot(t, y, color=color, lw=1.5, ls=dash, label=label, solid_capstyle="round")
+    plane.set_ylabel(panel.label, color=INK)
+    plane.set_xlim(t[0], t[-1])
+    plane.margins(y=0.08)
+    if panel.logarithmic:
+        plane.set_yscale("log")
+        least = min(float(np.min(y)) for y in panel.lines.values())
+        plane.set_ylim(min(least / 3, 0.03), 10.0)
+        plane.yaxis.set_major_locator(LogLocator(numticks=6))
+        plane.minorticks_off()
+    elif panel.measure:
+        plane.set_ylim(0.0, 1.08)
+        plane.set_yticks([0.0, 0.5, 1.0])
+    plane.grid(True, color=GRID, lw=0.8)
+    plane.set_axisbelow(True)
+    plane.spines[["top", "right"]].set_visible(False)
+    plane.spines[["left", "bottom"]].set_color(FAINT)
+    plane.tick_params(colors=INK, labelsize=9, color=FAINT)
+    plane.legend(
+        loc="upper left", bbox_to_anchor=(1.005, 1.02), frameon=False, labelcolor=INK,
+        fontsize=8.5 if len(names) <= 8 else 6.5, handlelength=1.9, borderaxespad=0.2,
+        title=f"{len(names)} joints" if many else None, title_fontsize=8.5,
+    )  # fmt: skip
+
+
+def _write(figure: Figure, path: Path, ending: str) -> None:
+    stream = io.BytesIO()
+    figure.savefig(stream, format=ending[1:], dpi=DPI, metadata=DATELESS[ending])
+    try:
+        replace_file(path, stream.getvalue())
+    except OSError as error:
+        raise WriteError(f"{path}: cannot be written: {error.strerror or error}") from None

@@ -1,0 +1,186 @@
+"""States carried over from one body to another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from modurob.errors import StateError
+from modurob.model import Model
+from modurob.organism import Organism
+from modurob.sim.events import Dock
+from modurob.sim.impact import Masses, Pose, closest_joints, gap_size
+from modurob.sim.recipe import Pair
+from modurob.spatial import se3, so3
+
+MISFIT = 1e-9  # [m] between a mass before and after undocking, where none should be
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """An organism somewhere, moving."""
+
+    organism: Organism
+    model: Model
+    q: np.ndarray
+    v: np.ndarray
+
+    @cached_property
+    def pose(self) -> Pose:
+        return Pose(self.model, self.q)
+
+    @cached_property
+    def masses(self) -> Masses:
+        return self.pose.masses(self.organism, self.v)
+
+    def frame(self, module: str) -> np.ndarray:
+        """(4, 4) frame of a module in the world."""
+        return self.pose.bodies[self.model.modules[module]]
+
+    def joints(self) -> dict[str, float]:
+        """Displacements by joint."""
+        values = self.model.joints_of(self.q).tolist()
+        return dict(zip(self.model.joint_names, values, strict=True))
+
+    def rates(self) -> dict[str, float]:
+        """Velocities by joint."""
+        names = self.model.joint_names
+        return dict(zip(names, self.v[self.model.nv - len(names) :].tolist(), strict=True))
+
+    def energy(self) -> float:
+        """Kinetic and potential. [J]"""
+        return self.masses.kinetic_energy() + self.masses.potential_energy(self.model.gravity)
+
+    def momentum(self) -> np.ndarray:
+        """(6,) linear, and angular about the world's origin. [N s, N m s]"""
+        return np.sum(self.masses.momenta(), axis=0)
+
+
+def undocked(state: State, organism: Organism, model: Model) -> State:
+    """The part `organism` of a body, moving on as it did."""
+    q = _posed(model, organism, state.frame(organism.base), state.joints())
+    if model.free_base and state.model.free_base and organism.base == state.organism.base:
+        q[:7] = state.q[:7]  # not through a matrix and back
+    pose = Pose(model, q)
+    still = pose.masses(organism, np.zeros(model.nv))
+    mine = state.masses.only(still.names)
+    misfit = float(np.abs(still.center - mine.center).max(initial=0.0))
+    if misfit > MISFIT:
+        raise StateError(
+            f"the body of '{organism.base}' cannot take the pose it had ({misfit:.1e} m off): "
+            "joints that were free are locked now; give the modules between them a mass"
+        )
+    return State(organism, model, q, pose.impact(mine))
+
+
+class Joined(NamedTuple):
+    """A docking: the new body, and what happened on the way.
+
+    Attributes:
+        momentum, energy: Of both parts before.
+        aligned: Energy after the latch closed the gap, before the impact. [J]
+        gap: Distance and angle that were left. [m, rad]
+    """
+
+    state: State
+    momentum: np.ndarray
+    energy: float
+    aligned: float
+    gap: tuple[float, float]
+
+
+def docked(
+    pair: Pair, host: State, guest: State, whole: Organism, model: Model, held: Mapping[str, float]
+) -> Joined:
+    """Both parts become one; the guest is moved by what is missing between the ports."""
+    known = {**held, **guest.joints(), **host.joints()}
+    q = _posed(model, whole, host.frame(whole.base), known)
+    if model.free_base:
+        q[:7] = host.q[:7]
+    fresh = [
+        k
+        for k, name in enumerate(model.joint_names)
+        if name not in host.model.joint_names and name not in guest.model.joint_names
+    ]
+    T_guest, size = guest.frame(pair.guest_module), whole.kind(pair.guest_module).size
+    q, left = closest_joints(model, q, fresh, pair.guest_module, T_guest, size)
+    G = model.forward_kinematics(q)[model.modules[pair.guest_module]] @ se3.inverse(T_guest)
+    before = host.masses.joined(guest.masses)
+    aligned = host.masses.joined(guest.masses.displaced(G))
+    momentum = host.momentum() + guest.momentum()
+    if model.free_base:  # inner forces: they move neither the center of mass nor the momentum
+        shift = before.middle - aligned.middle
+        aligned = aligned.displaced(se3.pose(np.eye(3), shift)).with_momentum(momentum)
+        q[:3] += shift
+    energy = aligned.kinetic_energy() + aligned.potential_energy(model.gravity)
+    state = State(whole, model, q, Pose(model, q).impact(aligned))
+    return Joined(state, momentum, host.energy() + guest.energy(), energy, gap_size(left))
+
+
+def newcomer(
+    event: Dock, pair: Pair, host: State, guest: Model, whole: Organism, model: Model,
+    held: Mapping[str, float],
+) -> State:  # fmt: skip
+    """A guest that appears where it docks, with the joints and the approach that the event says."""
+    joints, rates = (_given(event, guest, name) for name in ("q", "v"))
+    mine = dict(zip(guest.joint_names, joints.tolist(), strict=True))
+    q = _posed(model, whole, host.frame(whole.base), {**held, **mine, **host.joints()})
+    v = np.zeros(model.nv)
+    base = model.nv - len(model.joint_names)
+    if model.free_base:
+        q[:7], v[:6] = host.q[:7], host.v[:6]
+    moving = host.rates()
+    v[base:] = [moving.get(name, 0.0) for name in model.joint_names]
+    T_wm = model.forward_kinematics(q)[model.modules[pair.guest_module]]
+    organism = pair.guest.organism
+    kind = organism.kind(pair.guest_module)
+    T_wp = T_wm @ kind.port_pose(pair.guest_port)
+    V = model.jacobian(q, pair.guest_module, "world") @ v
+    V = V + se3.transform_twist(T_wp, np.asarray(event.approach, dtype=float))
+    # the guest's own base, from the module that docks
+    q_g = np.concatenate([guest.neutral()[:7], joints])
+    at = guest.forward_kinematics(q_g)
+    T_mb = se3.inverse(at[guest.modules[pair.guest_module]]) @ at[guest.modules[organism.base]]
+    q_g[:7] = _base(guest, organism, T_wm @ T_mb)
+    J = guest.jacobian(q_g, pair.guest_module, "world")
+    twist = np.linalg.solve(J[:, :6], V - J[:, 6:] @ rates)
+    return State(organism, guest, q_g, np.concatenate([twist, rates]))
+
+
+def _given(event: Dock, guest: Model, name: str) -> np.ndarray:
+    """Joint positions or velocities of a newcomer."""
+    given, count = getattr(event, name), len(guest.joint_names)
+    if given is None:
+        return np.zeros(count)
+    try:
+        array = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        array = np.array(np.nan)
+    if array.shape != (count,) or not np.isfinite(array).all():
+        raise StateError(
+            f"{name} of the new organism is {count} finite numbers, one for each joint "
+            f"({', '.join(guest.joint_names)}), got {given!r}"
+        )
+    return array
+
+
+def _posed(
+    model: Model, organism: Organism, T_base: np.ndarray, joints: Mapping[str, float]
+) -> np.ndarray:
+    """(nq,) with the base module at a pose (if it is free) and joints by name, others at zero."""
+    q = model.neutral()
+    if model.free_base:
+        q[:7] = _base(model, organism, T_base)
+    q[model.nq - len(model.joint_names) :] = [joints.get(n, 0.0) for n in model.joint_names]
+    return q
+
+
+def _base(model: Model, organism: Organism, T_base: np.ndarray) -> np.ndarray:
+    """(7,) position and quaternion of link 0 when the base module is at a pose."""
+    body = model.modules[organism.base]
+    T = T_base @ se3.inverse(model.body_placement[body])
+    return np.concatenate([T[:3, 3], so3.to_quaternion(T[:3, :3])])

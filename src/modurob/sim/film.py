@@ -1,0 +1,198 @@
+"""Pictures and animations of trajectories in three dimensions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.drawing import camera as cameras
+from modurob.drawing import scene as scenes
+from modurob.drawing.paint import paint
+from modurob.drawing.raster import rasterize
+from modurob.drawing.scene import Scene
+from modurob.errors import FileError, StateError, WriteError, choices
+from modurob.organism import Organism
+from modurob.sim import video
+from modurob.sim.export import one_by_one
+from modurob.sim.part import Part
+from modurob.sim.trajectory import Trajectory
+
+SAMPLES = 2  # per pixel and direction
+LOOKS = 200  # moments that the camera must have in view
+AROUND = 0.7  # of a module's size: where its solids end, each way from its frame
+SMALLEST, LARGEST = 64, 2048  # pixels of the longer side
+FLAT = 0.45  # height over width below which a scene is seen from higher up
+
+
+class Film:
+    """A camera that stands still while bodies move through its view.
+
+    Args:
+        organism: The body, if the trajectory does not know it.
+        view: (azimuth, elevation) of the eye, seen from the scene. [deg]
+        size: Longer side. [px]
+    """
+
+    def __init__(
+        self,
+        trajectory: Trajectory,
+        organism: Organism | None,
+        view: tuple[float, float] | None,
+        size: int,
+    ) -> None:
+        if not SMALLEST <= size <= LARGEST:
+            raise StateError(f"a picture has {SMALLEST} to {LARGEST} pixels, got size {size}")
+        for part in trajectory.parts:
+            one_by_one(part, "a picture")
+        self._parts = [(part, _organism(part, organism)) for part in trajectory.parts]
+        self.begin = min(float(part.t[0]) for part in trajectory.parts)
+        self.end = max(float(part.t[-1]) for part in trajectory.parts)
+        seen = np.concatenate([_reached(part, organism) for part, organism in self._parts])
+        self._floor = float(seen[:, 2].min())
+        shadow = scenes.on_floor(seen, self._floor)
+        everything = np.concatenate([seen, shadow])
+        azimuth, elevation = _view(seen) if view is None else view
+        fine = cameras.fit(everything, azimuth, elevation, SAMPLES * size)
+        # whole pixels, an even number of them: video encoders want pairs
+        block = 2 * SAMPLES
+        width, height = (-(-side // block) * block for side in fine.size)
+        self._camera = replace(fine, size=(width, height))
+
+    def _scene(self, t: float) -> Scene:
+        """Everything that is there at a time; an event belongs to what comes after it."""
+        there = [
+            (part, organism)
+            for part, organism in self._parts
+            if part.t[0] <= t <= part.t[-1] and (t < part.t[-1] or part.t[-1] == self.end)
+        ]
+        last = there or [pair for pair in self._parts if pair[0].t[-1] <= t][-1:]
+        first = self._parts[0][0].name  # its base gets the outline, whoever else is there
+        last.sort(key=lambda pair: pair[0].name != first)
+        return _together([_at(part, organism, t) for part, organism in last])
+
+    def frame(self, t: float) -> np.ndarray:
+        """(height, width, 3) of bytes, top row first."""
+        scene = self._scene(t)
+        # the floor stays where it is while the bodies move
+        foot = np.append(scene.points[:, :2].mean(axis=0), self._floor)
+        scene = scene._replace(points=np.concatenate([scene.points, foot[None]]))
+        buffers = rasterize(scene.facets, self._camera)
+        image = paint(scene, buffers, self._camera, SAMPLES, 0)
+        return (255 * image[::-1] + 0.5).astype(np.uint8)
+
+
+def _organism(part: Part, given: Organism | None) -> Organism:
+    found = part.organism if given is None else given
+    if found is None:
+        raise StateError("to draw a trajectory, say whose it is: pass organism=")
+    missing = [name for name in part.model.modules if name not in found]
+    if missing or len(found) != len(part.model.modules):
+        raise StateError("organism is not the one that the trajectory belongs to")
+    return found
+
+
+def _reached(part: Part, organism: Organism) -> np.ndarray:
+    """(n, 3) corners of boxes around the modules, wherever they come."""
+    times = np.linspace(part.t[0], part.t[-1], LOOKS)
+    q, _ = part.at(times)
+    rows = [part.model.modules[name] for name in organism.modules]
+    centers = part.model.forward_kinematics(q)[:, rows][..., :3, 3]
+    sizes = np.array([organism.kind(name).size for name in organism.modules])
+    corners = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+    boxes = centers[:, :, None] + AROUND * sizes[:, None, None] * corners
+    return boxes.reshape(-1, 3)
+
+
+def _at(part: Part, organism: Organism, t: float) -> Scene:
+    """A part as polygons; free and virtual bases become a base that stands elsewhere."""
+    q, _ = part.at(t)
+    T = part.model.forward_kinematics(q)[part.model.modules[organism.base]]
+    here = organism if organism.kind(organism.base).virtual else _moved(organism, T)
+    model = here.model("dyad" if _is_dyad(part) else "physical")
+    values = dict(zip(part.model.joint_names, part.model.joints_of(q).tolist(), strict=True))
+    return scenes.build(here, model, np.array([values.get(n, 0.0) for n in model.joint_names]))
+
+
+def _moved(organism: Organism, T: np.ndarray) -> Organism:
+    U, _, V = np.linalg.svd(T[:3, :3])  # rounding errors of many products
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = U @ V, T[:3, 3]
+    return organism.with_base_pose(pose)
+
+
+def _is_dyad(part: Part) -> bool:
+    return any(part.model.body_names[row] == name for name, row in part.model.modules.items())
+
+
+def _together(parts: Sequence[Scene]) -> Scene:
+    """Several organisms in one scene."""
+    facets, owners, surfaces, rows = [], [], 0, 0
+    for scene in parts:
+        facets += [f._replace(surface=f.surface + surfaces) for f in scene.facets]
+        owners.append(scene.owner + rows)
+        surfaces += len(scene.colors)
+        rows += len(scene.centers)
+    fields = ("colors", "points", "centers", "axes")
+    colors, points, centers, axes = (
+        np.concatenate([getattr(scene, name) for scene in parts]) for name in fields
+    )
+    return Scene(facets, colors, np.concatenate(owners), points, centers, axes)
+
+
+def _view(points: np.ndarray) -> tuple[float, float]:
+    """Across the longer side, from higher up when the scene is flat."""
+    reach = np.ptp(points, axis=0)
+    azimuth = -62.0 if reach[0] >= reach[1] else -28.0
+    return azimuth, 40.0 if reach[2] < FLAT * max(reach[0], reach[1]) else 18.0
+
+
+def animate(
+    trajectory: Trajectory,
+    path: str | os.PathLike[str],
+    *,
+    organism: Organism | None = None,
+    fps: float = 25.0,
+    speed: float = 1.0,
+    view: tuple[float, float] | None = None,
+    size: int = 480,
+) -> None:
+    """See `Trajectory.animate`."""
+    video.check(path, fps)
+    if not speed > 0:
+        raise StateError(f"speed must be positive, got {speed!r}")
+    film = Film(trajectory, organism, view, size)
+    count = max(2, round((film.end - film.begin) * fps / speed) + 1)
+    times = np.linspace(film.begin, film.end, count)
+
+    def frames() -> Iterator[np.ndarray]:
+        for t in times.tolist():
+            yield video.stamped(film.frame(t), f"{t:.2f} s")
+
+    video.write(path, frames(), fps)
+
+
+def picture(
+    trajectory: Trajectory,
+    path: str | os.PathLike[str],
+    t: ArrayLike | None = None,
+    *,
+    organism: Organism | None = None,
+    view: tuple[float, float] | None = None,
+    size: int = 600,
+) -> None:
+    """See `Trajectory.picture`."""
+    file = Path(path)
+    if file.suffix.lower() != ".png":
+        raise FileError(f"{path}: unknown ending {file.suffix!r}; pictures are {choices(['.png'])}")
+    if not file.parent.is_dir():
+        raise WriteError(f"{path}: cannot be written: no folder {file.parent}")
+    film = Film(trajectory, organism, view, size)
+    times = np.atleast_1d(np.asarray(film.end if t is None else t, dtype=float))
+    if times.ndim != 1 or not np.all((times >= film.begin) & (times <= film.end)):
+        raise StateError(f"the time must lie between {film.begin:g} and {film.end:g} s, got {t!r}")
+    video.write_png(path, [video.stamped(film.frame(x), f"{x:.2f} s") for x in times.tolist()])

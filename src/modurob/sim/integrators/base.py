@@ -1,0 +1,92 @@
+"""What an integrator is: steps of a motion from one time to another."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from modurob.sim.motion import Motion
+
+WHOLE = 1e-9  # of a step: a stretch this much longer than n steps still takes n
+
+
+class Settings(NamedTuple):
+    """How finely to integrate.
+
+    Attributes:
+        rtol, atol: Error that adaptive methods allow in a step, relative and absolute.
+        dt: Step of fixed-step methods, largest step of adaptive ones. [s]
+    """
+
+    rtol: float
+    atol: float
+    dt: float
+
+
+class Step(NamedTuple):
+    """A state that was reached; its arrays may be overwritten by the next step.
+
+    Attributes:
+        dense: For adaptive methods, times (n,) -> states (nq + nv, n) within the step.
+    """
+
+    t: float
+    q: np.ndarray
+    v: np.ndarray
+    dense: Callable[[np.ndarray], Any] | None = None
+
+
+class Integrator(ABC):
+    """One method. A subclass is one small file; list it in `integrators.INTEGRATORS`.
+
+    Attributes:
+        name: What users call it.
+        order: Of convergence with the step; None when it varies.
+        adaptive: Whether it chooses its steps, and gives dense output.
+        batches: Whether it takes many states at once.
+    """
+
+    name: ClassVar[str]
+    order: ClassVar[int | None] = None
+    adaptive: ClassVar[bool] = False
+    batches: ClassVar[bool] = False
+
+    def __init__(self, motion: Motion, settings: Settings) -> None:
+        self.motion, self.settings = motion, settings
+
+    @abstractmethod
+    def steps(
+        self, t0: float, t1: float, q: np.ndarray, v: np.ndarray, stride: int = 1
+    ) -> Iterator[Step]:
+        """Integrate from t0 to t1.
+
+        Args:
+            q, v: The state at t0; left as it is.
+            stride: Fixed-step methods report every so many steps, and the last.
+        """
+
+
+class FixedStep(Integrator):
+    """Equal steps, none longer than dt."""
+
+    def steps(
+        self, t0: float, t1: float, q: np.ndarray, v: np.ndarray, stride: int = 1
+    ) -> Iterator[Step]:
+        count = max(1, math.ceil((t1 - t0) / self.settings.dt - WHOLE))
+        h = (t1 - t0) / count
+        q, v = q.copy(), v.copy()
+        for done in range(0, count, stride):
+            some = min(stride, count - done)
+            q, v = self.advance(t0 + done * h, h, some, q, v)
+            reached = done + some
+            yield Step(t1 if reached == count else t0 + reached * h, q, v)
+
+    @abstractmethod
+    def advance(
+        self, t: float, h: float, count: int, q: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The state after `count` steps of `h` seconds; may work in place."""

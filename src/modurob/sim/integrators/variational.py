@@ -1,0 +1,159 @@
+"""A variational integrator: symplectic in (q, p), for long runs.
+
+The discrete Lagrangian is the midpoint's, L_d(q0, q1) = h L((q0 + q1)/2, (q1 - q0)/h); with
+v = (q1 - q0)/h its discrete Euler-Lagrange equations in position-momentum form are
+
+    p0 = M v - h/2 G,   p1 = M v + h/2 G,   G = dL/dq + forces, at ((q0 + q1)/2, v)
+
+(Marsden and West 2001, 1.5 and 3.2). The first one is solved for v by Newton's method. `free_base`
+has what changes for a base that turns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lapack
+
+from modurob.sim.failure import Stopped
+from modurob.sim.integrators.base import FixedStep, Settings
+from modurob.sim.integrators.free_base import Floating
+from modurob.sim.integrators.lagrangian import Lagrangian
+from modurob.sim.motion import Motion
+
+MOST_ROUNDS = 60
+LEARNED = 1e-9  # of the velocity: corrections below this teach rounding errors
+SETTLED = 1e-13  # of the velocity: the error that is left, predicted from how corrections shrink
+STALLED = 1e-9  # of the velocity: corrections that stop shrinking below this are rounding errors
+SLOWEST, FASTEST = 0.5, 1e-3  # shrinking a round: believed before any was seen, and at best
+# binomial weights: the polynomial through the last velocities, one step further
+WEIGHTS = ([1], [-1, 2], [1, -3, 3], [-1, 4, -6, 4], [1, -5, 10, -10, 5])
+PREDICTOR = [np.array(weights, dtype=float) for weights in WEIGHTS]
+
+
+class Anchored:
+    """The equation of one step for z = v, when q is a vector."""
+
+    def __init__(self, lagrangian: Lagrangian) -> None:
+        self._of = lagrangian
+        nv = lagrangian.motion.model.nv
+        self._slope, self._A, self._D = (np.empty((nv, nv)) for _ in range(3))
+        self._side, self._bias = np.empty(nv), np.empty(nv)
+
+    def begin(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Momenta and unknowns of a state."""
+        return self._of.mass(q) @ v, v
+
+    def velocity(self, q: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """(nv,) the velocity that belongs to momenta."""
+        return _solved(self._of.mass(q), p)
+
+    def equation(
+        self, t: float, h: float, q: np.ndarray, p: np.ndarray, z: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Derivative (without second derivatives of M) and what is missing to the solution.
+
+        With G = D z - bias, M z - h/2 G is (M - h/2 D) z + h/2 bias.
+        """
+        half, slope, A, D_half = h / 2, self._slope, self._A, self._D
+        q_m = half * z
+        q_m += q
+        M, D = self._of.slopes(q_m, z)
+        np.multiply(D, half, out=D_half)
+        np.subtract(M, D_half, out=A)
+        np.add(A.T, D_half, out=slope)
+        self._of.drag(z, slope, half)
+        self._bias = bias = half * self._of.bias(t + half, q_m, z)
+        missing = p - bias
+        missing -= np.dot(A, z, out=self._side)
+        return slope, missing
+
+    def finish(
+        self, h: float, q: np.ndarray, p: np.ndarray, z: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Configuration and momenta after the step."""
+        return q + h * z, p + 2.0 * (self._D @ z - self._bias)
+
+
+class Variational(FixedStep):
+    """Order two; energy errors stay bounded, momenta of symmetries are exact. One state only."""
+
+    name = "Variational"
+    order = 2
+
+    def __init__(self, motion: Motion, settings: Settings) -> None:
+        super().__init__(motion, settings)
+        lagrangian = Lagrangian(motion)
+        self.scheme = Floating(lagrangian) if motion.model.free_base else Anchored(lagrangian)
+        self._last, self._unknown = np.empty((0, 0)), np.empty((0, 0))
+        self._known, self._shrinks = 0, SLOWEST
+
+    def advance(
+        self, t: float, h: float, count: int, q: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        p, z = self.scheme.begin(q, v)
+        self.forget(z)
+        for k in range(count):
+            q, p = self.step(t + k * h, h, q, p)
+        return q, self.scheme.velocity(q, p)
+
+    def forget(self, z: np.ndarray) -> None:
+        """Start from new unknowns, without the last steps."""
+        self._last, self._known = np.tile(z, (len(PREDICTOR), 1)), 1
+        self._unknown = np.zeros((len(z), len(z)))
+
+    def step(
+        self, t: float, h: float, q: np.ndarray, p: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The map (q, p) -> (q, p) of one step."""
+        z = PREDICTOR[self._known - 1] @ self._last[-self._known :]
+        before, scale, change, left, most = np.inf, _largest(z), z, z, np.inf
+        for _ in range(MOST_ROUNDS):
+            slope, missing = self.scheme.equation(t, h, q, p, z)
+            error = _largest(missing)
+            if error > most and before > STALLED * (1 + scale):  # too far: dry friction has a kink
+                change = change / 2
+                z -= change
+                before /= 2
+                continue
+            most = error
+            slope += self._unknown
+            if LEARNED * scale < before < np.inf:
+                # the secant through the last two rounds (Broyden 1965) finds what slope leaves out:
+                # second derivatives of M, how gravity and the drive change
+                lesson = np.outer((left - missing - slope @ change) / (change @ change), change)
+                self._unknown += lesson
+                slope += lesson
+            change, left = _solved(slope, missing), missing
+            z += change
+            size = _largest(change)
+            if size < before < np.inf:
+                self._shrinks = min(SLOWEST, max(FASTEST, size / before))
+            if size * self._shrinks <= SETTLED * scale:
+                break
+            if 2 * size >= before and size <= STALLED * (1 + scale):
+                self._shrinks = SLOWEST
+                break
+            if not size < np.inf:
+                raise _lost(t)
+            before = size
+        else:
+            raise _lost(t)
+        self._last[:-1] = self._last[1:]
+        self._last[-1] = z
+        self._known = min(self._known + 1, len(PREDICTOR))
+        return self.scheme.finish(h, q, p, z)
+
+
+def _lost(t: float) -> Stopped:
+    reason = "the variational step has no solution nearby; take a smaller dt or softer forces"
+    return Stopped(t, reason)
+
+
+def _largest(x: np.ndarray) -> float:
+    return max(map(abs, x.tolist()))  # faster than NumPy for a few numbers
+
+
+def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """A^-1 b of a few unknowns, without NumPy's overhead."""
+    *_, x, info = lapack.dgesv(A, b)  # pyright: ignore[reportAttributeAccessIssue]
+    return x if info == 0 else np.full(len(b), np.nan)

@@ -1,0 +1,109 @@
+"""The equation of motion with everything that acts on a body: what integrators integrate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.errors import StateError
+from modurob.model import Model
+from modurob.sim.failure import Stopped
+from modurob.sim.stops import StopForces
+
+Wrench = ArrayLike | Callable[[float], ArrayLike]
+External = Mapping[str, Wrench]
+Law = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
+
+
+class Motion:
+    """One body under its drive, its stops and external wrenches.
+
+    Args:
+        drive: tau(t, q, v) (..., nv); None for no torque.
+        stops: Forces at the joint limits.
+        external: Wrench (6,) or (..., 6) on each body, in its frame, or a function of time.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        batch: tuple[int, ...] = (),
+        drive: Law | None = None,
+        stops: StopForces | None = None,
+        external: External | None = None,
+    ) -> None:
+        self.model, self.batch = model, batch
+        self.drive, self.stops, self.external = drive, stops, dict(external or {})
+        self._rest = np.zeros((*batch, model.nv))
+        if self.external:
+            self._forward = None
+        else:
+            self._forward = model.forward_dynamics if batch else model.prepare("forward_dynamics")
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing acts but gravity and the joints' friction."""
+        return self.drive is None and self.stops is None and not self.external
+
+    def torque(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(..., nv) what the drive gives."""
+        return self._rest if self.drive is None else self.drive(t, q, v)
+
+    def force(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(..., nv) drive and stops."""
+        tau = self.torque(t, q, v)
+        return tau if self.stops is None else tau + self.stops(q, v)
+
+    def wrenches(self, t: float) -> dict[str, Any] | None:
+        """The external wrenches at a time."""
+        if not self.external:
+            return None
+        return {body: w(t) if callable(w) else w for body, w in self.external.items()}
+
+    def acceleration(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(..., nv) at a state; the array may be overwritten by the next call."""
+        force = self.force(t, q, v)
+        try:
+            if self._forward is None:
+                return self.model.forward_dynamics(q, v, force, self.wrenches(t))
+            return self._forward(q, v, force)
+        except StateError:
+            wild = diverged(self.model, t, q, v)
+            if wild is not None:
+                raise wild from None
+            raise
+
+    def accelerations(
+        self, t: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray
+    ) -> np.ndarray:
+        """(N, ..., nv) at N recorded states, with the torques that were recorded."""
+        force = tau if self.stops is None else tau + self.stops(q, v)
+        external = None
+        if self.external:
+            each = [self.wrenches(float(time)) or {} for time in t]
+            external = {
+                body: np.array([np.broadcast_to(w[body], (*self.batch, 6)) for w in each])
+                for body in self.external
+            }
+        return self.model.forward_dynamics(q, v, force, external)
+
+
+LARGEST = 1e10  # [rad/s, m/s, rad, m] beyond every robot; sines of such angles have lost six digits
+
+
+def diverged(model: Model, t: float, q: np.ndarray, v: np.ndarray) -> Stopped | None:
+    """A `Stopped` that names the joint that ran away, if one did."""
+    joints = len(model.joint_names)
+    for what, x in (("velocity", v), ("position", q)):
+        wild = np.argwhere(~(np.abs(x) < LARGEST))  # this way round, NaN is wild too
+        if len(wild):
+            *state, column = (int(k) for k in wild[0])
+            joint = column - (x.shape[-1] - joints)
+            name = f"joint '{model.joint_names[joint]}'" if joint >= 0 else "the base"
+            whose = f" of state {state[0] if len(state) == 1 else state}" if state else ""
+            value = x[(*state, column)]
+            return Stopped(t, f"it diverged: the {what} of {name}{whose} is {value:.3g}")
+    return None

@@ -1,0 +1,247 @@
+"""Plots of trajectories over time, all in one style."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from modurob.errors import FileError, StateError, UnknownNameError, choices
+from modurob.sim.export import one_by_one
+from modurob.sim.files import write
+from modurob.sim.labels import MOMENTUM, QUANTITIES, Column, channel_columns, columns
+from modurob.sim.part import Part
+from modurob.sim.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ENDINGS = (".png", ".svg", ".pdf")
+WIDTH, PANEL, HEAD = 8.4, 2.05, 0.75  # inches: figure, each panel, title and time axis
+DPI = 150
+INK, FAINT, GRID = "#1f2933", "#7b8794", "#e4e7eb"
+# Okabe and Ito's colors, told apart by most eyes; yellow last, it is faint on white
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#5c4b8a", "#8c8c2a")
+MOST_NAMES = 14  # of a legend; more lines than that are told apart by a color scale
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
+TITLES = {("q", "1"): "orientation", ("momentum", "N m s"): "angular momentum"}
+ALIASES = {word: letter for letter, word in QUANTITIES.items()}
+
+
+class Line(NamedTuple):
+    """A line of a panel; the same name in several parts is one line with gaps.
+
+    Attributes:
+        group: Lines of one group share a color and differ by their dashes; empty for none.
+    """
+
+    name: str
+    t: np.ndarray
+    y: np.ndarray
+    group: str = ""
+
+
+class Panel(NamedTuple):
+    """Lines that share a unit."""
+
+    title: str
+    unit: str
+    lines: list[Line]
+
+
+def plot(
+    trajectory: Trajectory,
+    quantities: Sequence[str] = (),
+    path: str | os.PathLike[str] | None = None,
+    *,
+    joints: Sequence[str] | None = None,
+    degrees: bool = False,
+    title: str = "",
+) -> Figure:
+    """See `Trajectory.plot`."""
+    ending = None if path is None else Path(path).suffix.lower()
+    if ending is not None and ending not in ENDINGS:
+        raise FileError(f"{path}: unknown ending {ending!r}; plots are {choices(ENDINGS)}")
+    for part in trajectory.parts:
+        one_by_one(part, "a plot")
+    wanted = [ALIASES.get(name, name) for name in quantities or _default(trajectory)]
+    panels = [p for name in wanted for p in _panels(trajectory, name, joints, degrees)]
+    if not panels:
+        raise StateError("there is nothing to plot: the body has no joints")
+    figure = _figure(trajectory, panels, title)
+    if path is not None:
+        stream = io.BytesIO()
+        dateless = {
+            ".png": {"Software": None},
+            ".svg": {"Date": None},
+            ".pdf": {"CreationDate": None},
+        }
+        figure.savefig(stream, format=str(ending)[1:], dpi=DPI, metadata=dateless[str(ending)])
+        write(path, stream.getvalue())
+    return figure
+
+
+def _default(trajectory: Trajectory) -> tuple[str, ...]:
+    driven = any(part.tau.any() for part in trajectory.parts)
+    return ("q", "v", "tau") if driven else ("q", "v", "energy")
+
+
+# -- what to draw ----------------------------------------------------------------------------------
+
+
+def _panels(
+    trajectory: Trajectory, quantity: str, joints: Sequence[str] | None, degrees: bool
+) -> list[Panel]:
+    """One panel for each unit of a quantity."""
+    found: dict[str, list[Line]] = {}
+    several = len({part.name for part in trajectory.parts}) > 1
+    for part in trajectory.parts:
+        for (name, unit), y in _lines(part, quantity, trajectory):
+            is_joint = name in part.model.joint_names
+            if joints is not None and is_joint and name not in joints:
+                continue
+            if several and quantity == "energy" and name != "total":
+                continue
+            if degrees and unit.startswith("rad"):
+                unit, y = "°" + unit[3:], np.rad2deg(y)
+            if several and not is_joint:
+                line = Line(f"{part.name} {name.removeprefix('base ')}", part.t, y, part.name)
+            else:
+                line = Line(name, part.t, y)
+            found.setdefault(unit, []).append(line)
+    words = QUANTITIES.get(quantity, quantity.replace("_", " "))
+    return [
+        Panel(TITLES.get((quantity, unit), words), unit, lines) for unit, lines in found.items()
+    ]
+
+
+def _lines(part: Part, quantity: str, trajectory: Trajectory) -> list[tuple[Column, np.ndarray]]:
+    if quantity in QUANTITIES:
+        values = getattr(part, quantity)
+        return list(zip(columns(part.model, quantity), values.T, strict=True))
+    if quantity == "energy":
+        names = ("kinetic", "potential", "total")
+        rows = (part.kinetic_energy, part.potential_energy, part.energy)
+        return [(Column(name, "J"), y) for name, y in zip(names, rows, strict=True)]
+    if quantity == "momentum":
+        return list(zip(MOMENTUM, part.momentum.T, strict=True))
+    if quantity in part.channels:
+        values = part.channels[quantity]
+        flat = values.reshape(len(part.t), -1).T
+        return list(zip(channel_columns(part.model, quantity, values), flat, strict=True))
+    channels = [name for p in trajectory.parts for name in p.channels]
+    if quantity in channels:
+        return []
+    known = [*QUANTITIES, *ALIASES, "energy", "momentum", *dict.fromkeys(channels)]
+    raise UnknownNameError(f"nothing called {quantity!r} was recorded: there are {choices(known)}")
+
+
+# -- drawing ---------------------------------------------------------------------------------------
+
+
+def _figure(trajectory: Trajectory, panels: list[Panel], title: str) -> Figure:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(
+        figsize=(WIDTH, HEAD + PANEL * len(panels)), facecolor="white", layout="constrained"
+    )
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    colors = _colors(panels)
+    before: list[str] = []
+    for plane, panel in zip(axes, panels, strict=True):
+        names = list(dict.fromkeys(line.name for line in panel.lines))
+        # panels with the same lines share the legend of the first
+        _draw(plane, panel, colors, named=names not in (before, [panel.title]))
+        before = names
+        for entry in trajectory.audit:
+            plane.axvline(entry.time, color=FAINT, lw=0.8, ls=(0, (4, 3)), zorder=1)
+    begin = min(part.t[0] for part in trajectory.parts)
+    end = max(part.t[-1] for part in trajectory.parts)
+    axes[-1].set_xlim(begin, end)
+    axes[-1].set_xlabel("time [s]", color=INK)
+    _name_events(axes[0], trajectory, end - begin)
+    if title:
+        figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold", color=INK)
+    figure.align_ylabels(list(axes))
+    return figure
+
+
+def _colors(panels: list[Panel]) -> dict[str, Any]:
+    """One color for each name or group, the same in all panels."""
+    from matplotlib import colormaps
+
+    found: dict[str, Any] = {}
+    for panel in panels:
+        keys = list(dict.fromkeys(line.group or line.name for line in panel.lines))
+        for k, key in enumerate(keys):
+            few = len(keys) <= len(PALETTE)
+            scale = colormaps["viridis"](0.92 * k / max(len(keys) - 1, 1))
+            found.setdefault(key, PALETTE[k] if few else scale)
+    return found
+
+
+def _draw(plane: Axes, panel: Panel, colors: dict[str, Any], named: bool) -> None:
+    names = list(dict.fromkeys(line.name for line in panel.lines))
+    shown = set(names if len(names) <= MOST_NAMES else [names[0], names[-1]])
+    members: dict[str, list[str]] = {}
+    for line in panel.lines:
+        label = line.name if line.name in shown else None
+        shown.discard(line.name)
+        group = members.setdefault(line.group, [])
+        group += [] if line.name in group else [line.name]
+        dash = DASHES[group.index(line.name) % len(DASHES)] if line.group else "-"
+        plane.plot(
+            line.t, line.y, color=colors[line.group or line.name], lw=1.5, ls=dash, label=label,
+            solid_capstyle="round",
+        )  # fmt: skip
+    unit = f" [{panel.unit}]" if panel.unit and panel.unit != "1" else ""
+    plane.set_ylabel(panel.title + unit, color=INK)
+    plane.grid(True, color=GRID, lw=0.8)
+    plane.set_axisbelow(True)
+    plane.margins(y=0.08)
+    plane.spines[["top", "right"]].set_visible(False)
+    plane.spines[["left", "bottom"]].set_color(FAINT)
+    plane.tick_params(colors=INK, labelsize=9, color=FAINT)
+    plane.ticklabel_format(axis="y", style="sci", scilimits=(-3, 4), useMathText=True)
+    plane.yaxis.get_offset_text().set(color=INK, fontsize=8)
+    _keep_flat_lines_flat(plane, panel)
+    if named:
+        plane.legend(
+            loc="upper left", bbox_to_anchor=(1.005, 1.02), frameon=False, labelcolor=INK,
+            fontsize=8.5 if len(names) <= 8 else 6.5, handlelength=1.9, borderaxespad=0.2,
+            title=None if len(names) <= MOST_NAMES else f"{len(names)} lines", title_fontsize=8.5,
+        )  # fmt: skip
+
+
+def _keep_flat_lines_flat(plane: Axes, panel: Panel) -> None:
+    """Rounding errors of a conserved quantity must not fill the panel."""
+    values = np.concatenate([line.y[np.isfinite(line.y)] for line in panel.lines])
+    if not len(values):
+        return
+    middle, reach = float(np.mean(values)), float(np.ptp(values))
+    least = 1e-6 * max(abs(middle), float(np.abs(values).max()), 1e-6)
+    if reach < least:
+        half = max(abs(middle), 1e-3)
+        plane.set_ylim(middle - half, middle + half)
+
+
+def _name_events(plane: Axes, trajectory: Trajectory, length: float) -> None:
+    """Words above the lines of the events; where they would overlap, only the first."""
+    last = -np.inf
+    for entry in trajectory.audit:
+        words = entry.what.split(" (")[0].replace("undock", "−").replace("dock", "+")
+        room = 0.013 * length * len(words)
+        if entry.time - last < room:
+            continue
+        last = entry.time
+        plane.annotate(
+            words, (entry.time, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 2),
+            textcoords="offset points", ha="center", va="bottom", fontsize=8, color=FAINT,
+        )  # fmt: skip

@@ -1,0 +1,122 @@
+"""What a run writes down, in arrays that grow as needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from modurob.errors import StateError
+from modurob.sim.command import Drive
+
+LARGEST = 8 * 2**30  # bytes of states kept; beyond, machines start to swap
+FIRST = 256  # rows to begin with when the number is unknown
+
+
+class Rows:
+    """An array with one row for each time, which doubles when it is full."""
+
+    def __init__(self, shape: tuple[int, ...], expected: int) -> None:
+        self._data, self.count = np.empty((max(expected, 1), *shape)), 0
+
+    def add(self, row: Any) -> None:
+        if self.count == len(self._data):
+            more = np.empty((2 * len(self._data), *self._data.shape[1:]))
+            more[: self.count] = self._data
+            self._data = more
+        self._data[self.count] = row
+        self.count += 1
+
+    def amend(self, row: Any) -> None:
+        """Replace the last row."""
+        self._data[self.count - 1] = row
+
+    @property
+    def last(self) -> Any:
+        """The last row."""
+        return self._data[self.count - 1]
+
+    def array(self) -> np.ndarray:
+        """(rows, ...) read-only."""
+        found = self._data[: self.count]
+        if self.count < len(self._data):
+            found = found.copy()
+        found.setflags(write=False)
+        return found
+
+
+class Recorder:
+    """States, torques and channels of one body.
+
+    Args:
+        expected: Number of times, if known.
+    """
+
+    def __init__(
+        self, batch: tuple[int, ...], nq: int, nv: int, drive: Drive | None, expected: int | None
+    ) -> None:
+        self._drive, self._batch = drive, batch
+        columns = nq + nv + (0 if drive is None else nv)
+        size = 8 * int(np.prod(batch)) * columns * (expected or 0)
+        if size > LARGEST:
+            raise StateError(
+                f"{expected:,} times of {int(np.prod(batch)):,} states would fill "
+                f"{size / 2**30:.0f} GiB; keep fewer with record=0.01 (seconds between two)"
+            )
+        rows = expected or FIRST
+        self.t = Rows((), rows)
+        self.q, self.v = Rows((*batch, nq), rows), Rows((*batch, nv), rows)
+        self.tau = None if drive is None else Rows((*batch, nv), rows)
+        self._rest = np.zeros((*batch, nv))
+        self._channels: dict[str, Rows] = {}
+        self.pieces: list[tuple[float, float, Callable[[np.ndarray], Any]]] = []
+
+    def add(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Write down a state, with what the drive does there."""
+        self.t.add(t)
+        self.q.add(q)
+        self.v.add(v)
+        if self._drive is None or self.tau is None:
+            return
+        tau, channels = self._drive.observed(t, q, v)
+        self.tau.add(tau)
+        self._put(channels)
+
+    def amend(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Put the new torque to a state that was written down before the clock ticked."""
+        if self._drive is None or self.tau is None or self.t.last != t:
+            return
+        tau, channels = self._drive.observed(t, q, v)
+        self.tau.amend(tau)
+        self._put(channels)
+
+    def _put(self, channels: dict[str, Any]) -> None:
+        """Numbers of the channels at the last time."""
+        for name, value in channels.items():
+            if name not in self._channels:
+                self._channels[name] = Rows(np.shape(value), FIRST)
+            rows = self._channels[name]
+            self._fill(rows, self.t.count - 1)
+            if rows.count == self.t.count:
+                rows.amend(value)
+            else:
+                rows.add(value)
+
+    @staticmethod
+    def _fill(rows: Rows, count: int) -> None:
+        """A channel that a controller left out for a while has gaps, not shifted numbers."""
+        while rows.count < count:
+            rows.add(np.nan)
+
+    def torques(self) -> np.ndarray:
+        """(N, ..., nv); without a drive a view of one row of zeros."""
+        if self.tau is not None:
+            return self.tau.array()
+        return np.broadcast_to(self._rest, (self.t.count, *self._rest.shape))
+
+    def channels(self) -> dict[str, np.ndarray]:
+        """What the controller recorded, by name."""
+        for rows in self._channels.values():
+            self._fill(rows, self.t.count)
+        return {name: rows.array() for name, rows in self._channels.items()}

@@ -1,0 +1,215 @@
+"""`Trajectory`: what a simulation gives back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.errors import StateError
+from modurob.model import Model
+from modurob.organism import Organism
+from modurob.sim.part import Part
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from modurob.sim.events import Audit
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trajectory:
+    """The result of a simulation.
+
+    A run without events has one part, whose arrays stand here too: `t`, `q`, `v`, `a`, `tau`,
+    `channels`, `energy`, `momentum`. With `Dock` and `Undock` there are several `parts`.
+
+    Attributes:
+        parts: The bodies, in the order in which they came into being.
+        audit: One entry for each event: momentum before and after, energy lost.
+        status: ``finished``, ``canceled`` or ``stopped``.
+        message: Why it did not finish.
+        integrator: Name of the method.
+    """
+
+    parts: tuple[Part, ...]
+    audit: tuple[Audit, ...] = ()
+    status: str = "finished"
+    message: str = ""
+    integrator: str = ""
+
+    def _only(self, what: str) -> Part:
+        if len(self.parts) == 1:
+            return self.parts[0]
+        names = ", ".join(f"parts[{k}] '{p.name}'" for k, p in enumerate(self.parts[:6]))
+        raise StateError(
+            f"the body changed during this run, so there are {len(self.parts)} parts with a "
+            f"{what} each: {names}"
+        )
+
+    @property
+    def model(self) -> Model:
+        """The equations of the only part."""
+        return self._only("model").model
+
+    @property
+    def t(self) -> np.ndarray:
+        """(N,) times. [s]"""
+        return self._only("t").t
+
+    @property
+    def q(self) -> np.ndarray:
+        """(N, ..., nq) configurations. [rad, m]"""
+        return self._only("q").q
+
+    @property
+    def v(self) -> np.ndarray:
+        """(N, ..., nv) velocities. [rad/s, m/s]"""
+        return self._only("v").v
+
+    @property
+    def a(self) -> np.ndarray:
+        """(N, ..., nv) accelerations. [rad/s^2, m/s^2]"""
+        return self._only("a").a
+
+    @property
+    def tau(self) -> np.ndarray:
+        """(N, ..., nv) torques of the controller. [N m, N]"""
+        return self._only("tau").tau
+
+    @property
+    def channels(self) -> Mapping[str, np.ndarray]:
+        """What the controller recorded, by name."""
+        return self._only("channels").channels
+
+    @property
+    def energy(self) -> np.ndarray:
+        """(N, ...) kinetic plus potential. [J]"""
+        return self._only("energy").energy
+
+    @property
+    def momentum(self) -> np.ndarray:
+        """(N, ..., 6) linear, and angular about the world's origin. [N s, N m s]"""
+        return self._only("momentum").momentum
+
+    def at(self, t: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """State at any time: see `Part.at`."""
+        return self._only("state").at(t)
+
+    def member(self, index: int | tuple[int, ...]) -> Trajectory:
+        """One state of a batch as a trajectory of its own."""
+        return replace(self, parts=(self._only("batch").member(index),))
+
+    # -- files and pictures ----------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one file: NumPy's NPZ with a JSON header."""
+        from modurob.sim.files import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Trajectory:
+        """Read what `save` wrote."""
+        from modurob.sim.files import load
+
+        return load(path)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write a table: one row for each time, one column for each number, units in the head.
+
+        With several parts, a column says which part a row belongs to; cells of joints that a part
+        does not have stay empty.
+        """
+        from modurob.sim.export import to_csv
+
+        to_csv(self, path)
+
+    def to_bytes(self) -> bytes:
+        """A compact binary for a player: a JSON header, then float32 arrays, little-endian.
+
+        Holds times, states, torques, energies, channels and the poses of all bodies;
+        `modurob.sim.export.from_bytes` reads it back.
+        """
+        from modurob.sim.export import to_bytes
+
+        return to_bytes(self)
+
+    def plot(
+        self,
+        *quantities: str,
+        path: str | os.PathLike[str] | None = None,
+        joints: Sequence[str] | None = None,
+        degrees: bool = False,
+        title: str = "",
+    ) -> Figure:
+        """Draw quantities over time, one panel below the other.
+
+        Args:
+            quantities: ``q`` or ``position``, ``v`` or ``velocity``, ``a`` or ``acceleration``,
+                ``tau`` or ``torque``, ``energy``, ``momentum``, or any recorded channel.
+            path: Where to write it, ending with ``.png``, ``.svg`` or ``.pdf``.
+            joints: Only these.
+            degrees: Show angles in degrees.
+
+        Returns:
+            A Matplotlib figure that pyplot does not know, to be changed or shown in a notebook.
+        """
+        from modurob.sim.plots import plot
+
+        return plot(self, quantities, path, joints=joints, degrees=degrees, title=title)
+
+    def picture(
+        self,
+        path: str | os.PathLike[str],
+        t: ArrayLike | None = None,
+        *,
+        organism: Organism | None = None,
+        view: tuple[float, float] | None = None,
+        size: int = 600,
+    ) -> None:
+        """Draw the body at a time, or at several side by side, into a PNG file.
+
+        Args:
+            t: One time or several; the end by default. [s]
+            organism: Whose trajectory it is, if `simulate` was not told.
+            view: (azimuth, elevation) of the eye, seen from the body. [deg]
+            size: Longer side of each picture. [px]
+        """
+        from modurob.sim.film import picture
+
+        picture(self, path, t, organism=organism, view=view, size=size)
+
+    def animate(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        organism: Organism | None = None,
+        fps: float = 25.0,
+        speed: float = 1.0,
+        view: tuple[float, float] | None = None,
+        size: int = 480,
+    ) -> None:
+        """Make a film: a ``.gif``, or an ``.mp4`` where the program ffmpeg is.
+
+        Args:
+            organism: Whose trajectory it is, if `simulate` was not told.
+            fps: Frames a second.
+            speed: 0.5 shows it half as fast as it was.
+            view: (azimuth, elevation) of the eye, seen from the body. [deg]
+            size: Longer side. [px]
+        """
+        from modurob.sim.film import animate
+
+        animate(self, path, organism=organism, fps=fps, speed=speed, view=view, size=size)
+
+    def __repr__(self) -> str:
+        status = "" if self.status == "finished" else f", {self.status}: {self.message}"
+        what = f"{len(self.parts)} parts until {max(part.t[-1] for part in self.parts):g} s"
+        if len(self.parts) == 1:
+            what = repr(self.parts[0]).removeprefix("<Part").strip(" :>")
+        return f"<Trajectory: {what}, {self.integrator}{status}>"

@@ -1,0 +1,95 @@
+"""Previews: what is drawn, where, and into which files."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+
+from modurob import FileError, StateError, WriteError, examples
+from modurob.gaits import GAITS, ChaoticMaps, Oscillators, Sine, Wave, preview
+from oracles import complains
+
+CRAB = examples.crab().model()
+
+
+def lines(plane):
+    return {line.get_label(): line.get_ydata() for line in plane.get_lines()}
+
+
+@pytest.mark.parametrize("name", GAITS)
+def test_every_gait_has_a_picture(name, tmp_path):
+    preview(GAITS[name].for_model(CRAB, ramp=1.0), tmp_path / "gait.png", duration=4)
+    image = Image.open(tmp_path / "gait.png")
+    pixels = np.asarray(image.convert("RGB"), dtype=float)
+    assert image.width > 1000
+    assert np.mean(np.ptp(pixels, axis=2) > 60) > 0.005  # colored lines
+    assert [path.name for path in tmp_path.iterdir()] == ["gait.png"]
+
+
+def test_the_lines_are_the_reference():
+    gait = Wave.for_model(CRAB)
+    (plane,) = preview(gait, duration=3).axes
+    t = plane.get_lines()[0].get_xdata()
+    assert (t[0], t[-1]) == (0, 3)
+    for k, name in enumerate(gait.joints):
+        np.testing.assert_array_equal(lines(plane)[name], gait(t).q[:, k])
+    assert plane.get_ylabel() == "joints [rad]"
+    assert plane.get_title(loc="left") == "wave, period 1 s"
+
+
+def test_joints_that_slide_have_a_panel_of_their_own():
+    turning, sliding = preview(Sine.for_model(examples.arm("bac").model())).axes
+    assert set(lines(turning)) == {"m0.joint", "m1.joint"}
+    assert set(lines(sliding)) == {"m2.joint"}
+    assert sliding.get_ylabel() == "joints [m]"
+    (plane,) = preview(Sine(["hip"], 0.1)).axes
+    assert plane.get_ylabel() == "joints [rad, m]"  # nobody said which
+
+
+def test_synchronization_stands_below():
+    oscillators = Oscillators.for_model(CRAB)
+    _, below = preview(oscillators, duration=2).axes
+    t = below.get_lines()[0].get_xdata()
+    np.testing.assert_array_equal(lines(below)["order parameter"], oscillators.order(t))
+    _, below = preview(ChaoticMaps.for_model(CRAB, coupling=0.5)).axes
+    assert below.get_yscale() == "log"
+    assert set(lines(below)) == {"between joints", "predicted"}
+
+
+def test_a_preview_can_be_drawn_into_other_figures():
+    figure = Figure()
+    above, below = figure.subplots(2)
+    gait = Oscillators.for_model(CRAB)
+    assert preview(gait, axes=[above, below], title="mine") is figure
+    assert above.get_title(loc="left") == "mine"
+    assert len(above.get_lines()) == 3
+    assert len(below.get_lines()) == 1
+    alone = Figure().subplots()
+    preview(gait, axes=alone)
+    assert len(alone.get_lines()) == 3
+    assert alone.get_xlabel() == "time [s]"
+
+
+def test_many_joints_share_a_scale_of_colors():
+    (plane,) = preview(Wave.for_model(examples.snake(30).model())).axes
+    assert len(plane.get_lines()) == 29
+    assert [text.get_text() for text in plane.get_legend().get_texts()] == [
+        "m1.hinge", "m29.hinge"
+    ]  # fmt: skip
+
+
+def test_previews_are_files_of_the_kind_their_name_says(tmp_path):
+    gait = Sine(["hip"], 0.1)
+    for ending, begin in ((".svg", b"<?xml"), (".pdf", b"%PDF")):
+        preview(gait, tmp_path / f"gait{ending}")
+        assert (tmp_path / f"gait{ending}").read_bytes().startswith(begin)
+
+
+def test_files_that_cannot_be_written_are_told():
+    gait = Sine(["hip"], 0.1)
+    with complains(FileError, ".bmp", ".png, .svg, .pdf"):
+        preview(gait, "gait.bmp")
+    with complains(WriteError, "nowhere"):
+        preview(gait, "/nowhere/gait.png")
+    with complains(StateError, "duration", "-1"):
+        preview(gait, duration=-1)

@@ -1,0 +1,288 @@
+"""Plots, pictures and animations: they show what was recorded, and say so when they cannot."""
+
+import os
+import stat
+import sys
+import textwrap
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from modurob import (
+    Dock,
+    FileError,
+    StateError,
+    Undock,
+    UnknownNameError,
+    WriteError,
+    examples,
+    simulate,
+)
+from oracles import complains
+
+SMALL = 96  # pixels: enough to see that something moves
+
+
+@pytest.fixture(scope="module")
+def crab():
+    organism = examples.crab()
+    return simulate(
+        organism.model("physical"), np.full(6, 0.2), None, 0.4, None, "RK4", dt=0.01,
+        organism=organism,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def crane():
+    model = examples.crane().model("physical")
+    return simulate(model, [0, 0.7], None, 1.0, lambda t, q, v: -0.1 * v, record=0.05)
+
+
+@pytest.fixture(scope="module")
+def changing():
+    organism = examples.snake(3)
+    model = organism.model("physical", base="free", gravity=(0, 0, 0))
+    events = [Undock(0.1, "m2"), Dock(0.2, "m1", 2, "n", 5, approach=(0, 0, 0.1, 0, 0, 0))]
+    v = np.array([0, 0, 2.0, 0, 0, 0, 0.1, 0.2])
+    return simulate(
+        model, None, v, 0.4, None, "RK4", dt=0.02, events=events, organism=organism
+    )  # fmt: skip
+
+
+def pixels(path, frame=0):
+    """(height, width, 3) of a picture, or of a frame of an animation."""
+    with Image.open(path) as image:
+        image.seek(frame)
+        return np.asarray(image.convert("RGB"), dtype=float)
+
+
+def lines(axes):
+    return [line for line in axes.get_lines() if len(line.get_xdata()) > 2]
+
+
+# -- plots -----------------------------------------------------------------------------------------
+
+
+def test_each_unit_has_its_panel_and_the_lines_are_the_numbers(crane):
+    figure = crane.plot("q", "v", "energy")
+    assert [axes.get_ylabel() for axes in figure.axes] == [
+        "position [m]", "position [rad]", "velocity [m/s]", "velocity [rad/s]", "energy [J]"
+    ]  # fmt: skip
+    (slide,) = lines(figure.axes[0])
+    np.testing.assert_array_equal(slide.get_xdata(), crane.t)
+    np.testing.assert_array_equal(slide.get_ydata(), crane.q[:, 0])
+    assert figure.axes[-1].get_xlabel() == "time [s]"
+    assert figure.axes[-1].get_xlim() == (0, 1)
+    total = lines(figure.axes[-1])[2]
+    np.testing.assert_array_equal(total.get_ydata(), crane.energy)
+
+
+def test_words_and_letters_mean_the_same(crane):
+    words = crane.plot("position", "velocity", "acceleration", "torque")
+    letters = crane.plot("q", "v", "a", "tau")
+    assert [a.get_ylabel() for a in words.axes] == [a.get_ylabel() for a in letters.axes]
+
+
+def test_without_a_wish_torques_are_shown_where_there_are_some(crane, crab):
+    assert "torque [N m]" in [a.get_ylabel() for a in crane.plot().axes]
+    assert "energy [J]" in [a.get_ylabel() for a in crab.plot().axes]
+
+
+def test_degrees_and_chosen_joints(crab):
+    (axes,) = crab.plot("q", degrees=True, joints=["m2.hinge"]).axes
+    (line,) = lines(axes)
+    np.testing.assert_allclose(line.get_ydata(), np.rad2deg(crab.q[:, 2]))
+    assert axes.get_ylabel() == "position [°]"
+
+
+def test_channels_can_be_plotted():
+    class Law:
+        def command(self, t, q, v, reference):
+            self.error = q - 1
+            return -self.error
+
+        def record(self):
+            return {"error": self.error, "size": float(np.abs(self.error).max())}
+
+    model = examples.double_pendulum().model("physical")
+    found = simulate(model, None, None, 0.2, Law())
+    figure = found.plot("error", "size")
+    assert len(lines(figure.axes[0])) == 2
+    np.testing.assert_array_equal(lines(figure.axes[1])[0].get_ydata(), found.channels["size"])
+    assert figure.axes[1].get_legend() is None  # its name stands at the axis
+
+
+def test_a_joint_keeps_its_color_and_a_legend_is_not_repeated(crab):
+    figure = crab.plot("q", "v")
+    first, second = (
+        {line.get_label(): line.get_color() for line in lines(axes)} for axes in figure.axes
+    )
+    assert first == second
+    assert figure.axes[0].get_legend() is not None
+    assert figure.axes[1].get_legend() is None
+
+
+def test_events_are_marked(changing):
+    figure = changing.plot("q", "energy")
+    joints = figure.axes[2]
+    marks = [line.get_xdata()[0] for line in joints.get_lines() if len(set(line.get_xdata())) == 1]
+    assert {0.1, 0.2} <= set(marks)
+    words = [text.get_text() for text in figure.axes[0].texts]
+    assert words == ["− m2", "+ n"]
+
+
+def test_many_lines_have_a_short_legend():
+    model = examples.snake(21).model("physical")
+    found = simulate(model, None, np.linspace(0, 1, model.nv), 0.05, None, "RK4", dt=0.01)
+    legend = found.plot("q").axes[0].get_legend()
+    assert [t.get_text() for t in legend.get_texts()] == ["m0.hinge", "m19.hinge"]
+    assert legend.get_title().get_text() == "20 lines"
+
+
+def test_rounding_errors_do_not_fill_a_panel():
+    model = examples.snake(2).model("physical", base="free", gravity=(0, 0, 0))
+    found = simulate(model, None, np.full(7, 0.3), 0.2, None, "RK4", dt=0.01)
+    axes = found.plot("momentum").axes[1]
+    low, high = axes.get_ylim()
+    assert high - low > 1e-3
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_plots_are_written_as_the_ending_says(crane, tmp_path, ending):
+    crane.plot("q", path=tmp_path / f"a.{ending}", title="Crane")
+    start = (tmp_path / f"a.{ending}").read_bytes()[:5]
+    assert start.startswith({"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF-"}[ending])
+
+
+def test_the_same_plot_is_the_same_file(crane, tmp_path):
+    for name in ("a", "b"):
+        crane.plot("v", path=tmp_path / f"{name}.png")
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    assert pixels(tmp_path / "a.png").var() > 100
+
+
+def test_pyplot_does_not_hear_of_plots(crane):
+    crane.plot()
+    assert (
+        "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
+    )
+
+
+def test_plots_that_cannot_be(crane, tmp_path):
+    with complains(UnknownNameError, "'mood'", "position", "energy"):
+        crane.plot("mood")
+    with complains(FileError, ".jpg", ".png, .svg, .pdf"):
+        crane.plot(path=tmp_path / "a.jpg")
+    with complains(WriteError, "cannot be written"):
+        crane.plot(path=tmp_path / "nowhere" / "a.png")
+    batch = simulate(crane.model, np.zeros((2, 2)), None, 0.1, None, "RK4")
+    with complains(StateError, "a plot shows one motion", "member(0)"):
+        batch.plot()
+
+
+# -- pictures and animations -----------------------------------------------------------------------
+
+
+def test_a_picture_shows_the_body_at_its_time(crab, tmp_path):
+    for k, t in enumerate((0.0, 0.4)):
+        crab.picture(tmp_path / f"{k}.png", t, size=SMALL)
+    images = [pixels(tmp_path / f"{k}.png") for k in range(2)]
+    assert images[0].shape == images[1].shape  # one camera for the whole run
+    assert max(images[0].shape) <= SMALL + 4
+    assert np.abs(images[0] - images[1]).mean() > 1  # it moved
+    crab.picture(tmp_path / "strip.png", [0.0, 0.2, 0.4], size=SMALL)
+    assert pixels(tmp_path / "strip.png").shape[1] == 3 * images[0].shape[1]
+
+
+def test_an_animation_is_a_gif_in_real_time(changing, tmp_path):
+    changing.animate(tmp_path / "a.gif", fps=10, size=SMALL)
+    with Image.open(tmp_path / "a.gif") as film:
+        assert film.n_frames == 5
+        assert film.info["duration"] == 100
+    frames = [pixels(tmp_path / "a.gif", k) for k in range(5)]
+    assert all(np.abs(a - b).mean() > 0.3 for a, b in pairwise(frames))
+    assert frames[0][-1, -1].tolist() == [255, 255, 255]
+
+
+def test_slow_motion_has_more_frames(crab, tmp_path):
+    crab.animate(tmp_path / "a.gif", fps=5, speed=0.5, size=64)
+    with Image.open(tmp_path / "a.gif") as film:
+        assert film.n_frames == 5
+
+
+def test_a_free_body_is_drawn_where_it_flies():
+    from modurob.sim.film import Film
+
+    organism = examples.snake(2)
+    model = organism.model("dyad", base="free", gravity=(0, 0, 0))
+    v = np.zeros(model.nv)
+    v[0] = 1.0
+    found = simulate(model, None, v, 1.0, None, "RK4", dt=0.1, organism=organism)
+    film = Film(found, None, None, SMALL)
+    moved = film._scene(1.0).points - film._scene(0.0).points
+    np.testing.assert_allclose(moved, np.tile([1.0, 0, 0], (len(moved), 1)), atol=1e-9)
+
+
+def test_a_trajectory_that_does_not_know_its_body_is_told(crane, tmp_path):
+    with complains(StateError, "organism="):
+        crane.picture(tmp_path / "a.png")
+    crane.picture(tmp_path / "a.png", organism=examples.crane(), size=64)
+    with complains(StateError, "not the one"):
+        crane.picture(tmp_path / "a.png", organism=examples.crab())
+
+
+def test_pictures_that_cannot_be(crab, tmp_path):
+    with complains(FileError, "unknown ending '.jpg'"):
+        crab.picture(tmp_path / "a.jpg")
+    with complains(FileError, "unknown ending '.avi'", ".gif, .mp4"):
+        crab.animate(tmp_path / "a.avi")
+    with complains(WriteError, "no folder"):
+        crab.animate(tmp_path / "nowhere" / "a.gif")
+    with complains(StateError, "between 0 and 0.4 s"):
+        crab.picture(tmp_path / "a.png", 2.0)
+    with complains(StateError, "64 to 2048 pixels"):
+        crab.picture(tmp_path / "a.png", size=10)
+    for bad in ({"fps": 0}, {"fps": 100}, {"speed": 0}):
+        with complains(StateError, next(iter(bad))):
+            crab.animate(tmp_path / "a.gif", **bad)
+
+
+def test_mp4_needs_ffmpeg(crab, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with complains(FileError, "ffmpeg", ".gif"):
+        crab.animate(tmp_path / "a.mp4")
+
+
+def fake_ffmpeg(folder, code):
+    """A program that keeps what it is piped, as bytes, in its last argument."""
+    path = folder / "ffmpeg"
+    path.write_text(f"#!{sys.executable}\n" + textwrap.dedent(code), encoding="utf-8")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the fake ffmpeg is a script")
+def test_frames_are_piped_to_ffmpeg(crab, tmp_path, monkeypatch):
+    fake_ffmpeg(
+        tmp_path,
+        """
+        import sys
+        data, size = sys.stdin.buffer.read(), sys.argv[sys.argv.index("-s") + 1]
+        width, height = map(int, size.split("x"))
+        assert width % 2 == height % 2 == 0
+        open(sys.argv[-1], "w").write(f"{len(data) / (3 * width * height):g} frames")
+        """,
+    )
+    monkeypatch.setenv("PATH", str(tmp_path))
+    crab.animate(tmp_path / "a.mp4", fps=5, size=64)
+    assert (tmp_path / "a.mp4").read_text() == "3 frames"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the fake ffmpeg is a script")
+def test_what_ffmpeg_complains_about_is_passed_on(crab, tmp_path, monkeypatch):
+    fake_ffmpeg(tmp_path, "import sys; sys.exit('no such codec')")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with complains(FileError, "ffmpeg could not write", "no such codec"):
+        crab.animate(tmp_path / "a.mp4", fps=5, size=64)
+    assert not (tmp_path / "a.mp4").exists()
