@@ -25,13 +25,14 @@ LAYERS = (
     ("modules",),
     ("organism",),
     ("equations",),
-    ("model",),
+    ("model", "manipulator"),  # two ways to the same equations: neither may lean on the other
     ("compiler",),
     ("kinematics",),
     ("dynamics", "symbolic"),
     ("drawing",),
     ("sim", "control", "estimation", "gaits", "distributed"),
     ("interop",),
+    ("verification",),
     ("__init__",),  # the public names: what a user of the library sees
     ("studio",),  # the front ends may use those names, as any user does
     ("cli",),

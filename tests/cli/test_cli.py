@@ -424,3 +424,47 @@ def test_equations_for_machines(call):
 )
 def test_equations_says_what_is_wrong_in_one_line(call, arguments, pieces):
     is_refused(call("equations", *arguments), *pieces)
+
+
+# -- simulate --------------------------------------------------------------------------------------
+
+
+def test_simulate_prints_where_the_joints_end_and_writes_files(call):
+    files = ["run.npz", "run.csv", "run.png"]
+    options = ["--duration", "0.5", "--output", files[0], "--csv", files[1], "--plot", files[2]]
+    done = call("simulate", "double_pendulum", "--hinges", "physical", "--start", "90,0", *options)
+    assert done.exit_code == 0, done.stderr
+    assert "m1.hinge" in done.stdout
+    for file in files:
+        assert f"wrote {file}" in done.stdout
+        assert Path(file).stat().st_size > 0
+    trajectory = mr.Trajectory.load("run.npz")
+    assert trajectory.q[0] == pytest.approx([np.pi / 2, 0])
+    assert trajectory.t[-1] == 0.5
+    is_refused(call("simulate", "crab", "--output", "run.npz"), "run.npz", "--force")
+
+
+def test_simulate_follows_a_gait(call):
+    done = call(
+        "simulate", "snake", "--hinges", "physical", "--gait", "wave", "--duration", "1", "--json"
+    )
+    data = json.loads(done.stdout)
+    gait = mr.gaits.Wave.for_model(mr.examples.snake(6).model("physical"))
+    assert data["last_position"] == pytest.approx(gait(1.0).q, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "pieces"),
+    [
+        (["--duration", "-1"], ["duration", "-1"]),
+        (["--start", "1,2"], ["2 numbers", "3 joints"]),
+        (["--start", "a,b,c"], ["'a,b,c'"]),
+        (["--gait", "gallop"], ["'gallop'", "wave"]),
+        (["--gait", "wave", "--start", "0,0,0"], ["--gait or --start"]),
+        (["--rtol", "0"], ["rtol"]),
+        (["--integrator", "RK4", "--dt", "9", "--duration", "1"], ["dt", "duration"]),
+        (["--output", ""], ["--output"]),
+    ],
+)
+def test_simulate_says_what_is_wrong_in_one_line(call, arguments, pieces):
+    is_refused(call("simulate", "crab", *arguments), *pieces)

@@ -21,7 +21,7 @@ from modurob import ModurobError, UnknownNameError, WriteError, __version__
 from modurob.errors import choices
 
 # each is modurob.cli.<name>.command, imported when it is asked for
-COMMANDS = ("new", "show", "equations", "export", "verify", "papers")
+COMMANDS = ("new", "show", "equations", "simulate", "export", "verify", "papers")
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 

@@ -1,0 +1,103 @@
+"""The two benchmarks of the documents: double pendulum and crane, by modurob and by Lagrange.
+
+Lagrange's equations are the printed ones and know nothing of modurob.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from modurob import Trajectory, examples, simulate
+
+G = 9.81
+TOLERANCE = 1e-12  # of our runs; the reference is solved as tightly
+STEP = 0.02  # [s] at most, so that the curves are smooth
+FINER = 1e-13  # of the reference: its own error should not count
+
+
+class Comparison(NamedTuple):
+    """Our run and Lagrange's solution at the same times.
+
+    Attributes:
+        t: (N,) [s]
+        ours, theirs: (3, N, 2) positions, velocities, accelerations.
+    """
+
+    trajectory: Trajectory
+    t: np.ndarray
+    ours: np.ndarray
+    theirs: np.ndarray
+
+    @property
+    def deviations(self) -> list[float]:
+        """Of positions, velocities and accelerations over the whole run."""
+        return np.abs(self.ours - self.theirs).max(axis=(1, 2)).tolist()
+
+
+def pendulum_rates(l1: float, l2: float, m1: float, m2: float) -> Callable[..., list[float]]:
+    """gutenkunst2012 (5.8): absolute angles, point masses on massless rods."""
+
+    def rates(t: float, state: np.ndarray) -> list[float]:
+        a, b, u, w = state
+        c, s = np.cos(a - b), np.sin(a - b)
+        M = [[(m1 + m2) * l1, m2 * l2 * c], [l1 * c, l2]]
+        forces = [-m2 * l2 * w * w * s - (m1 + m2) * G * np.sin(a), l1 * u * u * s - G * np.sin(b)]
+        return [u, w, *np.linalg.solve(M, forces)]
+
+    return rates
+
+
+def crane_rates(m1: float, m2: float, length: float) -> Callable[..., list[float]]:
+    """gutenkunst2012 (5.15): wagon and angle."""
+
+    def rates(t: float, state: np.ndarray) -> list[float]:
+        _, phi, u, w = state
+        M = [[m1 + m2, m2 * length * np.cos(phi)], [np.cos(phi), length]]
+        forces = [m2 * length * w * w * np.sin(phi), -G * np.sin(phi)]
+        return [u, w, *np.linalg.solve(M, forces)]
+
+    return rates
+
+
+def pendulum(
+    l1: float,
+    l2: float,
+    angles: tuple[float, float],
+    duration: float,
+    m1: float = 1.0,
+    m2: float = 1.0,
+) -> Comparison:
+    """The pendulum from rest at absolute angles, compared in absolute angles."""
+    model = examples.double_pendulum(l1=l1, l2=l2, m1=m1, m2=m2).model("physical")
+    q0 = [angles[0], angles[1] - angles[0]]
+    found = simulate(
+        model, q0, [0, 0], duration, None, "DOP853", rtol=TOLERANCE, atol=TOLERANCE, dt=STEP
+    )
+    ours = np.cumsum(np.stack([found.q, found.v, found.a]), axis=-1)
+    theirs = _solved(pendulum_rates(l1, l2, m1, m2), [*angles, 0, 0], found.t)
+    return Comparison(found, found.t, ours, theirs)
+
+
+def crane(m1: float, m2: float, length: float, angle: float, duration: float) -> Comparison:
+    """The crane from rest."""
+    model = examples.crane(m1=m1, m2=m2, l=length).model("physical")
+    found = simulate(
+        model, [0, angle], [0, 0], duration, None, "DOP853", rtol=TOLERANCE, atol=TOLERANCE, dt=STEP
+    )
+    ours = np.stack([found.q, found.v, found.a])
+    theirs = _solved(crane_rates(m1, m2, length), [0, angle, 0, 0], found.t)
+    return Comparison(found, found.t, ours, theirs)
+
+
+def _solved(rates: Callable[..., list[float]], state: list[float], times: np.ndarray) -> np.ndarray:
+    """(3, N, 2) of the printed equations."""
+    solution = solve_ivp(
+        rates, (0, times[-1]), state, "DOP853", rtol=FINER, atol=FINER, dense_output=True
+    ).sol
+    states = solution(times).T
+    slopes = np.array([rates(0.0, each) for each in states])
+    return np.stack([states[:, :2], states[:, 2:], slopes[:, 2:]])

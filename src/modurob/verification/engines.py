@@ -1,0 +1,160 @@
+"""The same organism in Pinocchio and in MuJoCo, through the files that modurob writes for them."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from modurob.errors import ModurobError
+from modurob.interop import write_mjcf, write_urdf
+from modurob.model import Model
+from modurob.spatial import so3
+from modurob.verification.check import Case, Finding, LeftOut, friction, relative
+
+SAME = 1e-9  # relative: files keep 17 digits, MuJoCo's free massless links weigh 2e-15 kg
+
+
+class Engine(Protocol):
+    """Another program's dynamics in the coordinates of our model."""
+
+    def mass_matrix(self, q: np.ndarray) -> np.ndarray: ...
+
+    def inverse_dynamics(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray: ...
+
+
+def like_pinocchio(case: Case) -> Finding:
+    """Mass matrix and inverse dynamics of Pinocchio, which reads our URDF."""
+    return _compared(case, Pinocchio(case.model), "Pinocchio, by URDF")
+
+
+def like_mujoco(case: Case) -> Finding:
+    """Mass matrix and inverse dynamics of MuJoCo, which reads our MJCF."""
+    return _compared(case, Mujoco(case.model), "MuJoCo, by MJCF")
+
+
+def _compared(case: Case, engine: Engine, note: str) -> Finding:
+    # friction is left to the other checks: MuJoCo solves it as a constraint, Pinocchio ignores it
+    tau = case.model.inverse_dynamics(case.q, case.v, case.a) - friction(case.model, case.v)
+    M = case.model.mass_matrix(case.q)
+    theirs = [engine.mass_matrix(q) for q in case.q]
+    forces = [engine.inverse_dynamics(*s) for s in zip(case.q, case.v, case.a, strict=True)]
+    error = max(relative(M, np.stack(theirs)), relative(tau, np.stack(forces)))
+    return Finding(error, SAME, f"{note}: M and inverse dynamics")
+
+
+def _imported(name: str, install: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise LeftOut(f"not installed (pip install {install})") from None
+
+
+@contextlib.contextmanager
+def _written(write: Any, model: Model, suffix: str) -> Any:
+    """The path of an exported model; what cannot be written is left out."""
+    with tempfile.TemporaryDirectory(prefix="modurob-") as folder:
+        path = Path(folder) / f"organism{suffix}"
+        try:
+            write(model, path)
+        except ModurobError as error:
+            raise LeftOut(str(error)) from None
+        yield str(path)
+
+
+class Pinocchio:
+    """A model in Pinocchio."""
+
+    def __init__(self, model: Model) -> None:
+        self.pin = _imported("pinocchio", "pin")
+        root = [self.pin.JointModelFreeFlyer()] if model.free_base else []
+        with _written(write_urdf, model, ".urdf") as path:
+            self.peer = self.pin.buildModelFromUrdf(path, *root)
+        self.peer.gravity.linear = model.gravity
+        self.data, self.offset = self.peer.createData(), 7 if model.free_base else 0
+        self.joints = [self.peer.joints[self.peer.getJointId(n)] for n in model.joint_names]
+        base = range(6 if model.free_base else 0)
+        self.columns = np.array([*base, *(joint.idx_v for joint in self.joints)], dtype=int)
+
+    def _q(self, q: np.ndarray) -> np.ndarray:
+        theirs = self.pin.neutral(self.peer)
+        theirs[: self.offset] = q[: self.offset]
+        for joint, value in zip(self.joints, q[self.offset :], strict=True):
+            # a continuous joint is a point on the circle there
+            ends = [value] if joint.nq == 1 else [np.cos(value), np.sin(value)]
+            theirs[joint.idx_q : joint.idx_q + joint.nq] = ends
+        return theirs
+
+    def _v(self, v: np.ndarray) -> np.ndarray:
+        theirs = np.zeros(self.peer.nv)
+        theirs[self.columns] = v
+        return theirs
+
+    def mass_matrix(self, q: np.ndarray) -> np.ndarray:
+        """(nv, nv)"""
+        M = self.pin.crba(self.peer, self.data, self._q(q))
+        M = np.triu(M) + np.triu(M, 1).T
+        return M[np.ix_(self.columns, self.columns)]
+
+    def inverse_dynamics(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """(nv,) without friction."""
+        tau = self.pin.rnea(self.peer, self.data, self._q(q), self._v(v), self._v(a))
+        return tau[self.columns]
+
+    def forward_dynamics(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
+        """(nv,) without friction."""
+        a = self.pin.aba(self.peer, self.data, self._q(q), self._v(v), self._v(tau))
+        return a[self.columns]
+
+
+class Mujoco:
+    """A model in MuJoCo, whose free base has its linear velocity along the world's axes."""
+
+    def __init__(self, model: Model) -> None:
+        self.mujoco = _imported("mujoco", "modurob[mujoco]")
+        with _written(write_mjcf, model, ".xml") as path:
+            self.peer = self.mujoco.MjModel.from_xml_path(path)
+        self.data, self.free = self.mujoco.MjData(self.peer), model.free_base
+        joints = [self.peer.joint(name) for name in model.joint_names]
+        base = range(6 if self.free else 0)
+        self.columns = np.array([*base, *(int(j.dofadr[0]) for j in joints)], dtype=int)
+        self.rows = [int(joint.qposadr[0]) for joint in joints]
+
+    def _set(self, q: np.ndarray, v: np.ndarray | None = None) -> np.ndarray:
+        """Go to a state; returns the (nv, nv) turn from our velocities to MuJoCo's."""
+        turn = np.eye(len(self.columns))
+        if self.free:
+            self.data.qpos[:3], self.data.qpos[3:7] = q[:3], q[[6, 3, 4, 5]]
+            turn[:3, :3] = so3.from_quaternion(q[3:7])
+        self.data.qpos[self.rows] = q[7:] if self.free else q
+        self.data.qvel[self.columns] = 0.0 if v is None else turn @ v
+        self.mujoco.mj_forward(self.peer, self.data)
+        return turn
+
+    def mass_matrix(self, q: np.ndarray) -> np.ndarray:
+        """(nv, nv)"""
+        turn = self._set(q)
+        M, column = np.empty((self.peer.nv, self.peer.nv)), np.empty(self.peer.nv)
+        for k, unit in enumerate(np.eye(self.peer.nv)):
+            self.mujoco.mj_mulM(self.peer, self.data, column, unit)
+            M[:, k] = column
+        return turn.T @ M[np.ix_(self.columns, self.columns)] @ turn
+
+    def inverse_dynamics(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """(nv,) without friction, limits and contacts."""
+        turn, tau = self._set(q, v), np.empty(self.peer.nv)
+        self.data.qacc[self.columns] = turn @ self._in_world(v, a)
+        self.mujoco.mj_rne(self.peer, self.data, 1, tau)
+        return turn.T @ tau[self.columns]
+
+    def _in_world(self, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """The acceleration of the base's point; ours is the rate of a twist in a turning frame."""
+        if not self.free:
+            return a
+        seen = a.copy()
+        seen[:3] += np.cross(v[3:6], v[:3])
+        return seen

@@ -1,0 +1,211 @@
+"""Checks of a model against itself: two algorithms, or an algorithm and a law of mechanics."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from modurob.errors import SizeError
+from modurob.model import Model
+from modurob.model.reference import Reference
+from modurob.sim import simulate
+from modurob.spatial import se3
+from modurob.verification.check import Case, Finding, LeftOut, friction, relative
+from modurob.verification.differences import columns, slope
+
+ROUNDING = 1e-10  # relative: sums over some hundred joints, and other orders of adding
+DIFFERENCES = 1e-7  # relative: eighth-order differences of motions of about 1 rad/s
+BACK = 1e-9  # relative, of torques: rounding, enlarged by the condition of long chains
+DEFINITE = 1e-14  # smallest eigenvalue of M with its diagonal scaled to 1: rounding is below
+CONSERVED = 1e-8  # relative: a second of integration at the tolerance below
+INTEGRATION = 1e-11
+DURATION = 0.5  # [s]
+FUSED_JOINTS = 24  # more take seconds to compile
+MOST_DIFFERENCES = 60  # joints; derivatives of more take minutes by differences
+TERMS = 20_000  # of closed forms: what takes a few seconds
+
+
+def closed_form_is_recursion(case: Case) -> Finding:
+    """M a + C v + N + friction of the documents is what the recursion gives."""
+    model, v, a = case.model, case.v, case.a
+    M, C, N = model.closed_form(case.q, v)
+    tau = (M @ a[..., None] + C @ v[..., None])[..., 0] + N + friction(model, v)
+    errors = (
+        relative(model.inverse_dynamics(case.q, v, a), tau, _size(M, a, v, N)),
+        relative(model.mass_matrix(case.q), M),
+    )
+    return Finding(max(errors), ROUNDING, "M a + C v + N + friction against the recursion")
+
+
+def tiers_agree(case: Case) -> Finding:
+    """The compiled routines are the recursions on plain numbers."""
+    model, q, v, a = case.model, case.q, case.v, case.a
+    reference, tiers = Reference(model), [model]
+    if model.nv <= FUSED_JOINTS:
+        tiers.append(model.compile())
+    tau, M = reference.inverse_dynamics(q, v, a), reference.mass_matrix(q)
+    slopes = reference.inverse_dynamics_derivatives(q, v, a)
+    errors = []
+    for tier in tiers:
+        found = np.stack(tier.inverse_dynamics_derivatives(q, v, a), axis=-3)
+        errors += [
+            relative(tier.inverse_dynamics(q, v, a), tau),
+            relative(tier.mass_matrix(q), M),
+            relative(found, slopes),
+        ]
+    if not _is_singular(model, M):
+        expected = reference.forward_dynamics(q, v, tau)
+        # accelerations lose the digits of M's condition; the torques they need do not
+        needed = reference.inverse_dynamics(q, v, expected)
+        for tier in tiers:
+            mine = reference.inverse_dynamics(q, v, tier.forward_dynamics(q, v, tau))
+            errors.append(relative(mine, needed, float(np.abs(tau).max())))
+    names = ", ".join(tier.dynamics.tier.name for tier in tiers)
+    return Finding(max(errors), ROUNDING, f"compiled ({names}) against plain Python")
+
+
+def mass_matrix_is_symmetric(case: Case) -> Finding:
+    """M = M^T."""
+    M = case.model.mass_matrix(case.q)
+    return Finding(relative(M, np.swapaxes(M, -1, -2)), ROUNDING, "M against its transpose")
+
+
+def mass_matrix_is_positive(case: Case) -> Finding:
+    """v^T M v > 0: whatever moves has kinetic energy."""
+    M = case.model.mass_matrix(case.q)
+    empty = _empty_joints(case.model, M)
+    if empty:
+        return Finding(0.0, DEFINITE, f"nothing has inertia about {', '.join(empty)}", True)
+    return Finding(_smallest(M), DEFINITE, "smallest eigenvalue of M, diagonal scaled to 1", True)
+
+
+def rate_of_mass_matrix_is_skew(case: Case) -> Finding:
+    """dM/dt - 2 C is skew along a motion; passivity rests on it."""
+    model, v = case.model, case.slow
+    C = model.coriolis_matrix(case.q, v)
+    rate = slope(lambda t: model.mass_matrix(model.integrate(case.q, t * v)))
+    rest = rate - 2 * C
+    size = float(np.abs(model.mass_matrix(case.q)).max() * np.abs(v).max())
+    error = relative(rest, -np.swapaxes(rest, -1, -2), size)
+    return Finding(error, DIFFERENCES, "dM/dt by differences, less 2 C")
+
+
+def forward_undoes_inverse(case: Case) -> Finding:
+    """Torques give the acceleration they were computed for."""
+    model, q, v = case.model, case.q, case.v
+    _demand_inertia(model, q)
+    tau = model.inverse_dynamics(q, v, case.a)
+    back = model.inverse_dynamics(q, v, model.forward_dynamics(q, v, tau))
+    return Finding(relative(back, tau), BACK, "inverse(forward(tau)) against tau")
+
+
+def energy_rate_is_power(case: Case) -> Finding:
+    """d(energy)/dt is the power of the joints, less that of friction."""
+    model, q, v, a = case.model, case.q, case.slow, case.a
+    tau = model.inverse_dynamics(q, v, a)
+    power = np.sum((tau - friction(model, v)) * v, axis=-1)
+    rate = slope(lambda t: model.energy(model.integrate(q, t * v), v + t * a))
+    scale = float(np.abs(tau * v).sum(axis=-1).max())
+    return Finding(relative(rate, power, scale), DIFFERENCES, "d(energy)/dt against tau v")
+
+
+def momentum_is_conserved(case: Case) -> Finding:
+    """Torques between its own joints neither push nor turn an organism that floats."""
+    if case.organism.kind(case.organism.base).virtual:
+        raise LeftOut("it stands on a virtual joint and cannot float")
+    model = case.organism.model(case.hinges, "free", gravity=(0, 0, 0))
+    # dry friction is an inner force too, but stiff: the run would take long and show no more
+    none = np.zeros(len(model.joint_names))
+    model = dataclasses.replace(model, viscous=none, coulomb=none)
+    q = model.random_configuration(case.rng)
+    v, a = case.rng.standard_normal((2, model.nv)) / np.sqrt(model.nv)
+    if _is_singular(model, model.mass_matrix(q)):
+        return _momentum_rate(model, q, v, a)
+    tau = model.mass_matrix(q) @ a
+    tau[:6] = 0.0
+    found = simulate(
+        model, q, v, DURATION, lambda t, q, v: tau, "DOP853", rtol=INTEGRATION, atol=INTEGRATION
+    )
+    error = relative(found.momentum, found.momentum[0])
+    return Finding(error, CONSERVED, f"drift over {DURATION:g} s, floating, driven joints")
+
+
+def _momentum_rate(model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> Finding:
+    """What pushes the base is the rate of momentum: for models without forward dynamics."""
+    rate = slope(lambda t: model.momentum(model.integrate(q, t * v), v + t * a))
+    T_bw = se3.inverse(model.base_of(q))
+    push = se3.transform_wrench(T_bw, model.inverse_dynamics(q, v, a)[:6])
+    return Finding(relative(rate, push), DIFFERENCES, "its rate against the push on the base")
+
+
+def derivatives_are_slopes(case: Case) -> Finding:
+    """Exact derivatives of inverse and forward dynamics are those by differences."""
+    model = case.model
+    if model.nv > MOST_DIFFERENCES:
+        raise LeftOut(f"too large: {model.nv} velocities, differences up to {MOST_DIFFERENCES}")
+    q, v, a = case.q[0], case.slow[0], case.a[0]
+    tau, M = model.inverse_dynamics(q, v, a), model.mass_matrix(q)
+    # function, its derivatives, third argument, size of what it computes
+    algorithms: list[Any] = [
+        (model.inverse_dynamics, model.inverse_dynamics_derivatives, a, np.abs(M).max())
+    ]
+    if not _is_singular(model, M):
+        size = np.abs(a).max()
+        algorithms.append((model.forward_dynamics, model.forward_dynamics_derivatives, tau, size))
+    errors = []
+    for function, derivatives, x, size in algorithms:
+        exact = derivatives(q, v, x)
+        by_q = columns(lambda d, f=function, x=x: f(model.integrate(q, d), v, x), model.nv)
+        by_v = columns(lambda d, f=function, x=x: f(q, v + d, x), model.nv)
+        by_x = columns(lambda d, f=function, x=x: f(q, v, x + d), model.nv)
+        pairs = zip(exact, (by_q, by_v, by_x), strict=True)
+        errors += [relative(*pair, scale=float(size)) for pair in pairs]
+    return Finding(max(errors), DIFFERENCES, "exact derivatives against differences")
+
+
+def formulas_are_numbers(case: Case) -> Finding:
+    """M, C and N as formulas, evaluated, are the closed form of the numbers."""
+    q, v = case.q[0], case.v[0]
+    try:
+        gravity = case.model.gravity
+        equations = case.organism.equations(case.hinges, case.base, gravity=gravity, limit=TERMS)
+        found = equations.evaluate(q, v)
+    except SizeError:
+        raise LeftOut(f"too large: the formulas have over {TERMS:,} terms") from None
+    M, C, N = case.model.closed_form(q, v)
+    bias, size = C @ v + N, _size(M, v, v, N)
+    errors = (relative(found.M, M), relative(found.C @ v + found.N, bias, size))
+    return Finding(max(errors), ROUNDING, "formulas of M, C and N, evaluated")
+
+
+# -- helpers ---------------------------------------------------------------------------------------
+
+
+def _size(M: np.ndarray, a: np.ndarray, v: np.ndarray, N: np.ndarray) -> float:
+    """Size of the terms of a torque, which may cancel each other."""
+    moved = np.abs(M).max() * max(np.abs(a).max(), np.abs(v).max() ** 2)
+    return float(max(moved, np.abs(N).max()))
+
+
+def _empty_joints(model: Model, M: np.ndarray) -> list[str]:
+    """Joints that move nothing at all."""
+    diagonal = np.diagonal(M, axis1=-2, axis2=-1)[..., model.nv - len(model.joint_names) :]
+    least = np.abs(diagonal).reshape(-1, len(model.joint_names)).min(axis=0)
+    return [name for name, each in zip(model.joint_names, least, strict=True) if each == 0]
+
+
+def _smallest(M: np.ndarray) -> float:
+    """Smallest eigenvalue after scaling the diagonal to 1, which takes the units away."""
+    scale = 1 / np.sqrt(np.diagonal(M, axis1=-2, axis2=-1))
+    return float(np.linalg.eigvalsh(scale[..., :, None] * M * scale[..., None, :]).min())
+
+
+def _is_singular(model: Model, M: np.ndarray) -> bool:
+    return bool(_empty_joints(model, M)) or not _smallest(M) >= DEFINITE
+
+
+def _demand_inertia(model: Model, q: np.ndarray) -> None:
+    if _is_singular(model, model.mass_matrix(q)):
+        raise LeftOut("forward dynamics is singular: the mass matrix is not positive definite")

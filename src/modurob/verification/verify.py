@@ -1,0 +1,112 @@
+"""`verify`: everything that can be checked about one organism."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from modurob.errors import StateError
+from modurob.model import Model
+from modurob.organism import Organism
+from modurob.verification import engines, identities
+from modurob.verification.check import (
+    FAILED,
+    LEFT_OUT,
+    PASSED,
+    Case,
+    Check,
+    Finding,
+    LeftOut,
+    Report,
+)
+
+STATES = 8
+SLOWEST = 0.5  # [rad/s, m/s]: away from rest, where dry friction is too steep for differences
+
+CHECKS: Mapping[str, Callable[[Case], Finding]] = {
+    "closed form = recursion": identities.closed_form_is_recursion,
+    "compiled = reference": identities.tiers_agree,
+    "M symmetric": identities.mass_matrix_is_symmetric,
+    "M positive definite": identities.mass_matrix_is_positive,
+    "dM/dt - 2 C skew": identities.rate_of_mass_matrix_is_skew,
+    "forward undoes inverse": identities.forward_undoes_inverse,
+    "energy rate = power": identities.energy_rate_is_power,
+    "momentum conserved": identities.momentum_is_conserved,
+    "derivatives = differences": identities.derivatives_are_slopes,
+    "formulas = numbers": identities.formulas_are_numbers,
+    "Pinocchio": engines.like_pinocchio,
+    "MuJoCo": engines.like_mujoco,
+}
+
+
+def verify(
+    organism: Organism,
+    hinges: str = "dyad",
+    base: str | Sequence[str] = "fixed",
+    *,
+    states: int = STATES,
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+) -> Report:
+    """Check the equations of an organism in every way there is.
+
+    Two algorithms must give the same numbers, laws of mechanics must hold, and other engines must
+    agree. Checks that cannot be made (an engine is not installed, formulas would be too long) are
+    left out and say why.
+
+    Args:
+        organism: Whose equations.
+        hinges, base: See `Organism.model`.
+        states: How many random states each check looks at.
+        seed: Of the random states.
+        progress: Told the name of each check before it starts.
+    """
+    if states < 1:
+        raise StateError(f"states must be at least 1, got {states}")
+    model = organism.model(hinges, base)
+    if not model.nv:
+        raise StateError("there is nothing to verify: the organism has no joint that moves")
+    case = _case(organism, hinges, base, model, states, seed)
+    found = []
+    for name, check in CHECKS.items():
+        if progress is not None:
+            progress(name)
+        found.append(_made(name, check, case))
+    return Report(_title(model, hinges, base, states), tuple(found))
+
+
+def _case(
+    organism: Organism,
+    hinges: str,
+    base: str | Sequence[str],
+    model: Model,
+    states: int,
+    seed: int,
+) -> Case:
+    rng = np.random.default_rng(seed)
+    q = np.stack([model.random_configuration(rng) for _ in range(states)])
+    signs = rng.choice((-1.0, 1.0), size=(states, model.nv))
+    v = signs * rng.uniform(SLOWEST, 2 * SLOWEST, size=(states, model.nv))
+    a = rng.standard_normal((states, model.nv))
+    return Case(organism, hinges, base, model, q, v, a, rng)
+
+
+def _made(name: str, check: Callable[[Case], Finding], case: Case) -> Check:
+    try:
+        # a broken model divides by zero; its NaN fails the check, and says enough
+        with np.errstate(all="ignore"):
+            finding = check(case)
+    except LeftOut as reason:
+        return Check(name, LEFT_OUT, str(reason))
+    except (StateError, np.linalg.LinAlgError) as error:
+        return Check(name, FAILED, f"it could not be computed: {error}")
+    verdict = PASSED if finding.holds else FAILED
+    relation = ">=" if finding.at_least else "<="
+    return Check(name, verdict, finding.note, finding.found, relation, finding.limit)
+
+
+def _title(model: Model, hinges: str, base: str | Sequence[str], states: int) -> str:
+    where = base if isinstance(base, str) else ",".join(base)
+    count = "1 random state" if states == 1 else f"{states} random states"
+    return f"{hinges} hinges, base {where}, nv = {model.nv}, {count}"
