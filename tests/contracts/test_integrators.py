@@ -216,11 +216,11 @@ def test_external_wrenches_push(name):
         J = model.jacobian(q, "m2.distal")
         return J.T @ wrench["m2.distal"](t)
 
-    pushed = simulate(model, q, v, 0.1, None, name, external=wrench, rtol=1e-10, atol=1e-10)
-    driven = simulate(model, q, v, 0.1, same, name, rtol=1e-10, atol=1e-10)
-    assert distance(model, *pushed.at(0.1), *driven.at(0.1)) < 1e-8
-    calm = simulate(model, q, v, 0.1, None, name)
-    assert distance(model, *pushed.at(0.1), *calm.at(0.1)) > 1e-3
+    pushed = simulate(model, q, v, 0.05, None, name, external=wrench, rtol=1e-9, atol=1e-9)
+    driven = simulate(model, q, v, 0.05, same, name, rtol=1e-9, atol=1e-9)
+    assert distance(model, *pushed.at(0.05), *driven.at(0.05)) < 1e-7
+    calm = simulate(model, q, v, 0.05, None, name)
+    assert distance(model, *pushed.at(0.05), *calm.at(0.05)) > 1e-3
     np.testing.assert_allclose(pushed.a[0], driven.a[0], atol=1e-9)
 
 
@@ -260,10 +260,10 @@ def test_noise_is_the_same_for_the_same_seed(name):
 def test_stops_hold_a_joint_that_falls_on_its_limit(name):
     organism = Organism.start("backbone").dock("m0", 3, "m1", 4)
     model = organism.model("physical")
-    found = simulate(model, [1.0], [-1.0], 1.5, None, name, stops=Stops(frequency=5.0))
+    found = simulate(model, [-1.0], [-3.0], 0.5, None, name, stops=Stops(frequency=5.0))
     assert found.q.min() < model.lower[0]  # gravity pulls it through its lower limit
     assert found.q.min() > model.lower[0] - 0.3
-    free = simulate(model, [1.0], [-1.0], 1.5, None, name)
+    free = simulate(model, [-1.0], [-3.0], 0.5, None, name)
     assert free.q.min() < model.lower[0] - 0.5
 
 

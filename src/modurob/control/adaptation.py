@@ -1,0 +1,205 @@
+"""When the body changes: laws, references and estimators go on together; a bound on the bump."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.control.closed_loop import linearized
+from modurob.control.controller import Controller
+from modurob.control.gains import SETTLED
+from modurob.control.references import Carried
+from modurob.errors import StateError
+from modurob.model import Model
+
+CURVE = 1000  # instants at which a response is looked at
+TIME_CONSTANTS = 12.0  # slowest ones to look ahead
+
+
+class Following:
+    """A law together with its reference, so that both can be rebuilt for another body.
+
+    After a change surviving joints follow the old reference, new ones stay where they are.
+
+    Args:
+        law: A controller.
+        reference: A function of time.
+    """
+
+    def __init__(self, law: Any, reference: Any) -> None:
+        if not callable(reference):
+            raise StateError(f"a reference is a function of time, got {type(reference).__name__}")
+        self.law, self.reference = law, reference
+        self._before: Model | None = None  # the body that the reference still has to leave
+
+    @property
+    def model(self) -> Model:
+        """Of the body as it is."""
+        return self.law.model
+
+    @property
+    def sample_time(self) -> float | None:
+        """Of the law. [s]"""
+        return self.law.sample_time
+
+    def command(self, t: float, q: ArrayLike, v: ArrayLike, reference: Any = None) -> np.ndarray:
+        """(nv,) generalised forces; a reference that is given goes before the own one. [N m, N]"""
+        if self._before is not None:
+            self._bring(q)
+        return self.law.command(t, q, v, self.reference(t) if reference is None else reference)
+
+    def reset(self, t: float, q: ArrayLike, v: ArrayLike) -> None:
+        """A run begins, or goes on with a new body."""
+        if self._before is not None:
+            self._bring(q)
+        self.law.reset(t, q, v)
+
+    def record(self) -> dict[str, np.ndarray]:
+        """What the law records."""
+        return self.law.record()
+
+    def rebuilt(self, model: Model, organism: Any = None) -> Following:
+        """Law and reference for another body."""
+        twin = Following(self.law.rebuilt(model, organism), self.reference)
+        twin._before = self.model if self._before is None else self._before
+        return twin
+
+    def _bring(self, q: ArrayLike) -> None:
+        model, before = self.model, self._before
+        if before is not None:
+            joints = np.asarray(q, dtype=float)[model.nq - len(model.joint_names) :]
+            self.reference = Carried(self.reference, before, model, joints)
+            self._before = None
+
+
+class OutputFeedback:
+    """A law that sees an estimate: correct with what is measured, command, predict.
+
+    Args:
+        law: A controller.
+        estimator: With ``q, v, dt, correct(y), predict(tau), measure(q, v), carried_over(model)``,
+            such as `modurob.estimation.Ekf`.
+    """
+
+    def __init__(self, law: Any, estimator: Any) -> None:
+        self.law, self.estimator = law, estimator
+        self._first = copy.deepcopy(estimator)
+        self._carried = False
+        self.sample_time: float = estimator.dt
+        self._seen: dict[str, np.ndarray] = {}
+
+    @property
+    def model(self) -> Model:
+        """Of the body as it is."""
+        return self.law.model
+
+    def command(self, t: float, q: ArrayLike, v: ArrayLike, reference: Any = None) -> np.ndarray:
+        """(nv,) generalised forces from the estimate; of q and v only what is measured is used."""
+        ekf = self.estimator
+        innovation = ekf.correct(ekf.measure(q, v))
+        self._seen = {
+            "estimate_q": ekf.q.copy(),
+            "estimate_v": ekf.v.copy(),
+            "sigma": np.sqrt(np.diagonal(ekf.P)),
+            "nis": np.array(innovation.nis),
+        }
+        tau = self.law.command(t, ekf.q, ekf.v, reference)
+        ekf.predict(tau)
+        return tau
+
+    def reset(self, t: float, q: ArrayLike, v: ArrayLike) -> None:
+        """A run begins: the estimator as it was given, or as it was carried over."""
+        if not self._carried:
+            self.estimator = copy.deepcopy(self._first)
+        self._carried = False
+        self.law.reset(t, self.estimator.q, self.estimator.v)
+
+    def record(self) -> dict[str, np.ndarray]:
+        """Estimate, standard deviations, and the innovation's size (NIS)."""
+        return self._seen | self.law.record()
+
+    def rebuilt(self, model: Model, organism: Any = None) -> OutputFeedback:
+        """Law and estimator for another body."""
+        twin = OutputFeedback(self.law.rebuilt(model, organism), self.estimator.carried_over(model))
+        twin._carried = True
+        return twin
+
+
+@dataclass(frozen=True, eq=False)
+class Transient:
+    """What a change of the body does to the errors, as long as they are small.
+
+    Attributes:
+        error, rate: (n,) errors right after the change. [rad, m; rad/s, m/s]
+        peak: (n,) largest errors afterwards. [rad, m]
+        bound: No joint's error is ever larger, for any other start of the same size. [rad, m]
+        settled: From when on all errors stay within 2 % of the largest first or later one. [s]
+        decay: Slowest rate of decay. [1/s]
+    """
+
+    error: np.ndarray
+    rate: np.ndarray
+    peak: np.ndarray
+    bound: float
+    settled: float
+    decay: float
+
+    def __str__(self) -> str:
+        if self.decay <= 0:
+            return "the transient is not bounded: the closed loop is not stable"
+        return (
+            f"errors up to {self.peak.max(initial=0.0):.3g} (bound {self.bound:.3g}) rad or m, "
+            f"settled after {self.settled:.3g} s, slowest rate {self.decay:.3g} 1/s"
+        )
+
+
+def transient(law: Controller, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Transient:
+    """How a law gets over a change of its body.
+
+    Computed from the closed loop linearised at the reference (for laws that linearise it is exact,
+    inertia changes within a sample aside), with the memory in balance.
+
+    Args:
+        law: For the new body.
+        q, v: (nq,), (nv,) state right after the change.
+        reference: At that time; None to stay.
+    """
+    q, v = law._state(q, v)
+    aim = law._aim(reference, q)
+    at = q.copy()
+    at[law._skip_q :] = aim.q
+    error, rate = q[law._skip_q :] - aim.q, v[law._skip :] - aim.v
+    near, n = linearized(law, at), len(error)
+    if near.rate <= 0:
+        peak = np.full(n, np.inf)
+        return Transient(error, rate, peak, float("inf"), float("inf"), near.rate)
+    step, h = _stepped(near.A, near.rate, law.sample_time)
+    x = np.zeros(len(step))
+    x[:n], x[n : 2 * n] = error, rate
+    size = float(np.linalg.norm(x))
+    power, rows, gain = np.eye(len(step)), [], 0.0
+    while len(rows) * h < TIME_CONSTANTS / near.rate:
+        rows.append(np.abs(power @ x)[:n])
+        gain = max(gain, float(np.linalg.norm(power[:n, : 2 * n], 2)))
+        power = step @ power
+    responses = np.array(rows).reshape(len(rows), n)
+    peak = responses.max(axis=0, initial=0.0)
+    outside = np.flatnonzero((responses > SETTLED * peak.max(initial=0.0)).any(axis=1))
+    settled = 0.0 if not len(outside) else float((outside[-1] + 1) * h)
+    return Transient(error, rate, peak, gain * size, settled, near.rate)
+
+
+def _stepped(A: np.ndarray, rate: float, sample_time: float | None) -> tuple[np.ndarray, float]:
+    """The matrix of one step, and how long it is."""
+    from scipy.linalg import expm
+
+    horizon = TIME_CONSTANTS / rate
+    if sample_time is None:
+        h = horizon / CURVE
+        return expm(A * h), h
+    samples = max(1, int(horizon / sample_time / CURVE))
+    return np.linalg.matrix_power(A, samples), samples * sample_time

@@ -1,0 +1,299 @@
+"""The contract of all controllers: ``command(t, q, v, reference) -> tau``.
+
+A law derives from `Controller` and says which torque it wants; limits, delay, passive joints and
+what happens when the body changes are the same for all and stand here.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.control import checks
+from modurob.control.reference import Reference
+from modurob.errors import StateError, choices
+from modurob.model import Model
+
+if TYPE_CHECKING:
+    from modurob.control.certificate import Certificate
+
+BOUND = ("_inverse", "_mass")  # compiled code bound to one controller: made anew for a copy
+
+
+class Slopes(NamedTuple):
+    """Derivatives of a torque before limits.
+
+    Attributes:
+        dq, dv: (nv, nv) by q (tangent space of a free base) and v, with the memory held.
+        dmemory: (nv, k) by what the law remembers; k = 0 for most.
+    """
+
+    dq: np.ndarray
+    dv: np.ndarray
+    dmemory: np.ndarray
+
+
+class Controller:
+    """A law for the joints of one model.
+
+    Args:
+        model: The body. On a free base the base is not driven, and errors are those of the joints.
+        torque_limit: Largest torque of all joints, or of each (n,); none by default. [N m, N]
+        sample_time: Seconds between commands; None for a law that acts continuously. [s]
+        delay: Whether a command takes effect one sample later, as when it travels over a bus.
+        passive: Names of joints without a motor.
+    """
+
+    name = "controller"
+    claim = ""  # what its certificate says when all assumptions hold
+    scope = "local"  # of the claim without limits and sampling: "global" or "local"
+    uses_coupling = False  # whether it moves joints without a motor on purpose
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        torque_limit: ArrayLike | None = None,
+        sample_time: float | None = None,
+        delay: bool = False,
+        passive: Iterable[str] = (),
+    ) -> None:
+        self.model = checks.checked_model(model)
+        n = len(model.joint_names)
+        self._skip, self._skip_q = model.nv - n, model.nq - n
+        self._sizes = (n,), (model.nq,), (model.nv,)
+        self.passive = checks.joint_names("passive", passive, model)
+        motor = np.array([name not in self.passive for name in model.joint_names], dtype=bool)
+        self._driven = np.flatnonzero(motor) + self._skip  # in v
+        self._idle = np.setdiff1d(np.arange(model.nv), self._driven)
+        self.torque_limit = np.full(n, np.inf)
+        if torque_limit is not None:
+            self.torque_limit = checks.per_joint("torque_limit", torque_limit, model, infinite=True)
+        self._bound = np.concatenate([np.full(self._skip, np.inf), self.torque_limit])
+        self._limited = torque_limit is not None
+        self._typical = {"torque_limit": checks.typical(torque_limit)}
+        self.sample_time = sample_time
+        if sample_time is not None:
+            self.sample_time = checks.positive("sample_time", sample_time, "seconds")
+        if delay and sample_time is None:
+            raise StateError("a delay of one sample needs sample_time, for example 0.001")
+        self.delay = bool(delay)
+        self._late: np.ndarray | None = None
+        self._hold = np.full(n, np.nan)  # where to stay when no reference is given
+        self._rest = Reference(self._hold, np.zeros(n), np.zeros(n))
+        self._carried = False
+        self._fresh = np.zeros(n, dtype=bool)  # joints that the body before did not have
+        self._bind()
+
+    def _bind(self) -> None:
+        self._inverse = self.model.prepare("inverse_dynamics")
+        self._mass = self.model.prepare("mass_matrix")
+
+    # -- the law -----------------------------------------------------------------------------------
+
+    def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
+        """(nv,) what the law wants, before limits and delay; zero where there is no motor."""
+        raise NotImplementedError
+
+    def slopes(self, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Slopes:
+        """Exact derivatives of the torque by the state, for estimators and certificates."""
+        raise NotImplementedError
+
+    def memory(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
+        """(k, k), (k, 2n) F and G of ``m+ = F m + G (q, v)`` in a sample; m+ makes the torque."""
+        return np.zeros((0, 0)), np.zeros((0, 2 * len(self._hold)))
+
+    def certificate(
+        self, set_point: ArrayLike | None = None, start: tuple[ArrayLike, ArrayLike] | None = None
+    ) -> Certificate:
+        """What is guaranteed, under which assumptions, and which of them fail.
+
+        Args:
+            set_point: (n,) or (nq,) where the joints shall rest; the neutral pose by default.
+            start: (q, v) from where; torques on the way are then compared with the limits.
+        """
+        from modurob.control.certificate import certify
+
+        return certify(self, set_point, start)
+
+    # -- the contract ------------------------------------------------------------------------------
+
+    def command(self, t: float, q: ArrayLike, v: ArrayLike, reference: Any = None) -> np.ndarray:
+        """(nv,) generalised forces. [N m, N]
+
+        Args:
+            t: [s]
+            q, v: (nq,), (nv,) one state.
+            reference: Something with q, v and a, a plain set point (n,), or None to stay where the
+                first command was given.
+        """
+        q, v = self._state(q, v)
+        aim = self._aim(reference, q)
+        tau = self._torque(t, q, v, aim)
+        if not math.isfinite(tau @ tau):
+            self._complain(q, v, aim)
+        bound = self._bound
+        tau = np.minimum(np.maximum(tau, -bound), bound) if self._limited else tau.copy()
+        if not self.delay:
+            return tau
+        late = self._holding(q) if self._late is None else self._late
+        self._late = tau
+        return late.copy()
+
+    def reset(self, t: float, q: ArrayLike, v: ArrayLike) -> None:
+        """Forget what was before; a controller made by `rebuilt` keeps what it took over, once."""
+        q, v = self._state(q, v)
+        if self._carried:
+            self._carried = False
+            self._settle_in(t, q)
+            return
+        self._late = None
+        self._hold[:] = q[self._skip_q :]
+
+    def record(self) -> dict[str, np.ndarray]:
+        """What a simulation writes down beside the torque."""
+        return {}
+
+    def rebuilt(self, model: Model, organism: Any = None) -> Controller:
+        """The same law for another body, which takes over without a bump.
+
+        Gains of surviving joints are kept, new joints get those of the others; gains that came
+        from a settling time are made anew. Integrals of surviving joints go on.
+
+        Args:
+            model: Of the new body.
+            organism: Not needed; simulations hand it over.
+        """
+        twin = type(self)(checks.checked_model(model), **self._settings(model))
+        twin._take_over(self)
+        return twin
+
+    # -- for laws ----------------------------------------------------------------------------------
+
+    def _settings(self, model: Model) -> dict[str, Any]:
+        """Arguments of the constructor for a new body."""
+        limit = None
+        if self._limited:
+            typical = self._typical["torque_limit"]
+            limit = checks.carried(self.torque_limit, self.model, model, typical)
+        return {
+            "torque_limit": limit,
+            "sample_time": self.sample_time,
+            "delay": self.delay,
+            "passive": [name for name in self.passive if name in model.joint_names],
+        }
+
+    def _take_over(self, old: Controller) -> None:
+        there, here = checks.survivors(old.model, self.model)
+        self._hold[here] = old._hold[there]
+        self._fresh[:] = True
+        self._fresh[here] = False
+        if old._late is not None:
+            self._late = np.zeros(self.model.nv)
+            self._late[self._skip + here] = old._late[old._skip + there]
+        self._carried = True
+
+    def _settle_in(self, t: float, q: np.ndarray) -> None:
+        """First look at the new body's state: new joints stay where they are."""
+        new = self._fresh
+        self._hold[new] = q[self._skip_q :][new]
+        if self._late is not None:
+            self._late[self._skip :][new] = self._holding(q)[self._skip :][new]
+
+    def _gravity(self, q: np.ndarray) -> np.ndarray:
+        """(nv,) N(q) of a body on the ground; what falls freely feels no gravity in its joints."""
+        rest = np.zeros(self.model.nv)
+        return rest if self.model.free_base else self._inverse(q, rest, rest)
+
+    def _holding(self, q: np.ndarray) -> np.ndarray:
+        """(nv,) torque that holds still, as far as motors can."""
+        tau = np.clip(self._gravity(q), -self._bound, self._bound)
+        tau[self._idle] = 0.0
+        return tau
+
+    # -- input -------------------------------------------------------------------------------------
+
+    def _state(self, q: Any, v: Any) -> tuple[np.ndarray, np.ndarray]:
+        _, size_q, size_v = self._sizes
+        if not (
+            type(q) is np.ndarray
+            and type(v) is np.ndarray
+            and q.shape == size_q
+            and v.shape == size_v
+            and q.dtype == v.dtype == np.float64
+        ):
+            q, v = self.model.check_configuration(q), self.model.check_velocity(v)
+            if q.ndim != 1 or v.ndim != 1:
+                raise StateError(
+                    f"command takes one state: q of shape {size_q} and v of shape {size_v}, "
+                    f"got {q.shape} and {v.shape}"
+                )
+        return q, v
+
+    def _aim(self, reference: Any, q: np.ndarray) -> Reference:
+        if reference is None:
+            if np.isnan(self._hold).any():
+                np.copyto(self._hold, q[self._skip_q :], where=np.isnan(self._hold))
+            return self._rest
+        try:
+            given = reference.q, reference.v, reference.a
+        except AttributeError:
+            if hasattr(reference, "q") or callable(reference):
+                raise StateError(
+                    "a reference has q, v and a, or is a set point; call a function of time first"
+                ) from None
+            given = reference, self._rest.v, self._rest.a
+        (n,), (nq,), (nv,) = self._sizes
+        return Reference(
+            self._joints("q", given[0], n, nq),
+            self._joints("v", given[1], n, nv),
+            self._joints("a", given[2], n, nv),
+        )
+
+    def _joints(self, what: str, value: Any, n: int, size: int) -> np.ndarray:
+        """(n,) of the joints, from an array of the joints or of the whole model."""
+        if type(value) is not np.ndarray or value.dtype != np.float64:
+            value = checks.real_array(f"reference.{what}", value)
+        if value.shape == (n,):
+            return value
+        if value.shape == (size,):
+            return value[size - n :]
+        raise StateError(
+            f"reference.{what} has shape {value.shape}, expected ({n},), one number for each of "
+            f"the joints {choices(self.model.joint_names)}"
+        )
+
+    def _complain(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> None:
+        """Say which number is not finite."""
+        self.model.check_configuration(q)
+        self.model.check_velocity(v)
+        for what, value in zip("qva", aim, strict=True):
+            checks.real_array(f"reference.{what}", value)
+        raise StateError(f"{self.name}: the torque is not finite; errors or gains are too large")
+
+    # -- copies ------------------------------------------------------------------------------------
+
+    def __copy__(self) -> Controller:
+        """A twin with a memory of its own; the model, which never changes, is shared."""
+        twin = object.__new__(type(self))
+        twin.__setstate__({k: copy.copy(x) for k, x in self.__getstate__().items()})
+        return twin
+
+    def __deepcopy__(self, memo: Any) -> Controller:
+        return self.__copy__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: x for k, x in vars(self).items() if k not in BOUND}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._rest = self._rest._replace(q=self._hold)  # one array under two names
+        self._bind()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self.model.joint_names)} joints>"

@@ -1,0 +1,168 @@
+"""LQR on the model linearised about a set point: also for joints without a motor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.control import checks, gains
+from modurob.control.controller import Controller, Slopes
+from modurob.control.reference import Reference
+from modurob.errors import StateError
+from modurob.model import Model
+
+BALANCED = 1e-6  # [N m, N] force on a joint without a motor that still counts as rest
+
+
+class Lqr(Controller):
+    """``tau = tau_d - K (x - x_d)``, K from SciPy's Riccati solvers, ``x = (q, v)`` of the joints.
+
+    Minimises the integral (sum, with a sample time) of ``x^T Q x + tau^T R tau`` for deviations
+    from a set point, which must be one that motors can hold. ``tau_d`` is the torque that the
+    reference itself needs, so that other set points are held as well; far from the one for which K
+    was made, ask the certificate.
+
+    Args:
+        model: The body.
+        set_point: (n,) or (nq,) where it is linearised; the neutral pose by default.
+        Q: Weight of the error: (2n,) or (2n, 2n). By default positions weigh 1, and velocities as
+            much as a motion that settles in one second needs.
+        R: Weight of the torque: one number, (m,) or (m, m) for m motors. By default as large as
+            suits a motion that settles in one second.
+        options: See `Controller`. With `sample_time` the discrete problem is solved, its plant
+            sampled exactly.
+    """
+
+    name = "LQR"
+    claim = "errors vanish"
+    uses_coupling = True
+
+    def __init__(
+        self,
+        model: Model,
+        set_point: ArrayLike | None = None,
+        *,
+        Q: ArrayLike | None = None,
+        R: ArrayLike | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(model, **options)
+        joints = model.neutral() if set_point is None else set_point
+        at = model.neutral()
+        at[self._skip_q :] = self._aim(checks.real_array("set_point", joints), at).q
+        self.set_point = at
+        self._check_rest()
+        n, m = len(self._hold), len(self._driven)
+        natural = np.repeat([1.0, 1.0 / gains.from_settling_time()[0]], n)
+        self.Q = _weight("Q", natural if Q is None else Q, 2 * n)
+        self.R = _weight("R", self._stiffness() ** -2 if R is None else R, m)
+        self._weights = Q, R
+        self.K = np.zeros((model.nv, 2 * n))
+        if m:
+            self.K[self._driven] = self._solved()
+
+    def _stiffness(self) -> np.ndarray:
+        """(m,) torque per deviation that settles in a second against inertia and gravity."""
+        rest = np.zeros(self.model.nv)
+        by = self.model.inverse_dynamics_derivatives(self.set_point, rest, rest)
+        slope = np.abs(np.diagonal(by.dq)) + np.abs(self._gravity(self.set_point))  # here, and near
+        total = gains.from_settling_time()[0] * np.diagonal(by.da) + slope
+        return total[self._driven]
+
+    def linear(self) -> tuple[np.ndarray, np.ndarray]:
+        """(2n, 2n), (2n, m) A and B of the joints' small deviations, motors only."""
+        n, skip, rest = len(self._hold), self._skip, np.zeros(self.model.nv)
+        by = self.model.forward_dynamics_derivatives(
+            self.set_point, rest, self._holding(self.set_point)
+        )
+        A, B = np.zeros((2 * n, 2 * n)), np.zeros((2 * n, len(self._driven)))
+        A[:n, n:] = np.eye(n)
+        A[n:] = np.hstack([by.dq[skip:, skip:], by.dv[skip:, skip:]])
+        B[n:] = by.dtau[skip:, self._driven]
+        return A, B
+
+    def _solved(self) -> np.ndarray:
+        """(m, 2n) the gain of the motors."""
+        from scipy.linalg import expm, solve_continuous_are, solve_discrete_are
+
+        (A, B), Q, R = self.linear(), self.Q, self.R
+        try:
+            if self.sample_time is None:
+                K = np.linalg.solve(R, B.T @ solve_continuous_are(A, B, Q, R))
+                fading = np.linalg.eigvals(A - B @ K).real.max(initial=-np.inf) < 0
+            else:
+                both = np.zeros((A.shape[0] + B.shape[1],) * 2)
+                both[: len(A)] = np.hstack([A, B])
+                held = expm(both * self.sample_time)[: len(A)]  # zero-order hold
+                A, B = held[:, : len(A)], held[:, len(A) :]
+                P = solve_discrete_are(A, B, Q, R)
+                K = np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)
+                fading = np.abs(np.linalg.eigvals(A - B @ K)).max(initial=0.0) < 1
+        except (np.linalg.LinAlgError, ValueError):
+            K, fading = np.zeros((len(R), len(A))), False
+        if not fading:
+            raise StateError(
+                "no LQR at this set point: the motors cannot stabilise all joints, or the weights "
+                "leave a motion free"
+            )
+        return K
+
+    def _check_rest(self) -> None:
+        if self.model.free_base or not self.passive:
+            return
+        load = self._gravity(self.set_point)[self._idle]
+        worst = int(np.argmax(np.abs(load)))
+        if abs(load[worst]) > BALANCED:
+            name = self.model.joint_names[self._idle[worst]]
+            raise StateError(
+                f"joint '{name}' has no motor and feels {load[worst]:.3g} N m at the set point: "
+                "choose one at which it rests"
+            )
+
+    def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
+        n = len(self._hold)
+        e, rate = aim.q - q[self._skip_q :], aim.v - v[self._skip :]
+        tau = self.K[:, :n] @ e + self.K[:, n:] @ rate
+        if not self.model.free_base:  # what falls freely needs no torque to keep its shape
+            tau[self._driven] += self._inverse(aim.q, aim.v, aim.a)[self._driven]
+        return tau
+
+    def slopes(self, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Slopes:
+        """Exact derivatives of the torque by the state; see `Controller.slopes`."""
+        nv, n, skip = self.model.nv, len(self._hold), self._skip
+        dq, dv = np.zeros((nv, nv)), np.zeros((nv, nv))
+        dq[:, skip:], dv[:, skip:] = -self.K[:, :n], -self.K[:, n:]
+        return Slopes(dq, dv, np.zeros((nv, 0)))
+
+    def _settings(self, model: Model) -> dict[str, Any]:
+        at = checks.carried(self.set_point[self._skip_q :], self.model, model, typical=0.0)
+        return super()._settings(model) | {"set_point": at, **self._carried_weights(model)}
+
+    def _carried_weights(self, model: Model) -> dict[str, Any]:
+        n, result = len(self._hold), {}
+        if self._weights[0] is not None:
+            halves = (self.Q[:n, :n], self.Q[n:, n:])
+            parts = [checks.carried(half, self.model, model) for half in halves]
+            new = len(model.joint_names)
+            result["Q"] = np.block(
+                [[parts[0], np.zeros((new, new))], [np.zeros((new, new)), parts[1]]]
+            )
+        if self._weights[1] is not None:
+            number = checks.typical(self._weights[1])
+            result["R"] = float(np.median(np.diagonal(self.R))) if number is None else number
+        return result
+
+
+def _weight(name: str, value: ArrayLike, size: int) -> np.ndarray:
+    """(size, size) symmetric weight from a number, a diagonal or a matrix."""
+    array = checks.real_array(name, value)
+    if array.shape in ((), (size,)):
+        return np.diag(np.broadcast_to(array, (size,)))
+    if array.shape != (size, size) or not np.allclose(array, array.T):
+        raise StateError(
+            f"{name} is one number, {size} numbers or a symmetric ({size}, {size}) matrix, "
+            f"got shape {array.shape}"
+        )
+    return array

@@ -1,0 +1,181 @@
+"""The memory of PID laws: integral, filtered derivative, anti-windup, hand-over."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.control import checks, gains
+from modurob.errors import StateError
+from modurob.model import Model
+
+SAMPLE_TIME = 1e-3  # [s] unless told: a law with a memory needs a clock
+
+
+class Pid:
+    """One PID for each joint: ``u = Kp e + i + Kd r``, ``i' = Ki e``, ``r`` the filtered rate of e.
+
+    The integral is kept as the part of the output that it makes, so that new gains make no bump.
+
+    Args:
+        kp, ki, kd: (n,) gains.
+        filter_time: Time constant of the low-pass on the rate; 0 for none. [s]
+        integral_limit: (n,) largest part of the output that the integral may make.
+    """
+
+    def __init__(
+        self,
+        kp: np.ndarray,
+        ki: np.ndarray,
+        kd: np.ndarray,
+        filter_time: float,
+        integral_limit: np.ndarray,
+    ) -> None:
+        self.kp, self.ki, self.kd = kp, ki, kd
+        self.filter_time, self.integral_limit = filter_time, integral_limit
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.integral, self.rate, self.error = (np.zeros(len(self.kp)) for _ in range(3))
+        self._before = self.integral
+        self._time: float | None = None
+
+    def output(self, t: float, error: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        """(n,) u at a time; asked again for the same time, nothing is integrated twice."""
+        dt = self._elapsed(t)
+        self.error = error
+        if self._time is None or self.filter_time == 0:
+            self.rate = rate
+        elif dt > 0:  # implicit Euler of the low-pass: stable for every dt
+            self.rate = self.rate + dt / (self.filter_time + dt) * (rate - self.rate)
+        self._before = self.integral
+        if dt > 0:
+            grown = self.integral + self.ki * (dt * error)
+            self.integral = np.minimum(np.maximum(grown, -self.integral_limit), self.integral_limit)
+        self._time = t
+        return self.frozen(error, self.rate)
+
+    def frozen(self, error: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        """(n,) u with the integral as it is."""
+        return self.kp * error + self.integral + self.kd * rate
+
+    def hold(self, saturated: np.ndarray) -> None:
+        """Anti-windup: take back the last growth where the output is at its limit already.
+
+        Args:
+            saturated: (n,) +1 at the upper limit, -1 at the lower one, 0 within.
+        """
+        windup = saturated * (self.integral - self._before) > 0
+        if windup.any():
+            self.integral = np.where(windup, self._before, self.integral)
+
+    def slopes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(n, n), (n, n), (n, k) derivatives of u by q, v and the memory (i, and r if filtered)."""
+        n = len(self.kp)
+        if self.filter_time == 0:
+            return -np.diag(self.kp), -np.diag(self.kd), np.eye(n)
+        return -np.diag(self.kp), np.zeros((n, n)), np.hstack([np.eye(n), np.diag(self.kd)])
+
+    def memory(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
+        """F and G of the memory; see `Controller.memory`."""
+        n, none = len(self.kp), np.zeros((len(self.kp), len(self.kp)))
+        grow = np.hstack([-dt * np.diag(self.ki), none])
+        if self.filter_time == 0:
+            return np.eye(n), grow
+        share = dt / (self.filter_time + dt)
+        F = np.diag(np.concatenate([np.ones(n), np.full(n, 1 - share)]))
+        return F, np.vstack([grow, np.hstack([none, -share * np.eye(n)])])
+
+    def take_over(self, old: Pid, there: np.ndarray, here: np.ndarray) -> None:
+        """Go on where another PID stood, with the same output for the joints that survive."""
+        step_p = (old.kp[there] - self.kp[here]) * old.error[there]
+        step_d = (old.kd[there] - self.kd[here]) * old.rate[there]
+        self.integral[here] = old.integral[there] + step_p + step_d
+        self.integral[self.ki == 0] = 0.0  # it would never fade
+        self.rate[here], self.error[here] = old.rate[there], old.error[there]
+        self._time = old._time
+
+    def _elapsed(self, t: float) -> float:
+        if not math.isfinite(t):
+            raise StateError(f"t must be a finite number of seconds, got {t!r}")
+        return 0.0 if self._time is None else max(0.0, t - self._time)
+
+    def __copy__(self) -> Pid:
+        twin = object.__new__(Pid)
+        arrays = {k: x.copy() if isinstance(x, np.ndarray) else x for k, x in vars(self).items()}
+        twin.__dict__.update(arrays)
+        return twin
+
+
+class PidLaw:
+    """What laws with a `Pid` share; beside `Controller`, which comes after it in the bases."""
+
+    model: Model
+    sample_time: float | None
+    _typical: dict[str, float | None]
+    pid: Pid
+
+    def _make_pid(
+        self,
+        given: tuple[ArrayLike | None, ArrayLike | None, ArrayLike | None],
+        settling_time: float | None,
+        filter_time: float,
+        integral_limit: ArrayLike | None,
+        scale: np.ndarray,
+    ) -> None:
+        """Gains as given, or from a settling time and (n,) inertias."""
+        if self.sample_time is None:
+            raise StateError("a law with an integral needs sample_time, for example 0.001")
+        some = [k is not None for k in given]
+        if any(some) and (not all(some) or settling_time is not None):
+            raise StateError("give kp, ki and kd, or a settling_time, or nothing")
+        self._design = None
+        values: tuple[Any, ...] = given
+        if not any(some):
+            self._design = gains.SETTLING_TIME if settling_time is None else settling_time
+            values = tuple(k * scale for k in gains.pid_from_settling_time(self._design))
+        kp, ki, kd = (
+            checks.per_joint(name, k, self.model)
+            for name, k in zip(("kp", "ki", "kd"), values, strict=True)
+        )
+        limit = np.inf if integral_limit is None else integral_limit
+        most = checks.per_joint("integral_limit", limit, self.model, infinite=True)
+        if filter_time != 0:
+            filter_time = checks.positive("filter_time", filter_time, "seconds, or 0")
+        self.pid = Pid(kp, ki, kd, float(filter_time), most)
+        names = ("kp", "ki", "kd", "integral_limit")
+        given_all = (*given, limit if math.isfinite(np.max(limit, initial=0)) else None)
+        typical = [checks.typical(x) for x in given_all]
+        self._typical |= dict(zip(names, typical, strict=True))
+
+    def _pid_settings(
+        self, model: Model, scale: tuple[np.ndarray, np.ndarray] | None
+    ) -> dict[str, Any]:
+        """Arguments for a new body."""
+        limit = self.pid.integral_limit
+        new_limit = np.inf
+        if np.isfinite(limit).any() or self._typical["integral_limit"] is not None:
+            new_limit = checks.carried(
+                limit, self.model, model, self._typical["integral_limit"], scale
+            )
+        result = {"filter_time": self.pid.filter_time, "integral_limit": new_limit}
+        if self._design is not None:
+            return result | {"settling_time": self._design}
+        return result | {
+            name: checks.carried(
+                getattr(self.pid, name), self.model, model, self._typical[name], scale
+            )
+            for name in ("kp", "ki", "kd")
+        }
+
+    def memory(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
+        """See `Controller.memory`."""
+        return self.pid.memory(dt)
+
+    def _saturation(self, tau: np.ndarray, bound: np.ndarray) -> np.ndarray:
+        """+1, -1 or 0 for each entry."""
+        return np.sign(tau) * (np.abs(tau) > bound)

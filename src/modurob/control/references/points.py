@@ -1,0 +1,163 @@
+"""Set points, steps, and motions from point to point."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.control.checks import is_number, positive, real_array
+from modurob.control.reference import Reference
+from modurob.control.references.shapes import knots, row
+from modurob.errors import StateError, choices
+from modurob.model import Model
+
+# Minimum jerk from rest to rest, s = 10 x^3 - 15 x^4 + 6 x^5: largest s' and s''.
+MOST_SPEED = 15 / 8
+MOST_ACCELERATION = 10 / np.sqrt(3)
+SLACK = 1e-9  # excess over a limit that is rounding
+
+
+class SetPoint:
+    """Stay at a place.
+
+    Args:
+        q: (n,) [rad, m]
+    """
+
+    def __init__(self, q: ArrayLike) -> None:
+        self.q = row("q", q)
+        self._now = Reference(self.q, np.zeros(len(self.q)), np.zeros(len(self.q)))
+
+    def __call__(self, t: float) -> Reference:
+        return self._now
+
+
+class Steps:
+    """Set points one after the other: ``Steps([0, 2], [[0, 0], [1, 1]])``.
+
+    Args:
+        times: (k,) rising; the first place also holds before the first time. [s]
+        q: (k, n) [rad, m]
+    """
+
+    def __init__(self, times: ArrayLike, q: ArrayLike) -> None:
+        self.times, self.q = knots(times, q, least=1)
+        self._rest = np.zeros(self.q.shape[1])
+
+    def __call__(self, t: float) -> Reference:
+        k = int(np.searchsorted(self.times, t, side="right")) - 1
+        return Reference(self.q[max(k, 0)], self._rest, self._rest)
+
+
+class Quintic:
+    """A polynomial of fifth order between two states; rest before, and after with its last state.
+
+    Args:
+        q0, q1: (n,) first and last place. [rad, m]
+        duration: [s]
+        v0, v1, a0, a1: (n,) velocities and accelerations at the ends; zero by default, which is
+            the motion of minimum jerk.
+        begin: When it starts. [s]
+    """
+
+    def __init__(
+        self,
+        q0: ArrayLike,
+        q1: ArrayLike,
+        duration: float,
+        *,
+        v0: ArrayLike = 0.0,
+        v1: ArrayLike = 0.0,
+        a0: ArrayLike = 0.0,
+        a1: ArrayLike = 0.0,
+        begin: float = 0.0,
+    ) -> None:
+        first, last = row("q0", q0), row("q1", q1)
+        if first.shape != last.shape:
+            raise StateError(f"q0 and q1 have {len(first)} and {len(last)} joints")
+        if not is_number(begin):
+            raise StateError(f"begin must be a number of seconds, got {begin!r}")
+        self.duration, self.begin = positive("duration", duration, "seconds"), float(begin)
+        T, ends = self.duration, []
+        for name, value in (("v0", v0), ("v1", v1), ("a0", a0), ("a1", a1)):
+            array = real_array(name, value)
+            if array.shape not in ((), first.shape):
+                raise StateError(f"{name} is one number or {len(first)}, got shape {array.shape}")
+            ends.append(np.broadcast_to(array, first.shape))
+        u0, u1, w0, w1 = ends[0] * T, ends[1] * T, ends[2] * T * T, ends[3] * T * T
+        d = last - first
+        self._c = np.array(
+            [
+                first,
+                u0,
+                w0 / 2,
+                10 * d - 6 * u0 - 4 * u1 - 1.5 * w0 + 0.5 * w1,
+                -15 * d + 8 * u0 + 7 * u1 + 1.5 * w0 - w1,
+                6 * d - 3 * u0 - 3 * u1 - 0.5 * w0 + 0.5 * w1,
+            ]
+        )
+        self._order = np.arange(6.0)
+
+    def __call__(self, t: float) -> Reference:
+        T = self.duration
+        x = min(max((t - self.begin) / T, 0.0), 1.0)
+        powers = np.array([1.0, x, x * x, x**3, x**4, x**5])
+        k = self._order
+        q = powers @ self._c
+        if not 0.0 <= t - self.begin <= T:
+            rest = np.zeros(len(q))
+            return Reference(q, rest, rest)
+        v = (k[1:] * powers[:-1]) @ self._c[1:] / T
+        a = (k[2:] * k[1:-1] * powers[:-2]) @ self._c[2:] / (T * T)
+        return Reference(q, v, a)
+
+
+def minimum_jerk(
+    q0: ArrayLike,
+    q1: ArrayLike,
+    duration: float | None = None,
+    *,
+    model: Model | None = None,
+    rate: ArrayLike | None = None,
+    acceleration: ArrayLike | None = None,
+    begin: float = 0.0,
+) -> Quintic:
+    """From rest to rest with the least jerk; as fast as limits allow when no duration is given.
+
+    Args:
+        q0, q1: (n,) first and last place. [rad, m]
+        duration: [s]
+        model: Whose joint limits are to be kept.
+        rate, acceleration: Largest ones of all joints, or of each. [rad/s, m/s, rad/s^2, m/s^2]
+        begin: When it starts. [s]
+    """
+    first, last = row("q0", q0), row("q1", q1)
+    if model is not None:  # between the ends it is monotonic: they tell all
+        for name, q in (("q0", first), ("q1", last)):
+            _check_place(name, q, model)
+    least = 0.0
+    for name, limit in (("rate", rate), ("acceleration", acceleration)):
+        if limit is None:
+            continue
+        most = np.broadcast_to(real_array(name, limit), first.shape)
+        if np.any(most <= 0):
+            raise StateError(f"{name} must be positive, got {limit!r}")
+        way = np.abs(last - first) / most
+        times = MOST_SPEED * way if name == "rate" else np.sqrt(MOST_ACCELERATION * way)
+        least = max(least, float(times.max(initial=0.0)))
+    if duration is None:
+        if rate is None and acceleration is None:
+            raise StateError("give a duration, or a largest rate or acceleration")
+        duration = least or 1.0  # nothing to do takes any time
+    elif duration < least * (1 - SLACK):
+        raise StateError(f"{duration:g} s are too short for these limits: at least {least:.6g} s")
+    return Quintic(first, last, duration, begin=begin)
+
+
+def _check_place(name: str, q: np.ndarray, model: Model) -> None:
+    if q.shape != (len(model.joint_names),):
+        raise StateError(f"{name} has {len(q)} joints, the model {len(model.joint_names)}")
+    out = (q < model.lower - SLACK) | (q > model.upper + SLACK)
+    if out.any():
+        names = choices(np.array(model.joint_names)[out])
+        raise StateError(f"{name} is beyond the joint limits of {names}")

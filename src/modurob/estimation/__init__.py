@@ -1,0 +1,6 @@
+"""Estimation: states of a body from what its joints measure."""
+
+from modurob.estimation.ekf import Ekf, Innovation
+from modurob.estimation.statistics import Consistency, chi_square, consistency
+
+__all__ = ["Consistency", "Ekf", "Innovation", "chi_square", "consistency"]

@@ -1,0 +1,188 @@
+"""An estimate that outlives its body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from modurob.errors import StateError, UnknownNameError, choices
+from modurob.model import Model
+from modurob.spatial import se3, so3
+
+if TYPE_CHECKING:
+    from modurob.estimation.ekf import Ekf
+
+BASE_SIGMA = 0.3  # [m, rad, m/s, rad/s] of a free base of which nothing is known
+REACH = {False: 2 * np.pi, True: 1.0}  # [rad, m] of joints without limits: a turn, or a meter
+STEP = 1e-5  # of central differences: rounding and truncation meet near 1e-10
+
+
+def carried_over(old: Ekf, model: Model, known: Mapping[str, float], rate_sigma: float) -> Ekf:
+    """See `Ekf.carried_over`."""
+    new_names = [name for name in model.joint_names if name not in old.model.joint_names]
+    for name in known:
+        if name not in new_names:
+            raise UnknownNameError(f"no new joint {name!r}: new joints are {choices(new_names)}")
+    if not np.isfinite(rate_sigma) or rate_sigma <= 0:
+        raise StateError(f"rate_sigma must be positive, got {rate_sigma!r}")
+    q, v, T = _moved(old, model)
+    P = T @ old.P @ T.T
+    base = model.nv - len(model.joint_names)
+    noise = _typical(old)
+    for name in new_names:
+        k = model.joint_index(name)
+        mean, sigma = _prior(model, k)
+        if name in known:
+            mean, sigma = float(known[name]), np.sqrt(noise["R"])
+        q[len(q) - len(model.joint_names) + k] = mean
+        P[base + k, base + k] = sigma**2
+        P[model.nv + base + k, model.nv + base + k] = rate_sigma**2
+    if model.free_base and not T[:6].any():
+        spread = np.r_[0:6, model.nv : model.nv + 6]
+        P[spread, spread] = BASE_SIGMA**2
+    rates = tuple(n for n in old.measured_rates if n in model.joint_names)
+    measured = tuple(n for n in model.joint_names if n in old.measured or n in new_names)
+    return type(old)(
+        model,
+        old.dt,
+        _process(old, model, noise),
+        _measurement(old, (*measured, *(f"rate {n}" for n in rates)), noise),
+        measured=measured,
+        measured_rates=rates,
+        q=q,
+        v=v,
+        P=(P + P.T) / 2,
+        gate=old.gate,
+        integrator=None if model.free_base != old.model.free_base else old.integrator,
+        substeps=old.substeps,
+        density=old.density,
+    )
+
+
+def _prior(model: Model, k: int) -> tuple[float, float]:
+    """Mean and standard deviation of a joint of which only the datasheet is known."""
+    low, high = float(model.lower[k]), float(model.upper[k])
+    width = high - low if np.isfinite(high - low) else REACH[bool(model.prismatic[k])]
+    return min(max(0.0, low), high), width / np.sqrt(12)  # of a uniform distribution
+
+
+def _moved(old: Ekf, model: Model) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Estimate in the new body, and (2nv, 2nv_old) its derivative by the old one."""
+    pairs = [
+        (old.model.joint_index(name), k)
+        for k, name in enumerate(model.joint_names)
+        if name in old.model.joint_names
+    ]
+    base, base_old = (m.nv - len(m.joint_names) for m in (model, old.model))
+    q, v, T = model.neutral(), np.zeros(model.nv), np.zeros((2 * model.nv, 2 * old.model.nv))
+    joints = old.model.joints_of(old.q)
+    for there, here in pairs:
+        q[len(q) - len(model.joint_names) + here] = joints[there]
+        v[base + here] = old.v[base_old + there]
+        T[base + here, base_old + there] = 1.0
+        T[model.nv + base + here, old.model.nv + base_old + there] = 1.0
+    body = _shared_body(old.model, model) if model.free_base else None
+    if body is not None:
+        pose, twist = _base_of(old.model, model, body)
+        at = pose(old.q, old.v)
+        q[:3], q[3:7] = at[:3, 3], so3.to_quaternion(at[:3, :3])
+        v[:6] = twist(old.q, old.v)
+        rows = np.r_[0:6, model.nv : model.nv + 6]
+        T[rows] = _slopes(old, pose, twist)
+    return q, v, T
+
+
+def _shared_body(old: Model, new: Model) -> str | None:
+    """A body of the new base link that the old model has, too."""
+    for name, link in zip(new.body_names, new.body_link, strict=True):
+        if link == 0 and name in old.body_names:
+            return name
+    return None
+
+
+def _base_of(
+    old: Model, new: Model, body: str
+) -> tuple[Callable[..., np.ndarray], Callable[..., np.ndarray]]:
+    """Pose and twist of the new base link as functions of the old state."""
+    T_bl = se3.inverse(new.body_placement[new.body_index(body)])  # link in the body's frame
+    X = np.asarray(se3.Ad(se3.inverse(T_bl)), dtype=float)
+    index = old.body_index(body)
+
+    def pose(q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return old.forward_kinematics(q)[index] @ T_bl
+
+    def twist(q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return X @ old.jacobian(q, body) @ v
+
+    return pose, twist
+
+
+def _slopes(
+    old: Ekf, pose: Callable[..., np.ndarray], twist: Callable[..., np.ndarray]
+) -> np.ndarray:
+    """(12, 2nv_old) derivative of base pose (as a twist) and twist by the old state."""
+    model, nv = old.model, old.model.nv
+    first = se3.inverse(pose(old.q, old.v))
+
+    def around(dx: np.ndarray) -> np.ndarray:
+        q, v = model.integrate(old.q, dx[:nv]), old.v + dx[nv:]
+        step = np.asarray(se3.log(first @ pose(q, v)), dtype=float)
+        return np.concatenate([step, twist(q, v)])
+
+    units = STEP * np.eye(2 * nv)
+    columns = [(around(e) - around(-e)) / (2 * STEP) for e in units]
+    return np.stack(columns, axis=-1) if columns else np.zeros((12, 0))
+
+
+# -- noise -----------------------------------------------------------------------------------------
+
+
+def _typical(old: Ekf) -> dict[str, float]:
+    """Variances for what is new: the medians of what there was, or the numbers once given."""
+    from modurob.estimation.ekf import Q_POSITION, Q_RATE, R_ANGLE
+
+    nv, n = old.model.nv, len(old.model.joint_names)
+    process, angles = np.diagonal(old.process), np.diagonal(old.noise)[: len(old.measured)]
+    usual = {"q": _number(old._typical["Q"], Q_POSITION), "v": _number(old._typical["Q"], Q_RATE)}
+    return {
+        "q": float(np.median(process[nv - n : nv])) if n else usual["q"],
+        "v": float(np.median(process[2 * nv - n :])) if n else usual["v"],
+        "R": float(np.median(angles)) if len(angles) else _number(old._typical["R"], R_ANGLE),
+    }
+
+
+def _number(given: Any, default: float) -> float:
+    return float(given) if given is not None and np.ndim(given) == 0 else default
+
+
+def _process(old: Ekf, model: Model, noise: Mapping[str, float]) -> np.ndarray:
+    """(2nv, 2nv) W Q W^T of the new body."""
+    result = np.diag(np.repeat([noise["q"], noise["v"]], model.nv))
+    here, there = _places(model), _places(old.model)
+    shared = [key for key in here if key in there]
+    to, fro = [here[key] for key in shared], [there[key] for key in shared]
+    result[np.ix_(to, to)] = old.process[np.ix_(fro, fro)]
+    return result
+
+
+def _places(model: Model) -> dict[tuple[str, str], int]:
+    """Where each coordinate and velocity stands in the state."""
+    base = [f"base {k}" for k in range(model.nv - len(model.joint_names))]
+    names = [*base, *model.joint_names]
+    return {
+        (part, name): shift + k
+        for part, shift in (("q", 0), ("v", model.nv))
+        for k, name in enumerate(names)
+    }
+
+
+def _measurement(old: Ekf, rows: tuple[str, ...], noise: Mapping[str, float]) -> np.ndarray:
+    """(m, m) V R V^T of the new body."""
+    before = (*old.measured, *(f"rate {name}" for name in old.measured_rates))
+    result = np.diag(np.full(len(rows), noise["R"]))
+    shared = [(k, before.index(name)) for k, name in enumerate(rows) if name in before]
+    to, fro = [k for k, _ in shared], [k for _, k in shared]
+    result[np.ix_(to, to)] = old.noise[np.ix_(fro, fro)]
+    return result

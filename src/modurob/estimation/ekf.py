@@ -1,0 +1,286 @@
+"""Extended Kalman filter on any model: joint angles are measured, angles and rates estimated."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.dynamics import CudaDynamics
+from modurob.errors import StateError, UnknownNameError, choices
+from modurob.estimation.noise import covariance, positive, shaped
+from modurob.estimation.prediction import STEPS
+from modurob.estimation.statistics import chi_square
+from modurob.model import Model
+from modurob.spatial import se3
+
+Q_POSITION, Q_RATE = 1e-8, 1e-4  # default variances a sample adds: mostly unknown torques
+R_ANGLE = 1e-4  # [rad^2] default: encoders of half a degree
+P_FIRST = 1e-2  # default first variance: about six degrees
+
+
+class Innovation(NamedTuple):
+    """What a measurement said.
+
+    Attributes:
+        residual: (m,) measured minus expected, of what was there.
+        S: (m, m) its covariance.
+        nis: ``residual^T S^-1 residual``: chi-square with m degrees of freedom.
+        accepted: Whether it passed the gate and was used.
+    """
+
+    residual: np.ndarray
+    S: np.ndarray
+    nis: float
+    accepted: bool
+
+
+class Ekf:
+    """State (q, v) of a model from noisy measurements of some joints.
+
+    Predict: ``P = A P A^T + W Q W^T`` with the exact Jacobian A of the step taken. Correct:
+    ``K = P H^T (H P H^T + V R V^T)^-1``, covariance in Joseph form. On a free base the error of the
+    base is a twist in its own frame.
+
+    Args:
+        model: The body.
+        dt: Seconds between samples. [s]
+        Q: Process noise: one variance, (k,) or (k, k); k = 2 nv, or the columns of `W`.
+        R: Measurement noise: one variance, (k,) or (k, k); k = measurements, or columns of `V`.
+        W: (2nv, k) how process noise enters; the identity by default.
+        V: (m, k) how measurement noise enters; the identity by default.
+        measured: Names of the joints whose angles (or ways) are measured; all by default.
+        measured_rates: Names of the joints whose velocities are measured, after the angles.
+        q, v: (nq,), (nv,) first estimate; neutral pose and rest by default.
+        P: Its covariance: one variance, (2nv,) or (2nv, 2nv).
+        gate: Probability with which a good measurement is let in, for example 0.999; others are
+            left out. None lets all in.
+        integrator: ``rk4`` (default on a fixed base) or ``step``, the model's semi-implicit one.
+        substeps: Steps of it in a sample.
+        density: Whether Q is a spectral density (per second) and not what one sample adds.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        dt: float,
+        Q: ArrayLike | None = None,
+        R: ArrayLike | None = None,
+        *,
+        W: ArrayLike | None = None,
+        V: ArrayLike | None = None,
+        measured: Iterable[str] | None = None,
+        measured_rates: Iterable[str] = (),
+        q: ArrayLike | None = None,
+        v: ArrayLike | None = None,
+        P: ArrayLike | None = None,
+        gate: float | None = None,
+        integrator: str | None = None,
+        substeps: int = 1,
+        density: bool = False,
+    ) -> None:
+        self.model = _checked(model)
+        self.dt = positive("dt", dt)
+        nv, self._base = model.nv, model.nv - len(model.joint_names)
+        self.q = _one(model.check_configuration(model.neutral() if q is None else q), "q").copy()
+        self.v = _one(model.check_velocity(np.zeros(nv) if v is None else v), "v").copy()
+        usual = np.repeat([Q_POSITION, Q_RATE], nv)
+        self.Q, self.W, self.process = shaped("Q", usual if Q is None else Q, "W", W, 2 * nv)
+        self._choose(measured, measured_rates)
+        m = len(self._rows)
+        self.R, self.V, self.noise = shaped("R", R_ANGLE if R is None else R, "V", V, m)
+        self.P = covariance("P", P_FIRST if P is None else P, 2 * nv)
+        if gate is not None and not 0 < gate < 1:
+            raise StateError(f"gate is a probability such as 0.999, got {gate!r}")
+        self.gate = gate
+        self.integrator = (
+            ("step" if model.free_base else "rk4") if integrator is None else integrator
+        )
+        self._check_integrator(substeps)
+        self.substeps, self.density = int(substeps), bool(density)
+        self._typical = {"Q": Q, "R": R}
+
+    def _choose(self, measured: Iterable[str] | None, rates: Iterable[str]) -> None:
+        names = self.model.joint_names
+        self.measured = names if measured is None else _names(measured)
+        self.measured_rates = _names(rates)
+        angles = [self._base + self.model.joint_index(name) for name in self.measured]
+        after = self.model.nv + self._base
+        speeds = [after + self.model.joint_index(name) for name in self.measured_rates]
+        self._rows = np.array(angles + speeds, dtype=int)  # of the state (q, v)
+        if len(set(self._rows.tolist())) != len(self._rows):
+            raise StateError("measured names a joint twice")
+
+    def _check_integrator(self, substeps: Any) -> None:
+        if self.integrator not in STEPS:
+            raise UnknownNameError(
+                f"no integrator {self.integrator!r}: choose from {choices(STEPS)}"
+            )
+        if self.model.free_base and self.integrator != "step":
+            raise StateError("on a free base the integrator is 'step'")
+        if not isinstance(substeps, int | np.integer) or substeps < 1:
+            raise StateError(f"substeps must be a whole number of 1 or more, got {substeps!r}")
+
+    # -- the filter --------------------------------------------------------------------------------
+
+    def predict(self, tau: ArrayLike) -> None:
+        """One sample ahead under a torque (nv,) that is held. [N m, N]"""
+        force = _one(self.model.check_velocity(tau, "tau"), "tau")
+        self._ahead(force, None)
+
+    def predict_closed_loop(self, law: Any, t: float, reference: Any = None) -> np.ndarray:
+        """One sample ahead under a law that sees the true state, not the estimate.
+
+        The torque depends on the state, so the law's slopes enter the Jacobian:
+        ``A + B [d tau/dq, d tau/dv]``.
+
+        Args:
+            law: With ``command(t, q, v, reference)`` and ``slopes(q, v, reference)``.
+            t: [s]
+            reference: As for the law.
+
+        Returns:
+            (nv,) the torque expected. [N m, N]
+        """
+        slopes = law.slopes(self.q, self.v, reference)
+        tau = np.asarray(law.command(t, self.q, self.v, reference), dtype=float)
+        self._ahead(tau, np.hstack([slopes.dq, slopes.dv]))
+        return tau
+
+    def _ahead(self, tau: np.ndarray, feedback: np.ndarray | None) -> None:
+        step, h = STEPS[self.integrator], self.dt / self.substeps
+        A, B = np.eye(2 * self.model.nv), np.zeros((2 * self.model.nv, self.model.nv))
+        spread = np.zeros_like(A)
+        for _ in range(self.substeps):
+            self.q, self.v, one, push = step(self.model, self.q, self.v, tau, h)
+            A, B = one @ A, one @ B + push
+            if self.density:  # trapezoid of exp(F s) W Q W^T exp(F s)^T over the substep
+                inner = self.process * (h / 2)
+                spread = one @ (spread + inner) @ one.T + inner
+        A = A if feedback is None else A + B @ feedback
+        P = A @ self.P @ A.T + (spread if self.density else self.process)
+        self.P = (P + P.T) / 2
+
+    def correct(self, y: ArrayLike) -> Innovation:
+        """Use a measurement.
+
+        Args:
+            y: (m,) as `measure` orders it; NaN where nothing came in. [rad, m, rad/s, m/s]
+        """
+        try:
+            given = np.asarray(y, dtype=float)
+        except (TypeError, ValueError):
+            given = np.array(np.inf)
+        if given.shape != self._rows.shape or np.isinf(given).any():
+            names = choices((*self.measured, *(f"rate of {n}" for n in self.measured_rates)))
+            raise StateError(
+                f"y has shape {given.shape}, expected ({len(self._rows)},) real numbers, NaN for "
+                f"what is missing: {names}"
+            )
+        there = ~np.isnan(given)
+        rows, noise = self._rows[there], self.noise[np.ix_(there, there)]
+        residual = given[there] - self.measure(self.q, self.v)[there]
+        S = self.P[np.ix_(rows, rows)] + noise
+        nis = float(residual @ np.linalg.solve(S, residual)) if len(rows) else 0.0
+        good = self.gate is None or not len(rows) or nis <= chi_square(self.gate, len(rows))
+        if good and len(rows):
+            self._update(rows, noise, residual, S)
+        return Innovation(residual, S, nis, bool(good and len(rows)))
+
+    def _update(
+        self, rows: np.ndarray, noise: np.ndarray, residual: np.ndarray, S: np.ndarray
+    ) -> None:
+        K = np.linalg.solve(S, self.P[rows]).T  # P H^T S^-1
+        dx = K @ residual
+        self.q = self.model.integrate(self.q, dx[: self.model.nv])
+        self.v = self.v + dx[self.model.nv :]
+        rest = np.eye(len(self.P))
+        rest[:, rows] -= K  # I - K H
+        P = rest @ self.P @ rest.T + K @ noise @ K.T  # Joseph: stays symmetric and positive
+        self.P = (P + P.T) / 2
+
+    def measure(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+        """(m,) what would be measured in a state, without noise: angles, then rates."""
+        q, v = self.model.check_configuration(q), self.model.check_velocity(v)
+        x = np.concatenate([np.zeros(self._base), self.model.joints_of(q), v])
+        return x[self._rows]
+
+    @property
+    def H(self) -> np.ndarray:
+        """(m, 2nv) derivative of `measure` by the state."""
+        return np.eye(2 * self.model.nv)[self._rows]
+
+    # -- truth -------------------------------------------------------------------------------------
+
+    def error(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+        """(2nv,) the true state minus the estimate, the base's pose as a twist in its frame."""
+        q, v = self.model.check_configuration(q), self.model.check_velocity(v)
+        joints = self.model.joints_of(q) - self.model.joints_of(self.q)
+        if not self.model.free_base:
+            return np.concatenate([joints, v - self.v])
+        T = se3.inverse(self.model.base_of(self.q)) @ self.model.base_of(q)
+        return np.concatenate([np.asarray(se3.log(T), dtype=float), joints, v - self.v])
+
+    def nees(self, q: ArrayLike, v: ArrayLike) -> float:
+        """Normalised error squared: chi-square with 2 nv degrees when the filter is consistent."""
+        e = self.error(q, v)
+        return float(e @ np.linalg.solve(self.P, e))
+
+    # -- another body ------------------------------------------------------------------------------
+
+    def carried_over(
+        self,
+        model: Model,
+        *,
+        known: Mapping[str, float] | None = None,
+        rate_sigma: float = 1.0,
+    ) -> Ekf:
+        """A filter for another body: surviving joints keep estimate and covariance.
+
+        New joints start within their limits: mean as close to zero as these allow, standard
+        deviation that of a uniform distribution between them. They are measured, with the noise of
+        the others. A new free base stands where the old body's estimate had that module.
+
+        Args:
+            model: Of the new body.
+            known: Angles of new joints that are known from docking. [rad, m]
+            rate_sigma: Standard deviation of their velocities. [rad/s, m/s]
+        """
+        from modurob.estimation.carry import carried_over
+
+        return carried_over(self, model, dict(known or {}), rate_sigma)
+
+    def __copy__(self) -> Ekf:
+        """A twin with an estimate of its own; the model, which never changes, is shared."""
+        twin = object.__new__(Ekf)
+        twin.__dict__.update({k: copy.copy(x) for k, x in vars(self).items() if k != "model"})
+        twin.model = self.model
+        return twin
+
+    def __deepcopy__(self, memo: Any) -> Ekf:
+        return self.__copy__()
+
+    def __repr__(self) -> str:
+        return f"<Ekf of {2 * self.model.nv} states from {len(self._rows)} measurements>"
+
+
+def _checked(model: Any) -> Model:
+    if not isinstance(model, Model):
+        given = type(model).__name__
+        raise StateError(f"an estimator takes a model such as organism.model(), got {given}")
+    if isinstance(model.dynamics, CudaDynamics):
+        raise StateError("estimators run on the CPU; pass the model that was compiled for 'cuda'")
+    return model
+
+
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _one(array: np.ndarray, name: str) -> np.ndarray:
+    if array.ndim != 1:
+        raise StateError(f"a filter has one state: {name} has shape {array.shape}")
+    return array

@@ -1,0 +1,254 @@
+"""Certificates: what they promise comes true, and what fails is said."""
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+from modurob import Organism, examples
+from modurob.control import (
+    CONTROLLERS,
+    ComputedTorque,
+    IndependentPid,
+    PdGravity,
+    PidLinearized,
+    PolePlacement,
+)
+from modurob.control.closed_loop import linearized, rehearsed
+
+EIGEN = 1e-6  # double poles scatter by the root of rounding
+GOAL = np.array([0.3, 0.2, 0.1])
+Z = np.zeros(3)
+
+every = pytest.mark.parametrize("law", CONTROLLERS.values(), ids=CONTROLLERS)
+
+
+@pytest.fixture(scope="module")
+def crab():
+    return examples.crab().model()
+
+
+def failed(certificate):
+    return " / ".join(f"{f.assumption}: {f.why}" for f in certificate.failures)
+
+
+@every
+def test_default_laws_are_guaranteed_for_the_crab(law, crab):
+    certificate = law(crab).certificate(GOAL)
+    assert certificate.guaranteed, str(certificate)
+    assert certificate.rate > 0.5
+    assert "m2.hinge" in str(certificate)  # locked joints are named
+    assert "guaranteed" in str(certificate)
+
+
+def test_eigenvalues_are_the_poles():
+    model = examples.double_pendulum().model("physical")
+    found = PolePlacement(model, poles=[[-2, -3], [-5, -10]]).certificate()
+    np.testing.assert_allclose(np.sort(found.eigenvalues.real), [-10, -5, -3, -2], atol=EIGEN)
+    assert found.rate == pytest.approx(2.0)
+    assert found.claim.startswith("from any state")
+
+
+@pytest.mark.parametrize("at", [[0.0, 0.0], [0.7, -0.4]])
+def test_the_linearised_loop_of_computed_torque_has_the_same_poles_everywhere(at):
+    model = examples.double_pendulum().model("physical")
+    law = PolePlacement(model, poles=[[-2, -3], [-5, -10]])
+    found = linearized(law, np.array(at))
+    np.testing.assert_allclose(np.sort(found.eigenvalues.real), [-10, -5, -3, -2], atol=EIGEN)
+
+
+@every
+@pytest.mark.parametrize("delay", [False, True])
+def test_the_sampled_loop_is_the_linear_map_of_one_sample(law, delay, crab):
+    """Small deviations over samples: the plant and the law themselves, against the matrix."""
+    dt = 0.02
+    options = {"filter_time": 0.03} if "Pid" in law.__name__ else {}
+    one = law(crab, sample_time=dt, delay=delay, **options)
+    A = linearized(one, GOAL).A
+    n, small = 3, 1e-6
+    rng = np.random.default_rng(0)
+    x = np.zeros(len(A))
+    x[: 2 * n] = small * rng.standard_normal(2 * n)
+    gravity = crab.gravity_torque(GOAL)
+    one.reset(0.0, GOAL, Z)
+    if isinstance(one, IndependentPid):
+        one.pid.integral = gravity.copy()
+    one.command(-dt, GOAL, Z, GOAL)  # at rest before: the delayed torque is that of gravity
+    q, v = GOAL + x[:n], x[n : 2 * n].copy()
+    for k in range(3):
+        tau = one.command(k * dt, q, v, GOAL)
+        for _ in range(20):
+            h = dt / 20
+            a1 = crab.forward_dynamics(q, v, tau)
+            a2 = crab.forward_dynamics(q + h / 2 * v, v + h / 2 * a1, tau)
+            q, v = q + h * v + h * h / 2 * a1, v + h * a2
+        x = A @ x
+        np.testing.assert_allclose(
+            np.concatenate([q - GOAL, v]), x[: 2 * n], rtol=0, atol=1e-4 * small / dt
+        )
+
+
+def test_a_slow_sample_or_a_delay_makes_a_fast_loop_unstable(crab):
+    fast = {"k0": 400.0, "k1": 40.0}
+    assert ComputedTorque(crab, **fast).certificate().guaranteed
+    assert ComputedTorque(crab, **fast, sample_time=0.001).certificate().guaranteed
+    assert ComputedTorque(crab, **fast, sample_time=0.001, delay=True).certificate().guaranteed
+    slow = ComputedTorque(crab, **fast, sample_time=0.06).certificate()
+    assert not slow.guaranteed
+    assert "they grow" in failed(slow)
+    assert ComputedTorque(crab, **fast, sample_time=0.03).certificate().guaranteed
+    assert not ComputedTorque(crab, **fast, sample_time=0.03, delay=True).certificate().guaranteed
+
+
+def test_sampling_shrinks_the_claim(crab):
+    assert ComputedTorque(crab).certificate().claim.startswith("from any state")
+    sampled = ComputedTorque(crab, sample_time=0.01).certificate()
+    assert sampled.claim.startswith("close to the set point")
+    assert "0.01 s" in str(sampled)
+
+
+def test_wrong_gains_are_not_guaranteed(crab):
+    assert not ComputedTorque(crab, k0=-1.0, k1=2.0).certificate().guaranteed
+    assert not ComputedTorque(crab, k0=1.0, k1=0.0).certificate().guaranteed
+    assert not PidLinearized(crab, kp=1.0, ki=5.0, kd=1.0).certificate().guaranteed  # Routh
+    wrong = PdGravity(crab, kp=np.array([[1.0, 0.9, 0], [-0.9, 1, 0], [0, 0, 1]]), kd=0.5)
+    assert "kp is not symmetric" in failed(wrong.certificate())
+    negative = PdGravity(crab, kp=1.0, kd=[0.1, -0.1, 0.1]).certificate()
+    assert "kd is not positive definite" in failed(negative)
+
+
+# -- saturation ------------------------------------------------------------------------------------
+
+
+@every
+def test_a_motor_that_cannot_carry_the_load_is_named(law, crab):
+    certificate = law(crab, torque_limit=[1.0, 5.0, 5.0]).certificate(GOAL)
+    assert not certificate.guaranteed
+    assert "'m1.hinge' needs 1.87 N m" in failed(certificate)
+
+
+@every
+def test_a_start_that_would_saturate_is_named(law, crab):
+    limit = 1.2 * np.abs(crab.gravity_torque(GOAL)) + 0.1
+    near, far = GOAL + 1e-3, GOAL - np.array([0.9, 0.9, 0.9])
+    if law is not IndependentPid:  # its integral starts empty: it sags, then overshoots
+        assert law(crab, torque_limit=limit).certificate(GOAL, (near, Z)).guaranteed
+    certificate = law(crab, torque_limit=limit).certificate(GOAL, (far, Z))
+    assert not certificate.guaranteed
+    assert "wants" in failed(certificate)
+    assert law(crab).certificate(GOAL, (far, Z)).guaranteed
+
+
+def test_limits_without_a_start_shrink_the_claim(crab):
+    law = ComputedTorque(crab, torque_limit=3.0)
+    assert law.certificate(GOAL).claim.startswith("close to the set point")
+    assert law.certificate(GOAL, (Z, Z)).claim.startswith("from the given start")
+
+
+def test_the_rehearsal_of_computed_torque_is_its_linear_equation(crab):
+    law = ComputedTorque(crab, k0=30.0, k1=9.0)
+    way = rehearsed(law, GOAL, Z, np.array([1.0, -1.0, 0.5]), 1.0)
+    A = np.array([[0, 1], [-30.0, -9.0]])
+    for k in (0, 300, 800):
+        for j in range(3):
+            expected = expm(A * way.t[k]) @ [-GOAL[j], [1.0, -1.0, 0.5][j]]
+            assert way.q[k, j] - GOAL[j] == pytest.approx(expected[0], abs=1e-7)
+    assert not way.diverged
+
+
+def test_what_is_guaranteed_with_limits_comes_true(crab):
+    """Run with the limits: the torque never meets them, the error follows its equation."""
+    limit = np.array([3.0, 0.05, 0.05])
+    law = ComputedTorque(crab, torque_limit=limit)
+    assert law.certificate(GOAL, (Z, Z)).guaranteed
+    q, v, dt = Z, Z, 1e-3
+    for k in range(2000):
+        tau = law.command(k * dt, q, v, GOAL)
+        assert np.all(np.abs(tau) < limit)
+        q, v = crab.step(q, v, tau, dt)
+    np.testing.assert_allclose(q, GOAL, atol=1e-3)
+
+
+# -- joints and friction ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("law", [ComputedTorque, PidLinearized, PdGravity, IndependentPid])
+def test_undamped_zero_dynamics_are_named(law):
+    certificate = law(examples.crane().model("physical"), passive=["m1.hinge"]).certificate()
+    assert not certificate.guaranteed
+    assert "no motor at m1.hinge" in failed(certificate)
+    assert "undamped" in failed(certificate)
+
+
+def test_zero_dynamics_with_friction_decay_at_their_own_rate():
+    rough = examples.crane(m2=1.0, l=5.0).with_parameters(viscous=5.0).model("physical")
+    certificate = ComputedTorque(rough, passive=["m1.hinge"]).certificate()
+    assert certificate.guaranteed, str(certificate)
+    # l^2 m phi'' + 5 phi' + m g l phi = 0: rate 5 / (2 * 25)
+    assert certificate.rate == pytest.approx(0.1, rel=1e-6)
+
+
+def test_unstable_zero_dynamics_are_named():
+    upright = examples.crane().model("physical", gravity=(0, 0, 9.81))
+    certificate = ComputedTorque(upright, passive=["m1.hinge"]).certificate()
+    assert "unstable" in failed(certificate)
+    assert certificate.rate == pytest.approx(-np.sqrt(9.81 / 5), rel=1e-6)
+
+
+def test_a_joint_without_a_motor_that_cannot_rest_is_named():
+    law = ComputedTorque(examples.crane().model("physical"), passive=["m1.hinge"])
+    assert "cannot rest there" in failed(law.certificate([0.0, 0.5]))
+
+
+@every
+def test_a_free_base_is_named(law):
+    certificate = law(examples.snake(3).model("physical", base="free")).certificate()
+    assert not certificate.guaranteed
+    assert "nothing holds the base" in failed(certificate)
+
+
+@every
+def test_dry_friction_is_named(law):
+    rough = examples.crab().with_parameters(coulomb=0.05).model()
+    certificate = law(rough).certificate(GOAL)
+    assert not certificate.guaranteed
+    assert "dry friction at m1.hinge" in failed(certificate)
+
+
+def test_dry_friction_holds_pd_within_the_distance_that_is_named():
+    rough = examples.crab().with_parameters(coulomb=0.05).model()
+    law = PdGravity(rough, kp=2.0, kd=0.3)
+    assert "up to 0.025 rad" in failed(law.certificate(GOAL))
+
+
+def test_a_set_point_beyond_the_limits_is_named(crab):
+    assert "joint limits" in failed(ComputedTorque(crab).certificate([2.0, 0, 0]))
+
+
+def test_an_integral_that_may_not_carry_the_load_is_named(crab):
+    law = IndependentPid(crab, settling_time=1.0, integral_limit=0.5)
+    assert "its limit is too low at m1.hinge" in failed(law.certificate(GOAL))
+
+
+def test_energy_balance_is_checked_for_every_kind_of_body():
+    for model in (
+        examples.arm("bac").model("physical"),
+        examples.nine().model(),
+        Organism.random("scout", 6, np.random.default_rng(2)).model("physical"),
+    ):
+        certificate = PdGravity(model).certificate()
+        energy = next(f for f in certificate.findings if "Lyapunov" in f.assumption)
+        assert energy.holds, energy.why
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.1])
+def test_a_coriolis_matrix_that_is_not_skew_is_seen(factor, monkeypatch):
+    """With the documents' C, dM/dt - 2 C is not skew; with a wrong one energy is not balanced."""
+    model = examples.double_pendulum().model("physical")
+    law = PdGravity(model)
+    assert law.certificate().guaranteed
+    monkeypatch.setattr(
+        type(model), "coriolis_matrix", lambda self, q, v: factor * self.closed_form(q, v).C
+    )
+    energy = next(f for f in law.certificate().findings if "Lyapunov" in f.assumption)
+    assert not energy.holds
+    assert "not so" in energy.why

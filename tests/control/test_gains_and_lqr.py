@@ -1,0 +1,154 @@
+"""Gains against responses computed in another way; LQR against its equations."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.linalg import expm
+from scipy.optimize import brentq
+
+from modurob import StateError, examples
+from modurob.control import ComputedTorque, Lqr, PdGravity, gains
+from oracles import complains
+
+ROUNDING = 1e-9
+RICCATI = 1e-8  # residual of a Riccati equation, of its largest term
+
+
+def test_settling_of_a_critically_damped_error_solves_its_equation():
+    expected = brentq(lambda x: (1 + x) * np.exp(-x) - 0.02, 1, 20, xtol=1e-12)
+    assert gains.settling_factor(1.0) == pytest.approx(expected, abs=ROUNDING)
+
+
+def test_settling_of_a_triple_pole_solves_its_equation():
+    # e(t) of e''' + 3 e'' + 3 e' + e = 0 with e = 1, e' = 0, e'' = -3
+    def e(t):
+        return np.exp(-t) * (1 + t - t * t)
+
+    expected = brentq(lambda t: e(t) + 0.02, 4, 20, xtol=1e-12)
+    kp, ki, kd = gains.pid_from_settling_time(2.0)
+    rate = expected / 2.0
+    np.testing.assert_allclose((kp, ki, kd), (3 * rate**2, rate**3, 3 * rate), rtol=1e-9)
+
+
+@pytest.mark.parametrize("damping", [0.1, 0.5, 0.7, 0.9, 1.0, 1.5, 3.0])
+@pytest.mark.parametrize("time", [0.2, 1.0, 5.0])
+def test_errors_are_settled_after_the_settling_time_and_not_before(damping, time):
+    k0, k1 = gains.from_settling_time(time, damping)
+    found = solve_ivp(lambda t, x: [x[1], -k0 * x[0] - k1 * x[1]], (0, 4 * time), [1.0, 0.0],
+                      "DOP853", rtol=1e-11, atol=1e-12, dense_output=True)  # fmt: skip
+    after = np.abs(found.sol(np.linspace(time * (1 + 1e-6), 4 * time, 4000))[0])
+    assert after.max() <= 0.02 * (1 + 1e-4)
+    assert abs(found.sol(time)[0]) == pytest.approx(0.02, rel=1e-4)
+    assert k1 / (2 * np.sqrt(k0)) == pytest.approx(damping)
+
+
+def test_an_unstable_error_never_settles():
+    assert gains.settling_time(-1.0, 1.0) == np.inf
+    assert gains.settling_time(1.0, 1.0, 2.0) == np.inf  # Routh: kp kd > ki
+
+
+def test_poles_give_the_thesis_gains():
+    k0, k1 = gains.from_poles([[-2, -3], [-5, -10]])
+    np.testing.assert_allclose(k0, [6, 50])
+    np.testing.assert_allclose(k1, [5, 15])
+
+
+def test_default_gains_settle_in_a_second():
+    model = examples.double_pendulum().model("physical")
+    law = ComputedTorque(model)
+    assert gains.settling_time(law.k0[0], law.k1[0]) == pytest.approx(1.0)
+
+
+def test_pd_gains_are_those_of_the_inertia_each_joint_moves():
+    model = examples.double_pendulum().model("physical")
+    law = PdGravity(model, settling_time=0.5, damping=0.8)
+    k0, k1 = gains.from_settling_time(0.5, 0.8)
+    np.testing.assert_allclose(law.kp, k0 * np.array([5.0, 1.0]))  # (1 + 1) 1 + 1 + 2 and 1
+    np.testing.assert_allclose(law.kd, k1 * np.array([5.0, 1.0]))
+
+
+# -- LQR -------------------------------------------------------------------------------------------
+
+
+def crane(**options):
+    return Lqr(examples.crane().model("physical"), passive=["m1.hinge"], **options)
+
+
+def differences(model, q, tau, motors):
+    """A and B about rest by central differences of the forward dynamics."""
+    h, n = 1e-6, model.nv
+
+    def rates(x, u):
+        full = np.zeros(n)
+        full[motors] = u
+        return np.concatenate([x[n:], model.forward_dynamics(x[:n], x[n:], full)])
+
+    x, u = np.concatenate([q, np.zeros(n)]), tau[motors]
+    A = [(rates(x + h * e, u) - rates(x - h * e, u)) / (2 * h) for e in np.eye(2 * n)]
+    B = [(rates(x, u + h * e) - rates(x, u - h * e)) / (2 * h) for e in np.eye(len(motors))]
+    return np.array(A).T, np.array(B).T
+
+
+def test_lqr_gain_is_optimal_for_the_linearised_crane():
+    """Hamiltonian eigenvalues: the stable half are those of the optimal closed loop."""
+    Q, R = np.diag([4.0, 1.0, 1.0, 2.0]), 0.5
+    law = crane(Q=Q, R=R)
+    A, B = differences(law.model, np.zeros(2), np.zeros(2), [0])
+    ham = np.block([[A, -B @ B.T / R], [-Q, -A.T]])
+    optimal = np.linalg.eigvals(ham)
+    optimal = np.sort_complex(optimal[optimal.real < 0])
+    found = np.sort_complex(np.linalg.eigvals(A - B @ law.K[[0]]))
+    np.testing.assert_allclose(found, optimal, rtol=0, atol=1e-6)  # differences of 1e-6
+    assert not law.K[1].any()
+
+
+def test_discrete_lqr_solves_the_riccati_equation_of_the_sampled_crane():
+    dt, Q, R = 0.05, np.diag([4.0, 1.0, 1.0, 2.0]), np.array([[0.5]])
+    law = crane(Q=Q, R=R, sample_time=dt)
+    A, B = law.linear()
+    whole = expm(np.block([[A, B], [np.zeros((1, 5))]]) * dt)
+    A, B, K = whole[:4, :4], whole[:4, 4:], law.K[[0]]
+    P = Q.copy()
+    for _ in range(20000):  # value iteration, to its fixed point
+        P = Q + K.T @ R @ K + (A - B @ K).T @ P @ (A - B @ K)
+    best = np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)  # policy improvement finds nothing better
+    np.testing.assert_allclose(best, K, rtol=0, atol=RICCATI * np.abs(K).max())
+
+
+def test_lqr_calms_the_load_of_the_crane():
+    law = crane(Q=[1, 10, 1, 1], R=0.01)
+    model = law.model
+
+    def rates(t, x):
+        tau = law.command(t, x[:2].copy(), x[2:].copy(), np.zeros(2))
+        return np.concatenate([x[2:], model.forward_dynamics(x[:2], x[2:], tau)])
+
+    end = solve_ivp(rates, (0, 40), [0.5, 0.3, 0, 0], rtol=1e-8, atol=1e-10).y[:, -1]
+    assert np.abs(end).max() < 1e-3
+
+
+def test_lqr_balances_an_upright_pendulum_with_one_motor():
+    upright, hanging = (
+        examples.double_pendulum().model("physical", gravity=(0, 0, g)) for g in (9.81, -9.81)
+    )
+    law = Lqr(upright, passive=["m1.hinge"])
+    assert law.certificate().guaranteed
+    q, v, dt = np.array([0.02, -0.03]), np.zeros(2), 1e-3
+    for k in range(4000):
+        q, v = upright.step(q, v, law.command(k * dt, q, v, np.zeros(2)), dt)
+    assert np.abs(q).max() < 1e-3
+    weak = Lqr(hanging, passive=["m1.hinge"])  # a gain for the other gravity
+    law.K = weak.K
+    assert not law.certificate().guaranteed
+
+
+def test_lqr_says_what_it_cannot_do():
+    with complains(StateError, "m1.hinge", "no motor", "choose one at which it rests"):
+        Lqr(examples.crane().model("physical"), [0.0, 0.5], passive=["m1.hinge"])
+    weightless = examples.crane().model("physical", gravity=(0, 0, 0))
+    with complains(StateError, "cannot stabilise"):
+        Lqr(weightless, passive=["m0.slide"], Q=np.zeros(4))
+    with complains(StateError, "Q is", "(3,)"):
+        crane(Q=[1, 2, 3])
+    with complains(StateError, "R is", "(2,)"):
+        crane(R=[1, 2])
