@@ -331,6 +331,8 @@ def link_wrenches(model: Model, external: External) -> np.ndarray:
 def _why_not_finite(model: Model, q: np.ndarray) -> str:
     """What is wrong with finite states whose result is not: a joint that moves nothing, or size."""
     M = model.mass_matrix(q)
+    if not np.isfinite(M).all():
+        return "the numbers are too large: products of these displacements overflow"
     joints = np.diagonal(M, axis1=-2, axis2=-1)[..., model.nv - len(model.joint_names) :]
     empty = np.flatnonzero(np.min(np.abs(joints), axis=0) == 0)
     if len(empty):

@@ -199,6 +199,12 @@ def test_joints_pass_through_the_samples():
     np.testing.assert_allclose(gait(0.3 * k).q, expected, atol=1e-12)
 
 
+def test_the_maps_begin_at_rest():
+    v = ChaoticMaps.for_model(CRAB)([0.0, 0.1]).v
+    assert not v[0].any()
+    assert v[1].all()
+
+
 def test_both_sides_of_a_sample_agree_in_everything():
     gait = ChaoticMaps.for_model(CRAB, step=0.25)  # exact in binary, so the knots are hit
     knots = 0.25 * np.arange(1, 60)
@@ -225,6 +231,13 @@ def test_the_measures_show_the_synchronization():
     assert set(rhythm) == {"between joints", "over 4 steps"}
     assert rhythm["over 4 steps"][-1] < TOGETHER
     assert rhythm["between joints"][-1] > APART
+
+
+def test_differences_that_vanish_at_once_have_no_rate():
+    for gait in (maps([], 1), maps(chain(2), 2, coupling=0.5)):  # alone, and equal from step 1 on
+        measures = gait.synchrony(np.arange(0, 10, 0.5))
+        assert set(measures) == {"between joints"}
+        assert measures["between joints"][1:].max() < 1e-15
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from modurob import StateError, UnknownNameError, examples
+from modurob import Organism, StateError, UnknownNameError, examples
 from modurob.gaits import Sine, Wave, depths, neighbors
 from modurob.gaits.body import within_limits
-from oracles import complains
+from oracles import WRIST, complains
 
 ROUNDING = 1e-12
 TIMES = np.linspace(0, 5, 101)
@@ -105,6 +105,14 @@ def test_the_default_motion_stays_half_way_to_the_limits():
     offset, amplitude = within_limits(model, None, None)
     np.testing.assert_array_equal(offset, 0.0)
     np.testing.assert_allclose(amplitude, model.upper / 2)
+
+
+def test_the_default_motion_is_about_the_middle_of_the_limits():
+    model = Organism.start(WRIST).model("physical")
+    offset, amplitude = within_limits(model, None, None)
+    np.testing.assert_allclose(offset, (model.lower + model.upper) / 2)
+    np.testing.assert_allclose(amplitude, (model.upper - model.lower) / 4)
+    assert offset.any()
 
 
 def test_joints_with_one_limit_or_none_swing_as_usual():

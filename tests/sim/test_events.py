@@ -472,3 +472,30 @@ def test_joints_of_a_new_organism_are_counted(bad):
     event = Dock(0.5, "m1", 3, "gm0", 4, organism=guest, **bad)
     with pytest.raises(StateError, match="of the new organism is 2 finite numbers"):
         run(examples.snake(2), [event])
+
+
+class Remembering:
+    """A law that counts how often it was rebuilt."""
+
+    def __init__(self, model, generation=0):
+        self.model, self.generation = model, generation
+
+    def command(self, t, q, v, reference):
+        return np.zeros(self.model.nv)
+
+    def record(self):
+        return {"generation": float(self.generation)}
+
+    def rebuilt(self, model, organism):
+        return Remembering(model, self.generation + 1)
+
+
+def test_a_law_grows_out_of_the_one_before_and_not_out_of_the_first():
+    organism = examples.snake(5)
+    model = organism.model("physical")
+    events = [Undock(0.1, "m4"), Undock(0.2, "m3")]
+    found = simulate(
+        model, None, None, 0.3, Remembering(model), "RK4", dt=0.01, events=events, organism=organism
+    )
+    bases = [part for part in found.parts if part.name == "m0"]
+    assert [part.channels["generation"][-1] for part in bases] == [0, 1, 2]

@@ -13,7 +13,7 @@ SYMPLECTIC = 1e-9  # of J^T W J - W: eighth-order differences of one step
 STEP = 8e-3  # [s] of the long runs: the fastest swing of the pendulum takes about twenty
 STEPS, RK4_STEPS = 100_000, 30_000  # RK4 shows its drift earlier
 BOUND = 1e-3  # of the swing's energy
-NO_TREND = 1e-5  # of the swing's energy, between the mean errors of the first and the last tenth
+NO_TREND = 5e-6  # of the swing's energy, between the mean errors of the first and the last tenth
 EXACT = 1e-11  # momentum after thousands of steps: rounding errors
 MODULES = 6
 
@@ -77,7 +77,7 @@ def test_a_step_there_and_a_step_back_lead_home():
 def energy_errors(name, steps):
     """Of the six-module pendulum, over the energy of its swing."""
     model = pendulum()
-    q = np.full(model.nq, np.deg2rad(10.0))
+    q = np.deg2rad(30.0) * np.eye(model.nq)[0]
     swing = model.potential_energy(q) - model.potential_energy(np.zeros(model.nq))
     found = simulate(model, q, None, STEP * steps, None, name, dt=STEP, record=20 * STEP)
     return (found.energy - found.energy[0]) / swing
@@ -90,7 +90,7 @@ def test_energy_has_no_trend_over_a_hundred_thousand_steps_where_rk4_drifts():
     assert abs(ours[-tenth:].mean() - ours[:tenth].mean()) < NO_TREND
     drift = theirs[: len(theirs) // 10 * 10].reshape(10, -1).mean(axis=1)
     assert np.all(np.diff(drift) < 0)  # down, and down, and down
-    assert drift[-1] - drift[0] < -10 * NO_TREND
+    assert drift[-1] - drift[0] < -10 * NO_TREND  # in a third of the steps
 
 
 def test_momentum_of_a_tumbling_organism_is_exact():

@@ -90,7 +90,7 @@ class ChaoticMaps(Synchronizing):
         self.warm_up = whole("warm_up", warm_up, 0, MOST_STEPS)
         low, high = lattice.invariant(self.r)
         self._middle, self._half = (high + low) / 2, (high - low) / 2
-        self._found = self._middle + self._half * self.start[None]
+        self._found = self.start[None], self._middle + self._half * self.start[None]
 
     @classmethod
     def body_settings(cls, model: Model) -> dict[str, Any]:
@@ -105,12 +105,14 @@ class ChaoticMaps(Synchronizing):
                 f"a lattice is followed for {MOST_STEPS:,} steps, that is until "
                 f"t = {MOST_STEPS * self.step:g} s; ask for earlier times or make steps longer"
             )
-        found, end = self._found, self.warm_up + steps + 1
-        if len(found) < end:
+        (scaled, x), end = self._found, self.warm_up + steps + 1
+        if len(x) < end:
             # growing shares: what is there already is copied few times
-            more = max(end - len(found), len(found) // 4, 100)
-            self._found = found = np.concatenate([found, self._iterated(found[-1], more)])
-        return np.clip((found[self.warm_up : end] - self._middle) / self._half, -1.0, 1.0)
+            x = np.concatenate([x, self._iterated(x[-1], max(end - len(x), len(x) // 4, 100))])
+            scaled = np.clip((x - self._middle) / self._half, -1.0, 1.0)
+            scaled.setflags(write=False)
+            self._found = scaled, x
+        return scaled[self.warm_up : end]
 
     def _iterated(self, x: np.ndarray, steps: int) -> np.ndarray:
         C = lattice.coupling_matrix(self.edges, len(self.joints), self.coupling)
@@ -165,7 +167,7 @@ class ChaoticMaps(Synchronizing):
         last = int(times.max(initial=0.0) / self.step)
         found = {"between joints": self.spread(last)}
         slowest = np.max(self.transverse_exponents, initial=-np.inf)
-        if slowest < 0:
+        if -np.inf < slowest < 0:
             found["predicted"] = found["between joints"][0] * np.exp(slowest * np.arange(last + 1))
         if self.cycle is not None and self.joints:
             x = self.samples(last + self.cycle)
@@ -176,8 +178,9 @@ class ChaoticMaps(Synchronizing):
 
     def swing(self, t: np.ndarray) -> Motion:
         place = t / self.step
-        x = self.samples(int(place.max(initial=0.0)) + 2) / REACH
+        x = self.samples(int(place.max(initial=0.0)) + 2)
         k = place.astype(int)
         # before the first sample there is none; taking the second for it starts at rest
         before = np.where(k == 0, 1, k - 1)
-        return through(x[[before, k, k + 1, k + 2]], (place - k)[:, None], self.step)
+        four = x[np.stack([before, k, k + 1, k + 2])] / REACH
+        return through(four, (place - k)[:, None], self.step)

@@ -168,10 +168,10 @@ class Colony:
         self._audit.append(audit)
         for run in old:
             self._runs.remove(run)
+        # a law remembers (integrals, estimates), so the new one grows out of the body's last one
+        source = old[0].controller if hasattr(self._controller, "command") else self._controller
         for state in states:
-            law = self._controller
-            if law is not None:
-                law = law.rebuilt(state.model, state.organism)
+            law = None if source is None else source.rebuilt(state.model, state.organism)
             run = Run(self._setup, state.model, law, time, state.q, state.v, state.organism)
             self._runs.append(run)
             self._all.append(run)
