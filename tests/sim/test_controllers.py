@@ -213,6 +213,16 @@ def test_a_controller_that_returns_nan_is_named_with_joint_and_time(model, bad, 
     assert 0 < error.trajectory.t[-1] <= error.time
 
 
+def test_a_controller_that_fails_where_it_is_recorded_leaves_whole_rows(model):
+    def law(t, q, v):
+        return np.full(2, np.nan if t == 0.3 else 0.0)  # asked there by the recorder only
+
+    with pytest.raises(SimulationError) as caught:
+        simulate(model, [0.1, 0.2], None, 1.0, law, "DOP853", record=[0.3])
+    kept = caught.value.trajectory
+    assert len(kept.t) == len(kept.q) == len(kept.tau) == len(kept.a)
+
+
 def test_a_sampled_controller_that_returns_nan_is_named_too(model):
     class Law:
         sample_time = 0.1

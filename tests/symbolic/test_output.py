@@ -158,6 +158,14 @@ def test_the_estimate_is_an_upper_bound_of_the_right_order(symbols):
     assert READABLE == 100_000
 
 
+def test_the_estimate_knows_a_free_base():
+    for organism in (examples.snake(4), examples.arm("ba"), Organism.start("superbot")):
+        equations = organism.equations("physical", "free", symbols="none")
+        told = terms_of_matrix(equations.model, equations._words.groups)
+        actual = sum(len(equations.exact_entry(entry)) for entry in equations.entries("C"))
+        assert 0.1 * actual < told < 30 * actual
+
+
 def test_bad_names_and_values_are_told():
     organism = examples.snake(3)
     with complains(StateError, "'weight'", "mass, length, inertia, gravity, friction"):

@@ -22,6 +22,7 @@ from modurob.spatial import so3
 
 if TYPE_CHECKING:
     from modurob.model import Model
+    from modurob.organism.dh_table import DhTable
     from modurob.organism.matrices import Aim
     from modurob.symbolic import Equations
 
@@ -516,6 +517,17 @@ class Organism:
     def dyad_classes(self) -> list[str]:
         """The class of each docking: DS, DP, DO; DV behind a virtual joint, DR when rigid."""
         return [self.dyad(entry).name for entry in self.dockings]
+
+    def dh_table(self) -> DhTable:
+        """The extended Denavit-Hartenberg table: ``.rows``, ``.links``, ``.poses(q)``.
+
+        Every joint of every module, as in ``model(hinges="physical")``, the base fixed. A row
+        (a, alpha, d, theta, n, p, kind, joint, ...) leads from one joint axis to the next or to a
+        tip.
+        """
+        from modurob.organism.dh_synthesis import dh_table
+
+        return dh_table(self)
 
     def to_grid(self) -> str:
         """The drawing that `from_grid` reads."""

@@ -43,11 +43,6 @@ class Motion:
         else:
             self._forward = model.forward_dynamics if batch else model.prepare("forward_dynamics")
 
-    @property
-    def is_free(self) -> bool:
-        """Whether nothing acts but gravity and the joints' friction."""
-        return self.drive is None and self.stops is None and not self.external
-
     def torque(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) what the drive gives."""
         return self._rest if self.drive is None else self.drive(t, q, v)

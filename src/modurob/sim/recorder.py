@@ -74,13 +74,14 @@ class Recorder:
 
     def add(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Write down a state, with what the drive does there."""
+        tau, channels = None, {}
+        if self._drive is not None:  # first: when it fails, nothing is written down by halves
+            tau, channels = self._drive.observed(t, q, v)
         self.t.add(t)
         self.q.add(q)
         self.v.add(v)
-        if self._drive is None or self.tau is None:
-            return
-        tau, channels = self._drive.observed(t, q, v)
-        self.tau.add(tau)
+        if self.tau is not None:
+            self.tau.add(tau)
         self._put(channels)
 
     def amend(self, t: float, q: np.ndarray, v: np.ndarray) -> None:

@@ -198,13 +198,12 @@ class Equations:
         """One entry as a trigonometric polynomial, its size checked first."""
         matrix, row, column = entry
         joints = [k - self._exact.offset - 1 for k in (row, column or row)]
-        if min(joints) >= 0:
-            groups = self._words.groups
-            if matrix == "N":
-                terms = size.terms_of_gravity(self.model, groups, joints[:1])
-            else:
-                terms = size.terms_of_entry(self.model, groups, *joints)
-            size.check_size(terms, self.limit, entry.name)
+        groups = self._words.groups
+        if matrix == "N":
+            terms = size.terms_of_gravity(self.model, groups, joints[:1])
+        else:
+            terms = size.terms_of_entry(self.model, groups, *joints)
+        size.check_size(terms, self.limit, entry.name)
         return self._exact_entry(entry)
 
     def parse_entry(self, name: str) -> Entry:
@@ -396,7 +395,8 @@ class Equations:
         model, groups = self.model, self._words.groups
         terms = size.terms_of_matrix(model, groups) if letters != "N" else 0
         if "N" in letters:
-            terms += size.terms_of_gravity(model, groups, range(len(model.joint_names)))
+            rows = range(-self._exact.offset, len(model.joint_names))
+            terms += size.terms_of_gravity(model, groups, rows)
         size.check_size(terms, self.limit, what)
 
     def _check_pose(self, *modules: str | None) -> None:

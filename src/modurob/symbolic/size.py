@@ -18,6 +18,7 @@ from modurob.model import Model
 
 READABLE = 100_000  # terms; over a thousand pages
 SPREADING = frozenset(("mass", "length", "inertia"))
+BASE = 6  # velocities of a free base
 PARALLEL = 1e-9  # deviation of the cosine between two axes
 
 
@@ -27,8 +28,8 @@ def terms_of_matrix(model: Model, groups: Collection[str]) -> float:
 
 
 def terms_of_entry(model: Model, groups: Collection[str], row: int, column: int) -> float:
-    """About how many terms the entry of two joints has, counted from 0."""
-    inner, outer = min(row, column) + 1, max(row, column) + 1
+    """About how many terms the entry of two joints has, from 0 on; lower ones are the base."""
+    inner, outer = max(min(row, column) + 1, 0), max(max(row, column) + 1, 0)
     beyond = _beyond(model, outer)
     found = (waves for i, k, waves, _ in _paths(model) if i == inner and k in beyond)
     return _spread(groups) * sum(found)
@@ -37,7 +38,8 @@ def terms_of_entry(model: Model, groups: Collection[str], row: int, column: int)
 def terms_of_gravity(model: Model, groups: Collection[str], rows: Collection[int]) -> float:
     """About how many terms rows of N have, counted from 0."""
     poses = terms_of_poses(model)
-    return _spread(groups) * sum(poses[k] for row in rows for k in _beyond(model, row + 1))
+    links = [max(row + 1, 0) for row in rows]
+    return _spread(groups) * sum(poses[k] for link in links for k in _beyond(model, link))
 
 
 def terms_of_poses(model: Model) -> list[float]:
@@ -83,6 +85,8 @@ def _paths(model: Model) -> Iterator[tuple[int, int, float, int]]:
             if not straight[i]:
                 waves, run = waves * _waves(run), 0
             i = parent[i]
+        if model.free_base:  # rows and columns of its six velocities
+            yield 0, k, waves, BASE * BASE + 2 * BASE * depth
 
 
 def _shape(model: Model) -> tuple[list[int], list[bool], list[bool]]:
