@@ -12,8 +12,9 @@ help:  ## List the targets
 	@echo "modurob: modular robots from datasheets to equations of motion"
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.core  ## Build the first organism and show its matrices, model and poses
+demo: $(VENV)/.core  ## Build the crab, simulate, control and verify it; write output/report.html
 	$(BIN)/python examples/00_first_organism.py
+	$(BIN)/python examples/05_crab_report.py
 
 test: $(VENV)/.dev  ## Run every test
 	$(BIN)/python -m pytest -n auto

@@ -21,6 +21,7 @@ from modurob.sim.integrators.lagrangian import Lagrangian
 from modurob.sim.motion import Motion
 
 MOST_ROUNDS = 60
+SLOW = 3e-3  # shrinking a round above which it pays to learn from the rounds
 LEARNED = 1e-9  # of the velocity: corrections below this teach rounding errors
 SETTLED = 1e-13  # of the velocity: the error that is left, predicted from how corrections shrink
 STALLED = 1e-9  # of the velocity: corrections that stop shrinking below this are rounding errors
@@ -71,7 +72,7 @@ class Anchored:
         self, h: float, q: np.ndarray, p: np.ndarray, z: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Configuration and momenta after the step."""
-        return q + h * z, p + 2.0 * (self._D @ z - self._bias)
+        return q + h * z, p + 2.0 * (np.dot(self._D, z) - self._bias)
 
 
 class Variational(FixedStep):
@@ -117,10 +118,13 @@ class Variational(FixedStep):
                 continue
             most = error
             slope += self._unknown
-            if LEARNED * scale < before < np.inf:
+            if self._shrinks > SLOW and LEARNED * scale < before < np.inf:
                 # the secant through the last two rounds (Broyden 1965) finds what slope leaves out:
                 # second derivatives of M, how gravity and the drive change
-                lesson = np.outer((left - missing - slope @ change) / (change @ change), change)
+                left -= missing
+                left -= np.dot(slope, change)
+                left /= np.dot(change, change)
+                lesson = left[:, None] * change
                 self._unknown += lesson
                 slope += lesson
             change, left = _solved(slope, missing), missing
