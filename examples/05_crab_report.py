@@ -25,7 +25,8 @@ NOISE = 0.03  # [rad] standard deviation of a measured angle
 STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;
 color:#1f2933}h1,h2{line-height:1.2}img{max-width:100%}table{border-collapse:collapse;margin:1rem 0}
 td,th{border-bottom:1px solid #d5dbe1;padding:.3rem .8rem;text-align:left}
-math{margin:.4rem 0;overflow-x:auto}pre{white-space:pre-wrap}.ok{color:#0a7d4b}.bad{color:#b3261e}"""
+math{margin:.4rem 0;overflow-x:auto}pre{white-space:pre-wrap}
+.ok{color:#0a7d4b}.bad{color:#b3261e}"""
 
 
 def equations(organism: mr.Organism) -> list[str]:
