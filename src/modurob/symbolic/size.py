@@ -18,7 +18,7 @@ from modurob.model import Model
 
 READABLE = 100_000  # terms; over a thousand pages
 SPREADING = frozenset(("mass", "length", "inertia"))
-BASE = 6  # velocities of a free base
+BASE, TURNING = 6, 9  # velocities of a free base; entries that couple its three turns
 PARALLEL = 1e-9  # deviation of the cosine between two axes
 
 
@@ -76,6 +76,7 @@ def check_size(terms: float, limit: float, what: str) -> None:
 def _paths(model: Model) -> Iterator[tuple[int, int, float, int]]:
     """(i, k, waves between them, entries that link k gives to row i) for links k beyond i."""
     parent, slides, straight = _shape(model)
+    poses = terms_of_poses(model)
     for k in range(1, len(parent)):
         waves, run, i, depth = 1.0, 0, k, 0
         while i > 0:
@@ -85,8 +86,9 @@ def _paths(model: Model) -> Iterator[tuple[int, int, float, int]]:
             if not straight[i]:
                 waves, run = waves * _waves(run), 0
             i = parent[i]
-        if model.free_base:  # rows and columns of its six velocities
-            yield 0, k, waves, BASE * BASE + 2 * BASE * depth
+        if model.free_base:  # only turning against turning is quadratic in the rotations
+            yield 0, k, waves, TURNING
+            yield 0, k, poses[k], BASE * BASE - TURNING + 2 * BASE * depth
 
 
 def _shape(model: Model) -> tuple[list[int], list[bool], list[bool]]:
