@@ -8,6 +8,7 @@
     ├── FileError          a file that cannot be read, is not ours, or comes from a newer version
     │   └── WriteError     a file that cannot be written: no such folder, no permission, no space
     ├── StateError         a state, pose or option that does not fit the model
+    │   └── SimulationError  (modurob.sim) a run that stopped; holds the trajectory until then
     └── SizeError          a closed form that would be too long to read
 
 A message says what was given, what was expected, and what to do.

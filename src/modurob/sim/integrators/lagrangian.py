@@ -44,6 +44,11 @@ class Lagrangian:
         """Whether forces depend on more than the joints and the base's rotation."""
         return self._driven
 
+    @property
+    def is_kinked(self) -> bool:
+        """Whether forces may bend sharply: dry friction, stops, whatever a drive does."""
+        return self._driven or bool(self.motion.model.coulomb.any())
+
     def bias(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(nv,) what an acceleration of zero takes: D v - dL/dq less the forces from outside.
 

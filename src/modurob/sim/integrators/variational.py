@@ -11,6 +11,8 @@ has what changes for a base that turns.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.linalg import lapack
 
@@ -20,15 +22,19 @@ from modurob.sim.integrators.free_base import Floating
 from modurob.sim.integrators.lagrangian import Lagrangian
 from modurob.sim.motion import Motion
 
+LOST = "the variational step has no solution nearby; take a smaller dt or softer forces"
 MOST_ROUNDS = 60
 SLOW = 3e-3  # shrinking a round above which it pays to learn from the rounds
 LEARNED = 1e-9  # of the velocity: corrections below this teach rounding errors
 SETTLED = 1e-13  # of the velocity: the error that is left, predicted from how corrections shrink
 STALLED = 1e-9  # of the velocity: corrections that stop shrinking below this are rounding errors
 SLOWEST, FASTEST = 0.5, 1e-3  # shrinking a round: believed before any was seen, and at best
-# binomial weights: the polynomial through the last velocities, one step further
-WEIGHTS = ([1], [-1, 2], [1, -3, 3], [-1, 4, -6, 4], [1, -5, 10, -10, 5])
-PREDICTOR = [np.array(weights, dtype=float) for weights in WEIGHTS]
+# the polynomial through the last velocities, one step further; more points are wild in wild motion
+POINTS = 7
+PREDICTOR = [
+    np.array([(-1.0) ** (n - 1 - k) * math.comb(n, k) for k in range(n)])
+    for n in range(1, POINTS + 1)
+]
 
 
 class Anchored:
@@ -85,33 +91,51 @@ class Variational(FixedStep):
         super().__init__(motion, settings)
         lagrangian = Lagrangian(motion)
         self.scheme = Floating(lagrangian) if motion.model.free_base else Anchored(lagrangian)
+        self._kinked = lagrangian.is_kinked
         self._last, self._unknown = np.empty((0, 0)), np.empty((0, 0))
         self._known, self._shrinks = 0, SLOWEST
+        self._end = (np.empty(0), np.empty(0), np.empty(0))
 
     def advance(
         self, t: float, h: float, count: int, q: np.ndarray, v: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        p, z = self.scheme.begin(q, v)
-        self.forget(z)
+        reached_q, reached_v, p = self._end
+        if not (np.array_equal(q, reached_q) and np.array_equal(v, reached_v)):
+            p, z = self.scheme.begin(q, v)
+            self.forget(z)
         for k in range(count):
             q, p = self.step(t + k * h, h, q, p)
-        return q, self.scheme.velocity(q, p)
+        v = self.scheme.velocity(q, p)
+        self._end = q.copy(), v.copy(), p  # going on from here needs no way through v
+        return q, v
 
     def forget(self, z: np.ndarray) -> None:
         """Start from new unknowns, without the last steps."""
-        self._last, self._known = np.tile(z, (len(PREDICTOR), 1)), 1
-        self._unknown = np.zeros((len(z), len(z)))
+        self._last, self._known = np.tile(z, (POINTS, 1)), 1
+        self._unknown, self._shrinks = np.zeros((len(z), len(z))), SLOWEST
 
     def step(
         self, t: float, h: float, q: np.ndarray, p: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """The map (q, p) -> (q, p) of one step."""
         z = PREDICTOR[self._known - 1] @ self._last[-self._known :]
+        if not self._solve(t, h, q, p, z):  # the guess may have led astray
+            z = self._last[-1].copy()
+            self.forget(z)
+            if not self._solve(t, h, q, p, z):
+                raise Stopped(t, LOST)
+        self._last[:-1] = self._last[1:]
+        self._last[-1] = z
+        self._known = min(self._known + 1, POINTS)
+        return self.scheme.finish(h, q, p, z)
+
+    def _solve(self, t: float, h: float, q: np.ndarray, p: np.ndarray, z: np.ndarray) -> bool:
+        """Move z to the solution by Newton's method; False when it finds none."""
         before, scale, change, left, most = np.inf, _largest(z), z, z, np.inf
         for _ in range(MOST_ROUNDS):
             slope, missing = self.scheme.equation(t, h, q, p, z)
             error = _largest(missing)
-            if error > most and before > STALLED * (1 + scale):  # too far: dry friction has a kink
+            if self._kinked and error > most and before > STALLED * (1 + scale):  # too far
                 change = change / 2
                 z -= change
                 before /= 2
@@ -119,38 +143,32 @@ class Variational(FixedStep):
             most = error
             slope += self._unknown
             if self._shrinks > SLOW and LEARNED * scale < before < np.inf:
-                # the secant through the last two rounds (Broyden 1965) finds what slope leaves out:
-                # second derivatives of M, how gravity and the drive change
-                left -= missing
-                left -= np.dot(slope, change)
-                left /= np.dot(change, change)
-                lesson = left[:, None] * change
-                self._unknown += lesson
-                slope += lesson
+                self._learn(slope, change, left - missing)
             change, left = _solved(slope, missing), missing
             z += change
             size = _largest(change)
             if size < before < np.inf:
                 self._shrinks = min(SLOWEST, max(FASTEST, size / before))
             if size * self._shrinks <= SETTLED * scale:
-                break
+                return True
             if 2 * size >= before and size <= STALLED * (1 + scale):
                 self._shrinks = SLOWEST
-                break
+                return True
             if not size < np.inf:
-                raise _lost(t)
+                return False
             before = size
-        else:
-            raise _lost(t)
-        self._last[:-1] = self._last[1:]
-        self._last[-1] = z
-        self._known = min(self._known + 1, len(PREDICTOR))
-        return self.scheme.finish(h, q, p, z)
+        return False
 
+    def _learn(self, slope: np.ndarray, change: np.ndarray, response: np.ndarray) -> None:
+        """The secant through the last two rounds (Broyden 1965) finds what slope leaves out.
 
-def _lost(t: float) -> Stopped:
-    reason = "the variational step has no solution nearby; take a smaller dt or softer forces"
-    return Stopped(t, reason)
+        That is second derivatives of M, and how gravity and the drive change.
+        """
+        response -= np.dot(slope, change)
+        response /= np.dot(change, change)
+        lesson = response[:, None] * change
+        self._unknown += lesson
+        slope += lesson
 
 
 def _largest(x: np.ndarray) -> float:
