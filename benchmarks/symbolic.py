@@ -107,7 +107,7 @@ def agree(n: int, M: Any) -> None:
     assert np.abs(found - model.mass_matrix(q)).max() < SAME
 
 
-def evaluation(n: int, M: Any, C: Any, N: Any) -> dict[str, float]:
+def evaluation(n: int) -> dict[str, float]:
     """Microseconds for M, C and N at one state: formulas, and the compiled model."""
     equations = pendulum(n).equations("physical", limit=np.inf)
     motion = [sympy.Symbol(f"{x}{k + 1}") for x in ("q", "dq") for k in range(n)]
@@ -135,7 +135,7 @@ def row(n: int, peers: dict[str, Any], patience: float) -> dict[str, Any]:
     """One size; peers that lost patience are taken out of `peers`."""
     organism = pendulum(n)
     found: dict[str, Any] = {}
-    found["closed form"], (M, C, N) = seconds(lambda: closed_form(organism))
+    found["closed form"], _ = seconds(lambda: closed_form(organism))
     found["formulas on paper"], _ = seconds(lambda: readable(organism))
     found["compiled callable"], _ = seconds(
         lambda: organism.model("physical").compile().prepare("inverse_dynamics")
@@ -146,7 +146,7 @@ def row(n: int, peers: dict[str, Any], patience: float) -> dict[str, Any]:
             agree(n, matrix)
         if found[name] > patience:
             del peers[name]
-    found["evaluation"] = evaluation(n, M, C, N)
+    found["evaluation"] = evaluation(n)
     return found
 
 

@@ -21,6 +21,7 @@ SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 # From the ground up. Parts on one line do not know each other.
 LAYERS = (
     ("errors",),
+    ("checks",),
     ("spatial",),
     ("modules",),
     ("organism",),
@@ -30,6 +31,7 @@ LAYERS = (
     ("kinematics",),
     ("dynamics", "symbolic"),
     ("drawing",),
+    ("reference",),
     ("sim", "control", "estimation", "gaits", "distributed"),
     ("interop",),
     ("verification",),

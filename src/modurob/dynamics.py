@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Real
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob import kinematics
+from modurob.checks import positive
 from modurob.compiler.cuda import CudaTier
 from modurob.compiler.routine import Routine, thread_count
 from modurob.compiler.tiers import DyadTier, FusedTier
@@ -358,7 +358,8 @@ def step(
     """See `Model.step`."""
     if isinstance(model.dynamics, CudaDynamics):
         raise StateError("step is not there on target 'cuda'; call it on the model it came from")
-    after = model.check_velocity(v) + _positive(dt) * model.forward_dynamics(q, v, tau)
+    positive("dt", dt, "seconds")
+    after = model.check_velocity(v) + dt * model.forward_dynamics(q, v, tau)
     return model.integrate(q, dt * after), after
 
 
@@ -414,12 +415,6 @@ def _transport(model: Model, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     kept[..., :6, :6] = found[..., :6, :6]
     carried[..., :6, :6] = found[..., :6, 6:]
     return kept, carried
-
-
-def _positive(dt: float) -> float:
-    if not (isinstance(dt, Real) and np.isfinite(dt) and dt > 0):
-        raise StateError(f"dt must be a positive number of seconds, got {dt!r}")
-    return dt
 
 
 # -- sums over all links ---------------------------------------------------------------------------

@@ -390,6 +390,10 @@ def test_equations_writes_documents_by_their_ending(call):
         is_refused(call("equations", "snake", "--output", name), "--force")
 
 
+def test_equations_that_cannot_be_written_name_the_file(call):
+    fails(call("equations", "crab", "--output", "nowhere/model.tex"), "nowhere/model.tex")
+
+
 def test_an_interrupted_equations_leaves_nothing_half_written(call, monkeypatch):
     Path("model.tex").write_text("mine", encoding="utf-8")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from modurob import FileError, StateError
+from modurob import StateError
 from modurob.cli import organisms, output
-from modurob.modules.files import replace_file
+from modurob.modules.files import write_file
 
 EXAMPLE = """\b
 Examples:
@@ -58,12 +58,11 @@ def command(
     """
     output.check_path("--output", path)
     form = form or _format_of(path)
-    if path and Path(path).exists() and not force:
-        raise FileError(f"{path} exists already; --force overwrites it")
+    output.refuse_to_overwrite([path] if path else [], force)
     title, organism = organisms.find(name)
     equations = organism.equations(
         hinges,
-        base if base in ("fixed", "free") else base.split(","),
+        organisms.base_of(base),
         symbols=symbols if symbols in ("all", "none") else symbols.split(","),
         limit=limit,
     )
@@ -73,7 +72,7 @@ def command(
     if path:
         whole = form == "latex"
         text = equations.latex(entry, document=True) if whole else equations.written(form, entry)
-        replace_file(Path(path), text.encode())
+        write_file(path, text.encode())
         click.echo(f"{title}: wrote {path}")
         return
     click.echo(equations.written(form, entry), nl=False)

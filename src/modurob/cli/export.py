@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os.path
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
-from modurob import FileError, Model, Organism, StateError, WriteError
+from modurob import Model, Organism, StateError, WriteError
 from modurob.cli import organisms, output
 
 EXAMPLE = """\b
@@ -57,7 +56,7 @@ def _c(request: Request, name: str | None = None, single: bool = False) -> Writt
         except StateError as error:
             raise StateError(f"{error}; give a name of its own with --name") from None
     sources = c_sources(request.model, name, "float32" if single else "float64")
-    _refuse_to_overwrite([request.target / each for each in sources.files()], request.force)
+    output.refuse_to_overwrite([request.target / each for each in sources.files()], request.force)
     files = sources.write(request.target)
     operations = {key: dict(counts) for key, counts in sources.operations.items()}
     notes = [
@@ -71,7 +70,7 @@ def _file(request: Request, name: str | None, suffix: str, write: Callable[..., 
     """One file that describes the robot to another program."""
     name = request.title if name is None else name
     path = request.target / f"{name}{suffix}"
-    _refuse_to_overwrite([path], request.force)
+    output.refuse_to_overwrite([path], request.force)
     _make_folder(request.target)
     write(request.model, path, name=name)
     return Written([path], [], {"name": name})
@@ -94,7 +93,7 @@ def _cobra(request: Request, name: str | None = None) -> Written:
 
     name = request.title if name is None else name
     modules, assembly = (request.target / f"{name}_{x}.json" for x in ("modules", "assembly"))
-    _refuse_to_overwrite([modules, assembly], request.force)
+    output.refuse_to_overwrite([modules, assembly], request.force)
     _make_folder(request.target)
     write_cobra_modules(request.organism, modules)
     write_cobra_assembly(request.organism, assembly)
@@ -170,9 +169,3 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise WriteError(f"{folder}: cannot be written: {error.strerror or error}") from None
-
-
-def _refuse_to_overwrite(paths: list[Path], force: bool) -> None:
-    for path in paths:
-        if os.path.exists(path) and not force:
-            raise FileError(f"{path}: is already there; --force overwrites it")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os.path
 from pathlib import Path
 
 import click
@@ -90,8 +89,7 @@ def command(
         assert chance is not None
         title, organism = "random", Organism.random(own_kind or "backbone", chance, rng)
     target = Path(path) if path else Path(f"{title}.json")
-    if os.path.exists(target) and not force:
-        raise FileError(f"{target}: is already there; --force overwrites it")
+    output.refuse_to_overwrite([target], force)
     organism.save(target)
     if as_json:
         output.print_json({"file": str(target), **output.summary_data(title, organism)})

@@ -49,6 +49,11 @@ EXAMPLES: Mapping[str, Example] = {
 }
 
 
+def base_of(text: str) -> str | list[str]:
+    """A base as typed: fixed, free, or virtual joints with commas."""
+    return text if text in ("fixed", "free") else text.split(",")
+
+
 def find(name: str) -> tuple[str, Organism]:
     """Title and organism of an example or a file; an example's name wins over a file's."""
     if name in EXAMPLES:

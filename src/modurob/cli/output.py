@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
@@ -29,6 +30,13 @@ def check_path(option: str, path: str | None) -> None:
     """An empty name is a script's unset variable, not a wish for the default."""
     if path == "":
         raise FileError(f"{option} needs the name of a file, got ''")
+
+
+def refuse_to_overwrite(paths: Iterable[str | os.PathLike[str]], force: bool) -> None:
+    """Files that are there stay, unless the user says otherwise."""
+    for path in paths:
+        if os.path.exists(path) and not force:
+            raise FileError(f"{path}: is already there; --force overwrites it")
 
 
 def print_json(data: Any) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import inspect
 import math
-from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from modurob import FileError, Model, StateError, Trajectory, simulate
+from modurob import Model, StateError, Trajectory, simulate
 from modurob.cli import organisms, output
 from modurob.sim import INTEGRATORS
 
@@ -71,10 +70,9 @@ def command(
     files = {option: file for option, file in wanted.items() if file is not None}
     for option, file in files.items():
         output.check_path(option, file)
-        if Path(file).exists() and not force:
-            raise FileError(f"{file} exists already; --force overwrites it")
+    output.refuse_to_overwrite(files.values(), force)
     title, organism = organisms.find(name)
-    model = organism.model(hinges, base if base in ("fixed", "free") else base.split(","))
+    model = organism.model(hinges, organisms.base_of(base))
     q0 = _start(model, start)
     v0, settings = None, {}
     if gait_name is not None:

@@ -46,12 +46,11 @@ def command(
     double_pendulum, nine, snake or superbot_tree. Exits with 1 if a check fails.
     """
     title, organism = organisms.find(name)
-    where = base if base in ("fixed", "free") else base.split(",")
     with Console(stderr=True).status(f"{title}: building") as status:
         report = verify(
             organism,
             hinges,
-            where,
+            organisms.base_of(base),
             states=states,
             seed=seed,
             progress=lambda check: status.update(f"{title}: {check}"),

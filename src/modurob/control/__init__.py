@@ -11,7 +11,7 @@ from modurob.control.lqr import Lqr
 from modurob.control.pd_gravity import PdGravity
 from modurob.control.pid_linearized import PidLinearized
 from modurob.control.pole_placement import PolePlacement
-from modurob.control.reference import Reference
+from modurob.reference import Reference
 
 # What the contract tests run over: each is made from a model alone, with default gains.
 CONTROLLERS: dict[str, type[Controller]] = {

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import copy
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import positive
 from modurob.control import checks
-from modurob.control.reference import Reference
 from modurob.errors import StateError, choices
 from modurob.model import Model
+from modurob.reference import Reference
 
 if TYPE_CHECKING:
     from modurob.control.certificate import Certificate
@@ -38,7 +40,7 @@ class Slopes(NamedTuple):
     dmemory: np.ndarray
 
 
-class Controller:
+class Controller(ABC):
     """A law for the joints of one model.
 
     Args:
@@ -79,7 +81,7 @@ class Controller:
         self._typical = {"torque_limit": checks.typical(torque_limit)}
         self.sample_time = sample_time
         if sample_time is not None:
-            self.sample_time = checks.positive("sample_time", sample_time, "seconds")
+            self.sample_time = positive("sample_time", sample_time, "seconds")
         if delay and sample_time is None:
             raise StateError("a delay of one sample needs sample_time, for example 0.001")
         self.delay = bool(delay)
@@ -96,13 +98,13 @@ class Controller:
 
     # -- the law -----------------------------------------------------------------------------------
 
+    @abstractmethod
     def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         """(nv,) what the law wants, before limits and delay; zero where there is no motor."""
-        raise NotImplementedError
 
+    @abstractmethod
     def slopes(self, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Slopes:
         """Exact derivatives of the torque by the state, for estimators and certificates."""
-        raise NotImplementedError
 
     def memory(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
         """(k, k), (k, 2n) F and G of ``m+ = F m + G (q, v)`` in a sample; m+ makes the torque."""
@@ -291,7 +293,7 @@ class Controller:
         return {k: x for k, x in vars(self).items() if k not in BOUND}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        vars(self).update(state)
         self._rest = self._rest._replace(q=self._hold)  # one array under two names
         self._bind()
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.control.checks import positive
+from modurob.checks import positive
 from modurob.errors import StateError
 from modurob.model import Model
 

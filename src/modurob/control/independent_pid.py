@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.control import checks, gains
-from modurob.control.controller import Controller, Slopes
-from modurob.control.pid import SAMPLE_TIME, PidLaw
-from modurob.control.reference import Reference
+from modurob.control import gains
+from modurob.control.controller import Slopes
+from modurob.control.pid import PidLaw
 from modurob.model import Model
+from modurob.reference import Reference
 
 
-class IndependentPid(PidLaw, Controller):
+class IndependentPid(PidLaw):
     """``tau = Kp e + Ki int(e) + Kd e'`` for each joint by itself, ``e = q_d - q``.
 
     Args:
@@ -31,22 +31,8 @@ class IndependentPid(PidLaw, Controller):
     name = "independent PID"
     claim = "errors vanish, constant loads included"
 
-    def __init__(
-        self,
-        model: Model,
-        kp: ArrayLike | None = None,
-        ki: ArrayLike | None = None,
-        kd: ArrayLike | None = None,
-        *,
-        settling_time: float | None = None,
-        filter_time: float = 0.0,
-        integral_limit: ArrayLike | None = None,
-        sample_time: float | None = SAMPLE_TIME,
-        **options: Any,
-    ) -> None:
-        super().__init__(model, sample_time=sample_time, **options)
-        inertia = gains.joint_inertia(model)
-        self._make_pid((kp, ki, kd), settling_time, filter_time, integral_limit, inertia)
+    def _inertias(self, model: Model) -> np.ndarray:
+        return gains.joint_inertia(model)
 
     def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         tau = np.zeros(self.model.nv)
@@ -65,25 +51,6 @@ class IndependentPid(PidLaw, Controller):
         for slope in (dq, dv, dm):
             slope[self._idle] = 0.0
         return Slopes(dq, dv, dm)
-
-    def reset(self, t: float, q: ArrayLike, v: ArrayLike) -> None:
-        """Forget the integral, unless it was just taken over."""
-        if not self._carried:
-            self.pid.clear()
-        super().reset(t, q, v)
-
-    def record(self) -> dict[str, np.ndarray]:
-        """The integral's part of the torque."""
-        return {"integral": self.pid.integral}
-
-    def _settings(self, model: Model) -> dict[str, Any]:
-        scale = gains.joint_inertia(self.model), gains.joint_inertia(model)
-        return super()._settings(model) | self._pid_settings(model, scale)
-
-    def _take_over(self, old: Controller) -> None:
-        super()._take_over(old)
-        if isinstance(old, IndependentPid):
-            self.pid.take_over(old.pid, *checks.survivors(old.model, self.model))
 
     def _settle_in(self, t: float, q: np.ndarray) -> None:
         super()._settle_in(t, q)

@@ -8,13 +8,14 @@ dynamics. Their acceleration comes from the rows that have no torque,
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.control.controller import Controller, Slopes
-from modurob.control.reference import Reference
+from modurob.reference import Reference
 
 
 class Linearizing(Controller):
@@ -22,13 +23,13 @@ class Linearizing(Controller):
 
     scope = "global"
 
+    @abstractmethod
     def _acceleration(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         """(n,) what the joints shall do. [rad/s^2, m/s^2]"""
-        raise NotImplementedError
 
+    @abstractmethod
     def _gains(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(n, n), (n, n), (n, k) derivatives of that acceleration by q, v and the memory."""
-        raise NotImplementedError
 
     def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         return self._forces(q, v, self._acceleration(t, q, v, aim))

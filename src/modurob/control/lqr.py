@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from modurob.control import checks, gains
 from modurob.control.controller import Controller, Slopes
-from modurob.control.reference import Reference
 from modurob.errors import StateError
 from modurob.model import Model
+from modurob.reference import Reference
 
 BALANCED = 1e-6  # [N m, N] force on a joint without a motor that still counts as rest
 

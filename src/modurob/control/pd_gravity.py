@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from modurob.control import checks, gains
 from modurob.control.controller import Controller, Slopes
-from modurob.control.reference import Reference
 from modurob.errors import StateError
 from modurob.model import Model
+from modurob.reference import Reference
 
 
 class PdGravity(Controller):

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import positive
 from modurob.control import checks, gains
+from modurob.control.controller import Controller
 from modurob.errors import StateError
 from modurob.model import Model
 
@@ -111,13 +113,30 @@ class Pid:
         return twin
 
 
-class PidLaw:
-    """What laws with a `Pid` share; beside `Controller`, which comes after it in the bases."""
+class PidLaw(Controller):
+    """What laws with a `Pid` share: making it, its memory, and its hand-over to another body."""
 
-    model: Model
-    sample_time: float | None
-    _typical: dict[str, float | None]
     pid: Pid
+
+    def __init__(
+        self,
+        model: Model,
+        kp: ArrayLike | None = None,
+        ki: ArrayLike | None = None,
+        kd: ArrayLike | None = None,
+        *,
+        settling_time: float | None = None,
+        filter_time: float = 0.0,
+        integral_limit: ArrayLike | None = None,
+        sample_time: float | None = SAMPLE_TIME,
+        **options: Any,
+    ) -> None:
+        super().__init__(model, sample_time=sample_time, **options)
+        self._make_pid((kp, ki, kd), settling_time, filter_time, integral_limit)
+
+    def _inertias(self, model: Model) -> np.ndarray:
+        """(n,) what turns an acceleration of each joint into the PID's output."""
+        return np.ones(len(model.joint_names))
 
     def _make_pid(
         self,
@@ -125,9 +144,8 @@ class PidLaw:
         settling_time: float | None,
         filter_time: float,
         integral_limit: ArrayLike | None,
-        scale: np.ndarray,
     ) -> None:
-        """Gains as given, or from a settling time and (n,) inertias."""
+        """Gains as given, or from a settling time and the joints' inertias."""
         if self.sample_time is None:
             raise StateError("a law with an integral needs sample_time, for example 0.001")
         some = [k is not None for k in given]
@@ -137,6 +155,7 @@ class PidLaw:
         values: tuple[Any, ...] = given
         if not any(some):
             self._design = gains.SETTLING_TIME if settling_time is None else settling_time
+            scale = self._inertias(self.model)
             values = tuple(k * scale for k in gains.pid_from_settling_time(self._design))
         kp, ki, kd = (
             checks.per_joint(name, k, self.model)
@@ -145,24 +164,22 @@ class PidLaw:
         limit = np.inf if integral_limit is None else integral_limit
         most = checks.per_joint("integral_limit", limit, self.model, infinite=True)
         if filter_time != 0:
-            filter_time = checks.positive("filter_time", filter_time, "seconds, or 0")
+            filter_time = positive("filter_time", filter_time, "seconds, or 0")
         self.pid = Pid(kp, ki, kd, float(filter_time), most)
         names = ("kp", "ki", "kd", "integral_limit")
         given_all = (*given, limit if math.isfinite(np.max(limit, initial=0)) else None)
         typical = [checks.typical(x) for x in given_all]
         self._typical |= dict(zip(names, typical, strict=True))
 
-    def _pid_settings(
-        self, model: Model, scale: tuple[np.ndarray, np.ndarray] | None
-    ) -> dict[str, Any]:
-        """Arguments for a new body."""
-        limit = self.pid.integral_limit
+    def _settings(self, model: Model) -> dict[str, Any]:
+        limit, scale = self.pid.integral_limit, (self._inertias(self.model), self._inertias(model))
         new_limit = np.inf
         if np.isfinite(limit).any() or self._typical["integral_limit"] is not None:
             new_limit = checks.carried(
                 limit, self.model, model, self._typical["integral_limit"], scale
             )
-        result = {"filter_time": self.pid.filter_time, "integral_limit": new_limit}
+        result = super()._settings(model)
+        result |= {"filter_time": self.pid.filter_time, "integral_limit": new_limit}
         if self._design is not None:
             return result | {"settling_time": self._design}
         return result | {
@@ -175,6 +192,21 @@ class PidLaw:
     def memory(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
         """See `Controller.memory`."""
         return self.pid.memory(dt)
+
+    def reset(self, t: float, q: ArrayLike, v: ArrayLike) -> None:
+        """Forget the integral, unless it was just taken over."""
+        if not self._carried:
+            self.pid.clear()
+        super().reset(t, q, v)
+
+    def record(self) -> dict[str, np.ndarray]:
+        """The integral's part of the PID's output."""
+        return {"integral": self.pid.integral}
+
+    def _take_over(self, old: Controller) -> None:
+        super()._take_over(old)
+        if isinstance(old, PidLaw):
+            self.pid.take_over(old.pid, *checks.survivors(old.model, self.model))
 
     def _saturation(self, tau: np.ndarray, bound: np.ndarray) -> np.ndarray:
         """+1, -1 or 0 for each entry."""

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike
 
-from modurob.control import checks
-from modurob.control.controller import Controller
 from modurob.control.linearizing import Linearizing
-from modurob.control.pid import SAMPLE_TIME, PidLaw
-from modurob.control.reference import Reference
-from modurob.model import Model
+from modurob.control.pid import PidLaw
+from modurob.reference import Reference
 
 
 class PidLinearized(PidLaw, Linearizing):
@@ -33,23 +27,6 @@ class PidLinearized(PidLaw, Linearizing):
 
     name = "feedback linearisation with PID"
     claim = "the error follows e''' + Kd e'' + Kp e' + Ki e = 0 and goes to zero"
-
-    def __init__(
-        self,
-        model: Model,
-        kp: ArrayLike | None = None,
-        ki: ArrayLike | None = None,
-        kd: ArrayLike | None = None,
-        *,
-        settling_time: float | None = None,
-        filter_time: float = 0.0,
-        integral_limit: ArrayLike | None = None,
-        sample_time: float | None = SAMPLE_TIME,
-        **options: Any,
-    ) -> None:
-        super().__init__(model, sample_time=sample_time, **options)
-        ones = np.ones(len(model.joint_names))
-        self._make_pid((kp, ki, kd), settling_time, filter_time, integral_limit, ones)
 
     def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         tau = super()._torque(t, q, v, aim)
@@ -74,21 +51,3 @@ class PidLinearized(PidLaw, Linearizing):
         A[n : 2 * n] = np.hstack([-np.diag(pid.kp), -np.diag(pid.kd), -np.eye(n)])
         A[2 * n :, :n] = np.diag(pid.ki)
         return A
-
-    def reset(self, t: float, q: ArrayLike, v: ArrayLike) -> None:
-        """Forget the integral, unless it was just taken over."""
-        if not self._carried:
-            self.pid.clear()
-        super().reset(t, q, v)
-
-    def record(self) -> dict[str, np.ndarray]:
-        """The integral's part of the acceleration."""
-        return {"integral": self.pid.integral}
-
-    def _settings(self, model: Model) -> dict[str, Any]:
-        return super()._settings(model) | self._pid_settings(model, None)
-
-    def _take_over(self, old: Controller) -> None:
-        super()._take_over(old)
-        if isinstance(old, PidLinearized):
-            self.pid.take_over(old.pid, *checks.survivors(old.model, self.model))

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import positive
 from modurob.dynamics import CudaDynamics
 from modurob.errors import StateError, UnknownNameError, choices
-from modurob.estimation.noise import covariance, positive, shaped
+from modurob.estimation.noise import covariance, shaped
 from modurob.estimation.prediction import STEPS
 from modurob.estimation.statistics import chi_square
 from modurob.model import Model
@@ -83,7 +84,7 @@ class Ekf:
         density: bool = False,
     ) -> None:
         self.model = _checked(model)
-        self.dt = positive("dt", dt)
+        self.dt = positive("dt", dt, "seconds")
         nv, self._base = model.nv, model.nv - len(model.joint_names)
         self.q = _one(model.check_configuration(model.neutral() if q is None else q), "q").copy()
         self.v = _one(model.check_velocity(np.zeros(nv) if v is None else v), "v").copy()

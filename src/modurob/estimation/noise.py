@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,14 +10,6 @@ from numpy.typing import ArrayLike
 from modurob.errors import StateError
 
 NEGATIVE = 1e-9  # of the largest eigenvalue: rounding in a covariance that has a zero one
-
-
-def positive(name: str, value: Any) -> float:
-    """A positive number of seconds, or a `StateError`."""
-    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    if not good or value <= 0:
-        raise StateError(f"{name} must be a positive number of seconds, got {value!r}")
-    return float(value)
 
 
 def covariance(name: str, value: ArrayLike, size: int) -> np.ndarray:

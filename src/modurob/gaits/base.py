@@ -4,30 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import not_negative
 from modurob.errors import StateError
 from modurob.gaits.body import within_limits
-from modurob.gaits.checks import Numbers, checked_joints, checked_times, not_negative, per_joint
+from modurob.gaits.checks import Numbers, checked_joints, checked_times, per_joint
 from modurob.gaits.quintic import Motion, blend
 from modurob.model import Model
-
-
-class Reference(NamedTuple):
-    """Where the joints should be; `v` and `a` are the exact derivatives of `q`.
-
-    Attributes:
-        q: (..., n) displacements. [rad, m]
-        v: (..., n) velocities. [rad/s, m/s]
-        a: (..., n) accelerations. [rad/s^2, m/s^2]
-    """
-
-    q: np.ndarray
-    v: np.ndarray
-    a: np.ndarray
+from modurob.reference import Reference
 
 
 class Gait(ABC):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import positive
 from modurob.errors import StateError
 from modurob.gaits import lattice
 from modurob.gaits.base import Synchronizing
@@ -21,7 +22,6 @@ from modurob.gaits.checks import (
     generator,
     inside,
     per_joint,
-    positive,
     whole,
 )
 from modurob.gaits.quintic import REACH, Motion, through

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import is_number
 from modurob.errors import StateError, UnknownNameError, choices
 
 Numbers: TypeAlias = ArrayLike | Mapping[str, float]  # for joints: one, (n,), or by name
@@ -82,24 +82,6 @@ def checked_edges(edges: Edges, joints: Sequence[str]) -> np.ndarray:
     return np.array(pairs, dtype=np.intp).reshape(-1, 2)
 
 
-def _number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def positive(what: str, value: Any, unit: str) -> float:
-    """A positive finite number."""
-    if not _number(value) or value <= 0:
-        raise StateError(f"{what} must be a positive number of {unit}, got {value!r}")
-    return float(value)
-
-
-def not_negative(what: str, value: Any, unit: str) -> float:
-    """A finite number that is zero or more."""
-    if not _number(value) or value < 0:
-        raise StateError(f"{what} must be zero or a positive number of {unit}, got {value!r}")
-    return float(value)
-
-
 def whole(what: str, value: Any, low: int, high: int) -> int:
     """A whole number from low to high."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not low <= int(value) <= high:
@@ -109,7 +91,7 @@ def whole(what: str, value: Any, low: int, high: int) -> int:
 
 def inside(what: str, value: Any, low: float, high: float, why: str) -> float:
     """A number from low to high."""
-    if not _number(value) or not low <= value <= high:
+    if not is_number(value) or not low <= value <= high:
         raise StateError(f"{what} is a number from {low:g} to {high:g} ({why}), got {value!r}")
     return float(value)
 

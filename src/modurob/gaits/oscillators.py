@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import not_negative
 from modurob.gaits.base import Synchronizing
 from modurob.gaits.body import neighbors
 from modurob.gaits.checks import (
@@ -17,7 +18,6 @@ from modurob.gaits.checks import (
     checked_edges,
     checked_times,
     generator,
-    not_negative,
     per_joint,
 )
 from modurob.gaits.kuramoto import Track

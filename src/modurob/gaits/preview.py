@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from modurob.errors import FileError, StateError, WriteError, choices
+from modurob.checks import positive
+from modurob.errors import FileError, StateError, choices
 from modurob.gaits.base import Gait, Synchronizing
-from modurob.gaits.checks import positive
-from modurob.modules.files import replace_file
+from modurob.modules.files import write_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -161,7 +161,4 @@ def _draw(plane: Axes, panel: Panel, t: np.ndarray) -> None:
 def _write(figure: Figure, path: Path, ending: str) -> None:
     stream = io.BytesIO()
     figure.savefig(stream, format=ending[1:], dpi=DPI, metadata=DATELESS[ending])
-    try:
-        replace_file(path, stream.getvalue())
-    except OSError as error:
-        raise WriteError(f"{path}: cannot be written: {error.strerror or error}") from None
+    write_file(path, stream.getvalue())

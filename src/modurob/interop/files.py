@@ -10,8 +10,8 @@ from typing import Any, Never
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-from modurob.errors import FileError, WriteError
-from modurob.modules.files import LARGEST_FILE, replace_file
+from modurob.errors import FileError
+from modurob.modules.files import LARGEST_FILE, write_file
 
 DEEPEST = 100  # levels of XML; a robot description has six
 
@@ -96,17 +96,9 @@ def read_xml(path: Path) -> Element:
         raise FileError(f"{path}: not readable as XML: {error}") from None
 
 
-def write_text(path: Path, text: str) -> None:
-    """Put a whole new file in the place of an old one, or change nothing."""
-    try:
-        replace_file(path, text.encode("utf-8"))
-    except OSError as error:
-        raise WriteError(f"{path}: cannot be written: {error.strerror or error}") from None
-
-
 def write_json(path: Path, data: Any) -> None:
     """JSON with one line for each vector; unlimited is ``Infinity``, as Timor reads it."""
-    write_text(path, _laid_out(data, 0) + "\n")
+    write_file(path, (_laid_out(data, 0) + "\n").encode("utf-8"))
 
 
 def _laid_out(value: Any, depth: int) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import reprlib
 from collections.abc import Sequence
-from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import positive
 from modurob.errors import StateError, choices
 from modurob.interop.conventions import (
     UNLIMITED,
@@ -19,9 +19,10 @@ from modurob.interop.conventions import (
     rgba,
     robot_of,
 )
-from modurob.interop.files import checked_path, write_text
+from modurob.interop.files import checked_path
 from modurob.interop.xml_text import XmlText, numbers
 from modurob.model import Model
+from modurob.modules.files import write_file
 from modurob.organism import Organism
 from modurob.spatial import so3
 
@@ -71,8 +72,7 @@ def write_mjcf(
     if integrator not in INTEGRATORS:
         given = reprlib.repr(integrator)
         raise StateError(f"integrator must be one of {choices(INTEGRATORS)}, got {given}")
-    if not (isinstance(timestep, Real) and 0 < timestep < np.inf):
-        raise StateError(f"timestep must be a positive number [s], got {reprlib.repr(timestep)}")
+    positive("timestep", timestep, "seconds")
     text = XmlText()
     text.open("mujoco", model=checked_title(name))
     text.leaf("compiler", angle="radian", inertiafromgeom="false", balanceinertia="false",
@@ -91,7 +91,7 @@ def write_mjcf(
         text.leaf("motor", name=joint, joint=joint)
     text.close()
     text.close()
-    write_text(path, str(text))
+    write_file(path, str(text).encode("utf-8"))
 
 
 def _bodies(text: XmlText, tree: Robot) -> None:

@@ -17,9 +17,10 @@ from modurob.interop.conventions import (
     robot_of,
     rpy_of,
 )
-from modurob.interop.files import checked_path, write_text
+from modurob.interop.files import checked_path
 from modurob.interop.xml_text import XmlText, numbers
 from modurob.model import Model
+from modurob.modules.files import write_file
 from modurob.organism import Organism
 
 WORLD = "world"
@@ -66,7 +67,7 @@ def write_urdf(
     for joint in range(len(tree.model.joint_names)):
         _joint(text, tree, joint)
     text.close()
-    write_text(path, str(text))
+    write_file(path, str(text).encode("utf-8"))
 
 
 def _link(text: XmlText, tree: Robot, link: int, contact: bool) -> None:

@@ -92,8 +92,14 @@ def write_document(path: str | os.PathLike[str], data: dict[str, Any]) -> None:
     if path.suffix == ".toml":
         raise FileError(f"{path}: modurob writes JSON; let the file's name end in .json")
     text = json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    write_file(path, text.encode("utf-8"))
+
+
+def write_file(path: str | os.PathLike[str], content: bytes) -> None:
+    """Put a whole new file in the place of an old one, or say why not and change nothing."""
+    path = _checked_path(path)
     try:
-        replace_file(path, text.encode("utf-8"))
+        replace_file(path, content)
     except OSError as error:
         raise WriteError(f"{path}: cannot be written: {error.strerror or error}") from None
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Never
 import numpy as np
 from pydantic import ConfigDict, Field, model_validator
 
+from modurob.checks import is_number
 from modurob.errors import DatasheetError, FileError, UnknownNameError, choices
 from modurob.modules.datasheet import (
     PERPENDICULAR,
@@ -350,12 +351,8 @@ def _unique(what: str, names: Sequence[object]) -> None:
             raise ValueError(f"{what} {name!r} is there twice")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def _positive(what: str, value: float) -> float:
-    if not (_is_number(value) and value > 0):
+    if not (is_number(value) and value > 0):
         raise DatasheetError(f"{what} must be a positive number, got {value!r}")
     return float(value)
 
@@ -398,7 +395,7 @@ def _scale_lengths(data: dict[str, Any], factor: float) -> None:
 
 
 def _set_mass(data: dict[str, Any], kind: ModuleType, mass: float, body: str | None) -> None:
-    if not (_is_number(mass) and mass >= 0):
+    if not (is_number(mass) and mass >= 0):
         raise DatasheetError(f"mass must be a finite number of at least 0 kg, got {mass!r}")
     mass = float(mass)
     if body is None:

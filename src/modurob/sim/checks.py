@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,18 +10,6 @@ from numpy.typing import ArrayLike
 from modurob.dynamics import CudaDynamics, common_batch
 from modurob.errors import StateError
 from modurob.model import Model
-
-
-def is_number(value: object) -> bool:
-    """A finite real number that is not a truth value."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def positive(name: str, value: Any, unit: str) -> float:
-    """A positive finite number, or a `StateError`."""
-    if not is_number(value) or value <= 0:
-        raise StateError(f"{name} must be a positive number of {unit}, got {value!r}")
-    return float(value)
 
 
 def generator(rng: Any, why: str) -> np.random.Generator:

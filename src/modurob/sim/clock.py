@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import is_number, positive
 from modurob.errors import StateError
-from modurob.sim.checks import is_number, positive
 
 SAME = 1e-9  # of the smallest spacing: times this close are one time
 SAMPLE, RECORD = 1, 2

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import positive
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.organism import Organism
 from modurob.sim import manifold
-from modurob.sim.checks import positive
 from modurob.sim.failure import Stopped
 
 

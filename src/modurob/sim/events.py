@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import is_number
 from modurob.errors import StateError
 from modurob.modules import ModuleType
 from modurob.organism import Organism
-from modurob.sim.checks import is_number
 
 ROUNDING = 1e-9  # of a printed number: what is smaller than this part of the largest is zero
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from modurob.errors import FileError, StateError
-from modurob.sim.files import write
+from modurob.modules.files import write_file
 from modurob.sim.labels import MOMENTUM, QUANTITIES, channel_columns, columns
 from modurob.sim.part import Part
 from modurob.sim.trajectory import Trajectory
@@ -70,7 +70,7 @@ def to_csv(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
             for k, value in zip(where, row, strict=True):
                 cells[k] = repr(value)
             writer.writerow([*([part.name] if several else []), repr(t), *cells])
-    write(path, stream.getvalue().encode("utf-8"))
+    write_file(path, stream.getvalue().encode("utf-8"))
 
 
 # -- the player's binary ---------------------------------------------------------------------------

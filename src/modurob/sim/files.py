@@ -16,7 +16,7 @@ import numpy as np
 from modurob.errors import FileError, ModurobError, WriteError
 from modurob.model import Model
 from modurob.model.model import frozen
-from modurob.modules.files import replace_file
+from modurob.modules.files import write_file
 from modurob.organism import Organism
 from modurob.organism import load as load_organism
 from modurob.sim.events import Audit
@@ -29,16 +29,6 @@ ARRAYS = (
     "center", "inertia", "body_link", "body_placement", "base_pose", "gravity",
 )  # fmt: skip
 AUDIT_NUMBERS = ("time", "energy_before", "energy_after", "energy_lost", "latch_work")
-
-
-def write(path: str | os.PathLike[str], content: bytes) -> None:
-    """Put a whole new file in place, or leave the old one as it is."""
-    try:
-        replace_file(Path(path), content)
-    except OSError as error:
-        raise WriteError(f"{path}: cannot be written: {error.strerror or error}") from None
-    except TypeError:
-        raise FileError(f"a file is given by its path, got {path!r}") from None
 
 
 def save(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
@@ -60,7 +50,7 @@ def save(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
     text = json.dumps(header, allow_nan=False, ensure_ascii=False).encode("utf-8")
     stream = io.BytesIO()
     np.savez(stream, header=np.frombuffer(text, dtype=np.uint8), **arrays)  # pyright: ignore[reportArgumentType]
-    write(path, stream.getvalue())
+    write_file(path, stream.getvalue())
 
 
 def _put(part: Part, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:

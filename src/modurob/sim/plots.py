@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from modurob.errors import FileError, StateError, UnknownNameError, choices
+from modurob.modules.files import write_file
 from modurob.sim.export import one_by_one
-from modurob.sim.files import write
 from modurob.sim.labels import MOMENTUM, QUANTITIES, Column, channel_columns, columns
 from modurob.sim.part import Part
 from modurob.sim.trajectory import Trajectory
@@ -82,7 +82,7 @@ def plot(
             ".pdf": {"CreationDate": None},
         }
         figure.savefig(stream, format=str(ending)[1:], dpi=DPI, metadata=dateless[str(ending)])
-        write(path, stream.getvalue())
+        write_file(path, stream.getvalue())
     return figure
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import positive
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.organism import Organism
-from modurob.sim.checks import generator, initial_state, positive
+from modurob.sim.checks import generator, initial_state
 from modurob.sim.clock import record_times
 from modurob.sim.command import Noise, can_follow
 from modurob.sim.events import Event

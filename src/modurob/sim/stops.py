@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from modurob.checks import positive
 from modurob.errors import StateError
 from modurob.model import Model
-from modurob.sim.checks import positive
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from modurob.errors import FileError, StateError, WriteError, choices
-from modurob.sim.files import write as write_file
+from modurob.modules.files import write_file
 from modurob.sim.plots import INK
 
 ENDINGS = (".gif", ".mp4")

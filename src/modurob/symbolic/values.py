@@ -6,11 +6,12 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from numbers import Rational, Real
+from numbers import Rational
 from typing import Any, NamedTuple
 
 import sympy
 
+from modurob.checks import is_number
 from modurob.errors import StateError
 from modurob.symbolic.trigonometric import Trig, exactly
 from modurob.symbolic.vocabulary import Quantity, Vocabulary
@@ -83,7 +84,7 @@ def _number(key: object, value: Any) -> Fraction:
         value = float(value)
     if isinstance(value, Rational) and not isinstance(value, bool):
         return Fraction(value)
-    if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
+    if is_number(value):
         return exactly(float(value))
     raise StateError(f"{key} takes a finite number or the name of a symbol, got {value!r}")
 

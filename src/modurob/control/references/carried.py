@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.control.checks import per_joint, survivors
-from modurob.control.reference import Reference
 from modurob.control.references.shapes import Function, parts
 from modurob.errors import StateError
 from modurob.model import Model
+from modurob.reference import Reference
 
 
 class Carried:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.control.reference import Reference
 from modurob.control.references.shapes import knots
+from modurob.reference import Reference
 
 
 class Spline:

@@ -8,11 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.control.checks import per_joint, positive
-from modurob.control.reference import Reference
+from modurob.checks import positive
+from modurob.control.checks import per_joint
 from modurob.control.references.shapes import Function, parts
 from modurob.errors import StateError
 from modurob.model import Model
+from modurob.reference import Reference
 
 POINTS = 2001  # at which a reference is looked at: an oscillation of 100 periods has 20 each
 SLACK = 1e-9  # relative excess over a limit that is rounding

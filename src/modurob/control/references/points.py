@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.control.checks import is_number, positive, real_array
-from modurob.control.reference import Reference
+from modurob.checks import is_number, positive
+from modurob.control.checks import real_array
 from modurob.control.references.shapes import knots, row
 from modurob.errors import StateError, choices
 from modurob.model import Model
+from modurob.reference import Reference
 
 # Minimum jerk from rest to rest, s = 10 x^3 - 15 x^4 + 6 x^5: largest s' and s''.
 MOST_SPEED = 15 / 8

@@ -46,13 +46,11 @@ class Integrator(ABC):
     Attributes:
         name: What users call it.
         order: Of convergence with the step; None when it varies.
-        adaptive: Whether it chooses its steps, and gives dense output.
         batches: Whether it takes many states at once.
     """
 
     name: ClassVar[str]
     order: ClassVar[int | None] = None
-    adaptive: ClassVar[bool] = False
     batches: ClassVar[bool] = False
 
     def __init__(self, motion: Motion, settings: Settings) -> None:

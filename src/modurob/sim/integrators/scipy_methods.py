@@ -17,7 +17,6 @@ from modurob.sim.integrators.base import Integrator, Step
 class ScipyMethod(Integrator):
     """A SciPy solver on y = (q, v); a free base's quaternion is normalized wherever it is read."""
 
-    adaptive = True
     solver: ClassVar[Any]
 
     def steps(

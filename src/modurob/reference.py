@@ -1,4 +1,4 @@
-"""What a controller follows at one instant."""
+"""What joints shall do at one instant: gaits and references make it, controllers follow it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Reference(NamedTuple):
     Controllers take anything with these three attributes, and look at the joints only.
 
     Attributes:
-        q: (n,) of the joints, or (nq,) of the model. [rad, m]
-        v: (n,) or (nv,) [rad/s, m/s]
-        a: (n,) or (nv,) [rad/s^2, m/s^2]
+        q: (..., n) of the joints, or (..., nq) of the model. [rad, m]
+        v: (..., n) or (..., nv), the rate of q. [rad/s, m/s]
+        a: (..., n) or (..., nv), the rate of v. [rad/s^2, m/s^2]
     """
 
     q: np.ndarray

@@ -1,0 +1,28 @@
+"""Numbers that users give, checked once at the public boundary."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+from modurob.errors import StateError
+
+
+def is_number(value: object) -> bool:
+    """A finite real number that is not a truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def positive(name: str, value: Any, unit: str) -> float:
+    """A positive finite number, or a `StateError`."""
+    if not is_number(value) or value <= 0:
+        raise StateError(f"{name} must be a positive number of {unit}, got {value!r}")
+    return float(value)
+
+
+def not_negative(name: str, value: Any, unit: str) -> float:
+    """A finite number that is zero or more, or a `StateError`."""
+    if not is_number(value) or value < 0:
+        raise StateError(f"{name} must be zero or a positive number of {unit}, got {value!r}")
+    return float(value)
