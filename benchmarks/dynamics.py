@@ -1,8 +1,7 @@
 """Dynamics against Pinocchio and MuJoCo: microseconds a state, and how many times faster.
 
-All contenders of a row run in one process, interleaved, on one thread (where threads are not the
-question), on the same states; the fastest of many rounds counts for each. Before timing, their
-results are compared.
+All contenders of a row run in one process, interleaved, on one thread, on the same
+states; the fastest of many rounds counts for each. Before timing, their results are compared.
 """
 
 from __future__ import annotations
@@ -21,9 +20,10 @@ import pinocchio as pin
 
 from benchmarks.bodies import grid_tree
 from benchmarks.peers import depth_first, mujoco_model, pinocchio_model
+from benchmarks.timing import interleaved
 from modurob import Model, examples
 
-BUDGET, QUICK_BUDGET, FEWEST = 2.0, 0.3, 4  # [s] for each comparison, and rounds at least
+BUDGET, QUICK_BUDGET = 2.0, 0.3  # [s] for each comparison
 STATES, MATRICES = 10_000, 400  # of a batch: vectors, and matrices
 SAME = 1e-9  # relative; random trees of 1,000 modules lose some digits in every engine
 SAME_IN_MUJOCO = 1e-8  # relative; it stores principal axes of inertia as rounded quaternions
@@ -38,19 +38,6 @@ def bodies(quick: bool) -> dict[str, Model]:
     for n in () if quick else (300, 1000):
         found[f"grid {n}"] = grid_tree(n).model()
     return found
-
-
-def interleaved(work: dict[str, Callable[[], Any]], budget: float) -> dict[str, float]:
-    """Shortest seconds of each contender; they take turns until the budget [s] is spent."""
-    best = dict.fromkeys(work, np.inf)
-    until, rounds = time.perf_counter() + budget, 0
-    while rounds < FEWEST or time.perf_counter() < until:
-        rounds += 1
-        for name, run in work.items():
-            begin = time.perf_counter()
-            run()
-            best[name] = min(best[name], time.perf_counter() - begin)
-    return best
 
 
 class Contest:
@@ -101,7 +88,7 @@ class Contest:
         matrices = name in ("mass_matrix", "inverse_dynamics_derivatives")
         return min(self.states, MATRICES) if matrices else self.states
 
-    def batched(self, name: str, threads: int = 1) -> dict[str, Callable[[], Any]]:
+    def batched(self, name: str) -> dict[str, Callable[[], Any]]:
         """Contenders for a batch of all states."""
         in_parallel = {
             "inverse_dynamics": pin.rneaInParallel,
@@ -111,11 +98,11 @@ class Contest:
         args = [x[:count] for x in (self.q, self.v, self.a)]
         args = args[:1] if name == "mass_matrix" else args
         work: dict[str, Callable[[], Any]] = {
-            "dyads": lambda: getattr(self.model, name)(*args, threads=threads)
+            "dyads": lambda: getattr(self.model, name)(*args, threads=1)
         }
         if self.fused is not None and name != "inverse_dynamics_derivatives":
             fused = self.fused
-            work["fused"] = lambda: getattr(fused, name)(*args, threads=threads)
+            work["fused"] = lambda: getattr(fused, name)(*args, threads=1)
         if not self.compared:
             return work
         if name in in_parallel:
@@ -249,14 +236,6 @@ def run(quick: bool) -> dict[str, Any]:
             for name in ("inverse_dynamics", "forward_dynamics"):
                 found = interleaved(contest.single(name, repetitions), budget)
                 row[f"single {name}"] = report(f"{label}: one {name}", found, repetitions)
-    for joints in (20, 60):
-        contest = Contest(grid_tree(joints).model(), STATES)
-        for name in ("inverse_dynamics", "forward_dynamics"):
-            work = {str(t): contest.batched(name, t)["dyads"] for t in (1, 2)}
-            found = interleaved(work, 2 * budget)
-            gain = found["1"] / found["2"]
-            results[f"two threads, {name}, {joints} joints"] = gain
-            print(f"two threads, {name}, {joints} joints: {gain:.2f} times one", flush=True)
     results["redocking"] = redocking(budget)
     results["compiling"] = compiling()
     results["exponents"] = growth(results)
