@@ -8,31 +8,21 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from modurob.sim.plots import FAINT, GRID, INK, PALETTE
+from modurob.drawing import charts
+from modurob.drawing.charts import FAINT, INK, PALETTE, blank
+from modurob.drawing.charts import headline as title
 
 DPI = 110
 BODY, SPOT = "#cbd2d9", "#e0245e"  # of drawn modules; of a center of mass
-
-
-def blank(size: tuple[float, float]) -> Figure:
-    """A figure that pyplot does not know."""
-    found = Figure(figsize=size, facecolor="white", layout="constrained")
-    FigureCanvasAgg(found)
-    return found
 
 
 def styled(axes: Iterable[Axes]) -> list[Axes]:
     """Axes with a light grid and two spines."""
     found = list(axes)
     for plane in found:
-        plane.grid(True, color=GRID, lw=0.8)
-        plane.set_axisbelow(True)
-        plane.spines[["top", "right"]].set_visible(False)
-        plane.spines[["left", "bottom"]].set_color(FAINT)
-        plane.tick_params(colors=INK, labelsize=9, color=FAINT)
+        charts.style(plane)
         plane.title.set(color=INK, fontsize=10)
     return found
 
@@ -45,11 +35,6 @@ def figure(
     axes = found.subplots(rows, columns, squeeze=False, **options)
     styled(axes.flat)
     return found, axes
-
-
-def title(drawn: Figure, text: str) -> None:
-    """A headline at the left."""
-    drawn.suptitle(text, x=0.01, ha="left", fontsize=12, fontweight="bold", color=INK)
 
 
 def legend(plane: Axes, **options: Any) -> None:

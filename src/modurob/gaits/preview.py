@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from modurob.checks import positive
-from modurob.errors import FileError, StateError, choices
+from modurob.drawing import charts
+from modurob.drawing.charts import INK, MOST_NAMES, PALETTE
+from modurob.errors import StateError
 from modurob.gaits.base import Gait, Synchronizing
-from modurob.modules.files import write_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,12 +20,6 @@ if TYPE_CHECKING:
 
 POINTS = 2000  # of each line
 WIDTH, PANEL, LOWER, HEAD = 8.4, 2.3, 1.5, 0.75  # inches: figure, panels, title and time axis
-DPI = 150
-MOST_NAMES = 14  # of a legend; more joints than that are told apart by a color scale
-# Ink, grid and colors are those of the plots of trajectories; the colors are Okabe and Ito's.
-INK, FAINT, GRID = "#1f2933", "#7b8794", "#e4e7eb"
-PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#5c4b8a", "#8c8c2a")
-DATELESS = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 
 class Panel(NamedTuple):
@@ -56,9 +49,8 @@ def preview(
         duration: Seconds to show, from t = 0.
         title: By default the name of the gait and its period.
     """
-    ending = None if path is None else Path(path).suffix.lower()
-    if ending is not None and ending not in DATELESS:
-        raise FileError(f"{path}: unknown ending {ending!r}; previews are {choices(DATELESS)}")
+    if path is not None:
+        charts.check_ending(path, "previews")
     if not gait.joints:
         raise StateError("there is nothing to preview: the gait has no joints")
     t = np.linspace(0.0, positive("duration", duration, "seconds"), POINTS)
@@ -75,8 +67,8 @@ def preview(
     )  # fmt: skip
     figure = planes[0].figure.get_figure(root=True)
     assert figure is not None
-    if ending is not None:
-        _write(figure, Path(str(path)), ending)
+    if path is not None:
+        charts.write(figure, path)
     return figure
 
 
@@ -87,7 +79,7 @@ def _title(gait: Gait) -> str:
 
 def _panels(gait: Gait, t: np.ndarray) -> Iterator[Panel]:
     q = gait(t).q
-    colors = _colors(len(gait.joints))
+    colors = charts.colors(len(gait.joints))
     if gait.prismatic is None:
         groups = [("joints [rad, m]", range(len(gait.joints)))]
     else:
@@ -103,22 +95,10 @@ def _panels(gait: Gait, t: np.ndarray) -> Iterator[Panel]:
         yield Panel(label, measures, [INK, *PALETTE[1:]], True, gait.logarithmic)
 
 
-def _colors(count: int) -> list[Any]:
-    from matplotlib import colormaps
-
-    if count <= len(PALETTE):
-        return list(PALETTE[:count])
-    return [colormaps["viridis"](0.92 * k / (count - 1)) for k in range(count)]
-
-
 def _planes(panels: list[Panel]) -> list[Axes]:
     """The axes of a new figure that pyplot never hears of, one below the other."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     heights = [LOWER if panel.measure else PANEL for panel in panels]
-    figure = Figure(figsize=(WIDTH, HEAD + sum(heights)), facecolor="white", layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = charts.blank((WIDTH, HEAD + sum(heights)))
     planes = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=heights)[
         :, 0
     ]
@@ -146,19 +126,5 @@ def _draw(plane: Axes, panel: Panel, t: np.ndarray) -> None:
     elif panel.measure:
         plane.set_ylim(0.0, 1.08)
         plane.set_yticks([0.0, 0.5, 1.0])
-    plane.grid(True, color=GRID, lw=0.8)
-    plane.set_axisbelow(True)
-    plane.spines[["top", "right"]].set_visible(False)
-    plane.spines[["left", "bottom"]].set_color(FAINT)
-    plane.tick_params(colors=INK, labelsize=9, color=FAINT)
-    plane.legend(
-        loc="upper left", bbox_to_anchor=(1.005, 1.02), frameon=False, labelcolor=INK,
-        fontsize=8.5 if len(names) <= 8 else 6.5, handlelength=1.9, borderaxespad=0.2,
-        title=f"{len(names)} joints" if many else None, title_fontsize=8.5,
-    )  # fmt: skip
-
-
-def _write(figure: Figure, path: Path, ending: str) -> None:
-    stream = io.BytesIO()
-    figure.savefig(stream, format=ending[1:], dpi=DPI, metadata=DATELESS[ending])
-    write_file(path, stream.getvalue())
+    charts.style(plane)
+    charts.legend_beside(plane, len(names), f"{len(names)} joints" if many else None)

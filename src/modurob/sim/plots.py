@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from modurob.errors import FileError, StateError, UnknownNameError, choices
-from modurob.modules.files import write_file
+from modurob.drawing import charts
+from modurob.drawing.charts import FAINT, INK, MOST_NAMES
+from modurob.errors import StateError, UnknownNameError, choices
 from modurob.sim.export import one_by_one
 from modurob.sim.labels import MOMENTUM, QUANTITIES, Column, channel_columns, columns
 from modurob.sim.part import Part
@@ -21,13 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-ENDINGS = (".png", ".svg", ".pdf")
 WIDTH, PANEL, HEAD = 8.4, 2.05, 0.75  # inches: figure, each panel, title and time axis
-DPI = 150
-INK, FAINT, GRID = "#1f2933", "#7b8794", "#e4e7eb"
-# Okabe and Ito's colors, told apart by most eyes; yellow last, it is faint on white
-PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#5c4b8a", "#8c8c2a")
-MOST_NAMES = 14  # of a legend; more lines than that are told apart by a color scale
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
 TITLES = {("q", "1"): "orientation", ("momentum", "N m s"): "angular momentum"}
 ALIASES = {word: letter for letter, word in QUANTITIES.items()}
@@ -64,9 +57,8 @@ def plot(
     title: str = "",
 ) -> Figure:
     """See `Trajectory.plot`."""
-    ending = None if path is None else Path(path).suffix.lower()
-    if ending is not None and ending not in ENDINGS:
-        raise FileError(f"{path}: unknown ending {ending!r}; plots are {choices(ENDINGS)}")
+    if path is not None:
+        charts.check_ending(path, "plots")
     for part in trajectory.parts:
         one_by_one(part, "a plot")
     wanted = [ALIASES.get(name, name) for name in quantities or _default(trajectory)]
@@ -75,14 +67,7 @@ def plot(
         raise StateError("there is nothing to plot: the body has no joints")
     figure = _figure(trajectory, panels, title)
     if path is not None:
-        stream = io.BytesIO()
-        dateless = {
-            ".png": {"Software": None},
-            ".svg": {"Date": None},
-            ".pdf": {"CreationDate": None},
-        }
-        figure.savefig(stream, format=str(ending)[1:], dpi=DPI, metadata=dateless[str(ending)])
-        write_file(path, stream.getvalue())
+        charts.write(figure, path)
     return figure
 
 
@@ -145,13 +130,7 @@ def _lines(part: Part, quantity: str, trajectory: Trajectory) -> list[tuple[Colu
 
 
 def _figure(trajectory: Trajectory, panels: list[Panel], title: str) -> Figure:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(
-        figsize=(WIDTH, HEAD + PANEL * len(panels)), facecolor="white", layout="constrained"
-    )
-    FigureCanvasAgg(figure)
+    figure = charts.blank((WIDTH, HEAD + PANEL * len(panels)))
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     colors = _colors(panels)
     before: list[str] = []
@@ -168,22 +147,18 @@ def _figure(trajectory: Trajectory, panels: list[Panel], title: str) -> Figure:
     axes[-1].set_xlabel("time [s]", color=INK)
     _name_events(axes[0], trajectory, end - begin)
     if title:
-        figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold", color=INK)
+        charts.headline(figure, title)
     figure.align_ylabels(list(axes))
     return figure
 
 
 def _colors(panels: list[Panel]) -> dict[str, Any]:
     """One color for each name or group, the same in all panels."""
-    from matplotlib import colormaps
-
     found: dict[str, Any] = {}
     for panel in panels:
         keys = list(dict.fromkeys(line.group or line.name for line in panel.lines))
-        for k, key in enumerate(keys):
-            few = len(keys) <= len(PALETTE)
-            scale = colormaps["viridis"](0.92 * k / max(len(keys) - 1, 1))
-            found.setdefault(key, PALETTE[k] if few else scale)
+        for key, color in zip(keys, charts.colors(len(keys)), strict=True):
+            found.setdefault(key, color)
     return found
 
 
@@ -203,21 +178,14 @@ def _draw(plane: Axes, panel: Panel, colors: dict[str, Any], named: bool) -> Non
         )  # fmt: skip
     unit = f" [{panel.unit}]" if panel.unit and panel.unit != "1" else ""
     plane.set_ylabel(panel.title + unit, color=INK)
-    plane.grid(True, color=GRID, lw=0.8)
-    plane.set_axisbelow(True)
+    charts.style(plane)
     plane.margins(y=0.08)
-    plane.spines[["top", "right"]].set_visible(False)
-    plane.spines[["left", "bottom"]].set_color(FAINT)
-    plane.tick_params(colors=INK, labelsize=9, color=FAINT)
     plane.ticklabel_format(axis="y", style="sci", scilimits=(-3, 4), useMathText=True)
     plane.yaxis.get_offset_text().set(color=INK, fontsize=8)
     _keep_flat_lines_flat(plane, panel)
     if named:
-        plane.legend(
-            loc="upper left", bbox_to_anchor=(1.005, 1.02), frameon=False, labelcolor=INK,
-            fontsize=8.5 if len(names) <= 8 else 6.5, handlelength=1.9, borderaxespad=0.2,
-            title=None if len(names) <= MOST_NAMES else f"{len(names)} lines", title_fontsize=8.5,
-        )  # fmt: skip
+        few = len(names) <= MOST_NAMES
+        charts.legend_beside(plane, len(names), None if few else f"{len(names)} lines")
 
 
 def _keep_flat_lines_flat(plane: Axes, panel: Panel) -> None:

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from modurob.drawing.charts import INK
 from modurob.errors import FileError, StateError, WriteError, choices
 from modurob.modules.files import write_file
-from modurob.sim.plots import INK
 
 ENDINGS = (".gif", ".mp4")
 FASTEST_GIF = 50  # frames a second; GIF counts hundredths of a second, players refuse one
