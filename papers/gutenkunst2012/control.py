@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.integrate import solve_ivp
-from scipy.linalg import expm
+from itertools import pairwise
 
-from modurob import Model, examples, simulate
+import numpy as np
+from scipy.linalg import expm
+from scipy.optimize import least_squares
+
+from modurob import Model, Trajectory, examples, simulate
+from modurob.control import ComputedTorque, Controller, PidLinearized, PolePlacement, Reference
 from papers import figures
 from papers.claims import Claims
 
 KP, KI, KD = 10.0, 1.0, 4.0  # §6.2
 POLES = ((-2.0, -3.0), (-5.0, -10.0))  # (6.38); (6.37a) says otherwise: erratum 12
-STEP = np.ones(2)  # [rad] both joints
+PRINTED = ((5.0, 15.0), (6.0, 50.0))  # (6.43): of position, of velocity
+BOTH, FIRST, SECOND = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])  # [rad] unit steps
 TOLERANCE = 1e-11
-PID_TIME, POLE_TIME = 10.0, 4.0  # [s]
+SAMPLES = (8e-3, 4e-3, 2e-3, 1e-3)  # [s] of the PID: a law with a memory has a clock
+SHORT, PID_TIME, POLE_TIME, PRINTED_TIME = 4.0, 10.0, 4.0, 12.0  # [s]
+RECORD = 0.04  # [s] a multiple of all samples
 NEAR = 0.95  # of the step
 
 
@@ -22,83 +28,167 @@ def reproduce(claims: Claims) -> None:
     """Both controllers, compared with the linear systems they make of the pendulum."""
     claims.working_on("control of the double pendulum")
     model = examples.double_pendulum().model("physical")
+    claims.check("linearized", _linearized(model))
+    _pid(claims, model)
+    _placed(claims, model)
+
+
+def _linearized(model: Model) -> list[float]:
+    """How far (6.23) is from the law's torque, and (6.24) from what it does."""
     rng = np.random.default_rng(6)
     q, (v, a) = rng.uniform(-2, 2, 2), rng.standard_normal((2, 2))
-    claims.check(
-        "linearized", np.abs(model.forward_dynamics(q, v, torque(model, q, v, a)) - a).max()
-    )
-    t_pid, q_pid, linear_pid = _pid(model)
-    claims.check("pid", np.abs(q_pid - linear_pid).max())
-    gains = [np.poly(poles)[:0:-1].tolist() for poles in POLES]  # of position, of velocity
-    claims.check("gains", gains)
-    t, q, linear = _placed(model, np.array(gains))
-    claims.check("poles", np.abs(q - linear).max())
-    reached = [t[np.argmax(q[:, k] >= NEAR)] for k in range(2)]
-    claims.check("faster", reached[0] / reached[1])
-    _draw(claims, "fig_6_4_pid.png", "Feedback linearization and PID", t_pid, q_pid, linear_pid)
-    _draw(claims, "fig_6_6_poles.png", "Feedback linearization and pole placement", t, q, linear)
-
-
-def torque(model: Model, q: np.ndarray, v: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """(6.23): tau = M wanted + C v + N, as it is printed."""
     M, C, N = model.closed_form(q, v)
-    return M @ wanted + C @ v + N
+    tau = PolePlacement(model, poles=POLES).command(0.0, q, v, Reference(q, v, a))
+    found = tau - (M @ a + C @ v + N), model.forward_dynamics(q, v, tau) - a
+    return [float(np.abs(each).max()) for each in found]
 
 
-def _pid(model: Model) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Times, angles, and the angles of the linear loop; the integral is part of the state."""
-
-    def rates(t: float, y: np.ndarray) -> np.ndarray:
-        q, v, integral = y[:2], y[2:4], y[4:]
-        wanted = KP * (STEP - q) + KI * integral - KD * v
-        return np.concatenate(
-            [v, model.forward_dynamics(q, v, model.inverse_dynamics(q, v, wanted)), STEP - q]
-        )
-
-    t = np.linspace(0, PID_TIME, 401)
-    found = (
-        solve_ivp(rates, (0, PID_TIME), np.zeros(6), "DOP853", t, rtol=TOLERANCE, atol=TOLERANCE)
-        .y[:2]
-        .T
-    )
-    # (q - 1, q', integral): linear, with the matrix exponential for a solution
-    A = np.array([[0, 1, 0], [-KP, -KD, KI], [-1, 0, 0]])
-    step = expm(A * t[1])
-    z, linear = np.array([-1.0, 0.0, 0.0]), []
-    for _ in t:
-        linear.append(1 + z[0])
-        z = step @ z
-    return t, found, np.stack([linear, linear], axis=1)
+# -- PID -------------------------------------------------------------------------------------------
 
 
-def _placed(model: Model, gains: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Times, angles, and the sums of exponentials that the poles promise."""
-
-    def controller(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return model.inverse_dynamics(q, v, gains[:, 0] * (STEP - q) - gains[:, 1] * v)
-
-    found = simulate(
-        model, [0, 0], [0, 0], POLE_TIME, controller, "DOP853",
-        rtol=TOLERANCE, atol=TOLERANCE, record=0.005,
+def _pid(claims: Claims, model: Model) -> None:
+    """The law has a clock; what it does between samples goes with the sample time, to zero."""
+    deviations, ratios, coupling = [], [], []
+    for step in (BOTH, FIRST, SECOND):
+        runs = [_sampled(model, step, sample, SHORT) for sample in SAMPLES]
+        linear = _pid_linear(runs[0].t, step)
+        apart = [np.abs(run.q - linear).max() for run in runs]
+        ratios.append(apart[-2] / apart[-1])
+        limit = extrapolated([run.q for run in runs])
+        deviations.append(np.abs(limit - linear).max())
+        coupling.append(np.abs(limit[:, step == 0]).max(initial=0.0))
+    claims.check("pid", max(deviations))
+    claims.check("pid_coupling", max(coupling))
+    claims.check("pid_order", ratios)
+    found = _sampled(model, BOTH, SAMPLES[-1], PID_TIME)
+    known = np.roots([1, KD, KP, KI])
+    apart = [_off(measured_poles(found.t, 1 - q, 3), known) for q in found.q.T]
+    claims.check("pid_poles", max(apart))
+    _draw(
+        claims, "fig_6_4_pid.png", "Feedback linearization and PID", found,
+        _pid_linear(found.t, BOTH),
     )  # fmt: skip
-    linear = [
-        1 + (p2 * np.exp(p1 * found.t) - p1 * np.exp(p2 * found.t)) / (p1 - p2) for p1, p2 in POLES
-    ]
-    return found.t, found.q, np.stack(linear, axis=1)
 
 
-def _draw(
-    claims: Claims, name: str, headline: str, t: np.ndarray, q: np.ndarray, linear: np.ndarray
-) -> None:
+def _sampled(model: Model, step: np.ndarray, sample: float, duration: float) -> Trajectory:
+    law = PidLinearized(model, KP, KI, KD, sample_time=sample)
+    return simulate(
+        model, None, None, duration, law, "RK4", dt=sample, reference=step, record=RECORD
+    )
+
+
+def _pid_linear(t: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """(N, 2) of e''' + Kd e'' + Kp e' + Ki e = 0, by the matrix exponential."""
+    once = expm(np.array([[0, 1, 0], [-KP, -KD, -KI], [1, 0, 0]]) * (t[1] - t[0]))
+    e, found = np.array([1.0, 0.0, 0.0]), []
+    for _ in t:
+        found.append(1 - e[0])
+        e = once @ e
+    return np.outer(found, step)
+
+
+def extrapolated(values: list[np.ndarray]) -> np.ndarray:
+    """The limit of a sequence whose steps halve, the error a series in the step (Richardson)."""
+    for order in range(1, len(values)):
+        values = [fine + (fine - coarse) / (2**order - 1) for coarse, fine in pairwise(values)]
+    return values[0]
+
+
+# -- pole placement --------------------------------------------------------------------------------
+
+
+def _placed(claims: Claims, model: Model) -> None:
+    law = PolePlacement(model, poles=POLES)
+    claims.check("gains", np.stack([law.k0, law.k1], axis=1))
+    both, *alone = (_stepped(model, law, step, POLE_TIME) for step in (BOTH, FIRST, SECOND))
+    linear = _placed_linear(both.t)
+    claims.check("poles", np.abs(both.q - linear).max())
+    claims.check("coupling", max(np.abs(run.q[:, 1 - k]).max() for k, run in enumerate(alone)))
+    poles = [measured_poles(both.t, 1 - q, 2) for q in both.q.T]
+    apart = [_off(found, np.array(known)) for found, known in zip(poles, POLES, strict=True)]
+    claims.check("poles_measured", max(apart))
+    times = _times(both)
+    claims.check("faster", times[0] / times[1])
+    printed = _stepped(model, ComputedTorque(model, *PRINTED), BOTH, PRINTED_TIME)
+    times = _times(printed)
+    claims.check("printed", times[1] / times[0])
+    headline = "Feedback linearization and pole placement"
+    _draw(claims, "fig_6_6_poles.png", headline, both, linear)
+    corrected = _stepped(model, law, BOTH, PRINTED_TIME)
+    _draw_printed(claims, corrected, printed)
+
+
+def _stepped(model: Model, law: Controller, step: np.ndarray, duration: float) -> Trajectory:
+    return simulate(
+        model, None, None, duration, law, "DOP853", rtol=TOLERANCE, atol=TOLERANCE,
+        reference=step, record=RECORD,
+    )  # fmt: skip
+
+
+def _placed_linear(t: np.ndarray) -> np.ndarray:
+    """(N, 2) the sums of exponentials that the poles promise."""
+    return np.stack(
+        [1 + (p2 * np.exp(p1 * t) - p1 * np.exp(p2 * t)) / (p1 - p2) for p1, p2 in POLES], axis=1
+    )
+
+
+def measured_poles(t: np.ndarray, error: np.ndarray, order: int) -> np.ndarray:
+    """(order,) poles whose exponentials fit a response best, found without knowing them. [1/s]"""
+
+    def missed(polynomial: np.ndarray) -> np.ndarray:
+        modes = np.exp(np.outer(t, np.roots([1.0, *polynomial])))
+        return (error - modes @ np.linalg.lstsq(modes, error)[0]).real
+
+    found = least_squares(missed, np.poly(-(2.0 ** np.arange(order)))[1:], xtol=1e-12)
+    return np.roots([1.0, *found.x])
+
+
+def _off(found: np.ndarray, known: np.ndarray) -> float:
+    """Largest relative distance of a pole from the closest found one."""
+    return max(np.abs(found - pole).min() / abs(pole) for pole in known)
+
+
+def _times(found: Trajectory) -> list[float]:
+    """When each joint has come close to its goal, between samples by a line. [s]"""
+    return [float(np.interp(NEAR, q, found.t)) for q in found.q.T]
+
+
+# -- pictures --------------------------------------------------------------------------------------
+
+
+def _draw(claims: Claims, name: str, headline: str, found: Trajectory, linear: np.ndarray) -> None:
     drawn, axes = figures.figure(1, size=(8.4, 3.4))
     plane = axes[0, 0]
     for k, width in ((1, 5.0), (0, 2.2)):  # where both are one line, the wider shows
-        plane.plot(t, q[:, k], color=figures.PALETTE[k], lw=width, label=f"joint {k + 1}")
+        plane.plot(
+            found.t, found.q[:, k], color=figures.PALETTE[k], lw=width, label=f"joint {k + 1}"
+        )
     for k in range(2):
         label = "linear system" if k else None
-        plane.plot(t, linear[:, k], color=figures.INK, lw=1.1, ls=(0, (4, 4)), label=label)
+        plane.plot(found.t, linear[:, k], color=figures.INK, lw=1.1, ls=(0, (4, 4)), label=label)
+    _finish(claims, name, headline, drawn, found.t[-1])
+
+
+def _draw_printed(claims: Claims, corrected: Trajectory, printed: Trajectory) -> None:
+    """What the gains of (6.43) would do, beside the ones that the poles ask for."""
+    drawn, axes = figures.figure(1, size=(8.4, 3.4))
+    plane = axes[0, 0]
+    law = PolePlacement(corrected.model, poles=POLES)
+    for run, gains, words, style in (
+        (corrected, (law.k0, law.k1), "", "-"),
+        (printed, PRINTED, " (as printed)", (0, (4, 2))),
+    ):
+        for k, (k0, k1) in enumerate(zip(*gains, strict=True)):
+            label = f"joint {k + 1}: {k0:g} and {k1:g}{words}"
+            plane.plot(run.t, run.q[:, k], color=figures.PALETTE[k], lw=2.0, ls=style, label=label)
+    headline = "Pole placement: gains of position and velocity, and swapped as in (6.43)"
+    _finish(claims, "fig_6_6_as_printed.png", headline, drawn, printed.t[-1])
+
+
+def _finish(claims: Claims, name: str, headline: str, drawn: figures.Figure, end: float) -> None:
+    (plane,) = drawn.axes
     plane.axhline(1.0, color=figures.FAINT, lw=1.0, ls=(0, (1, 2)))
-    plane.set_xlim(0, t[-1])
+    plane.set_xlim(0, end)
     plane.set_xlabel("time [s]", color=figures.INK)
     plane.set_ylabel("angle [rad]", color=figures.INK)
     figures.legend(plane, loc="lower right")

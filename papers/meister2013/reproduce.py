@@ -1,7 +1,7 @@
-"""The crab of meister2013: its matrices, and its motion in three engines.
+"""The crab of meister2013: its matrices, its motion in three engines, control and estimation.
 
 The document compared the crab with SimMechanics; here Pinocchio and MuJoCo, which read what modurob
-writes for them, take its place. Control and estimation of the same document are not here yet.
+writes for them, take its place.
 
 Run it with ``python -m papers.meister2013.reproduce``, or with ``modurob papers``.
 """
@@ -16,7 +16,7 @@ from modurob.verification.check import LeftOut
 from papers import lists
 from papers.claims import Claims, main
 from papers.gutenkunst2012.structure import draw_matrices
-from papers.meister2013 import chaos, engines
+from papers.meister2013 import chaos, control, engines, estimation
 
 SEED, STATES = 2013, 10
 
@@ -36,6 +36,10 @@ def reproduce(claims: Claims) -> None:
                 claims.leave_out(name, f"an engine is {reason}")
     claims.working_on("two crabs that start 1e-10 apart")
     chaos.draw(claims.picture("chaos.png"), organism)
+    claims.working_on("computed torque")
+    control.reproduce(claims, organism.model())
+    claims.working_on("extended Kalman filter")
+    estimation.reproduce(claims, organism.model())
 
 
 def _matrices(claims: Claims, organism: Organism) -> None:

@@ -15,7 +15,8 @@ from modurob.cli import papers as command
 from papers import claims as records
 from papers import lagrange
 
-KEYS = ("gutenkunst2012", "meister2012", "meister2013")
+KEYS = ("giusti2015", "gutenkunst2012", "meister2012", "meister2013")
+PAGE = Path(__file__).parents[2] / "docs" / "papers.md"
 LAGRANGE = 1e-8  # what the papers' claims allow
 FLAT = 4  # gray levels: a picture with less contrast than that is empty
 
@@ -53,6 +54,14 @@ def test_every_claim_of_the_paper_holds(key, tmp_path):
 
 def test_all_papers_of_the_checkout_are_tested():
     assert tuple(command._known()) == KEYS
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_the_page_about_the_papers_lists_every_claim(key):
+    text = PAGE.read_text(encoding="utf-8")
+    known = json.loads((records.PAPERS / key / "expected.json").read_text(encoding="utf-8"))
+    for claim in known["claims"].values():
+        assert f"| {claim['name']} | {claim['source']} |" in text
 
 
 def test_the_comparison_with_lagrange_sees_small_mistakes(monkeypatch):
