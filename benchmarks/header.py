@@ -9,7 +9,9 @@ from pathlib import Path
 
 from modurob.compiler.routine import cores
 
-PACKAGES = ("modurob", "numpy", "scipy", "llvmlite", "pydantic", "rpds-py", "pin", "mujoco")
+PACKAGES = (
+    "modurob", "numpy", "scipy", "llvmlite", "pydantic", "rpds-py", "pin", "mujoco", "filterpy",
+)  # fmt: skip
 
 
 def machine() -> dict[str, object]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob import kinematics
-from modurob.checks import positive
+from modurob.checks import is_number, positive
 from modurob.compiler.cuda import CudaTier
 from modurob.compiler.routine import Routine, thread_count
 from modurob.compiler.tiers import DyadTier, FusedTier
@@ -26,7 +26,12 @@ External = Mapping[str, ArrayLike]
 SINGULAR = 1e15  # condition of a mass matrix that leaves no digit of the accelerations
 UNIT = 1e-14  # of the squared norm: rounding errors of a normalised quaternion
 DTYPES = {"cpu": ("float64",), "cuda": ("float64", "float32")}  # of each target
-PREPARED = ("inverse_dynamics", "forward_dynamics", "mass_matrix")
+PREPARED = (
+    "inverse_dynamics",
+    "forward_dynamics",
+    "mass_matrix",
+    "forward_dynamics_derivatives",
+)
 
 
 class InverseDerivatives(NamedTuple):
@@ -117,10 +122,9 @@ class Dynamics:
     ) -> ForwardDerivatives:
         """See `Model.forward_dynamics_derivatives`."""
         a = self.forward_dynamics(q, v, tau, None, threads)
-        slopes = self.inverse_dynamics_derivatives(q, v, a, threads)
-        # d tau = 0 along the motion: M da = -(d tau/dq) dq - (d tau/dv) dv + d tau
-        response = np.linalg.inv(slopes.da)
-        return ForwardDerivatives(-response @ slopes.dq, -response @ slopes.dv, response)
+        routine = self.tier.routine("forward_dynamics_derivatives")
+        found = self._batch(routine, State(self.model, q, (v, a)), threads)
+        return ForwardDerivatives(*(found[..., k, :, :] for k in range(3)))
 
     def _run(
         self,
@@ -150,25 +154,52 @@ class Dynamics:
             raise StateError(_why_not_finite(self.model, state.q))
         return found.reshape(*state.batch, *found.shape[1:])
 
-    def prepare(self, name: str) -> Callable[..., np.ndarray]:
+    def prepare(self, name: str, states: int | None) -> Callable[..., Any]:
         """See `Model.prepare`."""
         if name not in PREPARED:
             raise UnknownNameError(f"cannot prepare {name!r}: choose from {choices(PREPARED)}")
-        routine, free = self.tier.settled(name), self.model.free_base
-        single, out, method = routine.single, routine.empty(), getattr(self.model, name)
+        if states is not None and (not is_number(states) or states < 1 or states != int(states)):
+            raise StateError(f"states must be a whole number of 1 or more, got {states!r}")
+        if name == "forward_dynamics_derivatives":
+            return self._prepare_derivatives(states)
+        (compiled, out), method = self._bound(name, states), getattr(self.model, name)
+        free = self.model.free_base
 
         def call(*state: np.ndarray) -> np.ndarray:
-            done = single(*state, out)
+            done = compiled(*state, out)
             if done is None or (free and not _is_unit(state[0])):
                 return method(*state)
             return done
 
         return call
 
+    def _prepare_derivatives(self, states: int | None) -> Callable[..., ForwardDerivatives]:
+        forward, a = self._bound("forward_dynamics", states)
+        respond, out = self._bound("forward_dynamics_derivatives", states)
+        found = ForwardDerivatives(*(out[..., k, :, :] for k in range(3)))
+        free, method = self.model.free_base, self.model.forward_dynamics_derivatives
+
+        def call(q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> ForwardDerivatives:
+            done = forward(q, v, tau, a)
+            if done is None or (free and not _is_unit(q)) or respond(q, v, a, out) is None:
+                return method(q, v, tau)
+            return found
+
+        return call
+
+    def _bound(self, name: str, states: int | None) -> tuple[Callable[..., Any], np.ndarray]:
+        """The compiled code for one state or for rows of several, and an array for its results."""
+        routine = self.tier.settled(name)
+        if states is None:
+            return routine.single, routine.empty()
+        return routine.several(int(states)), routine.empty(int(states))
+
 
 def _is_unit(q: np.ndarray) -> bool:
-    """Whether the base's quaternion has norm 1: the kernels trust it, the long way mends it."""
-    return bool(abs(q[3:7] @ q[3:7] - 1) < UNIT)
+    """Whether base quaternions have norm 1: the kernels trust them, the long way mends them."""
+    if q.ndim == 1:
+        return bool(abs(q[3:7] @ q[3:7] - 1) < UNIT)
+    return bool(np.all(np.abs(np.sum(np.square(q[..., 3:7]), axis=-1) - 1) < UNIT))
 
 
 class CudaDynamics:
@@ -368,7 +399,13 @@ def step_derivatives(
 ) -> StepDerivatives:
     """See `Model.step_derivatives`."""
     _, after = step(model, q, v, tau, dt)
-    slopes = model.forward_dynamics_derivatives(q, v, tau)
+    return step_jacobians(model, after, model.forward_dynamics_derivatives(q, v, tau), dt)
+
+
+def step_jacobians(
+    model: Model, after: np.ndarray, slopes: ForwardDerivatives, dt: float
+) -> StepDerivatives:
+    """Jacobians of a step to the velocities `after`, from the slopes where it began."""
     unit = np.eye(model.nv)
     kept, carried = _transport(model, dt * after)  # of q, and of v after the step
     v_q, v_v, v_tau = dt * slopes.dq, unit + dt * slopes.dv, dt * slopes.dtau

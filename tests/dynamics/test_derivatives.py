@@ -161,14 +161,16 @@ def test_derivatives_come_in_every_batch_shape_and_from_every_tier(base, shape):
     )
     v, x = rng.standard_normal((2, *shape, model.nv))
     expected = Reference(model).inverse_dynamics_derivatives(q, v, x)
+    solved = Reference(model).forward_dynamics_derivatives(q, v, x)
     for some in (model, model.compile()):
         found = some.inverse_dynamics_derivatives(q, v, x)
         forward = some.forward_dynamics_derivatives(q, v, x)
         for k, part in enumerate(found):
             assert part.shape == (*shape, model.nv, model.nv)
             close(part, expected[..., k, :, :], ROUNDING)
-        for part in forward:
+        for k, part in enumerate(forward):
             assert part.shape == (*shape, model.nv, model.nv)
+            close(part, solved[..., k, :, :], FORWARD)
         for index in np.ndindex(*shape):
             one = some.forward_dynamics_derivatives(q[index], v[index], x[index])
             for whole, part in zip(forward, one, strict=True):

@@ -1,6 +1,7 @@
 """The EKF against filters written for linear systems, differences, and statistics."""
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -113,16 +114,17 @@ def test_jacobians_are_those_of_the_step(integrator, body):
     }[body]()
     if model.free_base and integrator == "rk4":
         pytest.skip("rk4 is for a fixed base")
-    rng, h, step = np.random.default_rng(3), 0.02, STEPS[integrator]
+    rng, h = np.random.default_rng(3), 0.02
+    step = STEPS[integrator](model, h)
     q, v, tau = model.random_configuration(rng), rng.standard_normal(model.nv), np.zeros(model.nv)
     tau[-2:] = [0.1, -0.2]
-    now = step(model, q, v, tau, h)
+    now = step(q, v, tau)
     base = Ekf(model, h, q=now.q, v=now.v)
 
     def moved(q, v, tau):
         if integrator == "step":
             return base.error(*model.step(q, v, tau, h))
-        return base.error(*step(model, q, v, tau, h)[:2])
+        return base.error(*step(q, v, tau)[:2])
 
     def after(dx):
         return moved(model.integrate(q, dx[: model.nv]), v + dx[model.nv :], tau)
@@ -172,10 +174,11 @@ def test_prediction_through_the_closed_loop_spreads_as_the_closed_loop_does(law)
     one, goal = law(model), np.array([0.5, 0.1, -0.4])
     q, v, P = np.array([0.3, -0.2, 0.5]), np.array([1.0, -2.0, 0.5]), np.diag([1.0, 2, 3, 4, 5, 6])
     ekf = Ekf(model, dt, Q=0.0, q=q, v=v, P=P)
+    step = STEPS["rk4"](model, dt)
 
     def closed(dx):
         x, y = q + dx[:3], v + dx[3:]
-        after = STEPS["rk4"](model, x, y, one.command(0.0, x, y, goal), dt)
+        after = step(x, y, one.command(0.0, x, y, goal))
         return np.append(after.q, after.v)
 
     A = columns(closed, 6)
@@ -298,17 +301,60 @@ def test_copies_are_independent():
         assert twin.model is ekf.model
 
 
+def test_what_fails_changes_nothing():
+    ekf = Ekf(examples.crab().model(), 0.01, q=[0.1, 0.2, 0.3], substeps=2)
+    before = ekf.q.copy(), ekf.v.copy(), ekf.P.copy()
+    for mistake in (lambda: ekf.predict(np.array([0, 0, np.inf])), lambda: ekf.correct([1.0])):
+        with pytest.raises(StateError):
+            mistake()
+    for now, then in zip((ekf.q, ekf.v, ekf.P), before, strict=True):
+        np.testing.assert_array_equal(now, then)
+
+
+def test_an_estimate_that_somebody_has_changed_is_looked_at():
+    ekf, other = (Ekf(examples.crab().model(), 0.01) for _ in range(2))
+    ekf.q, other.q = [0, 1, 0], np.array([0.0, 1.0, 0.0])
+    for each in (ekf, other):
+        each.predict(np.zeros(3))
+    np.testing.assert_array_equal(ekf.q, other.q)
+    for name, wrong in (("q", np.zeros(2)), ("v", "fast"), ("v", np.full(3, np.nan))):
+        broken = copy.copy(other)
+        setattr(broken, name, wrong)
+        with complains(StateError, name):
+            broken.predict(np.zeros(3))
+
+
+def test_filters_are_pickled():
+    ekf = Ekf(examples.crab().model(), 0.01, gate=0.99, substeps=2)
+    twin = pickle.loads(pickle.dumps(ekf))
+    for each in (ekf, twin):
+        each.predict(np.ones(3))
+        each.correct(np.zeros(3))
+    np.testing.assert_array_equal(twin.P, ekf.P)
+    np.testing.assert_array_equal(twin.q, ekf.q)
+
+
 @pytest.mark.parametrize(
     ("make", "kind", "pieces"),
     [
         (lambda m: Ekf(examples.crab(), 0.01), StateError, ["takes a model", "Organism"]),
         (lambda m: Ekf(m, 0), StateError, ["dt"]),
         (lambda m: Ekf(m, 0.01, Q=[1, 2]), StateError, ["Q is one variance", "6", "(2,)"]),
-        (lambda m: Ekf(m, 0.01, Q=-1), StateError, ["Q", "negative"]),
+        (lambda m: Ekf(m, 0.01, Q=-1), StateError, ["Q", "eigenvalue -1", "negative"]),
+        (lambda m: Ekf(m, 0.01, P=[1, 1, 1, 1, -0.25, 1]), StateError, ["P", "eigenvalue -0.25"]),
+        (lambda m: Ekf(m, 0.01, R=[[1, 2, 0], [2, 1, 0], [0, 0, 1]]), StateError,
+         ["R", "eigenvalue -1"]),
+        (lambda m: Ekf(m, 0.01, P=np.eye(5)), StateError, ["P is one", "(6, 6)", "(5, 5)"]),
+        (lambda m: Ekf(m, 0.01, V=np.eye(2)), StateError, ["V has 3 rows", "(2, 2)"]),
+        (lambda m: Ekf(m, 0.01, v=[1, 2]), StateError, ["v has shape (2,)", "nv = 3"]),
         (lambda m: Ekf(m, 0.01, R=np.triu(np.ones((3, 3)))), StateError, ["R", "symmetric"]),
         (lambda m: Ekf(m, 0.01, W=np.eye(3)), StateError, ["W has 6 rows"]),
         (lambda m: Ekf(m, 0.01, R=float("nan")), StateError, ["R", "finite"]),
-        (lambda m: Ekf(m, 0.01, measured=["m2.hinge"]), UnknownNameError, ["locked"]),
+        (lambda m: Ekf(m, 0.01, measured=["m2.hinge"]), UnknownNameError,
+         ["'m2.hinge' is locked", "m1 (side 2) and m2 (side 5)", "cannot bend"]),
+        (lambda m: Ekf(m, 0.01, measured_rates=["m2.hinge"]), UnknownNameError, ["locked"]),
+        (lambda m: Ekf(m, 0.01, measured=["m9.hinge"]), UnknownNameError,
+         ["no joint 'm9.hinge'", "m1.hinge, m3.hinge, m5.hinge"]),
         (lambda m: Ekf(m, 0.01, measured=["m1.hinge"] * 2), StateError, ["twice"]),
         (lambda m: Ekf(m, 0.01, q=np.zeros((2, 3))), StateError, ["one state"]),
         (lambda m: Ekf(m, 0.01, gate=3), StateError, ["gate"]),
@@ -316,7 +362,10 @@ def test_copies_are_independent():
         (lambda m: Ekf(m, 0.01, substeps=0), StateError, ["substeps"]),
         (lambda m: Ekf(m, 0.01).correct([1, 2]), StateError, ["y has shape (2,)", "m1.hinge"]),
         (lambda m: Ekf(m, 0.01).correct("abc"), StateError, ["y"]),
+        (lambda m: Ekf(m, 0.01).correct([0, np.inf, 0]), StateError, ["y[1] is inf", "NaN"]),
         (lambda m: Ekf(m, 0.01).predict([1, 2]), StateError, ["tau has shape (2,)"]),
+        (lambda m: Ekf(m, 0.01).predict(np.zeros((2, 3))), StateError, ["one state", "(2, 3)"]),
+        (lambda m: Ekf(m, 0.01).predict(np.array([0, np.nan, 0])), StateError, ["tau[1] is nan"]),
         (lambda m: consistency([], 3), StateError, ["0 values"]),
     ],
 )  # fmt: skip

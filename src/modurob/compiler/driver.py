@@ -254,17 +254,20 @@ def declarations(width: int) -> str:
         f"declare {V} @llvm.sqrt.v{width}f64({V})\n"
         f"declare {V} @llvm.fma.v{width}f64({V}, {V}, {V})\n"
         "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n"
+        "declare void @Py_IncRef(ptr)\n"
     )
 
 
-# -- one state, straight from Python ---------------------------------------------------------------
+# -- a few states, straight from Python ------------------------------------------------------------
 
 # NumPy's stable layout of an array object (64-bit CPython): type, data, dimensions, strides, dtype
 TYPE, DATA, NDIM, DIMENSIONS, STRIDES, DTYPE = 8, 16, 24, 32, 40, 56
 
 
-def single_ir(shape: Shape) -> str:
-    """A Python builtin ``single(q, v, x, out)`` for one state (METH_FASTCALL); returns out.
+def entry_ir(shape: Shape, several: bool) -> str:
+    """A Python builtin ``single(q, v, x, out)`` (METH_FASTCALL) for one state; returns out.
+
+    ``several`` is the same for the number of states it was bound to, with rows for them.
 
     It looks into the arrays itself, because asking each one for its address from Python costs more
     than the dynamics of ten joints. It answers None, having done nothing, unless every array is a
@@ -290,7 +293,10 @@ def single_ir(shape: Shape) -> str:
         w.value(f"load ptr, ptr {w.offset('%given', k, 'ptr')}") for k in range(len(inputs) + 1)
     )
     result = {0: [nv], 1: [nv, nv]}.get(shape.matrices, [str(shape.matrices), nv, nv])
+    states = w.value(f"add i64 {argument(w, 'last', arguments)}, 1")
     expected = {"q": [nq], "v": [nv], "x": [nv], "y": result}
+    if several:
+        expected = {name: [states, *sizes] for name, sizes in expected.items()}
     for name, array in zip((*inputs, "y"), (*arrays, out), strict=True):
         sizes = expected[name]
         demand(w.value(f"icmp eq ptr {field(array, TYPE, 'ptr')}, {kind}"))
@@ -308,7 +314,7 @@ def single_ir(shape: Shape) -> str:
     flag = place(w, "not_finite", arguments)
     w.do(f"store i64 0, ptr {flag}")
     workspace = argument(w, "workspace", arguments)
-    w.do(f"call void @run(ptr {arguments}, i64 0, i64 1, ptr {workspace})")
+    w.do(f"call void @run(ptr {arguments}, i64 0, i64 {states}, ptr {workspace})")
     wrong = w.value(f"load i64, ptr {flag}")
     demand(w.value(f"icmp eq i64 {wrong}, 0"))
     w.do(f"call void @Py_IncRef(ptr {out})")
@@ -317,8 +323,6 @@ def single_ir(shape: Shape) -> str:
     none = argument(w, "refused", field("%self", DATA, "ptr"))
     w.do(f"call void @Py_IncRef(ptr {none})")
     w.do(f"ret ptr {none}")
-    head = (
-        "declare void @Py_IncRef(ptr)\n"
-        "define ptr @single(ptr %self, ptr %given, i64 %count) {\nentry:\n"
-    )
+    name = "several" if several else "single"
+    head = f"define ptr @{name}(ptr %self, ptr %given, i64 %count) {{\nentry:\n"
     return head + "\n".join(w.lines) + "\n}\n"

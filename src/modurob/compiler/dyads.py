@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modurob.compiler import driver, walks
+from modurob.compiler import driver, elimination, walks
 from modurob.compiler.driver import Driver
 from modurob.compiler.jit import Library, compile_ir, host
 from modurob.compiler.kernels import (
@@ -70,12 +70,24 @@ def library(name: str, free_base: bool) -> Library:
         kernel = Kernel(0, False)
         trace(kernel)
         parts.append(kernel.ir(other))
-    parts.append(walks.body(name, algorithm, free_base))
+    parts.append(_body(name, free_base))
     parts.append(Driver(host().width, algorithm.shape, free_base).write("@body"))
-    parts.append(driver.single_ir(algorithm.shape))
+    parts += [driver.entry_ir(algorithm.shape, several) for several in (False, True)]
     size = len(table)
     parts.append(f"@table = constant [{size} x ptr] [{', '.join(table)}]\n")
     return compile_ir("\n".join(parts))
+
+
+def _body(name: str, free_base: bool) -> str:
+    """The walk of an algorithm, as the function that a driver calls for each block."""
+    algorithm = ALGORITHMS[name]
+    if name == "mass_matrix":
+        return walks.mass_matrix(algorithm, free_base)
+    if name == "inverse_dynamics_derivatives":
+        return walks.derivatives(algorithm, free_base)
+    if name == "forward_dynamics_derivatives":
+        return elimination.forward_derivatives(algorithm, free_base)
+    return walks.walk(algorithm)
 
 
 def workspace_vectors(name: str, joints: int, free_base: bool) -> int:
@@ -83,7 +95,7 @@ def workspace_vectors(name: str, joints: int, free_base: bool) -> int:
     links, algorithm = joints + 1, ALGORITHMS[name]
     io = driver.BASE_RECORD + driver.JOINT_RECORD * joints + driver.EXTERNAL * links
     nv = joints + (6 if free_base else 0)
-    matrices = algorithm.shape.matrices * nv * nv
+    matrices = (algorithm.shape.matrices + algorithm.spare) * nv * nv
     return io + matrices + algorithm.scratch + algorithm.size * links
 
 

@@ -147,7 +147,7 @@ def module_ir(
             driver.declarations(width),
             body,
             Driver(width, shape, free_base).write("@body"),
-            driver.single_ir(shape),
+            *(driver.entry_ir(shape, several) for several in (False, True)),
         ]
     )
 

@@ -159,6 +159,7 @@ class Passes(NamedTuple):
         push: Where external wrenches are subtracted from: a field of six, or None.
         rub_first: Whether friction acts on the forces before the passes, or on them after.
         scratch: Vectors between the matrices and the links' states.
+        spare: Further (nv, nv) matrices that are no results.
         variants: 4 where the inward kernel differs for tips and for the first to reach a parent.
     """
 
@@ -173,6 +174,7 @@ class Passes(NamedTuple):
     push: Field | None = None
     rub_first: bool = False
     scratch: int = 0
+    spare: int = 0
     variants: int = 1
 
 
@@ -532,3 +534,7 @@ ALGORITHMS = {
         others={"pair": _slopes_pair, "base_pair": _slopes_base_pair}, scratch=257,
     ),
 }  # fmt: skip
+# its third array holds the accelerations that forward dynamics has found
+ALGORITHMS["forward_dynamics_derivatives"] = ALGORITHMS["inverse_dynamics_derivatives"]._replace(
+    spare=1
+)

@@ -73,11 +73,15 @@ class Routine:
             "nq": self.nq,
             "nv": self.nv,
         }
-        self.single = self._builtin(library)
+        self.single = self._builtin("single", 1)
 
     def empty(self, *batch: int) -> np.ndarray:
         """An array for results."""
         return np.empty((*batch, *self._result))
+
+    def several(self, states: int) -> Callable[..., np.ndarray | None]:
+        """As `single`, for arrays with a row for each of that many states."""
+        return self._builtin("several", states)
 
     def batch(
         self,
@@ -114,19 +118,20 @@ class Routine:
         start = -raw.ctypes.data % ALIGNMENT
         return raw[start : start + size * count].reshape(count, size)
 
-    def _builtin(self, library: Library) -> Callable[..., np.ndarray | None]:
+    def _builtin(self, name: str, states: int) -> Callable[..., np.ndarray | None]:
         if not _arrays_look_as_expected():
             return lambda *_: None
         space = self._workspaces(1)
         arguments = Arguments(
             **self._fixed,
-            last=0,
+            last=states - 1,
             array_type=id(np.ndarray),
             float64=id(np.dtype(np.float64)),
             workspace=space.ctypes.data,
             refused=id(None),
         )
-        method = _MethodDef(b"single", library.address("single"), METH_FASTCALL, None)
+        address = self._kept[0].address(name)
+        method = _MethodDef(b"modurob", address, METH_FASTCALL, None)
         bound = _Bound(arguments, method)
         bound.kept = (space, *self._kept)
         owner = np.frombuffer(memoryview(bound).cast("B"), dtype=np.uint8)

@@ -155,7 +155,8 @@ class PairWalker(Walker):
         self.base = 6 if free_base else 0
         self.nv = driver.argument(self, "nv")
         self.cells = self.value(f"mul i64 {self.nv}, {self.nv}")
-        matrices = self.value(f"mul i64 {self.cells}, {algorithm.shape.matrices}")
+        count = algorithm.shape.matrices + algorithm.spare
+        matrices = self.value(f"mul i64 {self.cells}, {count}")
         self.scratch = self.offset("%states", matrices)
         self.do(
             f"%links = getelementptr {self.vector}, ptr {self.scratch}, i64 {algorithm.scratch}"
@@ -204,25 +205,35 @@ def mass_matrix(algorithm: Passes, free_base: bool) -> str:
 
 
 def derivatives(algorithm: Passes, free_base: bool) -> str:
-    """Bundles inward, then every joint with every joint on its way to the base."""
+    """The three matrices of inverse dynamics."""
     w = PairWalker(algorithm, free_base)
-    scratch = w.scratch
+    write_derivatives(w, free_base, (0, 1, 2))
+    return w.function()
+
+
+def write_derivatives(w: PairWalker, free_base: bool, places: tuple[int, int, int]) -> None:
+    """Bundles inward, then every joint with every joint on its way to the base.
+
+    Args:
+        places: Which matrices the derivatives by q, v and a go to.
+    """
+    scratch, (by_q, by_v, by_a) = w.scratch, places
     w.do(f"call void @root(ptr {w.rows}, ptr %links, ptr {scratch}, ptr %io)")
     w.outward(0)
     w.inward(1)
 
     def put(i: str, j: str | int) -> None:
         q_ij, q_ji, v_ij, v_ji, a_ij = (w.load(Slot(scratch, k)) for k in range(FOUND.size))
-        w.store(w.cell(i, j, 0), q_ij)
-        w.store(w.cell(j, i, 0), q_ji)
-        w.store(w.cell(i, j, 1), v_ij)
-        w.store(w.cell(j, i, 1), v_ji)
-        w.both(i, j, a_ij, 2)
+        w.store(w.cell(i, j, by_q), q_ij)
+        w.store(w.cell(j, i, by_q), q_ji)
+        w.store(w.cell(i, j, by_v), v_ij)
+        w.store(w.cell(j, i, by_v), v_ji)
+        w.both(i, j, a_ij, by_a)
 
     with w.loop("0", w.joints) as j:
         row, own = w.column_of(j), w.state(w.value(f"add i64 {j}, 1"))
-        for k in range(3):
-            w.store(w.cell(row, row, k), w.load(Slot(own, OWN.start + k)))
+        for k, place in enumerate(places):
+            w.store(w.cell(row, row, place), w.load(Slot(own, OWN.start + k)))
         with w.chain(j) as (_, parent):
             pointers = f"ptr null, ptr {own}, ptr {w.state(parent)}, ptr {scratch}"
             w.do(f"call void @pair({pointers})")
@@ -234,18 +245,8 @@ def derivatives(algorithm: Passes, free_base: bool) -> str:
                 put(row, k)
     if free_base:
         w.do(f"call void @root_end(ptr {w.rows}, ptr %links, ptr {scratch}, ptr %io)")
-        for k in range(3):
+        for k, place in enumerate(places):
             for i in range(6):
                 for j in range(6):
                     found = w.load(Slot(scratch, BASE_CELLS.start + 36 * k + 6 * i + j))
-                    w.store(w.cell(i, j, k), found)
-    return w.function()
-
-
-def body(name: str, algorithm: Passes, free_base: bool) -> str:
-    """The walk of an algorithm, as the function that a driver calls for each block."""
-    if name == "mass_matrix":
-        return mass_matrix(algorithm, free_base)
-    if name == "inverse_dynamics_derivatives":
-        return derivatives(algorithm, free_base)
-    return walk(algorithm)
+                    w.store(w.cell(i, j, place), found)

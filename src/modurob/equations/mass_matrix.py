@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from modurob.equations.inverse_dynamics import Load, inward
@@ -90,6 +90,36 @@ def mass_matrix(links: Links, q: Sequence[Any], free_base: bool = False) -> list
         for i, line in enumerate(base_inertia(bodies[0])):
             M[i][:6] = line
     return M
+
+
+def solved(
+    M: Sequence[Sequence[Any]], right: Sequence[Sequence[Any]], above: Sequence[int]
+) -> list[list[Any]]:
+    """Rows of X in ``M X = -right``.
+
+    Eliminated from the tips inward, M fills nothing in: what is zero because two joints lie on
+    different branches stays zero (Featherstone 2005).
+
+    Args:
+        above: The next column on the way to the base, -1 at its end.
+    """
+    rows, X = [list(row) for row in M], [list(row) for row in right]
+
+    def way(column: int) -> Iterator[int]:
+        while (column := above[column]) >= 0:
+            yield column
+
+    for k in range(len(rows) - 1, -1, -1):
+        for i in way(k):
+            factor = rows[i][k] / rows[k][k]
+            for j in (i, *way(i)):
+                rows[i][j] = rows[j][i] = rows[i][j] - factor * rows[k][j]
+            X[i] = [x - factor * y for x, y in zip(X[i], X[k], strict=True)]
+    for i, row in enumerate(rows):
+        for k in way(i):
+            X[i] = [x + row[k] * y for x, y in zip(X[i], X[k], strict=True)]
+        X[i] = [-x / row[i] for x in X[i]]
+    return X
 
 
 def base_inertia(body: Composite) -> list[list[Any]]:

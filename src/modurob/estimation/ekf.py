@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike
 from modurob.checks import positive
 from modurob.dynamics import CudaDynamics
 from modurob.errors import StateError, UnknownNameError, choices
+from modurob.estimation.correction import gained, joseph, rows_of, symmetric
 from modurob.estimation.noise import covariance, shaped
 from modurob.estimation.prediction import STEPS
 from modurob.estimation.statistics import chi_square
@@ -21,6 +23,7 @@ from modurob.spatial import se3
 Q_POSITION, Q_RATE = 1e-8, 1e-4  # default variances a sample adds: mostly unknown torques
 R_ANGLE = 1e-4  # [rad^2] default: encoders of half a degree
 P_FIRST = 1e-2  # default first variance: about six degrees
+BOUND = ("_step",)  # compiled code and memory bound to one filter: made anew for a copy
 
 
 class Innovation(NamedTuple):
@@ -103,6 +106,10 @@ class Ekf:
         self._check_integrator(substeps)
         self.substeps, self.density = int(substeps), bool(density)
         self._typical = {"Q": Q, "R": R}
+        self._bind()
+
+    def _bind(self) -> None:
+        self._step = STEPS[self.integrator](self.model, self.dt / self.substeps)
 
     def _choose(self, measured: Iterable[str] | None, rates: Iterable[str]) -> None:
         names = self.model.joint_names
@@ -112,6 +119,10 @@ class Ekf:
         after = self.model.nv + self._base
         speeds = [after + self.model.joint_index(name) for name in self.measured_rates]
         self._rows = np.array(angles + speeds, dtype=int)  # of the state (q, v)
+        self._all = rows_of(self._rows)
+        skip = self.model.nq - self.model.nv  # of a free base: its pose has one number more
+        self._angles = rows_of([k + skip for k in angles])
+        self._speeds = rows_of([k - self.model.nv for k in speeds]) if speeds else None
         if len(set(self._rows.tolist())) != len(self._rows):
             raise StateError("measured names a joint twice")
 
@@ -129,8 +140,9 @@ class Ekf:
 
     def predict(self, tau: ArrayLike) -> None:
         """One sample ahead under a torque (nv,) that is held. [N m, N]"""
-        force = _one(self.model.check_velocity(tau, "tau"), "tau")
-        self._ahead(force, None)
+        if not _is_plain(tau, self.model.nv):
+            tau = _one(self.model.check_velocity(tau, "tau"), "tau")
+        self._ahead(tau, None)
 
     def predict_closed_loop(self, law: Any, t: float, reference: Any = None) -> np.ndarray:
         """One sample ahead under a law that sees the true state, not the estimate.
@@ -152,18 +164,25 @@ class Ekf:
         return tau
 
     def _ahead(self, tau: np.ndarray, feedback: np.ndarray | None) -> None:
-        step, h = STEPS[self.integrator], self.dt / self.substeps
-        A, B = np.eye(2 * self.model.nv), np.zeros((2 * self.model.nv, self.model.nv))
-        spread = np.zeros_like(A)
-        for _ in range(self.substeps):
-            self.q, self.v, one, push = step(self.model, self.q, self.v, tau, h)
+        q, v, A, B = self._step(*self._estimate(), tau)
+        # trapezoid of exp(F s) W Q W^T exp(F s)^T over a substep
+        inner = self.process * (self.dt / self.substeps / 2) if self.density else None
+        spread = self.process if inner is None else A @ inner @ A.T + inner
+        for _ in range(self.substeps - 1):
+            q, v, one, push = self._step(q, v, tau)
             A, B = one @ A, one @ B + push
-            if self.density:  # trapezoid of exp(F s) W Q W^T exp(F s)^T over the substep
-                inner = self.process * (h / 2)
+            if inner is not None:
                 spread = one @ (spread + inner) @ one.T + inner
         A = A if feedback is None else A + B @ feedback
-        P = A @ self.P @ A.T + (spread if self.density else self.process)
-        self.P = (P + P.T) / 2
+        P = A.dot(self.P).dot(A.T)
+        P += spread
+        self.q, self.v, self.P = q, v, symmetric(P)
+
+    def _estimate(self) -> tuple[np.ndarray, np.ndarray]:
+        """q and v, looked at once more when somebody has put something else there."""
+        model, q, v = self.model, self.q, self.v
+        q = q if _is_plain(q, model.nq) else _one(model.check_configuration(q), "q")
+        return q, v if _is_plain(v, model.nv) else _one(model.check_velocity(v), "v")
 
     def correct(self, y: ArrayLike) -> Innovation:
         """Use a measurement.
@@ -175,39 +194,48 @@ class Ekf:
             given = np.asarray(y, dtype=float)
         except (TypeError, ValueError):
             given = np.array(np.inf)
-        if given.shape != self._rows.shape or np.isinf(given).any():
-            names = choices((*self.measured, *(f"rate of {n}" for n in self.measured_rates)))
-            raise StateError(
-                f"y has shape {given.shape}, expected ({len(self._rows)},) real numbers, NaN for "
-                f"what is missing: {names}"
-            )
-        there = ~np.isnan(given)
-        rows, noise = self._rows[there], self.noise[np.ix_(there, there)]
-        residual = given[there] - self.measure(self.q, self.v)[there]
-        S = self.P[np.ix_(rows, rows)] + noise
-        nis = float(residual @ np.linalg.solve(S, residual)) if len(rows) else 0.0
-        good = self.gate is None or not len(rows) or nis <= chi_square(self.gate, len(rows))
-        if good and len(rows):
-            self._update(rows, noise, residual, S)
-        return Innovation(residual, S, nis, bool(good and len(rows)))
+        if given.shape != self._rows.shape:
+            self._complain(given)
+        q, v = self._estimate()
+        residual, rows, noise = given - self._expected(q, v), self._all, self.noise
+        if not math.isfinite(residual.dot(residual)):
+            if np.isinf(given).any():
+                k = int(np.flatnonzero(np.isinf(given))[0])
+                raise StateError(
+                    f"y[{k}] is {given[k]}: give real numbers, NaN for what is missing"
+                )
+            there = ~np.isnan(given)
+            residual, rows = residual[there], self._rows[there]
+            noise = noise[np.ix_(there, there)]
+        if not len(residual):
+            return Innovation(residual, noise, 0.0, False)
+        P, nv = self.P, self.model.nv
+        S = P[rows][:, rows] + noise
+        K, nis = gained(P, S, rows, residual)
+        if self.gate is not None and nis > chi_square(self.gate, len(residual)):
+            return Innovation(residual, S, nis, False)
+        dx = K.dot(residual)
+        free = self.model.free_base
+        self.q = self.model.integrate(q, dx[:nv]) if free else q + dx[:nv]
+        self.v = v + dx[nv:]
+        self.P = joseph(P, K, rows, noise)
+        return Innovation(residual, S, nis, True)
 
-    def _update(
-        self, rows: np.ndarray, noise: np.ndarray, residual: np.ndarray, S: np.ndarray
-    ) -> None:
-        K = np.linalg.solve(S, self.P[rows]).T  # P H^T S^-1
-        dx = K @ residual
-        self.q = self.model.integrate(self.q, dx[: self.model.nv])
-        self.v = self.v + dx[self.model.nv :]
-        rest = np.eye(len(self.P))
-        rest[:, rows] -= K  # I - K H
-        P = rest @ self.P @ rest.T + K @ noise @ K.T  # Joseph: stays symmetric and positive
-        self.P = (P + P.T) / 2
+    def _complain(self, given: np.ndarray) -> None:
+        names = choices((*self.measured, *(f"rate of {n}" for n in self.measured_rates)))
+        raise StateError(
+            f"y has shape {given.shape}, expected ({len(self._rows)},) real numbers, NaN for "
+            f"what is missing: {names}"
+        )
+
+    def _expected(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(m,) angles, then rates, in a checked state."""
+        angles = q[self._angles]
+        return angles if self._speeds is None else np.append(angles, v[self._speeds])
 
     def measure(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """(m,) what would be measured in a state, without noise: angles, then rates."""
-        q, v = self.model.check_configuration(q), self.model.check_velocity(v)
-        x = np.concatenate([np.zeros(self._base), self.model.joints_of(q), v])
-        return x[self._rows]
+        return self._expected(self.model.check_configuration(q), self.model.check_velocity(v))
 
     @property
     def H(self) -> np.ndarray:
@@ -256,13 +284,20 @@ class Ekf:
 
     def __copy__(self) -> Ekf:
         """A twin with an estimate of its own; the model, which never changes, is shared."""
-        twin = object.__new__(Ekf)
-        twin.__dict__.update({k: copy.copy(x) for k, x in vars(self).items() if k != "model"})
-        twin.model = self.model
+        twin = object.__new__(type(self))
+        kept = {k: x if k == "model" else copy.copy(x) for k, x in self.__getstate__().items()}
+        twin.__setstate__(kept)
         return twin
 
     def __deepcopy__(self, memo: Any) -> Ekf:
         return self.__copy__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: x for k, x in vars(self).items() if k not in BOUND}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._bind()
 
     def __repr__(self) -> str:
         return f"<Ekf of {2 * self.model.nv} states from {len(self._rows)} measurements>"
@@ -279,6 +314,11 @@ def _checked(model: Any) -> Model:
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _is_plain(array: Any, size: int) -> TypeGuard[np.ndarray]:
+    """Whether this is (size,) floats already: quick to see; compiled code looks at the numbers."""
+    return type(array) is np.ndarray and array.shape == (size,) and array.dtype == np.float64
 
 
 def _one(array: np.ndarray, name: str) -> np.ndarray:

@@ -6,7 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from modurob.dynamics import step_jacobians
 from modurob.model import Model
+
+SHARES = (0.5, 0.5, 1.0)  # of a step, from each stage of Runge and Kutta to the next
+WEIGHTS = np.array([1.0, 2.0, 2.0, 1.0]) / 6
 
 
 class Predicted(NamedTuple):
@@ -24,43 +28,87 @@ class Predicted(NamedTuple):
     B: np.ndarray
 
 
-def semi_implicit(
-    model: Model, q: np.ndarray, v: np.ndarray, tau: np.ndarray, h: float
-) -> Predicted:
-    """The model's own step: first order, any base."""
-    A, B = model.step_derivatives(q, v, tau, h)
-    return Predicted(*model.step(q, v, tau, h), A, B)
+class SemiImplicit:
+    """The model's own step of h seconds: first order, any base."""
+
+    def __init__(self, model: Model, h: float) -> None:
+        self._model, self._h = model, h
+        self._forward = model.prepare("forward_dynamics")
+        self._slopes = model.prepare("forward_dynamics_derivatives")
+
+    def __call__(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> Predicted:
+        model, h = self._model, self._h
+        after = v + h * self._forward(q, v, tau)
+        moved = model.integrate(q, h * after) if model.free_base else q + h * after
+        A, B = step_jacobians(model, after, self._slopes(q, v, tau), h)
+        return Predicted(moved, after, A, B)
 
 
-def runge_kutta(model: Model, q: np.ndarray, v: np.ndarray, tau: np.ndarray, h: float) -> Predicted:
-    """Runge-Kutta's fourth-order step on a fixed base.
+class RungeKutta:
+    """Runge-Kutta's fourth-order step of h seconds on a fixed base.
 
     Its Jacobian is that of the step itself: the variational equation ``dS/dt = F S + G`` taken
-    through the same four stages is the derivative of those stages.
+    through the same four stages is the derivative of those stages. All stages are linearised in
+    one call, once their states are known.
+
+    Memory and views of it are made once, and arithmetic is on flat arrays: for a few joints
+    everything else takes longer than the arithmetic.
     """
-    nv = model.nv
-    x, S = np.concatenate([q, v]), np.hstack([np.eye(2 * nv), np.zeros((2 * nv, nv))])
-    dx, dS = _rates(model, x, S, tau)
-    total_x, total_S = dx, dS
-    for share, weight in ((0.5, 2.0), (0.5, 2.0), (1.0, 1.0)):
-        dx, dS = _rates(model, x + share * h * dx, S + share * h * dS, tau)
-        total_x, total_S = total_x + weight * dx, total_S + weight * dS
-    x, S = x + h / 6 * total_x, S + h / 6 * total_S
-    return Predicted(x[:nv], x[nv:], S[:, : 2 * nv], S[:, 2 * nv :])
+
+    def __init__(self, model: Model, h: float) -> None:
+        n = self._nv = model.nv
+        self._forward = model.prepare("forward_dynamics")
+        self._slopes = model.prepare("forward_dynamics_derivatives", states=4)
+        stages = np.zeros((4, 3 * n))  # q, v, a: a state, and overlapping it, its rate
+        parts = stages.reshape(4, 3, n)
+        self._start, self._rates = stages[0, : 2 * n], stages[:, n:]
+        self._last = tuple(parts[3])
+        self._change = np.empty(2 * n)
+        self._stages = [
+            (*parts[k], np.array(share * h), stages[k, n:], stages[k + 1, : 2 * n])
+            for k, share in enumerate(SHARES)
+        ]
+        self._parts, self._rows = parts.transpose(1, 0, 2), np.zeros((4, 4, n))  # and tau
+        self._weights = h * WEIGHTS
+        memory = np.zeros((7, 2 * n, 3 * n))
+        FG, rates = memory[3::-1], memory[3:]  # [F, G] and dS/dt of each stage: alike in the first
+        FG[:, :n, n : 2 * n] = np.eye(n)
+        self._slots = [FG[:, n:, k * n : (k + 1) * n] for k in range(3)]
+        self._S_rates, self._shape = rates.reshape(4, -1), (2 * n, 3 * n)
+        self._links = [
+            (FG[k + 1, :, : 2 * n], rates[k], rates[k + 1], self._S_rates[k + 1],
+             np.array(share * h), FG[k + 1].ravel())
+            for k, share in enumerate(SHARES)
+        ]  # fmt: skip
+        self._unit = np.eye(2 * n, 3 * n).ravel()
+
+    def __call__(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> Predicted:
+        n, start, change, forward = self._nv, self._start, self._change, self._forward
+        start[:n], start[n:] = q, v
+        for here, speed, a, share, rate, after in self._stages:
+            a[:] = forward(here, speed, tau)
+            np.multiply(rate, share, change)
+            np.add(start, change, after)
+        here, speed, a = self._last
+        a[:] = forward(here, speed, tau)
+        x = self._weights.dot(self._rates)
+        x += start
+        S = self._sensitivity(tau)
+        return Predicted(x[:n], x[n:], S[:, : 2 * n], S[:, 2 * n :])
+
+    def _sensitivity(self, tau: np.ndarray) -> np.ndarray:
+        """(2nv, 3nv) [A, B], from the slopes of the accelerations in each stage."""
+        rows = self._rows
+        rows[:3], rows[3] = self._parts, tau
+        for slot, slope in zip(self._slots, self._slopes(rows[0], rows[1], rows[3]), strict=True):
+            slot[:] = slope
+        for F, rate, after, flat, share, FG in self._links:  # F (S + share dS/dt) + G
+            np.dot(F, rate, after)
+            np.multiply(flat, share, flat)
+            np.add(flat, FG, flat)
+        S = self._weights.dot(self._S_rates)
+        S += self._unit
+        return S.reshape(self._shape)
 
 
-def _rates(
-    model: Model, x: np.ndarray, S: np.ndarray, tau: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """dx/dt, and dS/dt of its derivatives by the first state and by the torque."""
-    nv = model.nv
-    q, v = x[:nv], x[nv:]
-    a = model.forward_dynamics(q, v, tau)
-    by = model.inverse_dynamics_derivatives(q, v, a)
-    # M da = d tau - (d tau/dq) dq - (d tau/dv) dv
-    right = -by.dq @ S[:nv] - by.dv @ S[nv:]
-    right[:, 2 * nv :] += np.eye(nv)
-    return np.concatenate([v, a]), np.vstack([S[nv:], np.linalg.solve(by.da, right)])
-
-
-STEPS = {"rk4": runge_kutta, "step": semi_implicit}
+STEPS = {"rk4": RungeKutta, "step": SemiImplicit}

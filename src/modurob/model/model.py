@@ -402,13 +402,18 @@ class Model:
 
         return dynamics.linearize(self, q, v, tau)
 
-    def prepare(self, name: str) -> Callable[..., np.ndarray]:
+    def prepare(self, name: str, states: int | None = None) -> Callable[..., Any]:
         """A bound callable for control loops: ``f = model.prepare("inverse_dynamics")``.
 
         Takes plain float64 arrays of one state and returns the same array each time, overwritten;
         anything else goes through the ordinary method.
+
+        Args:
+            name: Also ``forward_dynamics``, ``mass_matrix`` or ``forward_dynamics_derivatives``,
+                which returns the same three arrays each time.
+            states: For arrays of that many rows instead of one state.
         """
-        return self.dynamics.prepare(name)
+        return self.dynamics.prepare(name, states)
 
     def compile(
         self, target: str = "cpu", dtype: str = "float64", background: bool = False

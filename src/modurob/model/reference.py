@@ -72,6 +72,20 @@ class Reference:
         matrices = slopes.inverse_dynamics_derivatives(self.links, *joints, base, columns)
         return np.stack([self._matrix(rows, q) for rows in matrices], axis=-3)
 
+    def forward_dynamics_derivatives(
+        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray
+    ) -> np.ndarray:
+        """(..., 3, nv, nv) by q, v and tau."""
+        nv, parents = self.model.nv, self.model.parent.tolist()
+        base = nv - len(parents)
+        above = [*range(-1, base - 1), *(base + parent - 1 for parent in parents)]
+        found = self.inverse_dynamics_derivatives(q, v, self.forward_dynamics(q, v, tau))
+        dq, dv, da = (found[..., k, :, :] for k in range(3))
+        right = np.concatenate([dq, dv, np.broadcast_to(-np.eye(nv), dq.shape)], axis=-1)
+        X = crba.solved(_rows(da), _rows(right), above)
+        result = np.stack([np.stack(row, axis=-1) for row in X], axis=-2)
+        return np.stack([result[..., k * nv : (k + 1) * nv] for k in range(3)], axis=-3)
+
     def _matrix(self, rows: list[list[Any]], q: np.ndarray) -> np.ndarray:
         sign = np.concatenate([np.ones(self.model.nv - len(self.sign)), self.sign])
         batch = np.empty(q.shape[:-1])
@@ -96,6 +110,11 @@ class Reference:
 def _split(x: np.ndarray) -> list[Any]:
     """The last axis as scalars: floats without batch, arrays with one."""
     return x.tolist() if x.ndim == 1 else [x[..., k] for k in range(x.shape[-1])]
+
+
+def _rows(M: np.ndarray) -> list[list[Any]]:
+    """A matrix on the last two axes as rows of scalars."""
+    return [_split(M[..., i, :]) for i in range(M.shape[-2])]
 
 
 def _loads(external: np.ndarray | None) -> list[Load | None] | None:
