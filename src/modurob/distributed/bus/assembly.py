@@ -1,0 +1,156 @@
+"""From the tree that modules reported to an organism; what does not fit is left out and named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+from modurob.distributed.bus.messages import Address
+from modurob.distributed.bus.survey import Edge, Entry, Survey
+from modurob.errors import DockingError, FileError, UnknownNameError
+from modurob.modules import ModuleType
+from modurob.modules.record import Record, decode, id_text
+from modurob.organism import Organism
+from modurob.organism.organism import NAME
+
+REMEMBERED = 4096  # records that were decoded
+
+
+class Assembly(NamedTuple):
+    """What became of a survey.
+
+    Attributes:
+        organism: None where there is no base, or a loop.
+        names: Of the modules in it, by their address, base first.
+        faults: One line for everything that was left out, and why.
+    """
+
+    organism: Organism | None = None
+    names: Mapping[Address, str] = MappingProxyType({})
+    faults: tuple[str, ...] = ()
+
+
+def assemble(survey: Survey, table: Mapping[Address, Entry]) -> Assembly:
+    """Dock the modules of a survey as they reported, base first."""
+    build = _Build(survey, table)
+    faults = build.before()
+    if survey.loops:
+        return Assembly(None, {}, tuple(faults))
+    for module, edge in zip(survey.modules, (None, *survey.edges), strict=False):
+        fault = build.add(module, edge)
+        if fault:
+            faults.append(fault)
+    if build.organism is None:
+        return Assembly(None, {}, tuple(faults))
+    return Assembly(build.organism, build.names, tuple(faults))
+
+
+class _Build:
+    def __init__(self, survey: Survey, table: Mapping[Address, Entry]) -> None:
+        self.survey, self.table = survey, table
+        self.organism: Organism | None = None
+        self.names: dict[Address, str] = {}
+        self.called = _names(survey, table)
+
+    def before(self) -> list[str]:
+        """Faults of the tree itself."""
+        s, faults = self.survey, []
+        for edge, around in s.loops:
+            ring = " - ".join(self.call(module) for module in around)
+            faults.append(
+                f"loop: {self.end(edge)} closes a ring of modules ({ring}); an organism is a tree, "
+                "unplug one of these dockings"
+            )
+        for first, second in s.twins:
+            faults.append(
+                f"id {id_text(first.uid)} is there twice: '{self.call(first)}' is used, "
+                f"'{self.call(second)}' and all beyond it are left out"
+            )
+        for edge in s.skewed:
+            faults.append(
+                f"turn: the two sides of {self.end(edge)} report different turns; it is left out"
+            )
+        for module in s.unreported:
+            faults.append(f"no answer from module {id_text(module.uid)}; it is left out")
+        for module, port in s.unheard:
+            faults.append(f"no answer at port {port} of '{self.call(module)}'; it is left out")
+        for module, port, gone in s.silent:
+            faults.append(
+                f"silent: module {id_text(gone.uid)} at port {port} of '{self.call(module)}'"
+            )
+        return faults
+
+    def add(self, module: Address, edge: Edge | None) -> str | None:
+        """Put one module into the organism; else say why not."""
+        name = self.call(module)
+        if edge is not None and edge.parent not in self.names:
+            return f"'{name}' is left out: it is reached over '{self.call(edge.parent)}'"
+        try:
+            kind = self._kind(module)
+            if edge is None:
+                self.organism = Organism.start(kind, name)
+            else:
+                assert self.organism is not None
+                parent = self.names[edge.parent]
+                port = _label(parent, self.organism.kind(parent), edge.port)
+                child_port = _label(name, kind, edge.child_port)
+                self.organism = self.organism.dock(
+                    parent, port, name, child_port, kind=kind, turn=edge.turn
+                )
+        except (DockingError, FileError, UnknownNameError) as error:
+            return f"'{name}' is left out: {error}"
+        self.names[module] = name
+        return None
+
+    def _kind(self, module: Address) -> ModuleType:
+        data = self.table[module].record
+        if data is None:
+            raise FileError(f"module {id_text(module.uid)} has not sent its record")
+        try:
+            record = _decoded(data)
+        except FileError as error:
+            if id_text(module.uid) in str(error):
+                raise
+            raise FileError(f"record of module {id_text(module.uid)}: {error}") from None
+        if record.uid != module.uid:
+            raise FileError(
+                f"module {id_text(module.uid)} carries the record of module {id_text(record.uid)}"
+            )
+        return record.kind
+
+    def call(self, module: Address) -> str:
+        return self.called.get(module, "coordinator" if module.uid == 0 else id_text(module.uid))
+
+    def end(self, edge: Edge) -> str:
+        return f"{self.call(edge.parent)}.{edge.port} - {self.call(edge.child)}.{edge.child_port}"
+
+
+def _names(survey: Survey, table: Mapping[Address, Entry]) -> dict[Address, str]:
+    """Modules' own names where they may be used and are not taken, else names from their ids."""
+    names: dict[Address, str] = {}
+    taken: set[str] = set()
+    for module in (*survey.modules, *(second for _, second in survey.twins)):
+        report = table[module].report
+        name = "" if report is None else report.name
+        if not NAME.fullmatch(name) or name in taken:
+            name = f"m_{module.uid:x}"
+        if name in taken:  # a twin
+            name = f"m_{module.uid:x}_{module.boot:08x}"
+        taken.add(name)
+        names[module] = name
+    return names
+
+
+def _label(name: str, kind: ModuleType, text: str) -> int | str:
+    """The datasheet's label for a port that the bus calls by a text."""
+    for port in kind.ports:
+        if str(port.label) == text:
+            return port.label
+    raise UnknownNameError(f"'{name}' reports port {text}, which a {kind.name} does not have")
+
+
+@lru_cache(REMEMBERED)
+def _decoded(data: bytes) -> Record:
+    return decode(data)

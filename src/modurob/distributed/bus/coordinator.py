@@ -1,0 +1,177 @@
+"""The program at the base: collects what modules tell, asks again, hands out torques."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+
+from modurob.distributed.agent import Message
+from modurob.distributed.bus import messages as say
+from modurob.distributed.bus.links import Links
+from modurob.distributed.bus.messages import OWN, Address, Kind, Wanted
+from modurob.distributed.bus.node import HEARTBEAT
+from modurob.distributed.bus.survey import Entry, Survey, survey
+
+PORT = "out"  # where the base module is plugged in
+PATIENCE = 3.0  # heartbeats until what does not answer is left out
+
+
+class CoordinatorState:
+    """What the coordinator remembers.
+
+    Attributes:
+        table: What each module has told.
+        survey: The tree that follows from it.
+        ready: Whether the tree is complete, or the wait for the rest is over.
+        asked: How often something was asked for again.
+    """
+
+    def __init__(self, links: Links, beat: int) -> None:
+        self.links = links
+        self.beat = beat
+        self.table: dict[Address, Entry] = {}
+        self.survey = Survey()
+        self.ready = False
+        self.waiting_since = 0.0
+        self.asks: dict[tuple[Address, Wanted], float] = {}  # when to ask next
+        self.asked = 0
+        self.torques = 0  # number of the last command
+        self.wake = 0.0
+
+    def copy(self) -> CoordinatorState:
+        twin = copy.copy(self)
+        twin.links = self.links.copy()
+        return twin
+
+
+class Coordinator:
+    """The root of the tree. It needs nothing but the standard library; models are made elsewhere.
+
+    Args:
+        heartbeat: As that of the modules. [s]
+    """
+
+    def __init__(self, heartbeat: float = HEARTBEAT) -> None:
+        self.heartbeat = heartbeat
+
+    def start(self, boot: int, beat: int = 1) -> CoordinatorState:
+        """The first state.
+
+        Args:
+            boot: A number that other stations hardly have, 32 bits.
+            beat: Where to begin counting: later than a coordinator before it ended.
+        """
+        return CoordinatorState(Links(Address(0, boot), self.heartbeat), beat)
+
+    def step(
+        self, state: CoordinatorState, inbox: Sequence[Message], now: float
+    ) -> tuple[CoordinatorState, list[Message]]:
+        """See `Agent`. At the port `OWN`, plugging comes in, and packed `Torque`s to be sent."""
+        if not inbox and now < state.wake:
+            return state, []
+        state = state.copy()
+        links, table, changes = state.links, state.table, state.links.changes
+        for port, payload in inbox:
+            if port == OWN:
+                self._signal(state, payload, now)
+                continue
+            hello, arrived = links.take(port, payload, now)
+            if hello is not None and (hello.number == 1 or links.ports[port].hellos == 0):
+                links.say_hello(port, state.beat, 1, False)
+            for message in arrived:
+                self._file(state, message)
+        if links.is_pulse(now):
+            state.beat += 1
+            for port in links.ports:
+                links.say_hello(port, state.beat, 1, False)
+        links.lost.clear()
+        links.retry(now)
+        if state.table is not table or links.changes != changes:
+            self._look(state, now)
+        self._wait(state, now)
+        state.wake = min([links.wake(), *state.asks.values()])
+        if not state.ready:
+            state.wake = min(state.wake, state.waiting_since + PATIENCE * self.heartbeat)
+        return state, links.outbox
+
+    def _signal(self, state: CoordinatorState, payload: bytes, now: float) -> None:
+        kind = Kind(payload[0])
+        if kind is Kind.PLUGGED:
+            state.links.plug(*say.unpack_plugged(payload))
+            state.links.say_hello(PORT, state.beat, 1, False)
+        elif kind is Kind.UNPLUGGED:
+            state.links.unplug(say.unpack_unplugged(payload))
+        else:
+            self._down(state, payload, now)
+
+    def _down(self, state: CoordinatorState, message: bytes, now: float) -> None:
+        if PORT in state.links.ports:
+            state.links.post(PORT, message, now)
+
+    # -- what modules tell ---------------------------------------------------------------------
+
+    def _file(self, state: CoordinatorState, message: bytes) -> None:
+        try:
+            told = say.unpack(message)
+        except ValueError:
+            state.links.ignored += 1
+            return
+        if isinstance(told, say.Ask | say.Torque):
+            state.links.ignored += 1
+            return
+        old = state.table.get(told.origin, Entry())
+        new = old
+        if isinstance(told, say.Report):
+            if old.report is None or told.number > old.report.number:
+                new = old._replace(report=told)
+        elif isinstance(told, say.Sense):
+            if told.number > old.sense_number:
+                new = old._replace(sense_number=told.number, values=told.values)
+        elif old.record is None and told.total <= say.LARGEST_RECORD:
+            new = _with_piece(old, told)
+        if new is not old:
+            state.table = {**state.table, told.origin: new}
+
+    def _look(self, state: CoordinatorState, now: float) -> None:
+        base = next(iter(state.links.neighbours()), None)
+        found = survey(state.links.address, base, state.table)
+        if found != state.survey:
+            state.survey, state.ready, state.waiting_since = found, False, now
+
+    # -- what is missing -----------------------------------------------------------------------
+
+    def _wait(self, state: CoordinatorState, now: float) -> None:
+        missing = [(module, Wanted.REPORT) for module in state.survey.unreported]
+        missing += [(module, Wanted.RECORD) for module in state.survey.unread]
+        first = now + self.heartbeat
+        state.asks = {request: state.asks.get(request, first) for request in missing}
+        for (module, wanted), due in state.asks.items():
+            if now >= due:
+                self._down(state, say.pack_ask(say.Ask(module, wanted)), now)
+                state.asks[module, wanted] = now + self.heartbeat
+                state.asked += 1
+        if not state.ready:
+            over = now - state.waiting_since >= PATIENCE * self.heartbeat
+            state.ready = state.survey.complete or over
+
+
+def _with_piece(entry: Entry, piece: say.Piece) -> Entry:
+    """The entry with a piece of its record, and with the record when that was the last one."""
+    pieces = dict(entry.pieces) | {piece.offset: piece.data}
+    record, size = b"", 0
+    while size in pieces and size < piece.total:
+        record += pieces[size]
+        if len(record) == size:
+            break
+        size = len(record)
+    if size == piece.total:
+        return entry._replace(record=record, pieces=())
+    return entry._replace(pieces=tuple(sorted(pieces.items())))
+
+
+def torque_messages(torques: Mapping[Address, Sequence[float]], number: int) -> list[Message]:
+    """Commands for `Coordinator.step` to send."""
+    return [
+        Message(OWN, say.pack_torque(say.Torque(module, number, tuple(values))))
+        for module, values in torques.items()
+    ]

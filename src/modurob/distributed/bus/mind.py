@@ -1,0 +1,181 @@
+"""What the coordinator makes of a body: its organism, model, controller and torques."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from modurob.control import Certificate, ComputedTorque, Controller, PdGravity
+from modurob.distributed.agent import Message
+from modurob.distributed.bus.assembly import Assembly, assemble
+from modurob.distributed.bus.coordinator import CoordinatorState, torque_messages
+from modurob.distributed.bus.messages import Address
+from modurob.distributed.bus.survey import Entry, Survey
+from modurob.errors import StateError, UnknownNameError, choices
+from modurob.model import Model
+from modurob.modules import ModuleType
+from modurob.organism import Organism
+
+LAWS: dict[str, type[Controller]] = {"ComputedTorque": ComputedTorque, "PdGravity": PdGravity}
+GRAVITY = (0.0, 0.0, -9.81)  # [m/s^2]
+
+
+@dataclass(frozen=True)
+class Robot:
+    """The body as it is now.
+
+    Attributes:
+        assembly: Organism, names, and what was left out.
+        model: None without an organism.
+        controller: None without joints.
+        certificate: What the controller guarantees.
+    """
+
+    assembly: Assembly = field(default_factory=Assembly)
+    model: Model | None = None
+    controller: Controller | None = None
+    certificate: Certificate | None = None
+
+    def state(self, table: Mapping[Address, Entry]) -> tuple[np.ndarray, np.ndarray]:
+        """q, v (n,) of all joints as modules measured them; zero where they have not."""
+        assert self.model is not None
+        q, v = self.model.neutral(), np.zeros(self.model.nv)
+        for module, joints in self._joints().items():
+            values = table[module].values
+            if len(values) != 2 * len(joints) or not all(map(math.isfinite, values)):
+                continue
+            for k, j in enumerate(joints):
+                if j is not None:
+                    q[j], v[j] = values[2 * k : 2 * k + 2]
+        return q, v
+
+    def torques(
+        self, table: Mapping[Address, Entry], t: float, reference: Any = None
+    ) -> dict[Address, tuple[float, ...]]:
+        """A torque for every joint of every module with joints. [N m, N]
+
+        Args:
+            table: Holds what modules measured.
+            t: [s]
+            reference: As for `Controller.command`; by default every joint stays where it is.
+        """
+        if self.controller is None:
+            return {}
+        q, v = self.state(table)
+        tau = self.controller.command(t, q, v, q if reference is None else reference)
+        return {
+            module: tuple(0.0 if j is None else float(tau[j]) for j in joints)
+            for module, joints in self._joints().items()
+            if joints
+        }
+
+    def _joints(self) -> dict[Address, list[int | None]]:
+        """Where each module's own joints stand in q; None for one that is locked."""
+        assert self.model is not None
+        assert self.assembly.organism is not None
+        place = {name: j for j, name in enumerate(self.model.joint_names)}
+        return {
+            module: [
+                place.get(f"{name}.{joint}")
+                for joint in moving_joints(self.assembly.organism.kind(name))
+            ]
+            for module, name in self.assembly.names.items()
+        }
+
+
+class Mind:
+    """Makes a `Robot` of every new survey; a controller takes over from the one before.
+
+    Args:
+        law: ComputedTorque or PdGravity.
+        gravity: (3,) in the base's frame. [m/s^2]
+        settings: Of the law.
+
+    Attributes:
+        robot: The newest one.
+        built: How many there were.
+    """
+
+    def __init__(self, law: str = "ComputedTorque", *, gravity: Any = GRAVITY, **settings: Any):
+        if law not in LAWS:
+            raise UnknownNameError(f"no law {law!r} on the bus: laws are {choices(LAWS)}")
+        self.law, self.gravity, self.settings = LAWS[law], gravity, settings
+        self.robot, self.built = Robot(), 0
+        self._last: Controller | None = None
+        self._survey: Survey | None = None
+        self._table: Mapping[Address, Entry] | None = None
+        self._sent: dict[Address, tuple[int, tuple[float, ...]]] = {}  # after which report, what
+        self._number = 0
+
+    def warm_up(self) -> None:
+        """Make a small robot and forget it: the first real one then needs no compilation."""
+        model = Organism.start("giusti_b").model("physical", gravity=self.gravity)
+        controller = self.law(model, **self.settings)
+        controller.command(0.0, model.neutral(), np.zeros(model.nv))
+        controller.certificate()
+
+    def update(self, state: CoordinatorState, t: float) -> list[Message]:
+        """Look at what the coordinator knows; commands for those whose torques change.
+
+        Args:
+            state: Of the coordinator.
+            t: For the controller. [s]
+        """
+        if not state.ready:
+            return []
+        if state.survey is not self._survey:
+            self._survey = state.survey
+            self.robot = self._made(state.survey, state.table)
+            self.built += 1
+        wanted = self.robot.torques(state.table, t)
+        # without a controller, motors that were driven are let go
+        wanted |= {m: () for m in self._sent if m in state.survey.modules and m not in wanted}
+        commands = {m: (_report_number(state.table[m]), tau) for m, tau in wanted.items()}
+        changed = {m: c for m, c in commands.items() if self._sent.get(m) != c}
+        self._sent, self._table = commands, state.table
+        if not changed:
+            return []
+        self._number += 1
+        return torque_messages({m: tau for m, (_, tau) in changed.items()}, self._number)
+
+    def is_current(self, state: CoordinatorState) -> bool:
+        """Whether robot and torques follow from what the coordinator knows."""
+        return state.ready and state.survey is self._survey and state.table is self._table
+
+    def commanded(self) -> dict[Address, tuple[float, ...]]:
+        """The newest torques. [N m, N]"""
+        return {module: tau for module, (_, tau) in self._sent.items() if tau}
+
+    def _made(self, survey: Survey, table: Mapping[Address, Entry]) -> Robot:
+        assembly = assemble(survey, table)
+        if assembly.organism is None:
+            return Robot(assembly)
+        model = assembly.organism.model("physical", gravity=self.gravity)
+        if not model.joint_names:
+            return Robot(assembly, model)
+        try:
+            controller = self._controller(model)
+        except StateError as error:
+            faults = (*assembly.faults, f"no controller: {error}")
+            return Robot(assembly._replace(faults=faults), model)
+        return Robot(assembly, model, controller, controller.certificate())
+
+    def _controller(self, model: Model) -> Controller:
+        if self._last is None:
+            self._last = self.law(model, **self.settings)
+        else:
+            self._last = self._last.rebuilt(model)
+        return self._last
+
+
+def _report_number(entry: Entry) -> int:
+    return 0 if entry.report is None else entry.report.number
+
+
+def moving_joints(kind: ModuleType) -> tuple[str, ...]:
+    """Names of a module's joints that move, in the order of its measurements and torques."""
+    return tuple(joint.name for joint in kind.joints if joint.kind != "fixed")

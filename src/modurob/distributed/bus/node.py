@@ -1,0 +1,247 @@
+"""The program of a module: says who it is, finds the coordinator, passes on what others say."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+from modurob.distributed.agent import Message
+from modurob.distributed.bus import messages as say
+from modurob.distributed.bus.links import Links
+from modurob.distributed.bus.messages import OWN, Address, Hello, Kind, Wanted
+from modurob.errors import StateError
+
+HEARTBEAT = 0.25  # [s]
+# Heartbeats without a new beat until a way counts as lost. Who loses the coordinator says so at
+# once; this is for ways that lead in a circle. Over many links with loss, beats come unevenly.
+STALE = 20.0
+ROUTER, END_DEVICE, LOOSE = "router", "end device", "loose"
+
+
+class NodeState:
+    """What a module remembers.
+
+    Attributes:
+        links: To its neighbours.
+        parent: The port towards the coordinator; None without a way to it.
+        beat: The coordinator's newest beat.
+        epoch: How often a way was found.
+        torques: What its motors do; None when nobody commands them. [N m, N]
+    """
+
+    def __init__(self, links: Links) -> None:
+        self.links = links
+        self.parent: str | None = None
+        self.parent_epoch = 0
+        self.beat, self.beat_at = 0, 0.0
+        self.epoch = 0
+        self.reported = -1  # links.changes at the last report
+        self.reports = 0
+        self.told = False  # its record
+        self.routes: dict[Address, str] = {}  # where modules further out answer from
+        self.senses = 0
+        self.values: tuple[float, ...] = ()  # q, v of its joints, as far as measured
+        self.torques: tuple[float, ...] | None = None
+        self.torque_number = 0
+        self.wake = 0.0
+
+    def copy(self) -> NodeState:
+        twin = copy.copy(self)
+        twin.links, twin.routes = self.links.copy(), dict(self.routes)
+        return twin
+
+    @property
+    def role(self) -> str:
+        """router, end device, or loose without a way to the coordinator."""
+        if self.parent is None:
+            return LOOSE
+        others = (link for port, link in self.links.ports.items() if port != self.parent)
+        return ROUTER if any(link.child for link in others) else END_DEVICE
+
+
+class Node:
+    """A module on the bus.
+
+    Args:
+        uid: Its id.
+        record: The content of its memory; the coordinator reads it, a node does not.
+        name: What people call it; up to 64 bytes.
+        ports: Labels of its ports, as texts.
+        heartbeat: Time in which a module is heard, several times. [s]
+    """
+
+    def __init__(
+        self,
+        uid: int,
+        record: bytes,
+        *,
+        name: str = "",
+        ports: Sequence[str] = ("in", "out"),
+        heartbeat: float = HEARTBEAT,
+    ) -> None:
+        if not 1 <= len(ports) <= say.MOST_PORTS:
+            raise StateError(f"a node has 1 to {say.MOST_PORTS} ports, got {len(ports)}")
+        for text in (name, *ports):
+            if len(text.encode()) > say.LARGEST_TEXT:
+                raise StateError(
+                    f"names and ports have up to {say.LARGEST_TEXT} bytes, got {text!r:.80}"
+                )
+        if len(record) > say.LARGEST_RECORD:
+            raise StateError(
+                f"a record has up to {say.LARGEST_RECORD} bytes, '{name}' has {len(record)}"
+            )
+        self.uid, self.record, self.name, self.ports = uid, record, name, tuple(ports)
+        self.heartbeat = heartbeat
+
+    def start(self, boot: int) -> NodeState:
+        """The first state; `boot` is a number that other modules hardly have, 32 bits."""
+        return NodeState(Links(Address(self.uid, boot), self.heartbeat))
+
+    def step(
+        self, state: NodeState, inbox: Sequence[Message], now: float
+    ) -> tuple[NodeState, list[Message]]:
+        """See `Agent`. Messages at the port `OWN` are those of its own sensors and motors."""
+        if not inbox and now < state.wake:
+            return state, []
+        state = state.copy()
+        links = state.links
+        for port, payload in inbox:
+            if port == OWN:
+                self._signal(state, payload, now)
+                continue
+            hello, arrived = links.take(port, payload, now)
+            self._mourn(state)
+            if hello is not None:
+                self._hear(state, port, hello, now)
+            for message in arrived:
+                self._route(state, port, message, now)
+        if links.is_pulse(now):
+            self._mourn(state)
+            if state.parent is not None and now - state.beat_at > STALE * self.heartbeat:
+                self._leave(state)
+            self._hellos(state)
+        links.retry(now)
+        if state.parent is not None and state.reported != links.changes:
+            self._report(state, now)
+        state.wake = links.wake()
+        return state, links.outbox
+
+    # -- neighbours ----------------------------------------------------------------------------
+
+    def _hellos(self, state: NodeState) -> None:
+        for port in state.links.ports:
+            self._say_hello(state, port)
+
+    def _say_hello(self, state: NodeState, port: str) -> None:
+        beat = 0 if state.parent is None else state.beat
+        state.links.say_hello(port, beat, state.epoch, port == state.parent)
+
+    def _hear(self, state: NodeState, port: str, hello: Hello, now: float) -> None:
+        if hello.number == 1 or state.links.ports[port].hellos == 0:
+            self._say_hello(state, port)  # somebody new should not wait for the next pulse
+        if port == state.parent:
+            if hello.beat == 0 or hello.child or hello.epoch != state.parent_epoch:
+                self._leave(state)
+            elif hello.beat > state.beat:
+                state.beat, state.beat_at = hello.beat, now
+        if state.parent is None and hello.beat > state.beat and not hello.child:
+            self._join(state, port, hello, now)
+
+    def _join(self, state: NodeState, port: str, hello: Hello, now: float) -> None:
+        state.parent, state.parent_epoch = port, hello.epoch
+        state.beat, state.beat_at = hello.beat, now
+        state.epoch += 1
+        state.torque_number = 0
+        self._hellos(state)
+        self._report(state, now)
+        if not state.told:
+            state.told = True
+            self._tell_record(state, now)
+        if state.values:
+            self._sense(state, now)
+
+    def _leave(self, state: NodeState) -> None:
+        """No way to the coordinator any more: let the motors go, and say so."""
+        state.parent = None
+        state.routes.clear()
+        if state.torques is not None:
+            state.torques = None
+            state.links.outbox.append(Message(OWN, say.drive(())))
+        self._hellos(state)
+
+    def _mourn(self, state: NodeState) -> None:
+        """Neighbours that went take their ways with them."""
+        for port in state.links.lost:
+            state.routes = {there: way for there, way in state.routes.items() if way != port}
+            if port == state.parent:
+                self._leave(state)
+        state.links.lost.clear()
+
+    # -- its own sensors -----------------------------------------------------------------------
+
+    def _signal(self, state: NodeState, payload: bytes, now: float) -> None:
+        kind = Kind(payload[0])
+        if kind is Kind.PLUGGED:
+            port, turn = say.unpack_plugged(payload)
+            state.links.plug(port, turn)
+            self._say_hello(state, port)
+        elif kind is Kind.UNPLUGGED:
+            state.links.unplug(say.unpack_unplugged(payload))
+        elif kind is Kind.SENSED:
+            state.values = say.unpack_floats(payload)
+            if state.parent is not None:
+                self._sense(state, now)
+        self._mourn(state)
+
+    # -- what travels --------------------------------------------------------------------------
+
+    def _up(self, state: NodeState, message: bytes, now: float) -> None:
+        if state.parent is not None:
+            state.links.post(state.parent, message, now)
+
+    def _report(self, state: NodeState, now: float) -> None:
+        state.reported = state.links.changes
+        state.reports += 1
+        report = say.Report(state.links.address, state.reports, self.name, state.links.neighbours())
+        self._up(state, say.pack_report(report), now)
+
+    def _tell_record(self, state: NodeState, now: float) -> None:
+        for offset in range(0, max(1, len(self.record)), say.CHUNK):
+            data = self.record[offset : offset + say.CHUNK]
+            piece = say.Piece(state.links.address, len(self.record), offset, data)
+            self._up(state, say.pack_piece(piece), now)
+
+    def _sense(self, state: NodeState, now: float) -> None:
+        state.senses += 1
+        sense = say.Sense(state.links.address, state.senses, state.values)
+        self._up(state, say.pack_sense(sense), now)
+
+    def _route(self, state: NodeState, port: str, message: bytes, now: float) -> None:
+        """Pass on: to the coordinator, or from there to where an answer once came from."""
+        try:
+            kind, address = say.unpack_address(message)
+            from_coordinator = kind in (Kind.ASK, Kind.TORQUE)
+            if state.parent is None or from_coordinator != (port == state.parent):
+                return
+            if from_coordinator and address == state.links.address:
+                self._obey(state, say.unpack(message), now)
+                return
+        except ValueError:
+            state.links.ignored += 1
+            return
+        if not from_coordinator:
+            state.routes[address] = port
+            self._up(state, message, now)
+        elif address in state.routes:
+            state.links.post(state.routes[address], message, now)
+
+    def _obey(self, state: NodeState, message: object, now: float) -> None:
+        if isinstance(message, say.Ask):
+            if message.wanted is Wanted.REPORT:
+                self._report(state, now)
+            else:
+                self._tell_record(state, now)
+        elif isinstance(message, say.Torque) and message.number > state.torque_number:
+            state.torque_number = message.number
+            state.torques = message.values or None
+            state.links.outbox.append(Message(OWN, say.drive(message.values)))

@@ -1,0 +1,286 @@
+"""A bus of real processes: one for each module, datagrams between them.
+
+Two threads run here: one moves the coordinator's datagrams and never waits long, so that its
+heartbeat does not falter; the other makes models and controllers, which may take a while.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from modurob.checks import positive
+from modurob.distributed.agent import Message
+from modurob.distributed.bus import messages as say
+from modurob.distributed.bus.bus import BASE, Bus, Module
+from modurob.distributed.bus.coordinator import Coordinator, CoordinatorState
+from modurob.distributed.transports.in_process import End
+from modurob.distributed.transports.udp import Endpoint, Socket
+from modurob.errors import StateError
+
+PROGRAM = Path(__file__).with_name("process.py")
+STARTING = 20.0  # [s] that a process may take to open its socket
+ENDING = 2.0  # [s] that it may take to end
+
+
+class ProcessBus(Bus):
+    """Modules as processes on this machine; use it in a ``with`` block, or `close` it.
+
+    Args:
+        law, settings: See `Bus`.
+        loss: Chance that a datagram is thrown away, for trials.
+        seed: Of those chances.
+
+    Attributes:
+        endpoint: The coordinator's socket.
+    """
+
+    def __init__(
+        self, law: str = "ComputedTorque", *, loss: float = 0.0, seed: int = 0, **settings: Any
+    ) -> None:
+        if os.name == "nt":
+            raise StateError("modules as processes need a POSIX system; SimulatedBus runs anywhere")
+        super().__init__(law, **settings)
+        self.loss, self.seed = loss, seed
+        self.endpoint = Endpoint(loss=loss, rng=random.Random(seed))
+        self._root = Coordinator(self.heartbeat)
+        # later than the beats of any coordinator before: these come five times a heartbeat
+        self._state = self._root.start(random.getrandbits(32), time.time_ns())
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._addresses: dict[str, Socket] = {BASE: self.endpoint.address}
+        self._pipes: dict[int, tuple[str, bytes]] = {}  # standard outputs: whose, half a line
+        self._signals: deque[Message] = deque()
+        self._news = threading.Condition()
+        self._open, self._warm = True, False
+        self._bell, self._ring = socket.socketpair()
+        self._ring.setblocking(False)
+        self._failure: BaseException | None = None
+        self._threads = [
+            threading.Thread(target=self._guarded, args=(work,), name=name, daemon=True)
+            for name, work in (("bus", self._carry), ("mind", self._think))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    # -- what a user does ----------------------------------------------------------------------
+
+    def kill(self, name: str) -> None:
+        self.module(name)
+        process = self._processes[name]
+        process.kill()
+        process.wait()
+
+    def is_alive(self, name: str) -> bool:
+        """Whether the module's process runs."""
+        return self._processes[self.module(name).name].poll() is None
+
+    def pid(self, name: str) -> int:
+        """The number of the module's process."""
+        return self._processes[self.module(name).name].pid
+
+    def wait_until_warm(self) -> None:
+        """Wait until the coordinator's code is compiled, so that its first answer comes quickly."""
+        self.wait(lambda: self._warm, STARTING)
+
+    def wait(self, until: Callable[[], bool], seconds: float = 10.0) -> bool:
+        """Wait until something holds; whether it did within so many seconds."""
+        positive("seconds", seconds, "seconds")
+
+        end = time.monotonic() + seconds
+        with self._news:
+            while not until():
+                if self._failure is not None:
+                    raise self._failure
+                left = end - time.monotonic()
+                if left <= 0:
+                    return False
+                self._news.wait(min(left, self.heartbeat))  # some things change without news
+        return True
+
+    def close(self) -> None:
+        """End all processes and threads."""
+        with self._news:
+            if not self._open:
+                return
+            self._open = False
+            self._news.notify_all()
+        self._wake()
+        for process in self._processes.values():
+            if process.stdin is not None:
+                with contextlib.suppress(OSError):
+                    process.stdin.close()  # a module ends when nobody holds it any more
+        end = time.monotonic() + ENDING
+        for process in self._processes.values():
+            try:
+                process.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for thread in self._threads:
+            thread.join(ENDING)
+        for process in self._processes.values():
+            if process.stdout is not None:
+                process.stdout.close()
+        self.endpoint.close()
+        self._bell.close()
+        self._ring.close()
+
+    # -- what there is to see ------------------------------------------------------------------
+
+    @property
+    def coordinator(self) -> CoordinatorState:
+        return self._state
+
+    # -- as `Bus` wants it ---------------------------------------------------------------------
+
+    def _launch(self, module: Module) -> None:
+        # a session of its own: Ctrl-C at the terminal is for the coordinator alone
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(PROGRAM)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self._processes[module.name] = process
+        assert process.stdout is not None
+        with self._news:
+            self._pipes[process.stdout.fileno()] = module.name, b""
+        node = module.node
+        self._tell(
+            module.name,
+            {
+                "uid": node.uid,
+                "record": node.record.hex(),
+                "name": node.name,
+                "ports": node.ports,
+                "heartbeat": node.heartbeat,
+                "loss": self.loss,
+                "seed": self.seed + len(self._processes),
+            },
+        )
+        self._wake()
+
+    def _plugged(self, one: End, other: End, turn: int) -> None:
+        names = (one[0], other[0])
+        if not self.wait(lambda: all(name in self._addresses for name in names), STARTING):
+            raise StateError(f"{' and '.join(names)} have not come up in {STARTING:g} s")
+        for (name, port), (there, their_port) in ((one, other), (other, one)):
+            address = self._addresses[there]
+            if name == BASE:
+                self.endpoint.plug(port, address, their_port)
+                self._signal(say.plugged(port, turn))
+            else:
+                plug = {"plug": port, "address": address, "port": their_port, "turn": turn}
+                self._tell(name, plug)
+
+    def _unplugged(self, one: End, other: End) -> None:
+        for name, port in (one, other):
+            if name == BASE:
+                self.endpoint.unplug(port)
+                self._signal(say.unplugged(port))
+            else:
+                self._tell(name, {"unplug": port})
+
+    def _measured(self, name: str, values: Sequence[float]) -> None:
+        self._tell(name, {"sense": values})
+
+    def _tell(self, name: str, event: dict[str, Any]) -> None:
+        stdin = self._processes[name].stdin
+        assert stdin is not None
+        with contextlib.suppress(OSError):  # a dead module does not feel anything
+            stdin.write(json.dumps(event).encode() + b"\n")
+            stdin.flush()
+
+    def _signal(self, payload: bytes) -> None:
+        self._signals.append(Message(say.OWN, payload))
+        self._wake()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):  # full: it will wake anyway
+            self._ring.send(b"!")
+
+    # -- threads -------------------------------------------------------------------------------
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """A thread that fails tells so to whoever waits."""
+        try:
+            work()
+        except Exception as error:
+            with self._news:
+                self._failure = error
+                self._news.notify_all()
+
+    def _carry(self) -> None:
+        """Move datagrams, and read what processes say."""
+        while self._open:
+            with self._news:
+                pipes = list(self._pipes)
+            wait = max(0.0, self._state.wake - time.monotonic())
+            ready, _, _ = select.select([self.endpoint, self._bell, *pipes], [], [], wait)
+            if self._bell in ready:
+                self._bell.recv(4096)
+            inbox = self.endpoint.receive()
+            while self._signals:
+                inbox.append(self._signals.popleft())
+            before = self._state
+            state, outbox = self._root.step(before, inbox, time.monotonic())
+            self.endpoint.send(outbox)
+            said = [pipe for pipe in pipes if pipe in ready]
+            with self._news:
+                self._state = state
+                for pipe in said:
+                    self._listen(pipe)
+                if said or not _same(before, state):
+                    self._news.notify_all()
+
+    def _listen(self, pipe: int) -> None:
+        name, rest = self._pipes[pipe]
+        data = os.read(pipe, 1 << 16)
+        if not data:  # the process has ended
+            del self._pipes[pipe]
+            self._driven(name, ())
+            return
+        *lines, rest = (rest + data).split(b"\n")
+        self._pipes[pipe] = name, rest
+        for line in lines:
+            event = json.loads(line)
+            if "address" in event:
+                self._addresses[name] = (event["address"][0], event["address"][1])
+            else:
+                self._driven(name, tuple(event["drive"]))
+
+    def _think(self) -> None:
+        """Make a robot of what the coordinator knows, whenever that changes."""
+        self.mind.warm_up()
+        with self._news:
+            self._warm = True
+            self._news.notify_all()
+        state = None
+        while True:
+            with self._news:
+                while self._open and state is not None and _same(self._state, state):
+                    self._news.wait()
+                if not self._open:
+                    return
+                state = self._state
+            self._signals.extend(self.mind.update(state, time.monotonic()))
+            self._wake()
+            with self._news:
+                self._news.notify_all()
+
+
+def _same(a: CoordinatorState, b: CoordinatorState) -> bool:
+    """Whether the coordinator has learned nothing in between."""
+    return a.survey is b.survey and a.table is b.table and a.ready == b.ready

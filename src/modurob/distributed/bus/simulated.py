@@ -1,0 +1,113 @@
+"""A bus within one process: everything happens in rounds and is the same every time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from modurob.distributed.agent import Message
+from modurob.distributed.bus import messages as say
+from modurob.distributed.bus.bus import BASE, Bus, Module
+from modurob.distributed.bus.coordinator import Coordinator, CoordinatorState
+from modurob.distributed.bus.node import NodeState
+from modurob.distributed.transports.in_process import End, InProcess
+
+ROUND = 1e-3  # [s] that a message takes from neighbour to neighbour
+SPREAD = 2654435769  # boot numbers far apart: 2^32 / golden ratio
+
+
+class SimulatedBus(Bus):
+    """Modules as agents on the `InProcess` transport.
+
+    Args:
+        law, settings: See `Bus`.
+        faults: loss, delay, duplication, reordering, rng of `InProcess`.
+
+    Attributes:
+        now: Time of the simulated clock. [s]
+        rounds: So many have passed.
+    """
+
+    def __init__(
+        self,
+        law: str = "ComputedTorque",
+        *,
+        faults: dict[str, Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(law, **settings)
+        self.transport = InProcess(**(faults or {}))
+        self._root = Coordinator(self.heartbeat)
+        self._root_state = self._root.start(SPREAD)
+        self.states: dict[str, NodeState] = {}
+        self._signals: dict[str, list[Message]] = {BASE: []}
+        self._boots = 1
+        self.rounds = 0
+
+    @property
+    def now(self) -> float:
+        return self.rounds * ROUND
+
+    @property
+    def coordinator(self) -> CoordinatorState:
+        return self._root_state
+
+    def kill(self, name: str) -> None:
+        self.module(name)
+        self.transport.kill(name)
+        self.states.pop(name, None)
+        self.torques.pop(name, None)
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+    def run(self, until: Callable[[], bool], seconds: float = 30.0) -> bool:
+        """Let time pass until something holds; whether it did within so many simulated seconds."""
+        end = self.rounds + round(seconds / ROUND)
+        while not until():
+            if self.rounds >= end:
+                return False
+            self.round()
+        return True
+
+    def round(self) -> None:
+        """Every station steps once, then messages move on."""
+        self.rounds += 1
+        for name in list(self.states):
+            agent = self.modules[name].node
+            inbox = self._signals[name] + self.transport.receive(name)
+            self._signals[name] = []
+            self.states[name], outbox = agent.step(self.states[name], inbox, self.now)
+            if outbox:
+                self._send(name, outbox)
+        inbox = self._signals[BASE] + self.transport.receive(BASE)
+        self._root_state, outbox = self._root.step(self._root_state, inbox, self.now)
+        self._send(BASE, outbox)
+        self._signals[BASE] = self.mind.update(self._root_state, self.now)
+        self.transport.tick()
+
+    def _send(self, name: str, outbox: list[Message]) -> None:
+        for message in outbox:
+            if message.port == say.OWN:
+                self._driven(name, say.unpack_floats(message.payload))
+        self.transport.send(name, [message for message in outbox if message.port != say.OWN])
+
+    # -- as `Bus` wants it ---------------------------------------------------------------------
+
+    def _launch(self, module: Module) -> None:
+        self._boots += 1
+        self.states[module.name] = module.node.start(self._boots * SPREAD % 2**32)
+        self._signals[module.name] = []
+
+    def _plugged(self, one: End, other: End, turn: int) -> None:
+        self.transport.plug(one, other)
+        for name, port in (one, other):
+            self._signals[name].append(Message(say.OWN, say.plugged(port, turn)))
+
+    def _unplugged(self, one: End, other: End) -> None:
+        self.transport.unplug(one, other)
+        for name, port in (one, other):
+            self._signals[name].append(Message(say.OWN, say.unplugged(port)))
+
+    def _measured(self, name: str, values: Sequence[float]) -> None:
+        self._signals[name].append(Message(say.OWN, say.sensed(values)))

@@ -1,0 +1,130 @@
+"""The bus of real processes: tests wait for conditions, with generous deadlines."""
+
+import os
+import random
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from modurob import StateError, examples
+from modurob.distributed import ProcessBus, SimulatedBus
+from modurob.distributed.bus import process
+from oracles import complains
+
+DEADLINE = 60.0  # [s]
+HEAVY = ("numpy", "pydantic", "scipy", "llvmlite")
+
+
+def attached(bus, word):
+    names = [bus.start(f"giusti_{letter}") for letter in word]
+    before = "base.out"
+    for name in names:
+        bus.plug(before, f"{name}.in")
+        before = f"{name}.out"
+    return names
+
+
+def until(condition):
+    end = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.01)
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_six_processes_become_an_arm_that_survives_loss_noise_and_death():
+    with ProcessBus(loss=0.3, seed=1, heartbeat=0.5) as bus:
+        attached(bus, "babaca")
+        pids = [bus.pid(name) for name in bus.modules]
+        assert len(set(pids)) == 6
+        assert bus.wait(lambda: bus.settled(6), DEADLINE)
+        assert bus.robot.assembly.organism == examples.arm("babaca")
+        assert bus.robot.assembly.faults == ()
+
+        # the same programs in simulated time: the same torques to the last bit
+        twin = SimulatedBus()
+        attached(twin, "babaca")
+        assert twin.run(lambda: twin.settled(6))
+        assert bus.torques == twin.torques
+
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+            stranger.sendto(random.Random(0).randbytes(200), bus.endpoint.address)
+            stranger.sendto(bytes(60_000), bus.endpoint.address)
+        assert bus.wait(lambda: bus.endpoint.refused.total() == 2, DEADLINE)
+
+        bus.kill("m3")
+        assert bus.wait(lambda: bus.settled(3), DEADLINE)
+        assert bus.robot.assembly.organism == examples.arm("bab")
+        assert "02:42:ac:11:00:04" in bus.robot.assembly.faults[0]
+        assert bus.wait(lambda: bus.torques.keys() == {"m0", "m1", "m2"}, DEADLINE)
+
+        bus.unplug("m3")
+        bus.plug("m2.out", "m4.in")
+        assert bus.wait(lambda: bus.settled(5), DEADLINE)
+        assert len(bus.robot.assembly.organism) == 5
+    until(lambda: not any(map(is_running, pids)))
+
+
+def test_modules_end_when_their_coordinator_is_killed():
+    code = (
+        "import time\n"
+        "from modurob.distributed import ProcessBus\n"
+        "bus = ProcessBus()\n"
+        "pids = [bus.pid(bus.start('giusti_b')) for _ in range(2)]\n"
+        "bus.plug('m0.out', 'm1.in')  # they are up and listen\n"
+        "print(*pids, flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as host:
+        pids = [int(word) for word in host.stdout.readline().split()]
+        assert len(pids) == 2
+        assert all(map(is_running, pids))
+        host.kill()
+    until(lambda: not any(map(is_running, pids)))
+
+
+def test_closing_twice_is_fine_and_a_bus_needs_no_modules():
+    bus = ProcessBus()
+    assert not bus.wait(lambda: False, 0.01)
+    bus.close()
+    bus.close()
+
+
+def test_a_module_needs_nothing_heavy():
+    code = (
+        "import runpy, sys\n"
+        f"program = runpy.run_path({process.__file__!r})\n"
+        "program['without_the_package']()\n"
+        "import modurob.distributed.bus.node, modurob.distributed.transports.udp\n"
+        f"print(*(set({HEAVY!r}) & sys.modules.keys()))\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == []
+
+
+def test_waiting_needs_a_time():
+    with ProcessBus() as bus, complains(StateError, "seconds"):
+        bus.wait(lambda: True, 0)
+
+
+def test_a_failure_in_the_background_is_told_to_whoever_waits(monkeypatch):
+    with ProcessBus() as bus:
+        bus.wait_until_warm()
+        monkeypatch.setattr(bus.mind, "update", lambda state, t: 1 / 0)
+        bus.start("giusti_b")
+        bus.plug("base.out", "m0.in")
+        with pytest.raises(ZeroDivisionError):
+            bus.wait(lambda: False, DEADLINE)
