@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from modurob import Organism, examples
+from modurob import Organism, StateError, examples
 from modurob.control import (
     CONTROLLERS,
     ComputedTorque,
@@ -13,7 +13,8 @@ from modurob.control import (
     PidLinearized,
     PolePlacement,
 )
-from modurob.control.closed_loop import linearized, rehearsed
+from modurob.control.closed_loop import delay_margin, linearized, rehearsed
+from oracles import complains
 
 EIGEN = 1e-6  # double poles scatter by the root of rounding
 GOAL = np.array([0.3, 0.2, 0.1])
@@ -57,7 +58,7 @@ def test_the_linearised_loop_of_computed_torque_has_the_same_poles_everywhere(at
 
 
 @every
-@pytest.mark.parametrize("delay", [False, True])
+@pytest.mark.parametrize("delay", [0.0, 0.02, 0.06])
 def test_the_sampled_loop_is_the_linear_map_of_one_sample(law, delay, crab):
     """Small deviations over samples: the plant and the law themselves, against the matrix."""
     dt = 0.02
@@ -74,7 +75,7 @@ def test_the_sampled_loop_is_the_linear_map_of_one_sample(law, delay, crab):
         one.pid.integral = gravity.copy()
     one.command(-dt, GOAL, Z, GOAL)  # at rest before: the delayed torque is that of gravity
     q, v = GOAL + x[:n], x[n : 2 * n].copy()
-    for k in range(3):
+    for k in range(5):
         tau = one.command(k * dt, q, v, GOAL)
         for _ in range(20):
             h = dt / 20
@@ -99,6 +100,26 @@ def test_a_slow_sample_or_a_delay_makes_a_fast_loop_unstable(crab):
     assert not ComputedTorque(crab, **fast, sample_time=0.03, delay=True).certificate().guaranteed
 
 
+def test_the_delay_margin_is_where_certificates_end(crab):
+    law = ComputedTorque(crab, k0=400.0, k1=40.0, sample_time=0.005)
+    longest = delay_margin(law, GOAL)
+    assert law.changed(delay=longest).certificate(GOAL).guaranteed
+    assert not law.changed(delay=longest + 0.005).certificate(GOAL).guaranteed
+    assert delay_margin(ComputedTorque(crab, k0=-np.eye(3), k1=1.0, sample_time=0.01), GOAL) is None
+    with complains(StateError, "sample_time"):
+        delay_margin(ComputedTorque(crab), GOAL)
+
+
+def test_the_delay_margin_is_that_of_the_continuous_loop_for_fast_samples(crab):
+    """e'' + k1 e'(t - T) + k0 e(t - T) = 0: phase and modulus of (k0 + k1 s) e^-sT / s^2 at 1."""
+    k0, k1 = 100.0, 20.0
+    w = np.sqrt((k1**2 + np.sqrt(k1**4 + 4 * k0**2)) / 2)  # where the modulus is one
+    expected = np.arctan2(k1 * w, k0) / w
+    level = examples.crab().model(gravity=(0, 0, 0))  # gravity would act without the delay
+    law = ComputedTorque(level, k0=k0, k1=k1, sample_time=5e-4)
+    assert delay_margin(law, GOAL) == pytest.approx(expected - 2.5e-4, abs=5e-4)  # half a sample
+
+
 def test_sampling_shrinks_the_claim(crab):
     assert ComputedTorque(crab).certificate().claim.startswith("from any state")
     sampled = ComputedTorque(crab, sample_time=0.01).certificate()
@@ -107,12 +128,12 @@ def test_sampling_shrinks_the_claim(crab):
 
 
 def test_wrong_gains_are_not_guaranteed(crab):
-    assert not ComputedTorque(crab, k0=-1.0, k1=2.0).certificate().guaranteed
-    assert not ComputedTorque(crab, k0=1.0, k1=0.0).certificate().guaranteed
+    assert not ComputedTorque(crab, k0=-np.eye(3), k1=2.0).certificate().guaranteed
+    assert not ComputedTorque(crab, k0=1.0, k1=np.zeros((3, 3))).certificate().guaranteed
     assert not PidLinearized(crab, kp=1.0, ki=5.0, kd=1.0).certificate().guaranteed  # Routh
     wrong = PdGravity(crab, kp=np.array([[1.0, 0.9, 0], [-0.9, 1, 0], [0, 0, 1]]), kd=0.5)
     assert "kp is not symmetric" in failed(wrong.certificate())
-    negative = PdGravity(crab, kp=1.0, kd=[0.1, -0.1, 0.1]).certificate()
+    negative = PdGravity(crab, kp=1.0, kd=np.diag([0.1, -0.1, 0.1])).certificate()
     assert "kd is not positive definite" in failed(negative)
 
 

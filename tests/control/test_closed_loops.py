@@ -5,9 +5,11 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
-from modurob import StateError, examples
+from modurob import StateError, UnknownNameError, examples, simulate
 from modurob.control import ComputedTorque, IndependentPid, PdGravity, PidLinearized, PolePlacement
-from modurob.control.references import Quintic, SetPoint
+from modurob.control.references import Quintic, Recorded, SetPoint
+from modurob.estimation import Ekf
+from modurob.sim import SimulationError
 from oracles import complains
 
 TIGHT = 1e-11  # tolerance of the plant's integration
@@ -88,6 +90,63 @@ def test_pole_placement_decays_with_the_poles_of_each_joint():
 def test_a_conjugate_pair_of_poles_swings():
     law = PolePlacement(pendulum(), poles=[-2 + 3j, -2 - 3j])
     np.testing.assert_allclose((law.k0, law.k1), [[13, 13], [4, 4]], atol=ROUNDING)
+
+
+def measured_poles(e, spacing):
+    """(2,) of one joint from its positions alone: e[k + 2] = (z1 + z2) e[k + 1] - z1 z2 e[k]."""
+    a, b = np.linalg.lstsq(np.stack([e[1:-1], e[:-2]], axis=1), e[2:], rcond=None)[0]
+    return np.sort_complex(np.log(np.roots([1, -a, -b]).astype(complex)) / spacing)
+
+
+@pytest.mark.parametrize(
+    ("body", "poles"),
+    [
+        ("pendulum", [[-2, -3], [-5, -10]]),
+        ("pendulum", [[-2 + 3j, -2 - 3j], [-4, -9]]),
+        ("arm", [[-2, -3], [-4, -6], [-3 + 2j, -3 - 2j], [-5, -10], [-6, -7]]),
+    ],
+)
+def test_poles_measured_from_the_response_are_those_requested(body, poles):
+    model = pendulum() if body == "pendulum" else arm()
+    n, times = model.nv, np.linspace(0, 1.2, 25)
+    law = PolePlacement(model, poles=poles)
+    states = moved(model, law, SetPoint(np.zeros(n)), 0.3 * np.ones(n), np.zeros(n), times)
+    for k in range(n):
+        found = measured_poles(states[:, k], times[1])
+        np.testing.assert_allclose(found, np.sort_complex(poles[k]), rtol=0.01)
+
+
+def continuous_pid(law, goal, times):
+    """The law itself in continuous time: its integral is part of what is integrated.
+
+    Asked again and again for one time it integrates nothing by itself.
+    """
+    model, n = law.model, len(goal)
+
+    def rates(t, x):
+        q, v = x[:n].copy(), x[n : 2 * n].copy()
+        law.pid.integral = law.pid.ki * x[2 * n :]
+        a = model.forward_dynamics(q, v, law.command(0.0, q, v, goal))
+        return np.concatenate([v, a, goal - q])
+
+    return solve_ivp(rates, (0, times[-1]), np.zeros(3 * n), "DOP853", times, rtol=TIGHT,
+                     atol=TIGHT).y[:n].T  # fmt: skip
+
+
+@pytest.mark.parametrize("goal", [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+def test_unit_steps_of_the_thesis_pid_do_not_couple(goal):
+    times, goal = np.linspace(0, 10, 41), np.array(goal)
+    found = continuous_pid(PidLinearized(pendulum(), **THESIS), goal, times)
+    A = np.array([[0, 1, 0], [-10, -4, -1], [1, 0, 0.0]])  # (e, e', int e), e = 1 - q
+    alone = np.array([1 - (expm(A * t) @ [1.0, 0, 0])[0] for t in times])
+    np.testing.assert_allclose(found, np.outer(alone, goal), rtol=0, atol=AGREED)
+
+
+def test_without_the_model_the_same_pid_couples():
+    times = np.linspace(0, 3, 13)
+    law = IndependentPid(pendulum(), kp=100.0, ki=10.0, kd=40.0)
+    found = continuous_pid(law, np.array([1.0, 0.0]), times)
+    assert np.abs(found[:, 1]).max() > 1e-2
 
 
 def sampled(model, law, reference, q, v, duration, dt):
@@ -265,6 +324,13 @@ def test_energy_falls_along_the_motion_of_pd_with_gravity():
         (lambda m: ComputedTorque(m, 1, 1, settling_time=1), ["or a settling_time"]),
         (lambda m: ComputedTorque(m, [1, 2, 3], 1), ["k0", "2 joints", "(3,)"]),
         (lambda m: ComputedTorque(m, "much", 1), ["k0", "numbers"]),
+        (lambda m: ComputedTorque(m, -1, 2), ["k0 must be positive, got -1"]),
+        (lambda m: ComputedTorque(m, 1, 0), ["k1 must be positive, got 0"]),
+        (lambda m: ComputedTorque(m, [1, 0], 1), ["k0 must be positive", "[1, 0]"]),
+        (lambda m: PdGravity(m, 1, -0.5), ["kd must be positive", "-0.5"]),
+        (lambda m: IndependentPid(m, 1, -1, 1), ["ki must be at least 0"]),
+        (lambda m: PolePlacement(m, poles=[0, -1]), ["left of the imaginary axis"]),
+        (lambda m: PolePlacement(m, poles=[[-1, -2], [-1 + 1j, -1 + 1j]]), ["conjugate"]),
         (lambda m: PidLinearized(m, kp=1.0), ["kp, ki and kd"]),
         (lambda m: PidLinearized(m, sample_time=None), ["sample_time"]),
         (lambda m: PidLinearized(m, filter_time=-1), ["filter_time"]),
@@ -280,3 +346,31 @@ def test_energy_falls_along_the_motion_of_pd_with_gravity():
 def test_wrong_gains_are_named(make, pieces):
     with complains(StateError, *pieces):
         make(pendulum())
+
+
+def test_a_reference_of_the_wrong_size_is_named_before_anything_moves():
+    for wrong in (np.zeros(3), SetPoint([1.0, 2.0, 3.0])):
+        with complains(StateError, "reference.q has shape (3,), expected (2,)", "m0.hinge"):
+            simulate(pendulum(), None, None, 1.0, ComputedTorque(pendulum()), reference=wrong)
+
+
+def test_a_recorded_reference_that_ends_before_the_simulation_is_named():
+    t = np.linspace(0, 0.5, 51)
+    q = np.stack([0.1 * np.sin(t), 0.2 * t], axis=1)
+    law = ComputedTorque(pendulum(), sample_time=0.01)
+    with complains(SimulationError, "lasts from 0 to 0.5 s", "asked for 0.51 s", "hold=True"):
+        simulate(pendulum(), None, None, 0.8, law, "RK4", dt=0.01, reference=Recorded(t, q))
+    whole = simulate(pendulum(), None, None, 0.5, law, "RK4", dt=0.01, reference=Recorded(t, q))
+    assert whole.t[-1] == 0.5
+    held = Recorded(t, q, hold=True)
+    longer = simulate(pendulum(), None, None, 3.0, law, "RK4", dt=0.01, reference=held)
+    np.testing.assert_allclose(longer.q[-1], q[-1], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("joint", "pieces"),
+    [("m2.hinge", ["'m2.hinge' is locked", "DS dyad"]), ("m7.hinge", ["no joint", "m1.hinge"])],
+)
+def test_measuring_a_locked_or_unknown_joint_is_named(joint, pieces):
+    with complains(UnknownNameError, *pieces):
+        Ekf(examples.crab().model(), 0.01, measured=["m1.hinge", joint])

@@ -114,7 +114,7 @@ def test_steps_jump_at_their_times():
 def test_a_recorded_motion_is_played_back(with_rates):
     t = np.linspace(0, 2, 401)
     q, v = (np.array([getattr(wave(x), name) for x in t]) for name in "qv")
-    curve = Recorded(t, q, v if with_rates else None)
+    curve = Recorded(t, q, v if with_rates else None, hold=True)
     for x in (0.3, 0.77, 1.5):
         np.testing.assert_allclose(curve(x)[:2], [wave(x).q, wave(x).v], rtol=0, atol=1e-6)
         np.testing.assert_allclose(curve(x).a, wave(x).a, rtol=0, atol=1e-3)

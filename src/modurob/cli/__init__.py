@@ -21,7 +21,19 @@ from modurob import ModurobError, UnknownNameError, WriteError, __version__
 from modurob.errors import choices
 
 # each is modurob.cli.<name>.command, imported when it is asked for
-COMMANDS = ("new", "show", "equations", "simulate", "export", "verify", "papers")
+COMMANDS = (
+    "new",
+    "show",
+    "equations",
+    "simulate",
+    "control",
+    "balance",
+    "export",
+    "verify",
+    "bus",
+    "papers",
+    "studio",
+)
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 

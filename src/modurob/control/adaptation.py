@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -79,16 +79,22 @@ class Following:
 class OutputFeedback:
     """A law that sees an estimate: correct with what is measured, command, predict.
 
+    When the body changes, the estimate is carried over, and the law begins with the first estimate
+    that knows a measurement of the new joints. Let a change fall on a sample: the estimate is that
+    of a sample.
+
     Args:
         law: A controller.
-        estimator: With ``q, v, dt, correct(y), predict(tau), measure(q, v), carried_over(model)``,
-            such as `modurob.estimation.Ekf`.
+        estimator: With ``q, v, P, dt, correct(y), predict(tau), measure(q, v)`` and
+            ``carried_over(model)``, such as `modurob.estimation.Ekf`.
     """
 
     def __init__(self, law: Any, estimator: Any) -> None:
         self.law, self.estimator = law, estimator
         self._first = copy.deepcopy(estimator)
-        self._carried = False
+        self._carried: _Corrected | None = None  # of the body before
+        self._begins = True  # before the first command
+        self._last: _Corrected | None = None
         self.sample_time: float = estimator.dt
         self._seen: dict[str, np.ndarray] = {}
 
@@ -107,16 +113,21 @@ class OutputFeedback:
             "sigma": np.sqrt(np.diagonal(ekf.P)),
             "nis": np.array(innovation.nis),
         }
+        if self._begins:
+            self.law.reset(t, ekf.q, ekf.v)
+            self._begins = False
         tau = self.law.command(t, ekf.q, ekf.v, reference)
+        self._last = _Corrected(t, ekf, (ekf.q, ekf.v, ekf.P))
         ekf.predict(tau)
         return tau
 
     def reset(self, t: float, q: ArrayLike, v: ArrayLike) -> None:
         """A run begins: the estimator as it was given, or as it was carried over."""
-        if not self._carried:
+        if self._carried is None:
             self.estimator = copy.deepcopy(self._first)
-        self._carried = False
-        self.law.reset(t, self.estimator.q, self.estimator.v)
+        elif self._carried.time == t:  # two changes at once: nothing was predicted in between
+            self.estimator = self._carried.estimate().carried_over(self.model)
+        self._carried, self._begins = None, True
 
     def record(self) -> dict[str, np.ndarray]:
         """Estimate, standard deviations, and the innovation's size (NIS)."""
@@ -125,8 +136,22 @@ class OutputFeedback:
     def rebuilt(self, model: Model, organism: Any = None) -> OutputFeedback:
         """Law and estimator for another body."""
         twin = OutputFeedback(self.law.rebuilt(model, organism), self.estimator.carried_over(model))
-        twin._carried = True
+        twin._carried = self._last or _Corrected(-np.inf, self.estimator, ())
         return twin
+
+
+class _Corrected(NamedTuple):
+    """An estimate after a measurement, before it was predicted further: q, v and P."""
+
+    time: float
+    estimator: Any
+    values: tuple[np.ndarray, ...]
+
+    def estimate(self) -> Any:
+        """The estimator as it was then."""
+        found = copy.deepcopy(self.estimator)
+        found.q, found.v, found.P = self.values
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +161,7 @@ class Transient:
     Attributes:
         error, rate: (n,) errors right after the change. [rad, m; rad/s, m/s]
         peak: (n,) largest errors afterwards. [rad, m]
+        torque: (n,) largest torques beyond those of the reference, because of the errors. [N m, N]
         bound: No joint's error is ever larger, for any other start of the same size. [rad, m]
         settled: From when on all errors stay within 2 % of the largest first or later one. [s]
         decay: Slowest rate of decay. [1/s]
@@ -144,6 +170,7 @@ class Transient:
     error: np.ndarray
     rate: np.ndarray
     peak: np.ndarray
+    torque: np.ndarray
     bound: float
     settled: float
     decay: float
@@ -153,6 +180,7 @@ class Transient:
             return "the transient is not bounded: the closed loop is not stable"
         return (
             f"errors up to {self.peak.max(initial=0.0):.3g} (bound {self.bound:.3g}) rad or m, "
+            f"torques {self.torque.max(initial=0.0):.3g} N m or N beyond the reference's, "
             f"settled after {self.settled:.3g} s, slowest rate {self.decay:.3g} 1/s"
         )
 
@@ -175,22 +203,28 @@ def transient(law: Controller, q: ArrayLike, v: ArrayLike, reference: Any = None
     error, rate = q[law._skip_q :] - aim.q, v[law._skip :] - aim.v
     near, n = linearized(law, at), len(error)
     if near.rate <= 0:
-        peak = np.full(n, np.inf)
-        return Transient(error, rate, peak, float("inf"), float("inf"), near.rate)
+        lost = np.full(n, np.inf)
+        return Transient(error, rate, lost, lost, np.inf, np.inf, near.rate)
     step, h = _stepped(near.A, near.rate, law.sample_time)
     x = np.zeros(len(step))
     x[:n], x[n : 2 * n] = error, rate
     size = float(np.linalg.norm(x))
-    power, rows, gain = np.eye(len(step)), [], 0.0
+    k = law.slopes(at, np.zeros(law.model.nv), at)
+    slope = np.hstack([k.dq[law._skip :, law._skip :], k.dv[law._skip :, law._skip :]])
+    power, rows, pushes, gain = np.eye(len(step)), [], [], 0.0
     while len(rows) * h < TIME_CONSTANTS / near.rate:
-        rows.append(np.abs(power @ x)[:n])
+        now = power @ x
+        rows.append(np.abs(now)[:n])
+        memory = now[2 * n : 2 * n + k.dmemory.shape[1]]
+        pushes.append(np.abs(slope @ now[: 2 * n] + k.dmemory[law._skip :] @ memory))
         gain = max(gain, float(np.linalg.norm(power[:n, : 2 * n], 2)))
         power = step @ power
     responses = np.array(rows).reshape(len(rows), n)
     peak = responses.max(axis=0, initial=0.0)
     outside = np.flatnonzero((responses > SETTLED * peak.max(initial=0.0)).any(axis=1))
     settled = 0.0 if not len(outside) else float((outside[-1] + 1) * h)
-    return Transient(error, rate, peak, gain * size, settled, near.rate)
+    torque = np.max(pushes, axis=0, initial=0.0)
+    return Transient(error, rate, peak, torque, gain * size, settled, near.rate)
 
 
 def _stepped(A: np.ndarray, rate: float, sample_time: float | None) -> tuple[np.ndarray, float]:

@@ -176,7 +176,7 @@ def _notes(law: Controller) -> tuple[str, ...]:
     if law.model.locked:
         notes.append(f"locked joints stay as they are: {choices(law.model.locked, 6)}")
     if law.sample_time is not None:
-        late = " and comes one sample late" if law.delay else ""
+        late = f" and comes {law.delay:g} s late" if law.delay else ""
         notes.append(
             f"torque is held for {law.sample_time:g} s{late}: that is in the eigenvalues, with the "
             "inertia at the set point"

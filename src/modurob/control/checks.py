@@ -51,7 +51,10 @@ def per_joint(
 
 
 def gain(name: str, value: ArrayLike, model: Model) -> np.ndarray:
-    """(n,) or (n, n) gains: one number for all joints, one for each, or a matrix."""
+    """(n,) or (n, n) gains: positive, one for all joints or for each; or any matrix.
+
+    Whether a matrix makes a stable loop is not seen from its entries: certificates tell.
+    """
     n, array = len(model.joint_names), real_array(name, value)
     if array.ndim == 2 and array.shape == (n, n):
         return array
@@ -60,6 +63,8 @@ def gain(name: str, value: ArrayLike, model: Model) -> np.ndarray:
             f"{name} is one number, one for each of {n} joints, or a ({n}, {n}) matrix, "
             f"got shape {array.shape}"
         )
+    if np.any(array <= 0):
+        raise StateError(f"{name} must be positive, got {value!r}: the joints would be pushed away")
     return np.array(np.broadcast_to(array, (n,)))
 
 
@@ -69,8 +74,8 @@ def as_matrix(values: np.ndarray) -> np.ndarray:
 
 
 def applied(values: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """(n,) gain times error."""
-    return values * error if values.ndim == 1 else values @ error
+    """(..., n) gain times error."""
+    return values * error if values.ndim == 1 else error @ values.T
 
 
 def survivors(old: Model, new: Model) -> tuple[np.ndarray, np.ndarray]:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import copy
+import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from modurob.control.controller import Controller
+from modurob.errors import StateError
+from modurob.model import Model
 
+Force = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
 POINTS = 800  # steps of a rehearsal of a law without a clock: 100 a time constant
+SLOWEST, ANGLES = 1e-4, 2000  # [rad a sample] least angle on the unit circle, and how many
+BISECTIONS = 40  # to rounding, from one cell
+EDGE = 1e-9  # of a delay: this close it is at the edge of stability
 MOST = 20000  # steps of a rehearsal at most; a longer one is cut
 
 
@@ -29,6 +37,48 @@ class Linear(NamedTuple):
 
 def linearized(law: Controller, at: np.ndarray) -> Linear:
     """The closed loop close to a set point (nq,), from exact derivatives; joints only."""
+    A, B, K, K_m = _parts(law, at)
+    if law.sample_time is None:
+        closed = A + B @ K
+        values = np.linalg.eigvals(closed)
+        return Linear(closed, values, float(-values.real.max(initial=-np.inf)))
+    loop = _Held(A, B, K, K_m, *law.memory(law.sample_time), law.sample_time)
+    closed = loop.closed(round(law.delay / law.sample_time))
+    values = np.linalg.eigvals(closed)
+    return Linear(closed, values, _decay(values, law.sample_time))
+
+
+def delay_margin(law: Controller, at: np.ndarray) -> float | None:
+    """The longest delay with which small deviations from a set point (nq,) still decay. [s]
+
+    Whole samples; infinite when every delay will do, None when they do not decay even without one.
+    """
+    if law.sample_time is None:
+        raise StateError("a delay is counted in samples: give the law a sample_time")
+    A, B, K, K_m = _parts(law, at)
+    loop = _Held(A, B, K, K_m, *law.memory(law.sample_time), law.sample_time)
+    if _decay(np.linalg.eigvals(loop.closed(0)), law.sample_time) <= 0:
+        return None
+    edge = loop.samples_to_the_edge()  # where deviations stay as they are
+    return np.inf if np.isinf(edge) else law.sample_time * (math.ceil(edge * (1 - EDGE)) - 1)
+
+
+def largest_step(model: Model, q: np.ndarray) -> float:
+    """A time that Runge-Kutta's step should not exceed under a held torque, near q (nq,). [s]
+
+    Friction of a light joint makes stiff equations: beyond 2.8 times this step RK4 is unstable.
+    """
+    rest = np.zeros(model.nv)
+    by = model.forward_dynamics_derivatives(q, rest, rest)
+    A = np.block([[np.zeros_like(by.dq), np.eye(model.nv)], [by.dq, by.dv]])
+    fastest = np.abs(np.linalg.eigvals(A)).max(initial=0.0)
+    return 1.0 / fastest if fastest > 0 else np.inf
+
+
+def _parts(
+    law: Controller, at: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """A and B of the joints close to a set point, and the torque's slopes by state and memory."""
     model, n, skip = law.model, len(law.model.joint_names), law._skip
     rest = np.zeros(model.nv)
     by = model.forward_dynamics_derivatives(at, rest, law._holding(at))
@@ -38,46 +88,81 @@ def linearized(law: Controller, at: np.ndarray) -> Linear:
     A[n:] = np.hstack([by.dq[skip:, skip:], by.dv[skip:, skip:]])
     B = np.vstack([np.zeros((n, n)), by.dtau[skip:, skip:]])
     K = np.hstack([k.dq[skip:, skip:], k.dv[skip:, skip:]])
-    if law.sample_time is None:
-        closed = A + B @ K
-        values = np.linalg.eigvals(closed)
-        return Linear(closed, values, float(-values.real.max(initial=-np.inf)))
-    F, G = law.memory(law.sample_time)
-    closed = _sampled(A, B, K, k.dmemory[skip:], F, G, law.sample_time, law.delay)
-    values = np.linalg.eigvals(closed)
+    return A, B, K, k.dmemory[skip:]
+
+
+def _decay(values: np.ndarray, dt: float) -> float:
+    """Slowest decay of a sampled loop with these eigenvalues. [1/s]"""
     with np.errstate(divide="ignore"):  # a deadbeat loop has eigenvalues 0
-        rate = -np.log(np.abs(values).max(initial=0.0)) / law.sample_time
-    return Linear(closed, values, float(rate))
+        return float(-np.log(np.abs(values).max(initial=0.0)) / dt)
 
 
-def _sampled(
-    A: np.ndarray,
-    B: np.ndarray,
-    K: np.ndarray,
-    K_m: np.ndarray,
-    F: np.ndarray,
-    G: np.ndarray,
-    dt: float,
-    delay: bool,
-) -> np.ndarray:
-    """The torque is held between samples; with a delay, the one before is."""
-    from scipy.linalg import expm
+class _Held:
+    """A sampled loop: the torque is held between samples, and may come some samples late."""
 
-    n, k = B.shape[1], len(F)
-    both = np.zeros((3 * n, 3 * n))
-    both[: 2 * n] = np.hstack([A, B])
-    held = expm(both * dt)[: 2 * n]
-    size = 2 * n + k
-    closed = np.zeros((size + (n if delay else 0),) * 2)
-    closed[: 2 * n, : 2 * n] = held[:, : 2 * n]
-    closed[2 * n : size, :size] = np.hstack([G, F])
-    torque = np.hstack([K + K_m @ G, K_m @ F])
-    if delay:
-        closed[: 2 * n, size:] = held[:, 2 * n :]
-        closed[size:, :size] = torque
-    else:
-        closed[: 2 * n, :size] += held[:, 2 * n :] @ torque
-    return closed
+    def __init__(
+        self,
+        A: np.ndarray,
+        B: np.ndarray,
+        K: np.ndarray,
+        K_m: np.ndarray,
+        F: np.ndarray,
+        G: np.ndarray,
+        dt: float,
+    ) -> None:
+        from scipy.linalg import expm
+
+        n = B.shape[1]
+        both = np.zeros((3 * n, 3 * n))
+        both[: 2 * n] = np.hstack([A, B])
+        held = expm(both * dt)[: 2 * n]
+        self._n, self._plant, self._push = n, held[:, : 2 * n], held[:, 2 * n :]
+        self._memory = np.hstack([G, F])
+        self._torque = np.hstack([K + K_m @ G, K_m @ F])
+
+    def closed(self, late: int) -> np.ndarray:
+        """One sample of (q, v, memory, late torques, the newest first)."""
+        n, size = self._n, 2 * self._n + len(self._memory)
+        closed = np.zeros((size + n * late,) * 2)
+        closed[: 2 * n, : 2 * n] = self._plant
+        closed[2 * n : size, :size] = self._memory
+        if not late:
+            closed[: 2 * n, :size] += self._push @ self._torque
+            return closed
+        closed[: 2 * n, size + n * (late - 1) :] = self._push
+        closed[size : size + n, :size] = self._torque
+        older, newer = np.arange(size + n, size + n * late), np.arange(size, size + n * (late - 1))
+        closed[older, newer] = 1.0
+        return closed
+
+    def samples_to_the_edge(self) -> float:
+        """The least delay, in samples, that puts an eigenvalue on the unit circle.
+
+        There ``z^d`` is an eigenvalue of ``K (z - A)^-1 B``, whose moduli in order of size are
+        continuous along the circle: where one passes 1, its angle over that of z is the delay.
+        """
+        size = 2 * self._n + len(self._memory)
+        A, B = np.zeros((size, size)), np.zeros((size, self._n))
+        A[: 2 * self._n, : 2 * self._n], B[: 2 * self._n] = self._plant, self._push
+        A[2 * self._n :] = self._memory
+
+        def gains(angle: np.ndarray) -> np.ndarray:
+            """(..., n) eigenvalues in order of their moduli."""
+            z = np.exp(1j * angle)[..., None, None]
+            loop = self._torque @ np.linalg.solve(z * np.eye(size) - A, B + 0j)
+            values = np.linalg.eigvals(loop)
+            return np.take_along_axis(values, np.abs(values).argsort(axis=-1), axis=-1)
+
+        angles, found = np.geomspace(SLOWEST, np.pi, ANGLES), np.inf
+        large = np.abs(gains(angles)) > 1
+        for k, rank in np.argwhere(large[1:] != large[:-1]):
+            low, high = angles[k], angles[k + 1]
+            for _ in range(BISECTIONS):
+                middle = (low + high) / 2
+                same = (np.abs(gains(middle)[rank]) > 1) == large[k, rank]
+                low, high = (middle, high) if same else (low, middle)
+            found = min(found, float(np.angle(gains(low)[rank]) % (2 * np.pi) / low))
+        return found
 
 
 class Rehearsal(NamedTuple):
@@ -108,11 +193,15 @@ def rehearsed(
     dt = duration / POINTS if clock is None else clock
     steps = min(MOST, max(1, round(duration / dt)))
     rows: list[tuple[float, np.ndarray, np.ndarray, np.ndarray]] = []
+
+    def follow(s: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return twin.command(s, x, y, at)
+
     q, v, t = q.copy(), v.copy(), 0.0
     for k in range(steps + 1):
         tau = twin.command(t, q, v, at)
         rows.append((t, q, v, tau))
-        q, v = _step(twin, at, t, q, v, dt, tau if clock is not None else None)
+        q, v = runge_kutta(law.model, held(tau) if clock else follow, t, q, v, dt)
         t = (k + 1) * dt
         if not (np.isfinite(q).all() and np.abs(v).max(initial=0.0) < 1e6):  # [rad/s] lost
             return _rehearsal(rows, diverged=True)
@@ -126,32 +215,34 @@ def _rehearsal(
     return Rehearsal(t, q, v, tau, diverged)
 
 
-def _step(
-    law: Controller,
-    at: np.ndarray,
-    t: float,
-    q: np.ndarray,
-    v: np.ndarray,
-    dt: float,
-    tau: np.ndarray | None,
+def held(tau: np.ndarray) -> Force:
+    """A torque that stays as it is."""
+    return lambda t, q, v: tau
+
+
+def runge_kutta(
+    model: Model, force: Force, t: float, q: np.ndarray, v: np.ndarray, dt: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Runge-Kutta's fourth-order step; a free base moves on its manifold to the same order.
+    """Runge-Kutta's fourth-order step of one state or many; a free base moves on its manifold.
 
     Munthe-Kaas would need one more commutator for order four; without it the base's pose is second
     order, and torques depend on it through gravity only, which a free base does not feel.
+
+    Args:
+        force: (..., nv) of time and state. [N m, N]
     """
-    model = law.model
+    half = dt / 2
+    moved = model.integrate if model.free_base else np.add
 
-    def rates(x: np.ndarray, y: np.ndarray, s: float) -> np.ndarray:
-        force = law.command(s, x, y, at) if tau is None else tau
-        return model.forward_dynamics(x, y, force)
+    def rates(s: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return model.forward_dynamics(x, y, force(s, x, y))
 
-    a1 = rates(q, v, t)
-    v2 = v + dt / 2 * a1
-    a2 = rates(model.integrate(q, dt / 2 * v), v2, t + dt / 2)
-    v3 = v + dt / 2 * a2
-    a3 = rates(model.integrate(q, dt / 2 * v2), v3, t + dt / 2)
+    a1 = rates(t, q, v)
+    v2 = v + half * a1
+    a2 = rates(t + half, moved(q, half * v), v2)
+    v3 = v + half * a2
+    a3 = rates(t + half, moved(q, half * v2), v3)
     v4 = v + dt * a3
-    a4 = rates(model.integrate(q, dt * v3), v4, t + dt)
-    moved = dt / 6 * (v + 2 * v2 + 2 * v3 + v4)
-    return model.integrate(q, moved), v + dt / 6 * (a1 + 2 * a2 + 2 * a3 + a4)
+    a4 = rates(t + dt, moved(q, dt * v3), v4)
+    way = dt / 6 * (v + 2 * v2 + 2 * v3 + v4)
+    return moved(q, way), v + dt / 6 * (a1 + 2 * a2 + 2 * a3 + a4)

@@ -53,7 +53,7 @@ class ComputedTorque(Linearizing):
         self.k0, self.k1 = checks.gain("k0", k0, model), checks.gain("k1", k1, model)
 
     def _acceleration(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
-        e, rate = aim.q - q[self._skip_q :], aim.v - v[self._skip :]
+        e, rate = self._errors(q, v, aim)
         return aim.a + checks.applied(self.k0, e) + checks.applied(self.k1, rate)
 
     def _gains(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from modurob.checks import positive
 from modurob.control import checks
+from modurob.control.delay import Line, samples_late
 from modurob.errors import StateError, choices
 from modurob.model import Model
 from modurob.reference import Reference
@@ -47,7 +48,7 @@ class Controller(ABC):
         model: The body. On a free base the base is not driven, and errors are those of the joints.
         torque_limit: Largest torque of all joints, or of each (n,); none by default. [N m, N]
         sample_time: Seconds between commands; None for a law that acts continuously. [s]
-        delay: Whether a command takes effect one sample later, as when it travels over a bus.
+        delay: Until a command takes effect, in whole samples; True for one sample. [s]
         passive: Names of joints without a motor.
     """
 
@@ -62,7 +63,7 @@ class Controller(ABC):
         *,
         torque_limit: ArrayLike | None = None,
         sample_time: float | None = None,
-        delay: bool = False,
+        delay: float | bool = 0.0,
         passive: Iterable[str] = (),
     ) -> None:
         self.model = checks.checked_model(model)
@@ -82,10 +83,8 @@ class Controller(ABC):
         self.sample_time = sample_time
         if sample_time is not None:
             self.sample_time = positive("sample_time", sample_time, "seconds")
-        if delay and sample_time is None:
-            raise StateError("a delay of one sample needs sample_time, for example 0.001")
-        self.delay = bool(delay)
-        self._late: np.ndarray | None = None
+        self._late = Line(samples_late(delay, self.sample_time))
+        self._batch: tuple[int, ...] = ()  # of the states that `command` takes
         self._hold = np.full(n, np.nan)  # where to stay when no reference is given
         self._rest = Reference(self._hold, np.zeros(n), np.zeros(n))
         self._carried = False
@@ -93,14 +92,18 @@ class Controller(ABC):
         self._bind()
 
     def _bind(self) -> None:
-        self._inverse = self.model.prepare("inverse_dynamics")
-        self._mass = self.model.prepare("mass_matrix")
+        model, one = self.model, not self._batch
+        self._inverse = model.prepare("inverse_dynamics") if one else model.inverse_dynamics
+        self._mass = model.prepare("mass_matrix") if one else model.mass_matrix
 
     # -- the law -----------------------------------------------------------------------------------
 
     @abstractmethod
     def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
-        """(nv,) what the law wants, before limits and delay; zero where there is no motor."""
+        """(..., nv) what the law wants, before limits and delay; zero where there is no motor.
+
+        Written for one state and for a batch of them alike: joints are the last axis.
+        """
 
     @abstractmethod
     def slopes(self, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Slopes:
@@ -108,7 +111,7 @@ class Controller(ABC):
 
     def memory(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
         """(k, k), (k, 2n) F and G of ``m+ = F m + G (q, v)`` in a sample; m+ makes the torque."""
-        return np.zeros((0, 0)), np.zeros((0, 2 * len(self._hold)))
+        return np.zeros((0, 0)), np.zeros((0, 2 * len(self.torque_limit)))
 
     def certificate(
         self, set_point: ArrayLike | None = None, start: tuple[ArrayLike, ArrayLike] | None = None
@@ -119,6 +122,7 @@ class Controller(ABC):
             set_point: (n,) or (nq,) where the joints shall rest; the neutral pose by default.
             start: (q, v) from where; torques on the way are then compared with the limits.
         """
+        self._demand_one("a certificate")
         from modurob.control.certificate import certify
 
         return certify(self, set_point, start)
@@ -130,22 +134,22 @@ class Controller(ABC):
 
         Args:
             t: [s]
-            q, v: (nq,), (nv,) one state.
+            q, v: (nq,), (nv,) one state; (count, nq), (count, nv) for a law made by `batched`.
             reference: Something with q, v and a, a plain set point (n,), or None to stay where the
-                first command was given.
+                first command was given. A batch has one for all, or (count, n).
         """
         q, v = self._state(q, v)
         aim = self._aim(reference, q)
         tau = self._torque(t, q, v, aim)
-        if not math.isfinite(tau @ tau):
+        if not math.isfinite(np.vdot(tau, tau)):
             self._complain(q, v, aim)
         bound = self._bound
         tau = np.minimum(np.maximum(tau, -bound), bound) if self._limited else tau.copy()
-        if not self.delay:
+        if not self._late.count:
             return tau
-        late = self._holding(q) if self._late is None else self._late
-        self._late = tau
-        return late.copy()
+        if not self._late.under_way:
+            self._late.fill(self._holding(q))
+        return self._late.passed(tau)
 
     def reset(self, t: float, q: ArrayLike, v: ArrayLike) -> None:
         """Forget what was before; a controller made by `rebuilt` keeps what it took over, once."""
@@ -154,8 +158,8 @@ class Controller(ABC):
             self._carried = False
             self._settle_in(t, q)
             return
-        self._late = None
-        self._hold[:] = q[self._skip_q :]
+        self._late.clear()
+        self._hold[:] = q[..., self._skip_q :]
 
     def record(self) -> dict[str, np.ndarray]:
         """What a simulation writes down beside the torque."""
@@ -171,11 +175,46 @@ class Controller(ABC):
             model: Of the new body.
             organism: Not needed; simulations hand it over.
         """
+        self._demand_one("another body")
         twin = type(self)(checks.checked_model(model), **self._settings(model))
         twin._take_over(self)
         return twin
 
+    def changed(self, **options: Any) -> Controller:
+        """The same law with other options of `Controller`, and nothing remembered.
+
+        Args:
+            options: torque_limit, sample_time, delay or passive; the others stay.
+        """
+        return type(self)(self.model, **(self._settings(self.model) | options))
+
+    def batched(self, count: int) -> Controller:
+        """The same law for many states at once: `command` then takes (count, nq) and (count, nv).
+
+        Each state has a memory of its own, which begins as the memory of this one; time is shared.
+        """
+        if not isinstance(count, int | np.integer) or count < 1:
+            raise StateError(f"a batch has a whole number of 1 or more states, got {count!r}")
+        self._demand_one("a batch")
+        twin = copy.copy(self)
+        twin._spread(int(count))
+        return twin
+
+    @property
+    def delay(self) -> float:
+        """Until a command takes effect. [s]"""
+        return self._late.count * (self.sample_time or 0.0)
+
     # -- for laws ----------------------------------------------------------------------------------
+
+    def _spread(self, count: int) -> None:
+        """Become a law for a batch: memory gets a row for each state."""
+        self._batch = (count,)
+        self._sizes = tuple((*self._batch, *size) for size in self._sizes)
+        self._hold = np.tile(self._hold, (count, 1))
+        self._rest = self._rest._replace(q=self._hold)
+        self._late.under_way = [np.tile(tau, (count, 1)) for tau in self._late.under_way]
+        self._bind()
 
     def _settings(self, model: Model) -> dict[str, Any]:
         """Arguments of the constructor for a new body."""
@@ -195,28 +234,41 @@ class Controller(ABC):
         self._hold[here] = old._hold[there]
         self._fresh[:] = True
         self._fresh[here] = False
-        if old._late is not None:
-            self._late = np.zeros(self.model.nv)
-            self._late[self._skip + here] = old._late[old._skip + there]
+        for tau in old._late.under_way:
+            late = np.zeros(self.model.nv)
+            late[self._skip + here] = tau[old._skip + there]
+            self._late.under_way.append(late)
         self._carried = True
 
     def _settle_in(self, t: float, q: np.ndarray) -> None:
         """First look at the new body's state: new joints stay where they are."""
         new = self._fresh
         self._hold[new] = q[self._skip_q :][new]
-        if self._late is not None:
-            self._late[self._skip :][new] = self._holding(q)[self._skip :][new]
+        if self._late.under_way:
+            load = self._holding(q)[self._skip :]
+            for tau in self._late.under_way:
+                tau[self._skip :][new] = load[new]
+
+    def _errors(
+        self, q: np.ndarray, v: np.ndarray, aim: Reference
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(..., n) where the joints shall be minus where they are, and the same of velocities."""
+        return aim.q - q[..., self._skip_q :], aim.v - v[..., self._skip :]
 
     def _gravity(self, q: np.ndarray) -> np.ndarray:
-        """(nv,) N(q) of a body on the ground; what falls freely feels no gravity in its joints."""
-        rest = np.zeros(self.model.nv)
+        """(..., nv) N(q) of a body on the ground; what falls feels no gravity in its joints."""
+        rest = np.zeros((*q.shape[:-1], self.model.nv))
         return rest if self.model.free_base else self._inverse(q, rest, rest)
 
     def _holding(self, q: np.ndarray) -> np.ndarray:
-        """(nv,) torque that holds still, as far as motors can."""
+        """(..., nv) torque that holds still, as far as motors can."""
         tau = np.clip(self._gravity(q), -self._bound, self._bound)
-        tau[self._idle] = 0.0
+        tau[..., self._idle] = 0.0
         return tau
+
+    def _demand_one(self, what: str) -> None:
+        if self._batch:
+            raise StateError(f"{what} is made of the law for one state, not of a batch")
 
     # -- input -------------------------------------------------------------------------------------
 
@@ -230,17 +282,19 @@ class Controller(ABC):
             and q.dtype == v.dtype == np.float64
         ):
             q, v = self.model.check_configuration(q), self.model.check_velocity(v)
-            if q.ndim != 1 or v.ndim != 1:
+            if q.shape != size_q or v.shape != size_v:
+                states = f"{self._batch[0]} states" if self._batch else "one state"
+                many = "" if self._batch else "; law.batched(count) takes many"
                 raise StateError(
-                    f"command takes one state: q of shape {size_q} and v of shape {size_v}, "
-                    f"got {q.shape} and {v.shape}"
+                    f"command takes {states}: q of shape {size_q} and v of shape {size_v}, "
+                    f"got {q.shape} and {v.shape}{many}"
                 )
         return q, v
 
     def _aim(self, reference: Any, q: np.ndarray) -> Reference:
         if reference is None:
             if np.isnan(self._hold).any():
-                np.copyto(self._hold, q[self._skip_q :], where=np.isnan(self._hold))
+                np.copyto(self._hold, q[..., self._skip_q :], where=np.isnan(self._hold))
             return self._rest
         try:
             given = reference.q, reference.v, reference.a
@@ -250,7 +304,7 @@ class Controller(ABC):
                     "a reference has q, v and a, or is a set point; call a function of time first"
                 ) from None
             given = reference, self._rest.v, self._rest.a
-        (n,), (nq,), (nv,) = self._sizes
+        n, nq, nv = (size[-1] for size in self._sizes)
         return Reference(
             self._joints("q", given[0], n, nq),
             self._joints("v", given[1], n, nv),
@@ -258,13 +312,13 @@ class Controller(ABC):
         )
 
     def _joints(self, what: str, value: Any, n: int, size: int) -> np.ndarray:
-        """(n,) of the joints, from an array of the joints or of the whole model."""
+        """(n,) of the joints, from an array of the joints or of the whole model; (..., n) too."""
         if type(value) is not np.ndarray or value.dtype != np.float64:
             value = checks.real_array(f"reference.{what}", value)
         if value.shape == (n,):
             return value
-        if value.shape == (size,):
-            return value[size - n :]
+        if value.shape in ((size,), (*self._batch, n), (*self._batch, size)):
+            return value[..., value.shape[-1] - n :]
         raise StateError(
             f"reference.{what} has shape {value.shape}, expected ({n},), one number for each of "
             f"the joints {choices(self.model.joint_names)}"

@@ -35,11 +35,11 @@ class IndependentPid(PidLaw):
         return gains.joint_inertia(model)
 
     def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
-        tau = np.zeros(self.model.nv)
-        tau[self._skip :] = self.pid.output(t, aim.q - q[self._skip_q :], aim.v - v[self._skip :])
-        tau[self._idle] = 0.0
+        tau = np.zeros(v.shape)
+        tau[..., self._skip :] = self.pid.output(t, *self._errors(q, v, aim))
+        tau[..., self._idle] = 0.0
         if self._limited:
-            self.pid.hold(self._saturation(tau, self._bound)[self._skip :])
+            self.pid.hold(self._saturation(tau, self._bound)[..., self._skip :])
         return tau
 
     def slopes(self, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Slopes:

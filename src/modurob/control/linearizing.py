@@ -25,7 +25,7 @@ class Linearizing(Controller):
 
     @abstractmethod
     def _acceleration(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
-        """(n,) what the joints shall do. [rad/s^2, m/s^2]"""
+        """(..., n) what the joints shall do. [rad/s^2, m/s^2]"""
 
     @abstractmethod
     def _gains(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -35,20 +35,21 @@ class Linearizing(Controller):
         return self._forces(q, v, self._acceleration(t, q, v, aim))
 
     def _forces(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """(nv,) torque for accelerations of the joints that have a motor."""
+        """(..., nv) torque for accelerations of the joints that have a motor."""
         idle = self._idle
         if not len(idle):
             return self._inverse(q, v, a)
         tau = self._inverse(q, v, self._completed(q, v, a)).copy()
-        tau[idle] = 0.0
+        tau[..., idle] = 0.0
         return tau
 
     def _completed(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """(nv,) accelerations: of the joints as wanted, of the rest as it follows."""
-        full, idle = np.zeros(self.model.nv), self._idle
-        full[self._driven] = a[self._driven - self._skip]
-        missing = self._inverse(q, v, full)[idle]
-        full[idle] = -np.linalg.solve(self._mass(q)[np.ix_(idle, idle)], missing)
+        """(..., nv) accelerations: of the joints as wanted, of the rest as it follows."""
+        full, idle = np.zeros(v.shape), self._idle
+        full[..., self._driven] = a[..., self._driven - self._skip]
+        missing = self._inverse(q, v, full)[..., idle, None]
+        M_uu = self._mass(q)[..., idle[:, None], idle]
+        full[..., idle] = -np.linalg.solve(M_uu, missing)[..., 0]
         return full
 
     def slopes(self, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Slopes:

@@ -54,7 +54,7 @@ class Lqr(Controller):
         at[self._skip_q :] = self._aim(checks.real_array("set_point", joints), at).q
         self.set_point = at
         self._check_rest()
-        n, m = len(self._hold), len(self._driven)
+        n, m = len(self.torque_limit), len(self._driven)
         natural = np.repeat([1.0, 1.0 / gains.from_settling_time()[0]], n)
         self.Q = _weight("Q", natural if Q is None else Q, 2 * n)
         self.R = _weight("R", self._stiffness() ** -2 if R is None else R, m)
@@ -73,7 +73,7 @@ class Lqr(Controller):
 
     def linear(self) -> tuple[np.ndarray, np.ndarray]:
         """(2n, 2n), (2n, m) A and B of the joints' small deviations, motors only."""
-        n, skip, rest = len(self._hold), self._skip, np.zeros(self.model.nv)
+        n, skip, rest = len(self.torque_limit), self._skip, np.zeros(self.model.nv)
         by = self.model.forward_dynamics_derivatives(
             self.set_point, rest, self._holding(self.set_point)
         )
@@ -122,16 +122,15 @@ class Lqr(Controller):
             )
 
     def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
-        n = len(self._hold)
-        e, rate = aim.q - q[self._skip_q :], aim.v - v[self._skip :]
-        tau = self.K[:, :n] @ e + self.K[:, n:] @ rate
+        n, (e, rate) = len(self.torque_limit), self._errors(q, v, aim)
+        tau = checks.applied(self.K[:, :n], e) + checks.applied(self.K[:, n:], rate)
         if not self.model.free_base:  # what falls freely needs no torque to keep its shape
-            tau[self._driven] += self._inverse(aim.q, aim.v, aim.a)[self._driven]
+            tau[..., self._driven] += self._inverse(aim.q, aim.v, aim.a)[..., self._driven]
         return tau
 
     def slopes(self, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Slopes:
         """Exact derivatives of the torque by the state; see `Controller.slopes`."""
-        nv, n, skip = self.model.nv, len(self._hold), self._skip
+        nv, n, skip = self.model.nv, len(self.torque_limit), self._skip
         dq, dv = np.zeros((nv, nv)), np.zeros((nv, nv))
         dq[:, skip:], dv[:, skip:] = -self.K[:, :n], -self.K[:, n:]
         return Slopes(dq, dv, np.zeros((nv, 0)))
@@ -141,7 +140,7 @@ class Lqr(Controller):
         return super()._settings(model) | {"set_point": at, **self._carried_weights(model)}
 
     def _carried_weights(self, model: Model) -> dict[str, Any]:
-        n, result = len(self._hold), {}
+        n, result = len(self.torque_limit), {}
         if self._weights[0] is not None:
             halves = (self.Q[:n, :n], self.Q[n:, n:])
             parts = [checks.carried(half, self.model, model) for half in halves]

@@ -59,10 +59,11 @@ class PdGravity(Controller):
 
     def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         tau = self._gravity(q)
-        tau[self._skip :] += checks.applied(self.kp, aim.q - q[self._skip_q :])
-        tau[self._skip :] += checks.applied(self.kd, aim.v - v[self._skip :])
+        error, rate = self._errors(q, v, aim)
+        tau[..., self._skip :] += checks.applied(self.kp, error)
+        tau[..., self._skip :] += checks.applied(self.kd, rate)
         if len(self._idle):
-            tau[self._idle] = 0.0
+            tau[..., self._idle] = 0.0
         return tau
 
     def slopes(self, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Slopes:

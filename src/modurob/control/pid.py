@@ -38,13 +38,22 @@ class Pid:
     ) -> None:
         self.kp, self.ki, self.kd = kp, ki, kd
         self.filter_time, self.integral_limit = filter_time, integral_limit
+        self._shape = kp.shape
         self.clear()
 
     def clear(self) -> None:
         """Forget everything."""
-        self.integral, self.rate, self.error = (np.zeros(len(self.kp)) for _ in range(3))
+        self.integral, self.rate, self.error = (np.zeros(self._shape) for _ in range(3))
         self._before = self.integral
         self._time: float | None = None
+
+    def spread(self, count: int) -> None:
+        """Keep a memory for each of many states."""
+        self._shape = (count, *self._shape)
+        self.integral, self.rate, self.error = (
+            np.tile(x, (count, 1)) for x in (self.integral, self.rate, self.error)
+        )
+        self._before = self.integral
 
     def output(self, t: float, error: np.ndarray, rate: np.ndarray) -> np.ndarray:
         """(n,) u at a time; asked again for the same time, nothing is integrated twice."""
@@ -202,6 +211,10 @@ class PidLaw(Controller):
     def record(self) -> dict[str, np.ndarray]:
         """The integral's part of the PID's output."""
         return {"integral": self.pid.integral}
+
+    def _spread(self, count: int) -> None:
+        super()._spread(count)
+        self.pid.spread(count)
 
     def _take_over(self, old: Controller) -> None:
         super()._take_over(old)

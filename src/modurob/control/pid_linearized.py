@@ -31,14 +31,14 @@ class PidLinearized(PidLaw, Linearizing):
     def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         tau = super()._torque(t, q, v, aim)
         if self._limited:
-            self.pid.hold(self._saturation(tau, self._bound)[self._skip :])
+            self.pid.hold(self._saturation(tau, self._bound)[..., self._skip :])
         return tau
 
     def _acceleration(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
-        return aim.a + self.pid.output(t, aim.q - q[self._skip_q :], aim.v - v[self._skip :])
+        return aim.a + self.pid.output(t, *self._errors(q, v, aim))
 
     def _steady(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
-        return aim.a + self.pid.frozen(aim.q - q[self._skip_q :], aim.v - v[self._skip :])
+        return aim.a + self.pid.frozen(*self._errors(q, v, aim))
 
     def _gains(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self.pid.slopes()

@@ -1,0 +1,299 @@
+"""What `modurob control` says about a closed loop."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from modurob import Trajectory
+from modurob.cli import output
+from modurob.control import Certificate, Controller, StepResponse, step_response
+from modurob.control.closed_loop import delay_margin
+from modurob.control.pid import PidLaw
+from modurob.control.references import SetPoint
+from modurob.errors import choices
+from modurob.estimation import Consistency, consistency
+
+RUNAWAY = 10.0  # steps from the target: farther away a joint is lost
+AT_LIMIT = 1e-12  # of the limit: a torque this close to it is at it
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Report:
+    """One run of a closed loop, looked at.
+
+    Attributes:
+        goal: (n,) where the joints should go. [rad, m]
+        way: The reference that led there, a function of time.
+        masses: True masses, as a factor on those of the law's model.
+        noise: Standard deviation of what was measured.
+    """
+
+    title: str
+    law: Controller
+    run: Trajectory
+    goal: np.ndarray
+    way: Any
+    masses: float
+    noise: float
+
+    # -- numbers -----------------------------------------------------------------------------------
+
+    @cached_property
+    def response(self) -> StepResponse | None:
+        """Of the true positions; None when the run broke off."""
+        if self.run.status != "finished":
+            return None
+        return step_response(self.run.t, self.run.q, self.goal)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """Of the law, with its own model."""
+        start = self.run.q[0], self.run.v[0]
+        return self.law.certificate(self.goal, start)
+
+    @cached_property
+    def peak(self) -> np.ndarray:
+        """(n,) largest torque. [N m, N]"""
+        return np.abs(self.run.tau).max(axis=0)
+
+    @cached_property
+    def at_limit(self) -> np.ndarray:
+        """(N - 1, n) whether each motor was at its limit from a time to the next."""
+        limit = self.law.torque_limit
+        return np.abs(self.run.tau[:-1]) >= np.where(np.isfinite(limit), 1 - AT_LIMIT, 1) * limit
+
+    def saturated(self) -> list[dict[str, Any]]:
+        """Which motors were at their limits, for how long, and from when to when."""
+        t, found = self.run.t, []
+        for k in np.flatnonzero(self.at_limit.any(axis=0)):
+            rows = np.flatnonzero(self.at_limit[:, k])
+            seconds = float(np.diff(t)[rows].sum())
+            joint, limit = self.law.model.joint_names[k], float(self.law.torque_limit[k])
+            ends = float(t[rows[0]]), float(t[rows[-1] + 1])
+            found.append({"joint": joint, "limit": limit, "seconds": seconds, "from_to": ends})
+        return found
+
+    @cached_property
+    def estimator(self) -> dict[str, Any] | None:
+        """Errors of the estimate and of what was measured; None without an estimator."""
+        channels, rows = self.run.channels, slice(0, len(self.run.t) - 1)  # the last has no sample
+        if "estimate_q" not in channels:
+            return None
+        q, v = self.run.q[rows], self.run.v[rows]
+        raw = channels.get("measured_q", self.run.q)[rows]
+        return {
+            "measured": _rms(raw - q).tolist(),
+            "estimate": _rms(channels["estimate_q"][rows] - q).tolist(),
+            "rate": _rms(channels["estimate_v"][rows] - v).tolist(),
+            "nis": consistency(channels["nis"][rows], q.shape[1]),
+        }
+
+    @cached_property
+    def runaways(self) -> dict[int, float]:
+        """Joints that got lost, and since when. [s]"""
+        far = RUNAWAY * np.abs(self.goal - self.run.q[0]).max()
+        lost = np.abs(self.run.q - self.goal) > far
+        return {
+            int(k): float(self.run.t[lost[:, k].argmax()]) for k in np.flatnonzero(lost.any(axis=0))
+        }
+
+    @cached_property
+    def margin(self) -> float | None:
+        """The longest delay with which errors still decay close to the goal. [s]"""
+        return delay_margin(self.law, self.goal)
+
+    def not_exact(self) -> list[str]:
+        """Assumptions that this run breaks and a certificate cannot see."""
+        found = []
+        if self.masses != 1:
+            found.append(f"the model is exact: true masses are {self.masses:g} times its own")
+        if self.noise:
+            seen = "an estimate" if self.estimator else "measurements"
+            found.append(f"the state is known: the law sees {seen}, noise {self.noise:g}")
+        return found
+
+    def broken(self) -> list[str]:
+        """What went wrong, and when."""
+        found: list[str] = []
+        if self.run.status != "finished":
+            found.append(self.run.message.removeprefix("the simulation ").split(": ", 1)[-1])
+            found[0] = f"at {self.run.t[-1]:.3f} s {found[0]}"
+        if self.margin is None:
+            found.append("errors do not decay close to the target, even without a delay")
+        elif self.law.delay > self.margin:
+            found.append(
+                f"a delay of {1e3 * self.law.delay:g} ms is too long: errors decay up to "
+                f"{1e3 * self.margin:g} ms"
+            )
+        found += [
+            f"{self.law.model.joint_names[k]} runs away: more than {RUNAWAY:g} steps from its "
+            f"target from {time:.3f} s on"
+            for k, time in self.runaways.items()
+        ]
+        for entry in self.saturated():
+            begin, end = entry["from_to"]
+            found.append(
+                f"{entry['joint']} is at its limit of {entry['limit']:g} for "
+                f"{entry['seconds']:.3f} s, between {begin:.3f} and {end:.3f} s"
+            )
+        return found + self._off_target() + self._deceived()
+
+    def _deceived(self) -> list[str]:
+        """Where the estimator does harm."""
+        if self.estimator is None or self.estimator["nis"].consistent:
+            return []
+        pairs = zip(self.estimator["measured"], self.estimator["estimate"], strict=True)
+        worse = [k for k, (raw, estimate) in enumerate(pairs) if estimate > raw > 0]
+        names = choices(self.law.model.joint_names[k] for k in worse)
+        if not worse:
+            return ["the filter's covariances do not fit its errors (NIS)"]
+        return [f"the estimate is worse than the measurement at {names}: the filter's model is off"]
+
+    def _off_target(self) -> list[str]:
+        response, found = self.response, []
+        if response is None:
+            return []
+        for k, name in enumerate(self.law.model.joint_names):
+            if np.isfinite(response.settling[k]) or k in self.runaways:
+                continue
+            off, ripple = (self.shown(k, x[k]) for x in (response.steady_error, response.ripple))
+            around = ripple.lstrip("+")
+            found.append(f"{name} does not settle within {response.band:.0%}: {off} ± {around}")
+        if found and self.masses != 1 and not isinstance(self.law, PidLaw):
+            found.append("(a law with an integral, as pid-linearized, evens out wrong masses)")
+        return found
+
+    # -- for people --------------------------------------------------------------------------------
+
+    def shown(self, joint: int, value: float, digits: int = 2) -> str:
+        """A displacement in degrees or millimeters."""
+        scale, unit = (1e3, " mm") if self.law.model.prismatic[joint] else (180 / math.pi, "°")
+        return f"{round(scale * value, digits) + 0.0:+.{digits}f}{unit}"  # no minus before a zero
+
+    def print(self, files: list[str]) -> None:
+        """One screen."""
+        console = output.console()
+        way = "a step" if isinstance(self.way, SetPoint) else "a smooth motion"
+        heading = f"{self.title}: {self.law.name}, {way}, {self.run.t[-1]:.3g} s"
+        self._print_joints(console, heading)
+        if self.estimator is not None:
+            self._print_estimator(console, self.estimator)
+        self._print_certificate(console)
+        margin = ""
+        if self.margin is not None and math.isfinite(self.margin):
+            margin = f"; close to the target it stands {1e3 * self.margin:g} ms of delay"
+        broken = self.broken()
+        if not broken:
+            console.print(Text(f"nothing breaks{margin}", style="green"))
+        else:
+            console.print(Text(f"what breaks{margin}", style="bold"))
+        for line in broken:
+            console.print(Text(f"  {line}", style="red"), soft_wrap=True)
+        for file in files:
+            console.print(f"wrote {file}", soft_wrap=True)
+
+    def _print_joints(self, console: Console, heading: str) -> None:
+        table, response = output.plain_table(), self.response
+        table.add_column("joint", style="bold", no_wrap=True)
+        for name in ("to", "rise", "over", "settled", "rests off", "peak torque", "at limit"):
+            table.add_column(name, justify="right", no_wrap=True)
+        share = self.at_limit.mean(axis=0)
+        for k, name in enumerate(self.law.model.joint_names):
+            unit = "N" if self.law.model.prismatic[k] else "N m"
+            if response is None or k in self.runaways:
+                cells = ["-", "-", "runs away", "-"]
+            else:
+                off = self.shown(k, response.steady_error[k])
+                cells = [
+                    _seconds(response.rise[k]),
+                    f"{response.overshoot[k]:.1%}",
+                    _seconds(response.settling[k]),
+                    off,
+                ]
+            limit = f"{share[k]:.1%}" if np.isfinite(self.law.torque_limit[k]) else "-"
+            peak = f"{self.peak[k]:.3g} {unit}"
+            table.add_row(name, self.shown(k, self.goal[k], 1), *cells, peak, limit)
+        output.print_table(console, heading, table)
+
+    def _print_estimator(self, console: Console, found: dict[str, Any]) -> None:
+        table = output.plain_table()
+        table.add_column("joint", style="bold", no_wrap=True)
+        for name in ("measured", "estimate", "better", "rate"):
+            table.add_column(name, justify="right", no_wrap=True)
+        rows = zip(*(found[key] for key in ("measured", "estimate", "rate")), strict=True)
+        for k, (raw, estimate, rate) in enumerate(rows):
+            factor = f"{raw / estimate:.1f} x" if raw and estimate else "-"
+            numbers = [self.shown(k, x, 3).lstrip("+") for x in (raw, estimate)]
+            speed = f"{self.shown(k, rate, 2).lstrip('+')}/s"
+            table.add_row(self.law.model.joint_names[k], *numbers, factor, speed)
+        output.print_table(console, "RMS errors of angles measured and estimated", table)
+        nis: Consistency = found["nis"]
+        style = "green" if nis.consistent else "yellow"
+        console.print(Text(f"the filter is {nis} (NIS)", style=style))
+        console.print()
+
+    def _print_certificate(self, console: Console) -> None:
+        certificate, wrong = self.certificate, self.not_exact()
+        holds = certificate.guaranteed and not wrong
+        word = "guaranteed" if holds else "NOT guaranteed"
+        console.print(Text(f"{word}: {certificate.claim}", style="bold"), soft_wrap=True)
+        for finding in certificate.findings:
+            mark, style = ("ok", "green") if finding.holds else ("NO", "red")
+            line = Text(f"  {mark}  ", style=style)
+            line.append(f"{finding.assumption}: {finding.why}", style="default")
+            console.print(line, soft_wrap=True)
+        for text in wrong:
+            line = Text("  NO  ", style="red")
+            line.append(text, style="default")
+            console.print(line, soft_wrap=True)
+        console.print()
+
+    # -- for machines ------------------------------------------------------------------------------
+
+    def data(self) -> dict[str, Any]:
+        """The same for JSON; null for what there is not."""
+        response, found = self.response, self.estimator
+        certificate = self.certificate
+        return {
+            "title": self.title,
+            "law": self.law.name,
+            "seconds": float(self.run.t[-1]),
+            "status": self.run.status,
+            "joints": list(self.law.model.joint_names),
+            "target": self.goal.tolist(),
+            "response": None if response is None else {
+                name: [finite(x) for x in getattr(response, name).tolist()]
+                for name in ("rise", "overshoot", "settling", "steady_error", "ripple")
+            },
+            "peak_torque": self.peak.tolist(),
+            "saturated": self.saturated(),
+            "estimator": None if found is None else {**found, "nis": found["nis"]._asdict()},
+            "delay_margin": None if self.margin is None else finite(self.margin),
+            "guaranteed": certificate.guaranteed and not self.not_exact(),
+            "claim": certificate.claim,
+            "assumptions": [finding._asdict() for finding in certificate.findings],
+            "broken_assumptions": self.not_exact(),
+            "breaks": self.broken(),
+        }  # fmt: skip
+
+
+def _rms(errors: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.mean(errors**2, axis=0))
+
+
+def _seconds(value: float) -> str:
+    if math.isnan(value):
+        return "-"
+    return "never" if math.isinf(value) else f"{value:.3f} s"
+
+
+def finite(value: float) -> float | None:
+    """The number, or None where JSON has none."""
+    return value if math.isfinite(value) else None

@@ -1,0 +1,64 @@
+"""Bodies that are not quite the ones a law was made for."""
+
+from __future__ import annotations
+
+import dataclasses
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.control.checks import real_array
+from modurob.errors import StateError
+from modurob.model import Model
+
+
+def scaled(model: Model, factor: ArrayLike) -> Model:
+    """The same body with other masses: of all links or of each, base first; inertia goes along.
+
+    Args:
+        model: The body.
+        factor: One positive number or (n + 1,).
+    """
+    array = real_array("factor", factor)
+    if array.shape not in ((), model.mass.shape) or np.any(array <= 0):
+        raise StateError(
+            f"factor is a positive number, or one for each of {len(model.mass)} links, "
+            f"got {factor!r}"
+        )
+    each = np.broadcast_to(array, model.mass.shape)
+    return dataclasses.replace(
+        model, mass=model.mass * each, inertia=model.inertia * each[:, None, None]
+    )
+
+
+def side_by_side(model: Model, factors: np.ndarray) -> Model:
+    """Copies of a body on one fixed base, each with masses of its own: many bodies in one call.
+
+    On a base that cannot move they do not feel each other. Joints of the first copy come first.
+
+    Args:
+        model: The body, on a fixed base.
+        factors: (copies, n + 1) on the links' masses and inertias.
+    """
+    if model.free_base:
+        raise StateError("bodies stand side by side on a fixed base")
+    copies, n = len(factors), len(model.joint_names)
+    shift = n * np.arange(copies)[:, None]
+    parent = np.where(model.parent == 0, 0, model.parent + shift).ravel()
+    each = {
+        name: np.concatenate([getattr(model, name)] * copies)
+        for name in ("placement", "screw", "prismatic", "lower", "upper", "viscous", "coulomb")
+    }
+    links = np.concatenate([[0], np.tile(np.arange(1, n + 1), copies)])
+    factor = np.concatenate([factors[0, :1], factors[:, 1:].ravel()])
+    return dataclasses.replace(
+        model,
+        joint_names=tuple(f"{k}.{name}" for k in range(copies) for name in model.joint_names),
+        locked=MappingProxyType({}),
+        parent=parent,
+        mass=model.mass[links] * factor,
+        center=model.center[links],
+        inertia=model.inertia[links] * factor[:, None, None],
+        **each,
+    )

@@ -1,0 +1,271 @@
+"""Many steps under conditions that the law does not know: wrong masses, delay, noise, limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.checks import not_negative, positive
+from modurob.control import gains
+from modurob.control.checks import per_joint
+from modurob.control.closed_loop import held, largest_step, linearized, runge_kutta
+from modurob.control.controller import Controller
+from modurob.control.plants import side_by_side
+from modurob.control.response import LAST, step_response
+from modurob.errors import StateError
+
+BODIES = 50  # of different masses, each with its share of the runs
+LOST = 1e3  # [rad/s, m/s] faster than this a run has diverged
+SETTLING_TIMES = 3.0  # of a step, unless told
+LEAST_STEP = 0.3  # of the largest: overshoot is a part of the step, which must not vanish
+SLOWEST = 4.0  # [s] a step at most, unless told
+TORQUE_SHARE = 0.7  # of the largest torque as designed: the limit unless told
+
+
+class Case(NamedTuple):
+    """One row: what differs from the design, and what became of the steps.
+
+    Attributes:
+        name: What differs.
+        runs: How many steps.
+        settled: Share of runs in which every joint ends within the band.
+        settling: Median time until then, of the runs that did; NaN when none did. [s]
+        overshoot: Worst of all joints and runs that did not diverge, as a part of the step.
+        error: Root mean square over joints, runs and the last tenth of the time. [rad, m]
+        saturated: Share of samples in which some motor is at its limit.
+        diverged: Share of runs that ran away.
+    """
+
+    name: str
+    runs: int
+    settled: float
+    settling: float
+    overshoot: float
+    error: float
+    saturated: float
+    diverged: float
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """What a law stands.
+
+    Attributes:
+        law: Its name.
+        duration: Of a step. [s]
+        band: Half width of the band in which a joint has settled, as a part of the step.
+        cases: One for each condition alone, and all together.
+    """
+
+    law: str
+    duration: float
+    band: float
+    cases: tuple[Case, ...]
+
+    def __str__(self) -> str:
+        head = f"{'':24}{'settled':>9}{'time':>9}{'overshoot':>11}{'error':>10}"
+        lines = [f"{self.law}, {self.duration:g} s", head + f"{'saturated':>11}{'diverged':>10}"]
+        for case in self.cases:
+            time = "-" if math.isnan(case.settling) else f"{case.settling:.3f} s"
+            lines.append(
+                f"{case.name:24}{case.settled:>9.1%}{time:>9}{case.overshoot:>11.1%}"
+                f"{case.error:>10.1e}{case.saturated:>11.1%}{case.diverged:>10.1%}"
+            )
+        return "\n".join(lines)
+
+
+def robustness(
+    law: Controller,
+    step: ArrayLike = 0.35,
+    *,
+    masses: float = 0.1,
+    delay: float = 0.02,
+    noise: float = 0.03,
+    torque_limit: ArrayLike | None = None,
+    runs: int = 1000,
+    duration: float | None = None,
+    band: float = gains.SETTLED,
+    rng: np.random.Generator | None = None,
+    progress: Callable[[float], object] | None = None,
+) -> Robustness:
+    """Steps from the neutral pose to random set points, as designed and with each condition.
+
+    The law keeps the model it was made with. Wrong masses are those of 50 bodies, which share the
+    runs: mass and inertia of each link are multiplied by a factor of its own. All runs of a
+    condition are computed at once. The law does not know of them; a condition of 0 is left out.
+
+    Args:
+        law: With a `sample_time`, on a fixed base, or on virtual joints.
+        step: Largest step of all joints, or of each; each run draws 30 to 100 % of it, either way.
+            [rad, m]
+        masses: Largest error of each link's mass, as a part of it; uniform.
+        delay: Until a torque takes effect, rounded to whole samples. [s]
+        noise: Standard deviation of what is measured, new at each sample. [rad, m; rad/s, m/s]
+        torque_limit: Of all joints or of each; by default 70 % of the largest torque that each
+            joint gets as designed, which is enough to rest. [N m, N]
+        runs: For each of the conditions.
+        duration: Of each run; 3 settling times by default, 4 s at most. [s]
+        band: In which a joint has settled, as a part of its step.
+        rng: For set points, masses and noise.
+        progress: Called with the fraction done.
+    """
+    lab = _Lab(law, step, runs, duration, band, rng or np.random.default_rng(0))
+    sigma, off = not_negative("noise", noise, "rad"), not_negative("masses", masses, "(a part)")
+    if off >= 1:
+        raise StateError(f"masses is an error below 1, for example 0.1 for 10 %, got {masses!r}")
+    late = _whole_samples(not_negative("delay", delay, "seconds"), lab.dt)
+    plan: list[tuple[str, dict[str, Any]]] = [("as designed", {})]
+    plan += [(f"masses ±{100 * off:g} %", {"masses": off})] if off else []
+    plan += [(f"delay {1000 * late:g} ms", {"delay": late})] if late else []
+    plan += [(f"noise {sigma:g}", {"noise": sigma})] if sigma else []
+    plan += [("torque limits", {"limit": True})]
+    together = {key: value for _, options in plan for key, value in options.items()}
+    plan += [("all at once", together)] if len(plan) > 2 else []
+    cases: list[Case] = []
+    limit = None if torque_limit is None else per_joint("torque_limit", torque_limit, law.model)
+    for k, (name, options) in enumerate(plan):
+        if "limit" in options:
+            options["limit"] = limit
+        case, largest = lab.case(name, **options)
+        limit = np.maximum(TORQUE_SHARE * largest, lab.load()) if limit is None else limit
+        cases.append(case)
+        if progress is not None:
+            progress((k + 1) / len(plan))
+    return Robustness(law.name, lab.duration, lab.band, tuple(cases))
+
+
+class _Lab:
+    """What all cases share: the law, where steps lead, and how long they take."""
+
+    def __init__(
+        self,
+        law: Controller,
+        step: ArrayLike,
+        runs: int,
+        duration: float | None,
+        band: float,
+        rng: np.random.Generator,
+    ) -> None:
+        if law.sample_time is None:
+            raise StateError("robustness needs a law with a sample_time, for example 0.002")
+        if law.model.free_base:
+            raise StateError("robustness is about set points, which a free base cannot hold")
+        if not law.model.joint_names:
+            raise StateError("the body has no joint to move")
+        if not isinstance(runs, int | np.integer) or runs < 1:
+            raise StateError(f"runs must be a whole number of 1 or more, got {runs!r}")
+        self.law, self.dt, self.band, self.rng = law, law.sample_time, band, rng
+        model = law.model
+        reach = per_joint("step", step, model)
+        if not np.all(reach > 0):
+            raise StateError(f"step must be positive, got {step!r}")
+        shape = int(runs), len(reach)
+        around = reach * rng.uniform(LEAST_STEP, 1.0, shape) * rng.choice([-1.0, 1.0], shape)
+        self.start = np.clip(model.neutral(), model.lower, model.upper)
+        self.goals = np.clip(self.start + around, model.lower, model.upper)
+        self.substeps = max(1, math.ceil(self.dt / largest_step(model, self.start)))
+        self.duration = self._length() if duration is None else positive("duration", duration, "s")
+
+    def _length(self) -> float:
+        rate = linearized(self.law, self.start).rate
+        slow = gains.settling_factor(1.0) / rate if rate > 0 else np.inf
+        return round(min(SLOWEST, SETTLING_TIMES * slow), 2)
+
+    def load(self) -> np.ndarray:
+        """(n,) the largest torque that any of the set points needs for resting. [N m, N]"""
+        return np.abs(self.law.model.gravity_torque(self.goals)).max(axis=0)
+
+    def case(
+        self,
+        name: str,
+        masses: float = 0.0,
+        delay: float = 0.0,
+        noise: float = 0.0,
+        limit: np.ndarray | None = None,
+    ) -> tuple[Case, np.ndarray]:
+        """One row, and (n,) the largest torques."""
+        options: dict[str, Any] = {"delay": self.law.delay + delay}
+        if limit is not None:
+            options["torque_limit"] = np.minimum(limit, self.law.torque_limit)
+        flight = _flown(self, self.law.changed(**options), self._bodies(masses), noise)
+        return self._judged(name, flight), flight.torque
+
+    def _bodies(self, masses: float) -> np.ndarray:
+        """(bodies, links) factors on the masses."""
+        bodies = min(BODIES, len(self.goals)) if masses else 1
+        return self.rng.uniform(1 - masses, 1 + masses, (bodies, len(self.law.model.mass)))
+
+    def _judged(self, name: str, flight: _Flight) -> Case:
+        q, lost, saturated = flight.q, flight.lost, flight.saturated
+        kept = q[:, ~lost], self.goals[~lost]
+        share = float(lost.mean())
+        if lost.all():
+            return Case(name, len(lost), 0.0, np.nan, np.nan, np.nan, saturated, share)
+        t = self.dt * np.arange(len(q))
+        found = step_response(t, *kept, band=self.band)
+        slowest = found.settling.max(axis=-1)
+        done = np.isfinite(slowest)
+        late = t >= (1 - LAST) * t[-1]
+        error = float(np.sqrt(np.mean((kept[0][late] - kept[1]) ** 2)))
+        median = float(np.median(slowest[done])) if done.any() else np.nan
+        settled = float(done.sum() / len(lost))
+        worst = float(found.overshoot.max())
+        return Case(name, len(lost), settled, median, worst, error, saturated, share)
+
+
+class _Flight(NamedTuple):
+    """Many runs.
+
+    Attributes:
+        q: (N, runs, n) true positions.
+        lost: (runs,) which diverged.
+        torque: (n,) largest.
+        saturated: Share of samples with a motor at its limit.
+    """
+
+    q: np.ndarray
+    lost: np.ndarray
+    torque: np.ndarray
+    saturated: float
+
+
+def _flown(lab: _Lab, law: Controller, factors: np.ndarray, noise: float) -> _Flight:
+    """All runs at once; one that diverges goes back to its start and is marked."""
+    runs, dt, start = len(lab.goals), lab.dt, lab.start
+    rows = -(-runs // len(factors))
+    full = rows * len(factors)  # as many for each body; what is too many is dropped in the end
+    goals = lab.goals[np.arange(full) % runs]
+    bodies = side_by_side(law.model, factors)
+    q, v = np.tile(start, (full, 1)), np.zeros((full, law.model.nv))
+    many = law.batched(full)
+    many.reset(0.0, q, v)
+    steps = max(2, round(lab.duration / dt))
+    path = np.empty((steps + 1, full, len(start)))
+    path[0] = q
+    lost, at_limit, torque = np.zeros(full, dtype=bool), 0.0, np.zeros(len(start))
+    for k in range(steps):
+        blur = noise * lab.rng.standard_normal((2, *q.shape)) if noise else (0.0, 0.0)
+        tau = many.command(k * dt, q + blur[0], v + blur[1], goals)
+        size = np.abs(tau)
+        at_limit += float(np.any(size >= law.torque_limit, axis=1)[:runs].mean())
+        torque = np.maximum(torque, size[~lost].max(axis=0, initial=0.0))
+        push, q, v = (x.reshape(rows, -1) for x in (tau, q, v))
+        for _ in range(lab.substeps):
+            q, v = runge_kutta(bodies, held(push), k * dt, q, v, dt / lab.substeps)
+        q, v = q.reshape(full, -1), v.reshape(full, -1)
+        wild = ~(np.abs(v).max(axis=1) < LOST)
+        if wild.any():
+            lost |= wild
+            q[wild], v[wild] = start, 0.0
+        path[k + 1] = q
+    return _Flight(path[:, :runs], lost[:runs], torque, at_limit / steps)
+
+
+def _whole_samples(delay: float, dt: float) -> float:
+    """The nearest delay that is whole samples, at least one unless it is zero."""
+    return max(1, round(delay / dt)) * dt if delay else 0.0

@@ -1,0 +1,220 @@
+"""``modurob control`` as its users see it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from modurob import Trajectory
+from modurob.cli import cli
+from modurob.cli.control import LAWS
+from modurob.control import CONTROLLERS
+
+SHORT = ("--settle", "0.2", "--sample-time", "0.005")
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    """Run the command in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+
+    def run(*args: str) -> Result:
+        return runner.invoke(cli, ["control", *args])
+
+    return run
+
+
+def is_refused(result: Result, *words: str) -> None:
+    """Exit code 2, nothing on stdout, one line on stderr that holds the words."""
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: ")
+    for word in words:
+        assert word in line
+
+
+def data(result: Result):
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_every_law_can_be_chosen():
+    assert set(LAWS.values()) == set(CONTROLLERS)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_every_law_brings_the_crab_to_its_target(call, law):
+    settle = () if law == "lqr" else ("--settle", "0.3")
+    found = data(call("crab", "--law", law, *settle, "--sample-time", "0.005", "--json"))
+    assert found["status"] == "finished"
+    assert np.abs(found["response"]["steady_error"]).max() < 2e-3
+    assert found["breaks"] == []
+    assert found["guaranteed"]
+    assert found["delay_margin"] > 0
+
+
+def test_the_settling_time_is_the_one_asked_for(call):
+    found = data(call("crab", "--settle", "0.5", "--sample-time", "0.001", "--json"))
+    assert found["response"]["settling"] == pytest.approx([0.5] * 3, abs=2e-3)
+    assert max(found["response"]["overshoot"]) < 1e-4
+    assert found["seconds"] == pytest.approx(2.0)
+
+
+def test_poles_are_one_pair_or_one_for_each_joint(call):
+    options = ("double_pendulum", "--hinges", "physical", "--law", "pole-placement", "--json")
+    found = data(call(*options, "--poles", "-2,-3,-5,-10", "--to", "20,20", "--duration", "4"))
+    assert found["response"]["settling"] == pytest.approx([2.48, 0.92], abs=0.01)
+    fast = ("--sample-time", "0.0005", "--duration", "3")  # a held torque swings a little less
+    swing = data(call(*options, "--poles", "-2+3j,-2-3j", *fast))
+    assert swing["response"]["overshoot"] == pytest.approx([np.exp(-2 * np.pi / 3)] * 2, abs=1e-3)
+
+
+def test_an_estimate_from_noisy_angles_is_better_than_the_angles(call):
+    found = data(call("crab", *SHORT, "--noise", "0.03", "--ekf", "--json"))
+    filtered = found["estimator"]
+    assert filtered["measured"] == pytest.approx([0.03] * 3, rel=0.2)
+    assert max(filtered["estimate"]) < 0.4 * min(filtered["measured"])
+    assert filtered["nis"]["consistent"]
+    assert not found["guaranteed"]
+    assert "estimate" in found["broken_assumptions"][0]
+
+
+def test_the_summary_shows_what_it_should(call):
+    result = call("crab", *SHORT, "--noise", "0.03", "--ekf", "--torque-limit", "4", "--seed", "1")
+    assert result.exit_code == 0
+    for words in (
+        "crab: computed torque, a step, 0.8 s", "rise", "over", "settled", "rests off",
+        "peak torque", "at limit", "m1.hinge", "+20.0°", "measured", "estimate", "NIS",
+        "NOT guaranteed: close to the set point", "NO  the state is known", "ms of delay",
+    ):  # fmt: skip
+        assert words in result.output
+    assert max(map(len, result.output.splitlines()[:8])) <= 80
+
+
+def test_wrong_masses_are_seen_and_an_integral_is_proposed(call):
+    found = data(call("crab", *SHORT, "--masses", "0.9", "--json"))
+    assert found["response"]["settling"][0] is None
+    # M k0 e = 0.1 gravity: too strong, so it stays above
+    assert found["response"]["steady_error"][0] > 1e-3
+    text = call("crab", *SHORT, "--masses", "0.9").output
+    assert "true masses are 0.9 times its own" in text
+    assert "m1.hinge does not settle within 2%" in text
+    assert "pid-linearized" in text
+    better = data(call("crab", *SHORT, "--masses", "0.9", "--law", "pid-linearized", "--json"))
+    assert better["breaks"] == []
+
+
+def test_saturation_is_told_with_its_times(call):
+    found = data(call("crab", *SHORT, "--torque-limit", "2.5,1,1", "--json"))
+    (entry,) = found["saturated"]
+    assert entry["joint"] == "m1.hinge"
+    assert entry["limit"] == 2.5
+    assert entry["from_to"][0] == 0.0
+    assert 0 < entry["seconds"] <= entry["from_to"][1]
+    assert found["peak_torque"][0] == 2.5
+    wrong = [x["assumption"] for x in found["assumptions"] if not x["holds"]]
+    assert wrong == ["torques stay within their limits"]
+    assert "m1.hinge is at its limit of 2.5 for" in found["breaks"][0]
+
+
+def test_a_delay_beyond_the_margin_runs_away_and_says_when(call):
+    options = ("crab", "--settle", "0.1", "--json", "--sample-time", "0.002")
+    margin = data(call(*options))["delay_margin"]
+    assert 0.004 < margin < 0.02
+    fine = data(call(*options, "--delay", f"{margin - 0.002:.3f}", "--duration", "2"))
+    assert not any("runs away" in line for line in fine["breaks"])
+    lost = data(call(*options, "--delay", "0.02"))
+    assert any("a delay of 20 ms is too long" in line for line in lost["breaks"])
+    assert any("m1.hinge runs away" in line for line in lost["breaks"])
+    assert not lost["guaranteed"]
+
+
+def test_a_run_that_diverges_is_reported_not_refused(call):
+    found = data(call("crab", "--settle", "0.05", "--delay", "0.05", "--duration", "9", "--json"))
+    assert found["status"] == "stopped"
+    assert found["seconds"] < 9
+    assert found["response"] is None
+    assert "diverged" in found["breaks"][0]
+
+
+def test_a_smooth_motion_needs_less_torque_than_a_step(call):
+    step, smooth = (
+        data(call("crab", *SHORT, "--move", move, "--json")) for move in ("step", "quintic")
+    )
+    assert smooth["peak_torque"][0] < step["peak_torque"][0]
+    assert np.abs(smooth["response"]["steady_error"]).max() < 1e-3
+
+
+def test_a_plot_and_a_trajectory_are_written_and_kept(call, tmp_path):
+    options = ("crane", "--hinges", "physical", *SHORT, "--noise", "0.01", "--ekf", "-o", "run.npz")
+    result = call(*options, "--plot", "run.png")
+    assert "wrote run.png" in result.output
+    assert (tmp_path / "run.png").stat().st_size > 5000
+    run = Trajectory.load(tmp_path / "run.npz")
+    assert {"estimate_q", "sigma", "nis", "measured_q"} <= set(run.channels)
+    is_refused(call(*options, "--plot", "run.pdf"), "run.npz: is already there", "--force")
+    assert call(*options, "--plot", "run.pdf", "--force").exit_code == 0
+    assert (tmp_path / "run.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_the_same_seed_gives_the_same_run(call):
+    options = ("crab", *SHORT, "--noise", "0.02", "--json", "--seed")
+    assert call(*options, "3").output == call(*options, "3").output
+    assert call(*options, "3").output != call(*options, "4").output
+
+
+def test_a_monte_carlo_table_has_a_row_for_each_condition(call):
+    result = call("crab", *SHORT, "--monte-carlo", "20")
+    assert result.exit_code == 0
+    for words in ("20 random steps", "as designed", "masses ±10 %", "delay 20 ms", "noise 0.03",
+                  "torque limits", "all at once", "[rad, m]"):  # fmt: skip
+        assert words in result.output
+    found = data(call("crab", *SHORT, "--monte-carlo", "20", "--masses", "0.7", "--delay", "0.01",
+                      "--noise", "0.05", "--torque-limit", "3", "--json"))  # fmt: skip
+    names = [case["name"] for case in found["cases"]]
+    assert names[1:4] == ["masses ±30 %", "delay 10 ms", "noise 0.05"]
+    assert found["cases"][0]["settled"] == 1.0
+    assert all(case["runs"] == 20 for case in found["cases"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("lobster",), ["lobster", "crab"]),
+        (("crab", "--law", "magic"), ["magic", "computed-torque"]),
+        (("crab", "--to", "1,2"), ["--to has 2 numbers", "3 joints", "m1.hinge"]),
+        (("crab", "--to", "a,b,c"), ["--to takes numbers", "a,b,c"]),
+        (("crab", "--to", "0,0,0"), ["at least one must move"]),
+        (("crab", "--to", "nan,0,0"), ["q must hold finite", "nan"]),
+        (("crab", "--torque-limit", "1,2"), ["--torque-limit has 2 numbers"]),
+        (("crab", "--torque-limit", "-1"), ["torque_limit must be at least 0"]),
+        (("crab", "--settle", "0"), ["settling_time must be a positive"]),
+        (("crab", "--sample-time", "-1"), ["sample_time must be a positive"]),
+        (("crab", "--duration", "0"), ["duration", "positive"]),
+        (("crab", "--delay", "0.003"), ["whole samples of 0.002 s"]),
+        (("crab", "--delay", "-1"), ["delay must be zero or a positive"]),
+        (("crab", "--masses", "0"), ["--masses must be a positive"]),
+        (("crab", "--noise", "-1"), ["noise", "0 or more"]),
+        (("crab", "--poles", "-1,-2"), ["--poles belong to --law pole-placement"]),
+        (("crab", "--law", "pole-placement", "--poles", "-1,2"), ["left of the imaginary axis"]),
+        (("crab", "--law", "pole-placement", "--poles", "-1+1j,-2"), ["conjugate pairs"]),
+        (("crab", "--law", "pole-placement", "--poles", "-1"), ["2 numbers, or 6"]),
+        (("crab", "--law", "pole-placement", "--poles", "x,y"), ["--poles takes numbers"]),
+        (("crab", "--law", "pole-placement", "--poles", "-1,-2", "--settle", "1"), ["not both"]),
+        (("crab", "--law", "lqr", "--settle", "1"), ["lqr", "no --settle"]),
+        (("crab", "--plot", "x.gif"), ["unknown ending '.gif'"]),
+        (("crab", "--plot", ""), ["--plot needs the name of a file"]),
+        (("crab", "--monte-carlo", "0"), ["0", "1<=x"]),
+        (("crab", "--monte-carlo", "9", "--plot", "x.png"), ["--plot shows one run"]),
+        (("crab", "--monte-carlo", "9", "--ekf"), ["--ekf is for one run"]),
+        (("crab", "--monte-carlo", "9", "--move", "quintic"), ["--move is for one run"]),
+        (("crab", "--monte-carlo", "9", "--masses", "2.5"), ["masses is an error below 1"]),
+    ],
+)
+def test_bad_input_is_one_line(call, arguments, words):
+    is_refused(call(*arguments), *words)
