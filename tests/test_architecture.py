@@ -32,7 +32,8 @@ LAYERS = (
     ("dynamics", "symbolic"),
     ("drawing",),
     ("reference",),
-    ("sim", "control", "estimation", "gaits", "distributed"),
+    ("sim", "control", "estimation", "gaits"),
+    ("distributed",),  # coordinators hand out controllers, balancing runs in simulations
     ("interop",),
     ("verification",),
     ("__init__",),  # the public names: what a user of the library sees

@@ -20,7 +20,7 @@ from modurob.modules import Body, Joint, ModuleType, Port, Shape, catalog
 from modurob.organism import Aim, Organism, examples, load
 
 if TYPE_CHECKING:
-    from modurob import control, estimation, gaits, interop, symbolic
+    from modurob import control, distributed, estimation, gaits, interop, symbolic
     from modurob.sim import Dock, Trajectory, Undock, simulate
     from modurob.symbolic import Equations
 
@@ -50,6 +50,7 @@ __all__ = [
     "WriteError",
     "catalog",
     "control",
+    "distributed",
     "estimation",
     "examples",
     "gaits",
@@ -61,7 +62,7 @@ __all__ = [
 ]
 
 # Loaded on first use: what they need takes longer to import than an organism takes to build.
-_PACKAGES = ("control", "estimation", "gaits", "interop", "symbolic")
+_PACKAGES = ("control", "distributed", "estimation", "gaits", "interop", "symbolic")
 _LAZY = {"Equations": "modurob.symbolic"}
 _LAZY |= dict.fromkeys(("Dock", "Trajectory", "Undock", "simulate"), "modurob.sim")
 

@@ -1,0 +1,134 @@
+"""Balancing: how often and how fast each law gets there, how large a network may be, speed.
+
+Random SuperBot trees of 20 modules (moll2006, section V), the first seeds whose center of mass
+starts more than half a module's width off. A law has got there when the distance stays below a
+tenth of what it was at the start until the run ends.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+
+from modurob import Organism, StateError, examples
+from modurob.distributed import LockStep, balance
+from modurob.distributed.balancing import LAWS, stability_region, support
+from modurob.distributed.mass.topology import diameter
+
+TREES, QUICK_TREES = 50, 4
+DURATION, QUICK_DURATION = 3.0, 2.0  # [s]
+OFF = 0.5  # widths
+SIZES, QUICK_SIZES = (100, 1000, 10_000), (100, 1000)
+CONTACT_SETS, QUICK_CONTACT_SETS, POINTS = 1000, 50, 6
+BORDER = 1e-5  # [m] points this close to the border may go either way
+
+
+def random_trees(count: int) -> list[tuple[int, Organism]]:
+    """Seeds and trees whose center is off by more than `OFF`."""
+    found: list[tuple[int, Organism]] = []
+    seed = 0
+    while len(found) < count:
+        tree = examples.superbot_tree(4, 5, np.random.default_rng(seed))
+        model = tree.model("physical")
+        width = tree.kind(tree.base).size
+        if np.linalg.norm(model.center_of_mass(model.neutral())[:2]) > OFF * width:
+            found.append((seed, tree))
+        seed += 1
+    return found
+
+
+def laws(quick: bool) -> dict[str, Any]:
+    """How often, how fast, and what is left."""
+    trees = random_trees(QUICK_TREES if quick else TREES)
+    results: dict[str, Any] = {"trees": len(trees), "seeds": [seed for seed, _ in trees]}
+    for law in LAWS:
+        times, firsts, left, speeds = [], [], [], []
+        for _, tree in trees:
+            run = balance(tree, law, duration=QUICK_DURATION if quick else DURATION)
+            times.append(np.inf if run.reached is None else run.reached)
+            firsts.append(np.inf if run.first_reached is None else run.first_reached)
+            left.append(run.distance[run.t > run.t[-1] - 0.5].mean() / run.distance[0])
+            speeds.append(run.real_time)
+        there = np.isfinite(times)
+        median = float(np.median(times))
+        results[law] = {
+            "got_there": int(there.sum()),
+            "median_seconds": median if np.isfinite(median) else None,
+            "crossed": int(np.isfinite(firsts).sum()),
+            "median_first_seconds": float(np.median(firsts)),
+            "median_share_left": float(np.median(left)),
+            "times_real_time": float(np.median(speeds)),
+            "seconds": [float(x) if np.isfinite(x) else None for x in times],
+        }
+        print(
+            f"{law:<9} got there {there.sum():2} of {len(trees)}, median {median:5.2f} s; first "
+            f"below a tenth {np.isfinite(firsts).sum():2} of {len(trees)}, median "
+            f"{np.median(firsts):.2f} s; left {100 * np.median(left):.2g} %; "
+            f"{np.median(speeds):.2g} x real time",
+            flush=True,
+        )
+    papers = [results[law]["median_seconds"] or np.inf for law in LAWS if law != "shared"]
+    shared = results["shared"]["median_seconds"] or np.inf
+    results["times_faster_than_the_papers_best"] = (
+        float(min(papers) / shared) if np.isfinite(min(papers)) else None
+    )
+    return results
+
+
+def networks(quick: bool) -> dict[str, float]:
+    """Rounds a second of the mass network alone, everybody sending in every round."""
+    found = {}
+    for size in QUICK_SIZES if quick else SIZES:
+        rng = np.random.default_rng(0)
+        organism = Organism.random("superbot_light", size, rng)
+        network = LockStep(organism, world=False)
+        q = rng.uniform(-1, 1, len(network.joint_names))
+        network.measure(q)
+        rounds = diameter(organism)
+        begin = time.perf_counter()
+        for _ in range(rounds):
+            network.round()
+        found[str(size)] = rounds / (time.perf_counter() - begin)
+        assert network.round() == 0
+        print(
+            f"{size:6} modules: {found[str(size)]:8.0f} rounds a second; all know all after "
+            f"{rounds} rounds",
+            flush=True,
+        )
+    return found
+
+
+def regions(quick: bool) -> dict[str, int]:
+    """Stability regions against force balances by nonnegative least squares."""
+    rng = np.random.default_rng(0)
+    counts = dict.fromkeys(("sets", "points", "stable", "infeasible", "clamped", "disagree"), 0)
+    for _ in range(QUICK_CONTACT_SETS if quick else CONTACT_SETS):
+        k = int(rng.integers(1, 6))
+        normal = np.array([0, 0, 1.0]) + rng.normal(0, 0.4, (k, 3))
+        normal /= np.linalg.norm(normal, axis=1, keepdims=True)
+        place = rng.uniform(-1, 1, (k, 3)) * [1, 1, 0.3]
+        contacts = np.hstack([place, normal, rng.uniform(0, 0.9, (k, 1))])
+        counts["sets"] += 1
+        try:
+            region = stability_region(contacts)
+        except StateError:
+            counts["clamped"] += 1
+            continue
+        counts["infeasible"] += not region.feasible
+        rows = np.vstack(support.pyramids(contacts, support.CONE_SIDES))
+        for point in rng.uniform(-1.2, 1.2, (POINTS, 2)):
+            stands = nnls(rows, np.array([0, 0, 1.0, 0, *point]))[1] < 1e-8
+            counts["points"] += 1
+            counts["stable"] += stands
+            near = region.contains(point, -BORDER) and not region.contains(point, BORDER)
+            counts["disagree"] += stands != region.contains(point) and not near
+    print(f"stability regions: {counts}")
+    return {name: int(count) for name, count in counts.items()}
+
+
+def run(quick: bool) -> dict[str, Any]:
+    """Measure everything and print the table."""
+    return {"laws": laws(quick), "rounds_a_second": networks(quick), "regions": regions(quick)}

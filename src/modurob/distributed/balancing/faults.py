@@ -1,0 +1,99 @@
+"""What can go wrong in a run: links that lose and delay, modules that stop, joints that stick."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from modurob.checks import not_negative
+from modurob.distributed.mass.agent import GIVE_UP
+from modurob.distributed.mass.lockstep import LockStep
+from modurob.errors import StateError, UnknownNameError, choices
+
+KINDS = ("freeze", "die", "reboot")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that happens to a module.
+
+    Attributes:
+        time: When. [s]
+        module: Which.
+        kind: ``freeze``: its program stops, its drives go on with their last torques; ``die``: its
+            drives let go too; ``reboot``: it starts anew, with empty memory, whatever was before.
+    """
+
+    time: float
+    module: str
+    kind: str
+
+    def __post_init__(self) -> None:
+        not_negative("the time of a fault", self.time, "seconds")
+        if self.kind not in KINDS:
+            raise UnknownNameError(f"no fault {self.kind!r}: faults are {choices(KINDS)}")
+
+
+class Links:
+    """The links of a network in lock step, with faults.
+
+    Args:
+        loss: Chance that a message does not arrive.
+        faults: In any order.
+        period: Of a round. [s]
+    """
+
+    def __init__(
+        self,
+        network: LockStep,
+        loss: float,
+        faults: Sequence[Fault],
+        period: float,
+        rng: np.random.Generator | None,
+    ) -> None:
+        if not 0 <= loss < 1:
+            raise StateError(f"loss must be a chance from 0 to below 1, got {loss!r}")
+        if loss and rng is None:
+            raise StateError("links that lose messages need rng, a numpy random generator")
+        w = network.wiring
+        for fault in faults:
+            if fault.module not in w.modules:
+                known = choices(w.modules)
+                raise UnknownNameError(f"no module {fault.module!r}: modules are {known}")
+        self._network, self._loss, self._rng = network, loss, rng
+        self._waiting = sorted(faults, key=lambda fault: fault.time)
+        self.asleep, self.dead = np.zeros((2, len(w.modules)), dtype=bool)
+        self._unheard = np.zeros(w.slots)  # seconds since a slot's neighbor was last heard
+        self._period = period
+        self.lost = 0
+
+    def round(self, now: float, *, think: bool) -> None:
+        """Let a round pass."""
+        w = self._network.wiring
+        while self._waiting and self._waiting[0].time <= now:
+            self._happens(self._waiting.pop(0))
+        if not self._loss and not self.asleep.any():
+            self._unheard[:] = 0.0
+            self._network.round(think=think)
+            return
+        arrives = np.ones(w.slots, dtype=bool)
+        if self._loss and self._rng is not None:
+            arrives = self._rng.random(w.slots) >= self._loss
+        awake = ~self.asleep
+        self.lost += int((~arrives).sum())
+        arrives &= awake[w.owner] & awake[w.owner[w.other]]
+        self._unheard = np.where(arrives, 0.0, self._unheard + self._period)
+        gone = (self._unheard >= GIVE_UP) & awake[w.owner]
+        if gone.any():
+            self._network.forget(gone)
+        self._network.round(arrives, think=think)
+
+    def _happens(self, fault: Fault) -> None:
+        w = self._network.wiring
+        module = w.modules.index(fault.module)
+        self.asleep[module] = fault.kind != "reboot"
+        self.dead[module] = fault.kind == "die"
+        if fault.kind == "reboot":
+            self._network.forget(w.owner == module)

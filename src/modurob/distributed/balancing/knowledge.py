@@ -1,0 +1,69 @@
+"""What the joints' controllers know: the joint's own lever, and the whole as its module sees it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from modurob.distributed.mass.joints import Levers
+from modurob.distributed.mass.lockstep import LockStep
+
+
+class Knowledge(NamedTuple):
+    """One entry for each joint; what a module knows is repeated for each of its joints.
+
+    Attributes:
+        levers: What each joint moves.
+        total: (joints,) mass of the whole. [kg]
+        center: (joints, 3) center of mass of the whole in the world. [m]
+        effort: (joints, 2, 2) sum over all joints of ``j j^T / i`` in the horizontal plane.
+        momentum: (joints, 2) of the whole in the horizontal plane. [N s]
+        knows: (joints,) whether the module knows the world's frame.
+        prismatic: (joints,) which joints slide.
+    """
+
+    levers: Levers
+    total: np.ndarray
+    center: np.ndarray
+    effort: np.ndarray
+    momentum: np.ndarray
+    knows: np.ndarray
+    prismatic: np.ndarray
+
+
+class Reader:
+    """Reads the `Knowledge` of all joints from a network in lock step."""
+
+    def __init__(self, network: LockStep) -> None:
+        self._network = network
+        groups, joints = network.wiring.groups, len(network.joint_names)
+        self._owner = np.zeros(joints, dtype=int)
+        self._prismatic = np.zeros(joints, dtype=bool)
+        for group in groups:
+            self._owner[group.columns] = group.modules[:, None]
+            self._prismatic[group.columns] = group.body.prismatic
+        self._order = np.argsort(np.concatenate([g.columns.ravel() for g in groups]))
+
+    def read(self) -> Knowledge:
+        """What is known now."""
+        network, owner = self._network, self._owner
+        parts = [_flat(found) for found in network.levers]
+        if len(parts) > 1:
+            joined = (np.concatenate(x)[self._order] for x in zip(*parts, strict=True))
+            parts = [Levers(*joined)]
+        xx, xy, yy = network.sums[owner, :3].T
+        return Knowledge(
+            levers=parts[0],
+            total=network.total[owner, 3, 3],
+            center=network.centers()[owner],
+            effort=np.stack([xx, xy, xy, yy], axis=-1).reshape(-1, 2, 2),
+            momentum=network.sums[owner, 3:],
+            knows=network.knows[owner],
+            prismatic=self._prismatic,
+        )
+
+
+def _flat(found: Levers) -> Levers:
+    """(modules, joints, ...) as (all joints, ...)."""
+    return Levers(*(x.reshape(-1, *x.shape[2:]) for x in found))

@@ -1,0 +1,179 @@
+"""The mass network of all modules at once, in lock step: for simulation and large organisms.
+
+It computes what the agents compute on perfect links, one message each way on every docking and
+round, with array operations over all modules in place of a program for each. A test holds it equal
+to the agents.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from modurob.distributed.mass.joints import Levers, levers, shared_sums
+from modurob.distributed.mass.news import SUM_NUMBERS
+from modurob.distributed.mass.properties import MassProperties, inverse_pose, moved, unpacked
+from modurob.distributed.mass.wiring import wiring_of
+from modurob.organism import Organism
+
+
+class LockStep:
+    """Modules of an organism whose base leads: it stands on the ground and knows its place.
+
+    Args:
+        organism: Who is docked to whom.
+        world: Whether the leader's frame and the sums for balancing travel too.
+        delay: Rounds that every message takes longer.
+
+    Attributes:
+        own, total: (modules, 4, 4) pseudo-inertias of each module, and of all as each knows it, in
+            the modules' frames.
+        T_wm: (modules, 4, 4) the modules in the world as they know it.
+        knows: (modules,) whether they do.
+        sums: (modules, 5) over all joints as each knows them; see `News.sums`.
+        levers: What the joints do to the center of mass, kind by kind.
+        rounds, news: Rounds so far, and messages with news in them.
+    """
+
+    def __init__(self, organism: Organism, *, world: bool = True, delay: int = 0) -> None:
+        self.wiring = w = wiring_of(organism)
+        n, slots, joints = len(w.modules), w.slots, len(w.joints)
+        self._world = world
+        self.own, self.total = np.zeros((n, 4, 4)), np.zeros((n, 4, 4))
+        self.T_wm, self.knows = np.zeros((n, 4, 4)), np.zeros(n, dtype=bool)
+        self.T_wm[0], self.knows[0] = organism.base_pose, True
+        self.sums, self._own_sums = np.zeros((2, n, SUM_NUMBERS))
+        self.levers: list[Levers] = []
+        self._ports = np.zeros((slots, 4, 4))  # connector frames in their modules
+        self._back = np.zeros((slots, 4, 4))  # modules in the neighbors' connector frames
+        self._heard = np.zeros((slots, 4, 4))  # beyond, in the connector's frame
+        self._inside = np.zeros((slots + 1, 4, 4))  # beyond, in the module's frame
+        self._heard_sums = np.zeros((slots + 1, SUM_NUMBERS))
+        self._heard_pose, self._heard_knows = np.zeros((slots, 4, 4)), np.zeros(slots, dtype=bool)
+        self._outward = np.ones(slots, dtype=bool)  # not towards the leader
+        self._outward[w.to_base] = False
+        # where a slot adds up its module's other slots: its own place is the empty one
+        self._others = np.where(
+            w.held[w.owner] == np.arange(slots)[:, None], slots, w.held[w.owner]
+        )
+        self.rounds = self.news = 0
+        self._under_way: deque[tuple[np.ndarray, ...]] = deque(maxlen=delay + 1)
+        self._told: tuple[np.ndarray, ...] | None = None
+        self._out_sums, self._out_pose = self._heard_sums[:-1].copy(), self._heard_pose.copy()
+        self._out_knows = self._heard_knows.copy()
+        self._q = self._v = np.zeros(joints)
+        self.free = np.ones(joints, dtype=bool)
+        self.measure(self._q, self._v)
+        self._speak()
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """All joints, module by module."""
+        return self.wiring.joints
+
+    def measure(self, q: np.ndarray, v: np.ndarray | None = None) -> None:
+        """Tell every module its own joints (joints,). [rad, m, and per second]"""
+        w, self._q = self.wiring, q
+        self._v = np.zeros(len(w.joints)) if v is None else v
+        self._postures = [group.body.at(q[group.columns]) for group in w.groups]
+        for group, posture in zip(w.groups, self._postures, strict=True):
+            self.own[group.modules] = posture.own
+            used = group.slots < w.slots
+            self._ports[group.slots[used]] = posture.ports[used]
+        self._back = inverse_pose(self._ports @ w.T_here_there)
+
+    def round(self, arrives: np.ndarray | None = None, *, think: bool = True) -> int:
+        """Everybody sends, messages travel, everybody recomputes; returns how many sent news.
+
+        Args:
+            arrives: (slots,) whether what a slot is sent gets there; where it does not, its module
+                goes on with what it last heard. All by default.
+            think: Whether the modules find out anew what their joints can do; if not, `levers` and
+                their own part of `sums` stay as they are.
+        """
+        w = self.wiring
+        if self.rounds == 0:
+            self._speak()  # with what was measured by now
+        news = (self._out, self._out_sums, self._out_pose)
+        if self._told is None:
+            sent = w.slots
+        else:
+            changed = [
+                (new != old).reshape(w.slots, -1).any(axis=-1)
+                for new, old in zip(news, self._told, strict=True)
+            ]
+            sent = int(np.logical_or.reduce(changed).sum())
+        self._told = news
+        self._under_way.append((*news, self._out_knows))
+        if len(self._under_way) == self._under_way.maxlen:
+            to = slice(None) if arrives is None else arrives
+            mass, sums, pose, knows = (x[w.other][to] for x in self._under_way[0])
+            self._heard[to], self._heard_sums[:-1][to] = mass, sums
+            self._heard_pose[to], self._heard_knows[to] = pose, knows
+        self.rounds += 1
+        self.news += sent
+        self._speak(think)
+        return sent
+
+    def forget(self, slots: np.ndarray) -> None:
+        """What was heard at these slots (slots,) does not count any more."""
+        self._heard[slots], self._heard_sums[:-1][slots] = 0.0, 0.0
+        self._heard_knows[slots] = False
+
+    def _speak(self, think: bool = True) -> None:
+        """RecomputeMass, and what each slot has to say."""
+        w = self.wiring
+        self._inside[:-1] = moved(self._ports, self._heard)
+        self.total = _summed(self.own, self._inside, w.held)
+        self._out = moved(self._back, _summed(self.own[w.owner], self._inside, self._others))
+        if not self._world:
+            return
+        to_base = w.to_base
+        self.T_wm[1:] = self._heard_pose[to_base] @ inverse_pose(self._ports[to_base])
+        self.knows[1:] = self._heard_knows[to_base]
+        if think:
+            self._think()
+        self.sums = _summed(self._own_sums, self._heard_sums, w.held)
+        self._out_sums = _summed(self._own_sums[w.owner], self._heard_sums, self._others)
+        self._out_knows = self.knows[w.owner] & self._outward
+        pose = self.T_wm[w.owner] @ self._ports @ w.T_here_there
+        self._out_pose = np.where(self._out_knows[:, None, None], pose, 0.0)
+
+    def _think(self) -> None:
+        """What the joints can do to the center, as their modules see it."""
+        self.levers = []
+        for group, posture in zip(self.wiring.groups, self._postures, strict=True):
+            m, columns = group.modules, group.columns
+            beyond = self._inside[group.slots]
+            found = levers(group.body, group.sides, posture, beyond, self.T_wm[m])
+            self.levers.append(found)
+            sums = shared_sums(found, self._v[columns], self.free[columns])
+            self._own_sums[m] = np.where(self.knows[m, None], sums, 0.0)
+
+    # -- what modules know -----------------------------------------------------------------------
+
+    def beyond(self, module: str, port: int | str) -> np.ndarray:
+        """(4, 4) what lies beyond a connector, in the module's frame."""
+        index = self.wiring.modules.index(module)
+        group = next(group for group in self.wiring.groups if index in group.modules)
+        row = group.modules.tolist().index(index)
+        return self._inside[group.slots[row, group.body.labels.index(str(port))]]
+
+    def totals(self) -> MassProperties:
+        """Of all, as each module knows it, in the modules' frames."""
+        return unpacked(self.total)
+
+    def centers(self) -> np.ndarray:
+        """(modules, 3) the center of mass in the world, as each module knows it. [m]"""
+        P = self.total
+        center = P[:, :3, 3] / P[:, 3, 3, None]
+        return (self.T_wm[:, :3, :3] @ center[..., None])[..., 0] + self.T_wm[:, :3, 3]
+
+
+def _summed(first: np.ndarray, parts: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """One after the other, in the order in which an agent adds them: equal bits."""
+    total = first
+    for column in range(rows.shape[1]):
+        total = total + parts[rows[:, column]]
+    return total

@@ -1,0 +1,216 @@
+"""Balancing: what a joint's decision does to the whole, and whether trees get there."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import modurob as mr
+from modurob.distributed import Drive, Fault, LockStep, balance
+from modurob.distributed.balancing import laws
+from modurob.distributed.balancing.knowledge import Reader
+from modurob.distributed.balancing.laws import Joints, Shared, displacements
+from modurob.distributed.balancing.plant import Plant
+
+# the first four random trees whose center starts more than half a width off
+TREES = (1, 2, 3, 6)
+
+
+def tree(seed, length=5):
+    return mr.examples.superbot_tree(4, length, np.random.default_rng(seed))
+
+
+def informed(organism, seed=0):
+    """What everybody knows at a random configuration, once the news has gone round."""
+    model, network = organism.model("physical"), LockStep(organism)
+    q = 0.6 * model.random_configuration(np.random.default_rng(seed))
+    values = dict(zip(model.joint_names, q, strict=True))
+    network.measure(np.array([values[name] for name in network.joint_names]))
+    for _ in range(40):
+        network.round()
+    order = np.array([model.joint_names.index(name) for name in network.joint_names])
+    n = len(order)
+    here = Joints(q[order], np.zeros(n), model.lower[order], model.upper[order], np.zeros(n))
+    return model, q, order, Reader(network).read(), here
+
+
+def test_four_trees_get_below_a_tenth_with_the_momentum_law_and_stay_there_with_the_shared_one():
+    for seed in TREES:
+        organism = tree(seed)
+        assert balance(organism, "momentum", duration=0.4).first_reached is not None
+        run = balance(organism, "shared", duration=0.5)
+        assert run.distance[0] > 0.5
+        assert run.reached is not None
+
+
+def test_each_displacement_is_the_best_that_its_joint_alone_can_do():
+    """The model, which knows everything, moves one joint at a time over its whole range."""
+    organism = tree(2)
+    model, q, order, known, here = informed(organism)
+    target = np.array([0.03, -0.02])
+    moves = displacements(known, here, np.tile(target, (len(order), 1)))
+    for k in range(0, len(order), 5):
+        angles = np.linspace(here.lower[k], here.upper[k], 400)
+        tried = np.tile(q, (401, 1))
+        tried[:-1, order[k]] = angles
+        tried[-1, order[k]] = q[order[k]] + moves[k]
+        away = np.linalg.norm(model.center_of_mass(tried)[:, :2] - target, axis=-1)
+        assert away[-1] <= away[:-1].min() + 1e-12
+        assert here.lower[k] - 1e-12 <= q[order[k]] + moves[k] <= here.upper[k] + 1e-12
+
+
+def test_shares_add_up_to_the_way_to_go_with_the_least_kinetic_energy():
+    organism = tree(3)
+    model, q, order, known, here = informed(organism, 1)
+    law = Shared(20.0, 9.81, damping=0.0)
+    law.reset(len(order))
+    target = model.center_of_mass(q)[:2] + np.array([1e-5, -2e-5])
+    law.decide(known, here, np.tile(target, (len(order), 1)))
+    # with no drives and no friction, torque / (rate^2 inertia) is the share, beside the load
+    share = (law.torque(here, 1e-3) - law._load) / (20.0**2 * known.levers.inertia)
+    moved = q.copy()
+    moved[order] += share
+    step = model.center_of_mass(moved)[:2] - model.center_of_mass(q)[:2]
+    np.testing.assert_allclose(step, [1e-5, -2e-5], atol=2e-9)  # second order in the step
+    J = np.array([
+        (model.center_of_mass(q + 1e-6 * e) - model.center_of_mass(q - 1e-6 * e))[:2] / 2e-6
+        for e in np.eye(len(q))[order]
+    ]).T  # fmt: skip
+    inertia = np.diag(model.mass_matrix(q))[order]
+    W = np.diag(1 / inertia)
+    best = W @ J.T @ np.linalg.solve(J @ W @ J.T, [1e-5, -2e-5])
+    np.testing.assert_allclose(share, best, atol=1e-6 * np.abs(best).max())
+
+
+def test_looking_ahead_keeps_the_center_from_shooting_past_the_line(monkeypatch):
+    overshoot = []
+    for braking in (0.0, 0.5):
+        monkeypatch.setattr(laws, "Shared", partial(Shared, braking=braking))
+        run = balance(tree(1), "shared", duration=0.6)
+        passed = run.t > run.first_reached
+        overshoot.append(run.distance[passed].max() / run.distance[0])
+    assert overshoot[0] > 0.12
+    assert overshoot[1] < 0.1
+
+
+def test_the_load_that_joints_hold_is_their_gravity_torque():
+    organism = tree(1)
+    model, q, order, known, here = informed(organism, 2)
+    law = Shared(20.0, 9.81)
+    law.reset(len(order))
+    law.decide(known, here, known.center[:, :2])
+    np.testing.assert_allclose(law.torque(here, 1e-3), model.gravity_torque(q)[order], atol=1e-12)
+
+
+def test_a_tree_that_should_stay_where_it_is_stands_still():
+    organism = tree(1)
+    model = organism.model("physical")
+    center = model.center_of_mass(model.neutral())[:2]
+    run = balance(organism, "shared", duration=0.6, target=center)
+    # it sags for the few milliseconds until everybody knows what to hold
+    assert run.distance.max() < 0.02
+    assert run.distance[-1] < 1e-3
+
+
+def test_the_plant_is_the_dynamics_without_friction():
+    """Against a far more precise integrator, with the error of a first-order method."""
+    organism = tree(2, 2)
+    model = organism.model("physical")
+    plant = Plant(model, Drive(1e-12, 6.0), np.zeros(model.nv, dtype=bool))
+    q, v, tau = model.neutral(), np.zeros(model.nv), 0.002 * np.ones(model.nv)
+    exact = mr.simulate(model, q, v, 0.02, lambda t, q, v: tau, "DOP853")
+    errors = []
+    for dt in (1e-4, 5e-5):
+        x, u = q, v
+        for _ in range(round(0.02 / dt)):
+            x, u = plant.step(x, u, tau, dt)
+        errors.append(np.abs(x - exact.q[-1]).max())
+    assert np.abs(exact.q[-1]).max() > 0.05
+    assert errors[0] < 0.02 * np.abs(exact.q[-1]).max()
+    assert errors[1] == pytest.approx(errors[0] / 2, rel=0.15)
+
+
+def test_friction_and_stops_hold():
+    organism = tree(2, 2)
+    model = organism.model("physical")
+    plant = Plant(model, Drive(0.3, 6.0), np.arange(model.nv) == 0)
+    q, v = model.upper + 0.05, np.zeros(model.nv)
+    for _ in range(2000):
+        q, v = plant.step(q, v, np.zeros(model.nv), 1e-3)
+    assert q[0] == pytest.approx(model.upper[0] + 0.05, abs=1e-3)  # stuck
+    assert (q[1:] < model.upper[1:] + 0.04).all()
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        {"loss": 0.3, "rng": np.random.default_rng(0)},
+        {"delay": 3},
+        {"stuck": ["m1.pitch", "m6.yaw", "m0.roll"]},
+        {"faults": [Fault(0.05, "m7", "freeze"), Fault(0.3, "m7", "reboot")]},
+        {"faults": [Fault(0.05, "m7", "reboot"), Fault(0.15, "m0", "reboot")]},
+    ],
+    ids=["30 % loss", "slow links", "stuck joints", "freeze and reboot", "reboots"],
+)
+def test_in_spite_of_trouble_it_gets_there(trouble):
+    run = balance(tree(2), "shared", duration=0.7, **trouble)
+    assert run.reached is not None
+
+
+def test_a_dead_leaf_drops_and_the_others_make_up_for_it():
+    organism = tree(2)
+    leaf = next(name for name in organism if not organism.children(name))
+    run = balance(organism, "shared", duration=1.0, faults=[Fault(0.02, leaf, "die")])
+    assert run.distance[-1] < 0.25 * run.distance[0]
+
+
+def test_beyond_a_dead_module_joints_hold_what_they_held_and_know_no_world():
+    organism = tree(2)
+    entry = next(e for e in organism.dockings if e.parent == organism.base)
+    run = balance(organism, "shared", duration=0.6, faults=[Fault(0.1, entry.child, "die")])
+    beyond = [organism.modules.index(n) for n in organism.subtree(entry.child)[1:]]
+    assert np.isnan(run.estimates[-1, beyond]).all()
+    others = np.isfinite(run.estimates[-1, :, 0]).sum()
+    assert others >= len(organism) - len(beyond) - 1
+    assert np.abs(run.v[-1]).max() < 5.0
+
+
+def test_the_center_follows_a_gait_of_targets():
+    from modurob.distributed.balancing import waypoints
+
+    places = np.array([[0.0, 0.0], [0.03, 0.0], [0.0, 0.03]])
+    run = balance(tree(2), "shared", duration=1.7, target=waypoints([0.5, 1.0, 1.5], places))
+    assert run.distance[-1] < 0.05
+    assert run.distance[run.t > 0.5].max() < 0.25
+
+
+def test_messages_flow_only_on_dockings():
+    organism = tree(1, 2)
+    run = balance(organism, "shared", duration=0.1)
+    assert run.messages <= 2 * (len(organism) - 1) * 100
+    assert run.messages > 0.9 * 2 * (len(organism) - 1) * 100
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"law": "fuzzy"}, mr.UnknownNameError, "laws are default, distance, momentum, shared"),
+        ({"duration": 0}, mr.StateError, "duration"),
+        ({"loss": 1.5}, mr.StateError, "loss"),
+        ({"loss": 0.1}, mr.StateError, "rng"),
+        ({"target": (1.0, 2.0, 3.0)}, mr.StateError, "target"),
+        ({"stuck": ["m0.knee"]}, mr.UnknownNameError, "knee"),
+        ({"faults": [Fault(0.1, "m99", "die")]}, mr.UnknownNameError, "m99"),
+        ({"q0": np.zeros(3)}, mr.StateError, "q"),
+    ],
+)
+def test_bad_settings_get_one_clear_error(settings, error, words):
+    with pytest.raises(error, match=words):
+        balance(tree(0, 1), **settings)
+
+
+def test_bad_faults_and_drives_are_refused():
+    with pytest.raises(mr.UnknownNameError, match="freeze, die, reboot"):
+        Fault(0.1, "m0", "explode")
+    with pytest.raises(mr.StateError, match="friction"):
+        Drive(friction=-1.0)

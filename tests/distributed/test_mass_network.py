@@ -1,0 +1,352 @@
+"""The mass network: exact after as many rounds as the tree is long, then silent."""
+
+import numpy as np
+import pytest
+
+import modurob as mr
+from modurob.distributed import InProcess, LockStep, MassNetwork
+from modurob.distributed.mass.properties import packed, unpacked
+from modurob.distributed.mass.topology import check_tree, diameter, links_of
+from modurob.distributed.transports import Udp
+from modurob.spatial import se3
+
+EXACT = 1e-12  # relative to the mass, the size and the inertia of the whole
+TREES, MOST_MODULES = 200, 100
+
+
+def kind_sets(kind):
+    return {
+        body.name: packed(body.mass, body.center_of_mass, np.array(body.inertia))
+        for body in kind.bodies
+    }
+
+
+def body_sets(organism, q):
+    """(bodies, 4, 4) of all bodies in the world, and the module each belongs to; centralised."""
+    model = organism.model("physical")
+    T = model.forward_kinematics(q)
+    known = {kind: kind_sets(kind) for kind in {organism.kind(name) for name in organism}}
+    pairs = [name.split(".") for name in model.body_names]
+    sets = np.array([known[organism.kind(module)][body] for module, body in pairs])
+    poses = {name: T[index] for name, index in model.modules.items()}
+    return T @ sets @ np.swapaxes(T, -1, -2), np.array([m for m, _ in pairs]), poses
+
+
+def in_order(model, joint_names, q):
+    values = dict(zip(model.joint_names, q, strict=True))
+    return np.array([values.get(name, 0.0) for name in joint_names])
+
+
+def assert_same(found, expected):
+    """Both (4, 4), in the module's frame."""
+    found, expected = unpacked(found), unpacked(expected)
+    size = np.sqrt(np.trace(expected.inertia) / expected.mass) + np.abs(expected.center).max()
+    assert abs(found.mass - expected.mass) <= EXACT * expected.mass
+    assert np.abs(found.center - expected.center).max() <= EXACT * size
+    assert np.abs(found.inertia - expected.inertia).max() <= EXACT * expected.mass * size**2
+
+
+def random_tree(rng, most=MOST_MODULES):
+    kinds = [["superbot"], ["backbone", "scout"], ["superbot", "superbot_light"]]
+    kind = kinds[int(rng.integers(len(kinds)))]
+    size = int(np.exp(rng.uniform(0, np.log(most + 1))))
+    return mr.Organism.random(kind, max(1, size), rng)
+
+
+def test_after_d_rounds_every_module_knows_the_whole_exactly_and_then_nobody_speaks():
+    """200 random trees; totals, and what lies beyond each connector, against all bodies."""
+    rng = np.random.default_rng(2006)
+    sizes = []
+    for _ in range(TREES):
+        organism = random_tree(rng)
+        sizes.append(len(organism))
+        model = organism.model("physical")
+        q = model.random_configuration(rng)
+        network = LockStep(organism, world=False)
+        network.measure(in_order(model, network.joint_names, q))
+        for _ in range(diameter(organism)):
+            network.round()
+        assert network.round() == 0
+        sets, owner, poses = body_sets(organism, q)
+        whole = sets.sum(axis=0)
+        for index in rng.permutation(len(organism))[:8]:
+            T_mw = se3.inverse(poses[organism.modules[index]])
+            assert_same(network.total[index], T_mw @ whole @ T_mw.T)
+        for entry in organism.dockings[:: 1 + len(organism) // 8]:
+            beyond = np.isin(owner, organism.subtree(entry.child))
+            for module, port, there in (
+                (entry.parent, entry.port, beyond),
+                (entry.child, entry.child_port, ~beyond),
+            ):
+                T_mw = se3.inverse(poses[module])
+                expected = T_mw @ sets[there].sum(axis=0) @ T_mw.T
+                assert_same(network.beyond(module, port), expected)
+    assert max(sizes) > MOST_MODULES / 2
+
+
+def test_agents_know_the_whole_exactly_after_d_rounds_and_then_only_confirm():
+    rng = np.random.default_rng(1)
+    for _ in range(6):
+        organism = random_tree(rng, 30)
+        model = organism.model("physical")
+        q = model.random_configuration(rng)
+        network = MassNetwork(organism)
+        network.measure(q, model=model)
+        network.round(diameter(organism))
+        sets, _, poses = body_sets(organism, q)
+        for name in organism:
+            T_mw = se3.inverse(poses[name])
+            assert_same(network.view(name).total, T_mw @ sets.sum(axis=0) @ T_mw.T)
+        told = network.news
+        network.round(2)
+        assert network.news == told
+        assert network.quiet
+        assert network.round(5) == 0
+        model_center = model.center_of_mass(q)
+        ours = network.total(organism.base).moved(poses[organism.base]).center
+        np.testing.assert_allclose(ours, model_center, atol=EXACT * (1 + np.abs(ours).max()))
+
+
+def moving_tree(seed=3):
+    organism = mr.examples.superbot_tree(4, 5, np.random.default_rng(seed))
+    return organism, organism.model("physical")
+
+
+def stand(network, organism):
+    foot = organism.kind(organism.base).port_pose(1)[:3, 3]
+    network.touch(organism.base, foot, organism.base_pose)
+
+
+def test_lock_step_is_the_agents_at_every_round_of_a_motion():
+    organism, model = moving_tree()
+    rng = np.random.default_rng(4)
+    agents, twin = MassNetwork(organism), LockStep(organism)
+    stand(agents, organism)
+    start, speed = model.random_configuration(rng), rng.standard_normal(model.nv)
+    for k in range(20):
+        q = start + 1e-3 * k * speed
+        agents.measure(q, speed, model=model)
+        twin.measure(*(in_order(model, twin.joint_names, x) for x in (q, speed)))
+        agents.round()
+        twin.round()
+        for index, name in enumerate(organism):
+            view = agents.view(name)
+            np.testing.assert_allclose(view.total, twin.total[index], atol=1e-15)
+            np.testing.assert_allclose(view.sums, twin.sums[index], atol=1e-13)
+            assert (view.T_wm is not None) == twin.knows[index]
+            if view.T_wm is not None:
+                np.testing.assert_allclose(view.T_wm, twin.T_wm[index], atol=1e-14)
+    assert agents.leader == organism.base
+    # the shared sums hold the horizontal momentum, as the rigid-body dynamics know it
+    twin.measure(*(in_order(model, twin.joint_names, x) for x in (q, speed)))
+    for _ in range(2 * diameter(organism) + 1):
+        twin.round()
+    momentum = model.momentum(q, speed)[:2]
+    np.testing.assert_allclose(twin.sums[:, 3:], np.tile(momentum, (20, 1)), atol=1e-13)
+
+
+def test_in_motion_the_error_stays_below_delay_times_speed():
+    """A module's center is a mean over modules seen one docking's delay earlier for each docking.
+
+    Seen from a module, no other one's body moves faster than the bodies' largest speed in the
+    world, plus that of a point of the module's own frame as far away as the body is.
+    """
+    organism, model = moving_tree(5)
+    rng = np.random.default_rng(6)
+    period, delay = 1e-3, 2
+    twin = LockStep(organism, world=False, delay=delay)
+    start, speed = model.random_configuration(rng), rng.standard_normal(model.nv)
+    late = diameter(organism) * (1 + delay) * period
+    worst, fastest = 0.0, 0.0
+    before = None
+    for k in range(3 * diameter(organism) * (1 + delay)):
+        q = start + period * k * speed
+        twin.measure(in_order(model, twin.joint_names, q))
+        twin.round()
+        _, _, poses = body_sets(organism, q)
+        T = np.array([poses[name] for name in organism])
+        # every module's frame seen from every other one
+        seen = se3.inverse(T)[:, None] @ T[None]
+        if before is not None:
+            moved = np.linalg.norm((seen - before)[..., :3, :], axis=(-2, -1))
+            fastest = max(fastest, moved.max() / period)
+        before = seen
+        if k * period >= late:
+            expected = np.linalg.solve(T, np.append(model.center_of_mass(q), 1.0))[:, :3]
+            errors = np.linalg.norm(twin.totals().center - expected, axis=-1)
+            worst = max(worst, errors.max())
+    assert 0 < worst < late * fastest
+
+
+def lossy(rng, **changes):
+    settings = {"loss": 0.3, "delay": (0, 4), "duplication": 0.1, "reordering": 0.3}
+    return InProcess(**{**settings, **changes}, rng=rng)
+
+
+def test_with_loss_delays_doubles_and_disorder_everybody_still_finds_out():
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        organism = mr.Organism.random("superbot", 12, rng)
+        model = organism.model("physical")
+        q = model.random_configuration(rng)
+        network = MassNetwork(organism, lossy(rng), rng=rng)
+        network.measure(q, model=model)
+        assert network.settle(2000) < 2000
+        sets, _, poses = body_sets(organism, q)
+        for name in organism:
+            T_mw = se3.inverse(poses[name])
+            assert_same(network.view(name).total, T_mw @ sets.sum(axis=0) @ T_mw.T)
+        assert network.transport.counts.lost > 0
+
+
+def halves_after_the_death_of(module, organism, q, *, moves):
+    network = MassNetwork(organism, give_up=0.02, heartbeat=None if moves else 0.05)
+    model = organism.model("physical")
+    network.measure(q, model=model)
+    network.round(30)
+    network.kill(module)
+    if moves:  # somebody has news, and finds nobody there
+        q = q + 0.01
+        network.measure(q, model=model)
+    network.round(200)
+    return network, q
+
+
+@pytest.mark.parametrize("moves", [True, False], ids=["in motion", "at rest, with a heartbeat"])
+def test_around_a_dead_module_each_half_finds_its_own_total(moves):
+    rng = np.random.default_rng(8)
+    organism = mr.Organism.random("superbot", 14, rng)
+    model = organism.model("physical")
+    middle = max(organism.modules[1:], key=lambda n: min(7, len(organism.subtree(n))))
+    network, q = halves_after_the_death_of(
+        middle, organism, model.random_configuration(rng), moves=moves
+    )
+    sets, owner, poses = body_sets(organism, q)
+    parts = [set(organism.subtree(child)) for child in organism.children(middle)]
+    parts.append(set(organism.modules) - set(organism.subtree(middle)))
+    assert len(parts) > 1
+    for part in parts:
+        expected = sets[np.isin(owner, list(part))].sum(axis=0)
+        for name in part:
+            T_mw = se3.inverse(poses[name])
+            assert_same(network.view(name).total, T_mw @ expected @ T_mw.T)
+    network.reboot(middle)
+    network.round(60)
+    for name in organism:
+        T_mw = se3.inverse(poses[name])
+        assert_same(network.view(name).total, T_mw @ sets.sum(axis=0) @ T_mw.T)
+
+
+def test_a_frozen_module_keeps_its_memory_and_catches_up():
+    organism, model = moving_tree()
+    network = MassNetwork(organism)
+    q = model.neutral()
+    network.measure(q, model=model)
+    network.round(20)
+    network.freeze("m3")
+    q = q + 0.2
+    network.measure(q, model=model)
+    network.round(20)
+    before = network.total("m3").center
+    network.wake("m3")
+    network.round(60)
+    assert np.abs(network.total("m3").center - before).max() > 1e-3
+    sets, _, poses = body_sets(organism, q)
+    T_mw = se3.inverse(poses["m3"])
+    assert_same(network.view("m3").total, T_mw @ sets.sum(axis=0) @ T_mw.T)
+
+
+def test_what_is_no_message_is_ignored():
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1)
+    network = MassNetwork(organism)
+    network.round(3)
+    known = network.view("m0").total
+    for junk in (b"", b"x" * 7, bytes(200), b"\x01" + bytes(24) + b"\xff" * 90):
+        network.transport.send("m1", [mr.distributed.Message("1", junk)])
+        network.round()
+    np.testing.assert_array_equal(network.view("m0").total, known)
+
+
+def test_massless_modules_are_allowed():
+    light = mr.catalog["superbot"].with_parameters(mass=0.0)
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1, kind=light)
+    network = MassNetwork(organism)
+    network.round(2)
+    assert network.total("m1").mass == pytest.approx(mr.catalog["superbot"].mass)
+    assert network.beyond("m0", 4).mass == 0
+
+
+def test_a_loop_is_an_error_that_names_it():
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1).dock("m1", 4, "m2", 1)
+    closed = [*links_of(organism), (("m2", "4"), ("m0", "1"))]
+    with pytest.raises(mr.DockingError, match="m2 - m1 - m0 - m2"):
+        MassNetwork(organism, InProcess(closed))
+    check_tree(links_of(organism))
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "words"),
+    [
+        (lambda n: n.total("m9"), mr.UnknownNameError, "m9"),
+        (lambda n: n.beyond("m0", 8), mr.UnknownNameError, "ports are 1, 2"),
+        (lambda n: n.measure([1.0, 2.0]), mr.StateError, r"\(2,\)"),
+        (lambda n: n.measure({"m0.knee": 1.0}), mr.UnknownNameError, "knee"),
+        (lambda n: n.total_in_world("m0"), mr.StateError, "no module in contact"),
+        (lambda n: n.touch("m0", np.zeros((2, 4)), np.eye(4)), mr.StateError, "3 or 7"),
+    ],
+)
+def test_bad_questions_get_one_clear_error(ask, error, words):
+    network = MassNetwork(mr.Organism.start("superbot"))
+    with pytest.raises(error, match=words):
+        ask(network)
+
+
+def test_old_news_that_comes_late_is_not_taken():
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1)
+    network = MassNetwork(organism)
+    sender, receiver = network.agents["m1"], network.agents["m0"]
+    state, outboxes = network.states["m1"], []
+    for k, pitch in enumerate((0.0, 0.7)):
+        state = sender.sensed(state, np.array([pitch, 0.0, 0.0]), np.zeros(3))
+        state, outbox = sender.step(state, [], 1e-3 * k)
+        outboxes.append([message._replace(port="4") for message in outbox])
+    old, new = outboxes
+    here = network.states["m0"]
+    told, _ = receiver.step(here, new, 0.0)
+    late, _ = receiver.step(told, old, 0.001)
+    np.testing.assert_array_equal(receiver.view(late).total, receiver.view(told).total)
+    swapped, _ = receiver.step(here, [*new, *old], 0.0)
+    np.testing.assert_array_equal(receiver.view(swapped).total, receiver.view(told).total)
+    first, _ = receiver.step(here, old, 0.0)
+    assert np.abs(receiver.view(first).total - receiver.view(told).total).max() > 1e-3
+
+
+def test_a_step_leaves_the_given_state_as_it_is():
+    organism, model = moving_tree()
+    network = MassNetwork(organism)
+    stand(network, organism)
+    network.measure(0.1 * np.ones(model.nv), model=model)
+    network.round(5)
+    agent, state = network.agents["m0"], network.states["m0"]
+    state = agent.sensed(state, state.q + 0.1, state.v)
+    again = [agent.step(state, [], 1.0) for _ in range(2)]
+    assert [m.payload for m in again[0][1]] == [m.payload for m in again[1][1]]
+    assert again[0][1]
+    assert not state.spoken
+
+
+def test_the_same_agents_find_out_over_sockets():
+    organism = mr.Organism.random("superbot", 6, np.random.default_rng(3))
+    model = organism.model("physical")
+    q = model.random_configuration(np.random.default_rng(4))
+    transport = Udp(links_of(organism), loss=0.2, rng=np.random.default_rng(5))
+    try:
+        network = MassNetwork(organism, transport)
+        network.measure(q, model=model)
+        assert network.settle(500) < 500
+        sets, _, poses = body_sets(organism, q)
+        for name in organism:
+            T_mw = se3.inverse(poses[name])
+            assert_same(network.view(name).total, T_mw @ sets.sum(axis=0) @ T_mw.T)
+    finally:
+        transport.close()

@@ -1,0 +1,154 @@
+"""Where the center of mass may be: against force balances solved in another way."""
+
+import numpy as np
+import pytest
+from scipy.optimize import nnls
+
+import modurob as mr
+from modurob.distributed import MassNetwork
+from modurob.distributed.balancing import stability_region, support_polygon, waypoints
+
+SETS, POINTS = 40, 8  # the benchmark looks at 1,000 sets
+BALANCED = 1e-8  # residual of a force balance in units of the weight
+BORDER = 1e-5  # [m] points this close to the border may go either way
+SIDES = 8
+
+
+def random_contacts(rng, count=None):
+    k = int(rng.integers(1, 6)) if count is None else count
+    place = rng.uniform(-1, 1, (k, 3)) * [1, 1, 0.3]
+    normal = np.array([0, 0, 1.0]) + rng.normal(0, 0.25, (k, 3))
+    normal /= np.linalg.norm(normal, axis=1, keepdims=True)
+    return np.hstack([place, normal, rng.uniform(0, 0.6, (k, 1))])
+
+
+def can_stand(contacts, place, sides=SIDES):
+    """Nonnegative least squares on the six equations of rest, the center at any height."""
+    columns = []
+    for x, y, z, *rest in contacts:
+        normal, friction = np.array(rest[:3]), rest[3]
+        basis = np.linalg.svd(normal[None])[2][1:]
+        if np.dot(np.cross(basis[0], basis[1]), normal) < 0:
+            basis = basis[::-1]
+        for k in range(sides):
+            angle = 2 * np.pi * k / sides
+            force = normal + friction * (np.cos(angle) * basis[0] + np.sin(angle) * basis[1])
+            columns.append([*force, *np.cross([x, y, z], force)])
+    center = np.array([*place, 0.7])
+    wanted = [0, 0, 1, *np.cross(center, [0, 0, 1])]
+    return nnls(np.array(columns).T, wanted)[1] < BALANCED
+
+
+def around(contacts, sides):
+    """With more friction, so that pyramids hold the cones instead of standing in them."""
+    wider = contacts.copy()
+    wider[:, 6] /= np.cos(np.pi / sides)
+    return wider
+
+
+def test_the_region_is_where_forces_can_balance_the_weight():
+    """Frictionless contacts, so that both pyramids are the same: the normals alone."""
+    rng = np.random.default_rng(0)
+    seen = {True: 0, False: 0}
+    for _ in range(SETS):
+        contacts = random_contacts(rng)
+        contacts[:, 3:6], contacts[:, 6] = [0, 0, 1], 0.0
+        region, hull = stability_region(contacts), support_polygon(contacts)
+        for place in rng.uniform(-1, 1, (POINTS, 2)):
+            stands = can_stand(contacts, place)
+            assert region.contains(place) == stands
+            assert hull.contains(place) == stands
+            seen[stands] += 1
+    assert min(seen.values()) > 20
+
+
+def test_the_region_with_friction_lies_between_pyramids_inside_and_around_the_cones():
+    """Pyramids turned differently stand for the same cones: finer ones hold coarser ones."""
+    rng = np.random.default_rng(1)
+    seen = {True: 0, False: 0}
+    for _ in range(SETS // 3):
+        contacts = random_contacts(rng, int(rng.integers(2, 5)))
+        region = stability_region(contacts, SIDES)
+        outer = stability_region(around(contacts, SIDES), SIDES)
+        shares = rng.dirichlet(np.ones(len(contacts)), POINTS)
+        for place in shares @ contacts[:, :2] + rng.normal(0, 0.2, (POINTS, 2)):
+            if region.contains(place, BORDER):
+                assert can_stand(around(contacts, 64), place, 64)
+            truth = can_stand(contacts, place, 64)
+            if truth:
+                assert outer.contains(place, -BORDER)
+            seen[truth] += 1
+    assert min(seen.values()) > 10
+
+
+def test_on_level_ground_friction_does_not_help():
+    rng = np.random.default_rng(2)
+    contacts = random_contacts(rng, 5)
+    contacts[:, 2], contacts[:, 3:6] = 0.0, [0, 0, 1]
+    region, hull = stability_region(contacts), support_polygon(contacts)
+    assert len(region.corners) == len(hull.corners)
+    for corner in hull.corners:
+        assert np.linalg.norm(region.corners - corner, axis=1).min() < 1e-7
+
+
+def test_margins_and_nearest_points():
+    square = support_polygon([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0.5, 0.5, 0]])
+    assert len(square.corners) == 4
+    np.testing.assert_allclose(square.nearest([[2, 0.5], [0.4, 0.4], [-1, -1]], 0.1),
+                               [[0.9, 0.5], [0.4, 0.4], [0.1, 0.1]])  # fmt: skip
+    assert square.contains([0.95, 0.5])
+    assert not square.contains([0.95, 0.5], margin=0.1)
+    np.testing.assert_allclose(square.nearest([0.9, 0.9], 0.7), [0.5, 0.5], atol=1e-9)
+    np.testing.assert_allclose(support_polygon([[0, 0, 0], [1, 0, 0]]).nearest([0.3, 2]), [0.3, 0])
+
+
+def test_where_nothing_carries_the_weight_it_says_so_and_heads_for_the_middle():
+    steep = np.array([np.cos(0.2), 0, np.sin(0.2)])  # a wall, and hardly any friction
+    region = stability_region([[0, 0, 0, *steep, 0.1], [0, 1, 0, *steep, 0.1]])
+    assert not region.feasible
+    assert not region.contains([0, 0.5])
+    np.testing.assert_allclose(region.nearest([3.0, 3.0]), [0, 0.5])
+    np.testing.assert_allclose(region.keep_inside(0.1)(0.0, np.ones((4, 3)))[2], [0, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("contacts", "words"),
+    [
+        (np.zeros((0, 7)), "no module is in contact"),
+        (np.zeros((2, 4)), "7 finite numbers"),
+        ([[0, 0, 0, 0, 0, 2, 0.5]], "length 1"),
+        ([[0, 0, 0, 0, 0, 1, -0.5]], "not negative"),
+        ([[0, -1, 0, 0, 1, 0, 1.0], [0, 1, 0, 0, -1, 0, 1.0]], "clamp"),
+    ],
+)
+def test_bad_contacts_get_one_clear_error(contacts, words):
+    with pytest.raises(mr.StateError, match=words):
+        stability_region(contacts)
+
+
+def test_every_module_finds_the_same_region_from_what_it_was_told():
+    organism = mr.examples.superbot_tree(4, 2, np.random.default_rng(5))
+    model = organism.model("physical")
+    q = model.random_configuration(np.random.default_rng(1))
+    T = model.forward_kinematics(q)
+    network = MassNetwork(organism)
+    network.measure(q, model=model)
+    feet = ("m0", "m3", "m6")
+    for foot in feet:
+        network.touch(foot, np.zeros(3), T[model.modules[foot]], friction=0.6)
+    network.settle()
+    truth = support_polygon([T[model.modules[foot]][:3, 3] for foot in feet])
+    for name in organism:
+        contacts = network.contacts_in_world(name)
+        np.testing.assert_allclose(contacts[:, 3:6], np.tile([0, 0, 1.0], (3, 1)), atol=1e-12)
+        found = support_polygon(contacts)
+        np.testing.assert_allclose(found.corners, truth.corners, atol=1e-10)
+
+
+def test_waypoints_stop_at_every_place():
+    target = waypoints([0, 1, 3], [[0, 0], [1, 0], [1, 2]])
+    for t, place in ((0, [0, 0]), (0.5, [0.5, 0]), (1, [1, 0]), (2, [1, 1]), (9, [1, 2])):
+        np.testing.assert_allclose(target(t, np.zeros(3)), place, atol=1e-12)
+    assert target(0.2, np.zeros((5, 3))).shape == (5, 2)
+    with pytest.raises(mr.StateError, match="increase"):
+        waypoints([0, 0], [[0, 0], [1, 1]])
