@@ -1,19 +1,23 @@
 """Balancing: how often and how fast each law gets there, how large a network may be, speed.
 
-Random SuperBot trees of 20 modules (moll2006, section V), the first seeds whose center of mass
-starts more than half a module's width off. A law has got there when the distance stays below a
-tenth of what it was at the start until the run ends.
+Random SuperBot trees of 20 modules (moll2006, section V), the first seeds from 1000 on whose center
+of mass starts more than half a module's width off. A law has got there when the distance stays
+below a tenth of what it was at the start until the run ends.
 """
 
 from __future__ import annotations
 
 import time
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
 
 from modurob import Organism, StateError, examples
+from modurob.compiler.routine import cores
 from modurob.distributed import LockStep, balance
 from modurob.distributed.balancing import LAWS, stability_region, support
 from modurob.distributed.mass.topology import diameter
@@ -21,6 +25,7 @@ from modurob.distributed.mass.topology import diameter
 TREES, QUICK_TREES = 50, 4
 DURATION, QUICK_DURATION = 3.0, 2.0  # [s]
 OFF = 0.5  # widths
+FIRST_SEED = 1000  # the shared law was tuned on trees of smaller seeds
 SIZES, QUICK_SIZES = (100, 1000, 10_000), (100, 1000)
 CONTACT_SETS, QUICK_CONTACT_SETS, POINTS = 1000, 50, 6
 BORDER = 1e-5  # [m] points this close to the border may go either way
@@ -29,7 +34,7 @@ BORDER = 1e-5  # [m] points this close to the border may go either way
 def random_trees(count: int) -> list[tuple[int, Organism]]:
     """Seeds and trees whose center is off by more than `OFF`."""
     found: list[tuple[int, Organism]] = []
-    seed = 0
+    seed = FIRST_SEED
     while len(found) < count:
         tree = examples.superbot_tree(4, 5, np.random.default_rng(seed))
         model = tree.model("physical")
@@ -41,41 +46,47 @@ def random_trees(count: int) -> list[tuple[int, Organism]]:
 
 
 def laws(quick: bool) -> dict[str, Any]:
-    """How often, how fast, and what is left."""
+    """How often, how fast, and what is left. Trees are shared among processes."""
     trees = random_trees(QUICK_TREES if quick else TREES)
+    duration = QUICK_DURATION if quick else DURATION
     results: dict[str, Any] = {"trees": len(trees), "seeds": [seed for seed, _ in trees]}
-    for law in LAWS:
-        times, firsts, left, speeds = [], [], [], []
-        for _, tree in trees:
-            run = balance(tree, law, duration=QUICK_DURATION if quick else DURATION)
-            times.append(np.inf if run.reached is None else run.reached)
-            firsts.append(np.inf if run.first_reached is None else run.first_reached)
-            left.append(run.distance[run.t > run.t[-1] - 0.5].mean() / run.distance[0])
-            speeds.append(run.real_time)
-        there = np.isfinite(times)
-        median = float(np.median(times))
-        results[law] = {
-            "got_there": int(there.sum()),
-            "median_seconds": median if np.isfinite(median) else None,
-            "crossed": int(np.isfinite(firsts).sum()),
-            "median_first_seconds": float(np.median(firsts)),
-            "median_share_left": float(np.median(left)),
-            "times_real_time": float(np.median(speeds)),
-            "seconds": [float(x) if np.isfinite(x) else None for x in times],
-        }
-        print(
-            f"{law:<9} got there {there.sum():2} of {len(trees)}, median {median:5.2f} s; first "
-            f"below a tenth {np.isfinite(firsts).sum():2} of {len(trees)}, median "
-            f"{np.median(firsts):.2f} s; left {100 * np.median(left):.2g} %; "
-            f"{np.median(speeds):.2g} x real time",
-            flush=True,
-        )
+    with ProcessPoolExecutor(cores(), get_context("spawn")) as pool:
+        for law in LAWS:
+            trials = pool.map(_trial, [tree for _, tree in trees], repeat(law), repeat(duration))
+            times, firsts, left, speeds = np.array(list(trials)).T
+            there = np.isfinite(times)
+            median = float(np.median(times))
+            results[law] = {
+                "got_there": int(there.sum()),
+                "median_seconds": median if np.isfinite(median) else None,
+                "crossed": int(np.isfinite(firsts).sum()),
+                "median_first_seconds": float(np.median(firsts)),
+                "median_share_left": float(np.median(left)),
+                "times_real_time": float(np.median(speeds)),
+                "seconds": [float(x) if np.isfinite(x) else None for x in times],
+            }
+            print(
+                f"{law:<9} got there {there.sum():2} of {len(trees)}, median {median:5.2f} s; "
+                f"first below a tenth {np.isfinite(firsts).sum():2} of {len(trees)}, median "
+                f"{np.median(firsts):.2f} s; left {100 * np.median(left):.2g} %; "
+                f"{np.median(speeds):.2g} x real time",
+                flush=True,
+            )
     papers = [results[law]["median_seconds"] or np.inf for law in LAWS if law != "shared"]
     shared = results["shared"]["median_seconds"] or np.inf
     results["times_faster_than_the_papers_best"] = (
         float(min(papers) / shared) if np.isfinite(min(papers)) else None
     )
     return results
+
+
+def _trial(tree: Organism, law: str, duration: float) -> tuple[float, float, float, float]:
+    """Seconds until it stays there, until it is there first; share left; times real time."""
+    run = balance(tree, law, duration=duration)
+    left = run.distance[run.t > run.t[-1] - 0.5].mean() / run.distance[0]
+    reached = np.inf if run.reached is None else run.reached
+    first = np.inf if run.first_reached is None else run.first_reached
+    return reached, first, left, run.real_time
 
 
 def networks(quick: bool) -> dict[str, float]:
