@@ -73,52 +73,56 @@ class OrganismFile(_Record):
 
 def save(organism: Organism, path: str | os.PathLike[str]) -> None:
     """See `Organism.save`."""
+    write_document(path, to_document(organism))
+
+
+def to_document(organism: Organism) -> dict[str, Any]:
+    """What a file of the organism holds."""
     keys: dict[ModuleType, str] = {}
     for name in organism.modules:
         kind = organism.kind(name)
         if kind not in keys:
             same = sum(other.name == kind.name for other in keys)
             keys[kind] = f"{kind.name}-{same + 1}" if same else kind.name
-    write_document(
-        path,
-        {
-            "format": FORMAT,
-            "version": VERSION,
-            "base": organism.base,
-            "base_pose": organism.base_pose.tolist(),
-            "kinds": {
-                key: {"format": kind.format, "version": kind.version}
-                | kind.model_dump(mode="json", exclude_defaults=True)
-                for kind, key in keys.items()
-            },
-            "modules": [
-                {"name": name, "kind": keys[organism.kind(name)]} for name in organism.modules
-            ],
-            "dockings": [
-                {
-                    "parent": entry.parent,
-                    "port": entry.port,
-                    "child": entry.child,
-                    "child_port": entry.child_port,
-                    "turn": entry.turn,
-                }
-                for entry in sorted(organism.dockings, key=lambda entry: entry.column)
-            ],
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "base": organism.base,
+        "base_pose": organism.base_pose.tolist(),
+        "kinds": {
+            key: {"format": kind.format, "version": kind.version}
+            | kind.model_dump(mode="json", exclude_defaults=True)
+            for kind, key in keys.items()
         },
-    )
+        "modules": [{"name": name, "kind": keys[organism.kind(name)]} for name in organism.modules],
+        "dockings": [
+            {
+                "parent": entry.parent,
+                "port": entry.port,
+                "child": entry.child,
+                "child_port": entry.child_port,
+                "turn": entry.turn,
+            }
+            for entry in sorted(organism.dockings, key=lambda entry: entry.column)
+        ],
+    }
 
 
 def load(path: str | os.PathLike[str]) -> Organism:
     """Read an organism that `Organism.save` wrote."""
-    data = read_document(path, FORMAT, VERSION)
+    return from_document(read_document(path, FORMAT, VERSION), str(path))
+
+
+def from_document(data: dict[str, Any], where: str) -> Organism:
+    """The organism of a file's content; `where` it stood is for error messages."""
     try:
         record = OrganismFile.model_validate(data)
     except ValidationError as error:
-        raise FileError(f"{path}: {describe(error, OrganismFile)}") from None
+        raise FileError(f"{where}: {describe(error, OrganismFile)}") from None
     try:
         return _rebuild(record)
     except ModurobError as error:
-        raise FileError(f"{path}: {error}") from None
+        raise FileError(f"{where}: {error}") from None
 
 
 def _rebuild(record: OrganismFile) -> Organism:

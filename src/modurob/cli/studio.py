@@ -1,0 +1,60 @@
+"""``modurob studio``: build, understand and move organisms in the browser."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from modurob import StateError
+from modurob.cli import output
+
+EXAMPLE = """\b
+Examples:
+  modurob studio
+  modurob studio crab.json
+  modurob studio --port 0 --no-browser --folder projects
+"""
+PORT = 8350
+
+
+@click.command("studio", epilog=EXAMPLE, short_help="Open the graphical studio in the browser.")
+@click.argument("file", required=False, metavar="[FILE]")
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True,
+              help="Where it listens; 0 for any that is free.")  # fmt: skip
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@click.option("--folder", metavar="FOLDER",
+              help="Where projects are kept.  [default: the user's data folder]")  # fmt: skip
+@click.option("--host", default="127.0.0.1", show_default=True,
+              help="Address to listen at; one that others can reach needs --token.")  # fmt: skip
+@click.option("--token", help="A secret that the address must hold.")
+def command(
+    file: str | None,
+    port: int,
+    no_browser: bool,
+    folder: str | None,
+    host: str,
+    token: str | None,
+) -> None:
+    """Open the studio: click organisms together, see their equations, let them move.
+
+    FILE is a project of the studio or an organism that `modurob new` wrote; without one, the
+    studio starts empty. It runs on this machine and answers this machine only.
+    """
+    output.check_path("FILE", file)
+    output.check_path("--folder", folder)
+    if find_spec("nicegui") is None:
+        raise StateError("the studio needs NiceGUI: pip install 'modurob[studio]'")
+    from modurob.studio.folder import usual_folder
+    from modurob.studio.server import serve
+
+    serve(
+        Path(file) if file is not None else None,
+        folder=Path(folder) if folder is not None else usual_folder(),
+        host=host,
+        port=port,
+        token=token,
+        browser=not no_browser,
+        told=lambda line: print(line, flush=True),
+    )

@@ -1,0 +1,172 @@
+"""What a click does to an organism: dock, move, turn, remove; and why it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from modurob import DockingError, ModuleType, Organism
+
+CACHED = 4096  # kinds and ports that were asked for lately
+MOST_SITES = 400  # free ports that are looked at ahead; beyond, a click finds out
+
+
+class Site(NamedTuple):
+    """A port where the chosen kind could dock.
+
+    Attributes:
+        module, port: Of the organism.
+        child_port, turn: What the new module would dock with. [turn: deg]
+        why: Why it cannot; empty when it can.
+    """
+
+    module: str
+    port: int | str
+    child_port: int | str
+    turn: int
+    why: str
+
+
+def next_name(organism: Organism | None) -> str:
+    """The first free name of m0, m1, ..."""
+    number = 0 if organism is None else len(organism)
+    while organism is not None and f"m{number}" in organism:
+        number += 1
+    return f"m{number}"
+
+
+@lru_cache(maxsize=CACHED)
+def heading(kind: ModuleType, port: int | str) -> int:
+    """Where a side of a cube points, in quarter turns from +x."""
+    normal = kind.port_pose(port)[:3, 2]
+    return round(np.arctan2(normal[1], normal[0]) / (np.pi / 2)) % 4
+
+
+@lru_cache(maxsize=CACHED)
+def mating_ports(parent: ModuleType, port: int | str, kind: ModuleType) -> tuple[int | str, ...]:
+    """The ports of a kind that mate with a port."""
+    here = parent.port(port)
+    return tuple(p.label for p in kind.ports if here.mates_with(p))
+
+
+@lru_cache(maxsize=CACHED)
+def usual_port(parent: ModuleType, port: int | str, kind: ModuleType) -> int | str:
+    """The port to dock with when nobody says: a cube keeps its neighbor's heading."""
+    mating = mating_ports(parent, port, kind)
+    if parent.grid and kind.grid:
+        facing = (heading(parent, port) + 2) % 4
+        mating = tuple(label for label in mating if heading(kind, label) == facing) or mating
+    return mating[0] if mating else kind.docks[0]
+
+
+@lru_cache(maxsize=CACHED)
+def usual_turn(
+    parent: ModuleType, port: int | str, kind: ModuleType, child_port: int | str, turn: int | None
+) -> int:
+    """The wished turn if the ports allow it, else the first they do. [deg]"""
+    there = kind.port(child_port).turns
+    allowed = [each for each in parent.port(port).turns if each in there]
+    if turn is not None and (turn in allowed or not allowed):
+        return turn
+    return allowed[0] if allowed else 0
+
+
+def dock(
+    organism: Organism | None,
+    parent: str | None,
+    port: int | str | None,
+    kind: ModuleType,
+    child_port: int | str | None = None,
+    turn: int | None = None,
+) -> Organism:
+    """The organism with one more module; the first one is the base.
+
+    Args:
+        parent, port: Where to; None for the first module.
+        child_port, turn: None for the usual ones.
+    """
+    if organism is None:
+        return Organism.start(kind, next_name(None))
+    if parent is None or port is None:
+        raise DockingError("click a free side of a module: a new module docks to one that is there")
+    near = organism.kind(parent)
+    near.port(port)
+    mine = usual_port(near, port, kind) if child_port is None else child_port
+    angle = usual_turn(near, port, kind, kind.port(mine).label, turn)
+    return organism.dock(parent, port, next_name(organism), mine, kind=kind, turn=angle)
+
+
+def remove(organism: Organism, name: str) -> Organism | None:
+    """Without a module and all beyond it; None when nothing is left."""
+    if name == organism.base and len(organism) == 1:
+        return None
+    if name == organism.base:
+        raise DockingError(
+            f"'{name}' is the base: everything hangs on it. Make another module the base first, "
+            "or start a new project."
+        )
+    return organism.undock(name)[0]
+
+
+def move(
+    organism: Organism,
+    name: str,
+    parent: str,
+    port: int | str,
+    child_port: int | str | None = None,
+    turn: int | None = None,
+) -> Organism:
+    """A module, with all beyond it, docked elsewhere; by default with the port it has now."""
+    if parent in organism.subtree(name):
+        raise DockingError(f"'{name}' cannot dock to '{parent}', which hangs on it")
+    held = organism.docking(name)
+    rest, loose = organism.undock(name)
+    mine = held.child_port if child_port is None and held is not None else child_port
+    kind = organism.kind(name)
+    if mine is None or mine not in mating_ports(rest.kind(parent), port, kind):
+        mine = usual_port(rest.kind(parent), port, kind)
+    angle = usual_turn(rest.kind(parent), port, kind, mine, turn)
+    return rest.merge(parent, port, loose, name, mine, turn=angle)
+
+
+def turned(organism: Organism, name: str) -> Organism:
+    """A module docked with its next free port, or by its next turn; else an error that says why."""
+    held = organism.docking(name)
+    if held is None:
+        raise DockingError(f"'{name}' is the base; turn a module that is docked")
+    parent, kind = organism.kind(held.parent), organism.kind(name)
+    ports = mating_ports(parent, held.port, kind)
+    free = set(organism.free_ports(name)) | {held.child_port}
+    turns = [t for t in parent.port(held.port).turns if t in kind.port(held.child_port).turns]
+    ways = [(port, turn) for port in ports if port in free for turn in turns]
+    now = ways.index((held.child_port, held.turn))
+    why = DockingError(f"'{name}' can be docked to '{held.parent}' in this way only")
+    for port, turn in ways[now + 1 :] + ways[:now]:
+        try:
+            return move(organism, name, held.parent, held.port, port, turn)
+        except DockingError as error:
+            why = error
+    raise why
+
+
+def sites(
+    organism: Organism, kind: ModuleType, child_port: int | str | None, turn: int | None
+) -> Iterator[Site]:
+    """Every free port with what the kind would do there."""
+    name, count = next_name(organism), 0
+    for module in organism.modules:
+        near = organism.kind(module)
+        for port in organism.free_ports(module):
+            mine = usual_port(near, port, kind) if child_port is None else child_port
+            angle = usual_turn(near, port, kind, mine, turn)
+            why = ""
+            count += 1
+            if count <= MOST_SITES:
+                try:
+                    organism.dock(module, port, name, mine, kind=kind, turn=angle)
+                except DockingError as error:
+                    why = str(error)
+            yield Site(module, port, mine, angle, why)

@@ -1,0 +1,129 @@
+"""The folder of projects: names, files, runs; nothing is written outside of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from modurob import FileError, WriteError
+from modurob.modules.files import write_file
+from modurob.studio import project as projects
+from modurob.studio.project import Project
+
+NAME = re.compile(r"[^\W_][\w \-]{0,59}")
+ENDING = ".modurob.json"
+FOLDER_VARIABLE = "MODUROB_STUDIO"  # environment: the folder when none is given
+
+
+def usual_folder() -> Path:
+    """Where the system keeps a program's data for this user."""
+    given = os.environ.get(FOLDER_VARIABLE)
+    if given:
+        return Path(given)
+    home = Path.home()
+    if sys.platform == "win32":
+        root = Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
+    elif sys.platform == "darwin":
+        root = home / "Library" / "Application Support"
+    else:
+        root = Path(os.environ.get("XDG_DATA_HOME", home / ".local" / "share"))
+    return root / "modurob" / "studio"
+
+
+class Entry(NamedTuple):
+    """A project of the folder: its name and when it was last written [s since 1970]."""
+
+    name: str
+    changed: float
+
+
+class Folder:
+    """Projects in one folder, one file each, and a folder of runs beside it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise WriteError(f"{path}: this folder cannot be made: {reason}") from None
+
+    def file(self, name: str) -> Path:
+        """Where a project is; names lead nowhere else."""
+        return self.path / f"{checked(name)}{ENDING}"
+
+    def runs(self, name: str) -> Path:
+        """Where the runs of a project are."""
+        return self.path / f"{checked(name)}.runs"
+
+    def entries(self) -> list[Entry]:
+        """The projects, the latest first."""
+        found = []
+        for file in self.path.glob(f"*{ENDING}"):
+            name = file.name.removesuffix(ENDING)
+            if NAME.fullmatch(name) and file.is_file():
+                found.append(Entry(name, file.stat().st_mtime))
+        return sorted(found, key=lambda entry: -entry.changed)
+
+    def has(self, name: str) -> bool:
+        """Whether there is a project of this name."""
+        return self.file(name).exists()
+
+    def free_name(self, wish: str) -> str:
+        """The wish made a name, with a number behind it if it is taken."""
+        wish = re.sub(r"[^\w \-]", " ", wish).strip(" _-")[:50] or "organism"
+        name, number = wish, 1
+        while self.has(name):
+            number += 1
+            name = f"{wish} {number}"
+        return name
+
+    def read(self, name: str) -> Project:
+        """A project of the folder."""
+        if not self.has(name):
+            raise FileError(f"there is no project '{name}' in {self.path}; open another one")
+        return projects.read(self.file(name))
+
+    def write(self, name: str, document: dict[str, object]) -> None:
+        """Put a project into its file; a crash leaves the old one or the new one."""
+        write_file(self.file(name), projects.write(document))
+
+    def copy(self, old: str, new: str) -> None:
+        """A project with its runs under a second name."""
+        if self.has(new):
+            raise FileError(f"there is a project '{new}' already; choose another name")
+        try:
+            if self.runs(old).is_dir():
+                shutil.copytree(self.runs(old), self.runs(new), dirs_exist_ok=True)
+            shutil.copyfile(self.file(old), self.file(new))
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise WriteError(f"{self.file(new)}: cannot be written: {reason}") from None
+
+    def delete(self, name: str) -> None:
+        """Forget a project."""
+        self.file(name).unlink(missing_ok=True)
+        shutil.rmtree(self.runs(name), ignore_errors=True)
+
+
+def checked(name: str) -> str:
+    """A name that cannot lead out of the folder, or a `FileError`."""
+    if not NAME.fullmatch(name) or name != name.strip():
+        raise FileError(
+            f"{name[:60]!r} is no name for a project: use letters, digits, spaces, '-' and '_', "
+            "up to 60 of them, and no slashes or dots; projects stay in their folder"
+        )
+    return name
+
+
+def fingerprint(path: Path) -> str:
+    """A short form of a file's content."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None

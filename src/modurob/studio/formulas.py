@@ -1,0 +1,123 @@
+"""Equations for the page, entry by entry, computed in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from modurob import Organism
+from modurob.organism.files import from_document
+from modurob.studio.settings import Settings
+from modurob.symbolic import Equations
+
+MOST_TERMS = 120  # shown of one entry: a page with thousands of terms stands still
+LIMIT = 30_000  # terms of one entry that are computed at all
+
+
+class Wish(NamedTuple):
+    """Whose equations, and which entry.
+
+    Attributes:
+        organism: Its document.
+        symbols: ``all``, or ``none`` for the organism's own numbers.
+        entry: Such as ``M[1,2]``.
+    """
+
+    organism: dict[str, Any]
+    settings: Settings
+    symbols: str
+    entry: str
+
+
+_held: tuple[Any, Equations] | None = None  # the last ones, for the next entry
+
+
+def _equations(wish: Wish) -> Equations:
+    global _held
+    key = (repr(wish.organism), wish.settings.hinges, wish.settings.base, wish.symbols)
+    if _held is None or _held[0] != key:
+        organism = from_document(wish.organism, "the organism")
+        _held = (key, make(organism, wish.settings, wish.symbols))
+    return _held[1]
+
+
+def make(organism: Organism, settings: Settings, symbols: str = "all") -> Equations:
+    """The equations that the settings ask for."""
+    base = settings.base if settings.base in ("fixed", "free") else settings.base.split(",")
+    gravity = (0.0, 0.0, -settings.gravity)
+    return organism.equations(settings.hinges, base, gravity, symbols=symbols, limit=LIMIT)
+
+
+def entry(wish: Wish, progress: Callable[[float], Any]) -> dict[str, Any]:
+    """MathML of an entry, its symbols, and how much of it is shown."""
+    equations = _equations(wish)
+    progress(0.3)
+    parsed = equations.parse_entry(wish.entry)
+    value = equations.exact_entry(parsed)
+    terms = len(value)
+    progress(0.6)
+    expression = equations.entry(wish.entry, short=terms <= MOST_TERMS)
+    names = equations.names_in(value)
+    return {
+        "entry": parsed.name,
+        "mathml": _mathml(equations, parsed, expression, terms),
+        "terms": terms,
+        "shown": min(terms, MOST_TERMS),
+        "symbols": [
+            {"name": q.name, "meaning": q.meaning, "unit": q.unit, "value": q.value}
+            for q in equations.quantities
+            if q.name in names
+        ],
+    }
+
+
+def latex(wish: Wish, progress: Callable[[float], Any]) -> str:
+    """All of an entry as LaTeX."""
+    equations = _equations(wish)
+    progress(0.3)
+    return f"{wish.entry.replace('[', '_{').replace(']', '}')} = {equations.latex(wish.entry)}"
+
+
+def document(wish: Wish, progress: Callable[[float], Any]) -> str:
+    """All of M, C and N as a file for pdflatex."""
+    return _equations(wish).latex(document=True)
+
+
+def _mathml(equations: Equations, entry: Any, expression: Any, terms: int) -> str:
+    from sympy import Add
+
+    printer = _printer(equations)
+    more = ""
+    if terms > MOST_TERMS and isinstance(expression, Add):
+        expression = Add(*expression.args[:MOST_TERMS], evaluate=False)
+        more = "<mo>+</mo><mo>⋯</mo>"
+    index = f"{entry.row},{entry.column}" if entry.column else f"{entry.row}"
+    left = f"<msub><mi>{entry.matrix}</mi><mn>{index}</mn></msub><mo>=</mo>"
+    body = printer.doprint(expression).replace("&InvisibleTimes;", "&#x2062;")
+    space = "http://www.w3.org/1998/Math/MathML"
+    return f'<math xmlns="{space}" display="block"><mrow>{left}{body}{more}</mrow></math>'
+
+
+def _printer(equations: Equations) -> Any:
+    """A printer whose symbols say which joint or module they belong to."""
+    from modurob.symbolic.output import MathMl
+    from modurob.symbolic.vocabulary import label
+
+    joints = equations.model.joint_names
+    modules = {label(name): name for name in equations.model.modules}
+    quantities = {q.name: q for q in equations.quantities}
+
+    class Linked(MathMl):
+        def _print_Symbol(self, sym: Any, style: str = "plain") -> Any:
+            element = super()._print_Symbol(sym, style)
+            quantity = quantities.get(sym.name)
+            if quantity is None or not quantity.marks:
+                return element
+            mark = quantity.marks[0]
+            if quantity.letter in ("q", "dq", "ddq") and mark.isdigit():
+                element.setAttribute("data-joint", joints[int(mark) - 1])
+            elif quantity.letter in ("m", "J") and mark in modules:
+                element.setAttribute("data-module", modules[mark])
+            return element
+
+    return Linked(equations.quantities)

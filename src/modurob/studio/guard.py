@@ -1,0 +1,161 @@
+"""Who may talk to the studio: this machine's browser, or whoever has the token."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from http.cookies import CookieError, SimpleCookie
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from modurob import StateError
+
+LARGEST_BODY = 16 * 1024 * 1024  # bytes of one request: a project of 10,000 modules is smaller
+COOKIE = "modurob_token"
+HEADERS = (
+    # nothing is fetched from elsewhere, and no other page may show this one inside a frame
+    (
+        b"content-security-policy",
+        b"default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; "
+        b"connect-src 'self' ws: wss: data: blob:; frame-ancestors 'none'; form-action 'self'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_host(host: str, token: str | None) -> None:
+    """Refuse to be reached from elsewhere without a token."""
+    if not is_loopback(host) and not token:
+        raise StateError(
+            f"--host {host} lets other machines in: set a secret with --token as well, "
+            "or leave --host out"
+        )
+    if token is not None and len(token) < 8:
+        raise StateError("--token needs at least 8 characters")
+
+
+class Guard:
+    """ASGI middleware: checks Host, Origin, token and size before anything else sees a request.
+
+    A page of another site that a browser has open can send requests here, but cannot fake the
+    Host and Origin of ours.
+    """
+
+    def __init__(self, app: Any, port: int, token: str | None = None, local: bool = True) -> None:
+        self._app, self._token, self._local = app, token, local
+        self._mark = hashlib.sha256((token or "").encode()).hexdigest()  # any token as a cookie
+        names = ("127.0.0.1", "localhost", "[::1]")
+        self._hosts = {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        headers = {
+            key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]
+        }
+        why = self._objection(scope, headers)
+        if why:
+            await _refuse(scope, receive, send, *why)
+            return
+        if scope["type"] == "websocket":
+            await self._app(scope, receive, send)
+            return
+        cookie = self._new_cookie(scope)
+
+        async def answered(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                extra = [*HEADERS, *([(b"set-cookie", cookie)] if cookie else [])]
+                message = {**message, "headers": [*message["headers"], *extra]}
+            await send(message)
+
+        gate = _Gate(receive)
+        try:
+            await self._app(scope, gate, answered)
+        except RuntimeError:
+            if not gate.gone:  # a page that was left before it was there needs no answer
+                raise
+
+    def _objection(self, scope: Any, headers: dict[str, str]) -> tuple[int, str] | None:
+        host = headers.get("host", "")
+        if self._local and host not in self._hosts:
+            return 403, f"This studio answers at http://{min(self._hosts)} only, not at '{host}'."
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            return 403, f"A page of '{origin}' may not use this studio."
+        if self._token and not self._knows_token(scope, headers):
+            return 401, "This studio needs its token: open the address it printed when it started."
+        length = headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > LARGEST_BODY:
+            return 413, too_large(int(length) if length.isdigit() else None)
+        return None
+
+    def _knows_token(self, scope: Any, headers: dict[str, str]) -> bool:
+        assert self._token is not None
+        given = _query(scope).get("token", [""])[0]
+        try:
+            jar = SimpleCookie(headers.get("cookie", ""))
+        except CookieError:
+            jar = SimpleCookie()
+        held = jar[COOKIE].value if COOKIE in jar else ""
+        same = hmac.compare_digest(given.encode(), self._token.encode())
+        return hmac.compare_digest(held.encode(), self._mark.encode()) or same
+
+    def _new_cookie(self, scope: Any) -> bytes | None:
+        if not self._token or "token" not in _query(scope):
+            return None
+        return f"{COOKIE}={self._mark}; HttpOnly; SameSite=Strict; Path=/".encode()
+
+
+def too_large(size: int | None) -> str:
+    """What to say about a file that is too large."""
+    given = "more than that" if size is None else f"{size / 2**20:.0f} MB"
+    return f"At most {LARGEST_BODY // 2**20} MB can be uploaded, got {given}."
+
+
+def _query(scope: Any) -> dict[str, list[str]]:
+    return parse_qs(scope.get("query_string", b"").decode("latin-1"))
+
+
+class _Gate:
+    """Lets a request's body through; one that does not tell its length is cut off, too.
+
+    Attributes:
+        gone: Whether the browser went away.
+    """
+
+    def __init__(self, receive: Any) -> None:
+        self._receive, self._total, self.gone = receive, 0, False
+
+    async def __call__(self) -> Any:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._total += len(message.get("body", b""))
+            if self._total > LARGEST_BODY:
+                message = {"type": "http.disconnect"}
+        self.gone = self.gone or message["type"] == "http.disconnect"
+        return message
+
+
+async def _refuse(scope: Any, receive: Any, send: Any, status: int, text: str) -> None:
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.close", "code": 1008, "reason": text[:100]})
+        return
+    body = text.encode()
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+    headers += [(b"content-length", str(len(body)).encode()), *HEADERS]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,222 @@
+"""Organisms as the browser draws them: solids on bodies, poses, axes, free ports, cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from modurob import Model, ModuleType, Organism
+from modurob.spatial import so3
+from modurob.studio.edits import CACHED, Site, heading
+
+DIGITS = 6  # micrometres
+BEYOND = 0.75  # half length of a joint's axis, over the module's size
+
+
+def pose(T: np.ndarray) -> list[float]:
+    """(7,) position and quaternion (x, y, z, w) of a frame."""
+    numbers = np.concatenate([T[:3, 3], so3.to_quaternion(T[:3, :3])])
+    return (numbers.round(DIGITS) + 0.0).tolist()
+
+
+def poses(model: Model, q: np.ndarray) -> list[list[float]]:
+    """One pose for each body."""
+    T = model.forward_kinematics(q)
+    numbers = np.concatenate([T[:, :3, 3], so3.to_quaternion(T[:, :3, :3])], axis=-1)
+    return (numbers.round(DIGITS) + 0.0).tolist()
+
+
+@lru_cache(maxsize=CACHED)
+def kind_looks(kind: ModuleType) -> dict[str, Any]:
+    """A kind on its own, joints at zero: for the palette and for ghosts."""
+    return {
+        "name": kind.name,
+        "symbol": kind.symbol,
+        "color": main_color(kind),
+        "size": kind.size,
+        "grid": kind.grid,
+        "solids": [solid | {"body": 0} for _, solid in _solids(kind, True)],
+        "ports": {str(label): pose(kind.port_pose(label)) for label in kind.docks},
+        "sides": {str(label): heading(kind, label) for label in kind.docks} if kind.grid else {},
+    }
+
+
+def main_color(kind: ModuleType) -> str:
+    """The color that says which kind it is."""
+    return kind.shapes[0].color if kind.shapes else "#8aa0b8"
+
+
+def cast(organism: Organism, model: Model) -> dict[str, Any]:
+    """Everything that can be drawn of a body in motion, fixed to its bodies."""
+    modules, solids = [], []
+    for index, name in enumerate(organism.modules):
+        kind = organism.kind(name)
+        modules.append(
+            {
+                "name": name,
+                "kind": kind.name,
+                "base": name == organism.base,
+                "body": model.modules[name],
+                "size": kind.size,
+            }
+        )
+        as_one = _as_one(model, name)
+        for body, solid in _solids(kind, as_one):
+            where = model.body_index(name if as_one else f"{name}.{body}")
+            solids.append(solid | {"body": where, "module": index})
+    return {
+        "bodies": list(model.body_names),
+        "modules": modules,
+        "solids": solids,
+        "joints": list(_joints(organism, model)),
+    }
+
+
+def ports(organism: Organism, model: Model, found: Iterable[Site]) -> list[dict[str, Any]]:
+    """The free ports, fixed to bodies, with what the chosen kind would do there."""
+    result = []
+    for site in found:
+        kind = organism.kind(site.module)
+        as_one = _as_one(model, site.module)
+        body, place = _port(kind, site.port, as_one)
+        result.append(
+            {
+                "module": site.module,
+                "port": site.port,
+                "body": model.body_index(site.module if as_one else f"{site.module}.{body}"),
+                "pose": place,
+                "size": kind.size,
+                "child_port": site.child_port,
+                "turn": site.turn,
+                "why": site.why,
+            }
+        )
+    return result
+
+
+def plan(organism: Organism, found: Iterable[Site]) -> dict[str, Any]:
+    """The cubes in the plane of the base, seen from above, and where more could dock."""
+    grid = _grid_of(organism)
+    cells, links = [], []
+    for name in organism.modules:
+        place, kind = organism.place(name), organism.kind(name)
+        if place is None or place.grid != grid:
+            continue
+        cells.append(
+            {
+                "name": name,
+                "kind": kind.name,
+                "symbol": kind.symbol,
+                "color": main_color(kind),
+                "x": place.x,
+                "y": place.y,
+                "quarter": place.quarter,
+                "base": name == organism.base,
+                "sides": [
+                    {"port": label, "heading": (heading(kind, label) + place.quarter) % 4}
+                    for label in kind.docks
+                ],
+                "hinge": _hinge(kind, place.quarter),
+            }
+        )
+    shown = {cell["name"]: cell for cell in cells}
+    for entry in organism.dockings:
+        if entry.parent in shown and entry.child in shown:
+            a, b = shown[entry.parent], shown[entry.child]
+            links.append(
+                {
+                    "parent": entry.parent,
+                    "child": entry.child,
+                    "name": organism.dyad(entry).name,
+                    "x": (a["x"] + b["x"]) / 2,
+                    "y": (a["y"] + b["y"]) / 2,
+                }
+            )
+    return {
+        "cells": cells,
+        "links": links,
+        "sites": [
+            {
+                "module": site.module,
+                "port": site.port,
+                "child_port": site.child_port,
+                "turn": site.turn,
+                "why": site.why,
+            }
+            for site in found
+            if site.module in shown
+        ],
+        "hidden": len(organism) - len(cells),
+    }
+
+
+def _grid_of(organism: Organism) -> str | None:
+    """The plane to show: that of the base, or the first there is."""
+    for name in organism.modules:
+        place = organism.place(name)
+        if place is not None:
+            return place.grid
+    return None
+
+
+def _hinge(kind: ModuleType, quarter: int) -> int | None:
+    """Whether the hinge lies across (0) or along (1) the plan, or stands upright (None)."""
+    screw = kind.dyad_screw
+    if screw is None or abs(screw[5]) > 0.5:
+        return None
+    return (int(abs(screw[4]) > 0.5) + quarter) % 2
+
+
+def _as_one(model: Model, name: str) -> bool:
+    """Whether the model sees a module as one body, as the dyad model does its cubes."""
+    return model.body_names[model.modules[name]] == name
+
+
+@lru_cache(maxsize=CACHED)
+def _solids(kind: ModuleType, as_one: bool) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """The shapes of a kind, each with the body it is fixed to; or with the module's frame."""
+    found = []
+    for shape in kind.shapes:
+        T = kind.rest_poses[kind.body_index(shape.body)] if as_one else np.eye(4)
+        solid = {
+            "form": shape.form,
+            "size": list(shape.size),
+            "color": shape.color,
+            "pose": pose(T @ shape.pose),
+        }
+        found.append((shape.body, solid))
+    return tuple(found)
+
+
+@lru_cache(maxsize=CACHED)
+def _port(kind: ModuleType, label: int | str, as_one: bool) -> tuple[str, list[float]]:
+    """A port's body, and its pose there or in the module's frame."""
+    port = kind.port(label)
+    return port.body, pose(kind.port_pose(label) if as_one else port.pose)
+
+
+def _joints(organism: Organism, model: Model) -> Iterable[dict[str, Any]]:
+    """The axes, fixed to a body that the joint moves."""
+    first = {int(link): body for body, link in reversed([*enumerate(model.body_link)])}
+    bodies = [first.get(k + 1, 0) for k in range(len(model.joint_names))]
+    R = np.swapaxes(model.body_placement[bodies, :3, :3], -1, -2)
+    v, w = model.screw[:, :3], model.screw[:, 3:]
+    through = np.where(model.prismatic[:, None], 0.0, np.cross(w, v))
+    through = (R @ (through - model.body_placement[bodies, :3, 3])[..., None])[..., 0]
+    along = (R @ np.where(model.prismatic[:, None], v, w)[..., None])[..., 0]
+    points, directions = through.round(DIGITS).tolist(), along.round(DIGITS).tolist()
+    for k, joint in enumerate(model.joint_names):
+        owner = joint.partition(".")[0]
+        size = organism.kind(owner).size if owner in organism else 0.1
+        yield {
+            "name": joint,
+            "module": owner if owner in organism else organism.base,
+            "body": bodies[k],
+            "point": points[k],
+            "direction": directions[k],
+            "half": BEYOND * size,
+            "slides": bool(model.prismatic[k]),
+        }

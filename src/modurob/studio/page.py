@@ -1,0 +1,325 @@
+"""The page: one frame around the stage, a panel for each mode, and what they share."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from nicegui import Client, background_tasks, ui
+
+from modurob import ModurobError, StateError
+from modurob.studio import edits, looks
+from modurob.studio.elements import Player, Stage
+from modurob.studio.jobs import Cancelled
+from modurob.studio.panels.bar import Bar
+from modurob.studio.panels.build import BuildPanel
+from modurob.studio.panels.move import MovePanel
+from modurob.studio.panels.see import SeePanel
+from modurob.studio.panels.tour import Tour
+from modurob.studio.panels.understand import UnderstandPanel
+from modurob.studio.panels.welcome import Welcome
+from modurob.studio.session import Session
+from modurob.studio.studio import Studio
+
+MODES = {"build": "Build", "understand": "Understand", "move": "Move", "see": "See"}
+SOON = 0.05  # [s] after the stage, the panels follow
+WIDTHS = {"build": 430, "understand": 520, "move": 400, "see": 560}  # [px] of the panels
+
+
+class Page:
+    """One tab: what it shows of a session, and what is chosen in it.
+
+    Attributes:
+        selected: The module that is chosen.
+        kind, child_port, turn: What a click docks; None for the usual port and turn.
+        mode: The panel that is open.
+    """
+
+    def __init__(self, studio: Studio, session: Session, client: Client) -> None:
+        self.studio, self.session, self.client = studio, session, client
+        self.selected: str | None = None
+        self.kind, self.mode = self._first_kind(), "build"
+        self.child_port: int | str | None = None
+        self.turn: int | None = None
+        self.run_shown: int | None = None
+        self.run_other: int | None = None
+        self.ready = False
+        self._waiting: list[str] = []  # topics that the panels have not heard of yet
+
+    def _first_kind(self) -> str:
+        organism = self.session.organism
+        kinds = self.session.kinds()
+        last = organism.kind(organism.modules[-1]).name if organism is not None else "scout"
+        return last if last in kinds else "backbone"
+
+    # -- building the page -----------------------------------------------------------------------
+
+    def build(self) -> None:
+        """Put everything on the page."""
+        ui.link("Skip to the panel", "#panel").classes("skip")
+        with ui.element("div").classes("frame") as self.frame:
+            self.bar = Bar(self)
+            with ui.element("main").classes("side").props('id=panel aria-label="Panel"'):
+                self.panels = {
+                    "build": BuildPanel(self),
+                    "understand": UnderstandPanel(self),
+                    "move": MovePanel(self),
+                    "see": SeePanel(self),
+                }
+            with ui.element("section").classes("main").props('aria-label="Stage"'):
+                with ui.element("div").classes("stage-box") as self.stage_box:
+                    self.stage = Stage()
+                    self.stage.on("dock", lambda e: self.dock(e.args, self.stage))
+                    self.stage.on("pick", lambda e: self.select(e.args["module"]))
+                    self.stage.on("remove", lambda e: self.remove(e.args["module"], self.stage))
+                    self.welcome = Welcome(self)
+                    self.tour = Tour(self)
+                self.player = Player()
+        ui.keyboard(self._key, ignore=["input", "select", "textarea"])
+        self.show(self.mode)
+
+    def start(self) -> None:
+        """Fill it, when the browser is there; from now on it follows the session."""
+        self.ready = True
+        self.end = self.session.listen(self.refresh)
+        self.client.on_disconnect(self._leave)
+        self._palette()
+        self.refresh("body", fit=True)
+        for panel in self.panels.values():
+            panel.refresh("settings")
+
+    def _leave(self) -> None:
+        self.end()
+        for panel in self.panels.values():
+            panel.close()
+
+    def show(self, mode: str) -> None:
+        """Open a panel."""
+        self.mode = mode
+        for name, panel in self.panels.items():
+            panel.root.set_visibility(name == mode)
+        self.frame.style(f"--side: {WIDTHS[mode]}px")
+        self.stage.set_building(mode == "build")
+        self.stage.update()
+        self.player.set_visibility(mode in ("move", "see"))
+        self.bar.show(mode)
+        if self.ready:
+            self.panels[mode].open()
+            if mode in ("build", "understand"):
+                self.stage.run_method("stop_run")
+
+    # -- following the session -------------------------------------------------------------------
+
+    def refresh(self, topic: str, fit: bool = False) -> None:
+        """Show what changed."""
+        with self.client:
+            if topic == "body":
+                organism = self.session.organism
+                if organism is None or self.selected not in organism:
+                    self.select(None)
+                self.send_body(fit)
+            elif topic == "pose":
+                self.send_pose()
+            elif topic == "settings" and self._model_settings() != self._sent:
+                self.send_body(fit)
+            elif topic == "kinds":
+                self._palette()
+        self._waiting.append(topic)
+        if len(self._waiting) == 1:
+            background_tasks.create(self._refresh_panels())
+
+    async def _refresh_panels(self) -> None:
+        """The panels follow when the stage has its body: a click is seen there first."""
+        await asyncio.sleep(SOON)
+        topics, self._waiting = list(dict.fromkeys(self._waiting)), []
+        with self.client:
+            for topic in topics:
+                for panel in self.panels.values():
+                    panel.refresh(topic)
+                self.bar.refresh(topic)
+            self.welcome.refresh()
+            self.tour.refresh()
+
+    def send_body(self, fit: bool = False) -> None:
+        """The body to stage and plan."""
+        organism = self.session.organism
+        self._sent = self._model_settings()
+        if organism is None:
+            self.stage.set_state({"cast": None})
+            self.plan.set_plan({"cells": [], "links": [], "sites": [], "hidden": 0})
+            return
+        try:
+            model = self.session.model()
+        except ModurobError:  # a base that does not fit; the Move panel says so
+            model = organism.model(self.session.settings.hinges)
+        sites = [*edits.sites(organism, self.session.kind(self.kind), self.child_port, self.turn)]
+        self.stage.set_state(
+            {
+                "cast": looks.cast(organism, model),
+                "poses": looks.poses(model, self.session.configuration(model)),
+                "ports": looks.ports(organism, model, sites),
+                "fit": fit,
+            }
+        )
+        self.plan.set_plan(looks.plan(organism, sites))
+
+    def _model_settings(self) -> tuple[Any, ...]:
+        settings = self.session.settings
+        return settings.hinges, settings.base
+
+    def show_run(self, number: int, other: int | None = None, play: bool = True) -> None:
+        """A run in the player, and another one beside it."""
+        from urllib.parse import quote
+
+        stem = f"/api/runs/{quote(self.session.name)}"
+        second = None if other is None else f"{stem}/{other}"
+        self.player.run_method("load_run", f"{stem}/{number}", second, play)
+        self.run_shown, self.run_other = number, other
+        for panel in self.panels.values():
+            panel.refresh("shown")
+
+    def send_pose(self) -> None:
+        """The pose to the stage."""
+        if self.session.organism is not None:
+            model = self.session.model()
+            self.stage.set_poses(looks.poses(model, self.session.configuration(model)))
+
+    @property
+    def plan(self) -> Any:
+        """The 2D grid."""
+        return self.panels["build"].plan
+
+    def _palette(self) -> None:
+        kind = self.session.kind(self.kind)
+        self.stage.set_palette(kind)
+        self.plan.set_palette(kind)
+
+    def choose(self, kind: str) -> None:
+        """What the next click docks."""
+        self.kind, self.child_port, self.turn = kind, None, None
+        self.chosen()
+
+    def chosen(self) -> None:
+        """Another kind, port or turn: show other ghosts."""
+        self._palette()
+        self.send_body()
+        self.panels["build"].refresh("kinds")
+
+    def select(self, name: str | None) -> None:
+        """Choose a module, here and in the plan."""
+        if name == self.selected:
+            return
+        self.selected = name
+        self.stage.run_method("select", name)
+        self.plan.run_method("select", name)
+        for panel in self.panels.values():
+            panel.refresh("selected")
+
+    # -- doing things ----------------------------------------------------------------------------
+
+    def act(self, action: Callable[..., Any], *args: Any, where: Any = None, **named: Any) -> Any:
+        """Do something; if it cannot be done, say why where it was wanted. None then."""
+        try:
+            return action(*args, **named)
+        except (ModurobError, ValueError) as error:
+            self.tell(str(error), where)
+            return None
+
+    def run(self, work: Awaitable[Any]) -> None:
+        """Something that takes time, beside everything else."""
+
+        async def guarded() -> None:
+            with self.client:
+                try:
+                    await work
+                except Cancelled:
+                    ui.notify("Cancelled", position="bottom")
+                except ModurobError as error:
+                    self.tell(str(error))
+
+        assert inspect.isawaitable(work)
+        background_tasks.create(guarded())
+
+    def tell(self, text: str, where: Any = None) -> None:
+        """Say why something did not work: in place, or below."""
+        text = text[:1].upper() + text[1:]
+        self.say(text)
+        if where is not None:
+            where.run_method("explain", text)
+            return
+        with self.client:
+            ui.notify(
+                text, type="negative", position="bottom", multi_line=True, timeout=9000,
+                close_button="OK", classes="error-note",
+            )  # fmt: skip
+
+    def say(self, text: str) -> None:
+        """For those who hear the page."""
+        self.stage.run_method("say", text)
+
+    def dock(self, wish: dict[str, Any], where: Any) -> None:
+        """A click on a free port, or on an empty grid."""
+        child_port = wish.get("child_port", self.child_port)
+        kind = wish.get("kind", self.kind)
+        turn = wish.get("turn", self.turn)
+        name = self.act(
+            self.session.dock, kind, wish["module"], wish["port"], child_port, turn, where=where
+        )
+        if name:
+            self.say(f"{name} docked")
+
+    def remove(self, name: str | None, where: Any = None) -> None:
+        """A right-click or Delete."""
+        if name is None:
+            self.tell("Choose a module first: click it.")
+            return
+        self.act(self.session.remove, name, where=where)
+
+    def undo(self) -> None:
+        """Ctrl+Z."""
+        label = self.session.undo()
+        self.say(f"Undone: {label}" if label else "Nothing to undo")
+
+    def redo(self) -> None:
+        """Ctrl+Y or Ctrl+Shift+Z."""
+        label = self.session.redo()
+        self.say(f"Done again: {label}" if label else "Nothing to redo")
+
+    def save(self) -> None:
+        """Ctrl+S."""
+        path = self.act(self.session.save)
+        if path is not None:
+            ui.notify(f"Saved: {path}", position="bottom")
+
+    def go(self, session: Session) -> None:
+        """Show another project in this tab."""
+        from urllib.parse import quote
+
+        ui.navigate.to(f"/project/{quote(session.name)}")
+
+    def _key(self, event: Any) -> None:
+        if not event.action.keydown or event.action.repeat:
+            return
+        key, held = event.key.name, event.modifiers
+        command = held.ctrl or held.meta
+        if command and key.lower() == "z":
+            (self.redo if held.shift else self.undo)()
+        elif command and key.lower() == "y":
+            self.redo()
+        elif command and key.lower() == "s":
+            self.save()
+        elif not command and key == "Delete" and self.mode == "build" and self.selected:
+            self.remove(self.selected)
+        elif held.alt and key in "1234":
+            self.show([*MODES][int(key) - 1])
+
+    def body_or_tell(self) -> bool:
+        """Whether there is a body; if not, say what to do."""
+        try:
+            self.session.body()
+        except StateError as error:
+            self.tell(str(error))
+            return False
+        return True

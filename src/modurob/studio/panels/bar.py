@@ -1,0 +1,128 @@
+"""The bar above all: project, undo, modes, files, theme."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from nicegui import ui
+
+from modurob.studio.panels import files
+from modurob.studio.panels.panel import test_id
+
+if TYPE_CHECKING:
+    from modurob.studio.page import Page
+
+LOGO = """<svg viewBox="0 0 24 24" aria-hidden="true"><g fill="var(--accent)">
+<rect x="2" y="9" width="7" height="7" rx="1.6"/>
+<rect x="10" y="9" width="7" height="7" rx="1.6" opacity=".75"/>
+<rect x="10" y="1" width="7" height="7" rx="1.6" opacity=".5"/>
+<rect x="10" y="17" width="7" height="6" rx="1.6" opacity=".35"/></g></svg>"""
+ACCENT = "#1f5fbf"
+SAVE_CHECK = 0.25  # [s] between two looks at whether everything is written
+THEMES = {None: "brightness_auto", False: "light_mode", True: "dark_mode"}
+
+
+class Bar:
+    """Project name, undo and redo, modes, open, save, export."""
+
+    def __init__(self, page: Page) -> None:
+        self.page, session = page, page.session
+        self._shown: str | None = None
+        with ui.element("header").classes("bar"):
+            with ui.element("div").classes("brand"):
+                ui.html(LOGO, sanitize=False)
+                ui.label("modurob studio")
+            name = ui.element("button").classes("project").props("type=button title=Rename")
+            test_id(name, "project")
+            name.on("click", lambda: files.rename(page))
+            with name:
+                self.name = ui.label(session.name)
+            self.undo = self._button("undo", "Undo", page.undo)
+            self.redo = self._button("redo", "Redo", page.redo)
+            self.saved = ui.label().classes("saved").props("data-testid=saved")
+            ui.element("div").classes("grow")
+            self._modes()
+            ui.element("div").classes("grow")
+            self._button("note_add", "New project", lambda: page.go(page.studio.new()))
+            self._button("folder_open", "Open, examples", lambda: files.open_dialog(page))
+            self._button("save", "Save (Ctrl+S)", page.save)
+            self._button("ios_share", "Export and share", lambda: files.export_dialog(page))
+            self._button("help_outline", "Help and keys", lambda: files.help_dialog(page))
+            self.dark = ui.dark_mode(None)
+            ui.colors(primary=ACCENT)
+            self.theme = self._button("brightness_auto", "Light or dark", self._turn_theme)
+        ui.timer(SAVE_CHECK, self._look)
+        self.refresh("body")
+
+    def _button(self, icon: str, label: str, action: Callable[[], Any]) -> ui.button:
+        button = ui.button(icon=icon, on_click=action, color=None).props(
+            f'flat dense aria-label="{label}"'
+        )
+        with button:
+            ui.tooltip(label)
+        test_id(button, label.split(" ")[0].lower().strip(","))
+        return button
+
+    def _modes(self) -> None:
+        from modurob.studio.page import MODES
+
+        self.modes = {}
+        with ui.element("div").classes("modes").props('role=tablist aria-label="Modes"'):
+            for mode, text in MODES.items():
+                tab = ui.element("button").props("type=button role=tab aria-controls=panel")
+                tab.on("click", lambda _, mode=mode: self.page.show(mode))
+                test_id(tab, f"mode-{mode}")
+                with tab:
+                    ui.label(text)
+                self.modes[mode] = tab
+
+    def show(self, mode: str) -> None:
+        """Mark the mode that is open."""
+        for name, tab in self.modes.items():
+            tab._props["aria-selected"] = "true" if name == mode else "false"
+            tab.update()
+
+    def _turn_theme(self) -> None:
+        order = [None, False, True]
+        self.dark.value = order[(order.index(self.dark.value) + 1) % 3]
+        self.theme.props(f"icon={THEMES[self.dark.value]}")
+        ui.run_javascript(f"localStorage.setItem('modurob-theme', '{self.dark.value}')")
+
+    def set_theme(self, dark: bool | None) -> None:
+        """What the user chose before."""
+        self.dark.value = dark
+        self.theme.props(f"icon={THEMES[dark]}")
+
+    def refresh(self, topic: str) -> None:
+        """Names and what can be undone."""
+        history = self.page.session.project.history
+        for button, steps, word in (
+            (self.undo, history.past, "Undo"),
+            (self.redo, history.future, "Redo"),
+        ):
+            button.set_enabled(bool(steps))
+            label = f"{word}: {steps[-1].label}" if steps else word
+            button._props["aria-label"] = label
+            button.default_slot.children[0].set_text(label)  # pyright: ignore[reportAttributeAccessIssue]
+        self.name.set_text(self.page.session.name)
+
+    def _look(self) -> None:
+        saver = self.page.session.saver
+        if saver.error:
+            text = "Not saved!"
+        elif not saver.idle:
+            text = "Saving…"
+        else:
+            text = "Saved" if self.page.session.folder.has(self.page.session.name) else ""
+        if text != self._shown:
+            self._shown = text
+            self.saved.set_text(text)
+            if saver.error:
+                self.page.tell(saver.error)
+
+
+def when(seconds: float) -> str:
+    """A time for reading."""
+    return datetime.fromtimestamp(seconds).strftime("%d %b %Y, %H:%M")

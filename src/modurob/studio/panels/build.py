@@ -1,0 +1,192 @@
+"""Build: the palette, the plan, and the module that is chosen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicegui import ui
+
+from modurob import ModurobError
+from modurob.studio.elements import Plan
+from modurob.studio.guard import LARGEST_BODY, too_large
+from modurob.studio.looks import main_color
+from modurob.studio.panels.panel import Panel, Part, test_id, title
+from modurob.studio.studio import read_kind
+
+if TYPE_CHECKING:
+    from modurob.studio.page import Page
+
+AUTO = "auto"
+
+
+class BuildPanel(Panel):
+    """Click, drag, right-click."""
+
+    def __init__(self, page: Page) -> None:
+        super().__init__(page)
+        self.root.style("padding: 0; gap: 0")
+        with self.root:
+            with ui.element("div").style("padding: 12px 14px 10px").classes("column"):
+                self.palette_part = Part(self._palette)
+            with ui.element("div").classes("plan-box"):
+                self.plan = Plan()
+                self.plan.on("dock", lambda e: page.dock(e.args, self.plan))
+                self.plan.on("pick", lambda e: page.select(e.args["module"]))
+                self.plan.on("remove", lambda e: page.remove(e.args["module"], self.plan))
+                self.plan.on("move", self._move)
+                self.plan.on("turn", self._turn)
+                self.plan.on("rebase", lambda e: self._rebase(e.args["module"]))
+            with ui.element("div").style("padding: 10px 14px 12px; min-height: 106px"):
+                self.module_part = Part(self._module)
+
+    # -- the palette -----------------------------------------------------------------------------
+
+    def _palette(self) -> None:
+        page = self.page
+        with ui.element("div").classes("rowbar"):
+            title("Modules")
+            chooser = ui.button("Own module…", icon="add", on_click=self._own).props(
+                "flat dense size=sm no-caps"
+            )
+            test_id(chooser, "own-module")
+        with ui.element("div").classes("palette").props('role=group aria-label="Kinds of modules"'):
+            for name, kind in self.session.kinds().items():
+                button = ui.element("button").classes("kind")
+                button.props(f"type=button aria-pressed={'true' if name == page.kind else 'false'}")
+                button._props["title"] = kind.title or name
+                button.on("click", lambda _, name=name: page.choose(name))
+                test_id(button, f"kind-{name}")
+                with button:
+                    swatch = ui.label(kind.symbol).classes("swatch")
+                    swatch.style(f"background: {main_color(kind)}")
+                    ui.label(name)
+        kind = self.session.kind(page.kind)
+        with ui.element("div").classes("row").style("margin-top: 8px"):
+            ports = {AUTO: "usual side", **{label: f"side {label}" for label in kind.docks}}
+            docks = ui.select(
+                ports, value=page.child_port or AUTO, label="Dock with", on_change=self._set_port
+            )
+            docks.props("dense outlined options-dense").style("width: 130px")
+            test_id(docks, "dock-with")
+            turns = sorted({turn for port in kind.ports for turn in port.turns})
+            if len(turns) > 1:
+                chosen = {AUTO: "no turn", **{turn: f"{turn}°" for turn in turns if turn}}
+                select = ui.select(
+                    chosen, value=page.turn or AUTO, label="Turned by", on_change=self._set_turn
+                )
+                select.props("dense outlined options-dense").style("width: 110px")
+            ui.label("R turns, right-click removes").classes("note")
+
+    def _set_port(self, event: Any) -> None:
+        self.page.child_port = None if event.value == AUTO else event.value
+        self.page.chosen()
+
+    def _set_turn(self, event: Any) -> None:
+        self.page.turn = None if event.value == AUTO else event.value
+        self.page.chosen()
+
+    def _turn(self, event: Any) -> None:
+        """R: turn the module under the cursor, else the next one to dock."""
+        name = event.args["module"] or self.page.selected
+        if name:
+            self.page.act(self.session.turn, name, where=self.plan)
+            return
+        docks = self.session.kind(self.page.kind).docks
+        now = -1 if self.page.child_port is None else docks.index(self.page.child_port)
+        self.page.child_port = docks[(now + 1) % len(docks)]
+        self.page.chosen()
+
+    def _own(self) -> None:
+        """A dialog for a datasheet of the user's own."""
+        with (
+            ui.dialog().props('aria-label="Your own module"') as dialog,
+            ui.card().style("width: 440px"),
+        ):
+            ui.label("Your own module").classes("text-lg font-medium")
+            ui.label(
+                "Choose a datasheet: a JSON or TOML file of the format modurob-module. It comes "
+                "with the project, so whoever opens it has the module too."
+            ).classes("note")
+            problem = ui.label().classes("bad-note").props("role=alert")
+            uploader(
+                lambda name, data: self._add(name, data, problem, dialog), problem, "datasheet"
+            )
+            ui.button("Close", on_click=dialog.close).props("flat no-caps")
+        dialog.open()
+
+    def _add(self, name: str, data: bytes, problem: ui.label, dialog: ui.dialog) -> None:
+        try:
+            kind = read_kind(name, data)
+            self.session.add_kind(kind)
+        except ModurobError as error:
+            problem.set_text(str(error))
+            return
+        dialog.close()
+        self.page.choose(kind.name)
+
+    # -- moving modules --------------------------------------------------------------------------
+
+    def _move(self, event: Any) -> None:
+        wish = event.args
+        self.page.act(
+            self.session.move, wish["name"], wish["module"], wish["port"], where=self.plan
+        )
+
+    def _rebase(self, name: str) -> None:
+        self.page.act(self.session.rebase, name, where=self.plan)
+
+    # -- the chosen module -----------------------------------------------------------------------
+
+    def _module(self) -> None:
+        organism, name = self.session.organism, self.page.selected
+        if organism is None or name is None or name not in organism:
+            title("Chosen module")
+            ui.label(
+                "Click a module to choose it. Click near a side, or a free cell beside it, to "
+                "dock a new one; drag a module to move it with all beyond it."
+            ).classes("note")
+            return
+        kind, held = organism.kind(name), organism.docking(name)
+        with ui.element("div").classes("rowbar"):
+            title(f"{name} · {kind.title or kind.name}")
+        words = f"{kind.mass:g} kg, {kind.size:g} m"
+        if held is not None:
+            words += f"; side {held.child_port} to side {held.port} of {held.parent}"
+        ui.label(words + ("; the base" if name == organism.base else "")).classes("note")
+        with ui.element("div").classes("row").style("margin-top: 6px"):
+            base = ui.button("Make it the base", on_click=lambda: self._rebase(name))
+            base.props("outline dense no-caps size=sm").set_enabled(name != organism.base)
+            turn = ui.button("Turn", on_click=lambda: self.page.act(self.session.turn, name))
+            turn.props("outline dense no-caps size=sm").set_enabled(name != organism.base)
+            remove = ui.button("Remove", on_click=lambda: self.page.remove(name), color=None)
+            remove.props("outline dense no-caps size=sm").classes("danger")
+            test_id(remove, "remove-module")
+
+    def refresh(self, topic: str) -> None:
+        if topic in ("kinds",):
+            self.palette_part.refresh()
+        if topic in ("body", "selected"):
+            self.module_part.refresh()
+
+
+def uploader(use: Any, problem: ui.label, what: str) -> ui.upload:
+    """A place to drop a file; what is too large is refused before it travels."""
+
+    async def received(event: Any) -> None:
+        problem.set_text("")
+        use(event.file.name, await event.file.read())
+        upload.reset()
+
+    def rejected() -> None:
+        problem.set_text(too_large(None))
+
+    upload = ui.upload(
+        label=f"Choose or drop a {what}",
+        auto_upload=True,
+        max_file_size=LARGEST_BODY,
+        on_upload=received,
+        on_rejected=rejected,
+    )
+    upload.props('accept=".json,.toml" flat bordered').classes("w-full")
+    test_id(upload, f"upload-{what.replace(' ', '-')}")
+    return upload

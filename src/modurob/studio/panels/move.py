@@ -1,0 +1,236 @@
+"""Move: pose, model, parameters, motion and control, and the runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from nicegui import ui
+
+from modurob import ModurobError
+from modurob.organism.files import to_document
+from modurob.sim import INTEGRATORS
+from modurob.studio import project, runs
+from modurob.studio.elements import Sliders
+from modurob.studio.jobs import Worker
+from modurob.studio.panels.events import EventsEditor
+from modurob.studio.panels.fields import Fields
+from modurob.studio.panels.panel import Panel, test_id, title
+from modurob.studio.panels.parameters import Parameters
+from modurob.studio.panels.runlist import RunList
+from modurob.studio.settings import NONE
+
+if TYPE_CHECKING:
+    from modurob.studio.page import Page
+
+REACH = {True: 0.2, False: float(np.pi)}  # slider ends where a joint has no limit [m, rad]
+MOTIONS = {
+    NONE: "none", "hold": "hold the pose", "zero": "go to zero",
+    "sine": "sine", "wave": "wave", "oscillators": "oscillators", "chaotic": "chaotic maps",
+}  # fmt: skip
+
+
+class MovePanel(Panel):
+    """Everything about a run, and the button."""
+
+    def __init__(self, page: Page) -> None:
+        super().__init__(page)
+        self.worker = Worker()
+        self.root.style("padding: 0; gap: 0")
+        self.fields = fields = Fields(page)
+        with self.root:
+            with ui.element("div").classes("scroll").props('tabindex=0 aria-label="Settings"'):
+                with ui.element("div").classes("rowbar"):
+                    title("Pose at the start")
+                    zero = ui.button("All to zero", on_click=lambda: self.session.reset_pose())
+                    zero.props("flat dense no-caps size=sm")
+                self.sliders = Sliders()
+                self.sliders.on("pose", lambda e: self._pose(e.args))
+                self.joints_note = ui.label().classes("note")
+                self._model(fields)
+                with _part("Mass, length, friction of modules", "tune"):
+                    self.parameters = Parameters(page)
+                self._control(fields)
+                self._method(fields)
+                with _part("Docking during the run", "call_split"):
+                    self.events = EventsEditor(page)
+                self.list = RunList(page)
+            self._foot()
+
+    def _model(self, fields: Fields) -> None:
+        with ui.element("div").classes("fields"):
+            fields.choice(
+                "hinges", "Hinges", {"dyad": "dyad (papers)", "physical": "physical"},
+                "dyad: docked cubes bend about the hinge of the outer one; physical: every joint",
+            )  # fmt: skip
+            fields.text("base", "Base", "fixed, free, or virtual joints such as px,pz,ry")
+
+    def _control(self, fields: Fields) -> None:
+        with ui.element("div").classes("fields"):
+            fields.choice("motion", "Motion", _motions())
+            laws = {NONE: "none", **runs.LAWS}
+            fields.choice("controller", "Controller", laws)
+            fields.number("duration", "Duration [s]")
+            fields.choice("estimator", "Estimator", {NONE: "none", "Ekf": "EKF"})
+        with _part("Gait and controller", "waves"), ui.element("div").classes("fields"):
+            fields.number("amplitude", "Amplitude [of the limits]", step=0.1)
+            fields.number("frequency", "Frequency [Hz]", step=0.1)
+            fields.number("ramp", "Ramp [s]", step=0.5)
+            fields.number("settling_time", "Settling time [s]", step=0.1)
+            fields.number("torque_limit", "Torque limit [N m], 0: none")
+            fields.number("sample_time", "Sample time [s], 0: none")
+        with _part("Noise", "grain"), ui.element("div").classes("fields"):
+            fields.number("noise_q", "Position σ [rad, m]", step=0.001)
+            fields.number("noise_v", "Velocity σ [rad/s, m/s]", step=0.001)
+            fields.number("noise_tau", "Torque σ [N m, N]", step=0.01)
+            fields.number("seed", "Seed", step=1)
+
+    def _method(self, fields: Fields) -> None:
+        with _part("Gravity and integrator", "functions"), ui.element("div").classes("fields"):
+            fields.number("gravity", "Gravity [m/s²]")
+            fields.choice("integrator", "Integrator", {name: name for name in INTEGRATORS})
+            fields.number("rtol", "Tolerance (adaptive)")
+            fields.number("dt", "Step [s] (fixed-step)")
+            fields.switch("stops", "Stops at the limits")
+
+    def _foot(self) -> None:
+        with ui.element("div").style(
+            "padding: 10px 14px; border-top: 1px solid var(--line); display: grid; gap: 8px"
+        ):
+            self.progress = ui.linear_progress(0.0, show_value=False).props(
+                'instant-feedback aria-label="Progress of the run"'
+            )
+            test_id(self.progress, "progress")
+            with ui.element("div").classes("row").style("flex-wrap: nowrap"):
+                self.run_button = ui.button(
+                    "Run", icon="play_arrow", on_click=self.start_run, color=None
+                )
+                self.run_button.props("unelevated no-caps").classes("primary")
+                test_id(self.run_button, "run")
+                self.cancel = ui.button("Cancel", on_click=self.worker.cancel)
+                self.cancel.props("outline no-caps")
+                test_id(self.cancel, "cancel")
+                self.state = ui.label().classes("note").props("role=status data-testid=run-state")
+        self._show_running(False)
+
+    def _show_running(self, running: bool) -> None:
+        self.run_button.set_enabled(not running)
+        self.cancel.set_enabled(running)
+        self.progress.set_visibility(running)
+        if running:
+            self.progress.set_value(0.0)
+
+    # -- running ---------------------------------------------------------------------------------
+
+    def start_run(self) -> None:
+        """Compute a run beside everything else."""
+        if self.page.body_or_tell() and not self.worker.busy:
+            self.page.run(self._run())
+
+    async def _run(self) -> None:
+        session = self.session
+        session.model()  # says at once what does not fit
+        number, settings = session.next_run(), session.settings
+        request = runs.Request(
+            organism=to_document(session.body()),
+            kinds=project.to_document(session.project)["kinds"],
+            pose=dict(session.project.pose),
+            settings=settings,
+            folder=session.folder.runs(session.name),
+            number=number,
+            title=runs.title(settings),
+        )
+        self._show_running(True)
+        self.state.set_text("starting…")
+        try:
+            record = await self.worker.run(runs.perform, request, progress=self._told)
+        except ModurobError:
+            self.state.set_text("it did not run")
+            raise
+        except BaseException:
+            self.state.set_text("cancelled")
+            raise
+        finally:
+            self._show_running(False)
+        session.add_run(record)
+        if record.status == "finished":
+            self.state.set_text(f"done in {record.took:.1f} s")
+        else:
+            self.state.set_text("it stopped early")
+            self.page.tell(record.message)
+        if self.page.mode in ("move", "see"):
+            self.page.show_run(number)
+
+    def _told(self, done: float) -> None:
+        self.progress.set_value(round(done, 3))
+        self.state.set_text(f"{100 * done:.0f} %")
+
+    # -- following -------------------------------------------------------------------------------
+
+    def _pose(self, joints: dict[str, float]) -> None:
+        self.session.set_pose(**joints)
+
+    def open(self) -> None:
+        self._send_joints()
+        self.parameters.refresh()
+        self.events.refresh()
+
+    def refresh(self, topic: str) -> None:
+        if topic == "settings":
+            self.fields.fill()
+        if topic == "pose":
+            self.sliders.run_method("set_values", self.session.project.pose)
+        if self.visible and topic in ("body", "settings"):
+            self._send_joints()
+        if self.visible and topic in ("body", "selected"):
+            self.parameters.refresh()
+        if self.visible and topic in ("body", "settings", "kinds"):
+            self.events.refresh()
+        if topic in ("runs", "shown"):
+            self.list.refresh()
+
+    def _send_joints(self) -> None:
+        if self.session.organism is None:
+            self.sliders.run_method("set_joints", [])
+            self.joints_note.set_text("There is no module yet: place one under Build.")
+            return
+        try:
+            model = self.session.model()
+        except ModurobError as error:
+            self.sliders.run_method("set_joints", [])
+            self.joints_note.set_text(str(error))
+            return
+        pose = self.session.project.pose
+        joints: list[dict[str, Any]] = []
+        for k, name in enumerate(model.joint_names):
+            reach = REACH[bool(model.prismatic[k])]
+            low, high = float(model.lower[k]), float(model.upper[k])
+            joints.append(
+                {
+                    "name": name,
+                    "module": name.partition(".")[0],
+                    "lower": low if np.isfinite(low) else -reach,
+                    "upper": high if np.isfinite(high) else reach,
+                    "slides": bool(model.prismatic[k]),
+                    "value": pose.get(name, 0.0),
+                }
+            )
+        self.sliders.run_method("set_joints", joints)
+        locked = len(model.locked)
+        words = f"{len(joints)} joints move, {locked} are locked" if locked else ""
+        if not joints:
+            words = "No joint can move: Understand says why, or choose other hinges below."
+        self.joints_note.set_text(words)
+
+    def close(self) -> None:
+        self.worker.close()
+
+
+def _part(text: str, icon: str) -> ui.expansion:
+    """A part of the settings that opens when needed."""
+    part = ui.expansion(text, icon=icon).props("dense dense-toggle")
+    return part.classes("part w-full")
+
+
+def _motions() -> dict[str, str]:
+    return {name: MOTIONS.get(name, name) for name in (NONE, *runs.MOTIONS)}

@@ -1,0 +1,74 @@
+"""What all panels have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from nicegui import ui
+
+if TYPE_CHECKING:
+    from modurob.studio.page import Page
+    from modurob.studio.session import Session
+
+
+class Panel:
+    """One mode's panel, on the left.
+
+    Attributes:
+        root: Everything in it.
+    """
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.root = ui.element("div").classes("scroll")
+
+    @property
+    def session(self) -> Session:
+        """What it shows."""
+        return self.page.session
+
+    @property
+    def visible(self) -> bool:
+        """Whether it is the one that is open."""
+        return self.root.visible
+
+    def open(self) -> None:
+        """It is shown from now on."""
+
+    def refresh(self, topic: str) -> None:
+        """Something changed: body, pose, settings, runs, kinds or selected."""
+
+    def close(self) -> None:
+        """The tab is gone."""
+
+
+def title(text: str) -> ui.label:
+    """The heading of a part of a panel."""
+    return ui.label(text).classes("title").props("role=heading aria-level=2")
+
+
+def note(text: str) -> ui.label:
+    """A sentence that explains."""
+    return ui.label(text).classes("note")
+
+
+def test_id(element: ui.element, name: str) -> ui.element:
+    """A name by which tests find an element."""
+    element._props["data-testid"] = name
+    return element
+
+
+class Part:
+    """A piece of the page that is drawn anew when what it shows has changed."""
+
+    def __init__(self, draw: Callable[[], None]) -> None:
+        self._draw = draw
+        self._box = ui.element("div").style("display: contents")
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Draw it anew."""
+        self._box.clear()
+        with self._box:
+            self._draw()

@@ -1,0 +1,222 @@
+"""Understand: matrices, joints, Denavit-Hartenberg table and equations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicegui import ui
+
+from modurob import ModurobError
+from modurob.organism.files import to_document
+from modurob.studio import formulas, tables
+from modurob.studio.jobs import Worker
+from modurob.studio.panels.panel import Panel, Part, test_id, title
+
+if TYPE_CHECKING:
+    from modurob.studio.page import Page
+
+PARTS = {"matrices": "Matrices", "joints": "Joints", "dh": "D-H table", "equations": "Equations"}
+TOGGLE = "dense no-caps unelevated toggle-color=grey-8 toggle-text-color=white padding='4px 12px'"
+MOST_BUTTONS = 12  # rows of a matrix of buttons; beyond, the entry is typed
+
+
+class UnderstandPanel(Panel):
+    """What the papers write down, for this body."""
+
+    def __init__(self, page: Page) -> None:
+        super().__init__(page)
+        self.worker = Worker()
+        self.part = "matrices"
+        self.matrix, self.symbols, self.entry = "M", "all", "M[1,1]"
+        self._stale = True
+        self.root.props('tabindex=0 aria-label="Matrices and equations"')
+        with self.root:
+            with ui.element("div").classes("row").props('role=tablist aria-label="Parts"'):
+                self.tabs = {}
+                for part, text in PARTS.items():
+                    tab = ui.element("button").classes("chip").props("type=button role=tab")
+                    tab.on("click", lambda _, part=part: self._choose(part))
+                    test_id(tab, f"part-{part}")
+                    with tab:
+                        ui.label(text)
+                    self.tabs[part] = tab
+            self.content_part = Part(self._content)
+
+    def _choose(self, part: str) -> None:
+        self.part, self._stale = part, True
+        self.open()
+
+    def open(self) -> None:
+        for name, tab in self.tabs.items():
+            tab._props["aria-selected"] = "true" if name == self.part else "false"
+            tab.classes(
+                add="on" if name == self.part else "", remove="" if name == self.part else "on"
+            )
+            tab.update()
+        if self._stale:
+            self._stale = False
+            self.content_part.refresh()
+            if self.part == "equations" and self.session.organism is not None:
+                self._compute()
+
+    def refresh(self, topic: str) -> None:
+        if topic in ("body", "settings"):
+            self._stale = True
+            if self.visible and self.page.ready:
+                self.open()
+
+    def close(self) -> None:
+        self.worker.close()
+
+    def _content(self) -> None:
+        organism = self.session.organism
+        if organism is None:
+            ui.label("There is no module yet: place one under Build.").classes("note")
+            return
+        try:
+            if self.part == "matrices":
+                self._matrices()
+            elif self.part == "joints":
+                model = self.session.model()
+                ui.label(
+                    f"{len(model.joint_names)} joints move, {len(model.locked)} are locked "
+                    f"(hinges: {self.session.settings.hinges}). Hover a row to see it in 3D."
+                ).classes("note")
+                _html(tables.joints(model), "joints")
+            elif self.part == "dh":
+                ui.label("Every joint of every module, the base fixed (physical).").classes("note")
+                _html(tables.denavit_hartenberg(organism), "dh")
+            else:
+                self._equations()
+        except ModurobError as error:
+            ui.label(str(error)).classes("bad-note").props("role=alert")
+
+    def _matrices(self) -> None:
+        organism = self.session.body()
+        if len(organism) < 2:
+            ui.label("Dock a second module: matrices speak of dockings.").classes("note")
+            return
+        if len(organism) > tables.MOST_MODULES:
+            ui.label(
+                f"The matrices of {len(organism)} modules are too large for the page; the report "
+                "under Export has them."
+            ).classes("note")
+        else:
+            title("Assembly incidence matrix")
+            _html(tables.aim(organism), "aim")
+            title("Accessibility")
+            _html(tables.accessibility(organism), "accessibility")
+        title("Direct transforms, dyad classes")
+        _html(tables.direct(organism), "dtl")
+        if len(organism.indirect_transforms()):
+            title("Indirect transforms")
+            _html(tables.indirect(organism), "idtl")
+
+    # -- equations -------------------------------------------------------------------------------
+
+    def _equations(self) -> None:
+        model = self.session.model()
+        ui.html(
+            '<math display="block"><mi>M</mi><mover accent="true"><mi>q</mi><mo>¨</mo></mover>'
+            '<mo>+</mo><mi>C</mi><mover accent="true"><mi>q</mi><mo>˙</mo></mover><mo>+</mo>'
+            "<mi>N</mi><mo>=</mo><mi>τ</mi></math>",
+            sanitize=False,
+        ).classes("formula").style("padding: 2px 4px")
+        with ui.element("div").classes("row"):
+            matrix = ui.toggle(["M", "C", "N"], value=self.matrix).props(TOGGLE)
+            matrix.on_value_change(lambda e: self._letter(e.value))
+            numbers = {"all": "symbols", "none": "numbers"}
+            symbols = ui.toggle(numbers, value=self.symbols).props(TOGGLE)
+            symbols.on_value_change(lambda e: self._symbols(e.value))
+        if not model.nv:
+            ui.label("No joint can move, so there is nothing to write down.").classes("note")
+            return
+        if model.nv <= MOST_BUTTONS:
+            self._buttons(model.nv)
+        else:
+            field = ui.input("Entry", value=self.entry, placeholder="M[1,2]").props(
+                "dense outlined"
+            )
+            field.on("keydown.enter", lambda: self._ask(field.value or ""))
+        with ui.element("div").classes("row"):
+            copy = ui.button("Copy LaTeX", icon="content_copy", on_click=self._copy)
+            copy.props("outline dense no-caps size=sm")
+            test_id(copy, "copy-latex")
+            self.stop = ui.button("Cancel", on_click=self.worker.cancel)
+            self.stop.props("outline dense no-caps size=sm").set_enabled(False)
+            self.words = ui.label().classes("note").props("role=status data-testid=formula-state")
+        self.formula = ui.html("", sanitize=False).classes("formula")
+        test_id(self.formula, "formula")
+        self.names = ui.html("", sanitize=False)
+
+    def _buttons(self, size: int) -> None:
+        columns = [0] if self.matrix == "N" else range(1, size + 1)
+        with ui.element("div").classes("wide"), ui.element("table").classes("entries"):
+            for row in range(1, size + 1):
+                with ui.element("tr"):
+                    for column in columns:
+                        index = f"{row},{column}" if column else f"{row}"
+                        name = f"{self.matrix}[{index}]"
+                        with ui.element("td"):
+                            button = ui.element("button").props("type=button")
+                            button._props["aria-label"] = name
+                            button.classes("on" if name == self.entry else "")
+                            button.on("click", lambda _, name=name: self._ask(name))
+                            test_id(button, f"entry-{name}")
+                            with button:
+                                ui.label(index)
+
+    def _letter(self, matrix: str) -> None:
+        self.matrix = matrix
+        self._ask("N[1]" if matrix == "N" else f"{matrix}[1,1]")
+
+    def _symbols(self, symbols: str) -> None:
+        self.symbols = symbols
+        self._ask(self.entry)
+
+    def _ask(self, entry: str) -> None:
+        self.entry = entry
+        self.content_part.refresh()
+        self._compute()
+
+    def _wish(self) -> formulas.Wish:
+        body = to_document(self.session.body())
+        return formulas.Wish(body, self.session.settings, self.symbols, self.entry)
+
+    def _compute(self) -> None:
+        if self.part != "equations" or not self.session.model().nv:
+            return
+        self.worker.cancel()
+        self.page.run(self._show_entry())
+
+    async def _show_entry(self) -> None:
+        self.words.set_text("computing…")
+        self.stop.set_enabled(True)
+        asked = self.entry
+        try:
+            found = await self.worker.run(formulas.entry, self._wish())
+        except ModurobError as error:
+            self.words.set_text(str(error))
+            return
+        finally:
+            self.stop.set_enabled(False)
+        if asked != self.entry:
+            return
+        self.formula.set_content(found["mathml"])
+        self.names.set_content(tables.symbols(found["symbols"]))
+        terms, shown = found["terms"], found["shown"]
+        count = "zero" if not terms else f"{terms} term{'s'[: terms != 1]}"
+        more = f", the first {shown} shown; LaTeX has all" if shown < terms else ""
+        self.words.set_text(f"{asked}: {count}{more}")
+
+    def _copy(self) -> None:
+        self.page.run(self._copy_latex())
+
+    async def _copy_latex(self) -> None:
+        text = await self.worker.run(formulas.latex, self._wish())
+        ui.clipboard.write(text)
+        ui.notify("LaTeX copied", position="bottom")
+
+
+def _html(content: str, name: str) -> None:
+    test_id(ui.html(content, sanitize=False), name)

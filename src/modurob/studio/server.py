@@ -1,0 +1,180 @@
+"""The web server: pages, files for the browser, and the doors that stay closed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+import webbrowser
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import uvicorn
+from fastapi import FastAPI, Response
+from fastapi.responses import RedirectResponse
+from nicegui import app as nicegui_app
+from nicegui import ui
+
+from modurob import ModurobError, StateError, WriteError, __version__
+from modurob.studio import gallery
+from modurob.studio.folder import Folder
+from modurob.studio.guard import Guard, check_host, is_loopback
+from modurob.studio.page import Page
+from modurob.studio.studio import Studio
+
+HERE = Path(__file__).parent
+LANGUAGE = "en-US"
+RECONNECT = 20.0  # [s] a tab may be away and come back to where it was
+
+
+def build(studio: Studio) -> FastAPI:
+    """The app of a studio; one for a process, as NiceGUI has one app."""
+    api = FastAPI(title="modurob studio", docs_url=None, redoc_url=None, openapi_url=None)
+
+    @api.get("/api/health")
+    def health() -> dict[str, Any]:
+        return {"status": "ok", "version": __version__, "sessions": len(studio.sessions)}
+
+    @api.get("/api/examples/{name}.png")
+    def example_picture(name: str) -> Response:
+        try:
+            return Response(gallery.thumbnail(name), media_type="image/png")
+        except ModurobError as error:
+            return Response(str(error), status_code=404, media_type="text/plain")
+
+    @api.get("/api/runs/{project}/{number}.{ending}")
+    def run_file(project: str, number: int, ending: str) -> Response:
+        try:
+            path = studio.folder.runs(project) / f"{number:d}.{ending}"
+        except ModurobError as error:
+            return Response(str(error), status_code=404, media_type="text/plain")
+        kinds = {"bin": "application/octet-stream", "json": "application/json"}
+        if ending not in kinds or not path.is_file():
+            return Response("There is no such run.", status_code=404, media_type="text/plain")
+        headers = {"cache-control": "no-cache"}
+        return Response(path.read_bytes(), media_type=kinds[ending], headers=headers)
+
+    nicegui_app.add_static_files("/studio", HERE / "web")
+
+    @api.get("/")
+    def start() -> Response:
+        return RedirectResponse(f"/project/{quote(studio.new().name)}", status_code=303)
+
+    @ui.page("/project/{name}", title="modurob studio")
+    async def project(name: str) -> None:
+        await _project_page(studio, name)
+
+    nicegui_app.on_exception(_report)
+    ui.run_with(
+        api,
+        title="modurob studio",
+        favicon=HERE / "web" / "icon.svg",
+        language=LANGUAGE,
+        reconnect_timeout=RECONNECT,
+        show_welcome_message=False,
+        tailwind=True,
+    )
+    return api
+
+
+async def _project_page(studio: Studio, name: str) -> None:
+    ui.add_head_html('<link rel="stylesheet" href="/studio/studio.css">')
+    client = ui.context.client
+    try:
+        known = name in studio.sessions or studio.folder.has(name)
+        session = studio.session(name) if known else studio.new(name)
+    except ModurobError as error:
+        _broken(str(error))
+        return
+    page = Page(studio, session, client)
+    page.build()
+    await client.connected(timeout=30)
+    theme = await ui.run_javascript("localStorage.getItem('modurob-theme')", timeout=5)
+    page.bar.set_theme({"True": True, "False": False}.get(theme or ""))
+    page.start()
+    client.on_delete(lambda: None if session.origin else studio.close(session))
+
+
+def _broken(text: str) -> None:
+    """A project that cannot be opened: say why, and lead on."""
+    with ui.element("main").classes("welcome"), ui.element("div").classes("welcome-card"):
+        ui.html("<h2>This project cannot be opened</h2>", sanitize=False)
+        ui.label(text).classes("bad-note").props("role=alert data-testid=broken")
+        ui.label("The file is as it was. Open another project, or start a new one.").classes("note")
+        ui.button("Start a new project", on_click=lambda: ui.navigate.to("/"), color=None).props(
+            "unelevated no-caps"
+        ).classes("primary")
+
+
+def _report(error: Exception) -> None:
+    """Something we did not foresee: the user's work is safe, and they are told."""
+    import traceback
+
+    traceback.print_exception(error)
+    with contextlib.suppress(Exception):
+        ui.notify(
+            f"Something went wrong ({type(error).__name__}). Your work is saved; reload the page "
+            "to go on, and please report what you did.",
+            type="negative",
+            multi_line=True,
+            timeout=12000,
+            close_button="OK",
+        )
+
+
+def serve(
+    file: Path | None,
+    *,
+    folder: Path,
+    host: str,
+    port: int,
+    token: str | None,
+    browser: bool,
+    told: Any,
+) -> None:
+    """Run a studio until it is interrupted.
+
+    Args:
+        file: A project or an organism to open.
+        port: 0 for any that is free.
+        told: Called with each line for the user.
+    """
+    check_host(host, token)
+    studio = Studio(Folder(folder))
+    path = "/" if file is None else f"/project/{quote(studio.open_file(file).name)}"
+    door = _door(host, port)
+    port = door.getsockname()[1]
+    guarded = Guard(build(studio), port, token, local=is_loopback(host))
+    shown = f"[{host}]" if ":" in host else host
+    url = f"http://{shown}:{port}{path}" + (f"?token={quote(token)}" if token else "")
+    told(f"modurob studio: {url}")
+    told(f"projects are in {studio.folder.path}; Ctrl+C ends the studio")
+    server = uvicorn.Server(
+        uvicorn.Config(guarded, log_level="warning", lifespan="on", timeout_graceful_shutdown=2)
+    )
+    if browser:
+        threading.Timer(1.0, webbrowser.open, [url]).start()
+    with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
+        server.run(sockets=[door])
+    for session in tuple(studio.sessions.values()):
+        session.saver.flush()
+
+
+def _door(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    door = socket.socket(family, socket.SOCK_STREAM)
+    door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        door.bind((host, port))
+    except OverflowError:
+        raise StateError(f"--port must lie between 0 and 65535, got {port}") from None
+    except OSError as error:
+        door.close()
+        reason = error.strerror or str(error)
+        raise WriteError(
+            f"port {port} of {host} cannot be used ({reason}); choose another with --port, "
+            "or --port 0 for any that is free"
+        ) from None
+    return door

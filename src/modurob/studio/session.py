@@ -1,0 +1,235 @@
+"""One project being worked on: every edit, undo, autosave; no user interface inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from modurob import DockingError, Model, ModuleType, Organism, StateError, catalog
+from modurob.errors import choices
+from modurob.studio import edits, project
+from modurob.studio.folder import Folder, fingerprint
+from modurob.studio.project import Project
+from modurob.studio.saver import Saver
+from modurob.studio.settings import RunRecord, Settings
+
+FIRST = ("backbone", "scout", "superbot", "superbot_light")  # of the palette
+Listener = Callable[[str], Any]
+
+
+class Session:
+    """A project, edited. Every change is told to all listeners and written to the folder.
+
+    Args:
+        folder: Where projects are.
+        name: Of the project.
+        content: What it holds.
+        origin: A file that `save` writes the organism to, beside the folder's.
+    """
+
+    def __init__(
+        self, folder: Folder, name: str, content: Project, origin: Path | None = None
+    ) -> None:
+        self.folder, self.name, self.project, self.origin = folder, name, content, origin
+        self._listeners: list[Listener] = []
+        self._last_run = 0
+        self.saver = Saver(lambda document: folder.write(self.name, document))
+
+    # -- looking at it -------------------------------------------------------------------------
+
+    @property
+    def organism(self) -> Organism | None:
+        """The body as it is; None before the first module."""
+        return self.project.organism
+
+    def body(self) -> Organism:
+        """The body, or an error that says what to do."""
+        if self.organism is None:
+            raise StateError("there is no module yet: place one in Build, or open an example")
+        return self.organism
+
+    @property
+    def settings(self) -> Settings:
+        """Of the next run."""
+        return self.project.settings
+
+    @property
+    def runs(self) -> list[RunRecord]:
+        """Those done, oldest first."""
+        return self.project.runs
+
+    def model(self) -> Model:
+        """The equations of the body, as the settings want them."""
+        base, organism = self.settings.base, self.body()
+        chosen = base if base in ("fixed", "free") else base.split(",")
+        return organism.model(self.settings.hinges, chosen, (0.0, 0.0, -self.settings.gravity))
+
+    def configuration(self, model: Model) -> np.ndarray:
+        """(nq,) the pose of the sliders, as far as the model has these joints."""
+        q = model.neutral()
+        joints = [self.project.pose.get(name, 0.0) for name in model.joint_names]
+        q[model.nq - len(joints) :] = np.clip(joints, model.lower, model.upper)
+        return q
+
+    def kinds(self) -> dict[str, ModuleType]:
+        """The palette: the catalog's modules that can dock, then the user's own."""
+        names = [*FIRST, *(name for name in catalog.names() if name not in FIRST)]
+        built_in = {name: catalog[name] for name in names if not catalog[name].virtual}
+        return built_in | self.project.kinds
+
+    def kind(self, name: str) -> ModuleType:
+        """A kind of the palette."""
+        found = self.kinds().get(name) or catalog.get(name)
+        if found is None:
+            raise StateError(f"no module kind '{name}': kinds are {choices(self.kinds())}")
+        return found
+
+    # -- telling others ------------------------------------------------------------------------
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener(topic)` after each change; topics are body, pose, settings, runs, kinds.
+
+        Returns:
+            A function that ends it.
+        """
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    @property
+    def watched(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._listeners)
+
+    def changed(self, topic: str) -> None:
+        """Save what there is and tell everybody."""
+        held = self._snapshot()
+        self.saver.submit(lambda: project.to_document(held))
+        for listener in tuple(self._listeners):
+            listener(topic)
+
+    def _snapshot(self) -> Project:
+        """The project with lists of its own: written while edits go on."""
+        now = self.project
+        history = type(now.history)(now.history.now, [*now.history.past], [*now.history.future])
+        return Project(
+            history, dict(now.kinds), dict(now.pose), now.settings, [*now.runs], now.source
+        )
+
+    # -- editing the body ----------------------------------------------------------------------
+
+    def change(self, label: str, organism: Organism | None) -> None:
+        """Any other body, as one step of the history."""
+        self.project.history.change(label, organism)
+        self.changed("body")
+
+    def dock(
+        self,
+        kind: str,
+        parent: str | None = None,
+        port: int | str | None = None,
+        child_port: int | str | None = None,
+        turn: int | None = None,
+    ) -> str:
+        """One more module of a kind; returns its name."""
+        name = edits.next_name(self.organism)
+        organism = edits.dock(self.organism, parent, port, self.kind(kind), child_port, turn)
+        self.change(f"dock {name}" if parent else f"place {name}", organism)
+        return name
+
+    def remove(self, name: str) -> None:
+        """A module and all beyond it."""
+        organism = self.body()
+        count = len(organism.subtree(name))
+        rest = edits.remove(organism, name)
+        self.change(f"remove {name}" if count == 1 else f"remove {count} modules", rest)
+
+    def move(
+        self, name: str, parent: str, port: int | str, child_port: int | str | None = None
+    ) -> None:
+        """A module with all beyond it to another port."""
+        self.change(f"move {name}", edits.move(self.body(), name, parent, port, child_port))
+
+    def turn(self, name: str) -> None:
+        """A module docked in its next way."""
+        self.change(f"turn {name}", edits.turned(self.body(), name))
+
+    def rebase(self, name: str) -> None:
+        """The same body seen from another base."""
+        if name == self.body().base:
+            raise DockingError(f"'{name}' is the base already")
+        self.change(f"make {name} the base", self.body().rebase(name))
+
+    def edit_parameters(self, names: list[str], **parameters: Any) -> None:
+        """Other numbers in the datasheets of some modules."""
+        whose = names[0] if len(names) == 1 else f"{len(names)} modules"
+        what = ", ".join(parameters)
+        self.change(f"{what} of {whose}", self.body().with_parameters(*names, **parameters))
+
+    def undo(self) -> str | None:
+        """Take the last edit back; returns what it was."""
+        return self._told(self.project.history.undo())
+
+    def redo(self) -> str | None:
+        """Do again what was taken back."""
+        return self._told(self.project.history.redo())
+
+    def _told(self, label: str | None) -> str | None:
+        if label is not None:
+            self.changed("body")
+        return label
+
+    # -- the rest ------------------------------------------------------------------------------
+
+    def add_kind(self, kind: ModuleType) -> None:
+        """A module of the user's own, for the palette."""
+        if kind.name in catalog:
+            raise StateError(
+                f"the catalog has a module '{kind.name}' already; give yours another name"
+            )
+        self.project.kinds[kind.name] = kind
+        self.changed("kinds")
+
+    def set_pose(self, **joints: float) -> None:
+        """Where some joints stand. [rad, m]"""
+        self.project.pose.update(joints)
+        self.changed("pose")
+
+    def reset_pose(self) -> None:
+        """All joints at zero."""
+        self.project.pose.clear()
+        self.changed("pose")
+
+    def edit_settings(self, **changes: Any) -> None:
+        """Other settings for the next run."""
+        self.project.settings = self.settings.edited(**changes)
+        self.changed("settings")
+
+    def add_run(self, run: RunRecord) -> None:
+        """A run that was done."""
+        self.project.runs.append(run)
+        self.changed("runs")
+
+    def remove_run(self, number: int) -> None:
+        """Forget a run and its files."""
+        self.project.runs[:] = [run for run in self.runs if run.number != number]
+        for file in self.folder.runs(self.name).glob(f"{number}.*"):
+            file.unlink(missing_ok=True)
+        self.changed("runs")
+
+    def next_run(self) -> int:
+        """A number for a new run, which nobody else gets."""
+        last = max((run.number for run in self.runs), default=0)
+        self._last_run = max(self._last_run, last) + 1
+        return self._last_run
+
+    def save(self) -> Path:
+        """Wait until all is written; also to the file it was opened from, if there is one."""
+        if self.origin is not None and self.organism is not None:
+            self.organism.save(self.origin)
+            self.project.source = fingerprint(self.origin)
+            self.changed("saved")
+        self.saver.flush()
+        return self.origin or self.folder.file(self.name)

@@ -1,0 +1,115 @@
+"""What a run is made of: the settings of the Move panel, checked, as a file holds them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+
+from modurob import StateError
+from modurob.modules.datasheet import describe
+
+LONGEST = 600.0  # [s] of a run
+NONE = "none"  # no gait, controller or estimator
+
+Name = Annotated[str, Field(max_length=64)]
+Number = FiniteFloat
+NotNegative = Annotated[FiniteFloat, Field(ge=0)]
+Positive = Annotated[FiniteFloat, Field(gt=0)]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class EventRecord(_Record):
+    """A docking or an undocking during a run.
+
+    Attributes:
+        what: ``undock`` lets `module` go; ``dock`` brings a new module of `kind` to it.
+        time: [s]
+    """
+
+    what: Literal["dock", "undock"]
+    time: Positive
+    module: Name
+    port: int | Name | None = None
+    kind: Name | None = None
+    child: Name | None = None
+    child_port: int | Name | None = None
+
+
+class Settings(_Record):
+    """Everything about a run but the body and its pose.
+
+    Attributes:
+        hinges: ``dyad`` or ``physical``.
+        base: ``fixed``, ``free``, or virtual joints with commas.
+        gravity: Downwards. [m/s^2]
+        duration: [s]
+        integrator, rtol, dt: As for `simulate`.
+        motion: What the joints shall do: ``none``, ``hold`` the pose, go to ``zero``, or a gait.
+        amplitude: Of a gait, as a part of what the limits allow; frequency [Hz]; ramp [s].
+        controller: Name of a law, or ``none``.
+        settling_time: Of the law. [s]
+        torque_limit: 0 for none. [N m, N]
+        sample_time: 0 for a law that acts continuously. [s]
+        estimator: ``Ekf`` or ``none``.
+        noise_q, noise_v, noise_tau: Standard deviations. [rad or m, per second, N m or N]
+        seed: For noise and random gaits.
+        stops: Whether joints meet stops at their limits.
+        rates: Joint velocities at the start. [rad/s, m/s]
+        events: Dockings during the run.
+    """
+
+    hinges: Literal["dyad", "physical"] = "dyad"
+    base: Name = "fixed"
+    gravity: Number = 9.81
+    duration: Annotated[FiniteFloat, Field(gt=0, le=LONGEST)] = 5.0
+    integrator: Name = "RK45"
+    rtol: Annotated[FiniteFloat, Field(gt=0, lt=1)] = 1e-6
+    dt: Positive = 1e-3
+    motion: Name = "wave"
+    amplitude: Annotated[FiniteFloat, Field(ge=0, le=1)] = 0.5
+    frequency: Positive = 0.5
+    ramp: NotNegative = 1.0
+    controller: Name = "ComputedTorque"
+    settling_time: Positive = 0.5
+    torque_limit: NotNegative = 0.0
+    sample_time: NotNegative = 0.0
+    estimator: Literal["none", "Ekf"] = "none"
+    noise_q: NotNegative = 0.0
+    noise_v: NotNegative = 0.0
+    noise_tau: NotNegative = 0.0
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    stops: bool = False
+    rates: dict[str, Number] = Field(default_factory=dict)
+    events: tuple[EventRecord, ...] = ()
+
+    def edited(self, **changes: Any) -> Settings:
+        """A copy with other values, or a `StateError` that names the field."""
+        try:
+            return Settings.model_validate(self.model_dump() | changes)
+        except ValidationError as error:
+            raise StateError(describe(error, Settings)) from None
+
+
+class RunRecord(_Record):
+    """A run that was done.
+
+    Attributes:
+        number: From 1 on; its files have this name.
+        title: In words.
+        status: ``finished`` or ``stopped`` (then `message` says why).
+        seconds: Simulated. [s]
+        took: Wall time. [s]
+        settings: What it was made with.
+    """
+
+    number: Annotated[int, Field(ge=1, lt=10**6)]
+    title: Annotated[str, Field(max_length=200)]
+    status: Literal["finished", "stopped"]
+    message: Annotated[str, Field(max_length=2000)] = ""
+    seconds: NotNegative
+    took: NotNegative
+    settings: Settings

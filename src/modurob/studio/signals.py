@@ -1,0 +1,131 @@
+"""The lines of the plots: what a trajectory holds, with names, units and bands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from modurob import Trajectory
+from modurob.sim import Part
+from modurob.sim.labels import columns
+
+MOST_POINTS = 1500  # of a line
+MOST_LINES = 60  # of a panel: joints beyond are left out, and the panel says so
+DIGITS = 7
+SIGMAS = 3.0  # half width of the band around an estimate
+TITLES = {
+    "q": "Position", "v": "Velocity", "a": "Acceleration", "tau": "Torque",
+}  # fmt: skip
+
+
+def panels(trajectory: Trajectory, reference: Callable[[float], Any] | None) -> list[Any]:
+    """One for each quantity: ``key, title, unit, lines``; a line has ``name, joint, t, y``.
+
+    Lines with ``low`` and ``high`` have a band, those with ``dashed`` are to be compared with.
+    """
+    found = [_joints(trajectory, key) for key in TITLES]
+    found.append(_energy(trajectory))
+    found += [_error(trajectory, reference), _estimate(trajectory), _distance(trajectory)]
+    return [panel for panel in found if panel["lines"]]
+
+
+def center_of_mass(trajectory: Trajectory) -> dict[str, Any] | None:
+    """Its way, of everything that hangs together with the first base."""
+    parts = [p for p in trajectory.parts if p.name == trajectory.parts[0].name]
+    if not all(p.model.mass.sum() > 0 for p in parts):
+        return None
+    t = np.concatenate([p.t for p in parts])
+    xyz = np.concatenate([p.model.center_of_mass(p.q) for p in parts])
+    kept = np.concatenate([_chosen(len(t))])
+    return {"t": _plain(t[kept]), "xyz": [_plain(row) for row in xyz[kept]]}
+
+
+def _chosen(count: int) -> np.ndarray:
+    """Rows to draw: all, or evenly spread ones."""
+    if count <= MOST_POINTS:
+        return np.arange(count)
+    return np.unique(np.linspace(0, count - 1, MOST_POINTS).round().astype(int))
+
+
+def _plain(values: np.ndarray) -> list[float]:
+    return [float(f"{x:.{DIGITS}g}") for x in np.asarray(values, dtype=float)]
+
+
+def _line(part: Part, name: str, y: np.ndarray, **more: Any) -> dict[str, Any]:
+    rows = _chosen(len(part.t))
+    bands = {key: _plain(np.asarray(more.pop(key))[rows]) for key in ("low", "high") if key in more}
+    return {"name": name, "t": _plain(part.t[rows]), "y": _plain(y[rows]), **bands, **more}
+
+
+def _panel(key: str, title: str, unit: str, lines: list[Any]) -> dict[str, Any]:
+    left = max(0, len(lines) - MOST_LINES)
+    return {"key": key, "title": title, "unit": unit, "lines": lines[:MOST_LINES], "left_out": left}
+
+
+def _joints(trajectory: Trajectory, key: str) -> dict[str, Any]:
+    lines, units = [], []
+    for part in trajectory.parts:
+        values = getattr(part, key)
+        skip = values.shape[-1] - len(part.model.joint_names)
+        heads = columns(part.model, key)
+        if key == "tau" and not np.any(values):
+            continue
+        for k, joint in enumerate(part.model.joint_names):
+            lines.append(_line(part, joint, values[:, skip + k], joint=joint))
+            units.append(heads[skip + k].unit)
+    return _panel(key, TITLES[key], " or ".join(dict.fromkeys(units)), lines)
+
+
+def _energy(trajectory: Trajectory) -> dict[str, Any]:
+    lines = []
+    for part in trajectory.parts:
+        who = f" of {part.name}" if len(trajectory.parts) > 1 else ""
+        lines.append(_line(part, f"kinetic{who}", part.kinetic_energy))
+        lines.append(_line(part, f"potential{who}", part.potential_energy))
+        lines.append(_line(part, f"sum{who}", part.energy))
+    return _panel("energy", "Energy", "J", lines)
+
+
+def _error(trajectory: Trajectory, reference: Any) -> dict[str, Any]:
+    """Position minus reference, of the joints that were there from the start."""
+    lines: list[Any] = []
+    if reference is not None:
+        first = trajectory.parts[0].model.joint_names
+        for part in trajectory.parts:
+            wanted = np.array([np.asarray(reference(t).q) for t in part.t.tolist()])
+            joints = part.model.joints_of(part.q)
+            for k, joint in enumerate(part.model.joint_names):
+                if joint in first:
+                    error = joints[:, k] - wanted[:, first.index(joint)]
+                    lines.append(_line(part, joint, error, joint=joint))
+    return _panel("error", "Tracking error", "rad or m", lines)
+
+
+def _estimate(trajectory: Trajectory) -> dict[str, Any]:
+    """Estimation error with its 3-sigma band: truth lies at zero."""
+    lines = []
+    for part in trajectory.parts:
+        if "estimate_q" not in part.channels or part.model.free_base:
+            continue
+        estimate, sigma = part.channels["estimate_q"], part.channels["sigma"]
+        for k, joint in enumerate(part.model.joint_names):
+            band = SIGMAS * sigma[:, k]
+            error = estimate[:, k] - part.q[:, k]
+            lines.append(_line(part, joint, error, joint=joint, low=-band, high=band))
+    return _panel("estimate", "Estimate minus truth, 3σ band", "rad or m", lines)
+
+
+def _distance(trajectory: Trajectory) -> dict[str, Any]:
+    """How far the center of mass stands off the base, seen from above."""
+    lines = []
+    for part in trajectory.parts:
+        if part.organism is None or not part.model.mass.sum() > 0:
+            continue
+        mass = part.model.center_of_mass(part.q)
+        body = part.model.modules[part.organism.base]
+        base = part.model.forward_kinematics(part.q)[:, body, :3, 3]
+        apart = np.linalg.norm((mass - base)[:, :2], axis=-1)
+        lines.append(_line(part, f"of {part.name}" if part.name else "distance", apart))
+    return _panel("mass", "Centre of mass: horizontal distance from the base", "m", lines)

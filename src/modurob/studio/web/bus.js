@@ -1,0 +1,51 @@
+// What the components of one page tell each other; the server hears none of it.
+const hub = new EventTarget();
+
+export function say(topic, detail) {
+  hub.dispatchEvent(new CustomEvent(topic, { detail }));
+}
+
+// Returns a function that ends it.
+export function on(topic, listener) {
+  const wrapped = (event) => listener(event.detail);
+  hub.addEventListener(topic, wrapped);
+  return () => hub.removeEventListener(topic, wrapped);
+}
+
+// -- highlights: hovering a table cell lights the module or joint in 3D, and back ------------------
+
+let lit = { module: null, joint: null };
+
+export function highlight(module, joint) {
+  if (lit.module === module && lit.joint === joint) return;
+  lit = { module, joint };
+  for (const element of document.querySelectorAll(".lit")) element.classList.remove("lit");
+  for (const [key, value] of Object.entries(lit)) {
+    if (value === null) continue;
+    const name = CSS.escape(value);
+    for (const element of document.querySelectorAll(`[data-${key}~="${name}"]`)) element.classList.add("lit");
+  }
+  say("highlight", lit);
+}
+
+export function names(element) {
+  const found = element?.closest?.("[data-module],[data-joint]");
+  return found ? { module: found.dataset.module?.split(" ")[0] ?? null, joint: found.dataset.joint ?? null } : null;
+}
+
+function hovered(event) {
+  const found = names(event.target);
+  if (found) highlight(found.module, found.joint);
+  else if (event.target.closest?.(".table, math, .stage") === null) highlight(null, null);
+}
+
+document.addEventListener("pointerover", hovered);
+document.addEventListener("focusin", (event) => names(event.target) && hovered(event));
+
+// -- colors of the theme ---------------------------------------------------------------------------
+
+export function color(name) {
+  return getComputedStyle(document.body).getPropertyValue(`--${name}`).trim();
+}
+
+new MutationObserver(() => say("theme")).observe(document.body, { attributeFilter: ["class"] });

@@ -1,0 +1,432 @@
+// The stage: the organism in three dimensions, built by clicks on free ports, or played back.
+import { THREE, OrbitControls } from "nicegui-scene";
+import { color, highlight, on, say } from "modurob-web/bus.js";
+import { Bodies, matrix } from "modurob-web/solids.js";
+import { Playback } from "modurob-web/playback.js";
+
+const CLICK = 4; // pixels between press and release that are still a click
+const SLOW = 40; // milliseconds between frames without a graphics card: the page has to live, too
+const FLIP = new THREE.Matrix4().makeRotationX(Math.PI);
+
+// Without a graphics card every pixel costs: no shadows then, unless somebody wants them.
+function software() {
+  if (localStorage.getItem("modurob-shadows") === "on") return false;
+  const gl = document.createElement("canvas").getContext("webgl");
+  const info = gl?.getExtension("WEBGL_debug_renderer_info");
+  const name = info ? gl.getParameter(info.UNMASKED_RENDERER_WEBGL) : "";
+  gl?.getExtension("WEBGL_lose_context")?.loseContext();
+  return /swiftshader|llvmpipe|software/i.test(name);
+}
+
+// The floor's grid in short pieces: long lines that pass behind the eye are not drawn everywhere.
+function tiles(strong, weak) {
+  const points = [], colors = [], half = 20, size = 0.1, a = new THREE.Color(strong), b = new THREE.Color(weak);
+  for (let i = -half; i <= half; i++) {
+    for (let k = -half; k < half; k++) {
+      points.push(i * size, k * size, 0, i * size, (k + 1) * size, 0, k * size, i * size, 0, (k + 1) * size, i * size, 0);
+      const c = i === 0 ? a : b;
+      for (let n = 0; n < 4; n++) colors.push(c.r, c.g, c.b);
+    }
+  }
+  const geometry = new THREE.BufferGeometry();
+  geometry.setAttribute("position", new THREE.Float32BufferAttribute(points, 3));
+  geometry.setAttribute("color", new THREE.Float32BufferAttribute(colors, 3));
+  return new THREE.LineSegments(geometry, new THREE.LineBasicMaterial({ vertexColors: true }));
+}
+
+export default {
+  template: `
+    <div class="stage" tabindex="0" role="application" :aria-label="'3D view: ' + summary" @keydown="key">
+      <canvas class="stage-canvas" aria-hidden="true"></canvas>
+      <div class="stage-labels" aria-hidden="true"></div>
+      <div class="bubble" v-if="bubble" :style="{ left: bubble.x + 'px', top: bubble.y + 'px' }" role="alert">{{ bubble.text }}</div>
+      <div class="sr-only" role="status" aria-live="polite">{{ said }}</div>
+      <div class="stage-tools">
+        <button class="tool" title="Show all (F)" aria-label="Show all" @click="fit()"><span class="material-icons">fit_screen</span></button>
+        <button class="tool" title="Seen from above (T)" aria-label="Seen from above" @click="look(0, 0, 1)"><span class="material-icons">vertical_align_bottom</span></button>
+        <button class="tool" :class="{ on: names }" title="Names of modules (N)" aria-label="Names of modules" :aria-pressed="names" @click="names = !names; relabel()"><span class="material-icons">label</span></button>
+        <button class="tool" :class="{ on: axes }" title="Joint axes (A)" aria-label="Joint axes" :aria-pressed="axes" @click="axes = !axes; redraw()"><span class="material-icons">sync_alt</span></button>
+      </div>
+    </div>`,
+  props: { building: Boolean },
+  data: () => ({ bubble: null, names: false, axes: false, summary: "empty", said: "" }),
+  watch: { building() { this.redraw(); } },
+
+  mounted() {
+    // Not in data(): Vue's proxies cost time and break three.js.
+    const S = (this.S = {});
+    const canvas = this.$el.querySelector("canvas");
+    S.canvas = canvas;
+    S.labels = this.$el.querySelector(".stage-labels");
+    const rich = !software();
+    S.renderer = new THREE.WebGLRenderer({ canvas, antialias: rich });
+    S.renderer.setPixelRatio(rich ? Math.min(2, devicePixelRatio) : 1);
+    S.renderer.shadowMap.enabled = rich;
+    S.renderer.shadowMap.type = THREE.PCFSoftShadowMap;
+    S.scene = new THREE.Scene();
+    S.camera = new THREE.PerspectiveCamera(30, 1, 0.02, 100);
+    S.camera.up.set(0, 0, 1);
+    S.camera.position.set(0.55, -1.0, 0.8);
+    S.controls = new OrbitControls(S.camera, canvas);
+    S.controls.enableDamping = true;
+    S.controls.dampingFactor = 0.12;
+    S.controls.addEventListener("change", () => (S.dirty = true));
+    this.lights();
+    S.bodies = new Bodies(S.scene);
+    S.ghost = new Bodies(S.scene, 0.5);
+    S.other = new Bodies(S.scene, 0.28);
+    S.playback = new Playback(S.scene, S.bodies, S.other, () => { S.dirty = true; });
+    this.markers();
+    S.state = null;
+    S.ray = new THREE.Raycaster();
+    S.dirty = true;
+    S.rendered = 0;
+    S.observer = new ResizeObserver(() => this.resize());
+    S.observer.observe(this.$el);
+    S.ends = [
+      on("highlight", ({ module, joint }) => this.lit(module, joint)),
+      on("theme", () => this.theme()),
+      on("time", (t) => S.playback.active && S.playback.show(t)),
+      on("run", (run) => this.show_run(run)),
+      on("explain", (text) => this.explain(text)),
+      on("traces", (chosen) => { S.playback.trace(chosen); S.dirty = true; }),
+      on("aids", (aids) => { S.playback.aids(aids); S.dirty = true; }),
+    ];
+    this.theme();
+    this.pointer(canvas);
+    const loop = () => {
+      S.frame = requestAnimationFrame(loop);
+      S.controls.update();
+      if (!S.dirty || (!rich && performance.now() - S.rendered < SLOW)) return;
+      S.dirty = false;
+      S.renderer.render(S.scene, S.camera);
+      this.place_labels();
+      S.rendered = performance.now();
+    };
+    loop();
+    window.modurob = { ...(window.modurob ?? {}), stage: S };
+  },
+
+  beforeUnmount() {
+    cancelAnimationFrame(this.S.frame);
+    this.S.observer.disconnect();
+    this.S.ends.forEach((end) => end());
+    this.S.renderer.dispose();
+  },
+
+  methods: {
+    // -- scenery -----------------------------------------------------------------------------------
+    lights() {
+      const { S } = this;
+      S.sky = new THREE.HemisphereLight(0xffffff, 0xaab4c0, 2.1);
+      S.scene.add(S.sky);
+      S.sun = new THREE.DirectionalLight(0xffffff, 1.7);
+      S.sun.castShadow = true;
+      S.sun.shadow.mapSize.set(1024, 1024);
+      S.sun.shadow.radius = 5;
+      S.sun.shadow.bias = -0.0005;
+      S.scene.add(S.sun, S.sun.target);
+      S.floor = new THREE.Mesh(new THREE.PlaneGeometry(60, 60), new THREE.ShadowMaterial({ opacity: 0.22 }));
+      S.floor.receiveShadow = true;
+      S.scene.add(S.floor);
+    },
+    markers() {
+      const { S } = this;
+      S.ports = new THREE.InstancedMesh(new THREE.CylinderGeometry(1, 1, 0.25, 24).rotateX(Math.PI / 2),
+        new THREE.MeshBasicMaterial({ transparent: true, opacity: 0.9 }), 2000);
+      S.ports.count = 0;
+      S.ports.frustumCulled = false;
+      S.scene.add(S.ports);
+      S.base = new THREE.Mesh(new THREE.RingGeometry(0.78, 0.9, 4, 1, Math.PI / 4), new THREE.MeshBasicMaterial({ side: THREE.DoubleSide, transparent: true, opacity: 0.85 }));
+      S.base.visible = false;
+      S.scene.add(S.base);
+      S.axes = new THREE.LineSegments(new THREE.BufferGeometry(), new THREE.LineBasicMaterial());
+      S.axes.frustumCulled = false;
+      S.axis = new THREE.Mesh(new THREE.CylinderGeometry(1, 1, 2, 12).rotateX(Math.PI / 2),
+        new THREE.MeshBasicMaterial({ depthTest: false, transparent: true, opacity: 0.85 })); // shines through
+      S.axis.renderOrder = 9;
+      S.axis.visible = false;
+      S.scene.add(S.axes, S.axis);
+    },
+    theme() {
+      const { S } = this;
+      S.scene.background = new THREE.Color(color("stage"));
+      S.scene.remove(S.grid);
+      S.grid = tiles(color("grid-strong"), color("grid"));
+      S.scene.add(S.grid);
+      S.axes.material.color.set(color("axis"));
+      S.axis.material.color.set(color("axis"));
+      S.base.material.color.set(color("accent"));
+      S.floor.material.opacity = document.body.classList.contains("body--dark") ? 0.45 : 0.2;
+      S.playback.theme();
+      this.ground();
+      this.redraw();
+    },
+    resize() {
+      const { S } = this, { clientWidth: w, clientHeight: h } = this.$el;
+      if (!w || !h) return;
+      S.renderer.setSize(w, h, false);
+      S.camera.aspect = w / h;
+      S.camera.updateProjectionMatrix();
+      S.dirty = true;
+    },
+    ground() {
+      const { S } = this, box = S.bodies.box();
+      const floor = box.isEmpty() ? 0 : S.playback.active ? Math.min(S.playback.floor, box.min.z) : box.min.z;
+      S.floorHeight = floor;
+      S.floor.position.z = floor - 0.001;
+      if (S.grid) S.grid.position.z = floor - 0.002;
+      const size = box.isEmpty() ? 1 : Math.max(0.4, box.getSize(new THREE.Vector3()).length());
+      const middle = box.isEmpty() ? new THREE.Vector3() : box.getCenter(new THREE.Vector3());
+      S.sun.position.copy(middle).add(new THREE.Vector3(-0.35, -0.45, 1.1).multiplyScalar(2 * size));
+      S.sun.target.position.copy(middle);
+      Object.assign(S.sun.shadow.camera, { left: -size, right: size, top: size, bottom: -size, near: 0.01, far: 6 * size });
+      S.sun.shadow.camera.updateProjectionMatrix();
+    },
+
+    // -- what the server sends ---------------------------------------------------------------------
+    set_state(state) {
+      const { S } = this, first = !S.state?.cast;
+      S.state = state;
+      S.playback.stop();
+      S.other.clear();
+      S.ghost.clear();
+      this.bubble = null;
+      if (!state.cast) {
+        S.bodies.clear();
+        this.summary = "empty";
+      } else {
+        S.bodies.set(state.cast);
+        S.bodies.pose(state.poses.flat());
+        this.summary = `${state.cast.modules.length} modules`;
+      }
+      this.ground();
+      this.redraw();
+      if (state.cast && (first || state.fit || this.outside())) this.fit(!first);
+      S.shown = performance.now();
+    },
+    set_poses(poses) {
+      const { S } = this;
+      if (!S.state?.cast) return;
+      if (S.playback.active) this.stop_run();
+      S.state.poses = poses;
+      S.bodies.pose(poses.flat());
+      this.redraw();
+    },
+    set_palette(kind) { this.S.kind = kind; },
+    set_ports(ports) { if (this.S.state) { this.S.state.ports = ports; this.S.ghost.clear(); this.redraw(); } },
+    select(name) { this.S.selected = name; this.relabel(); this.lit(name, null); },
+    explain(text) {
+      const at = this.S.at ?? { x: 40, y: 60 };
+      this.bubble = { text, x: Math.min(at.x, this.$el.clientWidth - 300), y: at.y };
+      clearTimeout(this.S.hide);
+      this.S.hide = setTimeout(() => (this.bubble = null), 8000);
+    },
+    png() {
+      const { S } = this;
+      S.renderer.render(S.scene, S.camera);
+      return S.canvas.toDataURL("image/png");
+    },
+    say(text) { this.said = text; },
+
+    // -- playback ----------------------------------------------------------------------------------
+    show_run(run) {
+      const { S } = this;
+      if (!run) return this.stop_run();
+      S.playback.start(run);
+      S.ghost.clear();
+      this.ground();
+      this.redraw();
+      if (this.outside(S.playback.box)) this.fit(true, S.playback.box);
+    },
+    stop_run() {
+      const { S } = this;
+      if (!S.playback.active) return;
+      S.playback.stop();
+      if (S.state?.cast) this.set_state({ ...S.state, fit: false });
+    },
+
+    // -- drawing -----------------------------------------------------------------------------------
+    redraw() {
+      const { S } = this, ports = this.building && !S.playback.active ? S.state?.ports ?? [] : [];
+      const good = new THREE.Color(color("port")), bad = new THREE.Color(color("muted"));
+      S.ports.count = Math.min(ports.length, 2000);
+      const scale = new THREE.Vector3(), m = new THREE.Matrix4();
+      for (let i = 0; i < S.ports.count; i++) {
+        const port = ports[i], size = 0.16 * port.size;
+        m.multiplyMatrices(S.bodies.frames[port.body], matrix(port.pose)).scale(scale.set(size, size, size));
+        S.ports.setMatrixAt(i, m);
+        S.ports.setColorAt(i, port.why ? bad : good);
+      }
+      S.ports.instanceMatrix.needsUpdate = true;
+      if (S.ports.instanceColor) S.ports.instanceColor.needsUpdate = true;
+      this.draw_axes();
+      this.mark_base();
+      this.relabel();
+      S.dirty = true;
+    },
+    ends_of(joint, scale = 1) {
+      const { S } = this, frame = S.bodies.frames[joint.body];
+      const p = new THREE.Vector3(...joint.point), d = new THREE.Vector3(...joint.direction).multiplyScalar(scale * joint.half);
+      return [p.clone().sub(d).applyMatrix4(frame), p.clone().add(d).applyMatrix4(frame)];
+    },
+    draw_axes() {
+      const { S } = this, joints = this.axes && S.bodies.cast && !S.playback.active ? S.bodies.cast.joints : [];
+      S.axes.geometry.dispose();
+      S.axes.geometry = new THREE.BufferGeometry().setFromPoints(joints.flatMap((j) => this.ends_of(j)));
+      S.dirty = true;
+    },
+    mark_base() {
+      const { S } = this, base = S.bodies.cast?.modules.find((m) => m.base);
+      S.base.visible = Boolean(base) && !S.playback.active;
+      if (!base) return;
+      S.base.position.setFromMatrixPosition(S.bodies.frames[base.body]);
+      S.base.position.z = S.floorHeight + 0.001;
+      S.base.scale.setScalar(base.size);
+    },
+    lit(module, joint) {
+      const { S } = this;
+      if (!S.bodies.cast) return;
+      const found = joint ? S.bodies.cast.joints.find((j) => j.name === joint) : null;
+      S.bodies.light(module ?? (joint ? found?.module : S.selected) ?? S.selected, color("highlight"));
+      S.axis.visible = Boolean(found);
+      if (found) {
+        const [a, b] = this.ends_of(found, 1.25);
+        S.axis.position.copy(a).add(b).multiplyScalar(0.5);
+        S.axis.quaternion.setFromUnitVectors(new THREE.Vector3(0, 0, 1), b.clone().sub(a).normalize());
+        S.axis.scale.set(0.05 * found.half, 0.05 * found.half, a.distanceTo(b) / 2);
+      }
+      S.over = module;
+      this.relabel();
+      S.dirty = true;
+    },
+
+    // -- labels ------------------------------------------------------------------------------------
+    relabel() {
+      const { S } = this;
+      S.labels.replaceChildren();
+      S.tags = [];
+      for (const module of S.bodies.cast?.modules ?? []) {
+        const wanted = this.names || module.base || module.name === S.selected || module.name === S.over;
+        if (!wanted || (S.playback.active && !this.names && module.name !== S.over)) continue;
+        const tag = document.createElement("div");
+        tag.className = "tag" + (module.base ? " tag-base" : "") + (module.name === S.selected ? " tag-selected" : "");
+        tag.textContent = module.base ? `${module.name} · base` : module.name;
+        S.labels.append(tag);
+        S.tags.push([tag, module.name]);
+      }
+      S.dirty = true;
+    },
+    place_labels() {
+      const { S } = this, p = new THREE.Vector3(), w = this.$el.clientWidth, h = this.$el.clientHeight;
+      for (const [tag, name] of S.tags ?? []) {
+        if (!S.bodies.center(name, p)) continue;
+        p.project(S.camera);
+        tag.style.transform = `translate(-50%, -50%) translate(${((p.x + 1) * w) / 2}px, ${((1 - p.y) * h) / 2}px)`;
+      }
+    },
+
+    // -- the eye -----------------------------------------------------------------------------------
+    fit(smooth = true, box = null) {
+      const { S } = this;
+      box = box ?? (S.playback.active ? S.playback.box : S.bodies.box());
+      if (box.isEmpty()) return;
+      const sphere = box.getBoundingSphere(new THREE.Sphere());
+      const half = THREE.MathUtils.degToRad(S.camera.fov / 2) * Math.min(1, S.camera.aspect);
+      const distance = (1.08 * Math.max(sphere.radius, 0.12)) / Math.sin(half);
+      const direction = S.camera.position.clone().sub(S.controls.target).normalize();
+      this.fly(sphere.center, sphere.center.clone().addScaledVector(direction, distance), smooth);
+    },
+    look(x, y, z) {
+      const { S } = this, away = S.camera.position.distanceTo(S.controls.target);
+      this.fly(S.controls.target.clone(), S.controls.target.clone().add(new THREE.Vector3(x, y - 1e-3, z).setLength(away)), true);
+    },
+    fly(target, eye, smooth) {
+      const { S } = this, t0 = performance.now(), a = S.controls.target.clone(), b = S.camera.position.clone();
+      const step = () => {
+        const x = smooth ? Math.min(1, (performance.now() - t0) / 250) : 1, s = x * x * (3 - 2 * x);
+        S.controls.target.lerpVectors(a, target, s);
+        S.camera.position.lerpVectors(b, eye, s);
+        S.dirty = true;
+        if (x < 1) requestAnimationFrame(step);
+      };
+      step();
+    },
+    outside(box = null) {
+      const { S } = this;
+      S.camera.updateMatrixWorld();
+      const seen = new THREE.Frustum().setFromProjectionMatrix(new THREE.Matrix4().multiplyMatrices(S.camera.projectionMatrix, S.camera.matrixWorldInverse));
+      box = box ?? S.bodies.box();
+      if (box.isEmpty()) return false;
+      return ![box.min, box.max].every((p) => seen.containsPoint(p));
+    },
+
+    // -- the pointer -------------------------------------------------------------------------------
+    pointer(canvas) {
+      const { S } = this;
+      let down = null, waiting = false;
+      canvas.addEventListener("pointerdown", (e) => (down = [e.clientX, e.clientY]));
+      canvas.addEventListener("pointermove", (e) => {
+        S.event = e;
+        if (waiting || e.buttons) return;
+        waiting = true;
+        requestAnimationFrame(() => { waiting = false; this.hover(S.event); });
+      });
+      canvas.addEventListener("pointerleave", () => { S.ghost.clear(); highlight(null, null); S.dirty = true; });
+      canvas.addEventListener("contextmenu", (e) => {
+        e.preventDefault();
+        if (!down || Math.hypot(e.clientX - down[0], e.clientY - down[1]) > CLICK) return;
+        const found = this.under(e);
+        if (this.building && found.module) this.$emit("remove", { module: found.module });
+      });
+      canvas.addEventListener("pointerup", (e) => {
+        if (e.button !== 0 || !down || Math.hypot(e.clientX - down[0], e.clientY - down[1]) > CLICK) return;
+        const found = this.under(e);
+        S.clicked = performance.now();
+        if (found.port) this.$emit("dock", { module: found.port.module, port: found.port.port });
+        else if (this.building && !S.state?.cast) this.$emit("dock", { module: null, port: null });
+        else this.$emit("pick", { module: found.module ?? null });
+      });
+    },
+    under(e) {
+      const { S } = this, r = S.canvas.getBoundingClientRect();
+      S.at = { x: e.clientX - r.x + 12, y: e.clientY - r.y + 12 };
+      S.ray.setFromCamera(new THREE.Vector2(((e.clientX - r.x) / r.width) * 2 - 1, 1 - ((e.clientY - r.y) / r.height) * 2), S.camera);
+      const body = S.bodies.pick(S.ray);
+      if (S.ports.count) {
+        S.ports.computeBoundingSphere();
+        const hit = S.ray.intersectObject(S.ports)[0];
+        if (hit && (!body || hit.distance < body.distance + 0.02)) return { port: S.state.ports[hit.instanceId] };
+      }
+      return { module: body?.module };
+    },
+    hover(e) {
+      const { S } = this, found = this.under(e);
+      S.canvas.style.cursor = found.port || found.module ? "pointer" : "grab";
+      highlight(found.module ?? null, null);
+      this.show_ghost(found.port ?? null);
+    },
+    show_ghost(port) {
+      const { S } = this;
+      if (S.ghostPort === port) return;
+      S.ghostPort = port;
+      S.ghost.clear();
+      S.dirty = true;
+      if (!port || !S.kind?.ports[port.child_port]) return;
+      S.ghost.tint = port.why ? color("bad") : null;
+      S.ghost.set({ bodies: ["ghost"], modules: [{ name: "ghost", body: 0, size: S.kind.size }], solids: S.kind.solids, joints: [] });
+      const T = S.bodies.frames[port.body].clone().multiply(matrix(port.pose));
+      T.multiply(new THREE.Matrix4().makeRotationZ((port.turn * Math.PI) / 180)).multiply(FLIP);
+      T.multiply(matrix(S.kind.ports[port.child_port]).invert());
+      S.ghost.frames[0].copy(T);
+      S.ghost.place();
+      if (port.why) this.explain(port.why);
+    },
+    key(e) {
+      const keys = { f: () => this.fit(), t: () => this.look(0, 0, 1), n: () => { this.names = !this.names; this.relabel(); }, a: () => { this.axes = !this.axes; this.redraw(); } };
+      if (e.ctrlKey || e.metaKey || e.altKey || !keys[e.key]) return;
+      keys[e.key]();
+      e.preventDefault();
+    },
+  },
+};

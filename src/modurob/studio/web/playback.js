@@ -1,0 +1,164 @@
+// Runs in the 3D view: bodies at a time, traces of modules, the center of mass and its plumb line.
+import { THREE } from "nicegui-scene";
+import { color } from "modurob-web/bus.js";
+import { clock } from "modurob-web/clock.js";
+
+// The last index with t[index] <= time.
+export function before(t, time) {
+  let low = 0, high = t.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (t[middle] <= time) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+const TRACE = 4000; // points of a trace
+
+export class Playback {
+  constructor(scene, bodies, other, changed) {
+    Object.assign(this, { scene, bodies, other, changed, active: false, run: null, chosen: [], floor: 0 });
+    this.box = new THREE.Box3();
+    this.extra = new Map(); // further parts of a run whose body changed, by part
+    this.lines = new THREE.Group();
+    this.mass = new THREE.Mesh(new THREE.SphereGeometry(1, 20, 14), new THREE.MeshBasicMaterial({ depthTest: false, transparent: true }));
+    this.foot = new THREE.Mesh(new THREE.RingGeometry(0.7, 1, 40), new THREE.MeshBasicMaterial({ side: THREE.DoubleSide }));
+    this.plumb = new THREE.Line(new THREE.BufferGeometry().setFromPoints([new THREE.Vector3(), new THREE.Vector3(0, 0, -1)]), new THREE.LineBasicMaterial());
+    this.aid = new THREE.Group();
+    this.aid.add(this.mass, this.foot, this.plumb);
+    this.mass.renderOrder = 10;
+    this.aid.visible = false;
+    this.wanted = { mass: true };
+    scene.add(this.lines, this.aid);
+  }
+
+  theme() {
+    for (const part of [this.mass, this.foot, this.plumb]) part.material.color.set(color("mass"));
+    if (this.active) this.trace(this.chosen);
+  }
+
+  start({ main, other }) {
+    this.stop();
+    this.run = main;
+    this.second = other;
+    this.active = true;
+    this.current = null;
+    this.currentOther = null;
+    this.bounds();
+    this.trace(this.chosen);
+    this.show(clock.t);
+  }
+
+  stop() {
+    this.active = false;
+    this.run = this.second = null;
+    this.other.clear();
+    this.lines.clear();
+    this.aid.visible = false;
+    this.current = null;
+  }
+
+  // The part of a run that holds at a time; an event belongs to what comes after it.
+  static parts(run, t) {
+    const there = run.parts.filter((p) => p.t[0] <= t && (t < p.t[p.t.length - 1] || p.t[p.t.length - 1] >= run.end));
+    return there.length ? there : [run.parts[run.parts.length - 1]];
+  }
+
+  bounds() {
+    const point = new THREE.Vector3();
+    this.box.makeEmpty();
+    for (const part of this.run.parts) {
+      const rows = part.t.length, step = Math.max(1, Math.floor(rows / 60));
+      for (let row = 0; row < rows; row += step) {
+        for (const module of part.cast.modules) {
+          const i = 7 * (row * part.cast.bodies.length + module.body), half = 0.6 * module.size;
+          point.fromArray(part.poses, i);
+          this.box.expandByPoint(point.clone().addScalar(half));
+          this.box.expandByPoint(point.clone().addScalar(-half));
+        }
+      }
+    }
+    this.floor = this.box.min.z;
+    this.size = this.run.parts[0].cast.modules[0]?.size ?? 0.1;
+  }
+
+  show(t) {
+    const parts = Playback.parts(this.run, t);
+    this.draw(this.bodies, parts, t, "current");
+    if (this.second) this.draw(this.other, Playback.parts(this.second, t), t, "currentOther");
+    this.weigh(t);
+    this.changed();
+  }
+
+  // All parts at a time as one cast: they are few, and rarely change.
+  draw(bodies, parts, t, slot) {
+    if (this[slot] === undefined || this[slot] === null || this[slot].length !== parts.length || this[slot].some((p, k) => p !== parts[k])) {
+      this[slot] = parts;
+      bodies.set(parts.length === 1 ? parts[0].cast : joined(parts.map((p) => p.cast)));
+    }
+    if (parts.length === 1) {
+      const part = parts[0], n = part.cast.bodies.length, row = before(part.t, t), next = Math.min(row + 1, part.t.length - 1);
+      const gap = part.t[next] - part.t[row];
+      const share = gap > 0 ? Math.min(1, Math.max(0, (t - part.t[row]) / gap)) : 0;
+      bodies.blend(part.poses, 7 * n * row, 7 * n * next, share);
+      return;
+    }
+    const flat = [];
+    for (const part of parts) {
+      const n = part.cast.bodies.length, row = before(part.t, t);
+      for (let i = 7 * n * row; i < 7 * n * (row + 1); i++) flat.push(part.poses[i]);
+    }
+    bodies.pose(flat);
+  }
+
+  weigh(t) {
+    const mass = this.run.mass;
+    this.aid.visible = Boolean(mass && this.wanted.mass);
+    if (!this.aid.visible) return;
+    const row = before(mass.t, t), next = Math.min(row + 1, mass.t.length - 1), gap = mass.t[next] - mass.t[row];
+    const s = gap > 0 ? Math.min(1, (t - mass.t[row]) / gap) : 0;
+    const [x, y, z] = [0, 1, 2].map((k) => mass.xyz[row][k] * (1 - s) + mass.xyz[next][k] * s);
+    this.mass.position.set(x, y, z);
+    this.mass.scale.setScalar(0.1 * this.size);
+    this.foot.position.set(x, y, this.floor + 0.002);
+    this.foot.scale.setScalar(0.22 * this.size);
+    this.plumb.position.set(x, y, z);
+    this.plumb.scale.set(1, 1, Math.max(1e-6, z - this.floor));
+  }
+
+  aids(wanted) {
+    Object.assign(this.wanted, wanted);
+    if (this.active) this.weigh(clock.t);
+  }
+
+  trace(chosen) {
+    this.chosen = chosen;
+    for (const line of this.lines.children) line.geometry.dispose();
+    this.lines.clear();
+    if (!this.active) return;
+    chosen.forEach((name, k) => {
+      for (const part of this.run.parts) {
+        const module = part.cast.modules.find((m) => m.name === name);
+        if (!module) continue;
+        const n = part.cast.bodies.length, step = Math.max(1, Math.ceil(part.t.length / TRACE)), points = [];
+        for (let row = 0; row < part.t.length; row += step) points.push(new THREE.Vector3().fromArray(part.poses, 7 * (row * n + module.body)));
+        const line = new THREE.Line(new THREE.BufferGeometry().setFromPoints(points), new THREE.LineBasicMaterial({ color: color(`series-${(k % 8) + 1}`) }));
+        line.frustumCulled = false;
+        this.lines.add(line);
+      }
+    });
+  }
+}
+
+function joined(casts) {
+  const whole = { bodies: [], modules: [], solids: [], joints: [] };
+  for (const cast of casts) {
+    const b = whole.bodies.length, m = whole.modules.length;
+    whole.bodies.push(...cast.bodies);
+    whole.modules.push(...cast.modules.map((x) => ({ ...x, body: x.body + b })));
+    whole.solids.push(...cast.solids.map((x) => ({ ...x, body: x.body + b, module: x.module + m })));
+    whole.joints.push(...cast.joints.map((x) => ({ ...x, body: x.body + b })));
+  }
+  return whole;
+}

@@ -1,0 +1,97 @@
+// Play, pause, scrub. The server hears of play, pause and seek, and of nothing in between.
+import { on, say } from "modurob-web/bus.js";
+import { clock, play, seek, span } from "modurob-web/clock.js";
+
+const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4];
+const MAGIC = "MRTJ", HEAD = 12;
+
+// The player's binary: magic, version, size of a JSON header, header, float32 arrays.
+function unpack(buffer, data) {
+  const view = new DataView(buffer);
+  const magic = String.fromCharCode(...new Uint8Array(buffer, 0, 4));
+  if (magic !== MAGIC) throw new Error("not a run");
+  const length = view.getUint32(8, true);
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, HEAD, length)));
+  const first = HEAD + length;
+  const array = ({ offset, shape }) => new Float32Array(buffer, first + offset, shape.reduce((a, b) => a * b, 1));
+  const parts = header.parts.map((part, k) => ({ name: part.name, t: array(part.t), poses: array(part.poses), cast: data.casts[k] }));
+  const begin = Math.min(...parts.map((p) => p.t[0])), end = Math.max(...parts.map((p) => p.t[p.t.length - 1]));
+  return { parts, begin, end, mass: data.mass, panels: data.panels, events: data.events };
+}
+
+async function load(url) {
+  const [bin, json] = await Promise.all([fetch(`${url}.bin`), fetch(`${url}.json`)]);
+  if (!bin.ok || !json.ok) throw new Error("the files of this run are gone; run it again");
+  return unpack(await bin.arrayBuffer(), await json.json());
+}
+
+export default {
+  template: `
+    <div class="player" role="group" aria-label="Player" @keydown="key">
+      <button class="playbutton" :disabled="!run" @click="toggle" :aria-label="playing ? 'Pause' : 'Play'" data-testid="play">
+        <span class="material-icons">{{ playing ? 'pause' : 'play_arrow' }}</span></button>
+      <div class="track">
+        <button v-for="e in run ? run.events : []" :key="e.time" class="event" :style="{ left: 100 * (e.time - begin) / (end - begin) + '%' }"
+                :title="e.what" @click="go(e.time)">{{ e.what.startsWith('undock') ? '▼ ' : '▲ ' }}{{ e.what.split(' (')[0] }}</button>
+        <input ref="range" type="range" :disabled="!run" min="0" max="1000" step="1" value="0" aria-label="Time" data-testid="scrub"
+               @input="scrub" @change="$emit('seek', { t: time() })" />
+      </div>
+      <span class="time" ref="time" data-testid="time">–</span>
+      <select aria-label="Speed" v-model.number="speed" @change="setSpeed"><option v-for="s in speeds" :key="s" :value="s">{{ s }}×</option></select>
+      <button class="tool" :class="{ on: loop }" :aria-pressed="loop" title="Repeat" aria-label="Repeat" @click="setLoop"><span class="material-icons">repeat</span></button>
+      <button class="tool" :class="{ on: mass }" :aria-pressed="mass" title="Centre of mass" aria-label="Centre of mass" @click="setMass"><span class="material-icons">adjust</span></button>
+      <span v-if="problem" class="bad-note" role="alert">{{ problem }}</span>
+    </div>`,
+  data: () => ({ run: null, playing: false, speed: 1, speeds: SPEEDS, loop: true, mass: true, problem: "", begin: 0, end: 1 }),
+  mounted() {
+    this.ends = [on("time", (t) => this.show(t)), on("playing", (p) => { this.playing = p; if (!p) this.$emit("pause", { t: clock.t }); })];
+  },
+  beforeUnmount() { play(false); this.ends.forEach((end) => end()); },
+  methods: {
+    // Runs by the addresses of their files; a second one is shown beside the first.
+    async load_run(main, other = null, start = true) {
+      play(false);
+      this.problem = "";
+      const asked = (this.asked = (this.asked ?? 0) + 1);
+      try {
+        const [first, second] = await Promise.all([load(main), other ? load(other) : null]);
+        if (asked !== this.asked) return;
+        this.begin = first.begin;
+        this.end = Math.max(first.end, second ? second.end : 0);
+        this.run = Object.freeze({ events: first.events });
+        span(this.begin, this.end);
+        const run = { main: first, other: second };
+        window.modurob = { ...(window.modurob ?? {}), run };
+        say("run", run);
+        if (start) play(true);
+      } catch (error) {
+        this.problem = String(error.message ?? error);
+        this.unload();
+      }
+    },
+    unload() { play(false); this.run = null; window.modurob.run = null; say("run", null); this.$refs.time.textContent = "–"; },
+    show(t) {
+      const length = this.end - this.begin;
+      this.$refs.range.value = length > 0 ? (1000 * (t - this.begin)) / length : 0;
+      this.$refs.time.textContent = `${t.toFixed(2)} / ${this.end.toFixed(2)} s`;
+    },
+    time() { return this.begin + (this.$refs.range.value / 1000) * (this.end - this.begin); },
+    scrub() { play(false); this.wake(); seek(this.time()); },
+    go(t) { play(false); this.wake(); seek(t); this.$emit("seek", { t }); },
+    // The stage may show a pose: bring the run back.
+    wake() { if (window.modurob.run && !window.modurob.stage.playback.active) say("run", window.modurob.run); },
+    toggle() { this.wake(); play(!clock.playing); if (clock.playing) this.$emit("play", { t: clock.t }); },
+    set_traces(names) { say("traces", names); },
+    setSpeed() { clock.speed = this.speed; },
+    setLoop() { this.loop = clock.loop = !this.loop; },
+    setMass() { this.mass = !this.mass; say("aids", { mass: this.mass }); },
+    key(event) {
+      const step = (this.end - this.begin) / 200;
+      if (event.key === " " && event.target.tagName !== "BUTTON") this.toggle();
+      else if (event.key === "ArrowRight" && event.target.type !== "range") this.go(clock.t + step);
+      else if (event.key === "ArrowLeft" && event.target.type !== "range") this.go(clock.t - step);
+      else return;
+      event.preventDefault();
+    },
+  },
+};

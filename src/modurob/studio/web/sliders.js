@@ -1,0 +1,24 @@
+// The joints of the pose: one slider each, within its limits.
+export default {
+  template: `
+    <div class="slides" tabindex="0" role="group" aria-label="Joints">
+      <div v-for="joint in joints" :key="joint.name" class="slide" :data-joint="joint.name" :data-module="joint.module">
+        <label :for="'joint-' + joint.name" :title="joint.name">{{ joint.name }}</label>
+        <input :id="'joint-' + joint.name" type="range" :min="joint.lower" :max="joint.upper" :step="(joint.upper - joint.lower) / 400"
+               :value="joint.value" @input="slide(joint, $event.target.valueAsNumber)" @dblclick="slide(joint, 0)" />
+        <output>{{ shown(joint) }}</output>
+      </div>
+    </div>`,
+  data: () => ({ joints: [] }),
+  methods: {
+    set_joints(joints) { this.joints = joints; },
+    set_values(values) { for (const joint of this.joints) joint.value = values[joint.name] ?? 0; },
+    shown(joint) { return joint.slides ? `${(1000 * joint.value).toFixed(0)} mm` : `${((180 / Math.PI) * joint.value).toFixed(1)}°`; },
+    slide(joint, value) {
+      joint.value = value;
+      this.waiting = { ...(this.waiting ?? {}), [joint.name]: value };
+      if (this.timer) return;
+      this.timer = setTimeout(() => { this.timer = null; this.$emit("pose", this.waiting); this.waiting = null; }, 40);
+    },
+  },
+};

@@ -1,0 +1,180 @@
+// Bodies made of solids: one instanced mesh for each form and size, moved by poses of bodies.
+import { THREE } from "nicegui-scene";
+
+const BEVEL = 0.06; // of the shortest edge
+
+// A box with rounded edges: the corners of a finer box pulled onto a smaller one plus a radius.
+function rounded([x, y, z]) {
+  const radius = BEVEL * Math.min(x, y, z);
+  const geometry = new THREE.BoxGeometry(x, y, z, 4, 4, 4);
+  const inner = new THREE.Vector3(x / 2 - radius, y / 2 - radius, z / 2 - radius);
+  const place = geometry.attributes.position, normal = geometry.attributes.normal;
+  const p = new THREE.Vector3(), core = new THREE.Vector3(), out = new THREE.Vector3();
+  for (let k = 0; k < place.count; k++) {
+    p.fromBufferAttribute(place, k);
+    // the inner lines of the finer box go to where the rounding begins, so that faces stay flat
+    for (const axis of ["x", "y", "z"]) {
+      const half = { x, y, z }[axis] / 2;
+      const s = p[axis] / half;
+      if (Math.abs(s) > 0.1 && Math.abs(s) < 0.9) p[axis] = Math.sign(s) * (half - radius);
+    }
+    core.copy(p).clamp(inner.clone().negate(), inner);
+    out.copy(p).sub(core);
+    if (out.lengthSq() === 0) continue;
+    out.normalize();
+    place.setXYZ(k, core.x + radius * out.x, core.y + radius * out.y, core.z + radius * out.z);
+    normal.setXYZ(k, out.x, out.y, out.z);
+  }
+  geometry.computeBoundingSphere();
+  return geometry;
+}
+
+function geometry(form, size) {
+  if (form === "box") return rounded(size);
+  if (form === "sphere") return new THREE.SphereGeometry(size[0], 28, 18);
+  return new THREE.CylinderGeometry(size[0], size[0], size[1], 36).rotateX(Math.PI / 2);
+}
+
+const shapes = new Map();
+function shared(form, size) {
+  const key = `${form} ${size}`;
+  if (!shapes.has(key)) shapes.set(key, geometry(form, size));
+  return shapes.get(key);
+}
+
+export function matrix(numbers, offset = 0, into = new THREE.Matrix4()) {
+  P.set(numbers[offset], numbers[offset + 1], numbers[offset + 2]);
+  Q.set(numbers[offset + 3], numbers[offset + 4], numbers[offset + 5], numbers[offset + 6]);
+  return into.compose(P, Q, ONE);
+}
+
+const P = new THREE.Vector3(), Q = new THREE.Quaternion(), ONE = new THREE.Vector3(1, 1, 1);
+const M = new THREE.Matrix4(), C = new THREE.Color();
+
+// Drawn bodies of one organism. `opacity` below 1 makes a ghost of it.
+export class Bodies {
+  constructor(scene, opacity = 1, tint = null) {
+    this.group = new THREE.Group();
+    this.opacity = opacity;
+    this.tint = tint;
+    this.meshes = [];
+    this.frames = [];
+    this.cast = null;
+    // kept for good: a material made anew costs the time to compile its shader
+    this.material = new THREE.MeshStandardMaterial({
+      roughness: 0.55, metalness: 0.05, transparent: opacity < 1, opacity, depthWrite: opacity === 1,
+    });
+    scene.add(this.group);
+  }
+
+  set(cast) {
+    this.clear();
+    this.cast = cast;
+    this.frames = cast.bodies.map(() => new THREE.Matrix4());
+    const groups = new Map();
+    for (const solid of cast.solids) {
+      const key = `${solid.form} ${solid.size}`;
+      if (!groups.has(key)) groups.set(key, []);
+      groups.get(key).push(solid);
+    }
+    for (const solids of groups.values()) {
+      const mesh = new THREE.InstancedMesh(shared(solids[0].form, solids[0].size), this.material, solids.length);
+      mesh.frustumCulled = false;
+      mesh.castShadow = mesh.receiveShadow = this.opacity === 1;
+      mesh.userData = {
+        bodies: solids.map((s) => s.body), modules: solids.map((s) => s.module ?? 0),
+        local: solids.map((s) => matrix(s.pose)), colors: solids.map((s) => this.tint ?? s.color),
+      };
+      solids.forEach((s, i) => mesh.setColorAt(i, C.set(this.tint ?? s.color)));
+      this.group.add(mesh);
+      this.meshes.push(mesh);
+    }
+  }
+
+  clear() {
+    for (const mesh of this.meshes) {
+      this.group.remove(mesh);
+      mesh.dispose();
+    }
+    this.meshes = [];
+    this.cast = null;
+  }
+
+  // Seven numbers a body, flat.
+  pose(numbers, offset = 0) {
+    const { frames } = this;
+    for (let b = 0; b < frames.length; b++) matrix(numbers, offset + 7 * b, frames[b]);
+    this.place();
+  }
+
+  // Between two rows of poses; quaternions take the short way.
+  blend(numbers, row, next, share) {
+    const { frames } = this;
+    for (let b = 0; b < frames.length; b++) {
+      const i = row + 7 * b, j = next + 7 * b;
+      const dot = numbers[i + 3] * numbers[j + 3] + numbers[i + 4] * numbers[j + 4]
+        + numbers[i + 5] * numbers[j + 5] + numbers[i + 6] * numbers[j + 6];
+      const s = 1 - share, r = dot < 0 ? -share : share;
+      P.set(s * numbers[i] + share * numbers[j], s * numbers[i + 1] + share * numbers[j + 1], s * numbers[i + 2] + share * numbers[j + 2]);
+      Q.set(s * numbers[i + 3] + r * numbers[j + 3], s * numbers[i + 4] + r * numbers[j + 4], s * numbers[i + 5] + r * numbers[j + 5], s * numbers[i + 6] + r * numbers[j + 6]).normalize();
+      frames[b].compose(P, Q, ONE);
+    }
+    this.place();
+  }
+
+  place() {
+    for (const mesh of this.meshes) {
+      const { bodies, local } = mesh.userData, array = mesh.instanceMatrix.array;
+      for (let i = 0; i < bodies.length; i++) {
+        M.multiplyMatrices(this.frames[bodies[i]], local[i]);
+        M.toArray(array, 16 * i);
+      }
+      mesh.instanceMatrix.needsUpdate = true;
+    }
+  }
+
+  // Tint one module; null lets all have their own colors.
+  light(name, color) {
+    if (!this.cast) return;
+    const chosen = this.cast.modules.findIndex((m) => m.name === name);
+    for (const mesh of this.meshes) {
+      const { modules, colors } = mesh.userData;
+      for (let i = 0; i < modules.length; i++) {
+        C.set(colors[i]);
+        if (modules[i] === chosen) C.lerp(M_LIT.set(color), 0.6);
+        mesh.setColorAt(i, C);
+      }
+      mesh.instanceColor.needsUpdate = true;
+    }
+  }
+
+  pick(ray) {
+    let nearest = null;
+    for (const mesh of this.meshes) {
+      mesh.computeBoundingSphere();
+      const hit = ray.intersectObject(mesh)[0];
+      if (hit && (!nearest || hit.distance < nearest.distance)) {
+        nearest = { distance: hit.distance, module: this.cast.modules[mesh.userData.modules[hit.instanceId]].name };
+      }
+    }
+    return nearest;
+  }
+
+  center(name, into) {
+    const module = this.cast?.modules.find((m) => m.name === name);
+    return module ? into.setFromMatrixPosition(this.frames[module.body]) : null;
+  }
+
+  box() {
+    const box = new THREE.Box3();
+    if (!this.cast) return box;
+    for (const module of this.cast.modules) {
+      P.setFromMatrixPosition(this.frames[module.body]);
+      box.expandByPoint(P.clone().addScalar(0.6 * module.size));
+      box.expandByPoint(P.clone().addScalar(-0.6 * module.size));
+    }
+    return box;
+  }
+}
+
+const M_LIT = new THREE.Color();

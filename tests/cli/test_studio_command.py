@@ -1,0 +1,81 @@
+"""``modurob studio`` on the command line: help, and errors of one line."""
+
+import socket
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from modurob import cli
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.cli, ["studio", *arguments])
+
+
+def error_of(result):
+    lines = result.stderr.splitlines()
+    assert result.exit_code in (1, 2)
+    assert len(lines) == 1
+    assert lines[0].startswith("error: ")
+    return lines[0]
+
+
+def test_help_shows_examples():
+    text = run("--help").stdout
+    assert "modurob studio crab.json" in text
+    assert "--folder" in text
+
+
+def test_without_the_extra_one_line_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr("modurob.cli.studio.find_spec", lambda name: None)
+    result = run()
+    assert "pip install 'modurob[studio]'" in error_of(result)
+    assert result.exit_code == 2
+
+
+def test_importing_modurob_and_its_command_line_loads_no_nicegui():
+    code = (
+        "import sys, modurob, modurob.cli, modurob.cli.studio, modurob.studio.session; "
+        "print('nicegui' in sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout.strip() == "False", result.stderr
+
+
+def command(*arguments):
+    """The command in a process of its own: NiceGUI is one app for a process."""
+    pytest.importorskip("nicegui")
+    return subprocess.run(
+        [sys.executable, "-m", "modurob", "studio", "--no-browser", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--host", "0.0.0.0"], "set a secret with --token"),
+        (["missing.json"], "missing.json: cannot be read"),
+        (["--token", "short"], "at least 8 characters"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path, options, message):
+    result = command("--port", "0", "--folder", str(tmp_path), *options)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_port_in_use_is_told_with_a_way_out(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = command("--port", str(port), "--folder", str(tmp_path))
+    assert result.returncode == 1
+    assert "--port 0" in result.stderr
+    assert len(result.stderr.splitlines()) == 1

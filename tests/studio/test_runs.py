@@ -1,0 +1,338 @@
+"""Runs, plots, exports and formulas without a browser."""
+
+import asyncio
+import csv
+import io
+import json
+import xml.etree.ElementTree as ET
+import zipfile
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from modurob import StateError, Trajectory, examples, load
+from modurob.organism.files import to_document
+from modurob.sim.export import from_bytes
+from modurob.studio import exports, formulas, looks, runs, tables
+from modurob.studio.jobs import Cancelled, Worker
+from modurob.studio.settings import Settings
+
+SINGLE = 1e-6  # the player's numbers have single precision
+
+
+def perform(folder, organism, pose=None, number=1, **changes):
+    settings = Settings().edited(**{"duration": 0.5, "ramp": 0.2, **changes})
+    request = runs.Request(
+        to_document(organism), [], pose or {}, settings, folder, number, runs.title(settings)
+    )
+    heard = []
+    record = runs.perform(request, heard.append)
+    return record, heard
+
+
+def browser_data(folder, number=1):
+    return json.loads((folder / f"{number}.json").read_text())
+
+
+def panel(data, key):
+    return next(p for p in data["panels"] if p["key"] == key)
+
+
+def test_a_run_leaves_the_same_motion_in_all_its_files(tmp_path):
+    record, heard = perform(tmp_path, examples.crab())
+    assert record.status == "finished"
+    assert heard == sorted(heard)
+    assert heard[-1] == 1.0
+    trajectory = Trajectory.load(tmp_path / "1.npz")
+    played = from_bytes((tmp_path / "1.bin").read_bytes())["parts"][0]
+    data = browser_data(tmp_path)
+    assert np.allclose(played["q"], trajectory.q, atol=SINGLE)
+    assert data["casts"][0]["bodies"] == played["bodies"] == list(trajectory.model.body_names)
+    for key in ("q", "v", "a", "tau"):
+        for k, line in enumerate(panel(data, key)["lines"]):
+            assert line["joint"] == trajectory.model.joint_names[k]
+            shown = np.interp(trajectory.t, line["t"], line["y"])
+            assert np.allclose(shown, getattr(trajectory, key)[:, k], rtol=1e-5, atol=SINGLE)
+    mass = trajectory.model.center_of_mass(trajectory.q)
+    assert np.allclose(data["mass"]["xyz"], mass, atol=SINGLE)
+
+
+def test_computed_torque_follows_the_gait_and_the_error_panel_says_so(tmp_path):
+    perform(tmp_path, examples.crab(), motion="wave")
+    lines = panel(browser_data(tmp_path), "error")["lines"]
+    moved = panel(browser_data(tmp_path), "q")["lines"]
+    assert max(np.ptp(line["y"]) for line in moved) > 0.05
+    assert max(np.abs(line["y"]).max() for line in lines) < 1e-4
+
+
+def test_estimates_stay_in_their_band_as_often_as_three_sigma_promise(tmp_path):
+    perform(
+        tmp_path, examples.crab(), estimator="Ekf", noise_q=0.01, duration=1.5, motion="hold",
+        pose={"m1.hinge": 0.3},
+    )  # fmt: skip
+    inside, count = 0, 0
+    for line in panel(browser_data(tmp_path), "estimate")["lines"]:
+        y, low, high = (np.array(line[key]) for key in ("y", "low", "high"))
+        assert np.all(low < high)
+        inside += int(np.sum((y >= low) & (y <= high)))
+        count += len(y)
+    assert inside / count > 0.97
+
+
+def test_a_body_without_drive_keeps_its_energy(tmp_path):
+    perform(
+        tmp_path, examples.double_pendulum(), {"m0.hinge": 1.0}, hinges="physical",
+        controller="none", motion="none", rtol=1e-9,
+    )  # fmt: skip
+    lines = {
+        line["name"]: np.array(line["y"])
+        for line in panel(browser_data(tmp_path), "energy")["lines"]
+    }
+    assert np.ptp(lines["kinetic"]) > 0.1
+    assert np.ptp(lines["sum"]) < 1e-5
+
+
+def test_events_cut_a_run_into_parts_that_each_know_their_body(tmp_path):
+    record, _ = perform(
+        tmp_path, examples.snake(4), hinges="physical", motion="hold",
+        events=[{"what": "undock", "time": 0.2, "module": "m3"}],
+    )  # fmt: skip
+    data = browser_data(tmp_path)
+    assert [len(cast["modules"]) for cast in data["casts"]] == [4, 3, 1]
+    assert data["events"] == [{"time": 0.2, "what": "undock m3"}]
+    assert "1 event" in record.title
+
+
+def test_a_run_that_diverges_keeps_what_there_was_and_says_what_to_try(tmp_path):
+    record, _ = perform(
+        tmp_path, examples.crab(), integrator="RK4", dt=0.05, settling_time=0.001, motion="zero",
+        pose={"m1.hinge": 1.0},
+    )  # fmt: skip
+    assert record.status == "stopped"
+    assert "diverged" in record.message
+    assert "Try a smaller step" in record.message
+    assert 0 < record.seconds < 0.5
+    browser_data(tmp_path)  # holds no NaN: it is JSON
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"controller": "none", "estimator": "Ekf"}, "works with a controller"),
+        ({"controller": "none", "noise_q": 0.1}, "choose a controller"),
+        ({"motion": "dance"}, "motions are"),
+        ({"base": "px,qq"}, "qq"),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_explained(tmp_path, changes, message):
+    with pytest.raises((StateError, KeyError), match=message):
+        perform(tmp_path, examples.crab(), **changes)
+
+
+def test_a_body_whose_joints_are_all_locked_is_explained(tmp_path):
+    with pytest.raises(StateError, match="no joint that can move"):
+        perform(tmp_path, examples.snake(1))
+
+
+# -- what the browser draws ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hinges", ["dyad", "physical"])
+@pytest.mark.parametrize("make", [examples.crab, examples.arm, examples.superbot_tree])
+def test_solids_are_drawn_where_forward_kinematics_puts_them(make, hinges):
+    """The body's pose times the solid's, against the scene that pictures are drawn from."""
+    from modurob.drawing import scene
+    from modurob.spatial import so3
+
+    organism = make()
+    model = organism.model(hinges)
+    q = 0.3 * model.random_configuration(np.random.default_rng(1))
+    cast, poses = looks.cast(organism, model), looks.poses(model, q)
+    drawn = scene.build(organism, model, q)
+
+    def T(numbers):
+        pose = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = so3.from_quaternion(np.array(numbers[3:])), numbers[:3]
+        return pose
+
+    first = 0
+    for solid in cast["solids"]:
+        surfaces = {"box": 6, "cylinder": 3, "sphere": 1}[solid["form"]]
+        facets = [f for f in drawn.facets if first <= f.surface < first + surfaces]
+        first += surfaces
+        center = np.mean(np.concatenate([f.corners for f in facets]), axis=0)
+        where = (T(poses[solid["body"]]) @ T(solid["pose"]))[:3, 3]
+        assert np.allclose(where, center, atol=1e-5)
+    assert first == len(drawn.colors)
+
+
+def test_joint_axes_are_those_of_the_model():
+    """Moving one joint moves everything beyond it about the drawn axis: points on it stay."""
+    organism = examples.crab()
+    model = organism.model()
+    cast = looks.cast(organism, model)
+    q = np.array([0.2, -0.3, 0.4])
+    for k, joint in enumerate(cast["joints"]):
+        other = q.copy()
+        other[k] += 0.5
+        ends = []
+        for state in (q, other):
+            T = model.forward_kinematics(state)[joint["body"]]
+            point, along = np.array(joint["point"]), np.array(joint["direction"])
+            ends.append(T[:3, :3] @ (point + np.outer([-1, 1], along))[..., None] + T[:3, 3:])
+        assert np.allclose(ends[0], ends[1], atol=1e-5)
+
+
+# -- tables and formulas ---------------------------------------------------------------------------
+
+
+class Cells(HTMLParser):
+    """The texts of a table, row by row, and every tag that was met."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.rows, self.tags, self.sources, self._open = [[]], set(), [], False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.sources += [v for k, v in attrs if k in ("src", "href", "xlink:href") and v]
+        if tag == "tr":
+            self.rows.append([])
+        self._open = tag in ("td", "th")
+
+    def handle_endtag(self, tag):
+        self._open = False
+
+    def handle_data(self, data):
+        if self._open:
+            self.rows[-1].append(data)
+
+
+def test_the_aim_on_the_page_is_that_of_the_organism():
+    rows = Cells(tables.aim(examples.crab())).rows[1:]
+    matrix = [[0 if text == "·" else int(text) for text in row[1:-1]] for row in rows[1:-1]]
+    assert matrix == examples.crab().aim().matrix.tolist()
+    assert rows[-1][1:] == ["DP", "DS", "DO", "DS", "DO"]
+
+
+def test_names_are_escaped_wherever_they_are_shown():
+    evil = '<script>alert(1)</script>"'
+    html = tables.cell(evil, module=evil, joint=evil) + tables.symbols(
+        [{"name": evil, "meaning": evil, "unit": evil, "value": None}]
+    )
+    assert "script" not in Cells(html).tags
+
+
+def wish(organism, entry, **changes):
+    return formulas.Wish(to_document(organism), Settings().edited(**changes), "all", entry)
+
+
+def test_formulas_are_those_of_the_equations_and_know_their_joints():
+    organism = examples.double_pendulum()
+    found = formulas.entry(wish(organism, "M[1,2]", hinges="physical"), lambda _: None)
+    math = ET.fromstring(found["mathml"])
+    joints = {e.get("data-joint") for e in math.iter() if e.get("data-joint")}
+    assert joints == {"m1.hinge"}
+    names = {e.get("data-module") for e in math.iter() if e.get("data-module")}
+    assert names == {"m2"}
+    assert found["terms"] == found["shown"]
+    text = formulas.latex(wish(organism, "M[1,2]", hinges="physical"), lambda _: None)
+    assert text == "M_{1,2} = " + organism.equations("physical").latex("M[1,2]")
+
+
+def test_long_formulas_are_cut_for_the_page_and_told_so():
+    found = formulas.entry(wish(examples.arm("babac"), "C[1,2]", hinges="physical"), lambda _: None)
+    assert found["terms"] > formulas.MOST_TERMS == found["shown"]
+    assert "⋯" in found["mathml"]
+    assert len(found["mathml"]) < 200_000
+
+
+# -- exports ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    record, _ = perform(folder, examples.crab(), duration=0.15)
+    given = exports.Wish(
+        "my crab", to_document(examples.crab()), record.settings, (record,), 1, folder
+    )
+    return lambda name: exports.make(name, given, lambda _: None)
+
+
+def test_exports_of_the_body_open_in_other_programs(exported, tmp_path):
+    import mujoco
+
+    for name in ("urdf", "mjcf"):
+        _, data = exported(name)
+        assert mujoco.MjModel.from_xml_string(data.decode()).nv == 3
+    file, data = exported("organism")
+    assert file == "my crab.json"
+    (tmp_path / "o.json").write_bytes(data)
+    assert load(tmp_path / "o.json") == examples.crab()
+    archive = zipfile.ZipFile(io.BytesIO(exported("c")[1]))
+    assert {"my_crab.c", "my_crab.h"} <= set(archive.namelist())
+
+
+def test_exports_of_the_run_hold_its_numbers(exported, tmp_path):
+    (tmp_path / "r.npz").write_bytes(exported("npz")[1])
+    trajectory = Trajectory.load(tmp_path / "r.npz")
+    rows = [*csv.reader(io.StringIO(exported("csv")[1].decode()))]
+    assert len(rows) == len(trajectory.t) + 1
+    assert float(rows[-1][1]) == trajectory.q[-1, 0]
+    film = Image.open(io.BytesIO(exported("gif")[1]))
+    assert film.n_frames == 4
+    assert Image.open(io.BytesIO(exported("plots-png")[1])).width > 500
+    for name in ("plots-svg", "picture-svg"):
+        assert ET.fromstring(exported(name)[1]).tag.endswith("svg")
+
+
+def test_the_report_is_one_file_with_everything_in_it(exported):
+    text = exported("report")[1].decode()
+    found = Cells(text)
+    assert not {"script", "link", "iframe"} & found.tags
+    assert {"math", "svg", "img", "table"} <= found.tags
+    assert all(source.startswith(("data:", "#")) for source in found.sources)
+    assert ["v0", "3", "·", "·", "·", "·", "S"] in found.rows
+    assert "computed torque, wave" in text
+
+
+def test_exports_that_need_a_run_say_so():
+    given = exports.Wish("x", to_document(examples.crab()), Settings(), (), None, None)
+    with pytest.raises(StateError, match="press Run"):
+        exports.make("csv", given, lambda _: None)
+
+
+# -- processes -------------------------------------------------------------------------------------
+
+
+def test_workers_report_answer_fail_and_are_cancelled(awaited):
+    import math
+    import operator
+
+    async def story():
+        worker = Worker()
+        with pytest.raises(StateError, match="could not be computed"):
+            await worker.run(operator.truediv, 1, 0)  # takes no progress: a slip in a task
+        task = asyncio.ensure_future(worker.run(formulas.latex, None))
+        with pytest.raises(StateError, match="could not be computed"):
+            await task
+        started = asyncio.Event()
+        endless = wish(examples.nine(), "M[1,1]", hinges="physical", base="free")
+        task = asyncio.ensure_future(
+            worker.run(formulas.document, endless, progress=lambda _: started.set())
+        )
+        await asyncio.sleep(0.2)
+        assert worker.busy
+        with pytest.raises(StateError, match="something else"):
+            await worker.run(math.sin, 1.0)
+        worker.cancel()
+        with pytest.raises(Cancelled):
+            await task
+        assert not worker.busy
+        worker.close()
+
+    awaited(story())

@@ -1,0 +1,322 @@
+"""Sessions: edits, undo, autosave; no browser needed."""
+
+import threading
+
+import pytest
+
+from modurob import DockingError, FileError, ModuleType, Organism, StateError, catalog, examples
+from modurob.organism.examples import _from_rows
+from modurob.studio import edits
+from modurob.studio.folder import Folder
+from modurob.studio.project import Project
+from modurob.studio.saver import Saver
+from modurob.studio.session import Session
+from modurob.studio.studio import Studio
+
+CRAB = [("m0", 3, 4), ("m1", 2, 5), ("m2", 3, 2), ("m1", 5, 2), ("m4", 3, 5)]
+
+
+@pytest.fixture
+def session(tmp_path):
+    return Session(Folder(tmp_path), "crab", Project())
+
+
+def build_crab(session):
+    session.dock("scout")
+    for parent, port, child_port in CRAB:
+        session.dock("scout", parent, port, child_port)
+
+
+def test_docking_step_by_step_gives_the_crab(session):
+    build_crab(session)
+    assert session.organism == examples.crab()
+    assert session.organism.modules == examples.crab().modules
+
+
+def test_undo_and_redo_walk_through_all_steps_and_a_new_edit_forgets_the_future(session):
+    session.dock("backbone")
+    bodies = [None, session.organism]
+    for k in range(25):
+        session.dock("backbone", f"m{k}", 3)
+        bodies.append(session.organism)
+    for body in reversed(bodies[:-1]):
+        assert session.undo()
+        assert session.organism is body
+    assert session.undo() is None
+    for body in bodies[1:]:
+        assert session.redo()
+        assert session.organism is body
+    assert session.redo() is None
+    session.undo()
+    session.remove("m24")
+    assert session.redo() is None
+
+
+def test_an_edit_that_fails_leaves_everything_as_it_was(session):
+    build_crab(session)
+    before, steps = session.organism, len(session.project.history.past)
+    with pytest.raises(DockingError, match="already holds"):
+        session.dock("scout", "m0", 3)
+    with pytest.raises(DockingError, match="base"):
+        session.remove("m0")
+    with pytest.raises(StateError, match="no module kind 'gripper'"):
+        session.dock("gripper", "m0", 2)
+    assert session.organism is before
+    assert len(session.project.history.past) == steps
+
+
+def test_a_project_is_the_same_after_it_was_read_again(session, tmp_path):
+    build_crab(session)
+    session.set_pose(**{"m1.hinge": 0.25})
+    session.edit_settings(duration=3.0, motion="sine", events=[
+        {"what": "undock", "time": 1.0, "module": "m5"}
+    ])  # fmt: skip
+    own = catalog["backbone"].with_parameters(mass=2.0).model_copy(update={"name": "heavy"})
+    session.add_kind(own)
+    session.undo()
+    session.save()
+    again = Studio(Folder(tmp_path)).session("crab")
+    assert again.organism == session.organism
+    assert again.organism.modules == session.organism.modules
+    assert again.settings == session.settings
+    assert again.project.pose == {"m1.hinge": 0.25}
+    assert again.kinds()["heavy"] == own
+    assert again.redo() == "dock m5"
+    assert again.organism == examples.crab()
+    for _ in range(6):
+        again.undo()
+    assert again.organism is None
+
+
+def test_a_module_moves_with_all_beyond_it(session):
+    build_crab(session)
+    session.move("m2", "m0", 2)
+    organism = session.organism
+    assert organism.parent("m2") == "m0"
+    assert organism.parent("m3") == "m2"
+    assert len(organism) == 6
+    with pytest.raises(DockingError, match="hangs on it"):
+        session.move("m1", "m5", 2)
+
+
+def test_turning_goes_through_all_ways_to_dock_and_comes_back(session):
+    session.dock("backbone")
+    session.dock("backbone", "m0", 3)
+    seen = []
+    for _ in range(4):
+        seen.append(session.organism.docking("m1").child_port)
+        session.turn("m1")
+    assert sorted(seen) == [2, 3, 4, 5]
+    assert session.organism.docking("m1").child_port == seen[0]
+
+
+def test_the_usual_side_keeps_the_heading_of_the_neighbor(session):
+    session.dock("backbone")
+    for port in catalog["backbone"].docks:
+        session.dock("scout", "m0", port)
+    assert {session.organism.place(name).quarter for name in session.organism.modules} == {0}
+
+
+def test_sites_say_why_a_kind_cannot_dock():
+    square = _from_rows("backbone", [(0, 1, 3, 4), (1, 2, 2, 5), (2, 3, 4, 3)])
+    found = edits.sites(square, catalog["scout"], None, None)
+    whys = {(site.module, site.port): site.why for site in found}
+    assert "would stand in the cell" in whys["m0", 2]
+    assert whys["m0", 4] == ""
+    superbot = [*edits.sites(square, catalog["superbot"], None, None)]
+    assert all("does not mate" in site.why for site in superbot)
+    for (module, port), why in whys.items():  # what is told ahead is what happens
+        if why:
+            with pytest.raises(DockingError):
+                edits.dock(square, module, port, catalog["scout"])
+        else:
+            assert len(edits.dock(square, module, port, catalog["scout"])) == 5
+
+
+def test_manipulator_modules_dock_with_the_port_that_mates():
+    organism = edits.dock(None, None, None, catalog["giusti_b"])
+    organism = edits.dock(organism, "m0", "out", catalog["giusti_a"])
+    assert organism.docking("m1").child_port == "in"
+
+
+def test_parameters_are_edited_as_one_step(session):
+    build_crab(session)
+    session.edit_parameters(["m2", "m3"], mass=0.5)
+    assert [session.organism.kind(m).mass for m in session.organism.modules] == [
+        1,
+        1,
+        0.5,
+        0.5,
+        1,
+        1,
+    ]
+    assert session.undo() == "mass of 2 modules"
+    assert session.organism == examples.crab()
+
+
+def test_bad_settings_name_the_field_and_change_nothing(session):
+    before = session.settings
+    with pytest.raises(StateError, match="duration"):
+        session.edit_settings(duration=-1.0)
+    with pytest.raises(StateError, match="no such field"):
+        session.edit_settings(speed=1.0)
+    assert session.settings is before
+
+
+def test_own_modules_must_not_hide_those_of_the_catalog(session):
+    with pytest.raises(StateError, match="give yours another name"):
+        session.add_kind(catalog["scout"])
+
+
+def test_every_change_is_told_to_all_listeners(session):
+    heard = []
+    stop = session.listen(heard.append)
+    session.dock("backbone")
+    session.set_pose(x=1.0)
+    stop()
+    session.undo()
+    assert heard == ["body", "pose"]
+
+
+# -- the saver -------------------------------------------------------------------------------------
+
+
+def test_saver_writes_the_last_document_and_skips_those_in_between():
+    gate, written = threading.Event(), []
+
+    def write(document):
+        gate.wait(10)
+        written.append(document["n"])
+
+    saver = Saver(write)
+    for n in range(50):
+        saver.submit(lambda n=n: {"n": n})
+    gate.set()
+    saver.flush()
+    assert written[-1] == 49
+    assert len(written) < 50
+    assert saver.idle
+
+
+def test_saver_tells_why_it_could_not_write_and_recovers(tmp_path):
+    folder = Folder(tmp_path / "projects")
+    session = Session(folder, "a", Project())
+    session.dock("backbone")
+    session.saver.flush()
+    folder.path.rename(tmp_path / "gone")
+    session.dock("backbone", "m0", 3)
+    session.saver.flush()
+    assert "cannot be written" in session.saver.error
+    (tmp_path / "gone").rename(folder.path)
+    session.dock("backbone", "m1", 3)
+    session.saver.flush()
+    assert session.saver.error == ""
+    assert len(folder.read("a").organism) == 3
+
+
+# -- the folder and its projects -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["../evil", "..", "a/b", "a\\b", "", " a", "a\0b", "con.json", "x" * 80, "/etc/passwd"]
+)
+def test_names_cannot_lead_out_of_the_folder(tmp_path, name):
+    folder = Folder(tmp_path / "in")
+    with pytest.raises(FileError, match="no name for a project"):
+        folder.write(name, {})
+    assert [*tmp_path.rglob("*")] == [tmp_path / "in"]
+
+
+def test_two_new_projects_never_share_a_name(tmp_path):
+    studio = Studio(Folder(tmp_path))
+    names = [studio.new().name for _ in range(3)]
+    assert len(set(names)) == 3
+
+
+def test_renaming_takes_the_runs_along(tmp_path):
+    studio = Studio(Folder(tmp_path))
+    session = studio.new("crab", Project())
+    runs = studio.folder.runs("crab")
+    runs.mkdir()
+    (runs / "1.bin").write_bytes(b"x")
+    session.saver.flush()
+    studio.rename(session, "lobster")
+    session.saver.flush()
+    assert [entry.name for entry in studio.folder.entries()] == ["lobster"]
+    assert (studio.folder.runs("lobster") / "1.bin").exists()
+    studio.new("other", Project()).saver.flush()
+    with pytest.raises(FileError, match="already"):
+        studio.rename(session, "other")
+    assert session.name == "lobster"
+
+
+def test_a_file_opened_again_brings_back_what_was_not_saved_to_it(tmp_path):
+    file = tmp_path / "snake.json"
+    examples.snake(3).save(file)
+    session = Studio(Folder(tmp_path / "p")).open_file(file)
+    session.remove("m2")
+    session.saver.flush()  # and the server dies
+    studio = Studio(Folder(tmp_path / "p"))
+    again = studio.open_file(file)
+    assert len(again.organism) == 2
+    assert again.save() == file
+    from modurob import load
+
+    assert load(file) == examples.snake(2)
+    examples.snake(5).save(file)  # somebody else changes the file: it wins
+    assert len(Studio(Folder(tmp_path / "p")).open_file(file).organism) == 5
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "not valid JSON at line 1"),
+        (b"\xff\xfe", "not a text file"),
+        (b"[]", 'no "format" field'),
+        (b'{"format": "modurob-project", "version": 2}', "newer modurob.*Update"),
+        (b'{"format": "modurob-project", "version": 1, "colour": 1}', "colour: no such field"),
+        (b'{"format": "modurob-project", "version": 1, "organism": {"x": 1}}', "format"),
+        (b'{"format": "modurob-module", "version": 1}', "expected 'modurob-project'"),
+        (b'{"format":"modurob-project","version":1,"settings":{"duration":1e9}}', "duration"),
+        (b'{"format":"modurob-project","version":1,"runs":[{"number":0}]}', "runs"),
+    ],
+)
+def test_broken_projects_are_refused_by_one_line_that_names_file_and_field(
+    tmp_path, content, message
+):
+    studio = Studio(Folder(tmp_path))
+    with pytest.raises(FileError, match=message) as caught:
+        studio.upload("mine.json", content)
+    assert "mine.json" in str(caught.value)
+    assert str(tmp_path) not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not studio.sessions
+
+
+def test_an_uploaded_organism_becomes_a_project(tmp_path):
+    examples.nine().save(tmp_path / "nine.json")
+    studio = Studio(Folder(tmp_path / "p"))
+    session = studio.upload("nine.json", (tmp_path / "nine.json").read_bytes())
+    assert session.organism == examples.nine()
+    assert session.name == "nine"
+
+
+def test_history_of_200_steps_keeps_the_latest_50_in_the_file(session, tmp_path):
+    session.dock("backbone")
+    heavy = Organism.start("scout")
+    light = Organism.start("backbone")
+    for k in range(250):
+        session.change(f"step {k}", heavy if k % 2 else light)
+    assert len(session.project.history.past) == 200
+    session.save()
+    past = Folder(tmp_path).read("crab").history.past
+    assert [step.label for step in past] == [f"step {k}" for k in range(200, 250)]
+
+
+def test_datasheets_of_users_are_read_from_bytes():
+    from modurob.studio.studio import read_kind
+
+    with pytest.raises(FileError, match=r"gripper\.toml"):
+        read_kind("gripper.toml", b"x = ")
+    data = catalog["scout"].model_dump_json().encode()
+    assert isinstance(read_kind("scout.json", data), ModuleType)
