@@ -11,7 +11,13 @@ if TYPE_CHECKING:
     from modurob.distributed.balancing import Balanced, Drive, Fault, balance
     from modurob.distributed.bus.processes import ProcessBus
     from modurob.distributed.bus.simulated import SimulatedBus
-    from modurob.distributed.mass import LockStep, MassAgent, MassNetwork, MassProperties
+    from modurob.distributed.mass import (
+        LockStep,
+        MassAgent,
+        MassNetwork,
+        MassProcesses,
+        MassProperties,
+    )
     from modurob.distributed.transports import Counts, InProcess
 
 __all__ = [
@@ -24,6 +30,7 @@ __all__ = [
     "LockStep",
     "MassAgent",
     "MassNetwork",
+    "MassProcesses",
     "MassProperties",
     "Message",
     "ProcessBus",
@@ -43,6 +50,7 @@ _HOMES = {
     "LockStep": "mass",
     "MassAgent": "mass",
     "MassNetwork": "mass",
+    "MassProcesses": "mass",
     "MassProperties": "mass",
     "Message": "agent",
     "ProcessBus": "bus.processes",

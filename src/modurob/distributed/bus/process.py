@@ -1,15 +1,12 @@
 """One module as a process of the operating system: a thin loop around `Node`.
 
-Standard input brings what happens to the module, one line of JSON each; when it ends, so does the
-process, however the one that started it ended. Standard output tells its socket and its torques.
+Standard input brings what happens to the module, standard output tells its socket and its torques.
 The package around is not imported: a module needs none of it, and starts in hundredths of a second.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import select
 import sys
 import time
 import types
@@ -27,16 +24,10 @@ def main() -> None:
     from modurob.distributed.agent import Message
     from modurob.distributed.bus import messages as say
     from modurob.distributed.bus.node import Node
-    from modurob.distributed.transports.udp import Endpoint
+    from modurob.distributed.processes.child import Surroundings, tell
 
-    lines = Lines(0)
-    [settings] = lines.read()
-    rng = None
-    if settings["loss"]:
-        import random
-
-        rng = random.Random(settings["seed"])
-    endpoint = Endpoint(loss=settings["loss"], rng=rng)
+    around = Surroundings()
+    settings = around.settings
     node = Node(
         settings["uid"],
         bytes.fromhex(settings["record"]),
@@ -45,56 +36,25 @@ def main() -> None:
         heartbeat=settings["heartbeat"],
     )
     state = node.start(int.from_bytes(os.urandom(4), "big"))
-    tell({"address": endpoint.address})
     while True:
-        wait = max(0.0, state.wake - time.monotonic())
-        ready, _, _ = select.select([endpoint, 0], [], [], wait)
-        inbox = endpoint.receive()
-        for event in lines.read() if 0 in ready else ():
-            inbox.append(Message(say.OWN, signal(event, endpoint)))
+        inbox, events = around.wait(state.wake)
+        inbox += [Message(say.OWN, signal(event)) for event in events]
         state, outbox = node.step(state, inbox, time.monotonic())
-        endpoint.send([message for message in outbox if message.port != say.OWN])
+        around.endpoint.send([message for message in outbox if message.port != say.OWN])
         for message in outbox:
             if message.port == say.OWN:
                 tell({"drive": say.unpack_floats(message.payload)})
 
 
-def signal(event: dict[str, Any], endpoint: Any) -> bytes:
+def signal(event: dict[str, Any]) -> bytes:
     """What the module's sensors say of an event."""
     from modurob.distributed.bus import messages as say
 
     if "plug" in event:
-        port = event["plug"]
-        endpoint.plug(port, tuple(event["address"]), event["port"])
-        return say.plugged(port, event["turn"])
+        return say.plugged(event["plug"], event["turn"])
     if "unplug" in event:
-        endpoint.unplug(event["unplug"])
         return say.unplugged(event["unplug"])
     return say.sensed(event["sense"])
-
-
-class Lines:
-    """Whole lines of JSON from a pipe; the process ends when the pipe does."""
-
-    def __init__(self, pipe: int) -> None:
-        self.pipe, self.rest = pipe, b""
-
-    def read(self) -> list[dict[str, Any]]:
-        """All lines that are there; waits for one."""
-        while b"\n" not in self.rest:
-            data = os.read(self.pipe, 1 << 16)
-            if not data:
-                sys.exit(0)
-            self.rest += data
-        *whole, self.rest = self.rest.split(b"\n")
-        return [json.loads(line) for line in whole]
-
-
-def tell(event: dict[str, Any]) -> None:
-    try:
-        os.write(1, json.dumps(event).encode() + b"\n")
-    except OSError:  # nobody listens any more
-        sys.exit(0)
 
 
 if __name__ == "__main__":

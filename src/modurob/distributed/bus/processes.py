@@ -7,13 +7,9 @@ heartbeat does not falter; the other makes models and controllers, which may tak
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import random
 import select
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -26,13 +22,12 @@ from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as say
 from modurob.distributed.bus.bus import BASE, Bus, Module
 from modurob.distributed.bus.coordinator import Coordinator, CoordinatorState
+from modurob.distributed.processes.parent import ENDING, STARTING, Processes
 from modurob.distributed.transports.in_process import End
-from modurob.distributed.transports.udp import Endpoint, Socket
+from modurob.distributed.transports.udp import Endpoint
 from modurob.errors import StateError
 
 PROGRAM = Path(__file__).with_name("process.py")
-STARTING = 20.0  # [s] that a process may take to open its socket
-ENDING = 2.0  # [s] that it may take to end
 
 
 class ProcessBus(Bus):
@@ -50,17 +45,14 @@ class ProcessBus(Bus):
     def __init__(
         self, law: str = "ComputedTorque", *, loss: float = 0.0, seed: int = 0, **settings: Any
     ) -> None:
-        if os.name == "nt":
-            raise StateError("modules as processes need a POSIX system; SimulatedBus runs anywhere")
         super().__init__(law, **settings)
-        self.loss, self.seed = loss, seed
+        self._processes = Processes("SimulatedBus", loss=loss, seed=seed)
         self.endpoint = Endpoint(loss=loss, rng=random.Random(seed))
         self._root = Coordinator(self.heartbeat)
         # later than the beats of any coordinator before: these come five times a heartbeat
         self._state = self._root.start(random.getrandbits(32), time.time_ns())
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._addresses: dict[str, Socket] = {BASE: self.endpoint.address}
-        self._pipes: dict[int, tuple[str, bytes]] = {}  # standard outputs: whose, half a line
+        self._addresses = self._processes.addresses
+        self._addresses[BASE] = self.endpoint.address
         self._signals: deque[Message] = deque()
         self._news = threading.Condition()
         self._open, self._warm = True, False
@@ -77,18 +69,15 @@ class ProcessBus(Bus):
     # -- what a user does ----------------------------------------------------------------------
 
     def kill(self, name: str) -> None:
-        self.module(name)
-        process = self._processes[name]
-        process.kill()
-        process.wait()
+        self._processes.kill(self.module(name).name)
 
     def is_alive(self, name: str) -> bool:
         """Whether the module's process runs."""
-        return self._processes[self.module(name).name].poll() is None
+        return self._processes.is_alive(self.module(name).name)
 
     def pid(self, name: str) -> int:
         """The number of the module's process."""
-        return self._processes[self.module(name).name].pid
+        return self._processes.pid(self.module(name).name)
 
     def wait_until_warm(self) -> None:
         """Wait until the coordinator's code is compiled, so that its first answer comes quickly."""
@@ -117,22 +106,10 @@ class ProcessBus(Bus):
             self._open = False
             self._news.notify_all()
         self._wake()
-        for process in self._processes.values():
-            if process.stdin is not None:
-                with contextlib.suppress(OSError):
-                    process.stdin.close()  # a module ends when nobody holds it any more
-        end = time.monotonic() + ENDING
-        for process in self._processes.values():
-            try:
-                process.wait(max(0.0, end - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        self._processes.end()
         for thread in self._threads:
             thread.join(ENDING)
-        for process in self._processes.values():
-            if process.stdout is not None:
-                process.stdout.close()
+        self._processes.close()
         self.endpoint.close()
         self._bell.close()
         self._ring.close()
@@ -146,62 +123,39 @@ class ProcessBus(Bus):
     # -- as `Bus` wants it ---------------------------------------------------------------------
 
     def _launch(self, module: Module) -> None:
-        # a session of its own: Ctrl-C at the terminal is for the coordinator alone
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(PROGRAM)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
-        self._processes[module.name] = process
-        assert process.stdout is not None
-        with self._news:
-            self._pipes[process.stdout.fileno()] = module.name, b""
         node = module.node
-        self._tell(
-            module.name,
-            {
-                "uid": node.uid,
-                "record": node.record.hex(),
-                "name": node.name,
-                "ports": node.ports,
-                "heartbeat": node.heartbeat,
-                "loss": self.loss,
-                "seed": self.seed + len(self._processes),
-            },
-        )
+        settings = {
+            "uid": node.uid,
+            "record": node.record.hex(),
+            "name": node.name,
+            "ports": node.ports,
+            "heartbeat": node.heartbeat,
+        }
+        self._processes.start(module.name, ["-I", "-S", str(PROGRAM)], settings)
         self._wake()
 
     def _plugged(self, one: End, other: End, turn: int) -> None:
         names = (one[0], other[0])
         if not self.wait(lambda: all(name in self._addresses for name in names), STARTING):
             raise StateError(f"{' and '.join(names)} have not come up in {STARTING:g} s")
-        for (name, port), (there, their_port) in ((one, other), (other, one)):
+        for here, (there, port) in ((one, other), (other, one)):
             address = self._addresses[there]
-            if name == BASE:
-                self.endpoint.plug(port, address, their_port)
-                self._signal(say.plugged(port, turn))
+            if here[0] == BASE:
+                self.endpoint.plug(here[1], address, port)
+                self._signal(say.plugged(here[1], turn))
             else:
-                plug = {"plug": port, "address": address, "port": their_port, "turn": turn}
-                self._tell(name, plug)
+                self._processes.plug(here, address, port, turn)
 
     def _unplugged(self, one: End, other: End) -> None:
-        for name, port in (one, other):
-            if name == BASE:
-                self.endpoint.unplug(port)
-                self._signal(say.unplugged(port))
+        for end in (one, other):
+            if end[0] == BASE:
+                self.endpoint.unplug(end[1])
+                self._signal(say.unplugged(end[1]))
             else:
-                self._tell(name, {"unplug": port})
+                self._processes.unplug(end)
 
     def _measured(self, name: str, values: Sequence[float]) -> None:
-        self._tell(name, {"sense": values})
-
-    def _tell(self, name: str, event: dict[str, Any]) -> None:
-        stdin = self._processes[name].stdin
-        assert stdin is not None
-        with contextlib.suppress(OSError):  # a dead module does not feel anything
-            stdin.write(json.dumps(event).encode() + b"\n")
-            stdin.flush()
+        self._processes.tell(name, {"sense": values})
 
     def _signal(self, payload: bytes) -> None:
         self._signals.append(Message(say.OWN, payload))
@@ -225,8 +179,7 @@ class ProcessBus(Bus):
     def _carry(self) -> None:
         """Move datagrams, and read what processes say."""
         while self._open:
-            with self._news:
-                pipes = list(self._pipes)
+            pipes = self._processes.pipes()
             wait = max(0.0, self._state.wake - time.monotonic())
             ready, _, _ = select.select([self.endpoint, self._bell, *pipes], [], [], wait)
             if self._bell in ready:
@@ -246,20 +199,12 @@ class ProcessBus(Bus):
                     self._news.notify_all()
 
     def _listen(self, pipe: int) -> None:
-        name, rest = self._pipes[pipe]
-        data = os.read(pipe, 1 << 16)
-        if not data:  # the process has ended
-            del self._pipes[pipe]
+        name, events = self._processes.listen(pipe)
+        if events is None:
             self._driven(name, ())
             return
-        *lines, rest = (rest + data).split(b"\n")
-        self._pipes[pipe] = name, rest
-        for line in lines:
-            event = json.loads(line)
-            if "address" in event:
-                self._addresses[name] = (event["address"][0], event["address"][1])
-            else:
-                self._driven(name, tuple(event["drive"]))
+        for event in events:
+            self._driven(name, tuple(event["drive"]))
 
     def _think(self) -> None:
         """Make a robot of what the coordinator knows, whenever that changes."""

@@ -13,6 +13,7 @@ A neighbor that confirms nothing for `give_up` seconds counts as gone, until it 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -153,6 +154,18 @@ class MassAgent:
             if packet is not None:
                 outbox.append(Message(port, encode(packet)))
         return replace(state, links=links, spoken=True), outbox
+
+    def wake(self, state: Module) -> float:
+        """When the next step is due if nothing comes in; infinite if none is. [s]"""
+        times = [math.inf if state.spoken else -math.inf]
+        for link in state.links.values():
+            if not link.confirmed and not link.gone:
+                times += [link.sent_at + self.resend, link.heard_at + self.give_up]
+            elif not link.confirmed:
+                times.append(link.sent_at + self.give_up)
+            if self.heartbeat is not None:
+                times.append(link.sent_at + self.heartbeat)
+        return min(times)
 
     def _taken(self, state: Module, link: Link, message: Message, now: float) -> Link:
         packet = decode(message.payload)

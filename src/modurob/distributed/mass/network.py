@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from modurob.checks import positive
 from modurob.distributed.agent import Message
-from modurob.distributed.mass.agent import MassAgent
-from modurob.distributed.mass.news import CONTACT_NUMBERS, MOST_CONTACTS, decode, moved_contacts
-from modurob.distributed.mass.properties import MassProperties, unpacked
-from modurob.distributed.mass.state import Module, View
+from modurob.distributed.mass.base import Network
+from modurob.distributed.mass.news import decode
+from modurob.distributed.mass.state import Knowledge, Module, View
 from modurob.distributed.mass.topology import check_tree, links_of, turns_of
 from modurob.distributed.transports import InProcess
-from modurob.errors import StateError, UnknownNameError, choices
-from modurob.model import Model
 from modurob.organism import Organism
 
 PERIOD = 1e-3  # [s] of a round
 
 
-class MassNetwork:
+class MassNetwork(Network):
     """Modules that find out together how heavy they are, where their center is, who leads.
 
     In a round every module sends what is new, the messages travel, and every module takes in what
@@ -52,14 +49,13 @@ class MassNetwork:
         period: float = PERIOD,
         **options: Any,
     ) -> None:
-        self.organism = organism
+        super().__init__(organism, **options)
         self.transport = InProcess() if transport is None else transport
         if hasattr(self.transport, "links"):
             self._plug_all()
         self.period = positive("period", period, "seconds")
         self._rng = np.random.default_rng(0) if rng is None else rng
         self._turns = turns_of(organism)
-        self.agents = {name: MassAgent(organism.kind(name), **options) for name in organism}
         self.states: dict[str, Module] = {}
         self.rounds = self.news = self.confirmations = self.bytes = 0
         self._asleep: set[str] = set()
@@ -75,63 +71,15 @@ class MassNetwork:
 
     # -- what modules sense ----------------------------------------------------------------------
 
-    @property
-    def joint_names(self) -> tuple[str, ...]:
-        """All joints, module by module: ``m3.pitch``."""
-        return tuple(
-            f"{name}.{joint}"
-            for name, agent in self.agents.items()
-            for joint in agent.body.joint_names
-        )
+    def _sensed(self, module: str, q: np.ndarray, v: np.ndarray) -> None:
+        self.states[module] = self.agents[module].sensed(self.states[module], q, v)
 
-    def measure(self, q: Any, v: Any = None, *, model: Model | None = None) -> None:
-        """Tell every module its own joints.
+    def _touched(self, module: str, contacts: np.ndarray, pose: np.ndarray, body: int) -> None:
+        agent, state = self.agents[module], self.states[module]
+        self.states[module] = agent.in_contact(state, contacts, pose, body)
 
-        Args:
-            q: By joint name, or an array in the order of `joint_names` or of `model`. [rad, m]
-            v: Likewise, the velocities; at rest by default.
-            model: Whose order the arrays have; joints that it does not have stand at zero.
-        """
-        names = self.joint_names if model is None else model.joint_names
-        q, v = _by_name("q", q, names, self.joint_names), _by_name("v", v, names, self.joint_names)
-        for name, agent in self.agents.items():
-            own = [f"{name}.{joint}" for joint in agent.body.joint_names]
-            here = [np.array([x.get(joint, 0.0) for joint in own]) for x in (q, v)]
-            self.states[name] = agent.sensed(self.states[name], *here)
-
-    def touch(
-        self,
-        module: str,
-        contacts: Any,
-        pose: Any,
-        *,
-        friction: float = 1.0,
-        body: str | None = None,
-    ) -> None:
-        """A module feels the ground.
-
-        Args:
-            contacts: (k, 3) points in the module's frame, the normal being up; or (k, 7) with
-                normals in the module's frame and coefficients of friction. [m]
-            pose: (4, 4) the module in the world, which it can sense because it stands on it.
-            friction: Coefficient of all contacts, where they have none of their own.
-            body: The body that touches; the module's first by default.
-        """
-        agent, pose = self._agent(module), np.asarray(pose, dtype=float)
-        points = np.atleast_2d(np.asarray(contacts, dtype=float))
-        if points.shape[1] == 3:
-            up = np.broadcast_to(pose[2, :3], points.shape)
-            points = np.column_stack([points, up, np.full(len(points), friction)])
-        if points.shape[1] != CONTACT_NUMBERS or not 1 <= len(points) <= MOST_CONTACTS:
-            raise StateError(
-                f"contacts are 1 to {MOST_CONTACTS} rows of 3 or 7 numbers, got {points.shape}"
-            )
-        index = 0 if body is None else agent.body.kind.body_index(body)
-        self.states[module] = agent.in_contact(self.states[module], points, pose, index)
-
-    def lift(self, module: str) -> None:
-        """A module leaves the ground."""
-        self.states[module] = self._agent(module).lifted(self.states[module])
+    def _lifted(self, module: str) -> None:
+        self.states[module] = self.agents[module].lifted(self.states[module])
 
     # -- faults ----------------------------------------------------------------------------------
 
@@ -228,60 +176,8 @@ class MassNetwork:
         """Everything a module makes of what it knows."""
         return self._agent(module).view(self.states[module])
 
-    def total(self, module: str) -> MassProperties:
-        """The whole as one module sees it, in its own frame."""
-        return unpacked(self.view(module).total)
+    def knowledge(self, module: str) -> Knowledge:
+        return Knowledge.of(self.view(module))
 
-    def beyond(self, module: str, port: int | str) -> MassProperties:
-        """What lies beyond a connector, in the module's frame; nothing if it is free."""
-        agent = self._agent(module)
-        if str(port) not in agent.body.labels:
-            labels = choices(agent.body.labels)
-            raise UnknownNameError(f"no port {port!r} on '{module}': ports are {labels}")
-        found = self.view(module).beyond.get(str(port))
-        return unpacked(np.zeros((4, 4)) if found is None else found.mass)
-
-    def total_in_world(self, module: str) -> MassProperties:
-        """The whole as one module sees it, in the world."""
-        return unpacked(self.view(module).total).moved(self.world_pose(module))
-
-    def contacts_in_world(self, module: str) -> np.ndarray:
-        """(k, 7) all points of contact as one module knows them: position, normal, friction."""
-        return moved_contacts(self.world_pose(module), self.view(module).contacts)
-
-    def world_pose(self, module: str) -> np.ndarray:
-        """(4, 4) a module in the world, as it knows it."""
-        T_wm = self.view(module).T_wm
-        if T_wm is None:
-            raise StateError(
-                f"'{module}' does not know the world's frame: no module in contact leads yet; "
-                "touch() one, and let some rounds pass"
-            )
-        return T_wm
-
-    @property
-    def leader(self) -> str | None:
-        """The module that holds itself for the leader; None while there is none, or several."""
-        leading = [n for n in self.agents if n not in self._asleep and self.view(n).leads]
-        return leading[0] if len(leading) == 1 else None
-
-    def _agent(self, module: str) -> MassAgent:
-        if module not in self.agents:
-            raise UnknownNameError(f"no module {module!r}: modules are {choices(self.agents)}")
-        return self.agents[module]
-
-
-def _by_name(
-    what: str, values: Any, names: Sequence[str], known: Sequence[str]
-) -> Mapping[str, float]:
-    if values is None:
-        return {}
-    if isinstance(values, Mapping):
-        unknown = [name for name in values if name not in known]
-        if unknown:
-            raise UnknownNameError(f"no joint '{unknown[0]}': joints are {choices(known)}")
-        return values
-    array = np.asarray(values, dtype=float)
-    if array.shape != (len(names),):
-        raise StateError(f"{what} has shape {array.shape}, expected ({len(names)},), a joint each")
-    return dict(zip(names, array.tolist(), strict=True))
+    def _speaking(self) -> list[str]:
+        return [name for name in self.agents if name not in self._asleep]

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from modurob.distributed.mass.joints import Levers
 from modurob.distributed.mass.module_body import Posture
-from modurob.distributed.mass.news import NO_CONTACTS, NOTHING_YET, Contest, News, Receipt
+from modurob.distributed.mass.news import (
+    CONTACT_NUMBERS,
+    NO_CONTACTS,
+    NOTHING_YET,
+    Contest,
+    News,
+    Receipt,
+)
 
 
 @dataclass(frozen=True)
@@ -99,3 +107,51 @@ class View:
     T_wm: np.ndarray | None
     levers: Levers | None
     sums: np.ndarray
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What a module knows of the whole, in its own frame: the part of a `View` that others ask for.
+
+    Attributes:
+        total: (4, 4) pseudo-inertia of everything it knows of.
+        beyond: By connector, that of what lies there.
+        contacts: (k, 7) all points of contact.
+        leads: Whether it is the leader.
+        leader_port: The connector towards the leader; None if it leads, or nobody does.
+        T_wm: (4, 4) itself in the world, or None.
+    """
+
+    total: np.ndarray
+    beyond: Mapping[str, np.ndarray]
+    contacts: np.ndarray
+    leads: bool
+    leader_port: str | None
+    T_wm: np.ndarray | None
+
+    @classmethod
+    def of(cls, view: View) -> Knowledge:
+        beyond = {port: news.mass for port, news in view.beyond.items()}
+        return cls(view.total, beyond, view.contacts, view.leads, view.leader_port, view.T_wm)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, for JSON; nothing is rounded."""
+        return {
+            "total": self.total.tolist(),
+            "beyond": {port: P.tolist() for port, P in self.beyond.items()},
+            "contacts": self.contacts.tolist(),
+            "leads": self.leads,
+            "leader_port": self.leader_port,
+            "T_wm": None if self.T_wm is None else self.T_wm.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Knowledge:
+        return cls(
+            total=np.array(data["total"]),
+            beyond={port: np.array(P) for port, P in data["beyond"].items()},
+            contacts=np.array(data["contacts"]).reshape(-1, CONTACT_NUMBERS),
+            leads=data["leads"],
+            leader_port=data["leader_port"],
+            T_wm=None if data["T_wm"] is None else np.array(data["T_wm"]),
+        )

@@ -1,0 +1,1 @@
+"""Modules as processes of the operating system: `child` is their side, `parent` the other one."""
