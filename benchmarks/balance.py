@@ -53,7 +53,7 @@ def laws(quick: bool) -> dict[str, Any]:
     with ProcessPoolExecutor(cores(), get_context("spawn")) as pool:
         for law in LAWS:
             trials = pool.map(_trial, [tree for _, tree in trees], repeat(law), repeat(duration))
-            times, firsts, left, speeds = np.array(list(trials)).T
+            times, firsts, left = np.array(list(trials)).T
             there = np.isfinite(times)
             median = float(np.median(times))
             results[law] = {
@@ -62,14 +62,12 @@ def laws(quick: bool) -> dict[str, Any]:
                 "crossed": int(np.isfinite(firsts).sum()),
                 "median_first_seconds": float(np.median(firsts)),
                 "median_share_left": float(np.median(left)),
-                "times_real_time": float(np.median(speeds)),
                 "seconds": [float(x) if np.isfinite(x) else None for x in times],
             }
             print(
                 f"{law:<9} got there {there.sum():2} of {len(trees)}, median {median:5.2f} s; "
                 f"first below a tenth {np.isfinite(firsts).sum():2} of {len(trees)}, median "
-                f"{np.median(firsts):.2f} s; left {100 * np.median(left):.2g} %; "
-                f"{np.median(speeds):.2g} x real time",
+                f"{np.median(firsts):.2f} s; left {100 * np.median(left):.2g} %",
                 flush=True,
             )
     papers = [results[law]["median_seconds"] or np.inf for law in LAWS if law != "shared"]
@@ -80,13 +78,24 @@ def laws(quick: bool) -> dict[str, Any]:
     return results
 
 
-def _trial(tree: Organism, law: str, duration: float) -> tuple[float, float, float, float]:
-    """Seconds until it stays there, until it is there first; share left; times real time."""
+def _trial(tree: Organism, law: str, duration: float) -> tuple[float, float, float]:
+    """Seconds until it stays there, until it is there first; share of the distance left."""
     run = balance(tree, law, duration=duration)
     left = run.distance[run.t > run.t[-1] - 0.5].mean() / run.distance[0]
     reached = np.inf if run.reached is None else run.reached
     first = np.inf if run.first_reached is None else run.first_reached
-    return reached, first, left, run.real_time
+    return reached, first, left
+
+
+def speeds(quick: bool) -> dict[str, float]:
+    """Simulated seconds for each second of one core, alone; the best of three runs."""
+    [(_, tree)] = random_trees(1)
+    found = {}
+    for law in LAWS:
+        runs = [balance(tree, law, duration=QUICK_DURATION if quick else DURATION) for _ in "123"]
+        found[law] = max(run.real_time for run in runs)
+        print(f"{law:<9} {found[law]:.2f} simulated seconds in a second of one core", flush=True)
+    return found
 
 
 def networks(quick: bool) -> dict[str, float]:
@@ -142,4 +151,9 @@ def regions(quick: bool) -> dict[str, int]:
 
 def run(quick: bool) -> dict[str, Any]:
     """Measure everything and print the table."""
-    return {"laws": laws(quick), "rounds_a_second": networks(quick), "regions": regions(quick)}
+    return {
+        "laws": laws(quick),
+        "times_real_time": speeds(quick),
+        "rounds_a_second": networks(quick),
+        "regions": regions(quick),
+    }

@@ -128,6 +128,7 @@ def move(camera: Camera) -> None:
     camera.example("superbot_tree", "d")
     camera.click("mode-move")
     camera.fill("set-duration", "3")
+    camera.page.wait_for_timeout(500)
     camera.run()
     camera.page.get_by_test_id("scrub").fill("470")
 

@@ -44,38 +44,28 @@ def test_importing_modurob_and_its_command_line_loads_no_nicegui():
     assert result.stdout.strip() == "False", result.stderr
 
 
-def command(*arguments):
-    """The command in a process of its own: NiceGUI is one app for a process."""
-    pytest.importorskip("nicegui")
-    return subprocess.run(
-        [sys.executable, "-m", "modurob", "studio", "--no-browser", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--host", "0.0.0.0"], "set a secret with --token"),
         (["missing.json"], "missing.json: cannot be read"),
         (["--token", "short"], "at least 8 characters"),
+        ([""], "needs the name of a file"),
     ],
 )
-def test_bad_input_is_one_line(tmp_path, options, message):
-    result = command("--port", "0", "--folder", str(tmp_path), *options)
-    assert result.returncode == 2
-    assert message in result.stderr
-    assert len(result.stderr.splitlines()) == 1
+def test_bad_input_is_one_line(tmp_path, monkeypatch, options, message):
+    monkeypatch.setattr("modurob.cli.studio.find_spec", lambda name: True)
+    result = run("--no-browser", "--port", "0", "--folder", str(tmp_path), *options)
+    assert message in error_of(result)
+    assert result.exit_code == 2
 
 
-def test_a_port_in_use_is_told_with_a_way_out(tmp_path):
+def test_a_port_in_use_is_told_with_a_way_out(tmp_path, monkeypatch):
+    monkeypatch.setattr("modurob.cli.studio.find_spec", lambda name: True)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        result = command("--port", str(port), "--folder", str(tmp_path))
-    assert result.returncode == 1
-    assert "--port 0" in result.stderr
-    assert len(result.stderr.splitlines()) == 1
+        result = run("--no-browser", "--port", str(port), "--folder", str(tmp_path))
+    assert "--port 0" in error_of(result)
+    assert result.exit_code == 1

@@ -15,7 +15,7 @@ from modurob.cli import papers as command
 from papers import claims as records
 from papers import lagrange
 
-KEYS = ("giusti2015", "gutenkunst2012", "meister2012", "meister2013")
+KEYS = ("giusti2015", "gutenkunst2012", "meister2012", "meister2013", "moll2006")
 PAGE = Path(__file__).parents[2] / "docs" / "papers.md"
 LAGRANGE = 1e-8  # what the papers' claims allow
 FLAT = 4  # gray levels: a picture with less contrast than that is empty

@@ -117,15 +117,7 @@ def test_a_run_that_diverges_says_why_and_leaves_the_session_intact(tab, server)
     tab.modules(6)
 
 
-def test_bad_numbers_are_explained_at_the_field(tab):
-    tab.open(example="crab")
-    tab.click("mode-move")
-    tab.fill("set-duration", -3)
-    assert "Duration" in tab.problem()
-    tab.page.get_by_text("greater than 0").first.wait_for()
-
-
-def test_sliders_pose_the_body_within_its_limits(tab):
+def test_sliders_pose_the_body_and_bad_numbers_are_explained_at_the_field(tab, server):
     tab.open(example="crab")
     tab.click("mode-move")
     before = body_place(tab, "m5")
@@ -135,6 +127,15 @@ def test_sliders_pose_the_body_within_its_limits(tab):
     expected = model.forward_kinematics([np.pi / 2, 0, 0])[model.modules["m5"], :3, 3]
     tab.wait(f"Math.abs(window.modurob.stage.bodies.frames[5].elements[14] - {expected[2]}) < 1e-3")
     assert not np.allclose(before, body_place(tab, "m5"), atol=1e-2)
+    tab.page.get_by_label("Velocity of m1.hinge at the start").fill("90")
+    tab.page.keyboard.press("Enter")
+    name = tab.text("project")
+    tab.wait("document.querySelector('[data-testid=saved]').innerText === 'Saved'")
+    tab.page.wait_for_timeout(600)
+    assert np.isclose(Folder(server.folder).read(name).settings.rates["m1.hinge"], np.pi / 2)
+    tab.fill("set-duration", -3)
+    assert "Duration" in tab.problem()
+    tab.page.get_by_text("greater than 0").first.wait_for()
 
 
 def test_a_module_lets_go_during_a_run_and_the_timeline_shows_it(tab):

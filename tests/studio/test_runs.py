@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from modurob import StateError, Trajectory, examples, load
+from modurob import Organism, StateError, Trajectory, catalog, examples, load
 from modurob.organism.files import to_document
 from modurob.sim.export import from_bytes
+from modurob.spatial import se3, so3
 from modurob.studio import exports, formulas, looks, runs, tables
 from modurob.studio.jobs import Cancelled, Worker
 from modurob.studio.settings import Settings
@@ -81,6 +82,13 @@ def test_estimates_stay_in_their_band_as_often_as_three_sigma_promise(tmp_path):
     assert inside / count > 0.97
 
 
+def test_a_run_starts_with_the_pose_and_the_velocities_that_were_set(tmp_path):
+    perform(tmp_path, examples.crab(), {"m1.hinge": 0.3}, rates={"m3.hinge": -0.7}, motion="hold")
+    trajectory = Trajectory.load(tmp_path / "1.npz")
+    assert trajectory.q[0].tolist() == [0.3, 0.0, 0.0]
+    assert trajectory.v[0].tolist() == [0.0, -0.7, 0.0]
+
+
 def test_a_body_without_drive_keeps_its_energy(tmp_path):
     perform(
         tmp_path, examples.double_pendulum(), {"m0.hinge": 1.0}, hinges="physical",
@@ -123,12 +131,29 @@ def test_a_run_that_diverges_keeps_what_there_was_and_says_what_to_try(tmp_path)
         ({"controller": "none", "estimator": "Ekf"}, "works with a controller"),
         ({"controller": "none", "noise_q": 0.1}, "choose a controller"),
         ({"motion": "dance"}, "motions are"),
+        ({"motion": "balance"}, "physical hinges"),
         ({"base": "px,qq"}, "qq"),
     ],
 )
 def test_settings_that_do_not_fit_together_are_explained(tmp_path, changes, message):
     with pytest.raises((StateError, KeyError), match=message):
         perform(tmp_path, examples.crab(), **changes)
+
+
+def test_modules_that_balance_by_messages_bring_the_center_back_and_know_it_in_the_end(tmp_path):
+    tree = examples.superbot_tree(4, 3, np.random.default_rng(3))
+    record, heard = perform(tmp_path, tree, motion="balance", hinges="physical", duration=1.5)
+    assert record.title == "balance by messages"
+    assert heard == sorted(heard)
+    data = browser_data(tmp_path)
+    distance = panel(data, "mass")["lines"][0]["y"]
+    assert distance[-1] < 0.3 * distance[0]
+    known = data["known"]
+    assert known["modules"] == list(tree.modules)
+    assert max(known["level"][0]) == 1.0  # at first hardly anybody knows
+    assert max(known["level"][-1]) < 0.2
+    errors = {line["name"]: line["y"] for line in panel(data, "known")["lines"]}
+    assert max(values[-1] for values in errors.values()) < 0.2 * tree.kind(tree.base).size
 
 
 def test_a_body_whose_joints_are_all_locked_is_explained(tmp_path):
@@ -144,7 +169,6 @@ def test_a_body_whose_joints_are_all_locked_is_explained(tmp_path):
 def test_solids_are_drawn_where_forward_kinematics_puts_them(make, hinges):
     """The body's pose times the solid's, against the scene that pictures are drawn from."""
     from modurob.drawing import scene
-    from modurob.spatial import so3
 
     organism = make()
     model = organism.model(hinges)
@@ -152,20 +176,35 @@ def test_solids_are_drawn_where_forward_kinematics_puts_them(make, hinges):
     cast, poses = looks.cast(organism, model), looks.poses(model, q)
     drawn = scene.build(organism, model, q)
 
-    def T(numbers):
-        pose = np.eye(4)
-        pose[:3, :3], pose[:3, 3] = so3.from_quaternion(np.array(numbers[3:])), numbers[:3]
-        return pose
+    assert same_places(cast["solids"], poses, drawn)
 
-    first = 0
-    for solid in cast["solids"]:
+
+@pytest.mark.parametrize("kind", [k for k in catalog.values() if k.shapes and not k.virtual])
+def test_ghosts_look_like_the_module_that_a_click_docks(kind):
+    from modurob.drawing import scene
+
+    organism = Organism.start(kind)
+    model = organism.model("physical")
+    drawn = scene.build(organism, model, model.neutral())
+    assert same_places(looks.kind_looks(kind)["solids"], [[0, 0, 0, 0, 0, 0, 1]], drawn)
+
+
+def same_places(solids, poses, drawn):
+    """Whether solids on posed bodies stand where a scene has them, one after the other."""
+    first, same = 0, True
+    for solid in solids:
         surfaces = {"box": 6, "cylinder": 3, "sphere": 1}[solid["form"]]
         facets = [f for f in drawn.facets if first <= f.surface < first + surfaces]
         first += surfaces
         center = np.mean(np.concatenate([f.corners for f in facets]), axis=0)
-        where = (T(poses[solid["body"]]) @ T(solid["pose"]))[:3, 3]
-        assert np.allclose(where, center, atol=1e-5)
-    assert first == len(drawn.colors)
+        where = (matrix(poses[solid["body"]]) @ matrix(solid["pose"]))[:3, 3]
+        same = same and np.allclose(where, center, atol=1e-5)
+    return same and first == len(drawn.colors)
+
+
+def matrix(numbers):
+    """(4, 4) of a position and a quaternion."""
+    return se3.pose(so3.from_quaternion(np.array(numbers[3:], dtype=float)), np.array(numbers[:3]))
 
 
 def test_joint_axes_are_those_of_the_model():
@@ -273,6 +312,7 @@ def test_exports_of_the_body_open_in_other_programs(exported, tmp_path):
     assert file == "my crab.json"
     (tmp_path / "o.json").write_bytes(data)
     assert load(tmp_path / "o.json") == examples.crab()
+    assert r"\end{document}" in exported("latex")[1].decode()
     archive = zipfile.ZipFile(io.BytesIO(exported("c")[1]))
     assert {"my_crab.c", "my_crab.h"} <= set(archive.namelist())
 
@@ -321,9 +361,10 @@ def test_workers_report_answer_fail_and_are_cancelled(awaited):
         with pytest.raises(StateError, match="could not be computed"):
             await task
         started = asyncio.Event()
-        endless = wish(examples.nine(), "M[1,1]", hinges="physical", base="free")
+        settings = Settings().edited(hinges="physical")
+        endless = exports.Wish("x", to_document(examples.snake(9)), settings, (), None, None)
         task = asyncio.ensure_future(
-            worker.run(formulas.document, endless, progress=lambda _: started.set())
+            worker.run(exports.make, "latex", endless, progress=lambda _: started.set())
         )
         await asyncio.sleep(0.2)
         assert worker.busy

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import quote
 
 import click
 
@@ -46,15 +48,19 @@ def command(
     output.check_path("--folder", folder)
     if find_spec("nicegui") is None:
         raise StateError("the studio needs NiceGUI: pip install 'modurob[studio]'")
-    from modurob.studio.folder import usual_folder
-    from modurob.studio.server import serve
+    from modurob.studio.folder import Folder, usual_folder
+    from modurob.studio.guard import open_door
+    from modurob.studio.studio import Studio
 
-    serve(
-        Path(file) if file is not None else None,
-        folder=Path(folder) if folder is not None else usual_folder(),
-        host=host,
-        port=port,
-        token=token,
-        browser=not no_browser,
-        told=lambda line: print(line, flush=True),
-    )
+    studio = Studio(Folder(usual_folder() if folder is None else Path(folder)))
+    path = "/" if file is None else f"/project/{quote(studio.open_file(Path(file)).name)}"
+
+    with open_door(host, port, token) as door:
+        from modurob.studio.server import serve  # takes a second: all that can be wrong goes first
+
+        serve(studio, door, path=path, token=token, browser=not no_browser, told=_told)
+
+
+def _told(line: str) -> None:
+    click.echo(line)
+    sys.stdout.flush()

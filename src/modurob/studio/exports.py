@@ -20,7 +20,7 @@ from modurob.interop import write_mjcf, write_urdf
 from modurob.organism.files import from_document
 from modurob.sim import video
 from modurob.sim.film import Film
-from modurob.studio import report
+from modurob.studio import formulas, report
 from modurob.studio.runs import model_of
 from modurob.studio.settings import RunRecord, Settings
 
@@ -96,6 +96,11 @@ def _c(wish: Wish, path: Path, progress: Any) -> None:
             archive.write(file, Path(file).name)
 
 
+def _latex(wish: Wish, path: Path, progress: Any) -> None:
+    equations = formulas.make(wish.body(), wish.settings)
+    path.write_text(equations.latex(document=True), encoding="utf-8")
+
+
 def _organism(wish: Wish, path: Path, progress: Any) -> None:
     wish.body().save(path)
 
@@ -144,6 +149,7 @@ FORMATS: Mapping[str, Format] = {
     "picture-svg": Format("Picture, SVG", "The body at rest with names", ".svg", _picture),
     "urdf": Format("URDF", "For ROS and most simulators", ".urdf", _urdf),
     "mjcf": Format("MJCF", "For MuJoCo", ".xml", _mjcf),
+    "latex": Format("LaTeX", "All of M, C and N, for pdflatex", ".tex", _latex),
     "c": Format("C99", "Equations for firmware: header, source, test", ".zip", _c),
     "plots-svg": Format(
         "Plots, SVG", "Positions, velocities, torques, energy", ".svg", _plots, True

@@ -78,11 +78,6 @@ def latex(wish: Wish, progress: Callable[[float], Any]) -> str:
     return f"{wish.entry.replace('[', '_{').replace(']', '}')} = {equations.latex(wish.entry)}"
 
 
-def document(wish: Wish, progress: Callable[[float], Any]) -> str:
-    """All of M, C and N as a file for pdflatex."""
-    return _equations(wish).latex(document=True)
-
-
 def _mathml(equations: Equations, entry: Any, expression: Any, terms: int) -> str:
     from sympy import Add
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import socket
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from modurob import StateError
+from modurob import StateError, WriteError
 
 LARGEST_BODY = 16 * 1024 * 1024  # bytes of one request: a project of 10,000 modules is smaller
 COOKIE = "modurob_token"
@@ -44,6 +45,28 @@ def check_host(host: str, token: str | None) -> None:
         )
     if token is not None and len(token) < 8:
         raise StateError("--token needs at least 8 characters")
+
+
+def open_door(host: str, port: int, token: str | None) -> socket.socket:
+    """A socket to listen at, or an error that says what to do.
+
+    Args:
+        port: 0 for any that is free.
+        token: What an address that others can reach needs.
+    """
+    check_host(host, token)
+    door = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        door.bind((host, port))
+    except OSError as error:
+        door.close()
+        reason = error.strerror or str(error)
+        raise WriteError(
+            f"port {port} of {host} cannot be used ({reason}); choose another with --port, "
+            "or --port 0 for any that is free"
+        ) from None
+    return door
 
 
 class Guard:

@@ -15,12 +15,13 @@ import numpy as np
 from modurob import Model, ModuleType, Organism, StateError, Trajectory, simulate
 from modurob.control import CONTROLLERS, Following, OutputFeedback
 from modurob.control.references import SetPoint, minimum_jerk
+from modurob.distributed import balance
 from modurob.errors import choices
 from modurob.estimation import Ekf
 from modurob.gaits import GAITS, gait_class
 from modurob.modules.files import write_file
 from modurob.organism.files import from_document
-from modurob.sim import Dock, Noise, SimulationError, Undock
+from modurob.sim import Dock, Noise, Part, SimulationError, Undock
 from modurob.studio import looks, signals
 from modurob.studio.settings import NONE, EventRecord, RunRecord, Settings
 
@@ -29,7 +30,8 @@ MOST_FRAMES = 4000  # of a run; longer runs are recorded more coarsely
 SAMPLE = 0.005  # [s] between commands, where an estimator or noise needs a clock
 LEAST_NOISE = 1e-4  # standard deviation that an estimator assumes at least [rad, m]
 WAY = 0.5  # of the run: time to go to the zero pose
-MOTIONS = ("hold", "zero", *GAITS)
+BALANCE = "balance"  # by messages between modules
+MOTIONS = ("hold", "zero", BALANCE, *GAITS)
 LAWS = {name: law.name for name, law in CONTROLLERS.items()}
 
 
@@ -54,6 +56,8 @@ class Request(NamedTuple):
 
 def title(settings: Settings) -> str:
     """A run in a few words."""
+    if settings.motion == BALANCE:
+        return "balance by messages"
     law = "no controller" if settings.controller == NONE else LAWS[settings.controller]
     words = [law, "free motion" if settings.motion == NONE else settings.motion]
     if settings.estimator != NONE:
@@ -163,6 +167,11 @@ def perform(request: Request, progress: Callable[[float], Any]) -> RunRecord:
     """
     settings, begin = request.settings, time.perf_counter()
     organism = from_document(request.organism, "the organism")
+    if settings.motion == BALANCE:
+        trajectory = balanced(organism, request.pose, settings, lambda done: progress(0.9 * done))
+        write(request, trajectory, None)
+        progress(1.0)
+        return _record(request, trajectory, "finished", "", time.perf_counter() - begin)
     model = model_of(organism, settings)
     if not model.nv:
         raise StateError(
@@ -204,15 +213,53 @@ def perform(request: Request, progress: Callable[[float], Any]) -> RunRecord:
         message = f"{error}. {advice(str(error))}"
     write(request, trajectory, reference if law is not None else None)
     progress(1.0)
+    return _record(request, trajectory, status, message, time.perf_counter() - begin)
+
+
+def _record(
+    request: Request, trajectory: Trajectory, status: str, message: str, took: float
+) -> RunRecord:
     return RunRecord(
         number=request.number,
         title=request.title,
         status=status,  # pyright: ignore[reportArgumentType]
         message=message[:2000],
         seconds=max(float(part.t[-1]) for part in trajectory.parts),
-        took=time.perf_counter() - begin,
-        settings=settings,
+        took=took,
+        settings=request.settings,
     )
+
+
+def balanced(
+    organism: Organism, pose: dict[str, float], settings: Settings, progress: Callable[[float], Any]
+) -> Trajectory:
+    """Modules that balance by messages; what each takes for the center is recorded beside it."""
+    if settings.hinges != "physical" or settings.base != "fixed":
+        raise StateError("balancing is for physical hinges on a fixed base: choose both above")
+    if settings.events:
+        raise StateError("balancing has no dockings during the run: remove the events")
+    model = model_of(organism, settings)
+    run = balance(
+        organism,
+        q0=start(model, pose, settings)[0],
+        duration=settings.duration,
+        gravity=settings.gravity,
+        record=max(FRAME, settings.duration / MOST_FRAMES),
+        rng=np.random.default_rng(settings.seed),
+        progress=progress,
+    )
+    part = Part(
+        name=organism.base,
+        model=run.model,
+        organism=organism,
+        t=run.t,
+        q=run.q,
+        v=run.v,
+        tau=run.tau,
+        channels={signals.KNOWN: run.estimate_errors},
+        _accelerations=lambda: np.gradient(run.v, run.t, axis=0),
+    )
+    return Trajectory((part,), integrator="balance")
 
 
 def advice(reason: str) -> str:
@@ -243,6 +290,7 @@ def _browser_data(trajectory: Trajectory, reference: Any) -> bytes:
         "casts": casts,
         "panels": signals.panels(trajectory, reference),
         "mass": signals.center_of_mass(trajectory),
+        "known": signals.knowledge(trajectory),
         "events": [{"time": each.time, "what": each.what} for each in trajectory.audit],
     }
     return json.dumps(_finite(data), allow_nan=False, separators=(",", ":")).encode()

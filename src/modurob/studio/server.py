@@ -7,6 +7,7 @@ import contextlib
 import socket
 import threading
 import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,10 +18,9 @@ from fastapi.responses import RedirectResponse
 from nicegui import app as nicegui_app
 from nicegui import ui
 
-from modurob import ModurobError, StateError, WriteError, __version__
+from modurob import ModurobError, __version__
 from modurob.studio import gallery
-from modurob.studio.folder import Folder
-from modurob.studio.guard import Guard, check_host, is_loopback
+from modurob.studio.guard import Guard, is_loopback
 from modurob.studio.page import Page
 from modurob.studio.studio import Studio
 
@@ -125,27 +125,22 @@ def _report(error: Exception) -> None:
 
 
 def serve(
-    file: Path | None,
+    studio: Studio,
+    door: socket.socket,
     *,
-    folder: Path,
-    host: str,
-    port: int,
-    token: str | None,
-    browser: bool,
-    told: Any,
+    path: str = "/",
+    token: str | None = None,
+    browser: bool = True,
+    told: Callable[[str], Any] = print,
 ) -> None:
     """Run a studio until it is interrupted.
 
     Args:
-        file: A project or an organism to open.
-        port: 0 for any that is free.
+        door: Where it listens; see `guard.open_door`.
+        path: What the browser shows first.
         told: Called with each line for the user.
     """
-    check_host(host, token)
-    studio = Studio(Folder(folder))
-    path = "/" if file is None else f"/project/{quote(studio.open_file(file).name)}"
-    door = _door(host, port)
-    port = door.getsockname()[1]
+    host, port = door.getsockname()[:2]
     guarded = Guard(build(studio), port, token, local=is_loopback(host))
     shown = f"[{host}]" if ":" in host else host
     url = f"http://{shown}:{port}{path}" + (f"?token={quote(token)}" if token else "")
@@ -160,21 +155,3 @@ def serve(
         server.run(sockets=[door])
     for session in tuple(studio.sessions.values()):
         session.saver.flush()
-
-
-def _door(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    door = socket.socket(family, socket.SOCK_STREAM)
-    door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        door.bind((host, port))
-    except OverflowError:
-        raise StateError(f"--port must lie between 0 and 65535, got {port}") from None
-    except OSError as error:
-        door.close()
-        reason = error.strerror or str(error)
-        raise WriteError(
-            f"port {port} of {host} cannot be used ({reason}); choose another with --port, "
-            "or --port 0 for any that is free"
-        ) from None
-    return door

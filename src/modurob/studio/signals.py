@@ -14,6 +14,7 @@ from modurob.sim.labels import columns
 MOST_POINTS = 1500  # of a line
 MOST_LINES = 60  # of a panel: joints beyond are left out, and the panel says so
 DIGITS = 7
+KNOWN = "known"  # channel: what modules know of the center of mass
 SIGMAS = 3.0  # half width of the band around an estimate
 TITLES = {
     "q": "Position", "v": "Velocity", "a": "Acceleration", "tau": "Torque",
@@ -28,6 +29,7 @@ def panels(trajectory: Trajectory, reference: Callable[[float], Any] | None) -> 
     found = [_joints(trajectory, key) for key in TITLES]
     found.append(_energy(trajectory))
     found += [_error(trajectory, reference), _estimate(trajectory), _distance(trajectory)]
+    found.append(_known(trajectory))
     return [panel for panel in found if panel["lines"]]
 
 
@@ -40,6 +42,31 @@ def center_of_mass(trajectory: Trajectory) -> dict[str, Any] | None:
     xyz = np.concatenate([p.model.center_of_mass(p.q) for p in parts])
     kept = np.concatenate([_chosen(len(t))])
     return {"t": _plain(t[kept]), "xyz": [_plain(row) for row in xyz[kept]]}
+
+
+def knowledge(trajectory: Trajectory) -> dict[str, Any] | None:
+    """How far off each module is about the center of mass: 0 knows it, 1 is a width off or more."""
+    part = trajectory.parts[0]
+    if KNOWN not in part.channels or part.organism is None:
+        return None
+    width = part.organism.kind(part.organism.base).size
+    level = np.nan_to_num(part.channels[KNOWN] / width, nan=1.0).clip(0.0, 1.0)
+    rows = _chosen(len(part.t))
+    return {
+        "t": _plain(part.t[rows]),
+        "modules": list(part.organism.modules),
+        "level": [[round(x, 3) for x in row] for row in level[rows].tolist()],
+    }
+
+
+def _known(trajectory: Trajectory) -> dict[str, Any]:
+    """What a module takes for the center of mass, against the true one."""
+    lines = []
+    for part in trajectory.parts:
+        if KNOWN in part.channels and part.organism is not None:
+            for k, name in enumerate(part.organism.modules):
+                lines.append(_line(part, name, part.channels[KNOWN][:, k]))
+    return _panel(KNOWN, "Centre of mass as modules know it: error", "m", lines)
 
 
 def _chosen(count: int) -> np.ndarray:

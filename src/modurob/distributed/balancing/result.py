@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 REACHED = 0.1  # share of the first distance below which the center counts as balanced
+STAYS = 0.2  # [s] it must be so at the end: a center that swings may be there by chance
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,11 +67,16 @@ class Balanced:
 
     @property
     def reached(self) -> float | None:
-        """From when on it was below a tenth of the first distance; None if it is not yet. [s]"""
+        """From when on it was below a tenth of the first distance. [s]
+
+        None if it is not yet, or has been so for less than 0.2 s when the run ends.
+        """
         above = np.flatnonzero(self.distance >= REACHED * self.distance[0])
         if not len(above):
             return float(self.t[0])
-        return None if above[-1] == len(self.t) - 1 else float(self.t[above[-1] + 1])
+        if self.t[above[-1]] > self.t[-1] - STAYS:
+            return None
+        return float(self.t[above[-1] + 1])
 
     @property
     def real_time(self) -> float:

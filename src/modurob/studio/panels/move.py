@@ -24,10 +24,14 @@ if TYPE_CHECKING:
     from modurob.studio.page import Page
 
 REACH = {True: 0.2, False: float(np.pi)}  # slider ends where a joint has no limit [m, rad]
+SHOWN = {True: 1000.0, False: 180 / float(np.pi)}  # velocities in mm/s and deg/s
 MOTIONS = {
-    NONE: "none", "hold": "hold the pose", "zero": "go to zero",
-    "sine": "sine", "wave": "wave", "oscillators": "oscillators", "chaotic": "chaotic maps",
-}  # fmt: skip
+    NONE: "none",
+    "hold": "hold the pose",
+    "zero": "go to zero",
+    runs.BALANCE: "balance by messages",
+    "chaotic": "chaotic maps",
+}
 
 
 class MovePanel(Panel):
@@ -46,6 +50,7 @@ class MovePanel(Panel):
                     zero.props("flat dense no-caps size=sm")
                 self.sliders = Sliders()
                 self.sliders.on("pose", lambda e: self._pose(e.args))
+                self.sliders.on("rate", lambda e: self._rate(**e.args))
                 self.joints_note = ui.label().classes("note")
                 self._model(fields)
                 with _part("Mass, length, friction of modules", "tune"):
@@ -170,6 +175,10 @@ class MovePanel(Panel):
     def _pose(self, joints: dict[str, float]) -> None:
         self.session.set_pose(**joints)
 
+    def _rate(self, name: str, value: float) -> None:
+        rates = {**self.session.settings.rates, name: value}
+        self.page.act(self.session.edit_settings, rates={k: v for k, v in rates.items() if v})
+
     def open(self) -> None:
         self._send_joints()
         self.parameters.refresh()
@@ -200,7 +209,7 @@ class MovePanel(Panel):
             self.sliders.run_method("set_joints", [])
             self.joints_note.set_text(str(error))
             return
-        pose = self.session.project.pose
+        pose, rates = self.session.project.pose, self.session.settings.rates
         joints: list[dict[str, Any]] = []
         for k, name in enumerate(model.joint_names):
             reach = REACH[bool(model.prismatic[k])]
@@ -213,6 +222,7 @@ class MovePanel(Panel):
                     "upper": high if np.isfinite(high) else reach,
                     "slides": bool(model.prismatic[k]),
                     "value": pose.get(name, 0.0),
+                    "rate": round(rates.get(name, 0.0) * SHOWN[bool(model.prismatic[k])], 6),
                 }
             )
         self.sliders.run_method("set_joints", joints)

@@ -1,6 +1,6 @@
 // The stage: the organism in three dimensions, built by clicks on free ports, or played back.
 import { THREE, OrbitControls } from "nicegui-scene";
-import { color, highlight, on, say } from "modurob-web/bus.js";
+import { color, highlight, on } from "modurob-web/bus.js";
 import { Bodies, matrix } from "modurob-web/solids.js";
 import { Playback } from "modurob-web/playback.js";
 

@@ -1,5 +1,5 @@
 // The organism from above, on a grid: click to dock, drag to move, right-click to remove.
-import { highlight, on, say } from "modurob-web/bus.js";
+import { highlight, on } from "modurob-web/bus.js";
 
 const EDGE = 0.3; // of a cell: this near to a side means that side
 const DRAG = 6; // pixels

@@ -20,7 +20,6 @@ export class Playback {
   constructor(scene, bodies, other, changed) {
     Object.assign(this, { scene, bodies, other, changed, active: false, run: null, chosen: [], floor: 0 });
     this.box = new THREE.Box3();
-    this.extra = new Map(); // further parts of a run whose body changed, by part
     this.lines = new THREE.Group();
     this.mass = new THREE.Mesh(new THREE.SphereGeometry(1, 20, 14), new THREE.MeshBasicMaterial({ depthTest: false, transparent: true }));
     this.foot = new THREE.Mesh(new THREE.RingGeometry(0.7, 1, 40), new THREE.MeshBasicMaterial({ side: THREE.DoubleSide }));
@@ -45,6 +44,7 @@ export class Playback {
     this.active = true;
     this.current = null;
     this.currentOther = null;
+    this.shaded = -1;
     this.bounds();
     this.trace(this.chosen);
     this.show(clock.t);
@@ -88,6 +88,7 @@ export class Playback {
     this.draw(this.bodies, parts, t, "current");
     if (this.second) this.draw(this.other, Playback.parts(this.second, t), t, "currentOther");
     this.weigh(t);
+    this.shade(t);
     this.changed();
   }
 
@@ -125,6 +126,16 @@ export class Playback {
     this.foot.scale.setScalar(0.22 * this.size);
     this.plumb.position.set(x, y, z);
     this.plumb.scale.set(1, 1, Math.max(1e-6, z - this.floor));
+  }
+
+  // Modules that do not know the center of mass yet are tinted: the news travels through the body.
+  shade(t) {
+    const known = this.run.known;
+    if (!known) return;
+    const row = before(known.t, t);
+    if (this.shaded === row) return;
+    this.shaded = row;
+    this.bodies.shade(new Map(known.modules.map((name, k) => [name, known.level[row][k]])), color("highlight"));
   }
 
   aids(wanted) {

@@ -16,7 +16,7 @@ function unpack(buffer, data) {
   const array = ({ offset, shape }) => new Float32Array(buffer, first + offset, shape.reduce((a, b) => a * b, 1));
   const parts = header.parts.map((part, k) => ({ name: part.name, t: array(part.t), poses: array(part.poses), cast: data.casts[k] }));
   const begin = Math.min(...parts.map((p) => p.t[0])), end = Math.max(...parts.map((p) => p.t[p.t.length - 1]));
-  return { parts, begin, end, mass: data.mass, panels: data.panels, events: data.events };
+  return { parts, begin, end, mass: data.mass, known: data.known, panels: data.panels, events: data.events };
 }
 
 async function load(url) {

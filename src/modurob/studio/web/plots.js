@@ -121,18 +121,5 @@ export default {
     follow(t) {
       for (const [cursor, first, scale] of this.scales ?? []) cursor.style.transform = `translateX(${first + scale * (t - clock.begin)}px)`;
     },
-    svg(key) {
-      const panel = this.panels().find((p) => p.key === key);
-      if (!panel) return "";
-      const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width: 900, height: 360 });
-      chart.setOption({ ...this.option(panel), backgroundColor: color("panel") });
-      const text = chart.renderToSVGString();
-      chart.dispose();
-      return text;
-    },
-    png(key) {
-      const chart = this.charts.get(key);
-      return chart ? chart.getDataURL({ pixelRatio: 2, backgroundColor: color("panel") }) : "";
-    },
   },
 };

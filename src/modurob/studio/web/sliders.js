@@ -7,6 +7,8 @@ export default {
         <input :id="'joint-' + joint.name" type="range" :min="joint.lower" :max="joint.upper" :step="(joint.upper - joint.lower) / 400"
                :value="joint.value" @input="slide(joint, $event.target.valueAsNumber)" @dblclick="slide(joint, 0)" />
         <output>{{ shown(joint) }}</output>
+        <input class="rate" type="number" step="any" :value="joint.rate" :aria-label="'Velocity of ' + joint.name + ' at the start'"
+               :title="joint.slides ? 'Velocity at the start [mm/s]' : 'Velocity at the start [°/s]'" @change="push(joint, $event.target.valueAsNumber)" />
       </div>
     </div>`,
   data: () => ({ joints: [] }),
@@ -14,6 +16,11 @@ export default {
     set_joints(joints) { this.joints = joints; },
     set_values(values) { for (const joint of this.joints) joint.value = values[joint.name] ?? 0; },
     shown(joint) { return joint.slides ? `${(1000 * joint.value).toFixed(0)} mm` : `${((180 / Math.PI) * joint.value).toFixed(1)}°`; },
+    // Shown in degrees and millimetres, sent in radians and metres.
+    push(joint, value) {
+      joint.rate = value || 0;
+      this.$emit("rate", { name: joint.name, value: joint.rate * (joint.slides ? 1e-3 : Math.PI / 180) });
+    },
     slide(joint, value) {
       joint.value = value;
       this.waiting = { ...(this.waiting ?? {}), [joint.name]: value };

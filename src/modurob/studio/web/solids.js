@@ -148,6 +148,18 @@ export class Bodies {
     }
   }
 
+  // Tint every module by a number from 0 to 1.
+  shade(levels, color) {
+    M_LIT.set(color);
+    for (const mesh of this.meshes) {
+      const { modules, colors } = mesh.userData;
+      for (let i = 0; i < modules.length; i++) {
+        mesh.setColorAt(i, C.set(colors[i]).lerp(M_LIT, levels.get(this.cast.modules[modules[i]].name) ?? 0));
+      }
+      mesh.instanceColor.needsUpdate = true;
+    }
+  }
+
   pick(ray) {
     let nearest = null;
     for (const mesh of this.meshes) {
