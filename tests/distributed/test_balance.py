@@ -214,3 +214,13 @@ def test_bad_faults_and_drives_are_refused():
         Fault(0.1, "m0", "explode")
     with pytest.raises(mr.StateError, match="friction"):
         Drive(friction=-1.0)
+
+
+def test_each_module_tells_every_neighbor_once_in_the_first_round_and_the_sum_is_the_total():
+    tree = mr.examples.superbot_tree(4, 5, np.random.default_rng(1))
+    run = mr.distributed.balance(tree, "shared", duration=0.02, record=0.001)
+    neighbors = [sum(name in (d.parent, d.child) for d in tree.dockings) for name in tree.modules]
+    assert run.sent[0].tolist() == neighbors
+    assert (np.diff(run.sent, axis=0) >= 0).all()
+    assert (np.diff(run.sent, axis=0) <= neighbors).all()
+    assert run.messages == run.sent[-1].sum()

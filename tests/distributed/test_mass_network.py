@@ -69,16 +69,16 @@ def test_after_d_rounds_every_module_knows_the_whole_exactly_and_then_nobody_spe
         assert network.round() == 0
         sets, owner, poses = body_sets(organism, q)
         whole = sets.sum(axis=0)
-        for index in rng.permutation(len(organism))[:8]:
-            T_mw = se3.inverse(poses[organism.modules[index]])
+        for index, name in enumerate(organism.modules):
+            T_mw = np.linalg.inv(poses[name])
             assert_same(network.total[index], T_mw @ whole @ T_mw.T)
-        for entry in organism.dockings[:: 1 + len(organism) // 8]:
+        for entry in organism.dockings:
             beyond = np.isin(owner, organism.subtree(entry.child))
             for module, port, there in (
                 (entry.parent, entry.port, beyond),
                 (entry.child, entry.child_port, ~beyond),
             ):
-                T_mw = se3.inverse(poses[module])
+                T_mw = np.linalg.inv(poses[module])
                 expected = T_mw @ sets[there].sum(axis=0) @ T_mw.T
                 assert_same(network.beyond(module, port), expected)
     assert max(sizes) > MOST_MODULES / 2

@@ -154,6 +154,10 @@ def test_modules_that_balance_by_messages_bring_the_center_back_and_know_it_in_t
     assert max(known["level"][-1]) < 0.2
     errors = {line["name"]: line["y"] for line in panel(data, "known")["lines"]}
     assert max(values[-1] for values in errors.values()) < 0.2 * tree.kind(tree.base).size
+    rates = {line["name"]: line["y"] for line in panel(data, "sent")["lines"]}
+    assert list(rates) == list(tree.modules)
+    assert max(rates["m0"]) <= 4 * 1000 + 1e-6  # to each of four neighbors once a millisecond
+    assert max(rates["m0"]) > 3000
 
 
 def test_a_body_whose_joints_are_all_locked_is_explained(tmp_path):

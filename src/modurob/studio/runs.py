@@ -256,7 +256,7 @@ def balanced(
         q=run.q,
         v=run.v,
         tau=run.tau,
-        channels={signals.KNOWN: run.estimate_errors},
+        channels={signals.KNOWN: run.estimate_errors, signals.SENT: run.sent},
         _accelerations=lambda: np.gradient(run.v, run.t, axis=0),
     )
     return Trajectory((part,), integrator="balance")

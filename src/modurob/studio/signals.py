@@ -15,6 +15,7 @@ MOST_POINTS = 1500  # of a line
 MOST_LINES = 60  # of a panel: joints beyond are left out, and the panel says so
 DIGITS = 7
 KNOWN = "known"  # channel: what modules know of the center of mass
+SENT = "sent"  # channel: messages that modules have sent so far
 SIGMAS = 3.0  # half width of the band around an estimate
 TITLES = {
     "q": "Position", "v": "Velocity", "a": "Acceleration", "tau": "Torque",
@@ -29,7 +30,7 @@ def panels(trajectory: Trajectory, reference: Callable[[float], Any] | None) -> 
     found = [_joints(trajectory, key) for key in TITLES]
     found.append(_energy(trajectory))
     found += [_error(trajectory, reference), _estimate(trajectory), _distance(trajectory)]
-    found.append(_known(trajectory))
+    found += [_known(trajectory), _sent(trajectory)]
     return [panel for panel in found if panel["lines"]]
 
 
@@ -61,12 +62,28 @@ def knowledge(trajectory: Trajectory) -> dict[str, Any] | None:
 
 def _known(trajectory: Trajectory) -> dict[str, Any]:
     """What a module takes for the center of mass, against the true one."""
-    lines = []
-    for part in trajectory.parts:
-        if KNOWN in part.channels and part.organism is not None:
-            for k, name in enumerate(part.organism.modules):
-                lines.append(_line(part, name, part.channels[KNOWN][:, k]))
+    lines = _module_lines(trajectory, KNOWN, lambda part, values: values)
     return _panel(KNOWN, "Centre of mass as modules know it: error", "m", lines)
+
+
+def _sent(trajectory: Trajectory) -> dict[str, Any]:
+    """How much a module has to tell its neighbors."""
+    lines = _module_lines(
+        trajectory, SENT, lambda part, values: np.gradient(values.astype(float), part.t, axis=0)
+    )
+    return _panel(SENT, "Messages that modules send", "1/s", lines)
+
+
+def _module_lines(
+    trajectory: Trajectory, channel: str, of: Callable[[Part, np.ndarray], np.ndarray]
+) -> list[Any]:
+    """A line for each module, of something made of a channel (N, modules)."""
+    return [
+        _line(part, name, y)
+        for part in trajectory.parts
+        if channel in part.channels and part.organism is not None
+        for name, y in zip(part.organism.modules, of(part, part.channels[channel]).T, strict=True)
+    ]
 
 
 def _chosen(count: int) -> np.ndarray:

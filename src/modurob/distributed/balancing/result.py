@@ -30,7 +30,8 @@ class Balanced:
         center: (N, 3) the true center of mass. [m]
         target: (N, 2) what it should be above. [m]
         estimates: (N, modules, 3) the center as each module knows it; nan while it does not. [m]
-        messages, lost: How many were sent with news, and how many of those got lost.
+        sent: (N, modules) messages with news that each module has sent until then.
+        lost: How many of them got lost.
         seconds: Of processor time that the run took.
     """
 
@@ -45,9 +46,14 @@ class Balanced:
     center: np.ndarray
     target: np.ndarray
     estimates: np.ndarray
-    messages: int
+    sent: np.ndarray
     lost: int
     seconds: float
+
+    @property
+    def messages(self) -> int:
+        """How many were sent with news."""
+        return int(self.sent[-1].sum())
 
     @property
     def distance(self) -> np.ndarray:

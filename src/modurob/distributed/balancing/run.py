@@ -97,13 +97,13 @@ def balance(
             chosen.decide(known, here, goal(now, known.center))
         tau = body.torque(chosen.torque(here, PERIOD), tau, links)
         if k % stride == 0:
-            kept.append((now, q, v, tau, network.centers(), network.knows.copy()))
+            kept.append((now, q, v, tau, *_known(network)))
             if progress is not None and k % 100 == 0:
                 progress(k / steps)
         q, v = body.plant.step(q, v, tau, PERIOD)
-    kept.append((steps * PERIOD, q, v, tau, network.centers(), network.knows.copy()))
+    kept.append((steps * PERIOD, q, v, tau, *_known(network)))
     seconds = time.process_time() - begin
-    t, qs, vs, taus, centers, knows = (np.array(x) for x in zip(*kept, strict=True))
+    t, qs, vs, taus, centers, knows, sent = (np.array(x) for x in zip(*kept, strict=True))
     center = model.center_of_mass(qs)
     targets = np.array([goal(s, c) for s, c in zip(t.tolist(), center, strict=True)])
     return Balanced(
@@ -118,10 +118,15 @@ def balance(
         center=center,
         target=targets,
         estimates=np.where(knows[..., None], centers, np.nan),
-        messages=network.news,
+        sent=sent,
         lost=links.lost,
         seconds=seconds,
     )
+
+
+def _known(network: LockStep) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Centers as the modules know them, which of them do, and how often each has spoken."""
+    return network.centers(), network.knows.copy(), network.sent.copy()
 
 
 class _Body:

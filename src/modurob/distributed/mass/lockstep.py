@@ -33,7 +33,8 @@ class LockStep:
         knows: (modules,) whether they do.
         sums: (modules, 5) over all joints as each knows them; see `News.sums`.
         levers: What the joints do to the center of mass, kind by kind.
-        rounds, news: Rounds so far, and messages with news in them.
+        rounds: So far.
+        sent: (modules,) messages with news that each module has sent.
     """
 
     def __init__(self, organism: Organism, *, world: bool = True, delay: int = 0) -> None:
@@ -57,7 +58,7 @@ class LockStep:
         self._others = np.where(
             w.held[w.owner] == np.arange(slots)[:, None], slots, w.held[w.owner]
         )
-        self.rounds = self.news = 0
+        self.rounds, self.sent = 0, np.zeros(len(self.wiring.modules), dtype=int)
         self._under_way: deque[tuple[np.ndarray, ...]] = deque(maxlen=delay + 1)
         self._told: tuple[np.ndarray, ...] | None = None
         self._out_sums, self._out_pose = self._heard_sums[:-1].copy(), self._heard_pose.copy()
@@ -96,14 +97,13 @@ class LockStep:
         if self.rounds == 0:
             self._speak()  # with what was measured by now
         news = (self._out, self._out_sums, self._out_pose)
-        if self._told is None:
-            sent = w.slots
-        else:
+        speaks = np.ones(w.slots, dtype=bool)
+        if self._told is not None:
             changed = [
                 (new != old).reshape(w.slots, -1).any(axis=-1)
                 for new, old in zip(news, self._told, strict=True)
             ]
-            sent = int(np.logical_or.reduce(changed).sum())
+            speaks = np.logical_or.reduce(changed)
         self._told = news
         self._under_way.append((*news, self._out_knows))
         if len(self._under_way) == self._under_way.maxlen:
@@ -112,9 +112,14 @@ class LockStep:
             self._heard[to], self._heard_sums[:-1][to] = mass, sums
             self._heard_pose[to], self._heard_knows[to] = pose, knows
         self.rounds += 1
-        self.news += sent
+        self.sent += np.bincount(w.owner[speaks], minlength=len(w.modules))
         self._speak(think)
-        return sent
+        return int(speaks.sum())
+
+    @property
+    def news(self) -> int:
+        """Messages with news so far."""
+        return int(self.sent.sum())
 
     def forget(self, slots: np.ndarray) -> None:
         """What was heard at these slots (slots,) does not count any more."""

@@ -13,7 +13,7 @@ from modurob.studio.panels.runlist import RunList
 if TYPE_CHECKING:
     from modurob.studio.page import Page
 
-FIRST = ("q", "tau", "error", "estimate", "known")  # shown at the beginning
+FIRST = ("q", "tau", "error", "estimate", "known", "sent")  # shown at the beginning
 
 
 class SeePanel(Panel):

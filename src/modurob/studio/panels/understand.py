@@ -140,10 +140,10 @@ class UnderstandPanel(Panel):
             field.on("keydown.enter", lambda: self._ask(field.value or ""))
         with ui.element("div").classes("row"):
             copy = ui.button("Copy LaTeX", icon="content_copy", on_click=self._copy)
-            copy.props("outline dense no-caps size=sm")
+            copy.props('outline no-caps size=sm padding="4px 10px"')
             test_id(copy, "copy-latex")
             self.stop = ui.button("Cancel", on_click=self.worker.cancel)
-            self.stop.props("outline dense no-caps size=sm").set_enabled(False)
+            self.stop.props('outline no-caps size=sm padding="4px 10px"').set_visibility(False)
             self.words = ui.label().classes("note").props("role=status data-testid=formula-state")
         self.formula = ui.html("", sanitize=False).classes("formula")
         test_id(self.formula, "formula")
@@ -191,7 +191,7 @@ class UnderstandPanel(Panel):
 
     async def _show_entry(self) -> None:
         self.words.set_text("computing…")
-        self.stop.set_enabled(True)
+        self.stop.set_visibility(True)
         asked = self.entry
         try:
             found = await self.worker.run(formulas.entry, self._wish())
@@ -199,7 +199,7 @@ class UnderstandPanel(Panel):
             self.words.set_text(str(error))
             return
         finally:
-            self.stop.set_enabled(False)
+            self.stop.set_visibility(False)
         if asked != self.entry:
             return
         self.formula.set_content(found["mathml"])

@@ -9,6 +9,7 @@ export default {
         <output>{{ shown(joint) }}</output>
         <input class="rate" type="number" step="any" :value="joint.rate" :aria-label="'Velocity of ' + joint.name + ' at the start'"
                :title="joint.slides ? 'Velocity at the start [mm/s]' : 'Velocity at the start [°/s]'" @change="push(joint, $event.target.valueAsNumber)" />
+        <span class="unit" aria-hidden="true">{{ joint.slides ? "mm/s" : "°/s" }}</span>
       </div>
     </div>`,
   data: () => ({ joints: [] }),
