@@ -1,8 +1,9 @@
-"""Numbers that users give, checked once at the public boundary."""
+"""Numbers and addresses that users give, checked once at the public boundary."""
 
 from __future__ import annotations
 
 import math
+from ipaddress import ip_address
 from numbers import Real
 from typing import Any
 
@@ -26,3 +27,13 @@ def not_negative(name: str, value: Any, unit: str) -> float:
     if not is_number(value) or value < 0:
         raise StateError(f"{name} must be zero or a positive number of {unit}, got {value!r}")
     return float(value)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

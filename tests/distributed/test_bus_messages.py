@@ -100,7 +100,9 @@ def test_the_largest_report_and_piece_fit_into_a_frame():
     report = say.Report(Address(1, 2), 1, label, (neighbour,) * say.MOST_PORTS)
     piece = say.Piece(Address(1, 2), 9999, 0, bytes(say.CHUNK))
     for message in (say.pack_report(report), say.pack_piece(piece)):
-        say.unpack_frame(say.pack_frame(FrameKind.DATA, 1, 2, b"\0\0\0\0" + message))
+        body = b"\0\0\0\0" + message
+        frame = say.pack_frame(FrameKind.DATA, 1, 2, body)
+        assert say.unpack_frame(frame) == (FrameKind.DATA, 1, 2, body)
 
 
 def test_signals_are_read_as_they_were_given():

@@ -3,7 +3,8 @@
 import pytest
 
 from modurob import StateError
-from modurob.studio.guard import LARGEST_BODY, Guard, check_host, is_loopback
+from modurob.checks import is_loopback
+from modurob.studio.guard import LARGEST_BODY, Guard, check_host
 
 
 async def app(scope, receive, send):

@@ -6,11 +6,11 @@ import hashlib
 import hmac
 import socket
 from http.cookies import CookieError, SimpleCookie
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from modurob import StateError, WriteError
+from modurob.checks import is_loopback
 
 LARGEST_BODY = 16 * 1024 * 1024  # bytes of one request: a project of 10,000 modules is smaller
 COOKIE = "modurob_token"
@@ -24,16 +24,6 @@ HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
 )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def check_host(host: str, token: str | None) -> None:

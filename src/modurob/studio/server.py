@@ -19,8 +19,9 @@ from nicegui import app as nicegui_app
 from nicegui import ui
 
 from modurob import ModurobError, __version__
+from modurob.checks import is_loopback
 from modurob.studio import gallery
-from modurob.studio.guard import Guard, is_loopback
+from modurob.studio.guard import Guard
 from modurob.studio.page import Page
 from modurob.studio.studio import Studio
 

@@ -11,9 +11,9 @@ import select
 import socket
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from ipaddress import ip_address
 from typing import Any
 
+from modurob.checks import is_loopback
 from modurob.distributed.agent import Message
 from modurob.distributed.transports.counts import Counts
 from modurob.distributed.transports.in_process import End, chance
@@ -217,11 +217,3 @@ class Udp:
         for endpoint in self._endpoints.values():
             with contextlib.suppress(OSError):
                 endpoint.close()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is this machine's own."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
