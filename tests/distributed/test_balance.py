@@ -224,3 +224,14 @@ def test_each_module_tells_every_neighbor_once_in_the_first_round_and_the_sum_is
     assert (np.diff(run.sent, axis=0) >= 0).all()
     assert (np.diff(run.sent, axis=0) <= neighbors).all()
     assert run.messages == run.sent[-1].sum()
+
+
+def test_a_dead_module_says_nothing_and_what_it_does_not_say_is_not_lost():
+    tree = mr.examples.superbot_tree(4, 5, np.random.default_rng(1))
+    faults = [Fault(0.01, "m7", "die"), Fault(0.03, "m7", "reboot")]
+    run = mr.distributed.balance(tree, "shared", duration=0.04, record=0.001, faults=faults)
+    sent = run.sent[:, tree.modules.index("m7")]
+    assert sent[9] > 0
+    assert (sent[9:30] == sent[9]).all()
+    assert sent[-1] > sent[29]
+    assert run.lost == 0

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import subprocess
 import sys
 import textwrap
 from itertools import pairwise
@@ -251,8 +252,23 @@ def test_pictures_that_cannot_be(crab, tmp_path):
 
 def test_mp4_needs_ffmpeg(crab, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with complains(FileError, "ffmpeg", ".gif"):
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    with complains(FileError, "pip install imageio-ffmpeg", ".gif"):
         crab.animate(tmp_path / "a.mp4")
+
+
+def test_an_mp4_holds_the_frames_that_were_drawn(crab, tmp_path, monkeypatch):
+    imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    monkeypatch.setenv("PATH", str(tmp_path))  # not the system's ffmpeg
+    crab.animate(tmp_path / "a.mp4", fps=5, size=128)
+    crab.animate(tmp_path / "a.gif", fps=5, size=128)
+    decode = [imageio_ffmpeg.get_ffmpeg_exe(), "-loglevel", "error", "-i", tmp_path / "a.mp4"]
+    decode += ["-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
+    film = np.frombuffer(subprocess.run(decode, stdout=subprocess.PIPE, check=True).stdout, "u1")
+    drawn = np.array([pixels(tmp_path / "a.gif", k) for k in range(3)])
+    apart = np.abs(drawn[:, None] - film.reshape(drawn.shape)[None]).mean(axis=(-1, -2, -3))
+    assert np.diag(apart).max() < 2  # of 255: both compress, each in its way
+    assert apart.argmin(axis=1).tolist() == [0, 1, 2]  # each frame is like its own
 
 
 def fake_ffmpeg(folder, code):

@@ -143,21 +143,40 @@ def test_settings_that_do_not_fit_together_are_explained(tmp_path, changes, mess
 def test_modules_that_balance_by_messages_bring_the_center_back_and_know_it_in_the_end(tmp_path):
     tree = examples.superbot_tree(4, 3, np.random.default_rng(3))
     record, heard = perform(tmp_path, tree, motion="balance", hinges="physical", duration=1.5)
-    assert record.title == "balance by messages"
+    assert record.title == "balance by messages, shared law"
     assert heard == sorted(heard)
     data = browser_data(tmp_path)
     distance = panel(data, "mass")["lines"][0]["y"]
     assert distance[-1] < 0.3 * distance[0]
-    known = data["known"]
-    assert known["modules"] == list(tree.modules)
-    assert max(known["level"][0]) == 1.0  # at first hardly anybody knows
-    assert max(known["level"][-1]) < 0.2
+    known, sent = data["tints"]
+    assert known["modules"] == sent["modules"] == list(tree.modules)
+    assert max(known["levels"][0]) == 1.0  # at first hardly anybody knows
+    assert max(known["levels"][-1]) < 0.2
+    neighbors = [sum(m in (d.parent, d.child) for d in tree.dockings) for m in tree.modules]
+    assert sent["most"] == 1000 * max(neighbors)  # to each neighbor once a millisecond
+    assert sent["levels"][50] == [round(n / max(neighbors), 3) for n in neighbors]
     errors = {line["name"]: line["y"] for line in panel(data, "known")["lines"]}
     assert max(values[-1] for values in errors.values()) < 0.2 * tree.kind(tree.base).size
     rates = {line["name"]: line["y"] for line in panel(data, "sent")["lines"]}
-    assert list(rates) == list(tree.modules)
-    assert max(rates["m0"]) <= 4 * 1000 + 1e-6  # to each of four neighbors once a millisecond
-    assert max(rates["m0"]) > 3000
+    assert [max(rates[m]) for m in tree.modules] == pytest.approx([1000 * n for n in neighbors])
+
+
+def test_faults_of_modules_that_balance_are_on_the_timeline_and_silence_them(tmp_path):
+    tree = examples.superbot_tree(3, 2, np.random.default_rng(3))
+    wish = {"motion": "balance", "hinges": "physical", "duration": 0.6, "loss": 0.2}
+    faults = [{"what": "die", "time": 0.2, "module": "m3"}]
+    record, _ = perform(tmp_path, tree, events=faults, balancing_law="momentum", **wish)
+    assert record.title == "balance by messages, momentum law, 20 % lost, 1 event"
+    data = browser_data(tmp_path)
+    assert data["events"] == [{"time": 0.2, "what": "die m3"}]
+    sent = data["tints"][1]
+    last = dict(zip(sent["modules"], sent["levels"][-10], strict=True))
+    assert last.pop("m3") == 0
+    assert all(last.values())
+    with pytest.raises(StateError, match="remove these events"):
+        perform(tmp_path, tree, events=[{"what": "undock", "time": 0.2, "module": "m3"}], **wish)
+    with pytest.raises(StateError, match="'die m3' is for bodies that balance"):
+        perform(tmp_path, tree, events=faults, hinges="physical")
 
 
 def test_a_body_whose_joints_are_all_locked_is_explained(tmp_path):

@@ -194,7 +194,7 @@ class Trajectory:
         view: tuple[float, float] | None = None,
         size: int = 480,
     ) -> None:
-        """Make a film: a ``.gif``, or an ``.mp4`` where the program ffmpeg is.
+        """Make a film: a ``.gif``, or an ``.mp4`` where ffmpeg is (``pip install imageio-ffmpeg``).
 
         Args:
             organism: Whose trajectory it is, if `simulate` was not told.

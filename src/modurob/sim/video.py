@@ -1,4 +1,4 @@
-"""Frames into files: GIF and PNG by Pillow, MP4 by ffmpeg where it is."""
+"""Frames into files: GIF and PNG by Pillow, MP4 by ffmpeg."""
 
 from __future__ import annotations
 
@@ -37,8 +37,22 @@ def check(path: str | os.PathLike[str], fps: float) -> None:
         raise WriteError(f"{path}: cannot be written: no folder {file.parent}")
     if not (np.isfinite(fps) and 0 < fps <= (FASTEST_GIF if ending == ".gif" else 240)):
         raise StateError(f"fps must lie between 0 and {FASTEST_GIF} for a GIF, got {fps!r}")
-    if ending == ".mp4" and shutil.which("ffmpeg") is None:
-        raise FileError(f"{path}: MP4 needs the program ffmpeg, which is not here; write a .gif")
+    if ending == ".mp4" and ffmpeg() is None:
+        raise FileError(
+            f"{path}: MP4 needs the program ffmpeg, which is not here: pip install imageio-ffmpeg, "
+            "or write a .gif"
+        )
+
+
+def ffmpeg() -> str | None:
+    """The program's path: the system's, or the one that the package imageio-ffmpeg brings."""
+    found = shutil.which("ffmpeg")
+    if found is None:
+        with contextlib.suppress(ImportError, RuntimeError):  # not installed; not for this system
+            from imageio_ffmpeg import get_ffmpeg_exe
+
+            found = get_ffmpeg_exe()
+    return found
 
 
 def write(path: str | os.PathLike[str], frames: Iterator[np.ndarray], fps: float) -> None:
@@ -82,7 +96,7 @@ def _mp4(frames: Iterator[np.ndarray], fps: float) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "film.mp4"
         command = [
-            "ffmpeg", "-loglevel", "error", "-y",
+            ffmpeg() or "ffmpeg", "-loglevel", "error", "-y",
             "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{fps:g}",
             "-i", "-", "-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "18",
             "-movflags", "+faststart", str(target),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +20,7 @@ from modurob.organism.files import from_document
 from modurob.sim import video
 from modurob.sim.film import Film
 from modurob.studio import formulas, report
-from modurob.studio.runs import model_of
+from modurob.studio.ingredients import model_of
 from modurob.studio.settings import RunRecord, Settings
 
 FPS, FILM_SIZE = 20.0, 480  # frames a second, [px]
@@ -158,7 +157,7 @@ FORMATS: Mapping[str, Format] = {
     "csv": Format("Table, CSV", "Every number of the run", ".csv", _csv, True),
     "npz": Format("Trajectory, NPZ", "For NumPy and modurob", ".npz", _npz, True),
     "gif": Format("Film, GIF", "The run as an animation", ".gif", _film, True),
-    "mp4": Format("Film, MP4", "The run as a video; needs ffmpeg", ".mp4", _film, True),
+    "mp4": Format("Film, MP4", "The run as a video", ".mp4", _film, True),
 }
 
 
@@ -171,8 +170,3 @@ def make(name: str, wish: Wish, progress: Callable[[float], Any]) -> tuple[str, 
         path = Path(folder) / f"export{chosen.ending}"
         chosen.make(wish, path, progress)
         return f"{wish.name}{chosen.ending}", path.read_bytes()
-
-
-def has_ffmpeg() -> bool:
-    """Whether films can be MP4."""
-    return shutil.which("ffmpeg") is not None

@@ -6,22 +6,24 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import quote
 
 from nicegui import Client, background_tasks, ui
 
 from modurob import ModurobError, StateError
-from modurob.studio import edits, looks
 from modurob.studio.elements import Player, Stage
 from modurob.studio.jobs import Cancelled
 from modurob.studio.panels.bar import Bar
 from modurob.studio.panels.build import BuildPanel
 from modurob.studio.panels.move import MovePanel
+from modurob.studio.panels.panel import Panel
 from modurob.studio.panels.see import SeePanel
 from modurob.studio.panels.tour import Tour
 from modurob.studio.panels.understand import UnderstandPanel
 from modurob.studio.panels.welcome import Welcome
 from modurob.studio.session import Session
 from modurob.studio.studio import Studio
+from modurob.studio.view import View
 
 MODES = {"build": "Build", "understand": "Understand", "move": "Move", "see": "See"}
 SOON = 0.05  # [s] after the stage, the panels follow
@@ -62,10 +64,11 @@ class Page:
         with ui.element("div").classes("frame") as self.frame:
             self.bar = Bar(self)
             with ui.element("main").classes("side").props('id=panel aria-label="Panel"'):
-                self.panels = {
-                    "build": BuildPanel(self),
+                self.build_panel, self.move_panel = BuildPanel(self), MovePanel(self)
+                self.panels: dict[str, Panel] = {
+                    "build": self.build_panel,
                     "understand": UnderstandPanel(self),
-                    "move": MovePanel(self),
+                    "move": self.move_panel,
                     "see": SeePanel(self),
                 }
             with ui.element("section").classes("main").props('aria-label="Stage"'):
@@ -77,6 +80,7 @@ class Page:
                     self.welcome = Welcome(self)
                     self.tour = Tour(self)
                 self.player = Player()
+        self.view = View(self, self.stage, self.build_panel.plan)
         ui.keyboard(self._key, ignore=["input", "select", "textarea"])
         self.show(self.mode)
 
@@ -85,7 +89,7 @@ class Page:
         self.ready = True
         self.end = self.session.listen(self.refresh)
         self.client.on_disconnect(self._leave)
-        self._palette()
+        self.view.palette()
         self.refresh("body", fit=True)
         for panel in self.panels.values():
             panel.refresh("settings")
@@ -115,17 +119,10 @@ class Page:
     def refresh(self, topic: str, fit: bool = False) -> None:
         """Show what changed."""
         with self.client:
-            if topic == "body":
-                organism = self.session.organism
-                if organism is None or self.selected not in organism:
-                    self.select(None)
-                self.send_body(fit)
-            elif topic == "pose":
-                self.send_pose()
-            elif topic == "settings" and self._model_settings() != self._sent:
-                self.send_body(fit)
-            elif topic == "kinds":
-                self._palette()
+            organism = self.session.organism
+            if topic == "body" and (organism is None or self.selected not in organism):
+                self.select(None)
+            self.view.follow(topic, fit)
         self._waiting.append(topic)
         if len(self._waiting) == 1:
             background_tasks.create(self._refresh_panels())
@@ -142,59 +139,14 @@ class Page:
             self.welcome.refresh()
             self.tour.refresh()
 
-    def send_body(self, fit: bool = False) -> None:
-        """The body to stage and plan."""
-        organism = self.session.organism
-        self._sent = self._model_settings()
-        if organism is None:
-            self.stage.set_state({"cast": None})
-            self.plan.set_plan({"cells": [], "links": [], "sites": [], "hidden": 0})
-            return
-        try:
-            model = self.session.model()
-        except ModurobError:  # a base that does not fit; the Move panel says so
-            model = organism.model(self.session.settings.hinges)
-        sites = [*edits.sites(organism, self.session.kind(self.kind), self.child_port, self.turn)]
-        self.stage.set_state(
-            {
-                "cast": looks.cast(organism, model),
-                "poses": looks.poses(model, self.session.configuration(model)),
-                "ports": looks.ports(organism, model, sites),
-                "fit": fit,
-            }
-        )
-        self.plan.set_plan(looks.plan(organism, sites))
-
-    def _model_settings(self) -> tuple[Any, ...]:
-        settings = self.session.settings
-        return settings.hinges, settings.base
-
     def show_run(self, number: int, other: int | None = None, play: bool = True) -> None:
         """A run in the player, and another one beside it."""
-        from urllib.parse import quote
-
         stem = f"/api/runs/{quote(self.session.name)}"
         second = None if other is None else f"{stem}/{other}"
         self.player.run_method("load_run", f"{stem}/{number}", second, play)
         self.run_shown, self.run_other = number, other
         for panel in self.panels.values():
             panel.refresh("shown")
-
-    def send_pose(self) -> None:
-        """The pose to the stage."""
-        if self.session.organism is not None:
-            model = self.session.model()
-            self.stage.set_poses(looks.poses(model, self.session.configuration(model)))
-
-    @property
-    def plan(self) -> Any:
-        """The 2D grid."""
-        return self.panels["build"].plan
-
-    def _palette(self) -> None:
-        kind = self.session.kind(self.kind)
-        self.stage.set_palette(kind)
-        self.plan.set_palette(kind)
 
     def choose(self, kind: str) -> None:
         """What the next click docks."""
@@ -203,17 +155,16 @@ class Page:
 
     def chosen(self) -> None:
         """Another kind, port or turn: show other ghosts."""
-        self._palette()
-        self.send_body()
-        self.panels["build"].refresh("kinds")
+        self.view.palette()
+        self.view.body()
+        self.build_panel.refresh("kinds")
 
     def select(self, name: str | None) -> None:
         """Choose a module, here and in the plan."""
         if name == self.selected:
             return
         self.selected = name
-        self.stage.run_method("select", name)
-        self.plan.run_method("select", name)
+        self.view.select(name)
         for panel in self.panels.values():
             panel.refresh("selected")
 
@@ -295,8 +246,6 @@ class Page:
 
     def go(self, session: Session) -> None:
         """Show another project in this tab."""
-        from urllib.parse import quote
-
         ui.navigate.to(f"/project/{quote(session.name)}")
 
     def _key(self, event: Any) -> None:

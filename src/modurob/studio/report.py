@@ -14,7 +14,7 @@ from typing import Any
 from modurob import ModurobError, Organism, Trajectory, __version__
 from modurob.drawing import picture
 from modurob.studio import formulas, tables
-from modurob.studio.runs import model_of
+from modurob.studio.ingredients import model_of
 from modurob.studio.settings import RunRecord, Settings
 
 MOST_ENTRIES = 90  # of M, C and N that are written out

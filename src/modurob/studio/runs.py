@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-import inspect
-import json
-import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from modurob import Model, ModuleType, Organism, StateError, Trajectory, simulate
-from modurob.control import CONTROLLERS, Following, OutputFeedback
-from modurob.control.references import SetPoint, minimum_jerk
+from modurob.control import Following
 from modurob.distributed import balance
-from modurob.errors import choices
-from modurob.estimation import Ekf
-from modurob.gaits import GAITS, gait_class
-from modurob.modules.files import write_file
+from modurob.distributed.balancing import Drive
 from modurob.organism.files import from_document
-from modurob.sim import Dock, Noise, Part, SimulationError, Undock
-from modurob.studio import looks, signals
-from modurob.studio.settings import NONE, EventRecord, RunRecord, Settings
+from modurob.sim import Noise, Part, SimulationError
+from modurob.studio import ingredients, recording, signals
+from modurob.studio.ingredients import BALANCE, LAWS
+from modurob.studio.recording import Mark
+from modurob.studio.settings import NONE, RunRecord, Settings
 
 FRAME = 0.01  # [s] between recorded states
 MOST_FRAMES = 4000  # of a run; longer runs are recorded more coarsely
-SAMPLE = 0.005  # [s] between commands, where an estimator or noise needs a clock
-LEAST_NOISE = 1e-4  # standard deviation that an estimator assumes at least [rad, m]
-WAY = 0.5  # of the run: time to go to the zero pose
-BALANCE = "balance"  # by messages between modules
-MOTIONS = ("hold", "zero", BALANCE, *GAITS)
-LAWS = {name: law.name for name, law in CONTROLLERS.items()}
+FIXED_STEP = ("RK4", "SemiImplicitEuler", "Variational")
 
 
 class Request(NamedTuple):
@@ -56,140 +46,82 @@ class Request(NamedTuple):
 
 def title(settings: Settings) -> str:
     """A run in a few words."""
+    words = ["balance by messages", f"{settings.balancing_law} law"]
+    if settings.loss:
+        words.append(f"{100 * settings.loss:.3g} % lost")
     if settings.motion == BALANCE:
-        return "balance by messages"
+        return _titled(words, settings)
     law = "no controller" if settings.controller == NONE else LAWS[settings.controller]
     words = [law, "free motion" if settings.motion == NONE else settings.motion]
     if settings.estimator != NONE:
         words.append("EKF")
-    if settings.events:
-        words.append(f"{len(settings.events)} event{'s'[: len(settings.events) != 1]}")
-    return ", ".join(words)
+    return _titled(words, settings)
 
 
-def model_of(organism: Organism, settings: Settings) -> Model:
-    """The equations that the settings ask for."""
-    base = settings.base
-    chosen = base if base in ("fixed", "free") else base.split(",")
-    return organism.model(settings.hinges, chosen, (0.0, 0.0, -settings.gravity))
+def _titled(words: list[str], settings: Settings) -> str:
+    count = len(settings.events)
+    return ", ".join([*words, f"{count} event{'s'[: count != 1]}"] if count else words)
 
 
-def start(model: Model, pose: dict[str, float], settings: Settings) -> tuple[Any, Any]:
-    """(nq,), (nv,) state at the start."""
-    q, v = model.neutral(), np.zeros(model.nv)
-    n = len(model.joint_names)
-    joints = [pose.get(name, 0.0) for name in model.joint_names]
-    q[model.nq - n :] = np.clip(joints, model.lower, model.upper)
-    v[model.nv - n :] = [settings.rates.get(name, 0.0) for name in model.joint_names]
-    return q, v
+class Outcome(NamedTuple):
+    """What came out.
 
+    Attributes:
+        marks: What happened on the way, for the timeline.
+        reference: What the joints should have followed; None for nothing.
+        message: Why it stopped early; empty when it did not.
+    """
 
-def reference_of(model: Model, q: np.ndarray, settings: Settings) -> Callable[[float], Any] | None:
-    """What the joints shall follow."""
-    motion, joints = settings.motion, model.joints_of(q)
-    if motion == NONE:
-        return None
-    if motion == "hold":
-        return SetPoint(joints)
-    if motion == "zero":
-        return minimum_jerk(joints, np.zeros(len(joints)), WAY * settings.duration)
-    if motion not in GAITS:
-        raise StateError(f"no motion '{motion}': motions are {choices((NONE, *MOTIONS))}")
-    kind = gait_class(motion)
-    full = kind.for_model(model, **_gait_settings(kind, settings))
-    # the default swings half the way to the limits: amplitude is a part of the whole way
-    swing = np.asarray(full.amplitude) * 2 * settings.amplitude
-    return kind.for_model(model, amplitude=swing, **_gait_settings(kind, settings))
-
-
-def _gait_settings(kind: Any, settings: Settings) -> dict[str, Any]:
-    known = inspect.signature(kind).parameters
-    wanted = {
-        "frequency": settings.frequency,
-        "ramp": settings.ramp,
-        "rng": np.random.default_rng(settings.seed),
-    }
-    return {name: value for name, value in wanted.items() if name in known}
-
-
-def controller_of(model: Model, q: np.ndarray, v: np.ndarray, settings: Settings) -> Any:
-    """The law with its estimator; None lets the body move by itself."""
-    if settings.controller == NONE:
-        if settings.estimator != NONE:
-            raise StateError("an estimator works with a controller: choose one, or no estimator")
-        return None
-    if settings.controller not in CONTROLLERS:
-        raise StateError(f"no controller '{settings.controller}': {choices(CONTROLLERS)}")
-    kind = CONTROLLERS[settings.controller]
-    options: dict[str, Any] = {}
-    known = {
-        name for cls in kind.__mro__ if "__init__" in vars(cls)
-        for name in inspect.signature(cls.__init__).parameters
-    }  # fmt: skip
-    if "settling_time" in known:
-        options["settling_time"] = settings.settling_time
-    if settings.torque_limit:
-        options["torque_limit"] = settings.torque_limit
-    clock = sample_time(settings)
-    if clock:
-        options["sample_time"] = clock
-    law = kind(model, **options)
-    if settings.estimator == NONE:
-        return law
-    sigma = max(settings.noise_q, LEAST_NOISE)
-    sure = max(settings.noise_tau, 1e-3)
-    noise = np.concatenate([np.full(model.nv, 1e-10), np.full(model.nv, (sure * clock * 50) ** 2)])
-    return OutputFeedback(law, Ekf(model, clock, Q=noise, R=sigma**2, q=q, v=v, P=sigma**2))
-
-
-def sample_time(settings: Settings) -> float:
-    """Seconds between commands; 0 for a law without a clock."""
-    noisy = settings.noise_q or settings.noise_v or settings.noise_tau
-    if settings.sample_time:
-        return settings.sample_time
-    return SAMPLE if settings.estimator != NONE or noisy else 0.0
-
-
-def event_of(record: EventRecord, kinds: dict[str, ModuleType]) -> Any:
-    """A docking or an undocking for `simulate`."""
-    if record.what == "undock":
-        return Undock(record.time, record.module)
-    if record.port is None or record.child is None or record.child_port is None:
-        raise StateError("a docking needs a port, a name for the new module, and its port")
-    kind: Any = record.kind and kinds.get(record.kind, record.kind)
-    return Dock(record.time, record.module, record.port, record.child, record.child_port, kind=kind)
+    trajectory: Trajectory
+    marks: Sequence[Mark]
+    reference: Any = None
+    message: str = ""
 
 
 def perform(request: Request, progress: Callable[[float], Any]) -> RunRecord:
-    """Simulate, and write ``N.npz`` (everything), ``N.bin`` and ``N.json`` (for the browser).
+    """Simulate, and write the files of the run.
 
     A run that stops early is a run too: its record says why.
     """
-    settings, begin = request.settings, time.perf_counter()
+    begin = time.perf_counter()
     organism = from_document(request.organism, "the organism")
-    if settings.motion == BALANCE:
-        trajectory = balanced(organism, request.pose, settings, lambda done: progress(0.9 * done))
-        write(request, trajectory, None)
-        progress(1.0)
-        return _record(request, trajectory, "finished", "", time.perf_counter() - begin)
-    model = model_of(organism, settings)
+    model = ingredients.model_of(organism, request.settings)
     if not model.nv:
         raise StateError(
             "this body has no joint that can move: every one is locked. Look under Understand for "
             "the reasons, or choose other hinges."
         )
-    q, v = start(model, request.pose, settings)
-    reference = reference_of(model, q, settings)
-    law = controller_of(model, q, v, settings)
+    compute = balanced if request.settings.motion == BALANCE else simulated
+    found = compute(request, organism, model, lambda done: progress(0.9 * done))
+    recording.write(request.folder, request.number, found.trajectory, found.reference, found.marks)
+    progress(1.0)
+    return RunRecord(
+        number=request.number,
+        title=request.title,
+        status="stopped" if found.message else "finished",
+        message=found.message[:2000],
+        seconds=max(float(part.t[-1]) for part in found.trajectory.parts),
+        took=time.perf_counter() - begin,
+        settings=request.settings,
+    )
+
+
+def simulated(
+    request: Request, organism: Organism, model: Model, progress: Callable[[float], Any]
+) -> Outcome:
+    """A body with or without a controller."""
+    settings = request.settings
+    q = ingredients.configuration(model, request.pose)
+    v = ingredients.velocities(model, settings)
+    reference = ingredients.reference_of(model, q, settings)
+    law = ingredients.controller_of(model, q, v, settings)
     if law is not None and reference is not None:
         law = Following(law, reference)
-    noise = Noise(settings.noise_q, settings.noise_v, settings.noise_tau)
-    noisy = bool(settings.noise_q or settings.noise_v or settings.noise_tau)
-    if noisy and law is None:
+    if settings.noisy and law is None:
         raise StateError("noise acts on what a controller sees and does: choose a controller")
+    noise = Noise(settings.noise_q, settings.noise_v, settings.noise_tau)
     kinds = {kind.name: kind for kind in (ModuleType(**data) for data in request.kinds)}
-    fixed = settings.integrator in ("RK4", "SemiImplicitEuler", "Variational")
-    status, message = "finished", ""
+    message = ""
     try:
         trajectory = simulate(
             model,
@@ -199,52 +131,41 @@ def perform(request: Request, progress: Callable[[float], Any]) -> RunRecord:
             controller=law,
             integrator=settings.integrator,
             rtol=settings.rtol,
-            dt=settings.dt if fixed else None,
-            events=[event_of(record, kinds) for record in settings.events],
-            rng=np.random.default_rng(settings.seed) if noisy else None,
-            noise=noise if noisy else None,
+            dt=settings.dt if settings.integrator in FIXED_STEP else None,
+            events=ingredients.dockings(settings, kinds),
+            rng=np.random.default_rng(settings.seed) if settings.noisy else None,
+            noise=noise if settings.noisy else None,
             stops=settings.stops,
-            record=max(FRAME, settings.duration / MOST_FRAMES),
+            record=_record_step(settings),
             organism=organism,
-            progress=lambda done: progress(0.9 * done),
+            progress=progress,
         )
     except SimulationError as error:
-        trajectory, status = error.trajectory, "stopped"
+        trajectory = error.trajectory
         message = f"{error}. {advice(str(error))}"
-    write(request, trajectory, reference if law is not None else None)
-    progress(1.0)
-    return _record(request, trajectory, status, message, time.perf_counter() - begin)
-
-
-def _record(
-    request: Request, trajectory: Trajectory, status: str, message: str, took: float
-) -> RunRecord:
-    return RunRecord(
-        number=request.number,
-        title=request.title,
-        status=status,  # pyright: ignore[reportArgumentType]
-        message=message[:2000],
-        seconds=max(float(part.t[-1]) for part in trajectory.parts),
-        took=took,
-        settings=request.settings,
-    )
+    marks = [Mark(entry.time, entry.what) for entry in trajectory.audit]
+    return Outcome(trajectory, marks, reference if law is not None else None, message)
 
 
 def balanced(
-    organism: Organism, pose: dict[str, float], settings: Settings, progress: Callable[[float], Any]
-) -> Trajectory:
-    """Modules that balance by messages; what each takes for the center is recorded beside it."""
+    request: Request, organism: Organism, model: Model, progress: Callable[[float], Any]
+) -> Outcome:
+    """Modules that balance by messages; what each knows and sends is recorded beside it."""
+    settings = request.settings
     if settings.hinges != "physical" or settings.base != "fixed":
         raise StateError("balancing is for physical hinges on a fixed base: choose both above")
-    if settings.events:
-        raise StateError("balancing has no dockings during the run: remove the events")
-    model = model_of(organism, settings)
+    faults = ingredients.faults(settings)
     run = balance(
         organism,
-        q0=start(model, pose, settings)[0],
+        settings.balancing_law,
+        q0=ingredients.configuration(model, request.pose),
         duration=settings.duration,
+        drive=Drive(friction=settings.drive_friction),
+        loss=settings.loss,
+        delay=settings.delay,
+        faults=faults,
         gravity=settings.gravity,
-        record=max(FRAME, settings.duration / MOST_FRAMES),
+        record=_record_step(settings),
         rng=np.random.default_rng(settings.seed),
         progress=progress,
     )
@@ -259,7 +180,12 @@ def balanced(
         channels={signals.KNOWN: run.estimate_errors, signals.SENT: run.sent},
         _accelerations=lambda: np.gradient(run.v, run.t, axis=0),
     )
-    return Trajectory((part,), integrator="balance")
+    marks = [Mark(fault.time, f"{fault.kind} {fault.module}") for fault in faults]
+    return Outcome(Trajectory((part,), integrator="balance"), marks)
+
+
+def _record_step(settings: Settings) -> float:
+    return max(FRAME, settings.duration / MOST_FRAMES)
 
 
 def advice(reason: str) -> str:
@@ -270,36 +196,3 @@ def advice(reason: str) -> str:
             "computed until then is kept."
         )
     return "What was computed until then is kept."
-
-
-def write(request: Request, trajectory: Trajectory, reference: Any) -> None:
-    """The files of a run."""
-    request.folder.mkdir(parents=True, exist_ok=True)
-    stem = request.folder / str(request.number)
-    trajectory.save(stem.with_suffix(".npz"))
-    write_file(stem.with_suffix(".bin"), trajectory.to_bytes())
-    write_file(stem.with_suffix(".json"), _browser_data(trajectory, reference))
-
-
-def _browser_data(trajectory: Trajectory, reference: Any) -> bytes:
-    casts = []
-    for part in trajectory.parts:
-        assert part.organism is not None
-        casts.append(looks.cast(part.organism, part.model))
-    data = {
-        "casts": casts,
-        "panels": signals.panels(trajectory, reference),
-        "mass": signals.center_of_mass(trajectory),
-        "known": signals.knowledge(trajectory),
-        "events": [{"time": each.time, "what": each.what} for each in trajectory.audit],
-    }
-    return json.dumps(_finite(data), allow_nan=False, separators=(",", ":")).encode()
-
-
-def _finite(value: Any) -> Any:
-    """Numbers that JSON has; what is not finite becomes a gap in a line."""
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -12,6 +12,7 @@ from modurob import DockingError, Model, ModuleType, Organism, StateError, catal
 from modurob.errors import choices
 from modurob.studio import edits, project
 from modurob.studio.folder import Folder, fingerprint
+from modurob.studio.ingredients import configuration, model_of
 from modurob.studio.project import Project
 from modurob.studio.saver import Saver
 from modurob.studio.settings import RunRecord, Settings
@@ -63,16 +64,11 @@ class Session:
 
     def model(self) -> Model:
         """The equations of the body, as the settings want them."""
-        base, organism = self.settings.base, self.body()
-        chosen = base if base in ("fixed", "free") else base.split(",")
-        return organism.model(self.settings.hinges, chosen, (0.0, 0.0, -self.settings.gravity))
+        return model_of(self.body(), self.settings)
 
     def configuration(self, model: Model) -> np.ndarray:
         """(nq,) the pose of the sliders, as far as the model has these joints."""
-        q = model.neutral()
-        joints = [self.project.pose.get(name, 0.0) for name in model.joint_names]
-        q[model.nq - len(joints) :] = np.clip(joints, model.lower, model.upper)
-        return q
+        return configuration(model, self.project.pose)
 
     def kinds(self) -> dict[str, ModuleType]:
         """The palette: the catalog's modules that can dock, then the user's own."""

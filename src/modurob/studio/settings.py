@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from modurob import StateError
+from modurob.distributed.balancing import Drive
+from modurob.distributed.balancing.faults import KINDS as FAULTS
 from modurob.modules.datasheet import describe
 
 LONGEST = 600.0  # [s] of a run
@@ -23,20 +25,26 @@ class _Record(BaseModel):
 
 
 class EventRecord(_Record):
-    """A docking or an undocking during a run.
+    """What happens to a module during a run.
 
     Attributes:
-        what: ``undock`` lets `module` go; ``dock`` brings a new module of `kind` to it.
+        what: ``undock`` lets `module` go; ``dock`` brings a new module of `kind` to it; ``freeze``,
+            ``die`` and ``reboot`` are faults of a module that balances by messages.
         time: [s]
     """
 
-    what: Literal["dock", "undock"]
+    what: Literal["dock", "undock", "freeze", "die", "reboot"]
     time: Positive
     module: Name
     port: int | Name | None = None
     kind: Name | None = None
     child: Name | None = None
     child_port: int | Name | None = None
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether it happens to a module, not to the body."""
+        return self.what in FAULTS
 
 
 class Settings(_Record):
@@ -56,10 +64,14 @@ class Settings(_Record):
         sample_time: 0 for a law that acts continuously. [s]
         estimator: ``Ekf`` or ``none``.
         noise_q, noise_v, noise_tau: Standard deviations. [rad or m, per second, N m or N]
-        seed: For noise and random gaits.
+        balancing_law: How joints choose their torques when they balance by messages.
+        loss: Chance that a message does not arrive.
+        delay: Further milliseconds that a message takes for each docking.
+        drive_friction: Of the drives when they balance. [N m s/rad]
+        seed: For noise, messages that get lost, and random gaits.
         stops: Whether joints meet stops at their limits.
         rates: Joint velocities at the start. [rad/s, m/s]
-        events: Dockings during the run.
+        events: What happens during the run.
     """
 
     hinges: Literal["dyad", "physical"] = "dyad"
@@ -81,10 +93,19 @@ class Settings(_Record):
     noise_q: NotNegative = 0.0
     noise_v: NotNegative = 0.0
     noise_tau: NotNegative = 0.0
+    balancing_law: Literal["shared", "momentum", "distance", "default"] = "shared"
+    loss: Annotated[FiniteFloat, Field(ge=0, lt=1)] = 0.0
+    delay: Annotated[int, Field(ge=0, le=1000)] = 0
+    drive_friction: NotNegative = Drive.friction
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     stops: bool = False
     rates: dict[str, Number] = Field(default_factory=dict)
     events: tuple[EventRecord, ...] = ()
+
+    @property
+    def noisy(self) -> bool:
+        """Whether sensors or drives have noise."""
+        return bool(self.noise_q or self.noise_v or self.noise_tau)
 
     def edited(self, **changes: Any) -> Settings:
         """A copy with other values, or a `StateError` that names the field."""

@@ -45,19 +45,42 @@ def center_of_mass(trajectory: Trajectory) -> dict[str, Any] | None:
     return {"t": _plain(t[kept]), "xyz": [_plain(row) for row in xyz[kept]]}
 
 
-def knowledge(trajectory: Trajectory) -> dict[str, Any] | None:
-    """How far off each module is about the center of mass: 0 knows it, 1 is a width off or more."""
+def tints(trajectory: Trajectory) -> list[dict[str, Any]]:
+    """Colors for modules: ``key, title, unit, most, t, modules, levels`` (0 to 1, of `most`)."""
     part = trajectory.parts[0]
-    if KNOWN not in part.channels or part.organism is None:
-        return None
-    width = part.organism.kind(part.organism.base).size
-    level = np.nan_to_num(part.channels[KNOWN] / width, nan=1.0).clip(0.0, 1.0)
+    if part.organism is None:
+        return []
+    found = []
+    if KNOWN in part.channels:
+        width = part.organism.kind(part.organism.base).size
+        error = np.nan_to_num(part.channels[KNOWN], nan=width)
+        found.append(_tint(part, KNOWN, "Off the centre of mass", "m", error, width))
+    if SENT in part.channels:
+        rate = _rate(part, part.channels[SENT])
+        found.append(_tint(part, SENT, "Messages sent", "1/s", rate, float(rate.max())))
+    return found
+
+
+def _tint(
+    part: Part, key: str, title: str, unit: str, values: np.ndarray, most: float
+) -> dict[str, Any]:
     rows = _chosen(len(part.t))
+    levels = (values[rows] / most if most > 0 else np.zeros_like(values[rows])).clip(0.0, 1.0)
+    assert part.organism is not None
     return {
+        "key": key,
+        "title": title,
+        "unit": unit,
+        "most": float(f"{most:.3g}"),
         "t": _plain(part.t[rows]),
         "modules": list(part.organism.modules),
-        "level": [[round(x, 3) for x in row] for row in level[rows].tolist()],
+        "levels": levels.round(3).tolist(),
     }
+
+
+def _rate(part: Part, counts: np.ndarray) -> np.ndarray:
+    """(N, modules) how fast counts grow. [1/s]"""
+    return np.gradient(counts.astype(float), part.t, axis=0)
 
 
 def _known(trajectory: Trajectory) -> dict[str, Any]:
@@ -68,9 +91,7 @@ def _known(trajectory: Trajectory) -> dict[str, Any]:
 
 def _sent(trajectory: Trajectory) -> dict[str, Any]:
     """How much a module has to tell its neighbors."""
-    lines = _module_lines(
-        trajectory, SENT, lambda part, values: np.gradient(values.astype(float), part.t, axis=0)
-    )
+    lines = _module_lines(trajectory, SENT, _rate)
     return _panel(SENT, "Messages that modules send", "1/s", lines)
 
 

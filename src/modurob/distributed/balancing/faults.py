@@ -82,13 +82,14 @@ class Links:
         if self._loss and self._rng is not None:
             arrives = self._rng.random(w.slots) >= self._loss
         awake = ~self.asleep
-        self.lost += int((~arrives).sum())
-        arrives &= awake[w.owner] & awake[w.owner[w.other]]
+        spoken = awake[w.owner[w.other]]
+        self.lost += int((~arrives & spoken).sum())
+        arrives &= awake[w.owner] & spoken
         self._unheard = np.where(arrives, 0.0, self._unheard + self._period)
         gone = (self._unheard >= GIVE_UP) & awake[w.owner]
         if gone.any():
             self._network.forget(gone)
-        self._network.round(arrives, think=think)
+        self._network.round(arrives, silent=self.asleep, think=think)
 
     def _happens(self, fault: Fault) -> None:
         w = self._network.wiring

@@ -84,12 +84,19 @@ class LockStep:
             self._ports[group.slots[used]] = posture.ports[used]
         self._back = inverse_pose(self._ports @ w.T_here_there)
 
-    def round(self, arrives: np.ndarray | None = None, *, think: bool = True) -> int:
+    def round(
+        self,
+        arrives: np.ndarray | None = None,
+        *,
+        silent: np.ndarray | None = None,
+        think: bool = True,
+    ) -> int:
         """Everybody sends, messages travel, everybody recomputes; returns how many sent news.
 
         Args:
             arrives: (slots,) whether what a slot is sent gets there; where it does not, its module
                 goes on with what it last heard. All by default.
+            silent: (modules,) those that send nothing. None by default.
             think: Whether the modules find out anew what their joints can do; if not, `levers` and
                 their own part of `sums` stay as they are.
         """
@@ -104,6 +111,8 @@ class LockStep:
                 for new, old in zip(news, self._told, strict=True)
             ]
             speaks = np.logical_or.reduce(changed)
+        if silent is not None:
+            speaks &= ~silent[w.owner]
         self._told = news
         self._under_way.append((*news, self._out_knows))
         if len(self._under_way) == self._under_way.maxlen:

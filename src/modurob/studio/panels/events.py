@@ -1,21 +1,25 @@
-"""Dockings and undockings during a run."""
+"""What happens to modules during a run: dockings, undockings, faults."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
 from modurob.studio import edits
+from modurob.studio.ingredients import BALANCE
 from modurob.studio.panels.panel import Part, test_id
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
 
+FAULT_BUTTONS = {"die": "It dies", "freeze": "It freezes", "reboot": "It reboots"}
+
 
 class EventsEditor:
-    """A list of events, and two ways to add one."""
+    """A list of events, and ways to add one."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -30,9 +34,10 @@ class EventsEditor:
         organism, events = session.organism, session.settings.events
         for k, event in enumerate(events):
             with ui.element("div").classes("rowbar"):
-                what = f"dock {event.child} ({event.kind}) to {event.module}, side {event.port}"
-                words = f"undock {event.module}" if event.what == "undock" else what
-                ui.label(f"{event.time:g} s: {words}").classes("note")
+                whom = event.module
+                if event.what == "dock":
+                    whom = f"{event.child} ({event.kind}) to {event.module}, side {event.port}"
+                ui.label(f"{event.time:g} s: {event.what} {whom}").classes("note")
                 drop = ui.button(icon="close", on_click=partial(self._drop, k))
                 drop.props(f'flat dense size=sm aria-label="Remove event {k + 1}"')
         if organism is None or len(organism) < 2:
@@ -45,41 +50,41 @@ class EventsEditor:
             time = ui.number("At [s]", value=round(session.settings.duration / 2, 2))
             time.props("dense outlined")
         with ui.element("div").classes("row"):
-            undock = ui.button("Undock it", on_click=lambda: self._undock(module.value, time.value))
-            undock.props("outline dense no-caps size=sm")
-            test_id(undock, "event-undock")
-            kind = self.page.kind
-            dock = ui.button(
-                f"Dock a new {kind} to it", on_click=lambda: self._dock(module.value, time.value)
-            ).props("outline dense no-caps size=sm")
-            test_id(dock, "event-dock")
+            if session.settings.motion == BALANCE:
+                for what, text in FAULT_BUTTONS.items():
+                    self._button(what, text, lambda what=what: self._add(what, time, module))
+                return
+            self._button("undock", "Undock it", lambda: self._add("undock", time, module))
+            text = f"Dock a new {self.page.kind} to it"
+            self._button("dock", text, lambda: self._dock(time, module))
 
-    def _add(self, **event: Any) -> None:
+    def _button(self, what: str, text: str, action: Callable[[], Any]) -> None:
+        button = ui.button(text, on_click=action).props("outline dense no-caps size=sm")
+        test_id(button, f"event-{what}")
+
+    def _add(self, what: str, time: ui.number, module: ui.select, **more: Any) -> None:
         session = self.page.session
         known = [each.model_dump() for each in session.settings.events]
+        event = {"what": what, "time": time.value, "module": module.value, **more}
         wanted = sorted([*known, event], key=lambda each: each["time"] or 0.0)
         self.page.act(session.edit_settings, events=wanted)
 
-    def _undock(self, module: str, time: float | None) -> None:
-        self._add(what="undock", time=time, module=module)
-
-    def _dock(self, module: str, time: float | None) -> None:
+    def _dock(self, time: ui.number, module: ui.select) -> None:
         session = self.page.session
         organism, kind = session.body(), session.kind(self.page.kind)
-        near = organism.kind(module)
+        near = organism.kind(module.value)
         taken = {e.child for e in session.settings.events}
-        for port in organism.free_ports(module):
-            mating = edits.mating_ports(near, port, kind)
-            if mating:
+        for port in organism.free_ports(module.value):
+            if edits.mating_ports(near, port, kind):
                 number = len(organism)
                 while f"m{number}" in organism or f"m{number}" in taken:
                     number += 1
                 self._add(
-                    what="dock", time=time, module=module, port=port, kind=kind.name,
-                    child=f"m{number}", child_port=edits.usual_port(near, port, kind),
+                    "dock", time, module, port=port, kind=kind.name, child=f"m{number}",
+                    child_port=edits.usual_port(near, port, kind),
                 )  # fmt: skip
                 return
-        self.page.tell(f"'{module}' has no free port that mates with a {kind.name}.")
+        self.page.tell(f"'{module.value}' has no free port that mates with a {kind.name}.")
 
     def _drop(self, k: int) -> None:
         session = self.page.session

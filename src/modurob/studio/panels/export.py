@@ -10,6 +10,7 @@ from nicegui import ui
 
 from modurob import ModurobError
 from modurob.organism.files import to_document
+from modurob.sim import video
 from modurob.studio import exports
 from modurob.studio.jobs import Cancelled, Worker
 from modurob.studio.panels.panel import test_id, title
@@ -57,8 +58,8 @@ class Export:
         self._busy(False)
 
     def _format(self, name: str, form: exports.Format) -> None:
-        if name == "mp4" and not exports.has_ffmpeg():
-            ui.label("Film, MP4: install ffmpeg on this machine to have it.").classes("note")
+        if name == "mp4" and not video.ffmpeg():
+            ui.label("Film, MP4: pip install imageio-ffmpeg to have it.").classes("note")
             return
         _row(form.title, form.detail, lambda: self._start(name), f"export-{name}")
 
@@ -71,16 +72,11 @@ class Export:
             self.page.run(self._make(name))
 
     async def _make(self, name: str) -> None:
-        session = self.page.session
-        wish = exports.Wish(
-            session.name, to_document(session.body()), session.settings, tuple(session.runs),
-            self.page.run_shown, session.folder.runs(session.name),
-        )  # fmt: skip
         self._busy(True)
         self.state.set_text(f"making {exports.FORMATS[name].title}…")
         try:
             file, data = await self.worker.run(
-                exports.make, name, wish, progress=self.progress.set_value
+                exports.make, name, wish(self.page), progress=self.progress.set_value
             )
         except ModurobError as error:
             self.state.set_text(str(error))
@@ -96,6 +92,15 @@ class Export:
     async def _png(self) -> None:
         url = await self.page.stage.run_method("png", timeout=20)
         ui.download.content(base64.b64decode(url.split(",")[1]), f"{self.page.session.name}.png")
+
+
+def wish(page: Page) -> exports.Wish:
+    """What is to be exported: the body and the runs as they are."""
+    session = page.session
+    return exports.Wish(
+        session.name, to_document(session.body()), session.settings, tuple(session.runs),
+        page.run_shown, session.folder.runs(session.name),
+    )  # fmt: skip
 
 
 def _row(text: str, detail: str, action: Any, name: str) -> None:

@@ -8,9 +8,10 @@ import numpy as np
 from nicegui import ui
 
 from modurob import ModurobError
+from modurob.distributed.balancing import LAWS as BALANCING
 from modurob.organism.files import to_document
 from modurob.sim import INTEGRATORS
-from modurob.studio import project, runs
+from modurob.studio import ingredients, project, runs
 from modurob.studio.elements import Sliders
 from modurob.studio.jobs import Worker
 from modurob.studio.panels.events import EventsEditor
@@ -29,7 +30,7 @@ MOTIONS = {
     NONE: "none",
     "hold": "hold the pose",
     "zero": "go to zero",
-    runs.BALANCE: "balance by messages",
+    ingredients.BALANCE: "balance by messages",
     "chaotic": "chaotic maps",
 }
 
@@ -57,7 +58,7 @@ class MovePanel(Panel):
                     self.parameters = Parameters(page)
                 self._control(fields)
                 self._method(fields)
-                with _part("Docking during the run", "call_split"):
+                with _part("Events during the run", "call_split"):
                     self.events = EventsEditor(page)
                 self.list = RunList(page)
             self._foot()
@@ -73,29 +74,37 @@ class MovePanel(Panel):
     def _control(self, fields: Fields) -> None:
         with ui.element("div").classes("fields"):
             fields.choice("motion", "Motion", _motions())
-            laws = {NONE: "none", **runs.LAWS}
+            laws = {NONE: "none", **ingredients.LAWS}
             fields.choice("controller", "Controller", laws)
             fields.number("duration", "Duration [s]")
             fields.choice("estimator", "Estimator", {NONE: "none", "Ekf": "EKF"})
-        with _part("Gait and controller", "waves"), ui.element("div").classes("fields"):
+        self.driving = _part("Gait and controller", "waves")
+        with self.driving, ui.element("div").classes("fields"):
             fields.number("amplitude", "Amplitude [of the limits]", step=0.1)
             fields.number("frequency", "Frequency [Hz]", step=0.1)
             fields.number("ramp", "Ramp [s]", step=0.5)
             fields.number("settling_time", "Settling time [s]", step=0.1)
             fields.number("torque_limit", "Torque limit [N m], 0: none")
             fields.number("sample_time", "Sample time [s], 0: none")
-        with _part("Noise", "grain"), ui.element("div").classes("fields"):
+        self.balancing = _part("Balancing by messages", "hub")
+        with self.balancing, ui.element("div").classes("fields"):
+            fields.choice("balancing_law", "Law", {name: name for name in reversed(BALANCING)})
+            fields.number("loss", "Messages lost [0 to 1]", step=0.05)
+            fields.number("delay", "Delay for each docking [ms]", step=1)
+            fields.number("drive_friction", "Friction of drives [N m s/rad]", step=0.1)
+        self.noise = _part("Noise", "grain")
+        with self.noise, ui.element("div").classes("fields"):
             fields.number("noise_q", "Position σ [rad, m]", step=0.001)
             fields.number("noise_v", "Velocity σ [rad/s, m/s]", step=0.001)
             fields.number("noise_tau", "Torque σ [N m, N]", step=0.01)
-            fields.number("seed", "Seed", step=1)
 
     def _method(self, fields: Fields) -> None:
-        with _part("Gravity and integrator", "functions"), ui.element("div").classes("fields"):
+        with _part("Gravity, integrator, seed", "functions"), ui.element("div").classes("fields"):
             fields.number("gravity", "Gravity [m/s²]")
             fields.choice("integrator", "Integrator", {name: name for name in INTEGRATORS})
             fields.number("rtol", "Tolerance (adaptive)")
             fields.number("dt", "Step [s] (fixed-step)")
+            fields.number("seed", "Seed of random numbers", step=1)
             fields.switch("stops", "Stops at the limits")
 
     def _foot(self) -> None:
@@ -187,6 +196,10 @@ class MovePanel(Panel):
     def refresh(self, topic: str) -> None:
         if topic == "settings":
             self.fields.fill()
+            balances = self.session.settings.motion == ingredients.BALANCE
+            self.balancing.set_visibility(balances)
+            for part in (self.driving, self.noise):
+                part.set_visibility(not balances)
         if topic == "pose":
             self.sliders.run_method("set_values", self.session.project.pose)
         if self.visible and topic in ("body", "settings"):
@@ -243,4 +256,4 @@ def _part(text: str, icon: str) -> ui.expansion:
 
 
 def _motions() -> dict[str, str]:
-    return {name: MOTIONS.get(name, name) for name in (NONE, *runs.MOTIONS)}
+    return {name: MOTIONS.get(name, name) for name in (NONE, *ingredients.MOTIONS)}

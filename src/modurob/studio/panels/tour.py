@@ -61,7 +61,7 @@ class Tour:
     def stop(self) -> None:
         """Enough."""
         self.running = False
-        self.page.plan.run_method("set_hint", None)
+        self.page.view.plan.run_method("set_hint", None)
         self.refresh()
 
     @property
@@ -80,7 +80,7 @@ class Tour:
         hint: dict[str, Any] | None = None
         if self.count < len(CLICKS):
             hint = {**CLICKS[self.count]._asdict(), "kind": "scout"}
-        self.page.plan.run_method("set_hint", hint)
+        self.page.view.plan.run_method("set_hint", hint)
 
     def _card(self) -> None:
         count = self.count
@@ -101,4 +101,4 @@ class Tour:
     def _walk(self) -> None:
         self.stop()
         self.page.show("move")
-        self.page.panels["move"].start_run()
+        self.page.move_panel.start_run()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
 from modurob import ModurobError
 from modurob.organism.files import to_document
-from modurob.studio import formulas, tables
+from modurob.studio import exports, formulas, tables
 from modurob.studio.jobs import Worker
+from modurob.studio.panels.export import wish
 from modurob.studio.panels.panel import Panel, Part, test_id, title
 
 if TYPE_CHECKING:
@@ -139,11 +141,10 @@ class UnderstandPanel(Panel):
             )
             field.on("keydown.enter", lambda: self._ask(field.value or ""))
         with ui.element("div").classes("row"):
-            copy = ui.button("Copy LaTeX", icon="content_copy", on_click=self._copy)
-            copy.props('outline no-caps size=sm padding="4px 10px"')
-            test_id(copy, "copy-latex")
-            self.stop = ui.button("Cancel", on_click=self.worker.cancel)
-            self.stop.props('outline no-caps size=sm padding="4px 10px"').set_visibility(False)
+            _button("Copy LaTeX", "content_copy", lambda: self.page.run(self._copy()))
+            _button("Export C", "memory", lambda: self.page.run(self._export_c()))
+            self.stop = _button("Cancel", "close", self.worker.cancel)
+            test_id(self.stop, "cancel-formula").set_visibility(False)
             self.words = ui.label().classes("note").props("role=status data-testid=formula-state")
         self.formula = ui.html("", sanitize=False).classes("formula")
         test_id(self.formula, "formula")
@@ -199,7 +200,7 @@ class UnderstandPanel(Panel):
             self.words.set_text(str(error))
             return
         finally:
-            self.stop.set_visibility(False)
+            test_id(self.stop, "cancel-formula").set_visibility(False)
         if asked != self.entry:
             return
         self.formula.set_content(found["mathml"])
@@ -209,13 +210,22 @@ class UnderstandPanel(Panel):
         more = f", the first {shown} shown; LaTeX has all" if shown < terms else ""
         self.words.set_text(f"{asked}: {count}{more}")
 
-    def _copy(self) -> None:
-        self.page.run(self._copy_latex())
-
-    async def _copy_latex(self) -> None:
+    async def _copy(self) -> None:
         text = await self.worker.run(formulas.latex, self._wish())
         ui.clipboard.write(text)
-        ui.notify("LaTeX copied", position="bottom")
+        ui.notify(f"LaTeX of {self.entry} copied", position="bottom")
+
+    async def _export_c(self) -> None:
+        file, data = await self.worker.run(exports.make, "c", wish(self.page))
+        ui.download.content(data, file)
+        ui.notify(f"{file}: header, source and test of all equations", position="bottom")
+
+
+def _button(text: str, icon: str, action: Callable[[], Any]) -> ui.button:
+    button = ui.button(text, icon=icon, on_click=action)
+    button.props('outline no-caps size=sm padding="4px 10px"')
+    test_id(button, text.lower().replace(" ", "-"))
+    return button
 
 
 def _html(content: str, name: str) -> None:

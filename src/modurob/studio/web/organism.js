@@ -1,6 +1,8 @@
 // The stage: the organism in three dimensions, built by clicks on free ports, or played back.
-import { THREE, OrbitControls } from "nicegui-scene";
+import { THREE } from "nicegui-scene";
 import { color, highlight, on } from "modurob-web/bus.js";
+import { Eye } from "modurob-web/eye.js";
+import { Scenery, software } from "modurob-web/scenery.js";
 import { Bodies, matrix } from "modurob-web/solids.js";
 import { Playback } from "modurob-web/playback.js";
 
@@ -8,48 +10,23 @@ const CLICK = 4; // pixels between press and release that are still a click
 const SLOW = 40; // milliseconds between frames without a graphics card: the page has to live, too
 const FLIP = new THREE.Matrix4().makeRotationX(Math.PI);
 
-// Without a graphics card every pixel costs: no shadows then, unless somebody wants them.
-function software() {
-  if (localStorage.getItem("modurob-shadows") === "on") return false;
-  const gl = document.createElement("canvas").getContext("webgl");
-  const info = gl?.getExtension("WEBGL_debug_renderer_info");
-  const name = info ? gl.getParameter(info.UNMASKED_RENDERER_WEBGL) : "";
-  gl?.getExtension("WEBGL_lose_context")?.loseContext();
-  return /swiftshader|llvmpipe|software/i.test(name);
-}
-
-// The floor's grid in short pieces: long lines that pass behind the eye are not drawn everywhere.
-function tiles(strong, weak) {
-  const points = [], colors = [], half = 20, size = 0.1, a = new THREE.Color(strong), b = new THREE.Color(weak);
-  for (let i = -half; i <= half; i++) {
-    for (let k = -half; k < half; k++) {
-      points.push(i * size, k * size, 0, i * size, (k + 1) * size, 0, k * size, i * size, 0, (k + 1) * size, i * size, 0);
-      const c = i === 0 ? a : b;
-      for (let n = 0; n < 4; n++) colors.push(c.r, c.g, c.b);
-    }
-  }
-  const geometry = new THREE.BufferGeometry();
-  geometry.setAttribute("position", new THREE.Float32BufferAttribute(points, 3));
-  geometry.setAttribute("color", new THREE.Float32BufferAttribute(colors, 3));
-  return new THREE.LineSegments(geometry, new THREE.LineBasicMaterial({ vertexColors: true }));
-}
-
 export default {
   template: `
     <div class="stage" tabindex="0" role="application" :aria-label="'3D view: ' + summary" @keydown="key">
       <canvas class="stage-canvas" aria-hidden="true"></canvas>
       <div class="stage-labels" aria-hidden="true"></div>
       <div class="bubble" v-if="bubble" :style="{ left: bubble.x + 'px', top: bubble.y + 'px' }" role="alert">{{ bubble.text }}</div>
+      <div class="scale" v-if="scale" data-testid="scale">{{ scale.title }}<span>0</span><i></i><span>{{ scale.most }} {{ scale.unit }}{{ scale.key === 'known' ? ' or more' : '' }}</span></div>
       <div class="sr-only" role="status" aria-live="polite">{{ said }}</div>
       <div class="stage-tools">
         <button class="tool" title="Show all (F)" aria-label="Show all" @click="fit()"><span class="material-icons">fit_screen</span></button>
-        <button class="tool" title="Seen from above (T)" aria-label="Seen from above" @click="look(0, 0, 1)"><span class="material-icons">vertical_align_bottom</span></button>
+        <button class="tool" title="Seen from above (T)" aria-label="Seen from above" @click="from_above()"><span class="material-icons">vertical_align_bottom</span></button>
         <button class="tool" :class="{ on: names }" title="Names of modules (N)" aria-label="Names of modules" :aria-pressed="names" @click="names = !names; relabel()"><span class="material-icons">label</span></button>
         <button class="tool" :class="{ on: axes }" title="Joint axes (A)" aria-label="Joint axes" :aria-pressed="axes" @click="axes = !axes; redraw()"><span class="material-icons">sync_alt</span></button>
       </div>
     </div>`,
   props: { building: Boolean },
-  data: () => ({ bubble: null, names: false, axes: false, summary: "empty", said: "" }),
+  data: () => ({ bubble: null, names: false, axes: false, summary: "empty", said: "", scale: null }),
   watch: { building() { this.redraw(); } },
 
   mounted() {
@@ -64,14 +41,9 @@ export default {
     S.renderer.shadowMap.enabled = rich;
     S.renderer.shadowMap.type = THREE.PCFSoftShadowMap;
     S.scene = new THREE.Scene();
-    S.camera = new THREE.PerspectiveCamera(30, 1, 0.02, 100);
-    S.camera.up.set(0, 0, 1);
-    S.camera.position.set(0.55, -1.0, 0.8);
-    S.controls = new OrbitControls(S.camera, canvas);
-    S.controls.enableDamping = true;
-    S.controls.dampingFactor = 0.12;
-    S.controls.addEventListener("change", () => (S.dirty = true));
-    this.lights();
+    S.eye = new Eye(canvas, () => (S.dirty = true));
+    S.camera = S.eye.camera;
+    S.scenery = new Scenery(S.scene);
     S.bodies = new Bodies(S.scene);
     S.ghost = new Bodies(S.scene, 0.5);
     S.other = new Bodies(S.scene, 0.28);
@@ -90,13 +62,14 @@ export default {
       on("run", (run) => this.show_run(run)),
       on("explain", (text) => this.explain(text)),
       on("traces", (chosen) => { S.playback.trace(chosen); S.dirty = true; }),
+      on("tint", (tint) => { S.playback.tint(tint?.key); this.scale = S.playback.tinted ? tint : null; S.dirty = true; }),
       on("aids", (aids) => { S.playback.aids(aids); S.dirty = true; }),
     ];
     this.theme();
     this.pointer(canvas);
     const loop = () => {
       S.frame = requestAnimationFrame(loop);
-      S.controls.update();
+      S.eye.controls.update();
       if (!S.dirty || (!rich && performance.now() - S.rendered < SLOW)) return;
       S.dirty = false;
       S.renderer.render(S.scene, S.camera);
@@ -115,21 +88,7 @@ export default {
   },
 
   methods: {
-    // -- scenery -----------------------------------------------------------------------------------
-    lights() {
-      const { S } = this;
-      S.sky = new THREE.HemisphereLight(0xffffff, 0xaab4c0, 2.1);
-      S.scene.add(S.sky);
-      S.sun = new THREE.DirectionalLight(0xffffff, 1.7);
-      S.sun.castShadow = true;
-      S.sun.shadow.mapSize.set(1024, 1024);
-      S.sun.shadow.radius = 5;
-      S.sun.shadow.bias = -0.0005;
-      S.scene.add(S.sun, S.sun.target);
-      S.floor = new THREE.Mesh(new THREE.PlaneGeometry(60, 60), new THREE.ShadowMaterial({ opacity: 0.22 }));
-      S.floor.receiveShadow = true;
-      S.scene.add(S.floor);
-    },
+    // -- what is drawn beside the body -------------------------------------------------------------
     markers() {
       const { S } = this;
       S.ports = new THREE.InstancedMesh(new THREE.CylinderGeometry(1, 1, 0.25, 24).rotateX(Math.PI / 2),
@@ -150,14 +109,10 @@ export default {
     },
     theme() {
       const { S } = this;
-      S.scene.background = new THREE.Color(color("stage"));
-      S.scene.remove(S.grid);
-      S.grid = tiles(color("grid-strong"), color("grid"));
-      S.scene.add(S.grid);
+      S.scenery.theme();
       S.axes.material.color.set(color("axis"));
       S.axis.material.color.set(color("axis"));
       S.base.material.color.set(color("accent"));
-      S.floor.material.opacity = document.body.classList.contains("body--dark") ? 0.45 : 0.2;
       S.playback.theme();
       this.ground();
       this.redraw();
@@ -166,22 +121,12 @@ export default {
       const { S } = this, { clientWidth: w, clientHeight: h } = this.$el;
       if (!w || !h) return;
       S.renderer.setSize(w, h, false);
-      S.camera.aspect = w / h;
-      S.camera.updateProjectionMatrix();
+      S.eye.resize(w, h);
       S.dirty = true;
     },
     ground() {
       const { S } = this, box = S.bodies.box();
-      const floor = box.isEmpty() ? 0 : S.playback.active ? Math.min(S.playback.floor, box.min.z) : box.min.z;
-      S.floorHeight = floor;
-      S.floor.position.z = floor - 0.001;
-      if (S.grid) S.grid.position.z = floor - 0.002;
-      const size = box.isEmpty() ? 1 : Math.max(0.4, box.getSize(new THREE.Vector3()).length());
-      const middle = box.isEmpty() ? new THREE.Vector3() : box.getCenter(new THREE.Vector3());
-      S.sun.position.copy(middle).add(new THREE.Vector3(-0.35, -0.45, 1.1).multiplyScalar(2 * size));
-      S.sun.target.position.copy(middle);
-      Object.assign(S.sun.shadow.camera, { left: -size, right: size, top: size, bottom: -size, near: 0.01, far: 6 * size });
-      S.sun.shadow.camera.updateProjectionMatrix();
+      S.scenery.put(box, S.playback.active ? Math.min(S.playback.floor, box.min.z) : box.min.z);
     },
 
     // -- what the server sends ---------------------------------------------------------------------
@@ -191,7 +136,7 @@ export default {
       S.playback.stop();
       S.other.clear();
       S.ghost.clear();
-      this.bubble = null;
+      this.bubble = this.scale = null;
       if (!state.cast) {
         S.bodies.clear();
         this.summary = "empty";
@@ -202,7 +147,7 @@ export default {
       }
       this.ground();
       this.redraw();
-      if (state.cast && (first || state.fit || this.outside())) this.fit(!first);
+      if (state.cast && (first || state.fit || S.eye.misses(S.bodies.box()))) this.fit(!first);
       S.shown = performance.now();
     },
     set_poses(poses) {
@@ -237,12 +182,13 @@ export default {
       S.ghost.clear();
       this.ground();
       this.redraw();
-      if (this.outside(S.playback.box)) this.fit(true, S.playback.box);
+      if (S.eye.misses(S.playback.box)) this.fit();
     },
     stop_run() {
       const { S } = this;
       if (!S.playback.active) return;
       S.playback.stop();
+      this.scale = null;
       if (S.state?.cast) this.set_state({ ...S.state, fit: false });
     },
 
@@ -281,7 +227,7 @@ export default {
       S.base.visible = Boolean(base) && !S.playback.active;
       if (!base) return;
       S.base.position.setFromMatrixPosition(S.bodies.frames[base.body]);
-      S.base.position.z = S.floorHeight + 0.001;
+      S.base.position.z = S.scenery.height + 0.001;
       S.base.scale.setScalar(base.size);
     },
     lit(module, joint) {
@@ -327,39 +273,9 @@ export default {
     },
 
     // -- the eye -----------------------------------------------------------------------------------
-    fit(smooth = true, box = null) {
-      const { S } = this;
-      box = box ?? (S.playback.active ? S.playback.box : S.bodies.box());
-      if (box.isEmpty()) return;
-      const sphere = box.getBoundingSphere(new THREE.Sphere());
-      const half = THREE.MathUtils.degToRad(S.camera.fov / 2) * Math.min(1, S.camera.aspect);
-      const distance = (1.08 * Math.max(sphere.radius, 0.12)) / Math.sin(half);
-      const direction = S.camera.position.clone().sub(S.controls.target).normalize();
-      this.fly(sphere.center, sphere.center.clone().addScaledVector(direction, distance), smooth);
-    },
-    look(x, y, z) {
-      const { S } = this, away = S.camera.position.distanceTo(S.controls.target);
-      this.fly(S.controls.target.clone(), S.controls.target.clone().add(new THREE.Vector3(x, y - 1e-3, z).setLength(away)), true);
-    },
-    fly(target, eye, smooth) {
-      const { S } = this, t0 = performance.now(), a = S.controls.target.clone(), b = S.camera.position.clone();
-      const step = () => {
-        const x = smooth ? Math.min(1, (performance.now() - t0) / 250) : 1, s = x * x * (3 - 2 * x);
-        S.controls.target.lerpVectors(a, target, s);
-        S.camera.position.lerpVectors(b, eye, s);
-        S.dirty = true;
-        if (x < 1) requestAnimationFrame(step);
-      };
-      step();
-    },
-    outside(box = null) {
-      const { S } = this;
-      S.camera.updateMatrixWorld();
-      const seen = new THREE.Frustum().setFromProjectionMatrix(new THREE.Matrix4().multiplyMatrices(S.camera.projectionMatrix, S.camera.matrixWorldInverse));
-      box = box ?? S.bodies.box();
-      if (box.isEmpty()) return false;
-      return ![box.min, box.max].every((p) => seen.containsPoint(p));
-    },
+    seen() { return this.S.playback.active ? this.S.playback.box : this.S.bodies.box(); },
+    from_above() { this.S.eye.from_above(); },
+    fit(smooth = true) { this.S.eye.fit(this.seen(), smooth); },
 
     // -- the pointer -------------------------------------------------------------------------------
     pointer(canvas) {
@@ -423,7 +339,7 @@ export default {
       if (port.why) this.explain(port.why);
     },
     key(e) {
-      const keys = { f: () => this.fit(), t: () => this.look(0, 0, 1), n: () => { this.names = !this.names; this.relabel(); }, a: () => { this.axes = !this.axes; this.redraw(); } };
+      const keys = { f: () => this.fit(), t: () => this.from_above(), n: () => { this.names = !this.names; this.relabel(); }, a: () => { this.axes = !this.axes; this.redraw(); } };
       if (e.ctrlKey || e.metaKey || e.altKey || !keys[e.key]) return;
       keys[e.key]();
       e.preventDefault();

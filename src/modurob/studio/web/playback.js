@@ -34,7 +34,9 @@ export class Playback {
 
   theme() {
     for (const part of [this.mass, this.foot, this.plumb]) part.material.color.set(color("mass"));
-    if (this.active) this.trace(this.chosen);
+    if (!this.active) return;
+    this.trace(this.chosen);
+    this.tint(this.tinted?.key);
   }
 
   start({ main, other }) {
@@ -44,7 +46,6 @@ export class Playback {
     this.active = true;
     this.current = null;
     this.currentOther = null;
-    this.shaded = -1;
     this.bounds();
     this.trace(this.chosen);
     this.show(clock.t);
@@ -57,6 +58,7 @@ export class Playback {
     this.lines.clear();
     this.aid.visible = false;
     this.current = null;
+    this.tint(null);
   }
 
   // The part of a run that holds at a time; an event belongs to what comes after it.
@@ -128,14 +130,21 @@ export class Playback {
     this.plumb.scale.set(1, 1, Math.max(1e-6, z - this.floor));
   }
 
-  // Modules that do not know the center of mass yet are tinted: the news travels through the body.
+  // Colors that say something of each module: what it knows, how much it sends.
+  tint(key) {
+    this.tinted = this.run?.tints.find((tint) => tint.key === key) ?? null;
+    this.shaded = -1;
+    if (this.tinted) this.shade(clock.t);
+    else this.bodies.shade(null);
+  }
+
   shade(t) {
-    const known = this.run.known;
-    if (!known) return;
-    const row = before(known.t, t);
+    if (!this.tinted) return;
+    const row = before(this.tinted.t, t);
     if (this.shaded === row) return;
     this.shaded = row;
-    this.bodies.shade(new Map(known.modules.map((name, k) => [name, known.level[row][k]])), color("highlight"));
+    const levels = new Map(this.tinted.modules.map((name, k) => [name, this.tinted.levels[row][k]]));
+    this.bodies.shade({ levels, low: color("tint-low"), high: color("tint-high") });
   }
 
   aids(wanted) {

@@ -2,6 +2,7 @@
 import { on, say } from "modurob-web/bus.js";
 import { clock, play, seek, span } from "modurob-web/clock.js";
 
+const SIGNS = { dock: "▲", undock: "▼", die: "✕", freeze: "‖", reboot: "↻" };
 const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4];
 const MAGIC = "MRTJ", HEAD = 12;
 
@@ -16,7 +17,7 @@ function unpack(buffer, data) {
   const array = ({ offset, shape }) => new Float32Array(buffer, first + offset, shape.reduce((a, b) => a * b, 1));
   const parts = header.parts.map((part, k) => ({ name: part.name, t: array(part.t), poses: array(part.poses), cast: data.casts[k] }));
   const begin = Math.min(...parts.map((p) => p.t[0])), end = Math.max(...parts.map((p) => p.t[p.t.length - 1]));
-  return { parts, begin, end, mass: data.mass, known: data.known, panels: data.panels, events: data.events };
+  return { parts, begin, end, mass: data.mass, tints: data.tints ?? [], panels: data.panels, events: data.events };
 }
 
 async function load(url) {
@@ -32,17 +33,19 @@ export default {
         <span class="material-icons">{{ playing ? 'pause' : 'play_arrow' }}</span></button>
       <div class="track">
         <button v-for="e in run ? run.events : []" :key="e.time" class="event" :style="{ left: 100 * (e.time - begin) / (end - begin) + '%' }"
-                :title="e.what" @click="go(e.time)">{{ e.what.startsWith('undock') ? '▼ ' : '▲ ' }}{{ e.what.split(' (')[0] }}</button>
+                :title="e.what" @click="go(e.time)">{{ sign(e.what) }} {{ e.what.split(' (')[0] }}</button>
         <input ref="range" type="range" :disabled="!run" min="0" max="1000" step="1" value="0" aria-label="Time" data-testid="scrub"
                @input="scrub" @change="$emit('seek', { t: time() })" />
       </div>
       <span class="time" ref="time" data-testid="time">–</span>
-      <select aria-label="Speed" v-model.number="speed" @change="setSpeed"><option v-for="s in speeds" :key="s" :value="s">{{ s }}×</option></select>
+      <select v-if="tints.length" aria-label="Colour of modules" title="Colour of modules" v-model="tint" @change="setTint" data-testid="tint">
+        <option value="">own colours</option><option v-for="t in tints" :key="t.key" :value="t.key">{{ t.title.toLowerCase() }}</option></select>
+      <select aria-label="Speed" title="Speed" v-model.number="speed" @change="setSpeed"><option v-for="s in speeds" :key="s" :value="s">{{ s }}×</option></select>
       <button class="tool" :class="{ on: loop }" :aria-pressed="loop" title="Repeat" aria-label="Repeat" @click="setLoop"><span class="material-icons">repeat</span></button>
       <button class="tool" :class="{ on: mass }" :aria-pressed="mass" title="Centre of mass" aria-label="Centre of mass" @click="setMass"><span class="material-icons">adjust</span></button>
       <span v-if="problem" class="bad-note" role="alert">{{ problem }}</span>
     </div>`,
-  data: () => ({ run: null, playing: false, speed: 1, speeds: SPEEDS, loop: true, mass: true, problem: "", begin: 0, end: 1 }),
+  data: () => ({ run: null, playing: false, speed: 1, speeds: SPEEDS, loop: true, mass: true, tint: null, tints: [], problem: "", begin: 0, end: 1 }),
   mounted() {
     this.ends = [on("time", (t) => this.show(t)), on("playing", (p) => { this.playing = p; if (!p) this.$emit("pause", { t: clock.t }); })];
   },
@@ -62,14 +65,17 @@ export default {
         span(this.begin, this.end);
         const run = { main: first, other: second };
         window.modurob = { ...(window.modurob ?? {}), run };
+        this.tints = Object.freeze(first.tints);
+        if (this.tint !== "" && !this.tints.some((t) => t.key === this.tint)) this.tint = this.tints[0]?.key ?? null;
         say("run", run);
+        this.setTint();
         if (start) play(true);
       } catch (error) {
         this.problem = String(error.message ?? error);
         this.unload();
       }
     },
-    unload() { play(false); this.run = null; window.modurob.run = null; say("run", null); this.$refs.time.textContent = "–"; },
+    unload() { play(false); this.run = null; this.tints = []; window.modurob.run = null; say("run", null); this.$refs.time.textContent = "–"; },
     show(t) {
       const length = this.end - this.begin;
       this.$refs.range.value = length > 0 ? (1000 * (t - this.begin)) / length : 0;
@@ -79,11 +85,13 @@ export default {
     scrub() { play(false); this.wake(); seek(this.time()); },
     go(t) { play(false); this.wake(); seek(t); this.$emit("seek", { t }); },
     // The stage may show a pose: bring the run back.
-    wake() { if (window.modurob.run && !window.modurob.stage.playback.active) say("run", window.modurob.run); },
+    wake() { if (window.modurob.run && !window.modurob.stage.playback.active) { say("run", window.modurob.run); this.setTint(); } },
     toggle() { this.wake(); play(!clock.playing); if (clock.playing) this.$emit("play", { t: clock.t }); },
+    sign(what) { return SIGNS[what.split(" ")[0]]; },
     set_traces(names) { say("traces", names); },
     setSpeed() { clock.speed = this.speed; },
     setLoop() { this.loop = clock.loop = !this.loop; },
+    setTint() { say("tint", this.tints.find((t) => t.key === this.tint) ?? null); },
     setMass() { this.mass = !this.mass; say("aids", { mass: this.mass }); },
     key(event) {
       const step = (this.end - this.begin) / 200;

@@ -49,7 +49,7 @@ export function matrix(numbers, offset = 0, into = new THREE.Matrix4()) {
 }
 
 const P = new THREE.Vector3(), Q = new THREE.Quaternion(), ONE = new THREE.Vector3(1, 1, 1);
-const M = new THREE.Matrix4(), C = new THREE.Color();
+const M = new THREE.Matrix4(), C = new THREE.Color(), END = new THREE.Color();
 
 // Drawn bodies of one organism. `opacity` below 1 makes a ghost of it.
 export class Bodies {
@@ -60,6 +60,8 @@ export class Bodies {
     this.meshes = [];
     this.frames = [];
     this.cast = null;
+    this.lit = { name: null, color: null };
+    this.scale = null;
     // kept for good: a material made anew costs the time to compile its shader
     this.material = new THREE.MeshStandardMaterial({
       roughness: 0.55, metalness: 0.05, transparent: opacity < 1, opacity, depthWrite: opacity === 1,
@@ -133,28 +135,29 @@ export class Bodies {
     }
   }
 
-  // Tint one module; null lets all have their own colors.
+  // Tint one module; null lets all be as they were.
   light(name, color) {
-    if (!this.cast) return;
-    const chosen = this.cast.modules.findIndex((m) => m.name === name);
-    for (const mesh of this.meshes) {
-      const { modules, colors } = mesh.userData;
-      for (let i = 0; i < modules.length; i++) {
-        C.set(colors[i]);
-        if (modules[i] === chosen) C.lerp(M_LIT.set(color), 0.6);
-        mesh.setColorAt(i, C);
-      }
-      mesh.instanceColor.needsUpdate = true;
-    }
+    this.lit = { name, color };
+    this.paint();
   }
 
-  // Tint every module by a number from 0 to 1.
-  shade(levels, color) {
-    M_LIT.set(color);
+  // Color every module by a number from 0 to 1, on a scale from one color to another; null ends it.
+  shade(scale) {
+    this.scale = scale;
+    this.paint();
+  }
+
+  paint() {
+    if (!this.cast) return;
+    const { lit, scale } = this, chosen = this.cast.modules.findIndex((m) => m.name === lit.name);
     for (const mesh of this.meshes) {
       const { modules, colors } = mesh.userData;
       for (let i = 0; i < modules.length; i++) {
-        mesh.setColorAt(i, C.set(colors[i]).lerp(M_LIT, levels.get(this.cast.modules[modules[i]].name) ?? 0));
+        const level = scale?.levels.get(this.cast.modules[modules[i]].name);
+        if (level === undefined) C.set(colors[i]);
+        else C.set(scale.low).lerp(END.set(scale.high), level);
+        if (modules[i] === chosen) C.lerp(END.set(lit.color), 0.6);
+        mesh.setColorAt(i, C);
       }
       mesh.instanceColor.needsUpdate = true;
     }
@@ -188,5 +191,3 @@ export class Bodies {
     return box;
   }
 }
-
-const M_LIT = new THREE.Color();

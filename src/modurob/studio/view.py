@@ -1,0 +1,85 @@
+"""What stage and plan show of a session: the body, its pose, the ghosts of what a click docks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from modurob import ModurobError
+from modurob.studio import edits, looks
+from modurob.studio.elements import Plan, Stage
+
+if TYPE_CHECKING:
+    from modurob.studio.page import Page
+
+NOTHING = {"cells": [], "links": [], "sites": [], "hidden": 0}
+
+
+class View:
+    """The body in three dimensions and from above, kept in step."""
+
+    def __init__(self, page: Page, stage: Stage, plan: Plan) -> None:
+        self.page, self.stage, self.plan = page, stage, plan
+        self._sent: tuple[Any, ...] = ()
+
+    def follow(self, topic: str, fit: bool = False) -> None:
+        """Show what changed.
+
+        Args:
+            fit: Whether the eye goes to where it sees all.
+        """
+        if topic == "body":
+            self.body(fit)
+        elif topic == "pose":
+            self.pose()
+        elif topic == "settings" and self._model_settings() != self._sent:
+            self.body(fit)
+        elif topic == "kinds":
+            self.palette()
+
+    def body(self, fit: bool = False) -> None:
+        """The whole body, and where another module could dock."""
+        page, session = self.page, self.page.session
+        organism = session.organism
+        self._sent = self._model_settings()
+        if organism is None:
+            self.stage.set_state({"cast": None})
+            self.plan.set_plan(NOTHING)
+            return
+        try:
+            model = session.model()
+        except ModurobError:  # a base that does not fit; the Move panel says so
+            model = organism.model(session.settings.hinges)
+        kind = session.kind(page.kind)
+        sites = [*edits.sites(organism, kind, page.child_port, page.turn)]
+        self.stage.set_state(
+            {
+                "cast": looks.cast(organism, model),
+                "poses": looks.poses(model, session.configuration(model)),
+                "ports": looks.ports(organism, model, sites),
+                "fit": fit,
+            }
+        )
+        self.plan.set_plan(looks.plan(organism, sites))
+
+    def pose(self) -> None:
+        """The same body, its joints elsewhere."""
+        session = self.page.session
+        if session.organism is not None:
+            model = session.model()
+            self.stage.set_poses(looks.poses(model, session.configuration(model)))
+
+    def palette(self) -> None:
+        """What the ghosts look like."""
+        kind = self.page.session.kind(self.page.kind)
+        self.stage.set_palette(kind)
+        self.plan.set_palette(kind)
+
+    def select(self, name: str | None) -> None:
+        """Mark a module in both."""
+        self.stage.run_method("select", name)
+        self.plan.run_method("select", name)
+
+    def _model_settings(self) -> tuple[Any, ...]:
+        """The settings that change what is drawn."""
+        settings = self.page.session.settings
+        return settings.hinges, settings.base

@@ -1,0 +1,66 @@
+// What stands around the organism: light, shadow, floor and grid; and how rich it may be.
+import { THREE } from "nicegui-scene";
+import { color } from "modurob-web/bus.js";
+
+// Without a graphics card every pixel costs: no shadows then, unless somebody wants them.
+export function software() {
+  if (localStorage.getItem("modurob-shadows") === "on") return false;
+  const gl = document.createElement("canvas").getContext("webgl");
+  const info = gl?.getExtension("WEBGL_debug_renderer_info");
+  const name = info ? gl.getParameter(info.UNMASKED_RENDERER_WEBGL) : "";
+  gl?.getExtension("WEBGL_lose_context")?.loseContext();
+  return /swiftshader|llvmpipe|software/i.test(name);
+}
+
+// The floor's grid in short pieces: long lines that pass behind the eye are not drawn everywhere.
+function tiles(strong, weak) {
+  const points = [], colors = [], half = 20, size = 0.1, a = new THREE.Color(strong), b = new THREE.Color(weak);
+  for (let i = -half; i <= half; i++) {
+    for (let k = -half; k < half; k++) {
+      points.push(i * size, k * size, 0, i * size, (k + 1) * size, 0, k * size, i * size, 0, (k + 1) * size, i * size, 0);
+      const c = i === 0 ? a : b;
+      for (let n = 0; n < 4; n++) colors.push(c.r, c.g, c.b);
+    }
+  }
+  const geometry = new THREE.BufferGeometry();
+  geometry.setAttribute("position", new THREE.Float32BufferAttribute(points, 3));
+  geometry.setAttribute("color", new THREE.Float32BufferAttribute(colors, 3));
+  return new THREE.LineSegments(geometry, new THREE.LineBasicMaterial({ vertexColors: true }));
+}
+
+export class Scenery {
+  constructor(scene) {
+    this.scene = scene;
+    this.height = 0; // of the floor [m]
+    this.sun = new THREE.DirectionalLight(0xffffff, 1.7);
+    this.sun.castShadow = true;
+    this.sun.shadow.mapSize.set(1024, 1024);
+    this.sun.shadow.radius = 5;
+    this.sun.shadow.bias = -0.0005;
+    this.floor = new THREE.Mesh(new THREE.PlaneGeometry(60, 60), new THREE.ShadowMaterial());
+    this.floor.receiveShadow = true;
+    scene.add(new THREE.HemisphereLight(0xffffff, 0xaab4c0, 2.1), this.sun, this.sun.target, this.floor);
+  }
+
+  theme() {
+    this.scene.background = new THREE.Color(color("stage"));
+    this.scene.remove(this.grid);
+    this.grid?.geometry.dispose();
+    this.grid = tiles(color("grid-strong"), color("grid"));
+    this.scene.add(this.grid);
+    this.floor.material.opacity = document.body.classList.contains("body--dark") ? 0.45 : 0.2;
+  }
+
+  // The floor under a box, and the sun above it.
+  put(box, height) {
+    this.height = box.isEmpty() ? 0 : height;
+    this.floor.position.z = this.height - 0.001;
+    if (this.grid) this.grid.position.z = this.height - 0.002;
+    const size = box.isEmpty() ? 1 : Math.max(0.4, box.getSize(new THREE.Vector3()).length());
+    const middle = box.isEmpty() ? new THREE.Vector3() : box.getCenter(new THREE.Vector3());
+    this.sun.position.copy(middle).add(new THREE.Vector3(-0.35, -0.45, 1.1).multiplyScalar(2 * size));
+    this.sun.target.position.copy(middle);
+    Object.assign(this.sun.shadow.camera, { left: -size, right: size, top: size, bottom: -size, near: 0.01, far: 6 * size });
+    this.sun.shadow.camera.updateProjectionMatrix();
+  }
+}
