@@ -1,20 +1,26 @@
 """Make the pictures of the studio's guide anew: ``python -m benchmarks.studio_screenshots``.
 
-They show the studio as it is: a server of its own, a headless Chromium, the same clicks each time.
+They show every panel as it is, light and dark: a server of its own, a headless Chromium, the same
+clicks each time. Names of pictures as arguments make only these.
 """
 
 from __future__ import annotations
 
+import io
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from PIL import Image
 
 from benchmarks import browser as browsers
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images" / "studio"
 SIZE = {"width": 1280, "height": 720}
 LONG = 120_000  # [ms]
+COLORS = 256
 RICH = "localStorage.setItem('modurob-shadows', 'on')"  # also without a graphics card
 THUMBNAILS = "[...document.querySelectorAll('.example img')].every((i) => i.naturalWidth > 0)"
 
@@ -22,22 +28,23 @@ THUMBNAILS = "[...document.querySelectorAll('.example img')].every((i) => i.natu
 class Camera:
     """A tab that is photographed."""
 
-    def __init__(self, browser: Any, server: browsers.Server, dark: bool = False) -> None:
-        self._browser, self.server = browser, server
+    def __init__(self, browser: Any, server: browsers.Server, dark: bool) -> None:
+        self.server = server
         self.page = browser.new_page(viewport=SIZE, color_scheme="dark" if dark else "light")
         self.page.set_default_timeout(LONG)
         self.page.add_init_script(RICH)
 
-    def open(self, project: str) -> None:
-        """A project; one that is not there is new."""
-        self.page.goto(f"{self.server.url}/project/{project}")
+    def open(self) -> None:
+        """A new project."""
+        self.page.goto(self.server.url)
         self.page.wait_for_function("window.modurob?.stage?.state && window.modurob.plan")
 
-    def example(self, name: str, project: str) -> None:
+    def example(self, name: str, mode: str = "build") -> None:
         """An example as a project."""
-        self.open(project)
+        self.open()
         self.click(f"example-{name}")
         self.page.wait_for_function("window.modurob?.stage?.bodies.cast")
+        self.click(f"mode-{mode}")
 
     def click(self, name: str) -> None:
         """An element by its name for tests."""
@@ -74,73 +81,112 @@ class Camera:
         )
         self.page.mouse.move(*place)
 
+    def unfold(self, part: str) -> None:
+        """A part of the settings."""
+        self.page.get_by_text(part, exact=True).click()
+
     def shoot(self, name: str) -> None:
         """Take the picture when everything has come to rest."""
         self.page.wait_for_timeout(1500)
-        self.page.screenshot(path=FOLDER / f"{name}.png")
-        print(f"wrote {FOLDER / name}.png")
-
-
-def main() -> None:
-    """All pictures, or those whose names are given."""
-    if why := browsers.missing():
-        raise SystemExit(f"no pictures can be taken here: {why}")
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    wanted = sys.argv[1:] or [*PICTURES]
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        browsers.browsing() as browser,
-        browsers.serving(Path(folder)) as server,
-    ):
-        for name in wanted:
-            camera = Camera(browser, server, dark=name == "move")
-            PICTURES[name](camera)
-            camera.shoot(name)
-            camera.page.close()
+        image = Image.open(io.BytesIO(self.page.screenshot()))
+        path = FOLDER / f"{name}.png"
+        # a palette: a third of the size, and nobody sees the difference
+        image.convert("RGB").quantize(COLORS, dither=Image.Dither.NONE).save(path, optimize=True)
+        print(f"wrote {path}")
 
 
 def welcome(camera: Camera) -> None:
-    camera.open("new organism")
+    camera.open()
     camera.page.wait_for_function(THUMBNAILS)
 
 
+def guide(camera: Camera) -> None:
+    camera.open()
+    camera.click("guide")
+    for x, y in ((0, 0), (0, 1), (1, 1)):
+        camera.page.wait_for_function(
+            f"window.modurob.plan.hint?.x === {x} && window.modurob.plan.hint?.y === {y}"
+        )
+        camera.cell(x, y)
+        camera.page.mouse.down()
+        camera.page.mouse.up()
+
+
 def build(camera: Camera) -> None:
-    camera.example("crab", "a")
+    camera.example("crab")
     camera.page.wait_for_timeout(800)
     camera.cell(0, 2)
 
 
+def ports(camera: Camera) -> None:
+    camera.example("superbot_tree")
+    camera.click("kind-superbot")
+
+
 def understand(camera: Camera) -> None:
-    camera.example("crab", "b")
-    camera.click("mode-understand")
+    camera.example("crab", "understand")
     camera.page.locator("[data-testid=aim] td[data-module=m3]").nth(2).hover()
 
 
+def joints(camera: Camera) -> None:
+    camera.example("crab", "understand")
+    camera.click("part-joints")
+    camera.page.locator("[data-testid=joints] td[data-joint='m1.hinge']").first.hover()
+
+
+def dh(camera: Camera) -> None:
+    camera.example("arm", "understand")
+    camera.click("part-dh")
+    camera.page.locator("[data-testid=dh] td[data-joint]").nth(12).hover()
+
+
 def equations(camera: Camera) -> None:
-    camera.example("double_pendulum", "c")
-    camera.click("mode-understand")
+    camera.example("double_pendulum", "understand")
     camera.click("part-equations")
     camera.page.wait_for_function("document.querySelector('[data-testid=formula] math')")
     camera.page.locator("[data-testid=formula] [data-joint]").first.hover()
 
 
 def move(camera: Camera) -> None:
-    camera.example("superbot_tree", "d")
-    camera.click("mode-move")
-    camera.fill("set-duration", "3")
+    camera.example("crab", "move")
+    camera.page.locator("#joint-m1\\.hinge").fill("0.5")
+    camera.unfold("Mass, length, friction of modules")
+
+
+def events(camera: Camera) -> None:
+    camera.example("snake", "move")
+    camera.choose("set-hinges", "physical")
+    camera.choose("set-motion", "hold the pose")
+    camera.fill("set-duration", "0.8")
+    camera.unfold("Events during the run")
+    camera.click("event-undock")
+    camera.page.get_by_text("undock m5").first.wait_for()
     camera.page.wait_for_timeout(500)
     camera.run()
-    camera.page.get_by_test_id("scrub").fill("470")
+    camera.page.get_by_test_id("scrub").fill("720")
+
+
+def balance(camera: Camera) -> None:
+    camera.example("superbot_tree", "move")
+    camera.choose("set-motion", "balance by messages")
+    camera.fill("set-duration", "3")
+    camera.unfold("Balancing by messages")
+    camera.unfold("Events during the run")
+    camera.page.get_by_test_id("event-die").wait_for()
+    camera.click("event-die")
+    camera.page.wait_for_timeout(500)
+    camera.run()
+    camera.page.get_by_test_id("tint").select_option("sent")
+    camera.page.get_by_test_id("scrub").fill("700")
 
 
 def see(camera: Camera) -> None:
-    camera.example("crab", "e")
-    camera.click("mode-move")
+    camera.example("crab", "move")
     camera.choose("set-controller", "PD with gravity compensation")
     camera.run()
     camera.choose("set-controller", "computed torque")
     camera.choose("set-estimator", "EKF")
-    camera.page.get_by_text("Noise", exact=True).click()
+    camera.unfold("Noise")
     camera.fill("set-noise_q", "0.01")
     camera.page.wait_for_timeout(500)
     camera.run()
@@ -151,14 +197,47 @@ def see(camera: Camera) -> None:
     camera.page.get_by_test_id("scrub").fill("380")
 
 
-PICTURES = {
-    "welcome": welcome,
-    "build": build,
-    "understand": understand,
-    "equations": equations,
-    "move": move,
-    "see": see,
-}
+def files(camera: Camera) -> None:
+    camera.example("crab")
+    camera.click("open")
+    camera.page.wait_for_function(THUMBNAILS)
+
+
+def export(camera: Camera) -> None:
+    camera.example("crab", "move")
+    camera.fill("set-duration", "0.5")
+    camera.page.wait_for_timeout(500)
+    camera.run()
+    camera.click("export")
+
+
+def keys(camera: Camera) -> None:
+    camera.example("crab")
+    camera.click("help")
+
+
+PICTURES: dict[str, Callable[[Camera], None]] = {
+    picture.__name__: picture
+    for picture in (
+        welcome, guide, build, ports, understand, joints, dh, equations, move, events, balance,
+        see, files, export, keys,
+    )
+}  # fmt: skip
+
+
+def main() -> None:
+    """All pictures, or those whose names are given."""
+    if why := browsers.missing():
+        raise SystemExit(f"no pictures can be taken here: {why}")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, browsers.browsing() as browser:
+        for theme, ending in (("light", ""), ("dark", "-dark")):
+            with browsers.serving(Path(folder) / theme) as server:
+                for name in sys.argv[1:] or PICTURES:
+                    camera = Camera(browser, server, dark=theme == "dark")
+                    PICTURES[name](camera)
+                    camera.shoot(f"{name}{ending}")
+                    camera.page.close()
 
 
 if __name__ == "__main__":

@@ -102,9 +102,10 @@ def test_half_a_turn_is_reached():
 
 
 def test_the_same_question_has_the_same_answer():
-    model, rng = SUPERBOTS.model("physical"), np.random.default_rng(8)
+    model, rng = SUPERBOTS.model("physical"), np.random.default_rng(7)
     targets = reachable(model, ["m2", "m8"], rng)
     first, second = (model.inverse_kinematics(targets) for _ in range(2))
+    assert first.starts > 1  # random starts were needed
     np.testing.assert_array_equal(first.q, second.q)
 
 

@@ -267,18 +267,21 @@ def common_batch(shapes: Sequence[tuple[int, ...]], whose: str) -> tuple[int, ..
 
 
 def _plain_rows(model: Model, *arrays: Any) -> tuple[np.ndarray, ...] | None:
-    """The arrays, when they are contiguous (N, n) float64 already: common, and quick to see."""
-    if model.free_base:  # quaternions want a look
+    """(N, n) of contiguous (..., n) float64 arrays of one shape: common, and quick to see."""
+    if model.free_base or not model.nv:  # quaternions want a look
         return None
+    shape = np.shape(arrays[0])
     for array in arrays:
         if not (
             type(array) is np.ndarray
             and array.dtype == np.float64
-            and array.shape == (len(arrays[0]), model.nv)
+            and array.shape == shape
+            and len(shape) > 1
+            and shape[-1] == model.nv
             and array.flags.c_contiguous
         ):
             return None
-    return arrays
+    return arrays if len(shape) == 2 else tuple([a.reshape(-1, model.nv) for a in arrays])
 
 
 class State:
@@ -300,7 +303,7 @@ class State:
             plain = _plain_rows(model, q, *rates)
             if plain is not None:
                 self.q, self.v, self.x = plain
-                self.batch, self.external = self.q.shape[:1], None
+                self.batch, self.external = np.shape(q)[:-1], None
                 return
         arrays = [model.check_configuration(q, finite=False)]
         if rates is not None:

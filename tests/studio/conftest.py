@@ -2,13 +2,19 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
 from benchmarks import browser as browsers
+from modurob.studio import project as projects
+from modurob.studio.folder import Folder
+from modurob.studio.history import History, Step
+from modurob.studio.settings import Settings
 
 SIZE = {"width": 1280, "height": 720}
 LONG = 45_000  # [ms] that anything may take: the machine may be busy with other tests
+LOOK = 50  # [ms] between two looks at something outside of the page
 # Counts websocket messages inside the page: Playwright's own mirror would stall it.
 COUNT = """
 window.traffic = 0;
@@ -18,6 +24,13 @@ window.WebSocket = class extends Plain {
   send(data) { window.traffic++; super.send(data); }
 };
 """
+
+
+def pytest_collection_modifyitems(items):
+    """One worker has all tests that need a browser: a server and a browser are started once."""
+    for item in items:
+        if "needs_browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("browser"))
 
 
 @pytest.fixture(scope="session")
@@ -69,46 +82,93 @@ def chromium(needs_browser):
 class Tab:
     """A page with the words that tests need; it remembers errors and strange requests."""
 
-    def __init__(self, chromium, server, color_scheme="light"):
-        self.server, self.page = server, chromium.new_page()
-        self.page.emulate_media(color_scheme=color_scheme)
+    def __init__(self, page, server):
+        self.server, self.page = server, page
         self.errors, self.outside = [], []
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("console", lambda said: said.type == "error" and self.errors.append(said.text))
-        self.page.on("request", self._asked)
+        self._ears = {"pageerror": self._failed, "console": self._said, "request": self._asked}
+        for event, ear in self._ears.items():
+            page.on(event, ear)
+
+    def _failed(self, error):
+        self.errors.append(str(error))
+
+    def _said(self, message):
+        if message.type == "error":
+            self.errors.append(message.text)
 
     def _asked(self, request):
         own = (self.server.url, self.server.url.replace("http", "ws"), "data:", "blob:")
         if not request.url.startswith(own):
             self.outside.append(request.url)
 
-    def open(self, project="", example=None):
-        """A project by its name, a new one, or an example in a project of its own."""
-        self.page.goto(f"{self.server.url}/project/{project}" if project else self.server.url)
-        self.ready()
-        if example:
-            self.click(f"example-{example}")
-            self.page.wait_for_function(
-                "document.querySelectorAll('.welcome:not(.hidden)').length == 0"
-            )
-            self.wait("window.modurob?.stage?.bodies.cast")
+    # -- pages ---------------------------------------------------------------------------------
+
+    def go(self, url):
+        """A page of the studio, until the server has filled it."""
+        self.page.goto(url, wait_until="commit")
+        self.wait("window.modurob?.stage?.state && window.modurob?.plan")
         return self
 
-    def ready(self):
-        """Until the server has filled the page."""
-        self.wait("window.modurob?.stage?.state && window.modurob?.plan")
+    def open(self, project=""):
+        """A project by its name, or a new one."""
+        return self.go(f"{self.server.url}/project/{project}" if project else self.server.url)
+
+    def blank(self):
+        """A new project, its grid empty."""
+        self.open().click("blank")
+        return self
+
+    def show(self, name, body, runs=(), **settings):
+        """A body in a project of its own."""
+        project = projects.Project(History(Step("", body)), runs=list(runs))
+        project.settings = Settings().edited(**settings)
+        folder = Folder(self.server.folder)
+        name = folder.free_name(name)
+        folder.write(name, projects.to_document(project))
+        self.open(name).modules(len(body))
+        return self
+
+    def close(self):
+        """The end of the test: nothing may have gone wrong."""
+        for event, ear in self._ears.items():
+            self.page.remove_listener(event, ear)
+        assert not self.errors, self.errors
+        assert not self.outside, self.outside
+
+    # -- looking -------------------------------------------------------------------------------
+
+    @property
+    def name(self):
+        """Of the project."""
+        return self.text("project")
+
+    def project(self):
+        """The project as it is on disk."""
+        return Folder(self.server.folder).read(self.name)
 
     def wait(self, condition):
         self.page.wait_for_function(condition)
 
+    def until(self, check):
+        """Until something outside of the page is true."""
+        deadline = time.monotonic() + LONG / 1000
+        while not check():
+            assert time.monotonic() < deadline, "it never came true"
+            self.page.wait_for_timeout(LOOK)
+
     def find(self, name):
         return self.page.get_by_test_id(name)
 
-    def click(self, name):
-        self.find(name).click()
-
     def text(self, name):
         return self.find(name).inner_text()
+
+    def reads(self, name, text):
+        """Until an element says exactly this."""
+        self.wait(f"document.querySelector('[data-testid={name}]')?.innerText === {text!r}")
+
+    def saved(self):
+        """Until everything that is shown is on disk."""
+        self.reads("saved", "Saved")
 
     def modules(self, count):
         """Until stage and plan show so many modules."""
@@ -117,9 +177,11 @@ class Tab:
             window.modurob.plan.plan.cells.length + window.modurob.plan.plan.hidden === {count}"""
         )
 
-    def cell(self, x, y, **options):
-        """Click a cell of the plan."""
-        self.page.mouse.click(*self.at(x, y), **options)
+    def problem(self):
+        """The text of the notification below."""
+        note = self.page.locator(".error-note").first
+        note.wait_for()
+        return note.inner_text()
 
     def at(self, x, y):
         """Pixels of a place on the plan."""
@@ -130,18 +192,14 @@ class Tab:
             [x, y],
         )
 
-    def port(self, module, port):
-        """Pixels of a free port in the 3D view, seen from outside."""
-        return self.page.evaluate(
-            """([module, port]) => { const S = window.modurob.stage;
-            const V = S.camera.position.constructor;
-            const k = S.state.ports.findIndex((p) => p.module === module && p.port === port);
-            const M = S.camera.matrixWorld.clone(); S.ports.getMatrixAt(k, M);
-            const p = new V().setFromMatrixPosition(M).project(S.camera);
-            const r = S.canvas.getBoundingClientRect();
-            return [r.x + (p.x + 1) * r.width / 2, r.y + (1 - p.y) * r.height / 2]; }""",
-            [module, port],
-        )
+    # -- doing ---------------------------------------------------------------------------------
+
+    def click(self, name):
+        self.find(name).click()
+
+    def cell(self, x, y, **options):
+        """Click a cell of the plan."""
+        self.page.mouse.click(*self.at(x, y), **options)
 
     def choose(self, name, option):
         """An option of a select."""
@@ -163,33 +221,35 @@ class Tab:
         self.wait(f"{count} > {before} && !document.querySelector('[data-testid=run]').disabled")
         return self.text("run-state")
 
-    def problem(self):
-        """The text of the notification below."""
-        note = self.page.locator(".error-note").first
-        note.wait_for()
-        return note.inner_text()
+    def downloaded(self, name):
+        """What a button gives: the name of a file, and its bytes."""
+        with self.page.expect_download() as download:
+            self.click(name)
+        return download.value.suggested_filename, download.value.path().read_bytes()
 
-    def close(self):
-        """The end of the tab, unless it was there already: nothing may have gone wrong."""
-        if not self.page.is_closed():
-            errors, outside = [*self.errors], [*self.outside]
-            self.page.close()
-            assert not errors, errors
-            assert not outside, outside
+
+@pytest.fixture(scope="session")
+def pages(chromium):
+    """Pages that are there: a new one costs more than leading an old one elsewhere."""
+    return [chromium.new_page()]
 
 
 @pytest.fixture
-def tabs(server, chromium):
+def tabs(server, chromium, pages):
     """Makes tabs; at the end none may have met an error or asked another host for anything."""
     opened = []
 
-    def make(other=None, **options):
-        opened.append(Tab(chromium, other or server, **options))
+    def make(other=None):
+        if len(opened) == len(pages):
+            pages.append(chromium.new_page())
+        opened.append(Tab(pages[len(opened)], other or server))
         return opened[-1]
 
     yield make
     for tab in opened:
         tab.close()
+    for tab in opened:
+        tab.page.goto("about:blank")
 
 
 @pytest.fixture

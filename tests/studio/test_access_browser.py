@@ -2,50 +2,63 @@
 
 import pytest
 
+from modurob import examples
+
 SERIOUS = ("serious", "critical")
 MODES = ("build", "understand", "move", "see")
+WISH = {"resultTypes": ["violations"], "preload": False}  # no style sheets of others to load
+SIZES = "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
 
 
-def findings(tab, axe):
-    """What axe objects to, in short, when nothing fades in any more."""
-    tab.wait("document.getAnimations().every((a) => a.playState !== 'running')")
-    found = axe.run(tab.page).response["violations"]
-    return [
-        f"{v['id']}: {v['help']}: {node['html'][:160]} {node['failureSummary'][:300]}"
-        for v in found
-        if v["impact"] in SERIOUS
-        for node in v["nodes"]
-    ]
+@pytest.fixture
+def axe(tab):
+    """Looks at the page in light, then in dark; returns what is serious, in short."""
+    library = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+
+    def look(scheme):
+        tab.page.emulate_media(color_scheme=scheme)
+        dark = str(scheme == "dark").lower()
+        tab.wait(f"document.body.classList.contains('body--dark') === {dark}")
+        tab.wait("document.getAnimations().every((a) => a.playState !== 'running')")
+        if not tab.page.evaluate("Boolean(window.axe)"):
+            tab.page.evaluate(library.axe_script)
+        found = tab.page.evaluate("(wish) => axe.run(wish)", WISH)
+        return [
+            f"{scheme}: {v['id']}: {v['help']}: {node['html'][:160]} {node['failureSummary'][:300]}"
+            for v in found["violations"]
+            if v["impact"] in SERIOUS
+            for node in v["nodes"]
+        ]
+
+    yield lambda: look("light") + look("dark")
+    tab.page.emulate_media(color_scheme="light")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(tabs, scheme):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    tab = tabs(color_scheme=scheme).open()
+def test_axe_finds_nothing_serious_in_light_and_dark_and_everything_fits(tab, axe):
+    """From the start page by an example of the gallery through all modes to a dialog."""
+    tab.open()
     tab.find("guide").wait_for()
-    assert findings(tab, axe) == []
-    tab.open(example="crab")
-    for mode in MODES if scheme == "light" else ("move", "see"):
-        tab.click(f"mode-{mode}")
-        tab.wait(f"document.querySelector('[data-testid=mode-{mode}][aria-selected=true]')")
-        assert findings(tab, axe) == []
-    tab.click("export")
-    tab.find("export-urdf").wait_for()
-    tab.page.wait_for_timeout(600)  # the dialog has come to rest
-    assert findings(tab, axe) == []
-
-
-def test_everything_fits_on_a_small_screen_and_the_theme_is_remembered(tab):
-    tab.open(example="crab")
+    assert axe() == []
+    tab.click("example-crab")
+    tab.page.wait_for_url("**/project/crab*")
+    tab.wait("window.modurob?.stage?.bodies.cast")
+    tab.modules(6)
     for mode in MODES:
         tab.click(f"mode-{mode}")
-        sizes = "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
-        assert tab.page.evaluate(sizes) == [1280, 720]
+        tab.wait(f"document.querySelector('[data-testid=mode-{mode}][aria-selected=true]')")
+        assert axe() == []
+        assert tab.page.evaluate(SIZES) == [1280, 720]
+    tab.click("export")
+    tab.find("export-urdf").wait_for()
+    assert axe() == []
+
+
+def test_the_theme_is_remembered(tab):
+    tab.show("crab", examples.crab())
     tab.click("light")
     tab.click("light")
     tab.wait("document.body.classList.contains('body--dark')")
-    tab.page.reload()
-    tab.ready()
+    tab.open(tab.name)
     tab.wait("document.body.classList.contains('body--dark')")
     tab.page.evaluate("localStorage.clear()")
 

@@ -1,19 +1,10 @@
 """Build, in the browser: clicks make organisms, and mistakes are explained in place."""
 
 from benchmarks import browser as browsers
-from modurob import catalog, examples
-from modurob.studio.folder import Folder
+from modurob import catalog, examples, load
 
 CRAB = [(0, 1, None), (1, 1, None), (1, 2, "side 2"), (-1, 1, None), (-1, 2, "side 5")]
-
-
-def saved(server, name):
-    """The project as it is on disk."""
-    return Folder(server.folder).read(name)
-
-
-def wait_saved(tab):
-    tab.wait("document.querySelector('[data-testid=saved]').innerText === 'Saved'")
+TURNS = 14  # with the six modules of the crab: twenty steps
 
 
 def shown_aim(tab):
@@ -23,9 +14,13 @@ def shown_aim(tab):
     return [[0 if text == "·" else int(text) for text in row[1:-1]] for row in rows[1:-1]]
 
 
-def test_the_crab_by_clicks_has_the_right_matrix(tab, server):
-    tab.open()
-    tab.click("blank")
+def last_step(tab, which, label):
+    """Until a button says which step it takes back or does again."""
+    tab.wait(f"document.querySelector('[data-testid={which}]').ariaLabel === '{label}'")
+
+
+def test_the_crab_by_clicks_has_the_right_matrix_and_twenty_steps_go_back_and_forth(tab):
+    tab.blank()
     tab.click("kind-scout")
     tab.cell(0, 0)
     tab.modules(1)
@@ -40,37 +35,44 @@ def test_the_crab_by_clicks_has_the_right_matrix(tab, server):
     tab.find("aim").wait_for()
     assert shown_aim(tab) == examples.crab().aim().matrix.tolist()
     tab.click("mode-build")
-    wait_saved(tab)
-    assert saved(server, tab.text("project")).organism == examples.crab()
+    tab.saved()
+    assert tab.project().organism == examples.crab()
 
-
-def test_twenty_steps_are_undone_and_redone_by_keys_and_buttons(tab):
-    tab.open()
-    tab.click("blank")
-    tab.cell(0, 0)
-    tab.modules(1)
+    # fourteen steps more: the foot m5 is turned
     tab.page.locator(".plan").focus()
-    for count in range(2, 21):
-        tab.page.keyboard.press("ArrowUp")
-        tab.page.keyboard.press("Enter")
-        tab.modules(count)
-    for _ in range(19):
+    for key in ("ArrowLeft", "ArrowUp", "ArrowUp", *("r" * TURNS)):
+        tab.page.keyboard.press(key)
+    last_step(tab, "undo", "Undo: turn m5")
+    tab.until(lambda: len(tab.project().history.past) == 6 + TURNS)
+    last = tab.project().organism
+    assert last != examples.crab()
+
+    # all twenty are taken back, by keys and a button
+    for _ in range(TURNS):
+        tab.page.keyboard.press("Control+z")
+    last_step(tab, "undo", "Undo: dock m5")
+    tab.saved()
+    assert tab.project().organism == examples.crab()
+    for _ in range(5):
         tab.page.keyboard.press("Control+z")
     tab.modules(1)
     tab.click("undo")
     tab.modules(0)
     tab.wait("document.querySelector('[data-testid=undo]').disabled")
-    for _ in range(19):
+
+    # and done again
+    for _ in range(6 + TURNS - 1):
         tab.page.keyboard.press("Control+y")
-    tab.modules(19)
+    tab.until(lambda: len(tab.project().history.future) == 1)
     tab.click("redo")
-    tab.modules(20)
     tab.wait("document.querySelector('[data-testid=redo]').disabled")
+    tab.modules(6)
+    tab.saved()
+    assert tab.project().organism == last
 
 
-def test_docks_that_cannot_be_are_explained_where_they_were_wanted(tab, server):
-    tab.open(example="crab")
-    name = tab.text("project")
+def test_docks_that_cannot_be_are_explained_where_they_were_wanted(tab):
+    tab.show("crab", examples.crab())
     bubble = tab.page.locator(".plan .bubble")
     tab.cell(0, 2)  # between the two feet
     tab.modules(7)
@@ -84,13 +86,12 @@ def test_docks_that_cannot_be_are_explained_where_they_were_wanted(tab, server):
     tab.cell(0, 0, button="right")  # the base
     tab.wait("document.querySelector('.plan .bubble')?.innerText.includes('is the base')")
     tab.modules(7)
-    wait_saved(tab)
-    assert len(saved(server, name).organism) == 7
+    tab.saved()
+    assert len(tab.project().organism) == 7
 
 
 def test_a_side_is_chosen_by_clicking_near_it_and_modules_move_and_go(tab):
-    tab.open()
-    tab.click("blank")
+    tab.blank()
     tab.click("kind-backbone")
     tab.cell(0, 0)
     tab.modules(1)
@@ -114,38 +115,44 @@ def test_a_side_is_chosen_by_clicking_near_it_and_modules_move_and_go(tab):
     tab.modules(2)
 
 
+# The port nearest to the eye is seen for sure; where it is, in pixels, when the eye rests.
+NEAREST_PORT = """() => { const S = window.modurob.stage, V = S.camera.position.constructor;
+const M = S.camera.matrixWorld.clone(), p = new V(); let best = null;
+S.state.ports.forEach((port, k) => { S.ports.getMatrixAt(k, M); p.setFromMatrixPosition(M);
+  const d = p.distanceTo(S.camera.position);
+  if (!best || d < best.d) best = { d, at: p.clone().project(S.camera) }; });
+const r = S.canvas.getBoundingClientRect();
+return [r.x + (best.at.x + 1) * r.width / 2, r.y + (1 - best.at.y) * r.height / 2]; }"""
+
+
+def nearest_port(tab):
+    before, place = None, tab.page.evaluate(NEAREST_PORT)
+    while place != before:
+        tab.page.wait_for_timeout(100)
+        before, place = place, tab.page.evaluate(NEAREST_PORT)
+    return place
+
+
 def test_free_ports_of_the_3d_view_dock_modules_that_know_no_grid(tab):
-    tab.open()
-    tab.click("blank")
+    tab.blank()
     tab.click("kind-superbot")
     tab.page.mouse.click(900, 400)  # an empty stage: the first module
     tab.modules(1)
-    tab.page.wait_for_timeout(400)  # the eye flies to it
-    port = tab.page.evaluate(
-        """() => { const S = window.modurob.stage, V = S.camera.position.constructor;
-        // the port nearest to the eye is seen for sure
-        const M = S.camera.matrixWorld.clone(); let best = null;
-        S.state.ports.forEach((p, k) => { S.ports.getMatrixAt(k, M);
-          const d = new V().setFromMatrixPosition(M).distanceTo(S.camera.position);
-          if (!best || d < best.d) best = { d, module: p.module, port: p.port }; });
-        return best; }"""
-    )
-    tab.page.mouse.move(*tab.port(port["module"], port["port"]))
+    port = nearest_port(tab)
+    tab.page.mouse.move(*port)
     tab.wait("window.modurob.stage.ghost.cast")  # what a click would dock
-    tab.page.mouse.click(*tab.port(port["module"], port["port"]))
+    tab.page.mouse.click(*port)
     tab.modules(2)
     assert "no cubes on a grid" in tab.page.locator(".plan-empty").inner_text()
 
 
 def test_two_tabs_do_not_disturb_each_other_and_two_on_one_project_see_the_same(tabs):
-    one, two = tabs().open(), tabs().open()
-    for tab in (one, two):
-        tab.click("blank")
+    one, two = tabs().blank(), tabs().blank()
     one.cell(0, 0)
     one.modules(1)
     assert two.page.evaluate("window.modurob.stage.bodies.cast") is None
-    assert one.text("project") != two.text("project")
-    two.open(one.text("project"))
+    assert one.name != two.name
+    two.open(one.name)
     two.modules(1)
     two.page.locator(".plan").focus()
     two.page.keyboard.press("ArrowRight")
@@ -153,39 +160,51 @@ def test_two_tabs_do_not_disturb_each_other_and_two_on_one_project_see_the_same(
     one.modules(2)
 
 
-def test_nothing_is_lost_when_the_server_is_killed(tabs, tmp_path):
-    first = browsers.started(tmp_path)
-    tab = tabs(first).open(example="snake")
-    name = tab.text("project")
-    tab.cell(0, 6)
-    tab.modules(7)
-    tab.page.keyboard.press("Control+s")
-    tab.wait("document.querySelector('.q-notification')?.innerText.includes('Saved')")
-    tab.cell(0, 7)
-    tab.modules(8)
-    wait_saved(tab)
-    tab.close()
-    first.process.kill()  # SIGKILL: no farewell
-    first.process.wait(10)
-    second = browsers.started(tmp_path)
+def refused(tab):
+    """Whether the server turns away who has no token."""
+    return tab.page.request.get(f"{tab.server.url}/api/health").status == 401
+
+
+def test_a_files_edits_survive_kill_9_and_a_token_keeps_others_out(tabs, tmp_path):
+    """Two servers of their own: a file on the command line, and the same folder again."""
+    file = tmp_path / "snake.json"
+    examples.snake(3).save(file)
+    first = browsers.started(tmp_path / "projects", str(file))
     try:
-        again = tabs(second).open(name)
-        again.modules(8)
-        again.click("undo")
-        again.modules(7)
-        again.click("undo")
-        again.modules(6)
-        again.close()
+        tab = tabs(first).go(first.opened)
+        tab.modules(3)
+        tab.cell(0, 3)
+        tab.modules(4)
+        assert len(load(file)) == 3  # not before it is saved
+        tab.page.keyboard.press("Control+s")
+        tab.wait("document.querySelector('.q-notification')?.innerText.includes('snake.json')")
+        assert load(file) == examples.snake(4)
+        tab.cell(0, 4)
+        tab.modules(5)
+        tab.saved()
+        name = tab.name
+        assert not refused(tab)
+        tab.page.goto("about:blank")
     finally:
-        browsers.stopped(second)
+        first.process.kill()  # SIGKILL: no farewell
+        first.process.wait(10)
+    with browsers.serving(tmp_path / "projects", "--token", "open sesame") as second:
+        tab.server = second
+        assert refused(tab)
+        tab.go(second.opened).open(name)  # the address that was printed has the token
+        tab.modules(5)
+        tab.click("undo")
+        tab.modules(4)
+        tab.click("undo")
+        tab.modules(3)
+        tab.page.goto("about:blank")
 
 
-def test_a_module_of_the_users_own_comes_with_the_project(tab, tmp_path, server):
+def test_a_module_of_the_users_own_comes_with_the_project(tab, tmp_path):
     kind = catalog["backbone"].with_parameters(mass=3.0)
     own = kind.model_copy(update={"name": "heavy", "title": "<img src=x onerror=alert(1)>"})
     (tmp_path / "heavy.json").write_text(own.model_dump_json())
-    tab.open()
-    tab.click("blank")
+    tab.blank()
     tab.click("own-module")
     tab.page.locator("input[type=file]").set_input_files(tmp_path / "heavy.json")
     tab.find("kind-heavy").wait_for()
@@ -193,27 +212,8 @@ def test_a_module_of_the_users_own_comes_with_the_project(tab, tmp_path, server)
     tab.modules(1)
     tab.cell(0, 0)
     tab.page.get_by_text("<img src=x").wait_for()  # as text: nothing was run
-    wait_saved(tab)
-    assert saved(server, tab.text("project")).organism.kind("m0").mass == 3.0
-
-
-def test_a_file_on_the_command_line_is_opened_and_saved_to(tabs, tmp_path):
-    from modurob import load
-
-    file = tmp_path / "snake.json"
-    examples.snake(3).save(file)
-    with browsers.serving(tmp_path / "p", str(file)) as server:
-        tab = tabs(server)
-        tab.page.goto(server.opened)
-        tab.ready()
-        tab.modules(3)
-        tab.cell(0, 3)
-        tab.modules(4)
-        assert len(load(file)) == 3  # not before it is saved
-        tab.click("save")
-        tab.wait("document.querySelector('.q-notification')?.innerText.includes('snake.json')")
-        assert load(file) == examples.snake(4)
-        tab.close()
+    tab.saved()
+    assert tab.project().organism.kind("m0").mass == 3.0
 
 
 def test_the_guide_leads_to_a_crab_that_walks(tab):

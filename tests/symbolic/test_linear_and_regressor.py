@@ -101,7 +101,7 @@ def test_the_regressor_gives_the_forces_and_all_that_can_be_identified(name):
     model = equations.model
     regressor = equations.regressor()
     motion = [sympy.Symbol(f"{x}{k + 1}") for x in ("q", "dq", "ddq") for k in range(model.nv)]
-    Y, Y_base = (sympy.lambdify([motion], each) for each in (regressor.Y, regressor.Y_base))
+    both = sympy.lambdify([motion], [regressor.Y, regressor.Y_base], cse=True)
     theta = parameters_of(model)
     pi = np.array(regressor.pi.subs(dict(zip(regressor.theta, theta, strict=True))), dtype=float)[
         :, 0
@@ -111,8 +111,9 @@ def test_the_regressor_gives_the_forces_and_all_that_can_be_identified(name):
         q = model.random_configuration(rng)
         v, a = rng.standard_normal((2, model.nv))
         tau = model.inverse_dynamics(q, v, a)
-        rows.append(np.array(Y([*q, *v, *a]), dtype=float))
-        base_rows.append(np.array(Y_base([*q, *v, *a]), dtype=float))
+        Y, Y_base = both([*q, *v, *a])
+        rows.append(np.array(Y, dtype=float))
+        base_rows.append(np.array(Y_base, dtype=float))
         close(rows[-1] @ theta, tau)
         close(base_rows[-1] @ pi, tau)
     whole, kept = np.concatenate(rows), np.concatenate(base_rows)

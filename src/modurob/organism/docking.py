@@ -51,10 +51,16 @@ class Dyad(NamedTuple):
 
 def docked(T_ia: np.ndarray, T_jb: np.ndarray, turn: int) -> np.ndarray:
     """(4, 4) T_ij when port frame b of j meets port frame a of i; `turn` in degrees."""
-    R_ab = so3.from_rpy(0.0, 0.0, np.deg2rad(turn)) @ so3.from_rpy(np.pi, 0.0, 0.0)
-    T_ij = T_ia @ se3.pose(R_ab, np.zeros(3)) @ se3.inverse(T_jb) + 0.0  # + 0.0: no minus zeros
+    T_ij = T_ia @ _met(turn) @ se3.inverse(T_jb) + 0.0  # + 0.0: no minus zeros
     T_ij.setflags(write=False)
     return T_ij
+
+
+@lru_cache(maxsize=360)
+def _met(turn: int) -> np.ndarray:
+    """(4, 4) port frame b in port frame a."""
+    R_ab = so3.from_rpy(0.0, 0.0, np.deg2rad(turn)) @ so3.from_rpy(np.pi, 0.0, 0.0)
+    return se3.pose(R_ab, np.zeros(3))
 
 
 @lru_cache(maxsize=CACHED_DYADS)

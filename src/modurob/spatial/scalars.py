@@ -7,7 +7,8 @@ scalars: objects with ``+ - * /`` and the methods ``sin() cos() sqrt() atan2(x)`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import cache
 from math import factorial
 from typing import Any, TypeAlias
 
@@ -19,6 +20,8 @@ Scalars: TypeAlias = Any
 """A scalar of any type, an array of them, or nested lists of them."""
 
 _NUMBER = (int, float, complex, np.number, np.bool_)
+_PLAIN = {int, float, np.float64}
+_WHOLE = "iub"  # kinds of dtypes that hold integers and truth values
 _LARGEST_EXACT_INTEGER = 2.0**53  # beyond it a float no longer names one integer
 
 # Below this |x| the series of sinc, cosc and sincc are used; their 11 terms reach 1e-20 there,
@@ -96,10 +99,13 @@ def common(*values: Scalars) -> tuple[Array, ...]:
     Numeric arrays are floating point or complex. As soon as one value has object elements all get
     them, and whole floats become ints, so that SymPy keeps `sin(q)` instead of `1.0*sin(q)`.
     """
-    arrays = [np.asarray(value) for value in values]
-    if any(array.dtype == object for array in arrays):
-        return tuple(_exact_objects(array) for array in arrays)
-    return tuple(a.astype(np.float64) if a.dtype.kind in "iub" else a for a in arrays)
+    arrays = tuple([np.asarray(value) for value in values])
+    kinds = {array.dtype.kind for array in arrays}
+    if "O" in kinds:
+        return tuple([_exact_objects(array) for array in arrays])
+    if kinds.isdisjoint(_WHOLE):
+        return arrays
+    return tuple([a.astype(np.float64) if a.dtype.kind in _WHOLE else a for a in arrays])
 
 
 def stack(nested: Scalars, like: Scalars = 0) -> Array:
@@ -118,9 +124,12 @@ def stack(nested: Scalars, like: Scalars = 0) -> Array:
     while isinstance(level, list | tuple):
         shape.append(len(level))
         level = level[0]
-    leaves = common(*_leaves(nested, shape), like)[:-1]
-    batch = np.broadcast_shapes(*(leaf.shape for leaf in leaves))
-    array = np.empty((*batch, len(leaves)), np.result_type(*leaves))
+    flat = _leaves(nested, shape)
+    if _PLAIN.issuperset(map(type, flat)) and np.asarray(like).dtype != object:
+        return np.array(flat, dtype=np.float64).reshape(shape)  # common, and quick to build
+    leaves = common(*flat, like)[:-1]
+    batch = np.broadcast_shapes(*{leaf.shape for leaf in leaves})
+    array = np.empty((*batch, len(leaves)), np.result_type(*{leaf.dtype for leaf in leaves}))
     for k, leaf in enumerate(leaves):
         array[..., k] = leaf
     return array.reshape(*batch, *shape)
@@ -128,12 +137,21 @@ def stack(nested: Scalars, like: Scalars = 0) -> Array:
 
 def block(rows: list[list[Scalars]]) -> Array:
     """Builds a matrix from blocks (..., m, n) laid out in rows; their batch shapes broadcast."""
-    blocks = common(*(part for row in rows for part in row))
-    batch = np.broadcast_shapes(*(b.shape[:-2] for b in blocks))
-    blocks = iter(np.broadcast_to(b, batch + b.shape[-2:]) for b in blocks)
-    return np.concatenate(
-        [np.concatenate([next(blocks) for _ in row], axis=-1) for row in rows], axis=-2
-    )
+    blocks = iter(common(*[part for row in rows for part in row]))
+    table = [[next(blocks) for _ in row] for row in rows]
+    parts = [part for row in table for part in row]
+    batch = np.broadcast_shapes(*{part.shape[:-2] for part in parts})
+    height, width = sum(row[0].shape[-2] for row in table), sum(b.shape[-1] for b in table[0])
+    matrix = np.empty((*batch, height, width), np.result_type(*{part.dtype for part in parts}))
+    top = 0
+    for row in table:
+        left, bottom = 0, top + row[0].shape[-2]
+        for part in row:
+            right = left + part.shape[-1]
+            matrix[..., top:bottom, left:right] = part
+            left = right
+        top = bottom
+    return matrix
 
 
 def entry(array: Array, *index: int) -> Any:
@@ -205,12 +223,29 @@ def _entire(x: Scalars, closed_form: Callable[[Any], Any], first: int) -> Any:
             return closed_form(element)
 
         return np.frompyfunc(generic, 1, 1)(x)
+    if x.ndim == 0 and x.dtype == np.float64:  # common, and quicker without arrays
+        return _entire_number(x[()], closed_form, first)
     near = np.abs(x) < _SERIES_RADIUS
     squared = np.where(near, x * np.where(near, x, 0), 0)
     series = np.zeros_like(squared)
-    for k in reversed(range(_SERIES_TERMS)):
-        series = (-1) ** k / factorial(first + 2 * k) + squared * series
+    for coefficient in _coefficients(first):
+        series = coefficient + squared * series
     return np.where(near, series, closed_form(np.where(near, 1.0, x)))[()]
+
+
+def _entire_number(x: np.float64, closed_form: Callable[[Any], Any], first: int) -> Any:
+    if not abs(x) < _SERIES_RADIUS:
+        return closed_form(x)
+    number, series = float(x), 0.0
+    for coefficient in _coefficients(first):
+        series = coefficient + number * number * series
+    return np.float64(series)
+
+
+@cache
+def _coefficients(first: int) -> tuple[float, ...]:
+    """Of the series, from the highest power down."""
+    return tuple((-1) ** k / factorial(first + 2 * k) for k in reversed(range(_SERIES_TERMS)))
 
 
 def _generic_is_zero(element: Any) -> bool:
@@ -236,13 +271,13 @@ def _exact_objects(array: Array) -> Array:
     return objects
 
 
-def _leaves(nested: Scalars, shape: list[int]) -> Iterator[Scalars]:
-    if not shape:
-        if isinstance(nested, list | tuple):
-            raise ValueError("stack needs lists nested to one depth; a leaf may be an array")
-        yield nested
-        return
-    if not isinstance(nested, list | tuple) or len(nested) != shape[0]:
-        raise ValueError(f"stack needs lists of equal length ({shape[0]} here), got {nested!r}")
-    for part in nested:
-        yield from _leaves(part, shape[1:])
+def _leaves(nested: Scalars, shape: list[int]) -> list[Scalars]:
+    parts = [nested]
+    for length in shape:
+        for part in parts:
+            if not isinstance(part, (list, tuple)) or len(part) != length:
+                raise ValueError(f"stack needs lists of equal length ({length} here), got {part!r}")
+        parts = [each for part in parts for each in part]
+    if any(isinstance(leaf, (list, tuple)) for leaf in parts):
+        raise ValueError("stack needs lists nested to one depth; a leaf may be an array")
+    return parts

@@ -55,7 +55,9 @@ def vee(W: Scalars) -> Array:
 
 def cross(a: Scalars, b: Scalars) -> Array:
     """Cross product of vectors (..., 3)."""
-    a, b = np.broadcast_arrays(*common(a, b))
+    a, b = common(a, b)
+    if a.shape != b.shape:
+        a, b = np.broadcast_arrays(a, b)
     (ax, ay, az), (bx, by, bz) = _components(a), _components(b)
     return stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], like=a)
 
@@ -71,7 +73,9 @@ def rotation(axis: Scalars, angle: Scalars) -> Array:
         R (..., 3, 3) = I + sin q hat(a) + (1 - cos q) hat(a)^2.
     """
     axis, angle = common(axis, angle)
-    x, y, z = _components(np.broadcast_arrays(axis, angle[..., None])[0])
+    if axis.shape[:-1] != angle.shape:
+        axis = np.broadcast_arrays(axis, angle[..., None])[0]
+    x, y, z = _components(axis)
     s, c, versed = sin(angle), cos(angle), versine(angle)
     # 1 - (1 - c) k, arranged so that k = 0 and k = 1 leave plain 1 and c in symbolic forms.
     diagonal = [(1 - k) + k * c for k in (y * y + z * z, z * z + x * x, x * x + y * y)]

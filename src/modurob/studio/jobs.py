@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import multiprocessing
 import signal
+import time
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -18,6 +19,7 @@ from modurob import ModurobError, StateError
 
 CONTEXT = multiprocessing.get_context("spawn")
 LOOK = 0.03  # [s] between two looks into the pipe
+TELL = 0.1  # [s] between two words about progress; longer than a look, so that none queue up
 PATIENCE = 2.0  # [s] for a process to end when told
 
 Progress = Callable[[float], Any]
@@ -65,10 +67,11 @@ class Worker:
 
     async def _answer(self, pipe: Connection, progress: Progress | None) -> Any:
         while True:
-            while not pipe.poll():
-                await asyncio.sleep(LOOK)
-                if self._pipe is not pipe:
-                    raise Cancelled
+            await asyncio.sleep(LOOK)  # also when there is much to read: others have work, too
+            if self._pipe is not pipe:
+                raise Cancelled
+            if not pipe.poll():
+                continue
             kind, value = pipe.recv()
             if kind == "progress":
                 if progress is not None:
@@ -96,6 +99,19 @@ class Worker:
             pipe.close()
 
 
+class _Teller:
+    """Passes progress on, as often as somebody can look at it."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe, self._last = pipe, -TELL
+
+    def __call__(self, done: float) -> None:
+        now = time.monotonic()
+        if now - self._last >= TELL or done >= 1.0:
+            self._last = now
+            self._pipe.send(("progress", float(done)))
+
+
 def _serve(pipe: Connection) -> None:
     """The life of a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the server, which ends us
@@ -103,7 +119,7 @@ def _serve(pipe: Connection) -> None:
         while True:
             task, args = pipe.recv()
             try:
-                told = task(*args, progress=lambda done: pipe.send(("progress", float(done))))
+                told = task(*args, progress=_Teller(pipe))
             except ModurobError as error:
                 pipe.send(("error", StateError(str(error))))
             except Exception as error:

@@ -79,6 +79,7 @@ class Page:
                     self.stage.on("remove", lambda e: self.remove(e.args["module"], self.stage))
                     self.welcome = Welcome(self)
                     self.tour = Tour(self)
+                    self.welcome.refresh()  # hidden at once, it loads no pictures of examples
                 self.player = Player()
         self.view = View(self, self.stage, self.build_panel.plan)
         ui.keyboard(self._key, ignore=["input", "select", "textarea"])
@@ -123,6 +124,7 @@ class Page:
             if topic == "body" and (organism is None or self.selected not in organism):
                 self.select(None)
             self.view.follow(topic, fit)
+            self.bar.look()  # no new body beside an old "Saved"
         self._waiting.append(topic)
         if len(self._waiting) == 1:
             background_tasks.create(self._refresh_panels())

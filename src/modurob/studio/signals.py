@@ -130,17 +130,25 @@ def _panel(key: str, title: str, unit: str, lines: list[Any]) -> dict[str, Any]:
 
 
 def _joints(trajectory: Trajectory, key: str) -> dict[str, Any]:
-    lines, units = [], []
+    lines = []
     for part in trajectory.parts:
         values = getattr(part, key)
         skip = values.shape[-1] - len(part.model.joint_names)
-        heads = columns(part.model, key)
         if key == "tau" and not np.any(values):
             continue
         for k, joint in enumerate(part.model.joint_names):
             lines.append(_line(part, joint, values[:, skip + k], joint=joint))
-            units.append(heads[skip + k].unit)
-    return _panel(key, TITLES[key], " or ".join(dict.fromkeys(units)), lines)
+    return _panel(key, TITLES[key], _units(trajectory, key), lines)
+
+
+def _units(trajectory: Trajectory, key: str) -> str:
+    """Of a quantity of the joints: that of turning ones, of sliding ones, or both."""
+    found: dict[str, None] = {}
+    for part in trajectory.parts:
+        heads = columns(part.model, key)
+        joints = heads[len(heads) - len(part.model.joint_names) :]
+        found |= dict.fromkeys(head.unit for head in joints)
+    return " or ".join(found)
 
 
 def _energy(trajectory: Trajectory) -> dict[str, Any]:
@@ -165,7 +173,7 @@ def _error(trajectory: Trajectory, reference: Any) -> dict[str, Any]:
                 if joint in first:
                     error = joints[:, k] - wanted[:, first.index(joint)]
                     lines.append(_line(part, joint, error, joint=joint))
-    return _panel("error", "Tracking error", "rad or m", lines)
+    return _panel("error", "Tracking error", _units(trajectory, "q"), lines)
 
 
 def _estimate(trajectory: Trajectory) -> dict[str, Any]:
@@ -179,7 +187,7 @@ def _estimate(trajectory: Trajectory) -> dict[str, Any]:
             band = SIGMAS * sigma[:, k]
             error = estimate[:, k] - part.q[:, k]
             lines.append(_line(part, joint, error, joint=joint, low=-band, high=band))
-    return _panel("estimate", "Estimate minus truth, 3σ band", "rad or m", lines)
+    return _panel("estimate", "Estimate minus truth, 3σ band", _units(trajectory, "q"), lines)
 
 
 def _distance(trajectory: Trajectory) -> dict[str, Any]:

@@ -66,7 +66,8 @@ def wiring_of(organism: Organism) -> Wiring:
         for end in ((index[e.parent], str(e.port)), (index[e.child], str(e.child_port)))
     ]
     slot = {end: k for k, end in enumerate(ends)}
-    poses = {e.turn: docked(np.eye(4), np.eye(4), e.turn) for e in organism.dockings}
+    turns = {e.turn for e in organism.dockings}
+    poses = {turn: docked(np.eye(4), np.eye(4), turn) for turn in turns}
     T = [poses[e.turn] for e in organism.dockings for _ in range(2)]
     held = [
         [slot[i, label] for label in body.labels if (i, label) in slot]

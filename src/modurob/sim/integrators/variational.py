@@ -134,13 +134,14 @@ class Variational(FixedStep):
         before, scale, change, left, most = np.inf, _largest(z), z, z, np.inf
         for _ in range(MOST_ROUNDS):
             slope, missing = self.scheme.equation(t, h, q, p, z)
-            error = _largest(missing)
-            if self._kinked and error > most and before > STALLED * (1 + scale):  # too far
-                change = change / 2
-                z -= change
-                before /= 2
-                continue
-            most = error
+            if self._kinked:
+                error = _largest(missing)
+                if error > most and before > STALLED * (1 + scale):  # too far
+                    change = change / 2
+                    z -= change
+                    before /= 2
+                    continue
+                most = error
             slope += self._unknown
             if self._shrinks > SLOW and LEARNED * scale < before < np.inf:
                 self._learn(slope, change, left - missing)

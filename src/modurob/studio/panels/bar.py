@@ -53,7 +53,7 @@ class Bar:
             self.dark = ui.dark_mode(None)
             ui.colors(primary=ACCENT)
             self.theme = self._button("brightness_auto", "Light or dark", self._turn_theme)
-        ui.timer(SAVE_CHECK, self._look)
+        ui.timer(SAVE_CHECK, self.look)
         self.refresh("body")
 
     def _button(self, icon: str, label: str, action: Callable[[], Any]) -> ui.button:
@@ -108,7 +108,8 @@ class Bar:
             button.default_slot.children[0].set_text(label)  # pyright: ignore[reportAttributeAccessIssue]
         self.name.set_text(self.page.session.name)
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Say whether everything is written."""
         saver = self.page.session.saver
         if saver.error:
             text = "Not saved!"

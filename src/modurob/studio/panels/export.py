@@ -28,26 +28,23 @@ class Export:
         if session.organism is None:
             ui.label("There is no module yet: place one under Build.").classes("note")
             return
-        with (
-            ui.element("div")
-            .classes("w-full")
-            .style("display: grid; gap: 8px; max-height: 60vh; overflow-y: auto")
-        ):
-            title("Share")
-            _row("Project", "Body, history, settings, own modules: open it in any studio", share,
-                 "export-project")  # fmt: skip
-            title("Body")
-            _row("Picture, PNG", "The 3D view as it is", self._png, "export-png")
-            for name, form in exports.FORMATS.items():
-                if not form.run:
-                    self._format(name, form)
-            title("Run")
-            if not session.runs:
-                ui.label("There is no run yet: press Run under Move.").classes("note")
-            else:
+        with ui.element("div").classes("columns"):
+            with ui.element("div").classes("column-of-rows"):
+                title("Body")
+                _row("Picture, PNG", "The 3D view as it is", self._png, "export-png")
                 for name, form in exports.FORMATS.items():
-                    if form.run:
+                    if not form.run:
                         self._format(name, form)
+            with ui.element("div").classes("column-of-rows"):
+                title("Share")
+                _row("Project", "Body, history, settings, own modules", share, "export-project")
+                title("Run")
+                if not session.runs:
+                    ui.label("There is no run yet: press Run under Move.").classes("note")
+                else:
+                    for name, form in exports.FORMATS.items():
+                        if form.run:
+                            self._format(name, form)
         self.progress = ui.linear_progress(0.0, show_value=False).props(
             'instant-feedback aria-label="Progress of the export"'
         )

@@ -69,6 +69,11 @@ class Fields:
         if "error" in field.props:
             field.props(remove="error error-message")
 
+    def enable(self, on: bool, *names: str) -> None:
+        """Whether some fields matter now."""
+        for name in names:
+            self._fields[name].set_enabled(on)
+
     def fill(self) -> None:
         """Show the settings as they are."""
         self._filling = True

@@ -118,7 +118,7 @@ def export_dialog(page: Page) -> None:
     """Every format that leaves the studio."""
     with (
         ui.dialog().props('aria-label="Export and share"') as dialog,
-        ui.card().style("width: 560px; max-width: 94vw; gap: 8px"),
+        ui.card().style("width: 780px; max-width: 94vw; gap: 10px"),
     ):
         ui.label("Export and share").classes("text-lg font-medium")
         export = Export(page, lambda: share(page), dialog.close)

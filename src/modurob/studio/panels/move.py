@@ -16,7 +16,7 @@ from modurob.studio.elements import Sliders
 from modurob.studio.jobs import Worker
 from modurob.studio.panels.events import EventsEditor
 from modurob.studio.panels.fields import Fields
-from modurob.studio.panels.panel import Panel, test_id, title
+from modurob.studio.panels.panel import Panel, moving, test_id, title
 from modurob.studio.panels.parameters import Parameters
 from modurob.studio.panels.runlist import RunList
 from modurob.studio.settings import NONE
@@ -198,6 +198,7 @@ class MovePanel(Panel):
             self.fields.fill()
             balances = self.session.settings.motion == ingredients.BALANCE
             self.balancing.set_visibility(balances)
+            self.fields.enable(not balances, "controller", "estimator")
             for part in (self.driving, self.noise):
                 part.set_visibility(not balances)
         if topic == "pose":
@@ -239,8 +240,7 @@ class MovePanel(Panel):
                 }
             )
         self.sliders.run_method("set_joints", joints)
-        locked = len(model.locked)
-        words = f"{len(joints)} joints move, {locked} are locked" if locked else ""
+        words = moving(model) if model.locked else ""
         if not joints:
             words = "No joint can move: Understand says why, or choose other hinges below."
         self.joints_note.set_text(words)

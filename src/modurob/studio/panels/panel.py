@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from nicegui import ui
 
+from modurob import Model
+
 if TYPE_CHECKING:
     from modurob.studio.page import Page
     from modurob.studio.session import Session
@@ -51,6 +53,15 @@ def title(text: str) -> ui.label:
 def note(text: str) -> ui.label:
     """A sentence that explains."""
     return ui.label(text).classes("note")
+
+
+def moving(model: Model) -> str:
+    """How many joints move, in words."""
+    move, locked = len(model.joint_names), len(model.locked)
+    return (
+        f"{move} joint{'s'[: move != 1]} move{'s'[: move == 1]}, "
+        f"{locked} {'is' if locked == 1 else 'are'} locked"
+    )
 
 
 def test_id(element: ui.element, name: str) -> ui.element:

@@ -12,7 +12,7 @@ from modurob.organism.files import to_document
 from modurob.studio import exports, formulas, tables
 from modurob.studio.jobs import Worker
 from modurob.studio.panels.export import wish
-from modurob.studio.panels.panel import Panel, Part, test_id, title
+from modurob.studio.panels.panel import Panel, Part, moving, test_id, title
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
@@ -81,8 +81,8 @@ class UnderstandPanel(Panel):
             elif self.part == "joints":
                 model = self.session.model()
                 ui.label(
-                    f"{len(model.joint_names)} joints move, {len(model.locked)} are locked "
-                    f"(hinges: {self.session.settings.hinges}). Hover a row to see it in 3D."
+                    f"{moving(model)} (hinges: {self.session.settings.hinges}). Hover a row to see "
+                    "it in 3D."
                 ).classes("note")
                 _html(tables.joints(model), "joints")
             elif self.part == "dh":

@@ -43,7 +43,7 @@ export default {
     S.scene = new THREE.Scene();
     S.eye = new Eye(canvas, () => (S.dirty = true));
     S.camera = S.eye.camera;
-    S.scenery = new Scenery(S.scene);
+    S.scenery = new Scenery(S.scene, rich);
     S.bodies = new Bodies(S.scene);
     S.ghost = new Bodies(S.scene, 0.5);
     S.other = new Bodies(S.scene, 0.28);

@@ -67,18 +67,15 @@ export class Playback {
     return there.length ? there : [run.parts[run.parts.length - 1]];
   }
 
+  // Around everything that is drawn, at sixty times of the run.
   bounds() {
-    const point = new THREE.Vector3();
     this.box.makeEmpty();
     for (const part of this.run.parts) {
       const rows = part.t.length, step = Math.max(1, Math.floor(rows / 60));
+      this.bodies.set(part.cast);
       for (let row = 0; row < rows; row += step) {
-        for (const module of part.cast.modules) {
-          const i = 7 * (row * part.cast.bodies.length + module.body), half = 0.6 * module.size;
-          point.fromArray(part.poses, i);
-          this.box.expandByPoint(point.clone().addScalar(half));
-          this.box.expandByPoint(point.clone().addScalar(-half));
-        }
+        this.bodies.pose(part.poses, 7 * row * part.cast.bodies.length);
+        this.box.union(this.bodies.box());
       }
     }
     this.floor = this.box.min.z;

@@ -29,7 +29,7 @@ function tiles(strong, weak) {
 }
 
 export class Scenery {
-  constructor(scene) {
+  constructor(scene, shadows) {
     this.scene = scene;
     this.height = 0; // of the floor [m]
     this.sun = new THREE.DirectionalLight(0xffffff, 1.7);
@@ -39,6 +39,7 @@ export class Scenery {
     this.sun.shadow.bias = -0.0005;
     this.floor = new THREE.Mesh(new THREE.PlaneGeometry(60, 60), new THREE.ShadowMaterial());
     this.floor.receiveShadow = true;
+    this.floor.visible = shadows; // it shows nothing else, and costs a third of a frame without a graphics card
     scene.add(new THREE.HemisphereLight(0xffffff, 0xaab4c0, 2.1), this.sun, this.sun.target, this.floor);
   }
 

@@ -25,7 +25,6 @@ function rounded([x, y, z]) {
     place.setXYZ(k, core.x + radius * out.x, core.y + radius * out.y, core.z + radius * out.z);
     normal.setXYZ(k, out.x, out.y, out.z);
   }
-  geometry.computeBoundingSphere();
   return geometry;
 }
 
@@ -38,7 +37,10 @@ function geometry(form, size) {
 const shapes = new Map();
 function shared(form, size) {
   const key = `${form} ${size}`;
-  if (!shapes.has(key)) shapes.set(key, geometry(form, size));
+  if (!shapes.has(key)) {
+    shapes.set(key, geometry(form, size));
+    shapes.get(key).computeBoundingBox();
+  }
   return shapes.get(key);
 }
 
@@ -49,7 +51,7 @@ export function matrix(numbers, offset = 0, into = new THREE.Matrix4()) {
 }
 
 const P = new THREE.Vector3(), Q = new THREE.Quaternion(), ONE = new THREE.Vector3(1, 1, 1);
-const M = new THREE.Matrix4(), C = new THREE.Color(), END = new THREE.Color();
+const M = new THREE.Matrix4(), C = new THREE.Color(), END = new THREE.Color(), BOX = new THREE.Box3();
 
 // Drawn bodies of one organism. `opacity` below 1 makes a ghost of it.
 export class Bodies {
@@ -183,10 +185,11 @@ export class Bodies {
   box() {
     const box = new THREE.Box3();
     if (!this.cast) return box;
-    for (const module of this.cast.modules) {
-      P.setFromMatrixPosition(this.frames[module.body]);
-      box.expandByPoint(P.clone().addScalar(0.6 * module.size));
-      box.expandByPoint(P.clone().addScalar(-0.6 * module.size));
+    for (const mesh of this.meshes) {
+      for (let i = 0; i < mesh.count; i++) {
+        mesh.getMatrixAt(i, M);
+        box.union(BOX.copy(mesh.geometry.boundingBox).applyMatrix4(M));
+      }
     }
     return box;
   }
