@@ -66,7 +66,7 @@ def _one_joint(claims: Claims) -> None:
     for k, column in enumerate(order):
         tried[k, :-1, column] = np.linspace(lower[k], upper[k], ANGLES)
         tried[k, -1, column] += moves[k]
-    away = np.linalg.norm(tree.model.compile().center_of_mass(tried)[..., :2], axis=-1)
+    away = np.linalg.norm(tree.model.center_of_mass(tried)[..., :2], axis=-1)
     claims.check("closest", (away[:, -1] - away[:, :-1].min(axis=1)).max())
     on_axis = circle_of(UP[[1, 2, 0]], np.zeros(3), 0.3 * UP[[1, 2, 0]])  # far center on the axis
     on_line = circle_of(UP, np.zeros(3), np.array([0.2, 0.1, 0.4]))  # axis on the line

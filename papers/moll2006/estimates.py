@@ -61,7 +61,7 @@ def judged(tree: Tree, run: Balanced) -> Late:
     age = tree.apart[:, owner]  # (modules, joints)
     at = np.arange(d, last, STEP)
     old = run.q[at[:, None, None] - age, np.arange(run.model.nq)]  # (N, modules, joints)
-    exact = np.abs(run.model.compile().center_of_mass(old) - run.estimates[at]).max()
+    exact = np.abs(run.model.center_of_mass(old) - run.estimates[at]).max()
     error = run.estimate_errors[d:last]
     moves = _moves(tree, run.q[:last]) * np.abs(run.v[:last])  # (N, joints)
     recent = np.lib.stride_tricks.sliding_window_view(moves.sum(axis=1), d + 1).max(axis=-1)
@@ -73,7 +73,7 @@ def _moves(tree: Tree, q: np.ndarray) -> np.ndarray:
     """(N, joints) how far the center goes with each joint, from gravity in three directions."""
     squares = 0.0
     for direction in np.eye(3):
-        model = tree.organism.model("physical", gravity=-direction).compile()
+        model = tree.organism.model("physical", gravity=-direction)
         squares = squares + model.gravity_torque(q) ** 2
     return np.sqrt(squares) / tree.model.mass.sum()
 

@@ -270,18 +270,17 @@ def _plain_rows(model: Model, *arrays: Any) -> tuple[np.ndarray, ...] | None:
     """(N, n) of contiguous (..., n) float64 arrays of one shape: common, and quick to see."""
     if model.free_base or not model.nv:  # quaternions want a look
         return None
-    shape = np.shape(arrays[0])
     for array in arrays:
         if not (
             type(array) is np.ndarray
             and array.dtype == np.float64
-            and array.shape == shape
-            and len(shape) > 1
-            and shape[-1] == model.nv
+            and array.ndim > 1
+            and array.shape == arrays[0].shape
+            and array.shape[-1] == model.nv
             and array.flags.c_contiguous
         ):
             return None
-    return arrays if len(shape) == 2 else tuple([a.reshape(-1, model.nv) for a in arrays])
+    return tuple([array.reshape(-1, model.nv) for array in arrays])
 
 
 class State:

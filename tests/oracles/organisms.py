@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -80,6 +82,7 @@ CUBES = ("backbone", "scout", "backbone and scout")
 MOST_MODULES = 20
 
 
+@lru_cache(maxsize=1024)
 def random_organism(kinds: str, modules: int, seed: int) -> Organism:
     """A random tree of one of the `GROUPS`, its base anywhere in the world."""
     rng = np.random.default_rng(seed)

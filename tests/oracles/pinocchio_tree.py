@@ -30,13 +30,22 @@ VIRTUAL = {
 }
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def datasheet(kind: ModuleType) -> dict[str, Any]:
-    """The fields of a kind: its file in the catalog, or its dump when it is not from there."""
+    """The fields of a kind, with the frames of its ports and joints beside them.
+
+    The fields are those of its file in the catalog, or its dump when it is not from there.
+    """
     if kind.name in catalog.names() and catalog[kind.name] == kind:
         file = resources.files("modurob.modules.catalog") / f"{kind.name}.json"
-        return json.loads(file.read_text(encoding="utf-8"))
-    return json.loads(kind.model_dump_json())
+        sheet = json.loads(file.read_text(encoding="utf-8"))
+    else:
+        sheet = json.loads(kind.model_dump_json())
+    for port in sheet.get("ports", []):
+        port["frame"] = port_frame(port)
+    for joint in sheet.get("joints", []):
+        joint["frame"] = joint_frame(joint)
+    return sheet
 
 
 def turned(axis: int, angle: float) -> np.ndarray:
@@ -157,7 +166,7 @@ class PinocchioTree:
             self._add_module(docking.child, joint, np.eye(4), child_port["body"])
             return
         # In the catalog's cubes all bodies share one frame at rest: ports need no further step.
-        T = T_joint_body @ faced(port_frame(port), port_frame(child_port), docking.turn)
+        T = T_joint_body @ faced(port["frame"], child_port["frame"], docking.turn)
         self._add_module(docking.child, joint, T, child_port["body"])
 
     def _add_module(
@@ -189,7 +198,7 @@ class PinocchioTree:
         if body not in (joint["parent"], joint["child"]) or (module, other) in self._spots:
             return None
         at, T = self._spots[module, body]
-        T_parent_joint, axis = joint_frame(joint), unit(joint.get("axis", (0, 0, 1)))
+        T_parent_joint, axis = joint["frame"], unit(joint.get("axis", (0, 0, 1)))
         if joint["kind"] == "fixed":
             step = T_parent_joint if forward else np.linalg.inv(T_parent_joint)
             self._spots[module, other] = at, T @ step

@@ -51,6 +51,13 @@ def case(
     kinds: str, seed: int, hinges: str, base: str | tuple[str, ...], most: int = MOST_MODULES
 ) -> Case:
     """A random organism in a random field of gravity, with everything that can act on it."""
+    found = _case(kinds, seed, hinges, base, most)
+    external = {body: wrenches.copy() for body, wrenches in found.external.items()}
+    return found._replace(q=found.q.copy(), v=found.v.copy(), x=found.x.copy(), external=external)
+
+
+@lru_cache(maxsize=256)
+def _case(kinds: str, seed: int, hinges: str, base: str | tuple[str, ...], most: int) -> Case:
     organism, rng = rough_organism(kinds, seed, most), np.random.default_rng(seed)
     model = organism.model(hinges, base, gravity=5 * rng.standard_normal(3))
     tree = RigidTree(organism, hinges, base, list(model.locked))

@@ -9,7 +9,7 @@ import pytest
 from benchmarks import browser as browsers
 from modurob.studio import project as projects
 from modurob.studio.folder import Folder
-from modurob.studio.history import History, Step
+from modurob.studio.history import Body, History
 from modurob.studio.settings import Settings
 
 SIZE = {"width": 1280, "height": 720}
@@ -26,6 +26,7 @@ window.WebSocket = class extends Plain {
 """
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items):
     """One worker has all tests that need a browser: a server and a browser are started once."""
     for item in items:
@@ -97,7 +98,7 @@ class Tab:
             self.errors.append(message.text)
 
     def _asked(self, request):
-        own = (self.server.url, self.server.url.replace("http", "ws"), "data:", "blob:")
+        own = (self.server.url, self.server.url.replace("http", "ws"), "data:", "blob:", "file:")
         if not request.url.startswith(own):
             self.outside.append(request.url)
 
@@ -120,15 +121,15 @@ class Tab:
 
     def show(self, name, body, runs=(), **settings):
         """A body in a project of its own."""
-        project = projects.Project(History(Step("", body)), runs=list(runs))
+        project = projects.Project(History(Body(body)), runs=list(runs))
         project.settings = Settings().edited(**settings)
         folder = Folder(self.server.folder)
         name = folder.free_name(name)
-        folder.write(name, projects.to_document(project))
+        folder.write(name, projects.to_bytes(project))
         self.open(name).modules(len(body))
         return self
 
-    def close(self):
+    def judge(self):
         """The end of the test: nothing may have gone wrong."""
         for event, ear in self._ears.items():
             self.page.remove_listener(event, ear)
@@ -194,6 +195,10 @@ class Tab:
 
     # -- doing ---------------------------------------------------------------------------------
 
+    def front(self):
+        """Before the other tabs: Chromium hardly draws those behind."""
+        self.page.bring_to_front()
+
     def click(self, name):
         self.find(name).click()
 
@@ -229,27 +234,26 @@ class Tab:
 
 
 @pytest.fixture(scope="session")
-def pages(chromium):
-    """Pages that are there: a new one costs more than leading an old one elsewhere."""
-    return [chromium.new_page()]
+def page(chromium):
+    """A page that is there: a new one costs more than leading this one elsewhere."""
+    return chromium.new_page()
 
 
 @pytest.fixture
-def tabs(server, chromium, pages):
+def tabs(server, chromium, page):
     """Makes tabs; at the end none may have met an error or asked another host for anything."""
     opened = []
 
     def make(other=None):
-        if len(opened) == len(pages):
-            pages.append(chromium.new_page())
-        opened.append(Tab(pages[len(opened)], other or server))
+        opened.append(Tab(chromium.new_page() if opened else page, other or server))
         return opened[-1]
 
     yield make
+    for tab in opened[1:]:
+        tab.page.close()
+    page.goto("about:blank")
     for tab in opened:
-        tab.close()
-    for tab in opened:
-        tab.page.goto("about:blank")
+        tab.judge()
 
 
 @pytest.fixture

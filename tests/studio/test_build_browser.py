@@ -1,7 +1,10 @@
 """Build, in the browser: clicks make organisms, and mistakes are explained in place."""
 
+import json
+
 from benchmarks import browser as browsers
 from modurob import catalog, examples, load
+from modurob.studio.folder import Folder
 
 CRAB = [(0, 1, None), (1, 1, None), (1, 2, "side 2"), (-1, 1, None), (-1, 2, "side 5")]
 TURNS = 14  # with the six modules of the crab: twenty steps
@@ -12,6 +15,11 @@ def shown_aim(tab):
         "[data-testid=aim] tr", "rows => rows.map(r => [...r.cells].map(c => c.innerText))"
     )
     return [[0 if text == "·" else int(text) for text in row[1:-1]] for row in rows[1:-1]]
+
+
+def steps(tab, which):
+    """How many steps the project's file can take back or do again."""
+    return len(json.loads(Folder(tab.server.folder).file(tab.name).read_bytes())[which])
 
 
 def last_step(tab, which, label):
@@ -43,7 +51,7 @@ def test_the_crab_by_clicks_has_the_right_matrix_and_twenty_steps_go_back_and_fo
     for key in ("ArrowLeft", "ArrowUp", "ArrowUp", *("r" * TURNS)):
         tab.page.keyboard.press(key)
     last_step(tab, "undo", "Undo: turn m5")
-    tab.until(lambda: len(tab.project().history.past) == 6 + TURNS)
+    tab.until(lambda: steps(tab, "past") == 6 + TURNS)
     last = tab.project().organism
     assert last != examples.crab()
 
@@ -63,7 +71,7 @@ def test_the_crab_by_clicks_has_the_right_matrix_and_twenty_steps_go_back_and_fo
     # and done again
     for _ in range(6 + TURNS - 1):
         tab.page.keyboard.press("Control+y")
-    tab.until(lambda: len(tab.project().history.future) == 1)
+    tab.until(lambda: steps(tab, "future") == 1)
     tab.click("redo")
     tab.wait("document.querySelector('[data-testid=redo]').disabled")
     tab.modules(6)
@@ -148,15 +156,19 @@ def test_free_ports_of_the_3d_view_dock_modules_that_know_no_grid(tab):
 
 def test_two_tabs_do_not_disturb_each_other_and_two_on_one_project_see_the_same(tabs):
     one, two = tabs().blank(), tabs().blank()
+    one.front()
     one.cell(0, 0)
     one.modules(1)
     assert two.page.evaluate("window.modurob.stage.bodies.cast") is None
     assert one.name != two.name
+    two.front()
     two.open(one.name)
     two.modules(1)
     two.page.locator(".plan").focus()
     two.page.keyboard.press("ArrowRight")
     two.page.keyboard.press("Enter")
+    two.modules(2)
+    one.front()
     one.modules(2)
 
 
@@ -197,7 +209,7 @@ def test_a_files_edits_survive_kill_9_and_a_token_keeps_others_out(tabs, tmp_pat
         tab.modules(4)
         tab.click("undo")
         tab.modules(3)
-        tab.page.goto("about:blank")
+        tab.page.goto("about:blank")  # before the server ends
 
 
 def test_a_module_of_the_users_own_comes_with_the_project(tab, tmp_path):

@@ -78,6 +78,14 @@ def test_forged_hosts_and_origins_are_refused_on_http_and_websocket(ask, headers
     assert refused[0]["type"] == "websocket.close"
 
 
+def test_pages_of_other_sites_may_link_here_and_do_nothing_else(ask):
+    foreign = ("sec-fetch-site", "cross-site")
+    assert status(ask(LOCAL, [HERE, foreign, ("sec-fetch-mode", "no-cors")])) == 403
+    assert status(ask(LOCAL, [HERE, foreign, ("sec-fetch-mode", "navigate")])) == 200
+    ours = ("sec-fetch-site", "same-origin")
+    assert status(ask(LOCAL, [HERE, ours, ("sec-fetch-mode", "no-cors")])) == 200
+
+
 def test_a_websocket_of_our_own_page_is_let_in(ask):
     sent = ask(LOCAL, [HERE, ("origin", "http://127.0.0.1:8350")], kind="websocket")
     assert sent == [{"type": "websocket.accept"}]

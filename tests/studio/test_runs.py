@@ -1,22 +1,19 @@
 """Runs, plots, exports and formulas without a browser."""
 
 import asyncio
-import csv
-import io
 import json
 import xml.etree.ElementTree as ET
-import zipfile
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from modurob import Organism, StateError, Trajectory, catalog, examples, load
+from modurob import Organism, StateError, Trajectory, catalog, examples
 from modurob.organism.files import to_document
 from modurob.sim.export import from_bytes
 from modurob.spatial import se3, so3
-from modurob.studio import exports, formulas, looks, runs, tables
+from modurob.studio import exports, formulas, jobs, looks, runs, tables
 from modurob.studio.jobs import Cancelled, Worker
 from modurob.studio.settings import Settings
 
@@ -130,7 +127,8 @@ def test_a_run_that_diverges_keeps_what_there_was_and_says_what_to_try(tmp_path)
     [
         ({"controller": "none", "estimator": "Ekf"}, "works with a controller"),
         ({"controller": "none", "noise_q": 0.1}, "choose a controller"),
-        ({"motion": "dance"}, "motions are"),
+        ({"motion": "dance"}, "motion: must be one of none, hold"),
+        ({"controller": "magic"}, "controller: must be one of none, ComputedTorque"),
         ({"motion": "balance"}, "physical hinges"),
         ({"base": "px,qq"}, "qq"),
     ],
@@ -315,52 +313,19 @@ def test_long_formulas_are_cut_for_the_page_and_told_so():
 # -- exports ---------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs")
-    record, _ = perform(folder, examples.crab(), duration=0.15)
-    given = exports.Wish(
-        "my crab", to_document(examples.crab()), record.settings, (record,), 1, folder
-    )
-    return lambda name: exports.make(name, given, lambda _: None)
-
-
-def test_exports_of_the_body_open_in_other_programs(exported, tmp_path):
-    import mujoco
-
-    for name in ("urdf", "mjcf"):
-        _, data = exported(name)
-        assert mujoco.MjModel.from_xml_string(data.decode()).nv == 3
-    file, data = exported("organism")
-    assert file == "my crab.json"
-    (tmp_path / "o.json").write_bytes(data)
-    assert load(tmp_path / "o.json") == examples.crab()
-    assert r"\end{document}" in exported("latex")[1].decode()
-    archive = zipfile.ZipFile(io.BytesIO(exported("c")[1]))
-    assert {"my_crab.c", "my_crab.h"} <= set(archive.namelist())
-
-
-def test_exports_of_the_run_hold_its_numbers(exported, tmp_path):
-    (tmp_path / "r.npz").write_bytes(exported("npz")[1])
-    trajectory = Trajectory.load(tmp_path / "r.npz")
-    rows = [*csv.reader(io.StringIO(exported("csv")[1].decode()))]
-    assert len(rows) == len(trajectory.t) + 1
-    assert float(rows[-1][1]) == trajectory.q[-1, 0]
-    film = Image.open(io.BytesIO(exported("gif")[1]))
-    assert film.n_frames == 4
-    assert Image.open(io.BytesIO(exported("plots-png")[1])).width > 500
-    for name in ("plots-svg", "picture-svg"):
-        assert ET.fromstring(exported(name)[1]).tag.endswith("svg")
-
-
-def test_the_report_is_one_file_with_everything_in_it(exported):
-    text = exported("report")[1].decode()
-    found = Cells(text)
+def test_the_report_is_one_file_with_everything_in_it(tmp_path):
+    """All other formats are opened where they are exported: in the browser."""
+    record, _ = perform(tmp_path, examples.crab(), duration=0.15)
+    body = to_document(examples.crab())
+    wish = exports.Wish("my crab", body, record.settings, (record,), 1, tmp_path)
+    file, data = exports.make("report", wish, lambda _: None)
+    found = Cells(data.decode())
+    assert file == "my crab.html"
     assert not {"script", "link", "iframe"} & found.tags
     assert {"math", "svg", "img", "table"} <= found.tags
     assert all(source.startswith(("data:", "#")) for source in found.sources)
     assert ["v0", "3", "·", "·", "·", "·", "S"] in found.rows
-    assert "computed torque, wave" in text
+    assert "computed torque, wave" in data.decode()
 
 
 def test_exports_that_need_a_run_say_so():
@@ -400,3 +365,51 @@ def test_workers_report_answer_fail_and_are_cancelled(awaited):
         worker.close()
 
     awaited(story())
+
+
+class Flood:
+    """A pipe with a word about progress whenever somebody looks."""
+
+    def __init__(self):
+        self.read = 0
+
+    def poll(self):
+        return True
+
+    def recv(self):
+        self.read += 1
+        assert self.read < 1000, "nobody else has had a turn"
+        return "progress", 0.5
+
+    def close(self):
+        pass
+
+
+def test_a_flood_of_progress_leaves_time_for_everything_else(awaited):
+    """Cancel is heard, however much there is to read."""
+
+    async def story():
+        worker, flood = Worker(), Flood()
+        worker._pipe = worker._at_work = flood
+        told = asyncio.Queue()
+        task = asyncio.ensure_future(worker._answer(flood, told.put_nowait))
+        assert await told.get() == 0.5
+        worker.cancel()
+        with pytest.raises(Cancelled):
+            await task
+        assert told.empty()
+
+    awaited(story())
+
+
+def test_progress_is_told_no_more_often_than_it_is_read(monkeypatch):
+    now, pipe = [0.0], []
+    monkeypatch.setattr(jobs.time, "monotonic", lambda: now[0])
+    tell = jobs._Teller(SimpleNamespace(send=pipe.append))
+    for k in range(1001):
+        now[0] = k / 1000  # a second with a thousand steps
+        tell(k / 1000)
+    assert 1 / (len(pipe) - 1) > jobs.LOOK
+    assert pipe == sorted(pipe)
+    assert pipe[0] == ("progress", 0.0)
+    assert pipe[-1] == ("progress", 1.0)

@@ -2,65 +2,93 @@
 
 import http.client
 import json
-import shutil
 from urllib.parse import urlsplit
 
-from benchmarks import browser as browsers
 from modurob import examples
 from modurob.organism.files import to_document
 from modurob.studio.guard import LARGEST_BODY
 
+SCRIPT = "<img src=x onerror=window.hacked=1>"
+
 
 def upload(tab, path):
     """A file into the Open dialog; returns what it says."""
+    tab.find("open-problem").wait_for(state="detached")
     tab.click("open")
     tab.page.locator("input[type=file]").set_input_files(path)
-    problem = tab.find("open-problem")
     tab.wait("document.querySelector('[data-testid=open-problem]').innerText.length > 0")
-    text = problem.inner_text()
+    text = tab.text("open-problem")
     tab.page.keyboard.press("Escape")
-    problem.wait_for(state="detached")
     return text
 
 
-def test_files_that_are_no_projects_are_refused_with_a_reason(tab, tmp_path):
-    tab.open(example="crab")
-    broken, newer, large = (tmp_path / f"{name}.json" for name in ("broken", "newer", "large"))
+def opened(tab, path, count):
+    """A file into the Open dialog; until its project is there."""
+    tab.click("open")
+    tab.page.locator("input[type=file]").set_input_files(path)
+    tab.page.wait_for_url(f"**/project/{path.name.split('.')[0]}", wait_until="commit")
+    tab.wait("window.modurob?.stage?.state && window.modurob?.plan")
+    tab.modules(count)
+
+
+def test_what_is_no_project_and_what_is_no_name_is_refused_with_a_reason(tab, tmp_path):
+    tab.show("crab", examples.crab())
+    broken, newer, named, large = (
+        tmp_path / f"{name}.json" for name in ("broken", "newer", "named", "large")
+    )
     broken.write_text('{"format": "modurob-project", "version": 1, "organism": {')
     newer.write_text('{"format": "modurob-project", "version": 99}')
-    large.write_bytes(b" " * (50 * 2**20))
+    document = to_document(examples.snake(2))
+    document["modules"][1]["name"] = document["dockings"][0]["child"] = SCRIPT
+    named.write_text(json.dumps(document))
+    large.touch()
+    with large.open("r+b") as file:
+        file.truncate(50 * 2**20)
     assert "broken.json: not valid JSON at line 1" in upload(tab, broken)
     assert "newer modurob" in upload(tab, newer)
+    assert "no name for a module" in upload(tab, named)
     assert "At most 16 MB" in upload(tab, large)
+
+    # projects stay in their folder
+    tab.find("open-problem").wait_for(state="detached")
+    name = tab.name
+    tab.click("project")
+    for wish in ("../outside", "/etc/passwd", "a/../../b"):
+        tab.fill("new-name", wish)
+        tab.click("rename-ok")
+        tab.page.get_by_text(f"'{wish}' is no name for a project").wait_for()
+        assert "stay in their folder" in tab.text("name-problem")
+    tab.page.keyboard.press("Escape")
+    tab.find("name-problem").wait_for(state="detached")
+    assert not [*tab.server.folder.parent.glob("*.modurob.json")]
+
+    # and all is as it was
+    assert tab.name == name
+    assert tab.page.evaluate("window.hacked") is None
     tab.modules(6)
     tab.cell(0, 2)
     tab.modules(7)
 
 
-def test_a_shared_project_is_opened_by_another_studio(tab, tmp_path):
-    tab.open(example="nine")
+def test_a_shared_project_is_opened_and_scripts_of_a_stranger_are_but_text(tab, tmp_path):
+    tab.show("snake", examples.snake(3))
     tab.click("export")
-    with tab.page.expect_download() as download:
-        tab.click("export-project")
     shared = tmp_path / "shared.modurob.json"
-    shutil.copy(download.value.path(), shared)
+    shared.write_bytes(tab.downloaded("export-project")[1])
     tab.page.keyboard.press("Escape")
-    tab.click("open")
-    tab.page.locator("input[type=file]").set_input_files(shared)
-    tab.page.wait_for_url("**/project/shared")
-    tab.ready()
-    tab.modules(9)
-
-
-def test_projects_cannot_be_written_outside_of_their_folder(tab, server):
-    tab.open(example="crab")
-    tab.click("project")
-    for name in ("../outside", "/etc/passwd", "a/../../b"):
-        tab.fill("new-name", name)
-        tab.click("rename-ok")
-        tab.page.get_by_text(f"'{name}' is no name for a project").wait_for()
-        assert "stay in their folder" in tab.text("name-problem")
-    assert not [*server.folder.parent.glob("*.modurob.json")]
+    tab.find("export-project").wait_for(state="detached")
+    opened(tab, shared, 3)
+    document = to_document(examples.snake(2))
+    kind = document["kinds"]["backbone"]
+    kind["title"] = kind["source"] = f"</script>{SCRIPT}"
+    evil = tmp_path / "evil.json"
+    evil.write_text(json.dumps(document))
+    opened(tab, evil, 2)
+    tab.cell(0, 1)
+    tab.page.get_by_text("<img src=x").first.wait_for()
+    tab.click("mode-understand")
+    tab.find("aim").wait_for()
+    assert tab.page.evaluate("window.hacked") is None
 
 
 def test_a_project_on_disk_that_is_broken_is_told_and_left_alone(tab, server):
@@ -71,32 +99,6 @@ def test_a_project_on_disk_that_is_broken_is_told_and_left_alone(tab, server):
     assert "not valid JSON" in tab.text("broken")
     assert file.read_text() == "{"
     file.unlink()
-
-
-def test_a_malicious_module_runs_no_script(tab, tmp_path):
-    """Names are checked when a file is read; free texts are shown as text."""
-    document = to_document(examples.snake(2))
-    document["modules"][1]["name"] = "<img src=x onerror=window.hacked=1>"
-    document["dockings"][0]["child"] = document["modules"][1]["name"]
-    bad = tmp_path / "bad.json"
-    bad.write_text(json.dumps(document))
-    tab.open(example="crab")
-    assert "no name for a module" in upload(tab, bad)
-    document = to_document(examples.snake(2))
-    kind = document["kinds"]["backbone"]
-    kind["title"] = kind["source"] = "</script><img src=x onerror=window.hacked=1>"
-    evil = tmp_path / "evil.json"
-    evil.write_text(json.dumps(document))
-    tab.click("open")
-    tab.page.locator("input[type=file]").set_input_files(evil)
-    tab.page.wait_for_url("**/project/evil")
-    tab.ready()
-    tab.modules(2)
-    tab.cell(0, 1)
-    tab.page.get_by_text("<img src=x").first.wait_for()
-    tab.click("mode-understand")
-    tab.find("aim").wait_for()
-    assert tab.page.evaluate("window.hacked") is None
 
 
 def ask(server, path="/api/health", **headers):
@@ -122,15 +124,3 @@ def test_strangers_are_refused_on_every_door(server):
     assert "At most" in text
     for path in ("/api/runs/..%2F..%2Fetc/1.bin", "/api/runs/x/1.py", "/studio/../session.py"):
         assert ask(server, path)[0] == 404
-
-
-def test_with_a_token_only_who_has_it_comes_in(tabs, tmp_path):
-    with browsers.serving(tmp_path, "--token", "open sesame") as server:
-        assert ask(server)[0] == 401
-        tab = tabs(server)
-        tab.page.goto(server.opened)
-        tab.ready()
-        tab.click("blank")
-        tab.cell(0, 0)
-        tab.modules(1)
-        tab.close()

@@ -1,14 +1,25 @@
 """Sessions: edits, undo, autosave; no browser needed."""
 
+import json
 import threading
 
 import pytest
 
-from modurob import DockingError, FileError, ModuleType, Organism, StateError, catalog, examples
+from modurob import (
+    DockingError,
+    FileError,
+    ModuleType,
+    Organism,
+    StateError,
+    WriteError,
+    catalog,
+    examples,
+)
 from modurob.organism.examples import _from_rows
 from modurob.studio import edits
 from modurob.studio.folder import Folder
-from modurob.studio.project import Project
+from modurob.studio.guard import LARGEST_BODY
+from modurob.studio.project import Project, to_bytes
 from modurob.studio.saver import Saver
 from modurob.studio.session import Session
 from modurob.studio.studio import Studio
@@ -181,6 +192,18 @@ def test_every_change_is_told_to_all_listeners(session):
 # -- the saver -------------------------------------------------------------------------------------
 
 
+def test_saver_survives_whatever_happens_when_it_writes(session):
+    def fail(_):
+        raise KeyError("x")
+
+    saver = Saver(fail)
+    saver.submit(lambda: b"")
+    saver.flush()
+    assert "could not be written (KeyError" in saver.error
+    with pytest.raises(StateError, match="must be a number, got nan"):
+        session.set_pose(m1=float("nan"))
+
+
 def test_saver_writes_the_last_document_and_skips_those_in_between():
     gate, written = threading.Event(), []
 
@@ -207,11 +230,28 @@ def test_saver_tells_why_it_could_not_write_and_recovers(tmp_path):
     session.dock("backbone", "m0", 3)
     session.saver.flush()
     assert "cannot be written" in session.saver.error
+    with pytest.raises(WriteError, match="cannot be written"):
+        session.save()
     (tmp_path / "gone").rename(folder.path)
-    session.dock("backbone", "m1", 3)
+    session.saver.retry()
     session.saver.flush()
     assert session.saver.error == ""
-    assert len(folder.read("a").organism) == 3
+    assert len(folder.read("a").organism) == 2
+    assert session.save() == folder.file("a")
+
+
+def test_a_project_that_another_studio_changed_is_not_overwritten(tmp_path):
+    ours, theirs = Studio(Folder(tmp_path)), Studio(Folder(tmp_path))
+    ours.new("crab", Project()).save()
+    one, other = ours.session("crab"), theirs.session("crab")
+    other.dock("backbone")
+    other.save()
+    one.dock("scout")
+    with pytest.raises(WriteError, match=r"changed by another studio.*save a copy"):
+        one.save()
+    copy = ours.copy(one, "mine")
+    assert Folder(tmp_path).read("crab").organism == Organism.start("backbone")
+    assert Folder(tmp_path).read("mine").organism == copy.organism == Organism.start("scout")
 
 
 # -- the folder and its projects -------------------------------------------------------------------
@@ -231,6 +271,27 @@ def test_two_new_projects_never_share_a_name(tmp_path):
     studio = Studio(Folder(tmp_path))
     names = [studio.new().name for _ in range(3)]
     assert len(set(names)) == 3
+
+
+def test_names_of_open_projects_are_taken_even_if_they_are_empty(tmp_path):
+    studio = Studio(Folder(tmp_path))
+    full, empty = studio.new("full", Project()), studio.new("empty")
+    for act in (studio.rename, studio.copy):
+        with pytest.raises(FileError, match="'empty' already"):
+            act(full, "empty")
+    promised = studio.promise()
+    assert studio.promise() != promised
+    assert studio.open(promised).name == promised
+    assert studio.open(promised) is studio.sessions[promised]
+    assert studio.copy(empty, "second").organism is None
+
+
+def test_a_project_is_not_renamed_under_a_run(tmp_path):
+    studio = Studio(Folder(tmp_path))
+    session = studio.new("crab", Project())
+    session.running = 1
+    with pytest.raises(StateError, match="wait for it or cancel it"):
+        studio.rename(session, "lobster")
 
 
 def test_renaming_takes_the_runs_along(tmp_path):
@@ -267,6 +328,39 @@ def test_a_file_opened_again_brings_back_what_was_not_saved_to_it(tmp_path):
     assert len(Studio(Folder(tmp_path / "p")).open_file(file).organism) == 5
 
 
+def test_a_project_file_of_the_command_line_stays_a_project(tmp_path):
+    first = Studio(Folder(tmp_path / "p")).new("snake", Project())
+    first.dock("backbone")
+    first.edit_settings(duration=3.0)
+    file = tmp_path / "mine.json"
+    file.write_bytes(first.save().read_bytes())
+    (tmp_path / "q").mkdir()
+    (tmp_path / "q" / "mine 2.modurob.json").write_text("{")  # a broken neighbor is not ours
+    session = Studio(Folder(tmp_path / "q")).open_file(file)
+    session.dock("backbone", "m0", 3)
+    assert session.save() == file
+    again = Studio(Folder(tmp_path / "r")).open_file(file)
+    assert len(again.organism) == 2
+    assert again.settings.duration == 3.0
+    assert again.undo() == "dock m1"
+
+
+def test_a_broken_step_of_the_history_is_told_when_it_is_wanted(tmp_path):
+    folder = Folder(tmp_path)
+    session = Session(folder, "a", Project())
+    session.dock("backbone")
+    session.dock("backbone", "m0", 3)
+    data = json.loads(session.save().read_text())
+    data["past"][1]["organism"]["modules"] = "none"
+    folder.write("a", json.dumps(data).encode())
+    again = Studio(folder).session("a")
+    with pytest.raises(FileError, match="modules"):
+        again.undo()
+    assert len(again.organism) == 2
+    again.change("go on", None)
+    assert again.undo() == "go on"
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -278,6 +372,8 @@ def test_a_file_opened_again_brings_back_what_was_not_saved_to_it(tmp_path):
         (b'{"format": "modurob-project", "version": 1, "organism": {"x": 1}}', "format"),
         (b'{"format": "modurob-module", "version": 1}', "expected 'modurob-project'"),
         (b'{"format":"modurob-project","version":1,"settings":{"duration":1e9}}', "duration"),
+        (b'{"format":"modurob-project","version":1,"settings":{"motion":"dance"}}', "motion"),
+        (b'{"format":"modurob-project","version":1,"source":"\\ud800"}', "not a sensible document"),
         (b'{"format":"modurob-project","version":1,"runs":[{"number":0}]}', "runs"),
     ],
 )
@@ -311,6 +407,16 @@ def test_history_of_200_steps_keeps_the_latest_50_in_the_file(session, tmp_path)
     session.save()
     past = Folder(tmp_path).read("crab").history.past
     assert [step.label for step in past] == [f"step {k}" for k in range(200, 250)]
+    assert [step.body.organism for step in past[-2:]] == [heavy, light]
+
+
+def test_a_long_history_of_a_large_body_leaves_a_file_that_can_be_shared(session):
+    body = examples.snake(2000)
+    for k in range(60):
+        session.change(f"step {k}", body)
+    content = to_bytes(session.project)
+    assert len(content) < LARGEST_BODY
+    assert json.loads(content)["past"][-1]["label"] == "step 59"
 
 
 def test_datasheets_of_users_are_read_from_bytes():

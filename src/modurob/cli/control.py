@@ -23,7 +23,7 @@ from modurob.control import (
 from modurob.control.closed_loop import largest_step
 from modurob.control.references import Quintic, SetPoint
 from modurob.drawing import charts
-from modurob.estimation import Ekf
+from modurob.estimation import ekf_for_sensors
 from modurob.sim import Noise, SimulationError
 
 EXAMPLE = """\b
@@ -47,7 +47,6 @@ SHARES = (1.0, -0.75, 0.5)  # of it for one joint after the other: lines that li
 SETTLING_TIMES = 4.0  # of a run that nobody gave a duration
 LONGEST = 60.0  # [s] of such a run
 MOVING = 0.5  # of the time: how long a smooth motion takes
-PROCESS = 5.0  # [rad/s^2, m/s^2] acceleration that the filter does not know, held for a sample
 MOST_RUNS = 100_000
 
 
@@ -213,7 +212,8 @@ def _run(
     start, seen = model.neutral(), Noise(q=noise, v=noise)  # says what is wrong with the number
     loop: Any = law
     if options["ekf"]:
-        loop = OutputFeedback(law, _filter(model, dt, noise, rng))
+        first = model.neutral() + noise * rng.standard_normal(model.nq)  # a first measurement
+        loop = OutputFeedback(law, ekf_for_sensors(model, dt, noise, q=first))
     factor = positive("--masses", options["masses"], "(a factor)")
     true = model if factor == 1 else scaled(model, factor)
     step = min(dt, duration, largest_step(true, start))
@@ -226,19 +226,6 @@ def _run(
         if len(stopped.trajectory.t) < 3:
             raise
         return stopped.trajectory
-
-
-def _filter(model: Model, dt: float, noise: float, rng: np.random.Generator) -> Ekf:
-    """A filter that knows the noise; it starts with a first measurement, at rest."""
-    sigma = max(noise, 1e-6)
-    return Ekf(
-        model,
-        dt,
-        Q=np.repeat([(PROCESS * dt * dt / 2) ** 2, (PROCESS * dt) ** 2], model.nv),
-        R=sigma**2,
-        P=np.repeat([sigma**2, (PROCESS * dt) ** 2], model.nv),
-        q=model.neutral() + noise * rng.standard_normal(model.nq),
-    )
 
 
 def _many(

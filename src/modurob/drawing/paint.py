@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from modurob.drawing.camera import Camera
-from modurob.drawing.raster import NOTHING, Buffers, cover, edges, facing_facets
+from modurob.drawing.raster import NOTHING, Buffers, edges, facing_facets
 from modurob.drawing.scene import SUN, Scene, on_floor
 
 EDGE = 0.5  # brightness of edges
@@ -56,6 +56,7 @@ def _outline(image: np.ndarray, mine: np.ndarray, longest: int) -> None:
 
 def _shadow(scene: Scene, fine: Camera, samples: int) -> np.ndarray:
     """(height, width) how dark the floor is at each pixel, 0 to 1."""
+    from PIL import Image, ImageDraw
     from scipy import ndimage
 
     corners = on_floor(scene.points, scene.floor)[:, :2]
@@ -64,14 +65,13 @@ def _shadow(scene: Scene, fine: Camera, samples: int) -> np.ndarray:
     low, high = low - 3 * blur, high + 3 * blur
     texels = TEXELS / float(np.max(high - low))  # per meter
     columns, rows = (int(n) for n in np.ceil(texels * (high - low)))
-    dark = np.zeros((rows, columns), dtype=np.float32)
+    mask = Image.new("L", (columns, rows))
+    fill = ImageDraw.Draw(mask).polygon
     far_sun = on_floor(scene.points[0], scene.floor) + FAR * float(np.max(high - low)) * SUN
     for facet, *_ in facing_facets(scene.facets, far_sun):
-        covered = cover((on_floor(facet.corners, scene.floor)[:, :2] - low) * texels, dark.shape)
-        if covered is not None:
-            window, inside, *_ = covered
-            dark[window][inside] = 1.0
-    dark = ndimage.gaussian_filter(dark, blur * texels)
+        rim = (on_floor(facet.corners, scene.floor)[:, :2] - low) * texels - 0.5
+        fill(rim.ravel().tolist(), fill=1)  # Pillow's pixels have their centers at whole numbers
+    dark = ndimage.gaussian_filter(np.asarray(mask, dtype=np.float32), blur * texels)
     width, height = fine.size
     y, x = np.mgrid[0:height:samples, 0:width:samples] + samples / 2
     where = (fine.on_floor(np.stack([x, y], axis=-1), scene.floor) - low) * texels - 0.5

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import ceil, floor
 from typing import NamedTuple
 
 import numpy as np
@@ -101,19 +102,20 @@ def cover(
     Returns the window of the picture, which of its pixels are inside, and the pixels' x and y; None
     when the polygon misses the picture.
     """
-    low = np.maximum(np.floor(pixels.min(axis=0)).astype(int), 0)
-    high = np.minimum(np.ceil(pixels.max(axis=0)).astype(int), (shape[1], shape[0]))
-    if np.any(high <= low):
+    rim = pixels.tolist()  # a few corners: faster without NumPy
+    right, up = zip(*rim, strict=True)
+    left, bottom = max(floor(min(right)), 0), max(floor(min(up)), 0)
+    width, height = min(ceil(max(right)), shape[1]) - left, min(ceil(max(up)), shape[0]) - bottom
+    if width <= 0 or height <= 0:
         return None
-    x = np.arange(low[0], high[0])[None, :] + 0.5
-    y = np.arange(low[1], high[1])[:, None] + 0.5
-    inside = np.ones((y.size, x.size), dtype=bool)
-    rim = pixels.tolist()
+    x = np.arange(left, left + width)[None, :] + 0.5
+    y = np.arange(bottom, bottom + height)[:, None] + 0.5
+    inside = np.ones((height, width), dtype=bool)
     for (ax, ay), (bx, by) in pairwise([*rim, rim[0]]):
         # >= on one side of a shared edge and > on the other would leave or draw seams twice;
         # the depth test takes care of pixels that both polygons claim
         inside &= (bx - ax) * (y - ay) >= (by - ay) * (x - ax)
-    return (slice(low[1], high[1]), slice(low[0], high[0])), inside, x, y
+    return (slice(bottom, bottom + height), slice(left, left + width)), inside, x, y
 
 
 def edges(surface: np.ndarray) -> np.ndarray:

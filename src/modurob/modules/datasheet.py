@@ -298,7 +298,7 @@ class Port(Part):
     def pose(self) -> np.ndarray:
         """(4, 4) port frame in the body's frame: z outward, x along the reference."""
         x, z = np.array(self.reference), np.array(self.normal)
-        return se3.pose(np.stack([x, np.cross(z, x), z], axis=-1), np.array(self.position))
+        return se3.pose(np.stack([x, so3.cross(z, x), z], axis=-1), np.array(self.position))
 
     def mates_with(self, other: Port) -> bool:
         """Whether both connectors accept each other."""

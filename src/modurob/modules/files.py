@@ -69,7 +69,10 @@ def _parse(path: Path) -> Any:
         if path.stat().st_size > LARGEST_FILE:
             raise FileError(f"{path}: {path.stat().st_size:,} bytes; at most {LARGEST_FILE:,}")
         text = path.read_bytes().decode("utf-8")
-        return tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        data = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        if "\\ud" in text.lower():  # half a character could be read, but never written again
+            json.dumps(data, ensure_ascii=False, default=str).encode("utf-8")
+        return data
     except FileError:
         raise
     except OSError as error:
@@ -82,7 +85,7 @@ def _parse(path: Path) -> Any:
         ) from None
     except tomllib.TOMLDecodeError as error:
         raise FileError(f"{path}: not valid TOML: {error}") from None
-    except (RecursionError, ValueError) as error:  # nesting bombs, absurd integers
+    except (RecursionError, ValueError) as error:  # nesting bombs, absurd integers, half characters
         raise FileError(f"{path}: not a sensible document ({type(error).__name__})") from None
 
 

@@ -80,7 +80,7 @@ def _class(kind_i: ModuleType, kind_j: ModuleType, T_ij: np.ndarray) -> str:
         return "DR"
     screw_i, screw_j = kind_i.dyad_screw, se3.transform_twist(T_ij, kind_j.dyad_screw)
     axis_i, axis_j = screw_i[3:], screw_j[3:]
-    if np.linalg.norm(np.cross(axis_i, axis_j)) > COLLINEAR:
+    if np.linalg.norm(so3.cross(axis_i, axis_j)) > COLLINEAR:
         return "DO"
     # a line is its direction and its moment -v = p x w about the common origin
     sign = np.sign(axis_i @ axis_j)

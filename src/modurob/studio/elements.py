@@ -47,11 +47,11 @@ class Plan(Element, component="web/plan.js"):
 
 
 class Player(Element, component="web/player.js"):
-    """Play, pause, scrub. Time lives in the browser; says: play, pause, seek."""
+    """Play, pause, scrub. Time lives in the browser: it says nothing."""
 
 
 class Plots(Element, component="web/plots.js"):
-    """Quantities over time, with the player's cursor."""
+    """Quantities over time, with the player's cursor. Says: panels, when it has another run."""
 
 
 class Sliders(Element, component="web/sliders.js"):

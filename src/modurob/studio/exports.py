@@ -24,6 +24,7 @@ from modurob.studio.ingredients import model_of
 from modurob.studio.settings import RunRecord, Settings
 
 FPS, FILM_SIZE = 20.0, 480  # frames a second, [px]
+MOST_FRAMES = 600  # of a film: half a minute; longer runs are shown faster
 PICTURE_SIZE = 1200  # [px]
 
 
@@ -123,7 +124,8 @@ def _npz(wish: Wish, path: Path, progress: Any) -> None:
 def _film(wish: Wish, path: Path, progress: Callable[[float], Any]) -> None:
     video.check(path, FPS)
     film = Film(wish.run(), None, None, FILM_SIZE)
-    times = np.linspace(film.begin, film.end, max(2, round((film.end - film.begin) * FPS) + 1))
+    frames_wanted = round((film.end - film.begin) * FPS) + 1
+    times = np.linspace(film.begin, film.end, min(max(2, frames_wanted), MOST_FRAMES))
 
     def frames() -> Iterator[np.ndarray]:
         for k, t in enumerate(times.tolist()):
@@ -156,8 +158,8 @@ FORMATS: Mapping[str, Format] = {
     "plots-png": Format("Plots, PNG", "The same as an image", ".png", _plots, True),
     "csv": Format("Table, CSV", "Every number of the run", ".csv", _csv, True),
     "npz": Format("Trajectory, NPZ", "For NumPy and modurob", ".npz", _npz, True),
-    "gif": Format("Film, GIF", "The run as an animation", ".gif", _film, True),
-    "mp4": Format("Film, MP4", "The run as a video", ".mp4", _film, True),
+    "gif": Format("Film, GIF", "The run, in half a minute at most", ".gif", _film, True),
+    "mp4": Format("Film, MP4", "The same as a video", ".mp4", _film, True),
 }
 
 

@@ -74,14 +74,10 @@ class Folder:
         """Whether there is a project of this name."""
         return self.file(name).exists()
 
-    def free_name(self, wish: str) -> str:
-        """The wish made a name, with a number behind it if it is taken."""
-        wish = re.sub(r"[^\w \-]", " ", wish).strip(" _-")[:50] or "organism"
-        name, number = wish, 1
-        while self.has(name):
-            number += 1
-            name = f"{wish} {number}"
-        return name
+    @staticmethod
+    def clean(wish: str) -> str:
+        """The wish made a name."""
+        return re.sub(r"[^\w \-]", " ", wish).strip(" _-")[:50].strip(" _-") or "organism"
 
     def read(self, name: str) -> Project:
         """A project of the folder."""
@@ -89,26 +85,41 @@ class Folder:
             raise FileError(f"there is no project '{name}' in {self.path}; open another one")
         return projects.read(self.file(name))
 
-    def write(self, name: str, document: dict[str, object]) -> None:
+    def write(self, name: str, content: bytes) -> None:
         """Put a project into its file; a crash leaves the old one or the new one."""
-        write_file(self.file(name), projects.write(document))
+        write_file(self.file(name), content)
 
-    def copy(self, old: str, new: str) -> None:
-        """A project with its runs under a second name."""
-        if self.has(new):
-            raise FileError(f"there is a project '{new}' already; choose another name")
+    def stamp(self, name: str) -> tuple[int, ...] | None:
+        """Something that changes whenever somebody writes a project; None if there is no file."""
+        try:
+            found = self.file(name).stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+    def copy_runs(self, old: str, new: str) -> None:
+        """The runs of a project for a second one."""
         try:
             if self.runs(old).is_dir():
                 shutil.copytree(self.runs(old), self.runs(new), dirs_exist_ok=True)
-            shutil.copyfile(self.file(old), self.file(new))
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise WriteError(f"{self.file(new)}: cannot be written: {reason}") from None
+            raise _unwritten(self.runs(new), error) from None
 
-    def delete(self, name: str) -> None:
-        """Forget a project."""
-        self.file(name).unlink(missing_ok=True)
-        shutil.rmtree(self.runs(name), ignore_errors=True)
+    def rename(self, old: str, new: str) -> None:
+        """Another name for a project and its runs."""
+        try:
+            for path, target in (
+                (self.runs(old), self.runs(new)),
+                (self.file(old), self.file(new)),
+            ):
+                if path.exists():
+                    path.rename(target)
+        except OSError as error:
+            raise _unwritten(self.file(new), error) from None
+
+
+def _unwritten(path: Path, error: OSError) -> WriteError:
+    return WriteError(f"{path}: cannot be written: {error.strerror or error}")
 
 
 def checked(name: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from modurob import Organism
 from modurob.organism.files import from_document
+from modurob.studio.ingredients import model_options
 from modurob.studio.settings import Settings
 from modurob.symbolic import Equations
 
@@ -34,7 +35,8 @@ _held: tuple[Any, Equations] | None = None  # the last ones, for the next entry
 
 def _equations(wish: Wish) -> Equations:
     global _held
-    key = (repr(wish.organism), wish.settings.hinges, wish.settings.base, wish.symbols)
+    settings = wish.settings
+    key = repr((wish.organism, settings.hinges, settings.base, settings.gravity, wish.symbols))
     if _held is None or _held[0] != key:
         organism = from_document(wish.organism, "the organism")
         _held = (key, make(organism, wish.settings, wish.symbols))
@@ -43,9 +45,8 @@ def _equations(wish: Wish) -> Equations:
 
 def make(organism: Organism, settings: Settings, symbols: str = "all") -> Equations:
     """The equations that the settings ask for."""
-    base = settings.base if settings.base in ("fixed", "free") else settings.base.split(",")
-    gravity = (0.0, 0.0, -settings.gravity)
-    return organism.equations(settings.hinges, base, gravity, symbols=symbols, limit=LIMIT)
+    options = model_options(settings)
+    return organism.equations(*options, symbols=symbols, limit=LIMIT)
 
 
 def entry(wish: Wish, progress: Callable[[float], Any]) -> dict[str, Any]:

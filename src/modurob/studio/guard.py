@@ -108,6 +108,11 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != host:
             return 403, f"A page of '{origin}' may not use this studio."
+        if (
+            headers.get("sec-fetch-site") == "cross-site"
+            and headers.get("sec-fetch-mode") != "navigate"
+        ):
+            return 403, "A page of another site may not use this studio."
         if self._token and not self._knows_token(scope, headers):
             return 401, "This studio needs its token: open the address it printed when it started."
         length = headers.get("content-length", "0")

@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from modurob import Organism
-from modurob.organism.files import to_document
+from modurob.organism.files import from_document, to_document
 
 DEPTH = 200  # steps that can be undone
+
+
+class Body:
+    """An organism, or none, and its text in a file; each is made of the other when it is needed."""
+
+    def __init__(self, organism: Organism | None) -> None:
+        self._make = lambda: organism
+        self._held: dict[str, Any] | None = None
+
+    @classmethod
+    def read(cls, document: dict[str, Any], where: str) -> Body:
+        """A body of a file, not looked at before somebody wants it: a history may be long."""
+        body = cls(None)
+        body._make, body._held = (lambda: from_document(document, where)), document
+        return body
+
+    @cached_property
+    def organism(self) -> Organism | None:
+        """The body; a `FileError` if the file holds none."""
+        return self._make()
+
+    @cached_property
+    def text(self) -> str:
+        """As a file holds it."""
+        held = self._held
+        if held is None and self.organism is not None:
+            held = to_document(self.organism)
+        return json.dumps(held, allow_nan=False, ensure_ascii=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,12 +46,12 @@ class Step:
     """A body, and the words for the edit that leads away from it (past) or to it (future)."""
 
     label: str
-    organism: Organism | None
+    body: Body
 
     @cached_property
-    def document(self) -> dict[str, Any] | None:
-        """The body as a file holds it."""
-        return None if self.organism is None else to_document(self.organism)
+    def text(self) -> str:
+        """As a file holds it."""
+        return f'{{"label": {json.dumps(self.label)}, "organism": {self.body.text}}}'
 
 
 @dataclass
@@ -35,31 +64,31 @@ class History:
         future: Next one to redo last.
     """
 
-    now: Step = field(default_factory=lambda: Step("", None))
+    now: Body = field(default_factory=lambda: Body(None))
     past: list[Step] = field(default_factory=list)
     future: list[Step] = field(default_factory=list)
 
     def change(self, label: str, organism: Organism | None) -> None:
         """A new body; what was taken back is forgotten."""
-        self.past.append(Step(label, self.now.organism))
+        self.past.append(Step(label, self.now))
         del self.past[:-DEPTH]
         self.future.clear()
-        self.now = Step("", organism)
+        self.now = Body(organism)
 
     def undo(self) -> str | None:
         """Go back; returns what was taken back, None at the beginning."""
-        if not self.past:
-            return None
-        step = self.past.pop()
-        self.future.append(Step(step.label, self.now.organism))
-        self.now = Step("", step.organism)
-        return step.label
+        return self._go(self.past, self.future)
 
     def redo(self) -> str | None:
         """Go forward again."""
-        if not self.future:
+        return self._go(self.future, self.past)
+
+    def _go(self, source: list[Step], target: list[Step]) -> str | None:
+        if not source:
             return None
-        step = self.future.pop()
-        self.past.append(Step(step.label, self.now.organism))
-        self.now = Step("", step.organism)
+        step = source[-1]
+        _ = step.body.organism  # complains before anything has changed
+        source.pop()
+        target.append(Step(step.label, self.now))
+        self.now = step.body
         return step.label

@@ -12,25 +12,25 @@ from modurob import Model, ModuleType, Organism, StateError
 from modurob.control import CONTROLLERS, OutputFeedback
 from modurob.control.references import SetPoint, minimum_jerk
 from modurob.distributed.balancing import Fault
-from modurob.errors import choices
-from modurob.estimation import Ekf
-from modurob.gaits import GAITS, gait_class
+from modurob.estimation import ekf_for_sensors
+from modurob.gaits import gait_class
 from modurob.sim import Dock, Undock
 from modurob.studio.settings import NONE, EventRecord, Settings
 
 SAMPLE = 0.005  # [s] between commands, where an estimator or noise needs a clock
-LEAST_NOISE = 1e-4  # standard deviation that an estimator assumes at least [rad, m]
 WAY = 0.5  # of the run: time to go to the zero pose
-BALANCE = "balance"  # by messages between modules
-MOTIONS = ("hold", "zero", BALANCE, *GAITS)
 LAWS = {name: law.name for name, law in CONTROLLERS.items()}
+
+
+def model_options(settings: Settings) -> tuple[str, Any, tuple[float, float, float]]:
+    """Hinges, base and gravity as `Organism.model` and `Organism.equations` take them."""
+    base = settings.base if settings.base in ("fixed", "free") else settings.base.split(",")
+    return settings.hinges, base, (0.0, 0.0, -settings.gravity)
 
 
 def model_of(organism: Organism, settings: Settings) -> Model:
     """The equations that the settings ask for."""
-    base = settings.base
-    chosen = base if base in ("fixed", "free") else base.split(",")
-    return organism.model(settings.hinges, chosen, (0.0, 0.0, -settings.gravity))
+    return organism.model(*model_options(settings))
 
 
 def configuration(model: Model, pose: dict[str, float]) -> np.ndarray:
@@ -57,8 +57,6 @@ def reference_of(model: Model, q: np.ndarray, settings: Settings) -> Callable[[f
         return SetPoint(joints)
     if motion == "zero":
         return minimum_jerk(joints, np.zeros(len(joints)), WAY * settings.duration)
-    if motion not in GAITS:
-        raise StateError(f"no motion '{motion}': motions are {choices((NONE, *MOTIONS))}")
     kind = gait_class(motion)
     full = kind.for_model(model, **_gait_settings(kind, settings))
     # the default swings half the way to the limits: amplitude is a part of the whole way
@@ -82,8 +80,6 @@ def controller_of(model: Model, q: np.ndarray, v: np.ndarray, settings: Settings
         if settings.estimator != NONE:
             raise StateError("an estimator works with a controller: choose one, or no estimator")
         return None
-    if settings.controller not in CONTROLLERS:
-        raise StateError(f"no controller '{settings.controller}': {choices(CONTROLLERS)}")
     kind = CONTROLLERS[settings.controller]
     options: dict[str, Any] = {}
     known = {
@@ -100,10 +96,7 @@ def controller_of(model: Model, q: np.ndarray, v: np.ndarray, settings: Settings
     law = kind(model, **options)
     if settings.estimator == NONE:
         return law
-    sigma = max(settings.noise_q, LEAST_NOISE)
-    sure = max(settings.noise_tau, 1e-3)
-    noise = np.concatenate([np.full(model.nv, 1e-10), np.full(model.nv, (sure * clock * 50) ** 2)])
-    return OutputFeedback(law, Ekf(model, clock, Q=noise, R=sigma**2, q=q, v=v, P=sigma**2))
+    return OutputFeedback(law, ekf_for_sensors(model, clock, settings.noise_q, q=q, v=v))
 
 
 def sample_time(settings: Settings) -> float:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import multiprocessing
 import signal
 import time
@@ -19,6 +20,7 @@ from modurob import ModurobError, StateError
 
 CONTEXT = multiprocessing.get_context("spawn")
 LOOK = 0.03  # [s] between two looks into the pipe
+LOADED = ("modurob.studio.runs", "modurob.studio.exports")  # what tasks need, before they come
 TELL = 0.1  # [s] between two words about progress; longer than a look, so that none queue up
 PATIENCE = 2.0  # [s] for a process to end when told
 
@@ -39,22 +41,36 @@ class Worker:
     def __init__(self) -> None:
         self._process: Any = None
         self._pipe: Connection | None = None
-        self.busy = False
+        self._at_work: Connection | None = None  # the pipe of the task that is being computed
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is being computed."""
+        return self._at_work is not None
+
+    def prepare(self) -> None:
+        """Start the process now, so that the first task need not wait for it."""
+        self._started()
 
     async def run(self, task: Task, *args: Any, progress: Progress | None = None) -> Any:
         """The task's result; `Cancelled`, or a `ModurobError` as it was raised there."""
         if self.busy:
             raise StateError("something else is being computed: wait for it, or cancel it first")
-        self.busy = True
+        pipe = self._at_work = self._started()
         try:
-            pipe = self._started()
-            pipe.send((task, args))
+            await asyncio.to_thread(pipe.send, (task, args))  # may wait until the process listens
             return await self._answer(pipe, progress)
-        except (EOFError, BrokenPipeError, ConnectionResetError, OSError):
+        except (EOFError, OSError):
+            if self._pipe is not pipe:
+                raise Cancelled from None
             self.close()
-            raise Cancelled from None
+            raise StateError(
+                "the process that computed this ended: the machine may be out of memory. Try a "
+                "shorter run or a smaller body"
+            ) from None
         finally:
-            self.busy = False
+            if self._at_work is pipe:
+                self._at_work = None
 
     def _started(self) -> Connection:
         if self._process is None or not self._process.is_alive() or self._pipe is None:
@@ -89,7 +105,7 @@ class Worker:
     def close(self) -> None:
         """End the process."""
         process, pipe = self._process, self._pipe
-        self._process = self._pipe = None
+        self._process = self._pipe = self._at_work = None
         if process is not None and process.is_alive():
             process.terminate()
             process.join(PATIENCE)
@@ -115,6 +131,8 @@ class _Teller:
 def _serve(pipe: Connection) -> None:
     """The life of a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the server, which ends us
+    for name in LOADED:
+        importlib.import_module(name)
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             task, args = pipe.recv()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
-from collections.abc import Awaitable, Callable
+import traceback
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
@@ -26,6 +27,7 @@ from modurob.studio.studio import Studio
 from modurob.studio.view import View
 
 MODES = {"build": "Build", "understand": "Understand", "move": "Move", "see": "See"}
+MODE_KEYS = ("Digit1", "Digit2", "Digit3", "Digit4")  # keys, not letters: Alt changes those on Macs
 SOON = 0.05  # [s] after the stage, the panels follow
 WIDTHS = {"build": 430, "understand": 520, "move": 400, "see": 560}  # [px] of the panels
 
@@ -49,6 +51,7 @@ class Page:
         self.run_other: int | None = None
         self.ready = False
         self._waiting: list[str] = []  # topics that the panels have not heard of yet
+        self._end = session.listen(self.refresh)
 
     def _first_kind(self) -> str:
         organism = self.session.organism
@@ -82,23 +85,24 @@ class Page:
                     self.welcome.refresh()  # hidden at once, it loads no pictures of examples
                 self.player = Player()
         self.view = View(self, self.stage, self.build_panel.plan)
-        ui.keyboard(self._key, ignore=["input", "select", "textarea"])
+        self.keyboard = ui.keyboard(self._key, ignore=["input", "select", "textarea"])
         self.show(self.mode)
 
     def start(self) -> None:
         """Fill it, when the browser is there; from now on it follows the session."""
         self.ready = True
-        self.end = self.session.listen(self.refresh)
-        self.client.on_disconnect(self._leave)
         self.view.palette()
         self.refresh("body", fit=True)
         for panel in self.panels.values():
             panel.refresh("settings")
 
-    def _leave(self) -> None:
-        self.end()
+    def leave(self) -> None:
+        """The tab is gone for good; one that only lost its connection comes back."""
+        self._end()
         for panel in self.panels.values():
             panel.close()
+        if self.session.origin is None:
+            self.studio.close(self.session)
 
     def show(self, mode: str) -> None:
         """Open a panel."""
@@ -119,7 +123,12 @@ class Page:
 
     def refresh(self, topic: str, fit: bool = False) -> None:
         """Show what changed."""
+        if not self.ready:
+            return
         with self.client:
+            if topic == "name":
+                self.go(self.session)
+                return
             organism = self.session.organism
             if topic == "body" and (organism is None or self.selected not in organism):
                 self.select(None)
@@ -127,7 +136,7 @@ class Page:
             self.bar.look()  # no new body beside an old "Saved"
         self._waiting.append(topic)
         if len(self._waiting) == 1:
-            background_tasks.create(self._refresh_panels())
+            self.run(self._refresh_panels())
 
     async def _refresh_panels(self) -> None:
         """The panels follow when the stage has its body: a click is seen there first."""
@@ -136,7 +145,7 @@ class Page:
         with self.client:
             for topic in topics:
                 for panel in self.panels.values():
-                    panel.refresh(topic)
+                    self.act(panel.refresh, topic)
                 self.bar.refresh(topic)
             self.welcome.refresh()
             self.tour.refresh()
@@ -176,7 +185,7 @@ class Page:
         """Do something; if it cannot be done, say why where it was wanted. None then."""
         try:
             return action(*args, **named)
-        except (ModurobError, ValueError) as error:
+        except ModurobError as error:
             self.tell(str(error), where)
             return None
 
@@ -191,8 +200,10 @@ class Page:
                     ui.notify("Cancelled", position="bottom")
                 except ModurobError as error:
                     self.tell(str(error))
+                except Exception as error:
+                    traceback.print_exception(error)
+                    unforeseen(error)
 
-        assert inspect.isawaitable(work)
         background_tasks.create(guarded())
 
     def tell(self, text: str, where: Any = None) -> None:
@@ -232,12 +243,12 @@ class Page:
 
     def undo(self) -> None:
         """Ctrl+Z."""
-        label = self.session.undo()
+        label = self.act(self.session.undo)
         self.say(f"Undone: {label}" if label else "Nothing to undo")
 
     def redo(self) -> None:
         """Ctrl+Y or Ctrl+Shift+Z."""
-        label = self.session.redo()
+        label = self.act(self.session.redo)
         self.say(f"Done again: {label}" if label else "Nothing to redo")
 
     def save(self) -> None:
@@ -253,7 +264,7 @@ class Page:
     def _key(self, event: Any) -> None:
         if not event.action.keydown or event.action.repeat:
             return
-        key, held = event.key.name, event.modifiers
+        key, code, held = event.key.name, event.key.code, event.modifiers
         command = held.ctrl or held.meta
         if command and key.lower() == "z":
             (self.redo if held.shift else self.undo)()
@@ -263,8 +274,28 @@ class Page:
             self.save()
         elif not command and key == "Delete" and self.mode == "build" and self.selected:
             self.remove(self.selected)
-        elif held.alt and key in "1234":
-            self.show([*MODES][int(key) - 1])
+        elif held.alt and code in MODE_KEYS:
+            self.show([*MODES][MODE_KEYS.index(code)])
+
+    @contextmanager
+    def dialog(self, label: str, width: int) -> Iterator[ui.dialog]:
+        """A window over the page: keys are its own while it is open, and then it is gone."""
+        look = f"width: {width}px; max-width: 94vw; gap: 10px"
+        with (
+            self.client.content,
+            ui.dialog().props(f'aria-label="{label}"') as dialog,
+            ui.card().style(look),
+        ):
+            ui.label(label).classes("text-lg font-medium")
+            yield dialog
+
+        def closed() -> None:
+            self.keyboard.active = True
+            dialog.delete()
+
+        dialog.on("hide", closed)
+        self.keyboard.active = False
+        dialog.open()
 
     def body_or_tell(self) -> bool:
         """Whether there is a body; if not, say what to do."""
@@ -274,3 +305,17 @@ class Page:
             self.tell(str(error))
             return False
         return True
+
+
+def unforeseen(error: Exception) -> None:
+    """Tell the user of the page that is concerned; what was shown as saved is on the disk."""
+    ui.notify(
+        f"Something went wrong ({type(error).__name__}). What the bar shows as saved is safe; "
+        "reload the page to go on, and please report what you did.",
+        type="negative",
+        position="bottom",
+        multi_line=True,
+        timeout=12000,
+        close_button="OK",
+        classes="error-note",
+    )

@@ -15,11 +15,12 @@ from modurob.modules.datasheet import describe
 from modurob.modules.files import read_document
 from modurob.organism.files import FORMAT as ORGANISM
 from modurob.organism.files import from_document
-from modurob.studio.history import History, Step
+from modurob.studio.history import Body, History, Step
 from modurob.studio.settings import RunRecord, Settings
 
 FORMAT, VERSION = "modurob-project", 1
 KEPT = 50  # steps of undo and of redo that a file holds
+LONGEST_HISTORY = 4 * 2**20  # characters of either: a shared file must be small enough to open
 
 
 class StepRecord(BaseModel):
@@ -73,30 +74,53 @@ class Project:
         """The body as it is."""
         return self.history.now.organism
 
-
-def to_document(project: Project) -> dict[str, Any]:
-    """What a project's file holds; only values that never change are looked at."""
-    history = project.history
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "organism": history.now.document,
-        "past": [_step(step) for step in history.past[-KEPT:]],
-        "future": [_step(step) for step in history.future[-KEPT:]],
-        "kinds": [
+    def kinds_document(self) -> list[dict[str, Any]]:
+        """The user's own modules as a file holds them."""
+        return [
             {"format": kind.format, "version": kind.version}
             | kind.model_dump(mode="json", exclude_defaults=True)
-            for kind in project.kinds.values()
-        ],
-        "pose": dict(project.pose),
-        "settings": project.settings.model_dump(mode="json"),
-        "runs": [run.model_dump(mode="json") for run in project.runs],
-        "source": project.source,
-    }
+            for kind in self.kinds.values()
+        ]
 
 
-def _step(step: Step) -> dict[str, Any]:
-    return {"label": step.label, "organism": step.document}
+def to_bytes(project: Project) -> bytes:
+    """A project's file; steps long ago are left out where it would become too large to be shared.
+
+    Only values that never change are looked at, and texts of bodies are made once: this runs while
+    edits go on, after each of them.
+    """
+    history = project.history
+    head = json.dumps(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "kinds": project.kinds_document(),
+            "pose": project.pose,
+            "settings": project.settings.model_dump(mode="json"),
+            "runs": [run.model_dump(mode="json") for run in project.runs],
+            "source": project.source,
+        },
+        allow_nan=False,
+        ensure_ascii=False,
+    )
+    past, future = _latest(history.past), _latest(history.future)
+    text = (
+        f'{head[:-1]}, "organism": {history.now.text}, '
+        f'"past": [{", ".join(past)}], "future": [{", ".join(future)}]}}\n'
+    )
+    return text.encode("utf-8")
+
+
+def _latest(steps: list[Step]) -> list[str]:
+    """The texts of the last steps, as many as a file keeps."""
+    texts: list[str] = []
+    left = LONGEST_HISTORY
+    for step in reversed(steps[-KEPT:]):
+        left -= len(step.text)
+        if left < 0:
+            break
+        texts.append(step.text)
+    return texts[::-1]
 
 
 def read(path: Path, where: str | None = None) -> Project:
@@ -107,9 +131,9 @@ def read(path: Path, where: str | None = None) -> Project:
     """
     where = str(path) if where is None else where
     try:
-        if _format(path) == ORGANISM:
+        if format_of(path) == ORGANISM:
             organism = from_document(read_document(path, ORGANISM, 1), where)
-            return Project(history=History(Step("", organism)))
+            return Project(history=History(Body(organism)))
         data = read_document(path, FORMAT, VERSION)
     except FileError as error:
         raise FileError(str(error).replace(str(path), where)) from None
@@ -117,8 +141,10 @@ def read(path: Path, where: str | None = None) -> Project:
         record = ProjectFile.model_validate(data)
     except ValidationError as error:
         raise FileError(f"{where}: {describe(error, ProjectFile)}") from None
+    now = Body(None) if record.organism is None else Body.read(record.organism, where)
+    _ = now.organism  # complains here; steps of the history do when they are wanted
     history = History(
-        _read_step(StepRecord(label="", organism=record.organism), where),
+        now,
         [_read_step(step, where) for step in record.past],
         [_read_step(step, where) for step in record.future],
     )
@@ -136,21 +162,26 @@ def read(path: Path, where: str | None = None) -> Project:
     )
 
 
-def _format(path: Path) -> str:
+def format_of(path: Path) -> str:
     """The word in a file's ``format`` field; a project's, if it cannot be told."""
+    return ORGANISM if _field(path, "format") == ORGANISM else FORMAT
+
+
+def source_of(path: Path) -> str | None:
+    """The fingerprint of the file that a project was opened from; None if there is none."""
+    found = _field(path, "source")
+    return found if isinstance(found, str) else None
+
+
+def _field(path: Path, name: str) -> Any:
+    """One field of a file; None where the file cannot be read."""
     with contextlib.suppress(OSError, ValueError, RecursionError):
         data = json.loads(path.read_bytes())
-        if isinstance(data, dict) and data.get("format") == ORGANISM:
-            return ORGANISM
-    return FORMAT
+        return data.get(name) if isinstance(data, dict) else None
+    return None
 
 
 def _read_step(record: StepRecord, where: str) -> Step:
     if record.organism is None:
-        return Step(record.label, None)
-    return Step(record.label, from_document(record.organism, where))
-
-
-def write(document: dict[str, Any]) -> bytes:
-    """A document as the bytes of a file."""
-    return json.dumps(document, allow_nan=False, ensure_ascii=False).encode("utf-8") + b"\n"
+        return Step(record.label, Body(None))
+    return Step(record.label, Body.read(record.organism, where))

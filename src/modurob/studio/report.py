@@ -64,7 +64,7 @@ def html(
     parts += ["<h2>Equations of motion</h2>", _equations(organism, settings)]
     progress(0.7)
     if trajectory is not None and record is not None:
-        parts += ["<h2>Run</h2>", _run(trajectory, record)]
+        parts += ["<h2>Run</h2>", _run(trajectory, record, organism)]
     body = "\n".join(parts)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -118,7 +118,7 @@ def _equations(organism: Organism, settings: Settings) -> str:
     return f'<p class="note">{words}</p>{text}' + (tables.symbols(found) if found else "")
 
 
-def _run(trajectory: Trajectory, record: RunRecord) -> str:
+def _run(trajectory: Trajectory, record: RunRecord, organism: Organism) -> str:
     rows = [
         tables.cell(key.replace("_", " "), css="left", head=True) + tables.cell(value, css="left")
         for key, value in record.settings.model_dump(mode="json").items()
@@ -131,6 +131,12 @@ def _run(trajectory: Trajectory, record: RunRecord) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     events = "".join(f"<li>{escape(str(entry))}</li>" for entry in trajectory.audit)
     message = f"<p>{escape(record.message)}</p>" if record.message else ""
+    ran = trajectory.parts[0].organism
+    if ran is not None and ran != organism:
+        message += (
+            f"<p><b>The body was changed after this run,</b> which has {len(ran)} modules and the "
+            f"base {escape(ran.base)}; tables and equations above are of the body as it is.</p>"
+        )
     return (
         f"<p>{escape(record.title)}: {record.seconds:g} s, {record.status}.</p>{message}{svg}"
         f"{f'<h2>Events</h2><ul>{events}</ul>' if events else ''}"

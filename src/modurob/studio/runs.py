@@ -16,9 +16,9 @@ from modurob.distributed.balancing import Drive
 from modurob.organism.files import from_document
 from modurob.sim import Noise, Part, SimulationError
 from modurob.studio import ingredients, recording, signals
-from modurob.studio.ingredients import BALANCE, LAWS
+from modurob.studio.ingredients import LAWS
 from modurob.studio.recording import Mark
-from modurob.studio.settings import NONE, RunRecord, Settings
+from modurob.studio.settings import BALANCE, NONE, RunRecord, Settings
 
 FRAME = 0.01  # [s] between recorded states
 MOST_FRAMES = 4000  # of a run; longer runs are recorded more coarsely

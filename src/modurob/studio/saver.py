@@ -4,54 +4,72 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from modurob import ModurobError
 
-Document = dict[str, Any]
+PAUSE = 0.3  # [s] after a write: a slider that moves need not be written forty times a second
 
 
 class Saver:
-    """Calls `write` with the latest document; those in between may be skipped, never the last.
+    """Calls `write` with the latest content; those in between may be skipped, never the last.
 
     Attributes:
         error: Why the last write failed; empty when it did not.
     """
 
-    def __init__(self, write: Callable[[Document], None]) -> None:
+    def __init__(self, write: Callable[[bytes], None]) -> None:
         self._write, self.error = write, ""
-        self._waiting: Callable[[], Document] | None = None
-        self._busy = False
+        self._latest: Callable[[], bytes] | None = None
+        self._waiting = self._writing = self._hurried = False
+        self._worker: threading.Thread | None = None
         self._changed = threading.Condition()
 
-    def submit(self, make: Callable[[], Document]) -> None:
+    def submit(self, make: Callable[[], bytes]) -> None:
         """Have `make()` written soon."""
         with self._changed:
-            self._waiting = make
-            if not self._busy:
-                self._busy = True
-                threading.Thread(target=self._work, name="studio-saver", daemon=False).start()
+            self._latest, self._waiting = make, True
+            if self._worker is None:
+                self._worker = threading.Thread(target=self._work, name="studio-saver")
+                self._worker.start()
+
+    def retry(self) -> None:
+        """Try again what could not be written."""
+        if self.error and self.idle and self._latest is not None:
+            self.submit(self._latest)
 
     def _work(self) -> None:
         while True:
             with self._changed:
-                make, self._waiting = self._waiting, None
-                if make is None:
-                    self._busy = False
-                    self._changed.notify_all()
+                make = self._latest
+                if not self._waiting or make is None:
+                    self._worker = None
                     return
-            try:
-                self._write(make())
-                self.error = ""
-            except ModurobError as error:
-                self.error = str(error)
+                self._waiting, self._writing = False, True
+            error = self._attempt(make)
+            with self._changed:
+                self.error, self._writing = error, False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._hurried, PAUSE)
+
+    def _attempt(self, make: Callable[[], bytes]) -> str:
+        """Write; returns why it did not work."""
+        try:
+            self._write(make())
+        except ModurobError as error:
+            return str(error)
+        except Exception as error:  # whatever it is, the next write must find a saver that works
+            return f"the project could not be written ({type(error).__name__}: {error})"
+        return ""
 
     @property
     def idle(self) -> bool:
-        """Whether everything is written."""
-        return not self._busy
+        """Whether everything was written, or tried to."""
+        return not (self._waiting or self._writing)
 
     def flush(self) -> None:
-        """Wait until everything is written."""
+        """Wait until it is idle."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._busy)
+            self._hurried = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self.idle)
+            self._hurried = False

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 import threading
+import traceback
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +24,7 @@ from modurob import ModurobError, __version__
 from modurob.checks import is_loopback
 from modurob.studio import gallery
 from modurob.studio.guard import Guard
-from modurob.studio.page import Page
+from modurob.studio.page import Page, unforeseen
 from modurob.studio.studio import Studio
 
 HERE = Path(__file__).parent
@@ -61,13 +63,14 @@ def build(studio: Studio) -> FastAPI:
 
     @api.get("/")
     def start() -> Response:
-        return RedirectResponse(f"/project/{quote(studio.new().name)}", status_code=303)
+        return RedirectResponse(f"/project/{quote(studio.promise())}", status_code=303)
 
     @ui.page("/project/{name}", title="modurob studio")
     async def project(name: str) -> None:
         await _project_page(studio, name)
 
     nicegui_app.on_exception(_report)
+    nicegui_app.on_shutdown(studio.flush)
     ui.run_with(
         api,
         title="modurob studio",
@@ -84,18 +87,18 @@ async def _project_page(studio: Studio, name: str) -> None:
     ui.add_head_html('<link rel="stylesheet" href="/studio/studio.css">')
     client = ui.context.client
     try:
-        known = name in studio.sessions or studio.folder.has(name)
-        session = studio.session(name) if known else studio.new(name)
+        session = studio.open(name)
     except ModurobError as error:
         _broken(str(error))
         return
     page = Page(studio, session, client)
+    client.on_delete(page.leave)
     page.build()
     await client.connected(timeout=30)
-    theme = await ui.run_javascript("localStorage.getItem('modurob-theme')", timeout=5)
-    page.bar.set_theme({"True": True, "False": False}.get(theme or ""))
     page.start()
-    client.on_delete(lambda: None if session.origin else studio.close(session))
+    with contextlib.suppress(TimeoutError):  # a browser that is busy gets its theme another time
+        theme = await ui.run_javascript("localStorage.getItem('modurob-theme')", timeout=20)
+        page.bar.set_theme({"True": True, "False": False}.get(theme or ""))
 
 
 def _broken(text: str) -> None:
@@ -110,19 +113,10 @@ def _broken(text: str) -> None:
 
 
 def _report(error: Exception) -> None:
-    """Something we did not foresee: the user's work is safe, and they are told."""
-    import traceback
-
+    """Something we did not foresee, in the handler of an event."""
     traceback.print_exception(error)
-    with contextlib.suppress(Exception):
-        ui.notify(
-            f"Something went wrong ({type(error).__name__}). Your work is saved; reload the page "
-            "to go on, and please report what you did.",
-            type="negative",
-            multi_line=True,
-            timeout=12000,
-            close_button="OK",
-        )
+    with contextlib.suppress(RuntimeError):  # where no page is concerned, there is nobody to tell
+        unforeseen(error)
 
 
 def serve(
@@ -150,9 +144,10 @@ def serve(
     server = uvicorn.Server(
         uvicorn.Config(guarded, log_level="warning", lifespan="on", timeout_graceful_shutdown=2)
     )
+    # what is cut off by Ctrl+C is no error
+    logging.getLogger("uvicorn.error").addFilter(lambda record: not server.should_exit)
     if browser:
         threading.Timer(1.0, webbrowser.open, [url]).start()
     with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
         server.run(sockets=[door])
-    for session in tuple(studio.sessions.values()):
-        session.saver.flush()
+    studio.flush()

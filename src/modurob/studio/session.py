@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from modurob import DockingError, Model, ModuleType, Organism, StateError, catalog
+from modurob import DockingError, Model, ModuleType, Organism, StateError, WriteError, catalog
+from modurob.checks import is_number
 from modurob.errors import choices
+from modurob.modules.files import write_file
 from modurob.studio import edits, project
 from modurob.studio.folder import Folder, fingerprint
+from modurob.studio.history import History
 from modurob.studio.ingredients import configuration, model_of
 from modurob.studio.project import Project
 from modurob.studio.saver import Saver
@@ -28,16 +31,31 @@ class Session:
         folder: Where projects are.
         name: Of the project.
         content: What it holds.
-        origin: A file that `save` writes the organism to, beside the folder's.
+
+    Attributes:
+        origin: A file that `save` writes to as well, as what it was: a project or an organism.
+        running: How many runs are being computed.
     """
 
-    def __init__(
-        self, folder: Folder, name: str, content: Project, origin: Path | None = None
-    ) -> None:
-        self.folder, self.name, self.project, self.origin = folder, name, content, origin
+    def __init__(self, folder: Folder, name: str, content: Project) -> None:
+        self.folder, self.name, self.project = folder, name, content
+        self.origin: Path | None = None
+        self.running = 0
         self._listeners: list[Listener] = []
         self._last_run = 0
-        self.saver = Saver(lambda document: folder.write(self.name, document))
+        self._stamp = folder.stamp(name)
+        self.saver = Saver(self._write)
+
+    def _write(self, content: bytes) -> None:
+        """Into the folder, unless somebody else wrote there."""
+        found = self.folder.stamp(self.name)
+        if found not in (None, self._stamp):
+            raise WriteError(
+                f"'{self.name}' was changed by another studio: to keep what is here, click its "
+                "name above and save a copy"
+            )
+        self.folder.write(self.name, content)
+        self._stamp = self.folder.stamp(self.name)
 
     # -- looking at it -------------------------------------------------------------------------
 
@@ -86,7 +104,7 @@ class Session:
     # -- telling others ------------------------------------------------------------------------
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener(topic)` after each change; topics are body, pose, settings, runs, kinds.
+        """Call `listener(topic)` after each change: body, pose, settings, runs, kinds or name.
 
         Returns:
             A function that ends it.
@@ -101,18 +119,18 @@ class Session:
 
     def changed(self, topic: str) -> None:
         """Save what there is and tell everybody."""
-        held = self._snapshot()
-        self.saver.submit(lambda: project.to_document(held))
+        self._submit()
         for listener in tuple(self._listeners):
             listener(topic)
 
-    def _snapshot(self) -> Project:
-        """The project with lists of its own: written while edits go on."""
+    def _submit(self) -> None:
+        """Have the project written, with lists of its own: edits go on."""
         now = self.project
-        history = type(now.history)(now.history.now, [*now.history.past], [*now.history.future])
-        return Project(
+        history = History(now.history.now, [*now.history.past], [*now.history.future])
+        held = Project(
             history, dict(now.kinds), dict(now.pose), now.settings, [*now.runs], now.source
         )
+        self.saver.submit(lambda: project.to_bytes(held))
 
     # -- editing the body ----------------------------------------------------------------------
 
@@ -190,6 +208,9 @@ class Session:
 
     def set_pose(self, **joints: float) -> None:
         """Where some joints stand. [rad, m]"""
+        for name, value in joints.items():
+            if not is_number(value):
+                raise StateError(f"the position of '{name}' must be a number, got {value!r}")
         self.project.pose.update(joints)
         self.changed("pose")
 
@@ -222,10 +243,24 @@ class Session:
         return self._last_run
 
     def save(self) -> Path:
-        """Wait until all is written; also to the file it was opened from, if there is one."""
+        """Write all now, also to the file it was opened from; a `WriteError` if that fails."""
         if self.origin is not None and self.organism is not None:
-            self.organism.save(self.origin)
+            if project.format_of(self.origin) == project.FORMAT:
+                write_file(self.origin, project.to_bytes(self.project))
+            else:
+                self.organism.save(self.origin)
             self.project.source = fingerprint(self.origin)
-            self.changed("saved")
+        self._submit()
         self.saver.flush()
+        if self.saver.error:
+            raise WriteError(self.saver.error)
         return self.origin or self.folder.file(self.name)
+
+    def rename(self, name: str) -> None:
+        """Another name; the file and the runs go with it."""
+        if self.running:
+            raise StateError("a run is being computed: wait for it or cancel it, then rename")
+        self.saver.flush()
+        self.folder.rename(self.name, name)
+        self.name = name
+        self.changed("name")

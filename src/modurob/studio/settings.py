@@ -4,15 +4,33 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from modurob import StateError
+from modurob.control import CONTROLLERS
 from modurob.distributed.balancing import Drive
 from modurob.distributed.balancing.faults import KINDS as FAULTS
+from modurob.errors import choices
+from modurob.gaits import GAITS
 from modurob.modules.datasheet import describe
+from modurob.sim import INTEGRATORS
 
 LONGEST = 600.0  # [s] of a run
 NONE = "none"  # no gait, controller or estimator
+BALANCE = "balance"  # by messages between modules
+KNOWN = {
+    "controller": (NONE, *CONTROLLERS),
+    "motion": (NONE, "hold", "zero", BALANCE, *GAITS),
+    "integrator": tuple(INTEGRATORS),
+}
 
 Name = Annotated[str, Field(max_length=64)]
 Number = FiniteFloat
@@ -106,6 +124,14 @@ class Settings(_Record):
     def noisy(self) -> bool:
         """Whether sensors or drives have noise."""
         return bool(self.noise_q or self.noise_v or self.noise_tau)
+
+    @field_validator("controller", "motion", "integrator")
+    @classmethod
+    def _known(cls, value: str, info: ValidationInfo) -> str:
+        known = KNOWN[info.field_name or ""]
+        if value not in known:
+            raise ValueError(f"must be one of {choices(known)}")
+        return value
 
     def edited(self, **changes: Any) -> Settings:
         """A copy with other values, or a `StateError` that names the field."""

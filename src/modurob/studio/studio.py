@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from pathlib import Path
 
-from modurob import ModuleType
+from modurob import FileError, ModuleType, ModurobError
 from modurob.studio import project as projects
-from modurob.studio.folder import Folder, fingerprint
+from modurob.studio.folder import Folder, checked, fingerprint
 from modurob.studio.gallery import example
-from modurob.studio.history import History, Step
+from modurob.studio.history import Body, History
 from modurob.studio.project import Project
 from modurob.studio.session import Session
+
+PROMISED = 60.0  # [s] that a name waits for its page
 
 
 class Studio:
@@ -24,6 +27,7 @@ class Studio:
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
         self.sessions: dict[str, Session] = {}
+        self._promised: dict[str, float] = {}
 
     def session(self, name: str) -> Session:
         """The session of a project, opened if need be."""
@@ -31,23 +35,52 @@ class Studio:
             self.sessions[name] = Session(self.folder, name, self.folder.read(name))
         return self.sessions[name]
 
+    def open(self, name: str) -> Session:
+        """A project by its name; one that is not there is new."""
+        if name in self.sessions or self.folder.has(name):
+            return self.session(name)
+        self._promised.pop(name, None)
+        return self.new(name)
+
     def new(self, wish: str = "organism", content: Project | None = None) -> Session:
         """A new project; its file comes with the first change."""
-        name = self.folder.free_name(wish)
-        number = 1
-        while name in self.sessions or self.folder.has(name):
-            number += 1
-            name = f"{self.folder.free_name(wish)} {number}"
+        name = self.free_name(wish)
         session = Session(self.folder, name, content or Project())
         self.sessions[name] = session
         if content is not None:
             session.changed("body")
         return session
 
+    def free_name(self, wish: str = "organism") -> str:
+        """A name that nobody has."""
+        name = wish = self.folder.clean(wish)
+        number = 1
+        while self._taken(name):
+            number += 1
+            name = f"{wish} {number}"
+        return name
+
+    def promise(self) -> str:
+        """A name for a page that is on its way; nobody else gets it in the meantime."""
+        now = time.monotonic()
+        self._promised = {n: t for n, t in self._promised.items() if now - t < PROMISED}
+        name = self.free_name()
+        self._promised[name] = now
+        return name
+
+    def _taken(self, name: str) -> bool:
+        return name in self.sessions or name in self._promised or self.folder.has(name)
+
+    def _free(self, name: str) -> str:
+        """The name, if it is one and nobody has it."""
+        if self._taken(checked(name)):
+            raise FileError(f"there is a project '{name}' already; choose another name")
+        return name
+
     def new_from_example(self, name: str) -> Session:
         """A new project with a body of the gallery."""
         chosen = example(name)
-        content = Project(history=History(Step("", chosen.make())))
+        content = Project(history=History(Body(chosen.make())))
         content.settings = content.settings.edited(hinges=chosen.hinges)
         return self.new(name.replace("_", " "), content)
 
@@ -58,11 +91,12 @@ class Studio:
         """
         mark, wish = fingerprint(path), path.name.split(".")[0]
         for entry in self.folder.entries():
-            if entry.name.split(" ")[0] == wish.split(" ")[0]:
+            if entry.name.split(" ")[0] != wish.split(" ")[0]:
+                continue
+            if projects.source_of(self.folder.file(entry.name)) == mark:
                 session = self.session(entry.name)
-                if session.project.source == mark:
-                    session.origin = path
-                    return session
+                session.origin = path
+                return session
         content = projects.read(path)
         content.source = mark
         content.runs.clear()  # their files stayed elsewhere
@@ -78,20 +112,25 @@ class Studio:
         return self.new(name.split(".")[0], found)
 
     def rename(self, session: Session, name: str) -> None:
-        """Give a project another name; the old file goes."""
+        """Give a project another name."""
         if name == session.name:
             return
-        session.saver.flush()
+        self._free(name)
         old = session.name
-        if self.folder.has(old):
-            self.folder.copy(old, name)
-        elif self.folder.has(name):
-            self.folder.copy(old, name)  # says that the name is taken
+        session.rename(name)
         self.sessions.pop(old, None)
-        session.name = name
         self.sessions[name] = session
-        session.changed("name")
-        self.folder.delete(old)
+
+    def copy(self, session: Session, name: str) -> Session:
+        """The project as it is, with its runs, under a second name."""
+        self.folder.write(self._free(name), projects.to_bytes(session.project))
+        self.folder.copy_runs(session.name, name)
+        return self.session(name)
+
+    def flush(self) -> None:
+        """Write what is left of all projects."""
+        for session in tuple(self.sessions.values()):
+            session.saver.flush()
 
     def close(self, session: Session) -> None:
         """Nobody looks at it any more: write what is left and let it go."""
@@ -105,8 +144,8 @@ def read_kind(name: str, content: bytes) -> ModuleType:
     with _Temporary(name, content) as path:
         try:
             return ModuleType.from_file(path)
-        except Exception as error:
-            raise type(error)(str(error).replace(str(path), name)) from None
+        except ModurobError as error:
+            raise FileError(str(error).replace(str(path), name)) from None
 
 
 class _Temporary:

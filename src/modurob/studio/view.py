@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from modurob import ModurobError
+from modurob import Model, ModurobError, Organism
 from modurob.studio import edits, looks
 from modurob.studio.elements import Plan, Stage
 
@@ -45,10 +45,7 @@ class View:
             self.stage.set_state({"cast": None})
             self.plan.set_plan(NOTHING)
             return
-        try:
-            model = session.model()
-        except ModurobError:  # a base that does not fit; the Move panel says so
-            model = organism.model(session.settings.hinges)
+        model = self._model(organism)
         kind = session.kind(page.kind)
         sites = [*edits.sites(organism, kind, page.child_port, page.turn)]
         self.stage.set_state(
@@ -65,8 +62,15 @@ class View:
         """The same body, its joints elsewhere."""
         session = self.page.session
         if session.organism is not None:
-            model = session.model()
+            model = self._model(session.organism)
             self.stage.set_poses(looks.poses(model, session.configuration(model)))
+
+    def _model(self, organism: Organism) -> Model:
+        """As the settings say; fixed, if their base does not fit, which the Move panel tells."""
+        try:
+            return self.page.session.model()
+        except ModurobError:
+            return organism.model(self.page.session.settings.hinges)
 
     def palette(self) -> None:
         """What the ghosts look like."""

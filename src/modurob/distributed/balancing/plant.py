@@ -49,9 +49,9 @@ class Plant:
         if model.free_base:
             raise StateError("balancing needs a fixed base: the root stands on the ground")
         self.model, self.drive, self._stuck = model, drive, stuck
-        compiled = model.compile()
-        self._mass_matrix = compiled.prepare("mass_matrix")
-        self._inverse_dynamics = compiled.prepare("inverse_dynamics")
+        # not compile(): a second or two for each tree, to save microseconds of a step
+        self._mass_matrix = model.prepare("mass_matrix")
+        self._inverse_dynamics = model.prepare("inverse_dynamics")
         self._rest = np.zeros(model.nv)
         (self._solve,) = get_lapack_funcs(("posv",), dtype=float)
         self.friction = drive.friction + np.zeros(model.nv)

@@ -21,6 +21,7 @@ LOGO = """<svg viewBox="0 0 24 24" aria-hidden="true"><g fill="var(--accent)">
 <rect x="10" y="17" width="7" height="6" rx="1.6" opacity=".35"/></g></svg>"""
 ACCENT = "#1f5fbf"
 SAVE_CHECK = 0.25  # [s] between two looks at whether everything is written
+RETRY = 20  # looks until what could not be written is tried again
 THEMES = {None: "brightness_auto", False: "light_mode", True: "dark_mode"}
 
 
@@ -30,6 +31,7 @@ class Bar:
     def __init__(self, page: Page) -> None:
         self.page, session = page, page.session
         self._shown: str | None = None
+        self._looks = 0
         with ui.element("header").classes("bar"):
             with ui.element("div").classes("brand"):
                 ui.html(LOGO, sanitize=False)
@@ -122,6 +124,9 @@ class Bar:
             self.saved.set_text(text)
             if saver.error:
                 self.page.tell(saver.error)
+        self._looks += 1
+        if self._looks % RETRY == 0:
+            saver.retry()
 
 
 def when(seconds: float) -> str:

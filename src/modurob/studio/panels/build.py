@@ -98,11 +98,7 @@ class BuildPanel(Panel):
 
     def _own(self) -> None:
         """A dialog for a datasheet of the user's own."""
-        with (
-            ui.dialog().props('aria-label="Your own module"') as dialog,
-            ui.card().style("width: 440px"),
-        ):
-            ui.label("Your own module").classes("text-lg font-medium")
+        with self.page.dialog("Your own module", 440) as dialog:
             ui.label(
                 "Choose a datasheet: a JSON or TOML file of the format modurob-module. It comes "
                 "with the project, so whoever opens it has the module too."
@@ -112,7 +108,6 @@ class BuildPanel(Panel):
                 lambda name, data: self._add(name, data, problem, dialog), problem, "datasheet"
             )
             ui.button("Close", on_click=dialog.close).props("flat no-caps")
-        dialog.open()
 
     def _add(self, name: str, data: bytes, problem: ui.label, dialog: ui.dialog) -> None:
         try:

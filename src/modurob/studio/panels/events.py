@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from modurob.studio import edits
-from modurob.studio.ingredients import BALANCE
 from modurob.studio.panels.panel import Part, test_id
+from modurob.studio.settings import BALANCE
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
@@ -73,9 +73,11 @@ class EventsEditor:
         session = self.page.session
         organism, kind = session.body(), session.kind(self.page.kind)
         near = organism.kind(module.value)
-        taken = {e.child for e in session.settings.events}
+        events = session.settings.events
+        taken = {e.child for e in events}
+        used = {e.port for e in events if e.what == "dock" and e.module == module.value}
         for port in organism.free_ports(module.value):
-            if edits.mating_ports(near, port, kind):
+            if port not in used and edits.mating_ports(near, port, kind):
                 number = len(organism)
                 while f"m{number}" in organism or f"m{number}" in taken:
                     number += 1

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
+from nicegui.elements.mixins.validation_element import ValidationElement
 
 from modurob import ModurobError
 from modurob.studio.panels.panel import test_id
@@ -56,18 +57,24 @@ class Fields:
 
     def _edit(self, name: str, value: Any) -> None:
         session = self._page.session
-        if self._filling or value is None or value == getattr(session.settings, name):
+        if self._filling or value is None:
             return
-        field = self._fields[name]
+        if value == getattr(session.settings, name):
+            self._mark(name, None)
+            return
         try:
             session.edit_settings(**{name: value})
         except ModurobError as error:
-            field.props("error").props["error-message"] = str(error).partition(": ")[2][:90]
-            field.update()
+            self._mark(name, str(error).partition(": ")[2][:90])
             self._page.tell(str(error))
             return
-        if "error" in field.props:
-            field.props(remove="error error-message")
+        self._mark(name, None)
+
+    def _mark(self, name: str, problem: str | None) -> None:
+        """Say at a field what is wrong with it; None when nothing is."""
+        field = self._fields[name]
+        if isinstance(field, ValidationElement):
+            field.error = problem
 
     def enable(self, on: bool, *names: str) -> None:
         """Whether some fields matter now."""
@@ -81,4 +88,5 @@ class Fields:
             value = getattr(self._page.session.settings, name)
             if field.value != value:
                 field.value = value
+                self._mark(name, None)
         self._filling = False

@@ -11,7 +11,7 @@ from modurob.studio.panels.build import uploader
 from modurob.studio.panels.export import Export
 from modurob.studio.panels.panel import test_id, title
 from modurob.studio.panels.welcome import gallery
-from modurob.studio.project import to_document, write
+from modurob.studio.project import to_bytes
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
@@ -23,11 +23,7 @@ def open_dialog(page: Page) -> None:
     """Projects of the folder, a file from elsewhere, or an example."""
     from modurob.studio.panels.bar import when
 
-    with (
-        ui.dialog().props('aria-label="Open"') as dialog,
-        ui.card().style("width: 640px; max-width: 94vw; gap: 10px"),
-    ):
-        ui.label("Open").classes("text-lg font-medium")
+    with page.dialog("Open", 640) as dialog:
         problem = ui.label().classes("bad-note").props("role=alert data-testid=open-problem")
         entries = page.studio.folder.entries()[:MOST_PROJECTS]
         title("Your projects")
@@ -47,7 +43,6 @@ def open_dialog(page: Page) -> None:
         title("Examples")
         gallery(page)
         ui.button("Close", on_click=dialog.close).props("flat no-caps")
-    dialog.open()
 
 
 def _open(page: Page, name: str, problem: ui.label) -> None:
@@ -66,11 +61,7 @@ def _upload(page: Page, name: str, data: bytes, problem: ui.label) -> None:
 
 def rename(page: Page) -> None:
     """Another name for the project, or a copy under it."""
-    with (
-        ui.dialog().props('aria-label="Name of the project"') as dialog,
-        ui.card().style("width: 420px"),
-    ):
-        ui.label("Name of the project").classes("text-lg font-medium")
+    with page.dialog("Name of the project", 420) as dialog:
         field = ui.input("Name", value=page.session.name).props("outlined dense autofocus")
         field.classes("w-full")
         test_id(field, "new-name")
@@ -85,13 +76,11 @@ def rename(page: Page) -> None:
             except ModurobError as error:
                 problem.set_text(str(error))
                 return
-            page.go(page.session)
+            dialog.close()  # all tabs that show it go to its new address
 
         def copied() -> None:
             try:
-                page.session.save()
-                page.studio.folder.copy(page.session.name, wish())
-                page.go(page.studio.session(wish()))
+                page.go(page.studio.copy(page.session, wish()))
             except ModurobError as error:
                 problem.set_text(str(error))
 
@@ -105,25 +94,19 @@ def rename(page: Page) -> None:
             test_id(ok, "rename-ok")
             ui.button("Save a copy", on_click=copied).props("outline no-caps")
             ui.button("Close", on_click=dialog.close).props("flat no-caps")
-    dialog.open()
 
 
 def share(page: Page) -> None:
     """The project as a file."""
-    data = write(to_document(page.session.project))
+    data = to_bytes(page.session.project)
     ui.download.content(data, f"{page.session.name}.modurob.json", "application/json")
 
 
 def export_dialog(page: Page) -> None:
     """Every format that leaves the studio."""
-    with (
-        ui.dialog().props('aria-label="Export and share"') as dialog,
-        ui.card().style("width: 780px; max-width: 94vw; gap: 10px"),
-    ):
-        ui.label("Export and share").classes("text-lg font-medium")
+    with page.dialog("Export and share", 780) as dialog:
         export = Export(page, lambda: share(page), dialog.close)
     dialog.on("hide", export.worker.close)
-    dialog.open()
 
 
 KEYS = (
@@ -139,11 +122,7 @@ KEYS = (
 
 def help_dialog(page: Page) -> None:
     """Keys, and the guide again."""
-    with (
-        ui.dialog().props('aria-label="Help"') as dialog,
-        ui.card().style("width: 520px; gap: 8px"),
-    ):
-        ui.label("Help").classes("text-lg font-medium")
+    with page.dialog("Help", 520) as dialog:
         rows = "".join(
             f'<tr><td class="left"><b>{key}</b></td><td class="left">{what}</td></tr>'
             for key, what in KEYS
@@ -159,4 +138,3 @@ def help_dialog(page: Page) -> None:
                 "outline no-caps"
             )
             ui.button("Close", on_click=dialog.close).props("flat no-caps")
-    dialog.open()

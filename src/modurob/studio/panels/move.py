@@ -11,7 +11,7 @@ from modurob import ModurobError
 from modurob.distributed.balancing import LAWS as BALANCING
 from modurob.organism.files import to_document
 from modurob.sim import INTEGRATORS
-from modurob.studio import ingredients, project, runs
+from modurob.studio import ingredients, runs
 from modurob.studio.elements import Sliders
 from modurob.studio.jobs import Worker
 from modurob.studio.panels.events import EventsEditor
@@ -19,7 +19,7 @@ from modurob.studio.panels.fields import Fields
 from modurob.studio.panels.panel import Panel, moving, test_id, title
 from modurob.studio.panels.parameters import Parameters
 from modurob.studio.panels.runlist import RunList
-from modurob.studio.settings import NONE
+from modurob.studio.settings import BALANCE, KNOWN, NONE
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
@@ -30,7 +30,7 @@ MOTIONS = {
     NONE: "none",
     "hold": "hold the pose",
     "zero": "go to zero",
-    ingredients.BALANCE: "balance by messages",
+    BALANCE: "balance by messages",
     "chaotic": "chaotic maps",
 }
 
@@ -147,7 +147,7 @@ class MovePanel(Panel):
         number, settings = session.next_run(), session.settings
         request = runs.Request(
             organism=to_document(session.body()),
-            kinds=project.to_document(session.project)["kinds"],
+            kinds=session.project.kinds_document(),
             pose=dict(session.project.pose),
             settings=settings,
             folder=session.folder.runs(session.name),
@@ -156,6 +156,7 @@ class MovePanel(Panel):
         )
         self._show_running(True)
         self.state.set_text("starting…")
+        session.running += 1
         try:
             record = await self.worker.run(runs.perform, request, progress=self._told)
         except ModurobError:
@@ -165,6 +166,7 @@ class MovePanel(Panel):
             self.state.set_text("cancelled")
             raise
         finally:
+            session.running -= 1
             self._show_running(False)
         session.add_run(record)
         if record.status == "finished":
@@ -182,13 +184,14 @@ class MovePanel(Panel):
     # -- following -------------------------------------------------------------------------------
 
     def _pose(self, joints: dict[str, float]) -> None:
-        self.session.set_pose(**joints)
+        self.page.act(self.session.set_pose, **joints)
 
     def _rate(self, name: str, value: float) -> None:
         rates = {**self.session.settings.rates, name: value}
         self.page.act(self.session.edit_settings, rates={k: v for k, v in rates.items() if v})
 
     def open(self) -> None:
+        self.worker.prepare()
         self._send_joints()
         self.parameters.refresh()
         self.events.refresh()
@@ -196,7 +199,7 @@ class MovePanel(Panel):
     def refresh(self, topic: str) -> None:
         if topic == "settings":
             self.fields.fill()
-            balances = self.session.settings.motion == ingredients.BALANCE
+            balances = self.session.settings.motion == BALANCE
             self.balancing.set_visibility(balances)
             self.fields.enable(not balances, "controller", "estimator")
             for part in (self.driving, self.noise):
@@ -256,4 +259,4 @@ def _part(text: str, icon: str) -> ui.expansion:
 
 
 def _motions() -> dict[str, str]:
-    return {name: MOTIONS.get(name, name) for name in (NONE, *ingredients.MOTIONS)}
+    return {name: MOTIONS.get(name, name) for name in KNOWN["motion"]}

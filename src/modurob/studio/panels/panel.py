@@ -50,11 +50,6 @@ def title(text: str) -> ui.label:
     return ui.label(text).classes("title").props("role=heading aria-level=2")
 
 
-def note(text: str) -> ui.label:
-    """A sentence that explains."""
-    return ui.label(text).classes("note")
-
-
 def moving(model: Model) -> str:
     """How many joints move, in words."""
     move, locked = len(model.joint_names), len(model.locked)

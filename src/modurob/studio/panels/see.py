@@ -50,6 +50,7 @@ class SeePanel(Panel):
     def _known(self, event: Any) -> None:
         """The browser has a run: these are its quantities."""
         self._panels = event.args["panels"]
+        self.traces.set_options(event.args["modules"])
         self.chips_part.refresh()
         self._send()
 
@@ -66,8 +67,6 @@ class SeePanel(Panel):
         self.page.player.run_method("set_traces", names)
 
     def open(self) -> None:
-        organism = self.session.organism
-        self.traces.set_options([] if organism is None else list(organism.modules))
         runs = self.session.runs
         if self.page.run_shown is None and runs:
             self.page.show_run(runs[-1].number, play=False)
@@ -76,6 +75,3 @@ class SeePanel(Panel):
     def refresh(self, topic: str) -> None:
         if topic in ("runs", "shown"):
             self.list.refresh()
-        if topic == "body" and self.visible:
-            organism = self.session.organism
-            self.traces.set_options([] if organism is None else list(organism.modules))

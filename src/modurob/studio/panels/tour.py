@@ -55,7 +55,7 @@ class Tour:
             self.page.session.change("start the guide", None)
         self.page.show("build")
         self.page.choose("scout")
-        self.running, self.done = True, False
+        self.running = True
         self.refresh()
 
     def stop(self) -> None:

@@ -10,7 +10,7 @@ from nicegui import ui
 from modurob import ModurobError
 from modurob.organism.files import to_document
 from modurob.studio import exports, formulas, tables
-from modurob.studio.jobs import Worker
+from modurob.studio.jobs import Cancelled, Worker
 from modurob.studio.panels.export import wish
 from modurob.studio.panels.panel import Panel, Part, moving, test_id, title
 
@@ -185,10 +185,10 @@ class UnderstandPanel(Panel):
         return formulas.Wish(body, self.session.settings, self.symbols, self.entry)
 
     def _compute(self) -> None:
-        if self.part != "equations" or not self.session.model().nv:
-            return
-        self.worker.cancel()
-        self.page.run(self._show_entry())
+        model = self.page.act(self.session.model)
+        if self.part == "equations" and model is not None and model.nv:
+            self.worker.cancel()
+            self.page.run(self._show_entry())
 
     async def _show_entry(self) -> None:
         self.words.set_text("computing…")
@@ -199,8 +199,12 @@ class UnderstandPanel(Panel):
         except ModurobError as error:
             self.words.set_text(str(error))
             return
+        except Cancelled:
+            if not self.worker.busy:  # nobody asked for another one
+                self.words.set_text("cancelled")
+            return
         finally:
-            test_id(self.stop, "cancel-formula").set_visibility(False)
+            self.stop.set_visibility(self.worker.busy)
         if asked != self.entry:
             return
         self.formula.set_content(found["mathml"])

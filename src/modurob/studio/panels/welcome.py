@@ -66,5 +66,5 @@ def gallery(page: Page) -> None:
 
 
 def open_example(page: Page, name: str) -> None:
-    """In this tab if it is empty, else as a new project in it."""
+    """As a new project, in this tab."""
     page.go(page.studio.new_from_example(name))

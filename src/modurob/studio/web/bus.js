@@ -42,6 +42,13 @@ function hovered(event) {
 document.addEventListener("pointerover", hovered);
 document.addEventListener("focusin", (event) => names(event.target) && hovered(event));
 
+// -- keys that the page has, and the browser, too: the server cannot hold them back -------------------
+
+document.addEventListener("keydown", (event) => {
+  const save = (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "s";
+  if (save || (event.altKey && /^Digit[1-4]$/.test(event.code))) event.preventDefault();
+});
+
 // -- colors of the theme ---------------------------------------------------------------------------
 
 export function color(name) {

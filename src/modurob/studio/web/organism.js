@@ -47,7 +47,7 @@ export default {
     S.bodies = new Bodies(S.scene);
     S.ghost = new Bodies(S.scene, 0.5);
     S.other = new Bodies(S.scene, 0.28);
-    S.playback = new Playback(S.scene, S.bodies, S.other, () => { S.dirty = true; });
+    S.playback = new Playback(S.scene, S.bodies, S.other, { moved: () => { S.dirty = true; }, changed: () => this.relabel() });
     this.markers();
     S.state = null;
     S.ray = new THREE.Raycaster();
@@ -58,9 +58,8 @@ export default {
     S.ends = [
       on("highlight", ({ module, joint }) => this.lit(module, joint)),
       on("theme", () => this.theme()),
-      on("time", (t) => S.playback.active && S.playback.show(t)),
+      on("time", (t) => { if (S.playback.active) { S.playback.show(t); this.aim(); } }),
       on("run", (run) => this.show_run(run)),
-      on("explain", (text) => this.explain(text)),
       on("traces", (chosen) => { S.playback.trace(chosen); S.dirty = true; }),
       on("tint", (tint) => { S.playback.tint(tint?.key); this.scale = S.playback.tinted ? tint : null; S.dirty = true; }),
       on("aids", (aids) => { S.playback.aids(aids); S.dirty = true; }),
@@ -159,7 +158,6 @@ export default {
       this.redraw();
     },
     set_palette(kind) { this.S.kind = kind; },
-    set_ports(ports) { if (this.S.state) { this.S.state.ports = ports; this.S.ghost.clear(); this.redraw(); } },
     select(name) { this.S.selected = name; this.relabel(); this.lit(name, null); },
     explain(text) {
       const at = this.S.at ?? { x: 40, y: 60 };
@@ -233,18 +231,24 @@ export default {
     lit(module, joint) {
       const { S } = this;
       if (!S.bodies.cast) return;
-      const found = joint ? S.bodies.cast.joints.find((j) => j.name === joint) : null;
-      S.bodies.light(module ?? (joint ? found?.module : S.selected) ?? S.selected, color("highlight"));
-      S.axis.visible = Boolean(found);
-      if (found) {
-        const [a, b] = this.ends_of(found, 1.25);
-        S.axis.position.copy(a).add(b).multiplyScalar(0.5);
-        S.axis.quaternion.setFromUnitVectors(new THREE.Vector3(0, 0, 1), b.clone().sub(a).normalize());
-        S.axis.scale.set(0.05 * found.half, 0.05 * found.half, a.distanceTo(b) / 2);
-      }
+      S.joint = joint;
+      const owner = this.aim()?.module;
+      S.bodies.light(module ?? owner ?? S.selected, color("highlight"));
       S.over = module;
       this.relabel();
       S.dirty = true;
+    },
+
+    // The axis of the joint that is meant, where it is now.
+    aim() {
+      const { S } = this, found = S.joint ? S.bodies.cast?.joints.find((j) => j.name === S.joint) : null;
+      S.axis.visible = Boolean(found);
+      if (!found) return null;
+      const [a, b] = this.ends_of(found, 1.25);
+      S.axis.position.copy(a).add(b).multiplyScalar(0.5);
+      S.axis.quaternion.setFromUnitVectors(new THREE.Vector3(0, 0, 1), b.clone().sub(a).normalize());
+      S.axis.scale.set(0.05 * found.half, 0.05 * found.half, a.distanceTo(b) / 2);
+      return found;
     },
 
     // -- labels ------------------------------------------------------------------------------------

@@ -70,7 +70,6 @@ export default {
       this.ghost = this.bubble = this.drag = null;
       this.follow();
     },
-    set_sites(sites) { this.plan.sites = sites; this.ghost = null; },
     set_palette(kind) { this.kind = kind; this.ghost = null; },
     select(name) { this.selected = name; },
     set_hint(hint) { this.hint = hint; if (hint) this.cursor = { x: hint.x, y: hint.y }; },
@@ -213,7 +212,7 @@ export default {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       const arrows = { ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowLeft: [-1, 0], ArrowDown: [0, -1] };
       const here = this.cell_at(this.cursor.x, this.cursor.y);
-      const name = here?.name ?? this.selected;
+      const name = here?.name ?? this.selected, letter = event.key.toLowerCase();
       if (arrows[event.key]) {
         const [dx, dy] = arrows[event.key];
         this.cursor = { x: this.cursor.x + dx, y: this.cursor.y + dy };
@@ -225,10 +224,11 @@ export default {
       } else if (event.key === "Enter" || event.key === " ") {
         this.click(here ? this.cursor : this.toward());
       } else if ((event.key === "Delete" || event.key === "Backspace") && name) this.$emit("remove", { module: name });
-      else if (event.key === "r") this.$emit("turn", { module: here?.name ?? null });
-      else if (event.key === "b" && name) this.$emit("rebase", { module: name });
+      else if (letter === "r") this.$emit("turn", { module: here?.name ?? null });
+      else if (letter === "b" && name) this.$emit("rebase", { module: name });
       else return;
       event.preventDefault();
+      event.stopPropagation(); // the page has keys, too
     },
     // A point of the cursor's cell near the edge it was entered by.
     toward() {

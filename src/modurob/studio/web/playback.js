@@ -17,8 +17,8 @@ export function before(t, time) {
 const TRACE = 4000; // points of a trace
 
 export class Playback {
-  constructor(scene, bodies, other, changed) {
-    Object.assign(this, { scene, bodies, other, changed, active: false, run: null, chosen: [], floor: 0 });
+  constructor(scene, bodies, other, told) {
+    Object.assign(this, { scene, bodies, other, told, active: false, run: null, chosen: [], floor: 0 });
     this.box = new THREE.Box3();
     this.lines = new THREE.Group();
     this.mass = new THREE.Mesh(new THREE.SphereGeometry(1, 20, 14), new THREE.MeshBasicMaterial({ depthTest: false, transparent: true }));
@@ -88,28 +88,21 @@ export class Playback {
     if (this.second) this.draw(this.other, Playback.parts(this.second, t), t, "currentOther");
     this.weigh(t);
     this.shade(t);
-    this.changed();
+    this.told.moved();
   }
 
   // All parts at a time as one cast: they are few, and rarely change.
   draw(bodies, parts, t, slot) {
-    if (this[slot] === undefined || this[slot] === null || this[slot].length !== parts.length || this[slot].some((p, k) => p !== parts[k])) {
+    if (!this[slot] || this[slot].length !== parts.length || this[slot].some((p, k) => p !== parts[k])) {
       this[slot] = parts;
       bodies.set(parts.length === 1 ? parts[0].cast : joined(parts.map((p) => p.cast)));
+      if (bodies === this.bodies) { this.shaded = -1; this.told.changed(); }
     }
-    if (parts.length === 1) {
-      const part = parts[0], n = part.cast.bodies.length, row = before(part.t, t), next = Math.min(row + 1, part.t.length - 1);
-      const gap = part.t[next] - part.t[row];
-      const share = gap > 0 ? Math.min(1, Math.max(0, (t - part.t[row]) / gap)) : 0;
-      bodies.blend(part.poses, 7 * n * row, 7 * n * next, share);
-      return;
-    }
-    const flat = [];
-    for (const part of parts) {
-      const n = part.cast.bodies.length, row = before(part.t, t);
-      for (let i = 7 * n * row; i < 7 * n * (row + 1); i++) flat.push(part.poses[i]);
-    }
-    bodies.pose(flat);
+    const size = 7 * parts.reduce((n, part) => n + part.cast.bodies.length, 0);
+    if (this.numbers?.length !== size) this.numbers = new Float32Array(size);
+    let at = 0;
+    for (const part of parts) at = blend(part, t, this.numbers, at);
+    bodies.pose(this.numbers);
   }
 
   weigh(t) {
@@ -166,6 +159,27 @@ export class Playback {
       }
     });
   }
+}
+
+// The poses of a part at a time, between two rows; returns where the next part goes.
+function blend(part, t, into, at) {
+  const { poses } = part, width = 7 * part.cast.bodies.length;
+  const row = before(part.t, t), next = Math.min(row + 1, part.t.length - 1), gap = part.t[next] - part.t[row];
+  const s = gap > 0 ? Math.min(1, Math.max(0, (t - part.t[row]) / gap)) : 0;
+  for (let i = row * width, j = next * width; i < (row + 1) * width; i += 7, j += 7, at += 7) {
+    let dot = 0;
+    for (let k = 3; k < 7; k++) dot += poses[i + k] * poses[j + k];
+    const sign = dot < 0 ? -1 : 1; // quaternions take the short way
+    let norm = 0;
+    for (let k = 0; k < 7; k++) {
+      const value = (1 - s) * poses[i + k] + s * (k < 3 ? 1 : sign) * poses[j + k];
+      into[at + k] = value;
+      if (k > 2) norm += value * value;
+    }
+    norm = Math.sqrt(norm);
+    for (let k = 3; k < 7; k++) into[at + k] /= norm;
+  }
+  return at;
 }
 
 function joined(casts) {

@@ -1,4 +1,4 @@
-// Play, pause, scrub. The server hears of play, pause and seek, and of nothing in between.
+// Play, pause, scrub. Time lives here; the server hears nothing of it.
 import { on, say } from "modurob-web/bus.js";
 import { clock, play, seek, span } from "modurob-web/clock.js";
 
@@ -35,7 +35,7 @@ export default {
         <button v-for="e in run ? run.events : []" :key="e.time" class="event" :style="{ left: 100 * (e.time - begin) / (end - begin) + '%' }"
                 :title="e.what" @click="go(e.time)">{{ sign(e.what) }} {{ e.what.split(' (')[0] }}</button>
         <input ref="range" type="range" :disabled="!run" min="0" max="1000" step="1" value="0" aria-label="Time" data-testid="scrub"
-               @input="scrub" @change="$emit('seek', { t: time() })" />
+               @input="scrub" />
       </div>
       <span class="time" ref="time" data-testid="time">–</span>
       <select v-if="tints.length" aria-label="Colour of modules" title="Colour of modules" v-model="tint" @change="setTint" data-testid="tint">
@@ -47,7 +47,7 @@ export default {
     </div>`,
   data: () => ({ run: null, playing: false, speed: 1, speeds: SPEEDS, loop: true, mass: true, tint: null, tints: [], problem: "", begin: 0, end: 1 }),
   mounted() {
-    this.ends = [on("time", (t) => this.show(t)), on("playing", (p) => { this.playing = p; if (!p) this.$emit("pause", { t: clock.t }); })];
+    this.ends = [on("time", (t) => this.show(t)), on("playing", (p) => { this.playing = p; })];
   },
   beforeUnmount() { play(false); this.ends.forEach((end) => end()); },
   methods: {
@@ -83,10 +83,10 @@ export default {
     },
     time() { return this.begin + (this.$refs.range.value / 1000) * (this.end - this.begin); },
     scrub() { play(false); this.wake(); seek(this.time()); },
-    go(t) { play(false); this.wake(); seek(t); this.$emit("seek", { t }); },
+    go(t) { play(false); this.wake(); seek(t); },
     // The stage may show a pose: bring the run back.
     wake() { if (window.modurob.run && !window.modurob.stage.playback.active) { say("run", window.modurob.run); this.setTint(); } },
-    toggle() { this.wake(); play(!clock.playing); if (clock.playing) this.$emit("play", { t: clock.t }); },
+    toggle() { this.wake(); play(!clock.playing); },
     sign(what) { return SIGNS[what.split(" ")[0]]; },
     set_traces(names) { say("traces", names); },
     setSpeed() { clock.speed = this.speed; },
@@ -95,7 +95,8 @@ export default {
     setMass() { this.mass = !this.mass; say("aids", { mass: this.mass }); },
     key(event) {
       const step = (this.end - this.begin) / 200;
-      if (event.key === " " && event.target.tagName !== "BUTTON") this.toggle();
+      if (event.key === " " && !["BUTTON", "SELECT"].includes(event.target.tagName)) this.toggle();
+      else if (event.target.tagName === "SELECT") return;
       else if (event.key === "ArrowRight" && event.target.type !== "range") this.go(clock.t + step);
       else if (event.key === "ArrowLeft" && event.target.type !== "range") this.go(clock.t - step);
       else return;

@@ -3,6 +3,8 @@ import { echarts } from "nicegui-echart";
 import { color, highlight, on } from "modurob-web/bus.js";
 import { clock, play, seek } from "modurob-web/clock.js";
 
+const GROUP = "modurob", LEFT = 58, RIGHT = 14; // [px] beside the lines of a plot
+const PADDING = 6; // [px] of a plot's box
 const NAMED = 10; // lines with names in a legend; more are told by the tooltip
 
 export default {
@@ -36,7 +38,8 @@ export default {
       this.run = false;
       this.$nextTick(() => {
         this.run = Boolean(run);
-        this.$emit("panels", { panels: this.panels().map(({ key, title }) => ({ key, title })) });
+        const modules = new Set(run?.main.parts.flatMap((part) => part.cast.modules.map((m) => m.name)));
+        this.$emit("panels", { panels: this.panels().map(({ key, title }) => ({ key, title })), modules: [...modules] });
       });
     },
     set_chosen(keys) { this.chosen = keys; },
@@ -54,15 +57,16 @@ export default {
     },
     open(box) {
       const chart = echarts.init(box, null, { renderer: "canvas" });
-      chart.group = "modurob";
+      chart.group = GROUP;
       chart.getZr().on("click", (event) => {
         if (!chart.containPixel("grid", [event.offsetX, event.offsetY])) return;
         play(false);
         seek(chart.convertFromPixel({ xAxisIndex: 0 }, event.offsetX));
-        this.$emit("seek", { t: clock.t });
       });
       chart.on("mouseover", (e) => e.seriesId && highlight(null, e.seriesId.split("|")[1] || null));
       chart.on("mouseout", () => highlight(null, null));
+      chart.on("datazoom", () => this.place());
+      echarts.connect(GROUP); // zoom and tooltip of one are those of all
       return chart;
     },
     option(panel) {
@@ -74,7 +78,7 @@ export default {
       if (second) series.push(...second.lines.flatMap((l, k) => this.series(l, k, tint(l.name), "second")));
       return {
         animation: false, textStyle: { fontFamily: "inherit", color: ink },
-        grid: { left: 58, right: 14, top: few ? 24 : 8, bottom: 24 },
+        grid: { left: LEFT, right: RIGHT, top: few ? 24 : 8, bottom: 24 },
         legend: few ? { type: "scroll", top: -2, left: 50, itemWidth: 14, itemHeight: 8, textStyle: { color: ink, fontSize: 11 }, data: names, pageIconColor: ink, pageTextStyle: { color: ink } } : undefined,
         tooltip: { trigger: "axis", confine: true, transitionDuration: 0, backgroundColor: color("panel"), borderColor: line, textStyle: { color: color("ink"), fontSize: 12 }, formatter: (items) => this.tip(items), axisPointer: { lineStyle: { color: ink } } },
         xAxis: { type: "value", min: clock.begin, max: clock.end, axisLine: { lineStyle: { color: line } }, axisLabel: { color: ink, fontSize: 11, formatter: (v) => `${+v.toFixed(3)} s`, hideOverlap: true }, splitLine: { show: false } },
@@ -98,7 +102,7 @@ export default {
     tip(items) {
       const box = document.createElement("div");
       box.append(`${items[0].axisValue.toFixed(3)} s`);
-      for (const item of items.filter((i) => i.seriesName && !/\|(low|high)$/.test(i.seriesId)).slice(0, 14)) {
+      for (const item of items.filter((i) => i.seriesName && Number.isFinite(i.value[1]) && !/\|(low|high)$/.test(i.seriesId)).slice(0, 14)) {
         const row = document.createElement("div"), dot = document.createElement("span");
         dot.style.cssText = `display:inline-block;width:8px;height:8px;border-radius:4px;margin-right:6px;background:${item.color}`;
         row.append(dot, `${item.seriesName}${item.seriesId.startsWith("second") ? " (compared)" : ""}: ${(+item.value[1]).toPrecision(5)}`);
@@ -114,12 +118,16 @@ export default {
         const cursor = this.cursors.get(key);
         if (!cursor) continue;
         const a = chart.convertToPixel({ xAxisIndex: 0 }, clock.begin), b = chart.convertToPixel({ xAxisIndex: 0 }, clock.end);
-        this.scales.push([cursor, a + 6, (b - a) / (clock.end - clock.begin || 1)]);
+        this.scales.push([cursor, a, (b - a) / (clock.end - clock.begin || 1), chart.getWidth() - RIGHT]);
       }
       this.follow(clock.t);
     },
     follow(t) {
-      for (const [cursor, first, scale] of this.scales ?? []) cursor.style.transform = `translateX(${first + scale * (t - clock.begin)}px)`;
+      for (const [cursor, first, scale, last] of this.scales ?? []) {
+        const x = first + scale * (t - clock.begin);
+        cursor.style.transform = `translateX(${x + PADDING}px)`;
+        cursor.style.visibility = x < LEFT - 1 || x > last + 1 ? "hidden" : "";
+      }
     },
   },
 };

@@ -111,21 +111,6 @@ export class Bodies {
     this.place();
   }
 
-  // Between two rows of poses; quaternions take the short way.
-  blend(numbers, row, next, share) {
-    const { frames } = this;
-    for (let b = 0; b < frames.length; b++) {
-      const i = row + 7 * b, j = next + 7 * b;
-      const dot = numbers[i + 3] * numbers[j + 3] + numbers[i + 4] * numbers[j + 4]
-        + numbers[i + 5] * numbers[j + 5] + numbers[i + 6] * numbers[j + 6];
-      const s = 1 - share, r = dot < 0 ? -share : share;
-      P.set(s * numbers[i] + share * numbers[j], s * numbers[i + 1] + share * numbers[j + 1], s * numbers[i + 2] + share * numbers[j + 2]);
-      Q.set(s * numbers[i + 3] + r * numbers[j + 3], s * numbers[i + 4] + r * numbers[j + 4], s * numbers[i + 5] + r * numbers[j + 5], s * numbers[i + 6] + r * numbers[j + 6]).normalize();
-      frames[b].compose(P, Q, ONE);
-    }
-    this.place();
-  }
-
   place() {
     for (const mesh of this.meshes) {
       const { bodies, local } = mesh.userData, array = mesh.instanceMatrix.array;

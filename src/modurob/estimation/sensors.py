@@ -1,0 +1,44 @@
+"""A filter for who knows the sensors' noise and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.checks import not_negative
+from modurob.estimation.ekf import Ekf
+from modurob.model import Model
+
+ACCELERATION = 5.0  # [rad/s^2, m/s^2] that the model does not explain, held for a sample
+LEAST_NOISE = 1e-6  # [rad, m] standard deviation: a filter cannot believe in none at all
+
+
+def ekf_for_sensors(
+    model: Model,
+    dt: float,
+    sigma: float,
+    *,
+    q: ArrayLike | None = None,
+    v: ArrayLike | None = None,
+) -> Ekf:
+    """An `Ekf` of joint positions that are measured with noise.
+
+    What masses, friction and drives do otherwise than the model says is taken for an unknown
+    acceleration of some rad/s^2, anew in each sample.
+
+    Args:
+        dt: Seconds between samples.
+        sigma: Standard deviation of a measured position. [rad, m]
+        q, v: Where it starts; in the neutral pose, at rest, by default.
+    """
+    sigma = max(not_negative("sigma", sigma, "rad or m"), LEAST_NOISE)
+    moved, faster = ACCELERATION * dt**2 / 2, ACCELERATION * dt
+    return Ekf(
+        model,
+        dt,
+        Q=np.repeat([moved**2, faster**2], model.nv),
+        R=sigma**2,
+        P=np.repeat([sigma**2, faster**2], model.nv),
+        q=q,
+        v=v,
+    )
