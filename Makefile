@@ -5,6 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
+unexport PYTHONDONTWRITEBYTECODE # what was compiled once need not be compiled by every process
 .DELETE_ON_ERROR:
 .PHONY: help demo test check bench docs clean
 

@@ -11,6 +11,7 @@ from modurob.studio import project as projects
 from modurob.studio.folder import Folder
 from modurob.studio.history import Body, History
 from modurob.studio.settings import Settings
+from modurob.studio.studio import Studio
 
 SIZE = {"width": 1280, "height": 720}
 LONG = 45_000  # [ms] that anything may take: the machine may be busy with other tests
@@ -124,7 +125,7 @@ class Tab:
         project = projects.Project(History(Body(body)), runs=list(runs))
         project.settings = Settings().edited(**settings)
         folder = Folder(self.server.folder)
-        name = folder.free_name(name)
+        name = Studio(folder).free_name(name)
         folder.write(name, projects.to_bytes(project))
         self.open(name).modules(len(body))
         return self

@@ -182,13 +182,14 @@ export default {
         else this.explain("Drop it on a free side of another module.");
         return;
       }
+      this.cursor = { x: Math.round(p.x), y: Math.round(p.y) }; // keys go on from here
       this.click(p);
     },
     click(p) {
       const x = Math.round(p.x), y = Math.round(p.y);
       if (this.hint && this.hint.x === x && this.hint.y === y) { this.$emit("dock", this.hint); return; }
       if (this.plan.cells.length === 0) {
-        if (!this.plan.hidden) { this.center = [this.center[0] - x, this.center[1] - y]; this.$emit("dock", { module: null, port: null }); }
+        if (!this.plan.hidden) { this.center = [this.center[0] - x, this.center[1] - y]; this.cursor = { x: 0, y: 0 }; this.$emit("dock", { module: null, port: null }); }
         return;
       }
       const found = this.target(p), here = this.cell_at(x, y);
