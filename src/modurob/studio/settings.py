@@ -26,7 +26,7 @@ from modurob.sim import INTEGRATORS
 LONGEST = 600.0  # [s] of a run
 NONE = "none"  # no gait, controller or estimator
 BALANCE = "balance"  # by messages between modules
-KNOWN = {
+KNOWN: dict[str, tuple[str, ...]] = {
     "controller": (NONE, *CONTROLLERS),
     "motion": (NONE, "hold", "zero", BALANCE, *GAITS),
     "integrator": tuple(INTEGRATORS),

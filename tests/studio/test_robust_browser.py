@@ -1,0 +1,85 @@
+"""What goes wrong in real life, in the browser: lost connections, typing errors, keys, haste."""
+
+from modurob import examples
+
+
+def test_a_tab_that_lost_its_connection_comes_back_to_where_it_was(tab):
+    tab.show("snake", examples.snake(3))
+    tab.page.evaluate("window.socket.io.engine.close()")
+    tab.wait("!window.socket.connected")
+    tab.wait("window.socket.connected")
+    tab.cell(0, 3)
+    tab.modules(4)
+    tab.page.keyboard.press("Control+z")
+    tab.modules(3)
+    tab.click("mode-move")
+    tab.fill("set-duration", 0.2)
+    assert "done" in tab.run()  # its process is still there, too
+
+
+def test_delete_removes_one_module_and_no_key_reaches_through_a_dialog(tab):
+    tab.show("crab", examples.crab())
+    tab.cell(-1, 2)  # m5, the end of a leg
+    tab.find("remove-module").wait_for()
+    tab.page.keyboard.press("ArrowRight")
+    tab.page.keyboard.press("ArrowRight")  # the cursor is on m3 now, m5 is still chosen
+    tab.page.keyboard.press("Delete")
+    tab.modules(5)
+    assert "m5" in tab.page.evaluate("window.modurob.stage.bodies.cast.modules.map((m) => m.name)")
+    tab.click("help")
+    tab.page.get_by_text("Guide me through the crab").wait_for()
+    tab.page.keyboard.press("Delete")
+    tab.page.keyboard.press("Control+z")
+    tab.page.keyboard.press("Escape")
+    tab.page.get_by_text("Guide me through the crab").wait_for(state="detached")
+    tab.modules(5)
+    tab.page.keyboard.press("Control+z")
+    tab.modules(6)
+
+
+def test_a_base_that_does_not_fit_is_told_where_it_matters_and_nothing_breaks(tab):
+    tab.show("crab", examples.crab())
+    tab.click("mode-move")
+    tab.fill("set-base", "xx")
+    tab.wait("document.body.innerText.includes(\"'xx'\")")
+    tab.page.get_by_text("All to zero").click()
+    tab.click("mode-understand")
+    tab.click("part-equations")
+    assert "'xx'" in tab.problem()
+    tab.click("mode-move")
+    tab.fill("set-base", "fixed")
+    tab.page.locator("#joint-m1\\.hinge").wait_for()
+
+
+def test_another_formula_may_be_asked_for_while_one_is_computed(tab):
+    tab.show("nine", examples.nine(), hinges="physical")
+    tab.click("mode-understand")
+    tab.click("part-equations")
+    for matrix in ("C", "N", "M"):
+        tab.page.get_by_role("button", name=matrix, exact=True).click()
+    tab.wait(
+        "document.querySelector('[data-testid=formula-state]').innerText.startsWith('M[1,1]:')"
+    )
+    assert tab.page.locator(".q-notification").count() == 0
+
+
+def test_the_cursor_of_a_plot_stays_at_its_time_when_the_plot_is_zoomed(tab):
+    tab.show("crab", examples.crab(), duration=1.0)
+    tab.click("mode-move")
+    tab.run()
+    tab.click("play")
+    tab.click("mode-see")
+    tab.page.locator("[data-plot=q] canvas").first.wait_for()
+    tab.find("scrub").fill("600")
+    tab.page.evaluate(
+        """() => { window.modurob.plots.charts.get('q')
+        .dispatchAction({ type: 'dataZoom', start: 50, end: 100 }); }"""
+    )
+    tab.wait("window.modurob.plots.charts.get('tau').getOption().dataZoom[0].start === 50")
+    expected = tab.page.evaluate("""() => { 
+        const chart = window.modurob.plots.charts.get('tau'), box = chart.getDom().getBoundingClientRect();
+        return box.x + chart.convertToPixel({ xAxisIndex: 0 }, 0.6); }""")
+    place = "window.modurob.plots.cursors.get('tau').getBoundingClientRect().x"
+    tab.wait(f"Math.abs({place} - {expected}) < 2")  # the other plots are zoomed with it
+    tab.find("scrub").fill("200")
+    tab.wait("window.modurob.plots.cursors.get('q').style.visibility === 'hidden'")
