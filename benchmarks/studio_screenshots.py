@@ -191,6 +191,7 @@ def see(camera: Camera) -> None:
     camera.page.wait_for_timeout(500)
     camera.run()
     camera.click("mode-see")
+    camera.page.locator("[data-plot=q]").wait_for()
     camera.click("compare-1")
     camera.page.wait_for_function("window.modurob.run?.other")
     camera.click("plot-tau")

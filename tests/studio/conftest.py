@@ -203,8 +203,19 @@ class Tab:
     def click(self, name):
         self.find(name).click()
 
+    def move(self):
+        """The Move panel, with its sliders: what is below them has its place."""
+        self.click("mode-move")
+        self.page.locator(".slide").first.wait_for()
+
+    def unfold(self, text):
+        """A part of the settings, until it is open."""
+        self.page.get_by_text(text, exact=True).click()
+        self.wait("document.getAnimations().every((a) => a.playState !== 'running')")
+
     def cell(self, x, y, **options):
-        """Click a cell of the plan."""
+        """Click a cell of the plan, when no dialog lies over it any more."""
+        self.page.locator(".q-dialog").first.wait_for(state="detached")
         self.page.mouse.click(*self.at(x, y), **options)
 
     def choose(self, name, option):

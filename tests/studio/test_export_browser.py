@@ -19,6 +19,7 @@ from modurob.organism.files import to_document
 from modurob.studio import exports, project, runs
 from modurob.studio.folder import Folder
 from modurob.studio.settings import Settings
+from modurob.studio.studio import Studio
 
 SETTINGS = {"duration": 0.2, "ramp": 0.1}
 FRAMES = round(SETTINGS["duration"] * exports.FPS) + 1  # of a film
@@ -30,7 +31,7 @@ def studio(tab):
     """A crab with a run, as it is after Run was pressed."""
     settings = Settings().edited(**SETTINGS)
     folder = Folder(tab.server.folder)
-    name = folder.free_name("my crab")
+    name = Studio(folder).free_name("my crab")
     body = to_document(examples.crab())
     request = runs.Request(body, [], {}, settings, folder.runs(name), 1, runs.title(settings))
     record = runs.perform(request, lambda _: None)

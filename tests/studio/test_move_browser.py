@@ -21,9 +21,9 @@ def body_place(tab, module):
 
 def test_computed_torque_and_ekf_run_play_back_and_are_compared(tab):
     tab.show("crab", examples.crab(), duration=1.0)
-    tab.click("mode-move")
+    tab.move()
     tab.choose("set-estimator", "EKF")
-    tab.page.get_by_text("Noise", exact=True).click()
+    tab.unfold("Noise")
     tab.fill("set-noise_q", 0.01)
     assert "done" in tab.run()
     (record,) = tab.project().runs
@@ -63,7 +63,7 @@ def test_computed_torque_and_ekf_run_play_back_and_are_compared(tab):
     assert option == 9  # three joints, each with a line and the two edges of its band
 
     # a second run with another law, compared with the first
-    tab.click("mode-move")
+    tab.move()
     tab.choose("set-estimator", "none")
     tab.fill("set-noise_q", 0)
     tab.choose("set-controller", "PD with gravity compensation")
@@ -80,7 +80,7 @@ def test_runs_that_are_cancelled_or_diverge_say_so_and_leave_the_session_intact(
     tab.show(
         "crab", examples.crab(), duration=600, motion="zero", integrator="RK4", settling_time=0.5
     )
-    tab.click("mode-move")
+    tab.move()
     tab.page.locator("#joint-m1\\.hinge").fill("1")
     tab.click("run")
     tab.wait("parseFloat(document.querySelector('[data-testid=run-state]').innerText) >= 0")
@@ -88,9 +88,9 @@ def test_runs_that_are_cancelled_or_diverge_say_so_and_leave_the_session_intact(
     tab.reads("run-state", "cancelled")
     assert not tab.project().runs
 
-    tab.page.get_by_text("Gravity, integrator, seed").click()
+    tab.unfold("Gravity, integrator, seed")
     tab.fill("set-dt", 0.05)
-    tab.page.get_by_text("Gait and controller").click()
+    tab.unfold("Gait and controller")
     tab.fill("set-settling_time", 0.001)
     assert tab.run() == "it stopped early"
     assert "diverged" in tab.problem()
@@ -106,7 +106,7 @@ def test_runs_that_are_cancelled_or_diverge_say_so_and_leave_the_session_intact(
 
 def test_sliders_pose_the_body_and_bad_numbers_are_explained_at_the_field(tab):
     tab.show("crab", examples.crab())
-    tab.click("mode-move")
+    tab.move()
     before = body_place(tab, "m5")
     slider = tab.page.locator("#joint-m1\\.hinge")
     slider.fill("1.5707963267948966")
@@ -125,8 +125,8 @@ def test_sliders_pose_the_body_and_bad_numbers_are_explained_at_the_field(tab):
 
 def test_a_module_lets_go_during_a_run_and_the_timeline_shows_it(tab):
     tab.show("snake", examples.snake(4), hinges="physical", motion="hold", duration=0.6)
-    tab.click("mode-move")
-    tab.page.get_by_text("Events during the run").click()
+    tab.move()
+    tab.unfold("Events during the run")
     tab.click("event-undock")
     tab.page.get_by_text("undock m3").first.wait_for()
     assert "done" in tab.run()
@@ -172,9 +172,9 @@ def test_modules_that_balance_are_tinted_by_their_messages_and_faults_are_on_the
     tree = examples.superbot_tree(2, 2, np.random.default_rng(3))
     tip = tree.modules[-1]
     tab.show("tree", tree, hinges="physical", duration=0.2)
-    tab.click("mode-move")
+    tab.move()
     tab.choose("set-motion", "balance by messages")
-    tab.page.get_by_text("Events during the run").click()
+    tab.unfold("Events during the run")
     tab.click("event-die")
     tab.page.get_by_text(f"0.1 s: die {tip}").first.wait_for()
     assert "done" in tab.run()

@@ -76,9 +76,11 @@ def test_the_cursor_of_a_plot_stays_at_its_time_when_the_plot_is_zoomed(tab):
         .dispatchAction({ type: 'dataZoom', start: 50, end: 100 }); }"""
     )
     tab.wait("window.modurob.plots.charts.get('tau').getOption().dataZoom[0].start === 50")
-    expected = tab.page.evaluate("""() => { 
-        const chart = window.modurob.plots.charts.get('tau'), box = chart.getDom().getBoundingClientRect();
-        return box.x + chart.convertToPixel({ xAxisIndex: 0 }, 0.6); }""")
+    expected = tab.page.evaluate(
+        """() => { const chart = window.modurob.plots.charts.get('tau');
+        const { x } = chart.getDom().getBoundingClientRect();
+        return x + chart.convertToPixel({ xAxisIndex: 0 }, 0.6); }"""
+    )
     place = "window.modurob.plots.cursors.get('tau').getBoundingClientRect().x"
     tab.wait(f"Math.abs({place} - {expected}) < 2")  # the other plots are zoomed with it
     tab.find("scrub").fill("200")

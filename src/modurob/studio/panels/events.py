@@ -23,11 +23,16 @@ class EventsEditor:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.form_part = Part(self._form)
+        self.form_part = Part(self._form, self._shows)
 
     def refresh(self) -> None:
         """Another body or other settings."""
         self.form_part.refresh()
+
+    def _shows(self) -> tuple[Any, ...]:
+        page, settings = self.page, self.page.session.settings
+        body = page.session.organism, page.selected, page.kind
+        return *body, settings.events, settings.motion, settings.duration
 
     def _form(self) -> None:
         session = self.page.session

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
@@ -66,15 +66,24 @@ def test_id(element: ui.element, name: str) -> ui.element:
 
 
 class Part:
-    """A piece of the page that is drawn anew when what it shows has changed."""
+    """A piece of the page that is drawn anew when what it shows has changed.
 
-    def __init__(self, draw: Callable[[], None]) -> None:
-        self._draw = draw
+    Args:
+        shows: What it is drawn from. While that is the same nothing is drawn anew: a button that
+            is replaced while somebody presses it does not hear of it.
+    """
+
+    def __init__(self, draw: Callable[[], None], shows: Callable[[], Any] | None = None) -> None:
+        self._draw, self._shows, self._shown = draw, shows, None
         self._box = ui.element("div").style("display: contents")
         self.refresh()
 
     def refresh(self) -> None:
         """Draw it anew."""
+        if self._shows is not None:
+            before, self._shown = self._shown, self._shows()
+            if before == self._shown:
+                return
         self._box.clear()
         with self._box:
             self._draw()

@@ -25,7 +25,7 @@ class Parameters:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.form_part = Part(self._form)
+        self.form_part = Part(self._form, lambda: (page.session.organism, page.selected))
 
     def _form(self) -> None:
         page, organism = self.page, self.page.session.organism
