@@ -18,7 +18,7 @@ demo: $(VENV)/.core  ## Build the crab, simulate, control and verify it; write o
 	$(BIN)/python examples/05_crab_report.py
 
 test: $(VENV)/.dev  ## Run every test
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder
 
 check: $(VENV)/.dev  ## Lint, format, types and import direction
 	$(BIN)/ruff check .

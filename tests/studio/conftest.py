@@ -27,14 +27,6 @@ window.WebSocket = class extends Plain {
 """
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
-def pytest_collection_modifyitems(items):
-    """One worker has all tests that need a browser: a server and a browser are started once."""
-    for item in items:
-        if "needs_browser" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("browser"))
-
-
 @pytest.fixture(scope="session")
 def awaited():
     """Runs a coroutine in a thread of its own: Playwright keeps a loop in this one."""
