@@ -13,7 +13,7 @@ SIGMA, DT = 0.01, 0.005
 
 
 def errors(masses):
-    """(samples, 3) estimate minus truth of a crab whose modules weigh `masses`; the filter says 1."""
+    """(samples, 3) estimate minus truth, if modules weigh `masses` and the filter says 1 kg."""
     crab = examples.crab()
     model, true = crab.model(), crab.with_parameters(*crab.modules, mass=masses).model()
     ekf = ekf_for_sensors(model, DT, SIGMA)

@@ -249,6 +249,8 @@ def test_a_project_that_another_studio_changed_is_not_overwritten(tmp_path):
     one.dock("scout")
     with pytest.raises(WriteError, match=r"changed by another studio.*save a copy"):
         one.save()
+    with pytest.raises(WriteError, match="save a copy"):
+        ours.rename(one, "mine")
     copy = ours.copy(one, "mine")
     assert Folder(tmp_path).read("crab").organism == Organism.start("backbone")
     assert Folder(tmp_path).read("mine").organism == copy.organism == Organism.start("scout")

@@ -278,8 +278,15 @@ class Page:
             self.show([*MODES][MODE_KEYS.index(code)])
 
     @contextmanager
-    def dialog(self, label: str, width: int) -> Iterator[ui.dialog]:
-        """A window over the page: keys are its own while it is open, and then it is gone."""
+    def dialog(
+        self, label: str, width: int, after: Callable[[], Any] | None = None
+    ) -> Iterator[ui.dialog]:
+        """A window over the page: keys are its own while it is open, and then it is gone.
+
+        Args:
+            width: [px]
+            after: Called when it closes.
+        """
         look = f"width: {width}px; max-width: 94vw; gap: 10px"
         with (
             self.client.content,
@@ -291,6 +298,8 @@ class Page:
 
         def closed() -> None:
             self.keyboard.active = True
+            if after is not None:
+                after()
             dialog.delete()
 
         dialog.on("hide", closed)

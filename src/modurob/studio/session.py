@@ -261,6 +261,8 @@ class Session:
         if self.running:
             raise StateError("a run is being computed: wait for it or cancel it, then rename")
         self.saver.flush()
+        if self.saver.error:
+            raise WriteError(self.saver.error)
         self.folder.rename(self.name, name)
         self.name = name
         self.changed("name")

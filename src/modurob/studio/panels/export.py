@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 class Export:
     """Makes files beside everything else, with progress, one at a time."""
 
-    def __init__(self, page: Page, share: Callable[[], Any], close: Callable[[], Any]) -> None:
-        self.page, self.worker = page, Worker()
+    def __init__(
+        self, page: Page, worker: Worker, share: Callable[[], Any], close: Callable[[], Any]
+    ) -> None:
+        self.page, self.worker = page, worker
         session = page.session
         if session.organism is None:
             ui.label("There is no module yet: place one under Build.").classes("note")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from nicegui import ui
 
 from modurob import ModurobError
+from modurob.studio.jobs import Worker
 from modurob.studio.panels.build import uploader
 from modurob.studio.panels.export import Export
 from modurob.studio.panels.panel import test_id, title
@@ -104,9 +105,9 @@ def share(page: Page) -> None:
 
 def export_dialog(page: Page) -> None:
     """Every format that leaves the studio."""
-    with page.dialog("Export and share", 780) as dialog:
-        export = Export(page, lambda: share(page), dialog.close)
-    dialog.on("hide", export.worker.close)
+    worker = Worker()
+    with page.dialog("Export and share", 780, after=worker.close) as dialog:
+        Export(page, worker, lambda: share(page), dialog.close)
 
 
 KEYS = (
