@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE # what was compiled once need not be compiled by every process
@@ -18,7 +18,7 @@ demo: $(VENV)/.core  ## Build the crab, simulate, control and verify it; write o
 	$(BIN)/python examples/05_crab_report.py
 
 test: $(VENV)/.dev  ## Run every test
-	$(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -n auto --no-loadscope-reorder
 
 check: $(VENV)/.dev  ## Lint, format, types and import direction
 	$(BIN)/ruff check .

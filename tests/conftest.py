@@ -17,18 +17,26 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
-def pytest_collection_modifyitems(items):
-    """Which worker runs what, if there are several: whole files, so that fixtures are made once.
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config, log):
+    """Which worker runs what: whole files, so that fixtures are made once.
 
-    All tests that need a browser share one worker, its server and its browser, and go first: they
-    take longest.
+    All tests in the browser share one worker, its server and its browser.
     """
-    items.sort(key=lambda item: not _needs_browser(item))
-    for item in items:
-        group = "browser" if _needs_browser(item) else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            file = nodeid.split("::")[0]
+            return "browser" if _in_browser(file) else file
+
+    return ByFile(config, log)
 
 
-def _needs_browser(item):
-    return "needs_browser" in getattr(item, "fixturenames", ())
+def pytest_collection_modifyitems(items):
+    """Those in the browser go first: together they take longest."""
+    items.sort(key=lambda item: not _in_browser(item.path.name))
+
+
+def _in_browser(file):
+    return file.endswith("_browser.py")
