@@ -124,22 +124,16 @@ class UnderstandPanel(Panel):
             "<mi>N</mi><mo>=</mo><mi>τ</mi></math>",
             sanitize=False,
         ).classes("formula").style("padding: 2px 4px")
+        if not model.nv:
+            ui.label("No joint can move, so there is nothing to write down.").classes("note")
+            return
         with ui.element("div").classes("row"):
             matrix = ui.toggle(["M", "C", "N"], value=self.matrix).props(TOGGLE)
             matrix.on_value_change(lambda e: self._letter(e.value))
             numbers = {"all": "symbols", "none": "numbers"}
             symbols = ui.toggle(numbers, value=self.symbols).props(TOGGLE)
             symbols.on_value_change(lambda e: self._symbols(e.value))
-        if not model.nv:
-            ui.label("No joint can move, so there is nothing to write down.").classes("note")
-            return
-        if model.nv <= MOST_BUTTONS:
-            self._buttons(model.nv)
-        else:
-            field = ui.input("Entry", value=self.entry, placeholder="M[1,2]").props(
-                "dense outlined"
-            )
-            field.on("keydown.enter", lambda: self._ask(field.value or ""))
+        self.entries_part = Part(lambda: self._entries(model.nv))
         with ui.element("div").classes("row"):
             _button("Copy LaTeX", "content_copy", lambda: self.page.run(self._copy()))
             _button("Export C", "memory", lambda: self.page.run(self._export_c()))
@@ -149,6 +143,14 @@ class UnderstandPanel(Panel):
         self.formula = ui.html("", sanitize=False).classes("formula")
         test_id(self.formula, "formula")
         self.names = ui.html("", sanitize=False)
+
+    def _entries(self, size: int) -> None:
+        """One button for each entry, or a field where there are too many."""
+        if size <= MOST_BUTTONS:
+            self._buttons(size)
+            return
+        field = ui.input("Entry", value=self.entry, placeholder="M[1,2]").props("dense outlined")
+        field.on("keydown.enter", lambda: self._ask(field.value or ""))
 
     def _buttons(self, size: int) -> None:
         columns = [0] if self.matrix == "N" else range(1, size + 1)
@@ -177,7 +179,7 @@ class UnderstandPanel(Panel):
 
     def _ask(self, entry: str) -> None:
         self.entry = entry
-        self.content_part.refresh()
+        self.entries_part.refresh()
         self._compute()
 
     def _wish(self) -> formulas.Wish:
