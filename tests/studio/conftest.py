@@ -161,7 +161,8 @@ class Tab:
         self.wait(f"document.querySelector('[data-testid={name}]')?.innerText === {text!r}")
 
     def saved(self):
-        """Until everything that is shown is on disk."""
+        """Until everything that is shown is on disk; the word may lag behind the body a little."""
+        self.page.wait_for_timeout(300)
         self.reads("saved", "Saved")
 
     def modules(self, count):

@@ -133,7 +133,6 @@ class Page:
             if topic == "body" and (organism is None or self.selected not in organism):
                 self.select(None)
             self.view.follow(topic, fit)
-            self.bar.look()  # no new body beside an old "Saved"
         self._waiting.append(topic)
         if len(self._waiting) == 1:
             self.run(self._refresh_panels())
@@ -143,6 +142,7 @@ class Page:
         await asyncio.sleep(SOON)
         topics, self._waiting = list(dict.fromkeys(self._waiting)), []
         with self.client:
+            self.bar.look()
             for topic in topics:
                 for panel in self.panels.values():
                     self.act(panel.refresh, topic)
