@@ -33,7 +33,7 @@ def test_delete_removes_one_module_and_no_key_reaches_through_a_dialog(tab):
     tab.page.keyboard.press("Escape")
     tab.page.get_by_text("Guide me through the crab").wait_for(state="detached")
     tab.modules(5)
-    tab.page.keyboard.press("Control+z")
+    tab.click("undo")
     tab.modules(6)
 
 
