@@ -303,6 +303,15 @@ def test_formulas_are_those_of_the_equations_and_know_their_joints():
     assert text == "M_{1,2} = " + organism.equations("physical").latex("M[1,2]")
 
 
+def test_formulas_with_numbers_follow_gravity():
+    """The same process answers again, with other numbers: N of the pendulum is m g l times them."""
+    for gravity in (9.81, 3.71):
+        body = examples.double_pendulum()
+        settings = Settings(hinges="physical", gravity=gravity)
+        asked = formulas.Wish(to_document(body), settings, "none", "N[2]")
+        assert f"{gravity:g}" in formulas.latex(asked, lambda _: None)
+
+
 def test_long_formulas_are_cut_for_the_page_and_told_so():
     found = formulas.entry(wish(examples.arm("babac"), "C[1,2]", hinges="physical"), lambda _: None)
     assert found["terms"] > formulas.MOST_TERMS == found["shown"]
@@ -326,6 +335,10 @@ def test_the_report_is_one_file_with_everything_in_it(tmp_path):
     assert all(source.startswith(("data:", "#")) for source in found.sources)
     assert ["v0", "3", "·", "·", "·", "·", "S"] in found.rows
     assert "computed torque, wave" in data.decode()
+    assert "changed after this run" not in data.decode()
+    other = wish._replace(organism=to_document(examples.snake(3)))
+    text = exports.make("report", other, lambda _: None)[1].decode()
+    assert "The body was changed after this run,</b> which has 6 modules" in text
 
 
 def test_exports_that_need_a_run_say_so():
@@ -335,6 +348,22 @@ def test_exports_that_need_a_run_say_so():
 
 
 # -- processes -------------------------------------------------------------------------------------
+
+
+def test_a_worker_that_is_killed_is_no_cancellation(awaited):
+    async def story():
+        worker = Worker()
+        endless = exports.Wish(
+            "x", to_document(examples.snake(9)), Settings(hinges="physical"), (), None, None
+        )
+        task = asyncio.ensure_future(worker.run(exports.make, "latex", endless))
+        await asyncio.sleep(0.2)
+        worker._process.kill()
+        with pytest.raises(StateError, match="out of memory"):
+            await task
+        assert not worker.busy
+
+    awaited(story())
 
 
 def test_workers_report_answer_fail_and_are_cancelled(awaited):
