@@ -6,8 +6,8 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 from scipy.optimize import brentq
 
-from modurob import StateError, examples
-from modurob.control import ComputedTorque, Lqr, PdGravity, gains
+from modurob import StateError, examples, simulate
+from modurob.control import ComputedTorque, IndependentPid, Lqr, PdGravity, gains
 from oracles import complains
 
 ROUNDING = 1e-9
@@ -65,6 +65,57 @@ def test_pd_gains_are_those_of_the_inertia_each_joint_moves():
     k0, k1 = gains.from_settling_time(0.5, 0.8)
     np.testing.assert_allclose(law.kp, k0 * np.array([5.0, 1.0]))  # (1 + 1) 1 + 1 + 2 and 1
     np.testing.assert_allclose(law.kd, k1 * np.array([5.0, 1.0]))
+
+
+@pytest.mark.parametrize("drag", [0.5, 8.0, 11.0, 30.0, 300.0, 1e4])
+@pytest.mark.parametrize("damping", [0.5, 1.0])
+def test_errors_with_drag_settle_in_the_time_asked_for(drag, damping):
+    time = 0.7
+    k0, k1 = gains.from_settling_time(time, damping, drag)
+    found = solve_ivp(lambda t, x: [x[1], -k0 * x[0] - (k1 + drag) * x[1]], (0, 4 * time),
+                      [1.0, 0.0], "LSODA", rtol=1e-10, atol=1e-12, dense_output=True)  # fmt: skip
+    after = np.abs(found.sol(np.linspace(time * (1 + 1e-6), 4 * time, 2000))[0])
+    assert after.max() <= 0.02 * (1 + 1e-4)
+    assert abs(found.sol(time)[0]) == pytest.approx(0.02, rel=1e-4)
+    assert k1 > 0
+    assert (k1 + drag) / (2 * np.sqrt(k0)) >= damping - 1e-12
+
+
+@pytest.mark.parametrize("drag", [5.0, 21.0, 60.0, 1e4])
+def test_pid_errors_with_drag_settle_in_the_time_asked_for(drag):
+    time = 0.7
+    kp, ki, kd = gains.pid_from_settling_time(time, drag)
+
+    def rates(t, x):
+        return [x[1], -kp * x[0] - (kd + drag) * x[1] - ki * x[2], x[0]]
+
+    found = solve_ivp(rates, (0, 4 * time), [1.0, 0.0, 0.0], "Radau", rtol=1e-9, atol=1e-11,
+                      dense_output=True)  # fmt: skip
+    after = np.abs(found.sol(np.linspace(time * (1 + 1e-6), 4 * time, 2000))[0])
+    assert after.max() <= 0.02 * (1 + 1e-3)
+    assert found.sol(time)[0] == pytest.approx(-0.02, rel=1e-3)
+    assert -0.25 <= found.sol(np.linspace(0, time, 500))[0].min() <= -0.13
+    assert kd > 0
+
+
+# [s] of 1 s asked for: the other joints pull at the slide, and that is not in the design
+SETTLES = {"PdGravity": 1.15, "IndependentPid": 1.15, "Lqr": 1.5}
+
+
+@pytest.mark.parametrize("law", [PdGravity, IndependentPid, Lqr])
+def test_default_gains_settle_the_arm_against_its_friction_in_about_a_second(law):
+    model = examples.arm("babac").model("physical", gravity=(0, 0, 0))  # a PID would feel a load
+    assert model.viscous.min() == 3.0
+    controller = law(model)
+    start = np.array([0.1, -0.1, 0.1, 0.1, 0.01])
+    run = simulate(model, start, None, 2.0, controller, reference=np.zeros(5), integrator="Radau")
+    late = run.t > SETTLES[law.__name__]
+    assert np.abs(run.q[late] / start).max() < gains.SETTLED
+
+
+def test_drag_leaves_no_gain_where_there_is_no_joint():
+    kp, kd = gains.for_joints(lambda drag: (1.0, 2.0), np.empty(0), np.empty(0))
+    assert kp.shape == kd.shape == (0,)
 
 
 # -- LQR -------------------------------------------------------------------------------------------

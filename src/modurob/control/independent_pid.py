@@ -18,10 +18,10 @@ class IndependentPid(PidLaw):
     """``tau = Kp e + Ki int(e) + Kd e'`` for each joint by itself, ``e = q_d - q``.
 
     Args:
-        model: The body; used for the sizes of default gains only.
+        model: The body; used for the default gains only.
         kp, ki, kd: One number or one for each joint. [N m/rad, N m/(rad s), N m s/rad]
-        settling_time: Instead of gains, for the inertia of each joint in the neutral pose with the
-            others held. 1 s if nothing is given. [s]
+        settling_time: Instead of gains, for the inertia and viscous friction of each joint in the
+            neutral pose with the others held. 1 s if nothing is given. [s]
         filter_time: Time constant of a low-pass on the velocity error; 0 for none. [s]
         integral_limit: Largest torque that the integral may ask for. [N m, N]
         sample_time: Seconds between commands. [s]
@@ -33,6 +33,9 @@ class IndependentPid(PidLaw):
 
     def _inertias(self, model: Model) -> np.ndarray:
         return gains.joint_inertia(model)
+
+    def _uncanceled(self, model: Model) -> np.ndarray:
+        return model.viscous
 
     def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         tau = np.zeros(v.shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -64,12 +65,14 @@ class Lqr(Controller):
             self.K[self._driven] = self._solved()
 
     def _stiffness(self) -> np.ndarray:
-        """(m,) torque per deviation that settles in a second against inertia and gravity."""
+        """(m,) torque per deviation that settles in a second, with friction and against gravity."""
         rest = np.zeros(self.model.nv)
         by = self.model.inverse_dynamics_derivatives(self.set_point, rest, rest)
         slope = np.abs(np.diagonal(by.dq)) + np.abs(self._gravity(self.set_point))  # here, and near
-        total = gains.from_settling_time()[0] * np.diagonal(by.da) + slope
-        return total[self._driven]
+        inertia, viscous = np.diagonal(by.da), np.zeros(self.model.nv)
+        viscous[self._skip :] = self.model.viscous
+        design = partial(gains.from_settling_time, gains.SETTLING_TIME, gains.DAMPING)
+        return (gains.for_joints(design, inertia, viscous)[0] + slope)[self._driven]
 
     def linear(self) -> tuple[np.ndarray, np.ndarray]:
         """(2n, 2n), (2n, m) A and B of the joints' small deviations, motors only."""

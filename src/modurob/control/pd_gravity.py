@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,8 @@ class PdGravity(Controller):
     Args:
         model: The body.
         kp, kd: One number, one for each joint, or (n, n). [N m/rad, N m s/rad; N/m, N s/m]
-        settling_time, damping: Instead of gains, for the inertia of each joint in the neutral pose
-            with the others held. 1 s and 1 if nothing is given. [s]
+        settling_time, damping: Instead of gains, for the inertia and viscous friction of each joint
+            in the neutral pose with the others held. 1 s and 1 if nothing is given. [s]
         options: See `Controller`.
     """
 
@@ -50,8 +51,10 @@ class PdGravity(Controller):
         self._design: tuple[float, float] | None = None
         if kp is None or kd is None:
             time = gains.SETTLING_TIME if settling_time is None else settling_time
-            kp, kd = (
-                k * gains.joint_inertia(model) for k in gains.from_settling_time(time, damping)
+            kp, kd = gains.for_joints(
+                partial(gains.from_settling_time, time, damping),
+                gains.joint_inertia(model),
+                model.viscous,
             )
             self._design = (time, damping)
         self._typical |= {"kp": checks.typical(kp), "kd": checks.typical(kd)}

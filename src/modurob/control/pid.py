@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -147,6 +148,10 @@ class PidLaw(Controller):
         """(n,) what turns an acceleration of each joint into the PID's output."""
         return np.ones(len(model.joint_names))
 
+    def _uncanceled(self, model: Model) -> np.ndarray:
+        """(n,) viscous friction that the law leaves in the loop. [N m s/rad, N s/m]"""
+        return np.zeros(len(model.joint_names))
+
     def _make_pid(
         self,
         given: tuple[ArrayLike | None, ArrayLike | None, ArrayLike | None],
@@ -154,7 +159,7 @@ class PidLaw(Controller):
         filter_time: float,
         integral_limit: ArrayLike | None,
     ) -> None:
-        """Gains as given, or from a settling time and the joints' inertias."""
+        """Gains as given, or from a settling time and the joints' inertias and friction."""
         if self.sample_time is None:
             raise StateError("a law with an integral needs sample_time, for example 0.001")
         some = [k is not None for k in given]
@@ -164,8 +169,11 @@ class PidLaw(Controller):
         values: tuple[Any, ...] = given
         if not any(some):
             self._design = gains.SETTLING_TIME if settling_time is None else settling_time
-            scale = self._inertias(self.model)
-            values = tuple(k * scale for k in gains.pid_from_settling_time(self._design))
+            values = gains.for_joints(
+                partial(gains.pid_from_settling_time, self._design),
+                self._inertias(self.model),
+                self._uncanceled(self.model),
+            )
         kp, ki, kd = (
             checks.per_joint(name, k, self.model)
             for name, k in zip(("kp", "ki", "kd"), values, strict=True)
