@@ -1,0 +1,344 @@
+"""Measure the tests: change the source at random places and count the changes that a test notices.
+
+    pip install 'coverage>=7.10'
+    python tools/mutants.py map                 # once: record the tests that reach each line
+    python tools/mutants.py run --number 150    # change, test, report
+    python tools/mutants.py run --only 3,17     # some mutants of the same seed again
+
+Each mutant is one change of one expression or statement in a copy of the repository. Tests that
+reach the line run first, then those of the same package and the files that reach the line. Tests
+in the browser run for mutants of the studio only. A survivor is a missing test or an equivalent
+program; a person decides which. Not part of CI.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import Queue
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "modurob"
+MAP = ROOT / "build" / "mutants" / "map.json"
+COPIED = (
+    *("src", "tests", "docs", "papers", "examples", "benchmarks", "tools"),
+    *("pyproject.toml", "mkdocs.yml", "README.md", "CHANGELOG.md", "constraints.txt"),
+)
+TIME_LIMIT_S = 300.0  # of one call of pytest: a mutant that runs longer is noticed
+MOST_REACHING = 150  # tests of one mutant's first call; more make it slow
+
+SWAPPED = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult, ast.MatMult: ast.Add, ast.Pow: ast.Mult,
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
+}  # fmt: skip
+
+
+class Mutant(NamedTuple):
+    """One change: `text` in place of the source between two offsets of a file."""
+
+    file: str
+    line: int
+    start: int
+    end: int
+    kind: str
+    text: str
+
+
+def changes(node: ast.AST) -> list[tuple[str, ast.AST]]:
+    """Changed versions of a node, with the name of each kind of change."""
+    found: list[tuple[str, ast.AST]] = []
+
+    def changed(kind: str, **fields: object) -> None:
+        other = copy.deepcopy(node)
+        for name, value in fields.items():
+            setattr(other, name, value)
+        found.append((kind, other))
+
+    match node:
+        case ast.BinOp(op=op) | ast.BoolOp(op=op) if type(op) in SWAPPED:
+            changed("operator", op=SWAPPED[type(op)]())
+        case ast.Compare(ops=[op, *rest]) if type(op) in SWAPPED:
+            changed("comparison", ops=[SWAPPED[type(op)](), *rest])
+        case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=inner):
+            found.append(("sign or not removed", inner))
+        case ast.IfExp(test=test):
+            changed("condition", test=ast.UnaryOp(ast.Not(), test))
+        case ast.Constant(value=bool() as value):
+            changed("constant", value=not value)
+        case ast.Constant(value=int() | float() as value):
+            changed("constant", value=value + 1 if isinstance(value, int) else value * 2 + 0.1)
+        case ast.Return(value=value) if value is not None and not _is_none(value):
+            changed("return value", value=ast.Constant(None))
+        case ast.Expr(value=ast.Call()) | ast.AugAssign() | ast.Raise():
+            found.append(("statement removed", ast.Pass()))
+        case ast.Break():
+            found.append(("loop", ast.Continue()))
+        case ast.Continue():
+            found.append(("loop", ast.Pass()))
+    return found
+
+
+def _is_none(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def mutants_of(path: Path) -> list[Mutant]:
+    """All mutants of one file."""
+    source = path.read_text()
+    tree = ast.parse(source)
+    starts = [0]
+    for line in source.encode().splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    skipped = {id(x) for node in ast.walk(tree) for x in _not_run(node)}
+    found = []
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        tests = [node.test] if isinstance(node, ast.If | ast.While) else []
+        for test in tests:
+            found.append(_mutant(path, starts, test, "condition", ast.UnaryOp(ast.Not(), test)))
+        for kind, other in changes(node):
+            found.append(_mutant(path, starts, node, kind, other))
+    return found
+
+
+def _not_run(node: ast.AST) -> list[ast.AST]:
+    """Nodes below that no test can notice: annotations, and imports for the type checker."""
+    roots: list[ast.AST | None] = []
+    match node:
+        case ast.AnnAssign(annotation=note) | ast.arg(annotation=note):
+            roots = [note]
+        case ast.FunctionDef(returns=note) | ast.AsyncFunctionDef(returns=note):
+            roots = [note]
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+            roots = [node]
+        case ast.JoinedStr():
+            roots = [node]  # texts: their formats are not counted
+        case ast.Raise():
+            roots = [node.exc, node.cause]  # texts of errors
+    return [x for root in roots if root is not None for x in ast.walk(root)]
+
+
+def _mutant(path: Path, starts: list[int], node, kind: str, other: ast.AST) -> Mutant:
+    start = starts[node.lineno - 1] + node.col_offset
+    end = starts[node.end_lineno - 1] + node.end_col_offset
+    text = ast.unparse(ast.fix_missing_locations(other))
+    if isinstance(other, ast.expr):
+        text = f"({text})"
+    return Mutant(str(path.relative_to(ROOT)), node.lineno, start, end, kind, text)
+
+
+def sample(number: int, seed: int, paths: list[str]) -> list[Mutant]:
+    """Mutants of all packages in turn, each drawn at random within its package."""
+    rng = random.Random(seed)
+    by_package: dict[str, list[Mutant]] = defaultdict(list)
+    for path in sorted(SOURCE.rglob("*.py")):
+        relative = path.relative_to(ROOT).as_posix()
+        if not paths or any(relative.startswith(p) for p in paths):
+            by_package[path.relative_to(SOURCE).parts[0]] += mutants_of(path)
+    packages = [name for name in by_package if by_package[name]]
+    weights = [len(by_package[name]) ** 0.5 for name in packages]  # small packages are seen too
+    chosen: list[Mutant] = []
+    while len(chosen) < number:
+        package = rng.choices(packages, weights)[0]
+        mutant = rng.choice(by_package[package])
+        if mutant not in chosen:
+            chosen.append(mutant)
+    return chosen
+
+
+# -- tests -----------------------------------------------------------------------------------------
+
+
+def record_map(extra: list[str]) -> None:
+    """Run the tests under coverage and write the tests that reach each line of each file."""
+    MAP.parent.mkdir(parents=True, exist_ok=True)
+    data = MAP.parent / "coverage"
+    settings = MAP.parent / "coveragerc"
+    settings.write_text(
+        "[run]\nparallel = true\npatch = subprocess\ndynamic_context = test_function\n"
+        f"data_file = {data}\nsource = {SOURCE}\n"
+    )
+    for old in MAP.parent.glob("coverage.*"):
+        old.unlink()
+    tool = [sys.executable, "-m", "coverage"]
+    command = [*tool, "run", f"--rcfile={settings}", "-m", "pytest", "-q", *extra]
+    subprocess.run(command, cwd=ROOT, check=False)
+    subprocess.run([*tool, "combine", f"--rcfile={settings}", "-q"], cwd=ROOT, check=True)
+    MAP.write_text(json.dumps(_reaching(data)))
+    print(f"wrote {MAP.relative_to(ROOT)}")
+
+
+def _reaching(data: Path) -> dict[str, dict[str, list[str]]]:
+    from coverage.numbits import numbits_to_nums
+
+    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    with sqlite3.connect(data) as db:
+        rows = db.execute(
+            "select file.path, context.context, line_bits.numbits from line_bits "
+            "join file on file.id = file_id join context on context.id = context_id"
+        )
+        for path, context, bits in rows:
+            test = _node_id(context)
+            if test:
+                for line in numbits_to_nums(bits):
+                    found[str(Path(path).relative_to(ROOT))][str(line)].append(test)
+    return found
+
+
+def _node_id(context: str) -> str | None:
+    """tests/sim/test_x.py::test_y of the context tests.sim.test_x.test_y."""
+    parts = context.split(".")
+    for cut in range(len(parts) - 1, 0, -1):
+        path = Path(*parts[:cut]).with_suffix(".py")
+        for folder in (Path(), Path("tests")):
+            if (ROOT / folder / path).is_file():
+                return f"{(folder / path).as_posix()}::{'::'.join(parts[cut:])}"
+    return None
+
+
+def rounds_of_tests(mutant: Mutant, reach: dict) -> list[list[str]]:
+    """Arguments of pytest, call after call, until one fails."""
+    reaching = sorted(set(reach.get(mutant.file, {}).get(str(mutant.line), [])))
+    reaching = [x for x in reaching if "_browser.py" not in x]
+    random.Random(0).shuffle(reaching)
+    rounds = [reaching[:MOST_REACHING]] if reaching else []
+    package = Path(mutant.file).parts[2].removesuffix(".py")
+    if not reaching or len(reaching) > MOST_REACHING or package == "studio":
+        files = {x.split("::")[0] for x in reaching}
+        if (ROOT / "tests" / package).is_dir():
+            files = {x for x in files if not x.startswith(f"tests/{package}/")}
+            rounds.append([f"tests/{package}"])
+        rounds.append(sorted(files) or ["tests", "--ignore=tests/studio", "--ignore=tests/papers"])
+    return rounds
+
+
+def is_killed(mutant: Mutant, place: Path, reach: dict) -> tuple[bool, str]:
+    """Whether a test fails with a mutant in place, and what ended the search."""
+    file = place / mutant.file
+    original = file.read_bytes()
+    file.write_bytes(original[: mutant.start] + mutant.text.encode() + original[mutant.end :])
+    try:
+        for tests in rounds_of_tests(mutant, reach):
+            failed, why = _failing(tests, place)
+            if failed:
+                return True, why
+        return False, "no test failed"
+    finally:
+        file.write_bytes(original)
+
+
+def _failing(tests: list[str], place: Path) -> tuple[bool, str]:
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider",
+               "--tb=line", *tests]  # fmt: skip
+    environment = os.environ | {
+        "PYTHONPATH": str(place / "src"),
+        "MODUROB_CACHE_DIR": str(place / "cache"),
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    process = subprocess.Popen(command, cwd=place, env=environment, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               start_new_session=True)  # fmt: skip
+    try:
+        output, _ = process.communicate(timeout=TIME_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return True, "time limit"
+    lines = [x for x in output.splitlines() if x.startswith(("FAILED", "ERROR"))]
+    return process.returncode not in (0, 5), lines[0][:150] if lines else "pytest's exit code"
+
+
+# -- the campaign ----------------------------------------------------------------------------------
+
+
+def run(number: int, seed: int, jobs: int, only: list[int], paths: list[str]) -> None:
+    """Test a sample of mutants and print the score."""
+    reach = json.loads(MAP.read_text()) if MAP.is_file() else {}
+    if not reach:
+        print("no map of the tests: 'python tools/mutants.py map' makes this faster", flush=True)
+    chosen = list(enumerate(sample(number, seed, paths)))
+    chosen = [x for x in chosen if not only or x[0] in only]
+    places: Queue[Path] = Queue()
+    survivors = []
+    with tempfile.TemporaryDirectory(prefix="mutants_") as folder:
+        for k in range(jobs):
+            places.put(_copy(Path(folder) / str(k)))
+
+        def judge(item: tuple[int, Mutant]) -> tuple[int, Mutant, bool, str, float]:
+            place, begin = places.get(), time.monotonic()
+            try:
+                return (*item, *is_killed(item[1], place, reach), time.monotonic() - begin)
+            finally:
+                places.put(place)
+
+        with ThreadPoolExecutor(jobs) as pool:
+            for k, mutant, killed, why, seconds in pool.map(judge, chosen):
+                word = "killed  " if killed else "SURVIVED"
+                print(f"{k:3} {word} {seconds:5.0f} s  {described(mutant)}  [{why}]", flush=True)
+                if not killed:
+                    survivors.append((k, mutant))
+    caught = len(chosen) - len(survivors)
+    print(f"\n{caught} of {len(chosen)} killed ({caught / len(chosen):.1%}), seed {seed}")
+    for k, mutant in survivors:
+        print(f"  {k:3} {described(mutant)}")
+
+
+def described(mutant: Mutant) -> str:
+    """File, line, and the text before and after, on one line."""
+    source = (ROOT / mutant.file).read_bytes()
+    before = " ".join(source[mutant.start : mutant.end].decode().split())
+    after = " ".join(mutant.text.split())
+    return f"{mutant.file}:{mutant.line} {mutant.kind}: {before[:70]} -> {after[:70]}"
+
+
+def _copy(place: Path) -> Path:
+    place.mkdir()
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, place / name)
+    return place
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    map_ = commands.add_parser("map", help="record which tests reach which line")
+    map_.add_argument("pytest", nargs="*", help="arguments of pytest, after --")
+    go = commands.add_parser("run", help="test a sample of mutants")
+    go.add_argument("--number", type=int, default=150)
+    go.add_argument("--seed", type=int, default=0)
+    go.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    go.add_argument("--only", type=lambda x: [int(k) for k in x.split(",")], default=[])
+    go.add_argument("paths", nargs="*", help="src/modurob/sim ...; everything by default")
+    given = parser.parse_args()
+    if given.command == "map":
+        record_map(given.pytest)
+    else:
+        run(given.number, given.seed, given.jobs, given.only, given.paths)
+
+
+if __name__ == "__main__":
+    main()
