@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -38,9 +39,12 @@ KINDS = {
 }
 MOST_LINKS = 1000  # checking a datasheet costs the square of its bodies
 MOST_SHAPES = 10_000
+XACRO = re.compile(r"\$[({]")  # ${width / 2}, $(find arm)
+COMMAS = re.compile(r"[^,]*(?:,\s+[^,]*)+")  # a decimal comma has no space behind it
 BASE, TIP = "urdf-base", "urdf-tip"
 SHAPES = {"box": ("size",), "cylinder": ("radius", "length"), "sphere": ("radius",), "mesh": ()}
-FOREIGN_KINDS = ("floating", "planar")
+FOREIGN_KINDS = ("floating", "planar", "spherical")
+NUMBER_LISTS = frozenset({"xyz", "rpy", "size", "scale", "rgba"})
 X = (1.0, 0.0, 0.0)  # URDF's axis where none is given
 
 
@@ -61,12 +65,13 @@ def read_urdf(path: str | os.PathLike[str], strict: bool = True) -> ModuleType:
     With ``strict=False`` these are repaired, each with a `ModelWarning` that says what was done:
 
     * A joint that mimics another one moves freely; one that is ``floating`` or ``planar``, or
-      whose axis is zero, becomes fixed.
+      whose axis is zero, becomes fixed, and so does a ``spherical`` one of other dialects.
     * An inertia that no rigid body has is replaced by the nearest possible one; inertia without
       mass gets a mass of 1e-12 kg, as does a link without mass that a joint moves with nothing
       heavier beyond it: the joint stays movable, for kinematics.
     * Limits that are missing, or 0 and 0, are none; limits in the wrong order are exchanged;
       friction below zero is none.
+    * Commas with a space behind them between numbers are taken for spaces.
     * Shapes without size, and those that URDF does not know, are left out.
     * Names that are there twice, or that would become one, get a number. Link names that are there
       twice stay an error, and so does all that breaks the tree: loops, unknown links, several
@@ -92,6 +97,8 @@ def read_urdf(path: str | os.PathLike[str], strict: bool = True) -> ModuleType:
 
 def _robot(root: Element, stem: str, repairs: Repairs) -> ModuleType:
     links, joints = _elements(root)
+    for part in (*links, *joints):
+        _drop_commas(part, repairs)
     names, joint_names = Names("links", repairs), Names("joints", repairs)
     bodies: dict[str, dict[str, Any]] = {}
     for link in links:
@@ -128,9 +135,7 @@ def _elements(root: Element) -> tuple[list[Element], list[Element]]:
     if root.tag != "robot":
         raise DatasheetError(f"no URDF: its root element is <{shown(root.tag)}>, not <robot>")
     for element in root.iter():
-        if element.tag.startswith("xacro:") or any(
-            "${" in text for text in element.attrib.values()
-        ):
+        if element.tag.startswith("xacro:") or any(map(XACRO.search, element.attrib.values())):
             raise DatasheetError(
                 f"<{shown(element.tag)}> is xacro, not URDF yet; expand it first: "
                 "xacro robot.urdf.xacro > robot.urdf"
@@ -207,6 +212,19 @@ def _ports(root: str, others: list[str], joints: list[dict[str, Any]]) -> Iterat
         label = "base_" if link == "base" else link
         yield {"label": label, "body": link, "side": side, "normal": (0.0, 0.0, 1.0),
                "connector": TIP, "mates": [BASE], **place}  # fmt: skip
+
+
+def _drop_commas(part: Element, repairs: Repairs) -> None:
+    """Read ``0.1, 0, 0.2`` as three numbers, as some programs do."""
+    for element in part.iter():
+        for key in NUMBER_LISTS & element.attrib.keys():
+            if COMMAS.fullmatch(element.attrib[key]):
+                repairs(
+                    f"{part.tag} '{shown(part.get('name', ''))}': {key} of <{shown(element.tag)}> "
+                    f"has commas: '{shown(element.attrib[key])}'",
+                    "they are taken for spaces",
+                )
+                element.set(key, element.attrib[key].replace(",", " "))
 
 
 # -- elements --------------------------------------------------------------------------------------
