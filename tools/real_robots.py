@@ -150,7 +150,7 @@ def check(path: Path, rng: np.random.Generator) -> tuple[int, dict[str, Differen
         with_inertias(path, kind, same)
         for base in ("fixed", "free"):
             model = organism.model(base=base)
-            for what, file in [("file", path)][inertias:] + [("file with our inertias", same)]:
+            for what, file in [*[("file", path)][inertias:], ("file with our inertias", same)]:
                 with contextlib.suppress(ValueError):  # refused by Pinocchio
                     found[f"{base}, {what}"] = compare(file, model, as_read, rng)
             mr.interop.write_urdf(organism, written, base=base)

@@ -24,8 +24,8 @@ from pydantic import (
 
 from modurob.errors import FileError
 from modurob.interop.conventions import LARGEST_NUMBER, Repairs
+from modurob.modules.datasheet import ONE_LINE, describe
 from modurob.modules.datasheet import Number as AnyNumber
-from modurob.modules.datasheet import describe
 
 MOST_MODULES = 100_000
 NO_MASS = {"mass": 0.0, "inertia": [[0.0] * 3] * 3, "r_com": [0.0] * 3}
@@ -63,7 +63,7 @@ def _first_two(value: Any) -> Any:
     return value[:2] if isinstance(value, list) else value
 
 
-Id = Annotated[str, Field(min_length=1, max_length=200)]
+Id = Annotated[str, Field(max_length=200, pattern=ONE_LINE)]
 Number = Annotated[AnyNumber, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
 Vector = tuple[Number, Number, Number]
 Index = Annotated[int, Strict()]

@@ -177,7 +177,7 @@ class Names:
         return text in self._names
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._known)
 
     def keep(self, name: str, text: str) -> str:
         """`name`, if it stands for nothing but `text`; else one with a number."""
@@ -257,7 +257,7 @@ def checked_inertia(
         repairs(
             f"{what}: {flaw}",
             "the nearest possible inertia is taken, with entries changed by up to "
-            f"{change:.2g} kg m^2 ({100 * change / largest:.2g} % of the largest)",
+            f"{change:.2g} kg m^2 ({100 * change / largest:.3g} % of the largest)",
         )
         inertia = near
     if mass == 0 and inertia.any():

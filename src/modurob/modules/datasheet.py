@@ -39,7 +39,7 @@ IN_WORDS = {
     NAME: "a name starts with a letter or '_' and goes on with letters, digits, '_' or '-'",
     COLOR: "a color is #rrggbb, such as #3b6ea5",
     VISIBLE: "a symbol is one visible character",
-    ONE_LINE: "a file is named in one line, without control characters",
+    ONE_LINE: "at least one character, and no control characters",
 }
 
 
