@@ -17,7 +17,7 @@ from modurob.errors import (
     WriteError,
 )
 from modurob.model import Model
-from modurob.modules import Body, Joint, ModuleType, Port, Shape, catalog
+from modurob.modules import Body, Joint, Mesh, ModuleType, Port, Shape, catalog
 from modurob.organism import Aim, Organism, examples, load
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ __all__ = [
     "FileError",
     "Joint",
     "MatrixError",
+    "Mesh",
     "Model",
     "ModelWarning",
     "ModuleType",

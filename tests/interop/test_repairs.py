@@ -11,7 +11,13 @@ import pinocchio as pin
 import pytest
 
 from modurob import FileError, ModelWarning, Organism, StateError, catalog, load
-from modurob.interop import read_cobra_modules, read_urdf, write_cobra_modules, write_urdf
+from modurob.interop import (
+    read_cobra_modules,
+    read_urdf,
+    write_cobra_modules,
+    write_mjcf,
+    write_urdf,
+)
 from modurob.interop.conventions import PLACEHOLDER
 from modurob.modules import record
 from modurob.spatial.inertia import inertia_flaw
@@ -315,7 +321,7 @@ def test_joints_that_move_no_mass_stay_movable(read, tmp_path):
     kind, said = read(text)
     assert [line.partition("; ")[2] for line in said] == [
         "the link gets 1e-12 kg and kg m^2, so that the joint stays movable for kinematics"
-    ]  # a warning for the outermost link: with it, something heavier is beyond the elbow
+    ] * 2  # for the links that lift and elbow move
     model = Organism.start(kind).model()
     assert model.joint_names == ("m0.shoulder", "m0.elbow", "m0.lift")
     q = np.array([0.3, -2.0, 0.2])
@@ -368,6 +374,8 @@ def test_meshes_go_through_every_file_of_ours(with_meshes, tmp_path):
     assert [(m.file, m.scale, m.position, m.rpy) for m in back] == [
         (m.file, m.scale, m.position, m.rpy) for m in with_meshes.meshes
     ]
+    write_mjcf(organism, tmp_path / "it.xml")
+    assert "stl" not in (tmp_path / "it.xml").read_text(encoding="utf-8")  # MuJoCo would open it
     organism.save(tmp_path / "it.json")
     assert load(tmp_path / "it.json").kind("m0") == with_meshes
     assert record.decode(record.encode(with_meshes, 7)).kind == with_meshes

@@ -140,7 +140,7 @@ def test_quarter_turns_have_plain_angles():
         ('<axis xyz="0 1 1"/>', '<axis xyz="0 1_0 1"/>', ["3 numbers", "'0 1_0 1'"]),
         ('<axis xyz="0 1 1"/>', '<axis xyz="0 \u0661 1"/>', ["3 numbers"]),
         ('<axis xyz="0 1 1"/>', '<axis xyz="0 1e300 1"/>', ["up to 1e+30", "1e300"]),
-        ('<axis xyz="0 1 1"/>', '<axis xyz="${x} 0 1"/>', ["xacro", "expand it first"]),
+        ('<axis xyz="0 1 1"/>', '<axis xyz="${x} 0 1"/>', ["'shoulder'", "<axis> is xacro"]),
         ('<axis xyz="0 1 1"/>', '<axis xyz="$(arg x) 0 1"/>', ["xacro", "expand it first"]),
         ('type="continuous"', 'type="revolut"', ["joint 'elbow' is revolut", "revolute"]),
         ('<mass value="2.5"/>', "", ["link 'upper'", "<mass>"]),
@@ -208,6 +208,14 @@ def test_entities_are_refused_at_once(read, text):
     start = time.perf_counter()
     with complains(FileError, "arm.urdf", "entity", "write its text out"):
         read(text)
+    assert time.perf_counter() - start < SOON
+
+
+@pytest.mark.parametrize("text", ["1" * 1_000_000 + "x", "0," + " " * 1_000_000 + ",0"])
+def test_a_long_number_is_refused_at_once(read, text):
+    start = time.perf_counter()
+    with complains(FileError, "arm.urdf", "'shoulder'", "3 numbers"):
+        read(ARM.replace('<axis xyz="0 1 1"/>', f'<axis xyz="{text}"/>'))
     assert time.perf_counter() - start < SOON
 
 

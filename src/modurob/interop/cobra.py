@@ -191,4 +191,6 @@ def _same(a: Any, b: Any) -> bool:
         return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(_same, a, b))
-    return a == b or (is_number(a) and is_number(b) and math.isclose(a, b, **UNEDITED))
+    if isinstance(a, int | float) and isinstance(b, int | float) and is_number(a) and is_number(b):
+        return math.isclose(a, b, **UNEDITED)
+    return a == b

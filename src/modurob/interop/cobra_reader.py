@@ -252,7 +252,7 @@ def _look(geometry: GeometryRecord, what: str, repairs: Repairs) -> dict[str, An
     if keys is None:
         repairs(f"{what}: its type is none of box, cylinder, sphere, mesh", "it is left out")
         return None
-    sizes = [given.get(key, given.get(long.get(key, ""))) for key in keys]
+    sizes: list[Any] = [given.get(key, given.get(long.get(key, ""))) for key in keys]
     if None in sizes:
         raise DatasheetError(f"{what} needs the parameters {', '.join(keys)}")
     if any(is_number(size) and size <= 0 for size in sizes):

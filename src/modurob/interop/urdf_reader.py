@@ -40,7 +40,6 @@ KINDS = {
 MOST_LINKS = 1000  # checking a datasheet costs the square of its bodies
 MOST_SHAPES = 10_000
 XACRO = re.compile(r"\$[({]")  # ${width / 2}, $(find arm)
-COMMAS = re.compile(r"[^,]*(?:,\s+[^,]*)+")  # a decimal comma has no space behind it
 BASE, TIP = "urdf-base", "urdf-tip"
 SHAPES = {"box": ("size",), "cylinder": ("radius", "length"), "sphere": ("radius",), "mesh": ()}
 FOREIGN_KINDS = ("floating", "planar", "spherical")
@@ -134,12 +133,13 @@ def _elements(root: Element) -> tuple[list[Element], list[Element]]:
     """The links and joints, if there are as many as a tree has."""
     if root.tag != "robot":
         raise DatasheetError(f"no URDF: its root element is <{shown(root.tag)}>, not <robot>")
-    for element in root.iter():
-        if element.tag.startswith("xacro:") or any(map(XACRO.search, element.attrib.values())):
-            raise DatasheetError(
-                f"<{shown(element.tag)}> is xacro, not URDF yet; expand it first: "
-                "xacro robot.urdf.xacro > robot.urdf"
-            )
+    for part in root:
+        for element in part.iter():
+            if element.tag.startswith("xacro:") or any(map(XACRO.search, element.attrib.values())):
+                raise DatasheetError(
+                    f"{shown(part.tag)} '{shown(part.get('name', ''))}': <{shown(element.tag)}> is "
+                    "xacro, not URDF yet; expand it first: xacro robot.urdf.xacro > robot.urdf"
+                )
     links, joints = root.findall("link"), root.findall("joint")
     if not 0 < len(links) <= MOST_LINKS:
         raise DatasheetError(f"a robot has 1 to {MOST_LINKS:,} links, got {len(links):,}")
@@ -184,12 +184,17 @@ def _outward(root: str, joints: list[dict[str, Any]]) -> list[str]:
 def _add_placeholders(
     bodies: dict[str, dict[str, Any]], joints: list[dict[str, Any]], root: str, repairs: Repairs
 ) -> None:
-    """Give mass to links that joints move, where neither they nor what they carry has any."""
+    """Give mass to each link that a joint moves, where neither it nor what it carries has any.
+
+    One at the end of the chain would not do: the mass matrix of seven joints would have rank six.
+    """
     held = {joint["child"]: joint for joint in joints}
     heavy: set[str] = set()
     for link in reversed(_outward(root, joints)[1:]):
         joint, body = held[link], bodies[link]
-        if body.get("mass", 0.0) == 0 and link not in heavy and joint["kind"] != "fixed":
+        if body.get("mass", 0.0) > 0 or link in heavy:
+            heavy.add(joint["parent"])
+        elif joint["kind"] != "fixed":
             repairs(
                 f"joint '{joint['name']}' moves link '{link}', and neither that nor any link "
                 "beyond has an <inertial> with mass",
@@ -197,8 +202,6 @@ def _add_placeholders(
                 "kinematics",
             )
             body |= {"mass": PLACEHOLDER, "inertia": [PLACEHOLDER] * 3}
-        if body.get("mass", 0.0) > 0 or link in heavy:
-            heavy.add(joint["parent"])
 
 
 def _ports(root: str, others: list[str], joints: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -218,7 +221,8 @@ def _drop_commas(part: Element, repairs: Repairs) -> None:
     """Read ``0.1, 0, 0.2`` as three numbers, as some programs do."""
     for element in part.iter():
         for key in NUMBER_LISTS & element.attrib.keys():
-            if COMMAS.fullmatch(element.attrib[key]):
+            tails = element.attrib[key].split(",")[1:]
+            if tails and all(tail[:1].isspace() for tail in tails):  # no decimal commas
                 repairs(
                     f"{part.tag} '{shown(part.get('name', ''))}': {key} of <{shown(element.tag)}> "
                     f"has commas: '{shown(element.attrib[key])}'",

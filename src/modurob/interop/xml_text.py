@@ -13,7 +13,7 @@ from modurob.errors import DatasheetError
 from modurob.interop.conventions import LARGEST_NUMBER
 
 NUMBER = re.compile(
-    r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?)", re.IGNORECASE
+    r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?)", re.IGNORECASE
 )
 DEEPEST_MARGIN = 24  # a snake of thousands would be mostly margin otherwise
 
