@@ -9,6 +9,7 @@ from modurob.errors import (
     DockingError,
     FileError,
     MatrixError,
+    ModelWarning,
     ModurobError,
     SizeError,
     StateError,
@@ -16,7 +17,7 @@ from modurob.errors import (
     WriteError,
 )
 from modurob.model import Model
-from modurob.modules import Body, Joint, ModuleType, Port, Shape, catalog
+from modurob.modules import Body, Joint, Mesh, ModuleType, Port, Shape, catalog
 from modurob.organism import Aim, Organism, examples, load
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ __all__ = [
     "FileError",
     "Joint",
     "MatrixError",
+    "Mesh",
     "Model",
+    "ModelWarning",
     "ModuleType",
     "ModurobError",
     "Organism",

@@ -12,7 +12,12 @@ from modurob.errors import StateError
 
 def is_number(value: object) -> bool:
     """A finite real number that is not a truth value."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond what a float can hold
+        return False
 
 
 def positive(name: str, value: Any, unit: str) -> float:

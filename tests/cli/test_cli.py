@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 import modurob as mr
 from modurob.cli import COMMANDS, cli
 from modurob.cli.organisms import EXAMPLES
+from oracles import ARM
 
 LIMIT = 60  # seconds; a command takes one
 
@@ -472,3 +473,45 @@ def test_simulate_follows_a_gait(call):
 )
 def test_simulate_says_what_is_wrong_in_one_line(call, arguments, pieces):
     is_refused(call("simulate", "crab", *arguments), *pieces)
+
+
+# -- robots of other programs ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def mimicking(tmp_path):
+    """A robot with a joint that mimics another one."""
+    old = '<axis xyz="0 1 1"/>'
+    text = ARM.replace(old, f'{old}<mimic joint="elbow"/>')
+    (tmp_path / "arm.urdf").write_text(text, encoding="utf-8")
+
+
+def test_new_refuses_a_flawed_robot_and_names_the_switch_that_repairs(call, mimicking):
+    result = call("new", "--urdf", "arm.urdf")
+    is_refused(result, "joint 'shoulder' mimics 'elbow'", "; --repair repairs this")
+    assert not Path("arm.json").exists()
+
+
+def test_new_repairs_a_robot_with_one_line_for_each_repair(call, mimicking):
+    result = call("new", "--urdf", "arm.urdf", "--repair", "--json")
+    assert result.exit_code == 0
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("warning: arm.urdf: joint 'shoulder' mimics 'elbow'")
+    assert json.loads(result.stdout)["file"] == "arm.json"
+    assert mr.load("arm.json").model().joint_names == ("m0.shoulder", "m0.elbow", "m0.lift")
+
+
+def test_a_warning_stays_one_line_in_a_process(tmp_path, mimicking):
+    result = process("new", "--urdf", "arm.urdf", "--repair", cwd=tmp_path)
+    assert result.returncode == 0
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("warning: arm.urdf: joint 'shoulder' mimics 'elbow'")
+
+
+def test_repair_is_for_robots_of_other_programs(call):
+    is_refused(call("new", "crab", "--repair"), "--repair", "crab")
+    is_refused(call("new", "--random", "3", "--repair"), "--repair", "--random")
+
+
+def test_other_commands_say_how_to_read_a_urdf(call, mimicking):
+    is_refused(call("show", "arm.urdf"), "arm.urdf", "modurob new --urdf arm.urdf")

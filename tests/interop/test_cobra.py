@@ -411,7 +411,7 @@ def test_one_module_a_list_and_other_spellings_are_read(tmp_path):
     assert read_cobra_modules(dump(tmp_path / "f.json", folded)) == {"slide": whole["slide"]}
 
 
-def test_solids_are_drawn_and_meshes_left_out(tmp_path):
+def test_solids_are_drawn_and_meshes_kept_as_references(tmp_path):
     shapes = [
         {"type": "box", "parameters": {"x": 1, "y": 2.0, "z": 3}, "pose": turned(2, 0.5).tolist()},
         {"type": "cylinder", "parameters": {"r": 0.1, "z": 0.5}},
@@ -428,6 +428,14 @@ def test_solids_are_drawn_and_meshes_left_out(tmp_path):
         ("box", (1, 2, 3)), ("cylinder", (0.1, 0.5)), ("cylinder", (0.2, 0.6)),
         ("sphere", (0.3,)), ("sphere", (9,)),
     ]  # fmt: skip
+    (mesh,) = kinds["slide"].meshes
+    assert (mesh.body, mesh.file, mesh.scale) == ("far", "a.stl", (1, 1, 1))
+    write_cobra_modules(kinds, tmp_path / "again.json")
+    assert read_cobra_modules(tmp_path / "again.json") == kinds
+    (entry,) = json.loads((tmp_path / "again.json").read_text())["modules"]
+    assert [g["parameters"] for g in entry["bodies"][0]["visual"] if g["type"] == "mesh"] == [
+        {"file": "a.stl", "scale": [1.0, 1.0, 1.0]}
+    ]
 
 
 def test_the_inertia_of_motors_is_left_out_with_a_warning(tmp_path):

@@ -3,6 +3,9 @@
 import numpy as np
 import pinocchio as pin
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.linalg import expm
 
 from modurob.spatial import inertia, se3
@@ -159,3 +162,26 @@ def test_random_bodies_have_no_flaw():
     for _ in range(20):
         m, _, tensor = body()
         assert inertia.inertia_flaw(m, tensor) is None
+
+
+def second_moments(tensor):
+    """(3, 3) second moments of the mass: what the nearest inertia is nearest in."""
+    return np.trace(tensor) / 2 * np.eye(3) - tensor
+
+
+@given(A=arrays(float, (3, 3), elements=st.floats(-1, 1)), seed=st.integers(0, 99))
+def test_nearest_possible_inertia_is_possible_and_none_is_nearer(A, seed):
+    given_inertia = (A + A.T) / 2
+    near = inertia.nearest_possible(A)
+    assert inertia.inertia_flaw(1.0, near) is None
+    distance = np.linalg.norm(second_moments(near - given_inertia))
+    rng = np.random.default_rng(seed)
+    for share in (1.0, 0.1, 1e-3):  # other possible inertias: sums of squares, far and close by
+        root = rng.normal(size=(3, 3))
+        S = (1 - share) * second_moments(near) + share * root @ root.T
+        assert np.linalg.norm(S - second_moments(given_inertia)) >= distance - 1e-12
+
+
+def test_a_possible_inertia_is_its_own_nearest():
+    tensor = np.array([[3.0, 0.1, 0.2], [0.1, 2.0, 0.3], [0.2, 0.3, 2.5]])
+    close(inertia.nearest_possible(tensor), tensor)

@@ -2,7 +2,7 @@
 
 Exit codes: 0 when it worked; 1 when something could not be written or the reader of the output went
 away; 2 for bad input; 130 when the user interrupted it. An error is one line on stderr that starts
-with ``error:``.
+with ``error:``, a warning about a model or a repaired file one that starts with ``warning:``.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
 import click
 
-from modurob import ModurobError, UnknownNameError, WriteError, __version__
+from modurob import ModelWarning, ModurobError, UnknownNameError, WriteError, __version__
 from modurob.errors import choices
 
 # each is modurob.cli.<name>.command, imported when it is asked for
@@ -52,7 +53,8 @@ class Commands(click.Group):
         options["standalone_mode"] = False
         _forgive_narrow_encodings()
         try:
-            code = super().main(args, *rest, **options)
+            with _warnings_as_lines():
+                code = super().main(args, *rest, **options)
             sys.stdout.flush()
         except (ModurobError, click.ClickException) as error:
             text = error.format_message() if isinstance(error, click.ClickException) else error
@@ -75,6 +77,25 @@ def _forgive_narrow_encodings() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+
+
+@contextlib.contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Show each `ModelWarning` once, as a line on stderr; others as Python does."""
+    shown: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+        text = _one_line(str(message))
+        if not issubclass(category, ModelWarning):
+            usual(message, category, *place)
+        elif text not in shown:
+            shown.add(text)
+            click.echo(f"warning: {text}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ModelWarning)
+        usual, warnings.showwarning = warnings.showwarning, show
+        yield
 
 
 def _one_line(text: str) -> str:

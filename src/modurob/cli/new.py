@@ -19,6 +19,7 @@ Examples:
   modurob new crane --set l=2 --set m2=0.5
   modurob new --aim '[[3,0],[4,3],[0,4]]' --kinds BBS --output chain.json
   modurob new --grid drawing.txt
+  modurob new --urdf arm.urdf --repair
   modurob new --random 12 --kind backbone --seed 3
   modurob new --random 5 --kind my_module.json
 """
@@ -30,6 +31,9 @@ LARGEST_DRAWING = 1_000_000  # bytes
 @click.option("--aim", metavar="JSON", help="Assembly incidence matrix; rows are modules.")
 @click.option("--kinds", help="Kinds of the rows: letters (BBS) or names with commas.")
 @click.option("--grid", metavar="FILE", help="Text drawing of a planar organism.")
+@click.option("--urdf", metavar="FILE", help="Robot of another program, as one module.")
+@click.option("--repair", is_flag=True,
+              help="Repair flaws of --urdf with a warning for each.")  # fmt: skip
 @click.option("--random", "chance", type=click.IntRange(1, organisms.MOST_MODULES), metavar="N",
               help="A random tree of N modules.")  # fmt: skip
 @click.option("--modules", metavar="N|WORD", help="Length of a snake, or word of an arm (babac).")
@@ -45,6 +49,8 @@ def command(
     aim: str | None,
     kinds: str | None,
     grid: str | None,
+    urdf: str | None,
+    repair: bool,
     chance: int | None,
     modules: str | None,
     kind: str | None,
@@ -57,14 +63,14 @@ def command(
     """Make an organism and write it to a JSON file.
 
     NAME is a built-in organism: arm, crab, crane, double_pendulum, nine, snake or superbot_tree.
-    Instead of a name, give --aim, --grid or --random.
+    Instead of a name, give --aim, --grid, --urdf or --random.
     """
     output.check_path("--output", path)
-    sources = {"NAME": name, "--aim": aim, "--grid": grid, "--random": chance}
+    sources = {"NAME": name, "--aim": aim, "--grid": grid, "--urdf": urdf, "--random": chance}
     given = [key for key, value in sources.items() if value is not None]
     if len(given) != 1:
         found = " and ".join(given) if given else "none"
-        raise StateError(f"give one of NAME, --aim, --grid and --random, got {found}")
+        raise StateError(f"give one of {', '.join(sources)}, got {found}")
     own_kind = None if kind is None else organisms.kind(kind)
     options = {
         "modules": modules,
@@ -72,6 +78,7 @@ def command(
         "seed": seed,
         "kinds": kinds,
         "set": numbers or None,
+        "repair": repair or None,
     }
     settings = {key: value for key, value in options.items() if value is not None}
     if name is not None:
@@ -83,6 +90,15 @@ def command(
     elif grid is not None:
         _only(settings, "--grid")
         title, organism = Path(grid).stem, Organism.from_grid(_read(grid))
+    elif urdf is not None:
+        from modurob.interop import read_urdf
+
+        _only(settings, "--urdf", "repair")
+        try:
+            kind_read = read_urdf(urdf, strict=not repair)
+        except FileError as error:
+            raise FileError(str(error).replace("strict=False", "--repair")) from None
+        title, organism = Path(urdf).stem, Organism.start(kind_read)
     else:
         _only(settings, "--random", "kind", "seed")
         rng = np.random.default_rng(seed or 0)

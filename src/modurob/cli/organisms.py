@@ -10,7 +10,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modurob import ModuleType, Organism, StateError, UnknownNameError, catalog, examples, load
+from modurob import (
+    FileError,
+    ModuleType,
+    Organism,
+    StateError,
+    UnknownNameError,
+    catalog,
+    examples,
+    load,
+)
 from modurob.drawing.terminal import shorten
 from modurob.errors import choices
 
@@ -63,6 +72,9 @@ def find(name: str) -> tuple[str, Organism]:
         raise UnknownNameError(
             f"'{given}' is neither a file nor an example: examples are {choices(EXAMPLES)}"
         )
+    if name.lower().endswith(".urdf"):
+        given = shorten(name, 60)
+        raise FileError(f"{given}: make an organism of it first: modurob new --urdf {given}")
     return Path(name).stem, load(name)
 
 

@@ -11,11 +11,12 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from modurob.errors import DatasheetError, FileError, StateError, choices
+from modurob.checks import is_number
+from modurob.errors import DatasheetError, FileError, ModelWarning, StateError, choices
 from modurob.interop.cobra_reader import plain_kind
 from modurob.interop.cobra_records import MOST_PARTS, ModuleRecord, ModuleSetRecord, validated
 from modurob.interop.cobra_writer import module_data
-from modurob.interop.conventions import Names
+from modurob.interop.conventions import Names, Repairs
 from modurob.interop.files import checked_path, read_json, write_json
 from modurob.modules import ModuleType
 from modurob.organism import Organism
@@ -26,7 +27,7 @@ UNEDITED = {"rel_tol": 1e-12, "abs_tol": 1e-15}  # others may write the last dig
 SECTIONS = ("bodies", "joints", "ports", "shapes")
 
 
-class LossWarning(UserWarning):
+class LossWarning(ModelWarning):
     """A file says something that matters and that modurob cannot hold."""
 
 
@@ -54,7 +55,7 @@ def write_cobra_modules(
     write_json(path, {"modules": modules})
 
 
-def read_cobra_modules(path: str | os.PathLike[str]) -> dict[str, ModuleType]:
+def read_cobra_modules(path: str | os.PathLike[str], strict: bool = True) -> dict[str, ModuleType]:
     """Read a CoBRA module set: its kinds by their IDs.
 
     Connectors become ports with the same frame (z outward, mating by a half turn about x) and mate
@@ -63,27 +64,38 @@ def read_cobra_modules(path: str | os.PathLike[str]) -> dict[str, ModuleType]:
     by gets the joint's frame instead of its own. The first body's frame is the module's. IDs that
     are no names of ours get a ``_`` in front or for each character that is not allowed.
 
-    Left out are meshes, limits of velocity, acceleration and torque, whether a joint is passive,
-    and, with a `LossWarning`, the inertia of motors. Infinite limits are none.
+    Meshes are kept as references. Left out are limits of velocity, acceleration and torque, whether
+    a joint is passive, and, with a `LossWarning`, the inertia of motors. Infinite limits are none.
+
+    By default a flaw is an error that names the module and its part. With ``strict=False`` these
+    are repaired, each with a `ModelWarning` that says what was done: an inertia that no rigid body
+    has is replaced by the nearest possible one; inertia without mass gets 1e-12 kg; mass, inertia
+    and ``r_com`` that are missing are zero; limits 0 and 0 are none, and limits in the wrong order
+    are exchanged; shapes without size or of an unknown type are left out.
 
     Args:
         path: A JSON file with one module, a list, or a list under ``modules``.
+        strict: Whether a flaw is an error.
     """
+    repairs = Repairs(strict)
     path = checked_path(path)
     data = read_json(path)
-    record = validated(ModuleSetRecord, data, path)
+    record = validated(ModuleSetRecord, data, path, repairs)
     entries = data.get("modules", data) if isinstance(data, dict) else data
     entries = entries if isinstance(entries, list) else [entries]
     kinds: dict[str, ModuleType] = {}
-    types = Names("connectors")
+    types = Names("connectors", Repairs(strict=True))  # other modules name what they mate with
     for module, entry in zip(record.modules, entries, strict=True):
         id = module.header.id
         if id in kinds:
             raise FileError(f"{path}: module '{id}' is there twice")
         try:
-            kinds[id] = _kind(module, entry, types)
+            before = len(repairs.made)
+            kinds[id] = _kind(module, entry, types, repairs)
+            repairs.made[before:] = [f"module '{id}': {line}" for line in repairs.made[before:]]
         except DatasheetError as error:
             raise FileError(f"{path}: module '{id}': {error}") from None
+    repairs.warn(path)
     driven = [f"{m.header.id}.{j.id}" for m in record.modules for j in m.joints if j.motor_inertia]
     if driven:
         lost = f"{path}: motorInertia of {choices(driven)} is left out: modurob's joints have none"
@@ -119,19 +131,20 @@ def _entries(kinds: Any) -> list[tuple[None, Any]]:
     return [(None, kind) for kind in kinds]
 
 
-def _kind(module: ModuleRecord, entry: Any, types: Names) -> ModuleType:
+def _kind(module: ModuleRecord, entry: Any, types: Names, repairs: Repairs) -> ModuleType:
     """The datasheet that comes with a module, as far as its fields still say the same."""
     ours = _enclosed(module)
     if ours is None:
-        return plain_kind(module, types)
+        return plain_kind(module, types, repairs)
     written = _sections(module_data(ours, module.header.id, datetime.date.min))
     found = _sections(entry)
     edited = [key for key in SECTIONS if not _same(written[key], found[key])]
     if not edited:
         return ours
-    plain = plain_kind(module, types)
+    plain = plain_kind(module, types, repairs)
     # another joint may move a body's frame, and with it all that is given there
-    taken = SECTIONS if "joints" in edited else edited
+    taken = list(SECTIONS) if "joints" in edited else edited
+    taken += ["meshes"] if "shapes" in taken else []
     try:
         changes = {key: plain.model_dump()[key] for key in taken}
         return ModuleType(**(ours.model_dump() | changes))
@@ -145,9 +158,9 @@ def _enclosed(module: ModuleRecord) -> ModuleType | None:
         if isinstance(text, str) and text.startswith(OURS):
             try:
                 data = json.loads(text)
-                if all(len(data.get(key, ())) <= MOST_PARTS for key in SECTIONS):
+                if all(len(data.get(key, ())) <= MOST_PARTS for key in (*SECTIONS, "meshes")):
                     return ModuleType(**data)
-            except (DatasheetError, ValueError, TypeError, RecursionError):
+            except (DatasheetError, ValueError, TypeError, AttributeError, RecursionError):
                 return None
     return None
 
@@ -178,6 +191,6 @@ def _same(a: Any, b: Any) -> bool:
         return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(_same, a, b))
-    if isinstance(a, int | float) and isinstance(b, int | float):
+    if isinstance(a, int | float) and isinstance(b, int | float) and is_number(a) and is_number(b):
         return math.isclose(a, b, **UNEDITED)
     return a == b

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from modurob.checks import is_number
 from modurob.errors import DatasheetError
 from modurob.interop.cobra_records import (
     BodyRecord,
@@ -19,7 +20,10 @@ from modurob.interop.cobra_records import (
 from modurob.interop.cobra_writer import MATES
 from modurob.interop.conventions import (
     Names,
+    Repairs,
+    checked_inertia,
     checked_rotation,
+    limits_of,
     position_and_rpy,
     symmetric,
     to_name,
@@ -33,31 +37,35 @@ LONGEST_TYPE = 40  # characters of a connector's type; size and gender follow
 Z = np.array([0.0, 0.0, 1.0])
 
 
-def plain_kind(module: ModuleRecord, connectors: Names) -> ModuleType:
+def plain_kind(module: ModuleRecord, connectors: Names, repairs: Repairs) -> ModuleType:
     """The kind that a module's own fields describe.
 
     Args:
         connectors: The kinds of connectors that were met in the file so far.
+        repairs: Flaws that were met in the file so far.
     """
-    bodies, joints, header = Names("bodies"), Names("joints"), module.header
+    always = Repairs(strict=True)  # other fields name bodies by what they are called in the file
+    bodies, joints, header = Names("bodies", always), Names("joints", always), module.header
     frames, crossings = _frames(module)
     sides = _sides([_label(c.id) for body in module.bodies for c in body.connectors])
-    kinds = [_joint(record, crossings[record.id], joints) for record in module.joints]
+    kinds = [_joint(record, crossings[record.id], joints, repairs) for record in module.joints]
     ports = [
         _port(c, body.id, frames[body.id], sides[_label(c.id)], connectors)
         for body in module.bodies
         for c in body.connectors
     ]
+    looks = [look for body in module.bodies for look in _looks(body, frames[body.id], repairs)]
     fields = {
         "name": to_name(header.id),
         "symbol": "C",
         "title": header.name,
         "source": "read from CoBRA",
         "size": typical_size([*(j["position"] for j in kinds), *(p["position"] for p in ports)]),
-        "bodies": [_body(body, frames[body.id], bodies) for body in module.bodies],
+        "bodies": [_body(body, frames[body.id], bodies, repairs) for body in module.bodies],
         "joints": kinds,
         "ports": ports,
-        "shapes": [s for body in module.bodies for s in _shapes(body, frames[body.id])],
+        "shapes": [look for look in looks if "form" in look],
+        "meshes": [look for look in looks if "file" in look],
     }
     return ModuleType(**fields)
 
@@ -151,21 +159,23 @@ def _checked(T: np.ndarray, what: str) -> np.ndarray:
 # -- parts -----------------------------------------------------------------------------------------
 
 
-def _body(body: BodyRecord, T: np.ndarray, names: Names) -> dict[str, Any]:
-    R, center, inertia = T[:3, :3], np.array(body.r_com), np.array(body.inertia)
-    if np.abs(inertia - inertia.T).max() <= 1e-9 * np.abs(inertia).max():
-        inertia = np.array(symmetric(R @ inertia @ R.T))
+def _body(body: BodyRecord, T: np.ndarray, names: Names, repairs: Repairs) -> dict[str, Any]:
+    R, center, name = T[:3, :3], np.array(body.r_com), names(body.id)
+    mass, inertia = checked_inertia(body.mass, np.array(body.inertia), f"body '{name}'", repairs)
     return {
-        "name": names(body.id),
-        "mass": body.mass,
+        "name": name,
+        "mass": mass,
         "center_of_mass": tuple((R @ center + T[:3, 3] + 0.0).tolist()),
-        "inertia": inertia.tolist(),
+        "inertia": symmetric(R @ inertia @ R.T),
     }
 
 
-def _joint(joint: JointRecord, crossing: Crossing, names: Names) -> dict[str, Any]:
+def _joint(
+    joint: JointRecord, crossing: Crossing, names: Names, repairs: Repairs
+) -> dict[str, Any]:
+    name = names(joint.id)
     fields = {
-        "name": names(joint.id),
+        "name": name,
         "kind": "revolute" if joint.type == "continuous" else joint.type,
         "parent": to_name(crossing.parent),
         "child": to_name(crossing.child),
@@ -175,8 +185,7 @@ def _joint(joint: JointRecord, crossing: Crossing, names: Names) -> dict[str, An
         return fields
     return fields | {
         "axis": tuple((crossing.axis + 0.0).tolist()),
-        "lower": joint.limits.lower,
-        "upper": joint.limits.upper,
+        **limits_of(joint.limits.lower, joint.limits.upper, f"joint '{name}'", repairs),
         "viscous": joint.viscous,
         "coulomb": joint.coulomb,
     }
@@ -219,25 +228,34 @@ def _sides(labels: list[int | str]) -> dict[int | str, int]:
     }
 
 
-def _shapes(body: BodyRecord, T: np.ndarray) -> Iterator[dict[str, Any]]:
+def _looks(body: BodyRecord, T: np.ndarray, repairs: Repairs) -> Iterator[dict[str, Any]]:
+    """Shapes and meshes of a body as fields of a datasheet."""
     for geometry in body.visual or body.collision:
-        size = _size(geometry, body.id)
-        if size is not None:
-            pose = _checked(geometry.pose, f"the pose of a {geometry.type} of body '{body.id}'")
-            yield {"body": to_name(body.id), "form": geometry.type, "size": size,
-                   **position_and_rpy(T @ pose)}  # fmt: skip
+        what = f"a {geometry.type[:20]} of body '{to_name(body.id)}'"
+        look = _look(geometry, what, repairs)
+        if look is not None:
+            pose = _checked(geometry.pose, f"the pose of {what}")
+            yield {"body": to_name(body.id), **look, **position_and_rpy(T @ pose)}
 
 
-def _size(geometry: GeometryRecord, body: str) -> list[Any] | None:
-    """Sizes as a datasheet lists them; None for a mesh."""
+def _look(geometry: GeometryRecord, what: str, repairs: Repairs) -> dict[str, Any] | None:
+    """A shape or mesh; None if it cannot be kept."""
     given: Mapping[str, Any] = geometry.parameters
+    if geometry.type == "mesh":
+        scale = given.get("scale", 1.0)
+        scale = [scale] * 3 if is_number(scale) else scale
+        if not isinstance(given.get("file"), str):
+            raise DatasheetError(f"{what} needs the parameter file, the path of a mesh")
+        return {"file": given["file"], "scale": scale}
     long = {"r": "radius", "z": "length"} if geometry.type == "cylinder" else {"r": "radius"}
     keys = {"box": "xyz", "cylinder": "rz", "sphere": "r"}.get(geometry.type)
     if keys is None:
+        repairs(f"{what}: its type is none of box, cylinder, sphere, mesh", "it is left out")
         return None
-    sizes = [given.get(key, given.get(long.get(key, ""))) for key in keys]
+    sizes: list[Any] = [given.get(key, given.get(long.get(key, ""))) for key in keys]
     if None in sizes:
-        raise DatasheetError(
-            f"a {geometry.type} of body '{body}' needs the parameters {', '.join(keys)}"
-        )
-    return sizes
+        raise DatasheetError(f"{what} needs the parameters {', '.join(keys)}")
+    if any(is_number(size) and size <= 0 for size in sizes):
+        repairs(f"{what} has the size {sizes}; it must be greater than 0", "it is left out")
+        return None
+    return {"form": geometry.type, "size": sizes}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -17,13 +18,17 @@ from pydantic import (
     PlainValidator,
     Strict,
     ValidationError,
+    ValidationInfo,
     model_validator,
 )
 
 from modurob.errors import FileError
-from modurob.modules.datasheet import Number, Vector, describe
+from modurob.interop.conventions import LARGEST_NUMBER, Repairs
+from modurob.modules.datasheet import ONE_LINE, describe
+from modurob.modules.datasheet import Number as AnyNumber
 
 MOST_MODULES = 100_000
+NO_MASS = {"mass": 0.0, "inertia": [[0.0] * 3] * 3, "r_com": [0.0] * 3}
 LAST_ROW = np.array([0.0, 0.0, 0.0, 1.0])
 MOST_PARTS = 1000  # bodies, connectors, ... of one module: checking a datasheet takes the square
 
@@ -31,10 +36,6 @@ MOST_PARTS = 1000  # bodies, connectors, ... of one module: checking a datasheet
 def _listed(value: Any) -> Any:
     """A single entry may stand for a list of one."""
     return [value] if isinstance(value, dict) else value
-
-
-def _id(value: Any) -> Any:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _limit(value: float | None) -> float | None:
@@ -45,9 +46,10 @@ def _limit(value: float | None) -> float | None:
 def _as_pose(rows: Any) -> np.ndarray:
     try:
         T = np.array(rows, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         T = np.empty(0)
-    if T.shape != (4, 4) or not np.isfinite(T).all() or np.abs(T[3] - LAST_ROW).max() > 1e-9:
+    fits = T.shape == (4, 4) and np.abs(T).max() <= LARGEST_NUMBER  # a NaN is no less than that
+    if not fits or np.abs(T[3] - LAST_ROW).max() > 1e-9:
         raise ValueError("a pose is a 4x4 matrix of numbers whose last row is 0, 0, 0, 1")
     return T
 
@@ -61,7 +63,10 @@ def _first_two(value: Any) -> Any:
     return value[:2] if isinstance(value, list) else value
 
 
-Id = Annotated[str, BeforeValidator(_id), Field(min_length=1, max_length=200)]
+Id = Annotated[str, Field(max_length=200, pattern=ONE_LINE)]
+Number = Annotated[AnyNumber, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
+Vector = tuple[Number, Number, Number]
+Index = Annotated[int, Strict()]
 Pose = Annotated[np.ndarray, PlainValidator(_as_pose)]
 Limit = Annotated[Annotated[float, Strict()] | None, AfterValidator(_limit)]
 Friction = Annotated[Number, Field(ge=0)]
@@ -120,10 +125,16 @@ class BodyRecord(Record):
 
     @model_validator(mode="before")
     @classmethod
-    def _unfolded(cls, data: Any) -> Any:
+    def _unfolded(cls, data: Any, info: ValidationInfo) -> Any:
         """Mass, inertia and r_com may stand together under ``inertia``."""
-        if isinstance(data, dict) and isinstance(data.get("inertia"), dict):
-            return {**data, **data["inertia"]} if "inertia" in data["inertia"] else data
+        if not isinstance(data, dict):
+            return data
+        if isinstance(data.get("inertia"), dict) and "inertia" in data["inertia"]:
+            data = {**data, **data["inertia"]}
+        if isinstance(info.context, Repairs) and not info.context.strict:
+            for key in [key for key in NO_MASS if key not in data]:
+                info.context(f"body {reprlib.repr(data.get('ID'))} has no {key}", "it is zero")
+                data = {**data, key: NO_MASS[key]}
         return data
 
 
@@ -202,10 +213,10 @@ class AssemblyRecord(Record):
     order: Annotated[list[Id], Field(min_length=1, max_length=MOST_MODULES)] = Field(
         alias="moduleOrder"
     )
-    connections: Annotated[list[tuple[int, Id, int, Id]], Field(max_length=MOST_MODULES)] = Field(
-        alias="moduleConnection"
+    connections: Annotated[list[tuple[Index, Id, Index, Id]], Field(max_length=MOST_MODULES)] = (
+        Field(alias="moduleConnection")
     )
-    base_connection: list[Annotated[tuple[int, Id], BeforeValidator(_first_two)]] = Field(
+    base_connection: list[Annotated[tuple[Index, Id], BeforeValidator(_first_two)]] = Field(
         [], alias="baseConnection"
     )
     base_pose: list[Pose] = Field([], alias="basePose")
@@ -214,9 +225,11 @@ class AssemblyRecord(Record):
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
-def validated(model: type[AnyRecord], data: Any, path: Path) -> AnyRecord:
+def validated(
+    model: type[AnyRecord], data: Any, path: Path, repairs: Repairs | None = None
+) -> AnyRecord:
     """The content of a file, or an error that names the field."""
     try:
-        return model.model_validate(data)
+        return model.model_validate(data, context=repairs)
     except ValidationError as error:
         raise FileError(f"{path}: {describe(error, model)}") from None

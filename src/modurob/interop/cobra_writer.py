@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from modurob.modules import Joint, ModuleType, Port, Shape
+from modurob.modules import Joint, Mesh, ModuleType, Port, Shape
 from modurob.spatial import se3, so3
 
 HALF_TURN = se3.pose(so3.from_rpy(math.pi, 0.0, 0.0), np.zeros(3))
@@ -135,7 +135,8 @@ def _body(kind: ModuleType, index: int) -> dict[str, Any]:
         "r_com": list(body.center_of_mass),
         "connectors": held,
     }
-    shapes = [_geometry(shape) for shape in kind.shapes if shape.body == body.name]
+    looks = (*kind.shapes, *kind.meshes)
+    shapes = [_geometry(look) for look in looks if look.body == body.name]
     return {**data, "visual": shapes} if shapes else data
 
 
@@ -186,7 +187,10 @@ def _frame_along(axis: np.ndarray) -> np.ndarray:
     return np.stack([x, np.cross(axis, x), axis], axis=-1) + 0.0
 
 
-def _geometry(shape: Shape) -> dict[str, Any]:
+def _geometry(shape: Shape | Mesh) -> dict[str, Any]:
+    if isinstance(shape, Mesh):
+        parameters = {"file": shape.file, "scale": list(shape.scale)}
+        return {"type": "mesh", "parameters": parameters, "pose": shape.pose.tolist()}
     keys = {"box": "xyz", "cylinder": "rz", "sphere": "r"}[shape.form]
     return {
         "type": shape.form,

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import reprlib
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.errors import DatasheetError, StateError
+from modurob.errors import DatasheetError, ModelWarning, StateError
 from modurob.model import Model
-from modurob.modules import Shape
+from modurob.modules import Mesh, Shape
 from modurob.organism import Organism
+from modurob.spatial import inertia as spatial_inertia
 from modurob.spatial import so3
 
 UNLIMITED = 1e9  # stands for "no limit" where a format wants a number [rad, m, N m, rad/s, ...]
@@ -24,9 +28,36 @@ SOME_SIZE = 0.1  # of a module whose data do not tell [m]
 ORTHONORMAL = 1e-12  # a rotation this good is kept to the last digit
 CACHED_ANGLES = 4096
 SLOPPY = 1e-6  # the worst that is taken for a rotation: files often keep six digits
+LARGEST_NUMBER = 1e30  # of a file, in any unit: products of a few such numbers stay finite
+PLACEHOLDER = 1e-12  # mass and moments that stand for missing ones: below what M shows [kg, kg m^2]
+
+Looks = tuple[tuple[np.ndarray, Shape | Mesh], ...]
 
 
-Looks = tuple[tuple[np.ndarray, Shape], ...]
+class Repairs:
+    """Flaws of a file: errors if `strict`, else listed with the repair of each.
+
+    Attributes:
+        strict: Whether a flaw is an error.
+        made: One line for each repair, and for each joint that the file itself locks.
+    """
+
+    def __init__(self, strict: bool) -> None:
+        if not isinstance(strict, bool):
+            raise StateError(f"strict is True or False, got {reprlib.repr(strict)}")
+        self.strict = strict
+        self.made: list[str] = []
+
+    def __call__(self, flaw: str, repair: str) -> None:
+        """Refuse a flaw, or list the repair that the caller makes."""
+        if self.strict:
+            raise DatasheetError(f"{flaw}; strict=False repairs this: {repair}")
+        self.made.append(f"{flaw}; {repair}")
+
+    def warn(self, path: Path, stacklevel: int = 3) -> None:
+        """Issue one warning for each line; by default at the caller of the caller."""
+        for line in self.made:
+            warnings.warn(f"{path}: {line}", ModelWarning, stacklevel=stacklevel)
 
 
 class Robot(NamedTuple):
@@ -93,14 +124,14 @@ def _link_names(model: Model, root: str) -> tuple[str, ...]:
 
 
 def _looks(organism: Organism, model: Model) -> tuple[Looks, ...]:
-    looks: list[list[tuple[np.ndarray, Shape]]] = [[] for _ in model.body_names]
+    looks: list[list[tuple[np.ndarray, Shape | Mesh]]] = [[] for _ in model.body_names]
     poses: dict[int, list[np.ndarray]] = {}
     for name in organism.modules:
         kind = organism.kind(name)
         if id(kind) not in poses:
-            poses[id(kind)] = [shape.pose for shape in kind.shapes]
+            poses[id(kind)] = [look.pose for look in (*kind.shapes, *kind.meshes)]
         whole = model.body_names[model.modules[name]] == name  # as the dyad model sees its cubes
-        for shape, T in zip(kind.shapes, poses[id(kind)], strict=True):
+        for shape, T in zip((*kind.shapes, *kind.meshes), poses[id(kind)], strict=True):
             if whole:
                 T_body = kind.rest_poses[kind.body_index(shape.body)] @ T
                 looks[model.body_index(name)].append((T_body, shape))
@@ -132,24 +163,42 @@ def to_name(text: str) -> str:
 
 
 class Names:
-    """Foreign names as ours; two that would become one are an error."""
+    """Foreign names as ours; two that would become one are a flaw."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, what: str, repairs: Repairs) -> None:
+        self._what, self._repairs = what, repairs
         self._known: dict[str, str] = {}
+        self._names: dict[str, str] = {}
 
     def __call__(self, text: str) -> str:
         return self.keep(to_name(text), text)
 
+    def __contains__(self, text: str) -> bool:
+        return text in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
     def keep(self, name: str, text: str) -> str:
-        """`name`, if it stands for nothing but `text`."""
-        known = self._known.setdefault(name, text)
-        if known != text:
-            raise DatasheetError(
-                f"{self._what} {reprlib.repr(known)} and {reprlib.repr(text)} would both be called "
-                f"'{name}' here; rename one of them"
+        """`name`, if it stands for nothing but `text`; else one with a number."""
+        if text in self._names:
+            return self._names[text]
+        if name in self._known:
+            free = self.free(name)
+            self._repairs(
+                f"{self._what} {reprlib.repr(self._known[name])} and {reprlib.repr(text)} would "
+                f"both be called '{name}' here; rename one of them",
+                f"the second is called '{free}'",
             )
+            name = free
+        self._known[name], self._names[text] = text, name
         return name
+
+    def free(self, name: str) -> str:
+        """`name` with a number that makes it a new one."""
+        tails = (f"_{number}" for number in itertools.count(2))
+        tried = (name[: LONGEST_NAME - len(tail)] + tail for tail in tails)
+        return next(new for new in tried if new not in self._known)
 
 
 # -- geometry --------------------------------------------------------------------------------------
@@ -193,6 +242,49 @@ def position_and_rpy(T: np.ndarray) -> dict[str, tuple[float, ...]]:
 def symmetric(I: np.ndarray) -> list[list[float]]:  # noqa: E741
     """An inertia without the rounding that turning it has left."""
     return ((I + I.T) / 2 + 0.0).tolist()
+
+
+def checked_inertia(
+    mass: float, inertia: np.ndarray, what: str, repairs: Repairs
+) -> tuple[float, np.ndarray]:
+    """Mass and (3, 3) inertia about the center of mass that a rigid body can have."""
+    if mass < 0:
+        raise DatasheetError(f"{what}: the mass is {mass:g} kg but must not be negative")
+    flaw = spatial_inertia.inertia_flaw(1.0, inertia)
+    if flaw:
+        near = spatial_inertia.nearest_possible(inertia)
+        change, largest = np.abs(near - inertia).max(), np.abs(inertia).max()
+        repairs(
+            f"{what}: {flaw}",
+            "the nearest possible inertia is taken, with entries changed by up to "
+            f"{change:.2g} kg m^2 ({100 * change / largest:.3g} % of the largest)",
+        )
+        inertia = near
+    if mass == 0 and inertia.any():
+        repairs(
+            f"{what}: {spatial_inertia.inertia_flaw(mass, inertia) or 'inertia without mass'}",
+            f"its mass is set to {PLACEHOLDER:g} kg",
+        )
+        mass = PLACEHOLDER
+    return mass, inertia
+
+
+def limits_of(
+    lower: float | None, upper: float | None, what: str, repairs: Repairs
+) -> dict[str, float | None]:
+    """Limits of a joint as fields of a datasheet; None is no limit."""
+    if lower is not None and upper is not None:
+        if lower > upper:
+            repairs(f"{what}: its lower limit {lower:g} is above its upper limit {upper:g}",
+                    "the two are exchanged")  # fmt: skip
+            lower, upper = upper, lower
+        elif lower == upper == 0:
+            repairs(f"{what}: its limits are 0 and 0, which leaves no room to move; make it fixed "
+                    "if that is meant", "it has no limits")  # fmt: skip
+            lower = upper = None
+        elif lower == upper:
+            repairs.made.append(f"{what} is locked in models: both of its limits are {lower:g}")
+    return {"lower": lower, "upper": upper}
 
 
 def typical_size(positions: Iterable[ArrayLike]) -> float:

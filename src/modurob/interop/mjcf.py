@@ -22,6 +22,7 @@ from modurob.interop.conventions import (
 from modurob.interop.files import checked_path
 from modurob.interop.xml_text import XmlText, numbers
 from modurob.model import Model
+from modurob.modules import Mesh
 from modurob.modules.files import write_file
 from modurob.organism import Organism
 from modurob.spatial import so3
@@ -171,6 +172,8 @@ def _site(text: XmlText, tree: Robot, body: int) -> None:
     T_link_body, name = model.body_placement[body], model.body_names[body]
     text.leaf("site", name=name, **_placed(T_link_body), size="0.001", group="5")
     for T, shape in tree.looks[body]:
+        if isinstance(shape, Mesh):
+            continue
         if shape.form == "box":
             size = [length / 2 for length in shape.size]
         elif shape.form == "cylinder":

@@ -20,6 +20,7 @@ from modurob.interop.conventions import (
 from modurob.interop.files import checked_path
 from modurob.interop.xml_text import XmlText, numbers
 from modurob.model import Model
+from modurob.modules import Mesh, Shape
 from modurob.modules.files import write_file
 from modurob.organism import Organism
 
@@ -58,7 +59,9 @@ def write_urdf(
     tree = robot_of(robot, WORLD, hinges, base)
     text = XmlText()
     text.open("robot", name=checked_title(name))
-    for color in sorted({shape.color for looks in tree.looks for _, shape in looks}):
+    for color in sorted(
+        {look.color for looks in tree.looks for _, look in looks if isinstance(look, Shape)}
+    ):
         text.open("material", name=color)
         text.leaf("color", rgba=numbers(rgba(color)))
         text.close()
@@ -110,7 +113,9 @@ def _shapes(text: XmlText, looks: Looks, contact: bool) -> None:
             text.open(tag)
             _origin(text, T)
             text.open("geometry")
-            if shape.form == "box":
+            if isinstance(shape, Mesh):
+                text.leaf("mesh", filename=shape.file, scale=numbers(shape.scale))
+            elif shape.form == "box":
                 text.leaf("box", size=numbers(shape.size))
             elif shape.form == "cylinder":
                 radius, length = (numbers([x]) for x in shape.size)
@@ -118,7 +123,7 @@ def _shapes(text: XmlText, looks: Looks, contact: bool) -> None:
             else:
                 text.leaf("sphere", radius=numbers(shape.size))
             text.close()
-            if tag == "visual":
+            if tag == "visual" and isinstance(shape, Shape):
                 text.leaf("material", name=shape.color)
             text.close()
 

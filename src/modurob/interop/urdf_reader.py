@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -12,9 +13,13 @@ import numpy as np
 
 from modurob.errors import DatasheetError, FileError, choices
 from modurob.interop.conventions import (
+    PLACEHOLDER,
     UNLIMITED,
     Names,
+    Repairs,
+    checked_inertia,
     hex_color,
+    limits_of,
     position_and_rpy,
     rotation_of,
     symmetric,
@@ -34,11 +39,15 @@ KINDS = {
 }
 MOST_LINKS = 1000  # checking a datasheet costs the square of its bodies
 MOST_SHAPES = 10_000
+XACRO = re.compile(r"\$[({]")  # ${width / 2}, $(find arm)
 BASE, TIP = "urdf-base", "urdf-tip"
-SHAPES = {"box": ("size",), "cylinder": ("radius", "length"), "sphere": ("radius",)}
+SHAPES = {"box": ("size",), "cylinder": ("radius", "length"), "sphere": ("radius",), "mesh": ()}
+FOREIGN_KINDS = ("floating", "planar", "spherical")
+NUMBER_LISTS = frozenset({"xyz", "rpy", "size", "scale", "rgba"})
+X = (1.0, 0.0, 0.0)  # URDF's axis where none is given
 
 
-def read_urdf(path: str | os.PathLike[str]) -> ModuleType:
+def read_urdf(path: str | os.PathLike[str], strict: bool = True) -> ModuleType:
     """Read a URDF robot as one module: its links are the bodies, its joints the joints.
 
     ``Organism.start(read_urdf("arm.urdf"))`` gives it to all of modurob. The root link comes first
@@ -47,34 +56,62 @@ def read_urdf(path: str | os.PathLike[str]) -> ModuleType:
     outward); the base of one such robot fits onto a tip of another, the two frames coinciding.
 
     Characters that datasheets do not allow in names become ``_``: ``arm.1`` is ``arm_1``. Boxes,
-    cylinders and spheres (of the visuals, or else of the collisions) are kept for drawing; meshes
-    and textures are left out, and so are limits of effort and velocity, transmissions, sensors and
-    what simulators add. Limits of 1e9 or more are none. Joints that are ``planar`` or ``floating``,
-    joints that mimic others, and xacro are errors.
+    cylinders and spheres (of the visuals, or else of the collisions) are kept for drawing, meshes
+    as references that `write_urdf` writes again. Left out are textures, limits of effort and
+    velocity, transmissions, sensors and what simulators add. Limits of 1e9 or more are none.
+
+    Many published files have flaws. By default each one is an error that names the link or joint.
+    With ``strict=False`` these are repaired, each with a `ModelWarning` that says what was done:
+
+    * A joint that mimics another one moves freely; one that is ``floating`` or ``planar``, or
+      whose axis is zero, becomes fixed, and so does a ``spherical`` one of other dialects.
+    * An inertia that no rigid body has is replaced by the nearest possible one; inertia without
+      mass gets a mass of 1e-12 kg, as does a link without mass that a joint moves with nothing
+      heavier beyond it: the joint stays movable, for kinematics.
+    * Limits that are missing, or 0 and 0, are none; limits in the wrong order are exchanged;
+      friction below zero is none.
+    * Commas with a space behind them between numbers are taken for spaces.
+    * Shapes without size, and those that URDF does not know, are left out.
+    * Names that are there twice, or that would become one, get a number. Link names that are there
+      twice stay an error, and so does all that breaks the tree: loops, unknown links, several
+      roots.
+
+    A joint whose two limits are equal and not zero is locked by the file itself; a `ModelWarning`
+    says so in both cases.
 
     Args:
-        path: An XML file without entities.
+        path: An XML file without entities; xacro has to be expanded first.
+        strict: Whether a flaw is an error.
     """
+    repairs = Repairs(strict)
     path = checked_path(path)
     root = read_xml(path)
     try:
-        return _robot(root, path.stem)
+        kind = _robot(root, path.stem, repairs)
     except DatasheetError as error:
         raise FileError(f"{path}: {error}") from None
+    repairs.warn(path)
+    return kind
 
 
-def _robot(root: Element, stem: str) -> ModuleType:
+def _robot(root: Element, stem: str, repairs: Repairs) -> ModuleType:
     links, joints = _elements(root)
-    names, joint_names = Names("links"), Names("joints")
-    bodies = {body["name"]: body for body in (_body(link, names) for link in links)}
-    if len(bodies) < len(links):
-        raise DatasheetError("two links have the same name; rename one of them")
-    hinges = [_joint(joint, joint_names) for joint in joints]
+    for part in (*links, *joints):
+        _drop_commas(part, repairs)
+    names, joint_names = Names("links", repairs), Names("joints", repairs)
+    bodies: dict[str, dict[str, Any]] = {}
+    for link in links:
+        text = read_text(link, "name", "a link")
+        if text in names:
+            raise DatasheetError(f"two links have the same name '{shown(text)}'; rename one")
+        bodies[names(text)] = _body(link, names(text), repairs)
+    hinges = [_joint(joint, joint_names, names, repairs) for joint in joints]
     first = _root(list(bodies), hinges)
+    _add_placeholders(bodies, hinges, first, repairs)
     colors = {m.get("name", ""): _color(m) for m in root.findall("material")}
-    drawn = (shape for link in links for shape in _shapes(link, colors))
-    shapes = list(islice(drawn, MOST_SHAPES + 1))
-    if len(shapes) > MOST_SHAPES:
+    drawn = (look for link in links for look in _looks(link, names, colors, repairs))
+    looks = list(islice(drawn, MOST_SHAPES + 1))
+    if len(looks) > MOST_SHAPES:
         raise DatasheetError(f"a robot has at most {MOST_SHAPES:,} shapes; this one has more")
     title = root.get("name", "") or stem
     fields = {
@@ -86,7 +123,8 @@ def _robot(root: Element, stem: str) -> ModuleType:
         "bodies": [bodies.pop(first), *bodies.values()],
         "joints": hinges,
         "ports": list(_ports(first, list(bodies), hinges)),
-        "shapes": shapes,
+        "shapes": [look for look in looks if "form" in look],
+        "meshes": [look for look in looks if "file" in look],
     }
     return ModuleType(**fields)
 
@@ -95,12 +133,13 @@ def _elements(root: Element) -> tuple[list[Element], list[Element]]:
     """The links and joints, if there are as many as a tree has."""
     if root.tag != "robot":
         raise DatasheetError(f"no URDF: its root element is <{shown(root.tag)}>, not <robot>")
-    for element in root.iter():
-        if element.tag.startswith("xacro:"):
-            raise DatasheetError(
-                f"<{shown(element.tag)}> is xacro, not URDF yet; expand it first: "
-                "xacro robot.urdf.xacro > robot.urdf"
-            )
+    for part in root:
+        for element in part.iter():
+            if element.tag.startswith("xacro:") or any(map(XACRO.search, element.attrib.values())):
+                raise DatasheetError(
+                    f"{shown(part.tag)} '{shown(part.get('name', ''))}': <{shown(element.tag)}> is "
+                    "xacro, not URDF yet; expand it first: xacro robot.urdf.xacro > robot.urdf"
+                )
     links, joints = root.findall("link"), root.findall("joint")
     if not 0 < len(links) <= MOST_LINKS:
         raise DatasheetError(f"a robot has 1 to {MOST_LINKS:,} links, got {len(links):,}")
@@ -113,13 +152,7 @@ def _elements(root: Element) -> tuple[list[Element], list[Element]]:
 
 
 def _root(links: list[str], joints: list[dict[str, Any]]) -> str:
-    """The one link that is nobody's child."""
-    for joint in joints:
-        for end in (joint["parent"], joint["child"]):
-            if end not in links:
-                raise DatasheetError(
-                    f"joint '{joint['name']}' names link '{end}'; links are {choices(links)}"
-                )
+    """The one link that no joint moves, if all others hang on it."""
     held = [joint["child"] for joint in joints]
     roots = [link for link in links if link not in set(held)]
     if len(roots) != 1 or len(set(held)) < len(held):
@@ -128,7 +161,47 @@ def _root(links: list[str], joints: list[dict[str, Any]]) -> str:
             "the links must form one tree: the links that no joint holds are "
             f"{choices(roots)}, those held twice are {choices(twice)}"
         )
+    loose = set(links) - set(_outward(roots[0], joints))
+    if loose:
+        raise DatasheetError(
+            "the links must form one tree with no loop; in a loop or beyond one are "
+            f"{choices(link for link in links if link in loose)}"
+        )
     return roots[0]
+
+
+def _outward(root: str, joints: list[dict[str, Any]]) -> list[str]:
+    """The links that hang on the root, each after the one that carries it."""
+    carried: dict[str, list[str]] = {}
+    for joint in joints:
+        carried.setdefault(joint["parent"], []).append(joint["child"])
+    reached = [root]
+    for link in reached:
+        reached += carried.get(link, ())
+    return reached
+
+
+def _add_placeholders(
+    bodies: dict[str, dict[str, Any]], joints: list[dict[str, Any]], root: str, repairs: Repairs
+) -> None:
+    """Give mass to each link that a joint moves, where neither it nor what it carries has any.
+
+    One at the end of the chain would not do: the mass matrix of seven joints would have rank six.
+    """
+    held = {joint["child"]: joint for joint in joints}
+    heavy: set[str] = set()
+    for link in reversed(_outward(root, joints)[1:]):
+        joint, body = held[link], bodies[link]
+        if body.get("mass", 0.0) > 0 or link in heavy:
+            heavy.add(joint["parent"])
+        elif joint["kind"] != "fixed":
+            repairs(
+                f"joint '{joint['name']}' moves link '{link}', and neither that nor any link "
+                "beyond has an <inertial> with mass",
+                f"the link gets {PLACEHOLDER:g} kg and kg m^2, so that the joint stays movable for "
+                "kinematics",
+            )
+            body |= {"mass": PLACEHOLDER, "inertia": [PLACEHOLDER] * 3}
 
 
 def _ports(root: str, others: list[str], joints: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -144,86 +217,168 @@ def _ports(root: str, others: list[str], joints: list[dict[str, Any]]) -> Iterat
                "connector": TIP, "mates": [BASE], **place}  # fmt: skip
 
 
+def _drop_commas(part: Element, repairs: Repairs) -> None:
+    """Read ``0.1, 0, 0.2`` as three numbers, as some programs do."""
+    for element in part.iter():
+        for key in NUMBER_LISTS & element.attrib.keys():
+            tails = element.attrib[key].split(",")[1:]
+            if tails and all(tail[:1].isspace() for tail in tails):  # no decimal commas
+                repairs(
+                    f"{part.tag} '{shown(part.get('name', ''))}': {key} of <{shown(element.tag)}> "
+                    f"has commas: '{shown(element.attrib[key])}'",
+                    "they are taken for spaces",
+                )
+                element.set(key, element.attrib[key].replace(",", " "))
+
+
 # -- elements --------------------------------------------------------------------------------------
 
 
-def _body(link: Element, names: Names) -> dict[str, Any]:
-    name = names(read_text(link, "name", "a link"))
+def _body(link: Element, name: str, repairs: Repairs) -> dict[str, Any]:
     what, inertial = f"link '{name}'", link.find("inertial")
     if inertial is None:
         return {"name": name}
-    mass, inertia = inertial.find("mass"), inertial.find("inertia")
-    if mass is None or inertia is None:
-        raise DatasheetError(f"{what}: <inertial> needs <mass> and <inertia>")
+    mass_element, element = inertial.find("mass"), inertial.find("inertia")
+    mass, I_c = 0.0, np.zeros((3, 3))
+    if mass_element is None:
+        repairs(f"{what}: <inertial> needs <mass>", "the link has no mass")
+    else:
+        mass = read_number(mass_element, "value", what)
+    if element is None:
+        repairs(f"{what}: <inertial> needs <inertia>", "its mass is a point")
+    else:
+        xx, xy, xz, yy, yz, zz = (
+            read_number(element, key, what) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+        )
+        I_c = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    mass, I_c = checked_inertia(mass, I_c, what, repairs)
     T = _origin(inertial, what)
-    xx, xy, xz, yy, yz, zz = (
-        read_number(inertia, key, what) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-    )
-    R, I_c = T[:3, :3], np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    R = T[:3, :3]
     return {
         "name": name,
-        "mass": read_number(mass, "value", what),
+        "mass": mass,
         "center_of_mass": tuple(T[:3, 3].tolist()),
         "inertia": symmetric(R @ I_c @ R.T),
     }
 
 
-def _joint(joint: Element, names: Names) -> dict[str, Any]:
-    name = names(read_text(joint, "name", "a joint"))
-    what, kind = f"joint '{name}'", read_text(joint, "type", f"joint '{name}'")
-    if kind not in KINDS:
-        advice = "; leave it out and use base='free'" if kind == "floating" else ""
-        raise DatasheetError(
-            f"{what} is {shown(kind)}; modurob reads {choices(KINDS)} joints{advice}"
-        )
-    if joint.find("mimic") is not None:
-        raise DatasheetError(f"{what} mimics another one; modurob knows independent joints only")
+def _joint(joint: Element, names: Names, links: Names, repairs: Repairs) -> dict[str, Any]:
+    text = read_text(joint, "name", "a joint")
+    if text in names:
+        again = names.free(names(text))
+        repairs(f"two joints have the same name '{shown(text)}'; rename one of them",
+                f"the second is called '{again}'")  # fmt: skip
+        text = again
+    name = names(text)
+    what = f"joint '{name}'"
+    kind = _kind(joint, what, repairs)
     fields = {"name": name, "kind": KINDS[kind], **position_and_rpy(_origin(joint, what))}
     for end in ("parent", "child"):
         element = joint.find(end)
         if element is None:
             raise DatasheetError(f'{what} has no <{end} link="..."/>')
-        fields[end] = to_name(read_text(element, "link", what))
+        link = read_text(element, "link", what)
+        if link not in links:
+            raise DatasheetError(f"{what} names link '{shown(link)}'; links are {choices(links)}")
+        fields[end] = links(link)
     if kind == "fixed":
         return fields
     axis = joint.find("axis")
-    fields["axis"] = (1.0, 0.0, 0.0) if axis is None else read_numbers(axis, "xyz", what, 3)
+    fields["axis"] = X if axis is None else read_numbers(axis, "xyz", what, 3)
     dynamics = joint.find("dynamics")
     if dynamics is not None:
-        fields["viscous"] = read_number(dynamics, "damping", what, 0.0)
-        fields["coulomb"] = read_number(dynamics, "friction", what, 0.0)
+        fields["viscous"] = _friction(dynamics, "damping", what, repairs)
+        fields["coulomb"] = _friction(dynamics, "friction", what, repairs)
     if kind != "continuous":
-        limit = joint.find("limit")
-        if limit is None:
-            raise DatasheetError(f"{what} is {kind} and needs a <limit>; a hinge without one "
-                                 "is of the type continuous")  # fmt: skip
-        fields["lower"], fields["upper"] = (_limit(limit, key, what) for key in ("lower", "upper"))
+        fields |= _limits(joint, kind, what, repairs)
     return fields
 
 
-def _limit(limit: Element, key: str, what: str) -> float | None:
-    end = read_number(limit, key, what, 0.0, finite=False)
-    return None if abs(end) >= UNLIMITED else end
+def _kind(joint: Element, what: str, repairs: Repairs) -> str:
+    """The type of a joint, if it is one of those that modurob has."""
+    kind, mimic, axis = read_text(joint, "type", what), joint.find("mimic"), joint.find("axis")
+    if kind in FOREIGN_KINDS:
+        advice = "; leave it out and use base='free'" if kind == "floating" else ""
+        repairs(f"{what} is {kind}; modurob reads {choices(KINDS)} joints{advice}",
+                "it is fixed and does not move")  # fmt: skip
+        return "fixed"
+    if kind not in KINDS:
+        raise DatasheetError(f"{what} is {shown(kind)}; modurob reads {choices(KINDS)} joints")
+    if kind == "fixed":
+        return kind
+    if axis is not None and not any(read_numbers(axis, "xyz", what, 3)):
+        repairs(f"{what}: its <axis> is the zero vector", "it is fixed and does not move")
+        return "fixed"
+    if mimic is not None:
+        leader = shown(read_text(mimic, "joint", what))
+        factor, offset = (read_number(mimic, *pair) for pair in (
+            ("multiplier", what, 1.0), ("offset", what, 0.0)))  # fmt: skip
+        repairs(
+            f"{what} mimics '{leader}'; modurob knows independent joints only",
+            f"it moves freely, and {what} = {factor:g} '{leader}' + {offset:g} is not enforced",
+        )
+    return kind
 
 
-def _shapes(link: Element, colors: dict[str, str | None]) -> Iterator[dict[str, Any]]:
-    body = to_name(read_text(link, "name", "a link"))
+def _limits(joint: Element, kind: str, what: str, repairs: Repairs) -> dict[str, float | None]:
+    limit = joint.find("limit")
+    if limit is None:
+        repairs(f"{what} is {kind} and needs a <limit>; a hinge without one is of the type "
+                "continuous", "it has no limits")  # fmt: skip
+        return {"lower": None, "upper": None}
+    ends = (read_number(limit, key, what, 0.0, finite=False) for key in ("lower", "upper"))
+    lower, upper = (None if abs(end) >= UNLIMITED else end for end in ends)
+    return limits_of(lower, upper, what, repairs)
+
+
+def _friction(dynamics: Element, key: str, what: str, repairs: Repairs) -> float:
+    value = read_number(dynamics, key, what, 0.0)
+    if value < 0:
+        repairs(f"{what}: {key} is {value:g} but must not be negative", "it is taken for 0")
+    return max(value, 0.0)
+
+
+def _looks(
+    link: Element, names: Names, colors: dict[str, str | None], repairs: Repairs
+) -> Iterator[dict[str, Any]]:
+    """Shapes and meshes of a link as fields of a datasheet."""
+    body = names(read_text(link, "name", "a link"))
     what = f"link '{body}'"
     for element in link.findall("visual") or link.findall("collision"):
-        geometry = element.find("geometry")
-        for form, keys in SHAPES.items():
-            solid = None if geometry is None else geometry.find(form)
-            if solid is None:
+        solids = [solid for geometry in element.findall("geometry") for solid in geometry]
+        if not solids:
+            repairs(f"{what}: <{element.tag}> has no shape in a <geometry>", "it is left out")
+        for solid in solids:
+            look = _look(solid, what, repairs)
+            if look is None:
                 continue
-            counts = 3 if form == "box" else 1
-            size = [x for key in keys for x in read_numbers(solid, key, what, counts)]
-            shape = {"body": body, "form": form, "size": size}
-            shape |= position_and_rpy(_origin(element, what))
+            look |= {"body": body, **position_and_rpy(_origin(element, what))}
             material = element.find("material")
-            if material is not None:
+            if material is not None and "form" in look:
                 color = _color(material) or colors.get(material.get("name", ""))
-                shape |= {} if color is None else {"color": color}
-            yield shape
+                look |= {} if color is None else {"color": color}
+            yield look
+
+
+def _look(solid: Element, what: str, repairs: Repairs) -> dict[str, Any] | None:
+    """A shape or mesh; None if it cannot be kept."""
+    form = solid.tag
+    if form not in SHAPES:
+        repairs(f"{what}: <{shown(form)}> is no shape of URDF; those are {choices(SHAPES)}",
+                "it is left out")  # fmt: skip
+        return None
+    if form == "mesh":
+        size = read_numbers(solid, "scale", what, 3, "1 1 1")
+        look, drawn = {"file": read_text(solid, "filename", what), "scale": size}, all(size)
+    else:
+        count = 3 if form == "box" else 1
+        size = [x for key in SHAPES[form] for x in read_numbers(solid, key, what, count)]
+        look, drawn = {"form": form, "size": size}, min(size) > 0
+    if drawn:
+        return look
+    given = " ".join(f"{x:g}" for x in size)
+    repairs(f"{what}: <{form}> has the size {given}; it must be greater than 0", "it is left out")
+    return None
 
 
 def _color(material: Element) -> str | None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 import reprlib
 from collections.abc import Iterable
 from xml.etree.ElementTree import Element
 from xml.sax.saxutils import quoteattr
 
 from modurob.errors import DatasheetError
+from modurob.interop.conventions import LARGEST_NUMBER
 
+NUMBER = re.compile(
+    r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?)", re.IGNORECASE
+)
 DEEPEST_MARGIN = 24  # a snake of thousands would be mostly margin otherwise
 
 
@@ -82,15 +87,17 @@ def read_numbers(
     text = element.get(key, default)
     if text is None:
         raise DatasheetError(f'{what}: <{element.tag}> needs {key}="..."')
-    try:
-        values = tuple(float(piece) for piece in text.split())
-    except ValueError:
-        values = ()
-    fits = all(math.isfinite(x) if finite else not math.isnan(x) for x in values)
-    if len(values) != count or not fits:
-        wanted = "a number" if count == 1 else f"{count} numbers"
-        raise DatasheetError(f"{what}: {key} of <{element.tag}> is {wanted}, got '{shown(text)}'")
-    return values
+    pieces = text.split()
+    if len(pieces) == count and all(map(NUMBER.fullmatch, pieces)):
+        values = tuple(map(float, pieces))
+        if all(abs(x) <= LARGEST_NUMBER or (math.isinf(x) and not finite) for x in values):
+            return values
+    wanted = "a number" if count == 1 else f"{count} numbers"
+    hint = " (a decimal point, no comma)" if "," in text else ""
+    raise DatasheetError(
+        f"{what}: {key} of <{element.tag}> is {wanted} of up to {LARGEST_NUMBER:g}{hint}, got "
+        f"'{shown(text)}'"
+    )
 
 
 def shown(text: str) -> str:

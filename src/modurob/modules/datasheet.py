@@ -1,4 +1,4 @@
-"""What a datasheet is made of: bodies, joints, ports and shapes.
+"""What a datasheet is made of: bodies, joints, ports, shapes and meshes.
 
 All frames are right-handed, SI units, radians; docking turns are whole degrees. The frame of the
 first body is the frame of the module.
@@ -34,10 +34,12 @@ MOST_FINDINGS = 5  # a message is for reading
 MOST_FIELDS = 24  # more than any part has
 
 NAME, COLOR, VISIBLE = r"^[A-Za-z_][\w\-]*$", r"^#[0-9a-fA-F]{6}$", r"^\S+$"
+ONE_LINE = r"^[^\x00-\x1f\x7f]+$"
 IN_WORDS = {
     NAME: "a name starts with a letter or '_' and goes on with letters, digits, '_' or '-'",
     COLOR: "a color is #rrggbb, such as #3b6ea5",
     VISIBLE: "a symbol is one visible character",
+    ONE_LINE: "at least one character, and no control characters",
 }
 
 
@@ -331,4 +333,27 @@ class Shape(Part):
     @property
     def pose(self) -> np.ndarray:
         """(4, 4) center of the solid in the body's frame."""
+        return se3.pose(so3.from_rpy(*self.rpy), np.array(self.position))
+
+
+class Mesh(Part):
+    """A surface for drawing in a file of its own, fixed to a body; kept for other programs.
+
+    modurob neither reads nor draws it.
+
+    Attributes:
+        file: Its path or address, such as ``package://arm/meshes/link.stl``, as it was given.
+        scale: Factors along x, y and z of the file's numbers; negative ones mirror.
+        position, rpy: Of the mesh's frame in the body's frame. [m, rad]
+    """
+
+    body: Name
+    file: Annotated[str, Field(max_length=1000, pattern=ONE_LINE)]
+    scale: Vector = (1.0, 1.0, 1.0)
+    position: Vector = (0.0, 0.0, 0.0)
+    rpy: Vector = (0.0, 0.0, 0.0)
+
+    @property
+    def pose(self) -> np.ndarray:
+        """(4, 4) frame of the mesh in the body's frame."""
         return se3.pose(so3.from_rpy(*self.rpy), np.array(self.position))

@@ -22,6 +22,7 @@ from modurob.modules.datasheet import (
     Body,
     Flag,
     Joint,
+    Mesh,
     Name,
     Part,
     Port,
@@ -92,6 +93,7 @@ class ModuleType(Part):
     joints: tuple[Joint, ...] = ()
     ports: Annotated[tuple[Port, ...], Field(min_length=1)]
     shapes: tuple[Shape, ...] = ()
+    meshes: tuple[Mesh, ...] = ()
     dyad_joint: Name | None = None
     grid: Flag = False
     virtual: Flag = False
@@ -122,6 +124,7 @@ class ModuleType(Part):
             *((f"joint '{joint.name}'", joint.child) for joint in self.joints),
             *((f"port {port.label}", port.body) for port in self.ports),
             *(("a shape", shape.body) for shape in self.shapes),
+            *(("a mesh", mesh.body) for mesh in self.meshes),
         ]:
             if body not in names:
                 raise ValueError(f"{part} names body '{body}'; bodies are {choices(names)}")
@@ -384,7 +387,7 @@ def _scale_lengths(data: dict[str, Any], factor: float) -> None:
         body["inertia"] = tuple(
             tuple(factor**2 * entry for entry in row) for row in body["inertia"]
         )
-    for part in (*data["joints"], *data["ports"], *data["shapes"]):
+    for part in (*data["joints"], *data["ports"], *data["shapes"], *data["meshes"]):
         part["position"] = scaled(part["position"])
     for joint in data["joints"]:
         if joint["kind"] == "prismatic":
@@ -392,6 +395,8 @@ def _scale_lengths(data: dict[str, Any], factor: float) -> None:
                 joint[end] = None if joint[end] is None else factor * joint[end]
     for shape in data["shapes"]:
         shape["size"] = scaled(shape["size"])
+    for mesh in data["meshes"]:
+        mesh["scale"] = scaled(mesh["scale"])
 
 
 def _set_mass(data: dict[str, Any], kind: ModuleType, mass: float, body: str | None) -> None:

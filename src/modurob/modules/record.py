@@ -37,7 +37,13 @@ LARGEST_ID = 2**128 - 1
 AGREE = 1e-9  # between Tab. I and II and the geometry beside them. [m, kg, kg m^2, and of a matrix]
 SYMMETRIC = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))  # order of an inertia's entries
 KNOWN = frozenset(Tag)
-LISTS = {Tag.BODY: "bodies", Tag.JOINT: "joints", Tag.PORT: "ports", Tag.SHAPE: "shapes"}
+LISTS = {
+    Tag.BODY: "bodies",
+    Tag.JOINT: "joints",
+    Tag.PORT: "ports",
+    Tag.SHAPE: "shapes",
+    Tag.MESH: "meshes",
+}
 
 
 class Record(NamedTuple):

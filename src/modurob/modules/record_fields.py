@@ -30,6 +30,7 @@ class Tag(IntEnum):
     JOINT = 0x11
     PORT = 0x12
     SHAPE = 0x13
+    MESH = 0x14
     PAIR = 0x20
 
 
@@ -227,6 +228,7 @@ LAYOUTS: dict[Tag, dict[str, Codec]] = {
         "rpy": VECTOR,
         "color": TEXT,
     },
+    Tag.MESH: {"body": COUNT, "file": TEXT, "scale": VECTOR, "position": VECTOR, "rpy": VECTOR},
     Tag.PAIR: {
         "input": COUNT,
         "output": COUNT,

@@ -128,6 +128,22 @@ def inertia_flaw(mass: float, inertia: Scalars) -> str | None:
     return None
 
 
+def nearest_possible(inertia: Scalars) -> np.ndarray:
+    """Symmetric (3, 3) inertia that a rigid body can have, nearest to the given one.
+
+    Nearest in the Frobenius norm of the second moments S = tr(I) / 2 E - I of the mass: a body can
+    have them if and only if no eigenvalue is negative, which is the triangle inequality.
+
+    Args:
+        inertia: (3, 3) numbers, about the center of mass. [kg m^2]
+    """
+    I = np.asarray(inertia, np.float64)  # noqa: E741
+    I = (I + I.T) / 2  # noqa: E741
+    moments, axes = np.linalg.eigh(np.trace(I) / 2 * np.eye(3) - I)
+    S = (axes * np.maximum(moments, 0.0)) @ axes.T
+    return np.trace(S) * np.eye(3) - (S + S.T) / 2
+
+
 def _point_mass(mass: Array, center: Array) -> Array:
     """Inertia m (|c|^2 E - c c^T) of a point mass at c about the origin."""
     x, y, z = (entry(center, k) for k in range(3))
