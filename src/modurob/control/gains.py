@@ -64,10 +64,8 @@ def from_settling_time(
     k0, wanted = float(frequency**2), float(2 * damping * frequency)
     k1, total = _shared(wanted, drag)
     if total > wanted:
-        from scipy.optimize import brentq
-
         quickest = (total / (2 * FASTEST)) ** 2
-        k0 = float(brentq(lambda k: _error(time, k, total) - SETTLED, 0.0, quickest))
+        k0 = _root(lambda k: _error(time, k, total) - SETTLED, 0.0, quickest)
     return k0, k1
 
 
@@ -87,12 +85,11 @@ def pid_from_settling_time(
     rate = _triple_factor() / time
     kd, total = _shared(3 * rate, drag)
     if total > 3 * rate:
-        from scipy.optimize import brentq
 
         def left(slow: float) -> float:  # the error returns to the band from below
             return _error(time, *_double_pole(slow, total)) + SETTLED
 
-        rate = float(brentq(left, PI_FACTOR / time, rate))
+        rate = _root(left, PI_FACTOR / time, rate)
     kp, _, ki = _double_pole(rate, total)
     return kp, ki, kd
 
@@ -117,6 +114,12 @@ def _shared(wanted: float, drag: float) -> tuple[float, float]:
     """Damping of the motor, and that of motor and drag together. [1/s]"""
     motor = max(wanted - drag, MOTOR_SHARE * wanted) if drag > 0 else wanted
     return motor, motor + drag
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    from scipy.optimize import root_scalar
+
+    return float(root_scalar(function, bracket=(low, high)).root)
 
 
 def _double_pole(slow: float, total: float) -> tuple[float, float, float]:
