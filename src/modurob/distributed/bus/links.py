@@ -183,7 +183,8 @@ class Links:
     def post(self, port: str, message: bytes, now: float) -> None:
         """Send until the neighbour has it, or is gone."""
         link = self.ports[port]
-        number, link.next = link.next, following(link.next)
+        number = link.next % NUMBERS
+        link.next = number + 1
         self._send(port, link, number, Waiting(message, 0, now), now)
 
     def say_hello(self, port: str, beat: int, epoch: int, child: bool) -> None:
