@@ -270,12 +270,13 @@ class Session:
                 }
             )
         certificate = robot.certificate
+        guaranteed = None if certificate is None else certificate.guaranteed
         return {
             "modules": rows,
             "organism": len(names),
             "joints": 0 if robot.model is None else robot.model.nv,
             "law": None if certificate is None else certificate.law,
-            "guaranteed_for_fixed_set_point": None if certificate is None else certificate.guaranteed,
+            "guaranteed_for_fixed_set_point": guaranteed,
             "faults": list(robot.assembly.faults),
         }
 

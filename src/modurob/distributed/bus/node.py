@@ -153,10 +153,10 @@ class Node:
                 self._leave(state, now)
             elif 0 < hello.beat - state.beat <= LEAP:
                 state.beat, state.beat_at = hello.beat, now
-        if state.parent is None and hello.beat and not hello.child:
-            # an older beat may come from beyond; not when all that held it have let go of it
-            if hello.beat > state.beat or now - state.left_at > STALE * self.heartbeat:
-                self._join(state, port, hello, now)
+        # an older beat may come from beyond here, until all that held it have let go of it
+        fresh = hello.beat > state.beat or now - state.left_at > STALE * self.heartbeat
+        if state.parent is None and hello.beat and fresh and not hello.child:
+            self._join(state, port, hello, now)
 
     def _join(self, state: NodeState, port: str, hello: Hello, now: float) -> None:
         state.parent, state.parent_epoch = port, hello.epoch

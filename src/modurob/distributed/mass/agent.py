@@ -7,8 +7,9 @@ leaves; a module that has nothing new to say is silent.
 
 Messages may be lost, late, doubled or out of order. Each carries a number and the number of the
 last one received; news is repeated until the neighbor has confirmed the newest, and older news is
-not taken within `give_up` seconds of the newest: none travels longer. A module that restarts draws a new boot number, so that its neighbors forget its past.
-A neighbor that confirms nothing for `give_up` seconds counts as gone, until it is heard again.
+not taken within `give_up` seconds of the newest: none travels longer. A module that restarts draws
+a new boot number, so that its neighbors forget its past. A neighbor that confirms nothing for
+`give_up` seconds counts as gone, until it is heard again.
 """
 
 from __future__ import annotations
@@ -178,10 +179,9 @@ class MassAgent:
         if not packet.news:
             return link
         link = replace(link, owes=True)
-        number, newest, elapsed = packet.sent.number, link.last.number, now - link.last_at
-        if packet.sent.boot == link.last.boot and (
-            is_outdated(number, newest, elapsed, self.give_up)
-        ):
+        sent, last = packet.sent, link.last
+        outdated = is_outdated(sent.number, last.number, now - link.last_at, self.give_up)
+        if sent.boot == last.boot and outdated:
             return link
         news = news_from_bytes(packet.news)
         if news is None:
