@@ -154,7 +154,7 @@ class _Body:
         self._upper = self._spread(model.upper, self._rest)
         self._friction = self._spread(self.plant.friction)
 
-    def _spread(self, values: np.ndarray, rest: ArrayLike = 0.0) -> np.ndarray:
+    def _spread(self, values: np.ndarray, rest: np.ndarray | float = 0.0) -> np.ndarray:
         spread = np.zeros(self._joints) + rest
         spread[self._order] = values
         return spread
