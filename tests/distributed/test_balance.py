@@ -8,9 +8,11 @@ import pytest
 import modurob as mr
 from modurob.distributed import Drive, Fault, LockStep, balance
 from modurob.distributed.balancing import laws
+from modurob.distributed.balancing.faults import Links
 from modurob.distributed.balancing.knowledge import Reader
 from modurob.distributed.balancing.laws import Joints, Shared, displacements
 from modurob.distributed.balancing.plant import Plant
+from modurob.distributed.mass.agent import GIVE_UP
 
 # the first four random trees whose center starts more than half a width off
 TREES = (1, 2, 3, 6)
@@ -343,3 +345,121 @@ def test_a_joint_held_by_its_limits_counts_where_it_is():
     # a few milliseconds of news at the speed of the last moment; 6 mm with the joint at zero
     assert np.abs(run.estimates[-1] - run.center[-1]).max() < 1e-4
     assert np.linalg.norm(run.center[-1, :2] - run.target[-1]) < 1e-3
+
+
+# -- what faults and laws do, step by step ---------------------------------------------------------
+
+
+def masses(network):
+    return network.totals().mass
+
+
+def faulty_links(faults=(), loss=0.0, rng=None):
+    """Four modules in a row, which know each other, and their links."""
+    organism = mr.Organism.start("superbot")
+    for k in range(3):
+        organism = organism.dock(f"m{k}", 4, f"m{k + 1}", 1)
+    network = LockStep(organism)
+    for _ in range(6):
+        network.round()
+    return network, Links(network, loss, faults, 1e-3, rng)
+
+
+def test_a_neighbor_that_is_silent_for_long_enough_does_not_count_any_more():
+    one = mr.catalog["superbot"].mass
+    network, links = faulty_links([Fault(0.0, "m2", "freeze")])
+    rounds = round(GIVE_UP / 1e-3)
+    for k in range(rounds - 1):
+        links.round(1e-3 * k, think=False)
+    np.testing.assert_allclose(masses(network), 4 * one)
+    for k in range(3):
+        links.round(GIVE_UP + 1e-3 * k, think=False)
+    # who is frozen does not forget; what lies beyond it is alone
+    np.testing.assert_allclose(masses(network), np.array([2, 2, 4, 1]) * one)
+    assert links.lost == 0
+
+
+def test_a_module_that_starts_anew_knows_itself_alone_and_then_all_again():
+    one = mr.catalog["superbot"].mass
+    network, links = faulty_links([Fault(0.5, "m3", "reboot"), Fault(0.2, "m3", "die")])
+    links.round(0.199, think=False)
+    assert not links.dead.any()
+    links.round(0.2, think=False)
+    assert links.dead.tolist() == links.asleep.tolist() == [False, False, False, True]
+    links.round(0.499, think=False)
+    links._happens(links._waiting.pop())
+    assert not links.dead.any()
+    assert not links.asleep.any()
+    network._speak()
+    assert masses(network)[3] == pytest.approx(one)
+    for k in range(4):
+        links.round(0.5 + 1e-3 * k, think=False)
+    np.testing.assert_allclose(masses(network), 4 * one)
+
+
+def test_lost_messages_are_those_that_were_sent_and_did_not_arrive():
+    network, links = faulty_links([Fault(0.0, "m1", "freeze")], 0.5, np.random.default_rng(0))
+    draws = np.random.default_rng(0).random((40, network.wiring.slots)) >= 0.5
+    sender = network.wiring.owner[network.wiring.other]
+    for k in range(40):
+        links.round(1e-3 * k, think=False)
+    assert links.lost == (~draws & (sender != 1)).sum()
+
+
+def test_a_joint_at_its_limit_has_no_share_in_that_direction_only():
+    _, _, order, known, here = informed(tree(3), 1)
+    law = Shared(20.0, 9.81)
+    law.reset(len(order))
+    target = np.tile(known.center[0, :2] + [1e-3, -2e-3], (len(order), 1))
+    law.decide(known, here, target)
+    share = law._share
+    assert law.free(here).all()
+    for q, sign in ((here.upper - 0.9 * laws.AT_LIMIT, 1), (here.lower + 0.9 * laws.AT_LIMIT, -1)):
+        there = here._replace(q=q)
+        np.testing.assert_array_equal(law.free(there), sign * share <= 0)
+        pull = law.torque(there, 1e-3) - law._load
+        assert (pull[sign * share > 0] == 0).all()
+        assert (pull[sign * share < 0] != 0).all()
+    away = here._replace(q=here.upper - 1.1 * laws.AT_LIMIT)
+    assert law.free(away).all()
+
+
+def test_shared_joints_without_a_world_stop_pulling_and_hold_their_load():
+    _, _, order, known, here = informed(tree(3), 1)
+    law = Shared(20.0, 9.81)
+    law.reset(len(order))
+    target = np.tile(known.center[0, :2] + [1e-3, -2e-3], (len(order), 1))
+    law.decide(known, here, target)
+    load = law._load.copy()
+    levers = known.levers._replace(moment=2 * known.levers.moment, inertia=0 * known.levers.inertia)
+    law.decide(known._replace(knows=np.zeros(len(order), dtype=bool), levers=levers), here, target)
+    np.testing.assert_array_equal(law.torque(here, 1e-3), load)
+    turning = here._replace(v=np.ones(len(order)), friction=np.full(len(order), 0.3))
+    braked = load - 2 * 20.0 * known.levers.inertia + 0.3
+    np.testing.assert_allclose(law.torque(turning, 1e-3), braked)
+
+
+def test_modules_of_several_kinds_hold_their_gravity_torque():
+    organism = mr.Organism.random(["superbot", "superbot_light"], 9, np.random.default_rng(4))
+    assert len({organism.kind(name) for name in organism}) == 2
+    model, q, order, known, here = informed(organism, 2)
+    law = Shared(20.0, 9.81)
+    law.reset(len(order))
+    law.decide(known, here, known.center[:, :2])
+    np.testing.assert_allclose(law.torque(here, 1e-3), model.gravity_torque(q)[order], atol=1e-12)
+
+
+def test_joints_that_cannot_move_have_no_part_in_the_effort_and_all_have_one_in_the_momentum():
+    organism = tree(2, 1)
+    network = LockStep(organism)
+    rng = np.random.default_rng(0)
+    q, v = rng.uniform(-0.5, 0.5, (2, len(network.joint_names)))
+    network.measure(q, v)
+    network.free = np.arange(len(q)) % 3 != 0
+    for _ in range(10):
+        network.round()
+    found = Reader(network).read()
+    j, inertia = found.levers.moment[:, :2], found.levers.inertia
+    effort = np.einsum("ki,kj->ij", j[network.free] / inertia[network.free, None], j[network.free])
+    np.testing.assert_allclose(found.effort, np.broadcast_to(effort, found.effort.shape))
+    np.testing.assert_allclose(found.momentum, np.broadcast_to(v @ j, found.momentum.shape))
