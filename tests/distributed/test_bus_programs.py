@@ -13,6 +13,7 @@ from modurob.distributed.bus.messages import Address, FrameKind, Neighbour, Repo
 from modurob.distributed.bus.node import STALE, Node
 from modurob.distributed.bus.survey import Entry, survey
 from modurob.distributed.processes import parent
+from modurob.distributed.processes.child import Lines
 
 HEARTBEAT = 0.25  # [s] the default of all
 DEADLINE = 60.0  # [s]
@@ -146,6 +147,29 @@ def test_a_module_that_is_asked_tells_report_or_record_and_nothing_else():
     assert piece == say.Piece(Address(7, 1), 6, 0, b"record")
 
 
+def test_a_module_that_joins_again_tells_report_and_reading_and_its_record_only_once():
+    bench = Bench()
+    bench.step(Message(say.OWN, say.sensed([0.1, 0.2])))
+    first = told(bench.hello("in", 5), "in")
+    assert [type(message) for message in first] == [Report, say.Sense, say.Piece]
+    assert first[1].values == (0.1, 0.2)
+    bench.hello("in", 0)
+    assert told(bench.step(Message(say.OWN, say.sensed([0.3, 0.4]))), "in") == []  # to nobody
+    again = told(bench.hello("in", 6), "in")
+    assert [type(message) for message in again] == [Report, say.Sense]
+    assert again[1].values == (0.3, 0.4)
+    assert [message.number for message in again] == [first[0].number + 1, first[1].number + 1]
+    (now,) = told(bench.step(Message(say.OWN, say.sensed([0.5, 0.6]))), "in")
+    assert now.values == (0.5, 0.6)
+
+
+def test_a_module_with_no_reading_tells_none_and_one_with_an_empty_reading_tells_that():
+    bench = Bench()
+    assert [type(message) for message in told(bench.hello("in", 5), "in")] == [Report, say.Piece]
+    (empty,) = told(bench.step(Message(say.OWN, say.sensed([]))), "in")
+    assert empty.values == ()
+
+
 def test_an_empty_torque_lets_the_motor_go():
     bench = Bench().driven()
     outbox = bench.data("in", say.pack_torque(say.Torque(Address(7, 1), 2, ())))
@@ -236,6 +260,30 @@ def test_a_docking_with_two_turns_is_left_out_and_named():
 
 
 # -- processes -------------------------------------------------------------------------------------
+
+
+def test_lines_that_come_in_halves_are_read_whole_and_in_order():
+    out, into = os.pipe()
+    try:
+        lines = Lines(out)
+        os.write(into, b'{"a": 1}\n{"b"')
+        assert lines.read() == [{"a": 1}]
+        os.write(into, b': 2}\n{"c": 3}\n')
+        assert lines.read() == [{"b": 2}, {"c": 3}]
+        processes = parent.Processes("SimulatedBus")
+        processes._pipes[out] = "m0", b""
+        os.write(into, b'{"drive": [1.0]}\n{"address": ["127.0.0.1"')
+        assert processes.listen(out) == ("m0", [{"drive": [1.0]}])
+        os.write(into, b", 7]}\n")
+        assert processes.listen(out) == ("m0", [])
+        assert processes.addresses == {"m0": ("127.0.0.1", 7)}
+    finally:
+        os.close(into)
+    assert processes.listen(out) == ("m0", None)
+    assert processes.pipes() == []
+    with pytest.raises(SystemExit):
+        lines.read()
+    os.close(out)
 
 
 def test_a_process_that_does_not_end_is_killed(monkeypatch):
