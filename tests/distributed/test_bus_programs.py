@@ -6,9 +6,10 @@ import struct
 
 import pytest
 
-from modurob.distributed import Message, ProcessBus
+from modurob.distributed import Message, ProcessBus, SimulatedBus
 from modurob.distributed.bus import messages as say
-from modurob.distributed.bus.links import Links
+from modurob.distributed.bus.coordinator import PATIENCE
+from modurob.distributed.bus.links import HELLOS, Links
 from modurob.distributed.bus.messages import Address, FrameKind, Neighbour, Report, Status
 from modurob.distributed.bus.node import STALE, Node
 from modurob.distributed.bus.survey import Entry, survey
@@ -218,6 +219,49 @@ def test_frames_of_a_neighbour_that_is_not_known_are_ignored():
     assert links.take("in", say.pack_frame(FrameKind.DATA, 40, 0, body), 0.0) == (None, [])
     assert links.take("out", data, 0.0) == (None, [])  # nothing is plugged in there
     assert links.take("in", data, 0.0) == (None, [b"message"])
+
+
+# -- sleep -----------------------------------------------------------------------------------------
+
+
+def test_programs_sleep_until_there_is_something_to_do():
+    """A process that is woken too early runs all the time."""
+    bus = SimulatedBus()
+    bus.start("giusti_b")
+    bus.plug("base.out", "m0.in")
+    assert bus.run(lambda: bus.settled(1))
+    bus.run(lambda: False, 2 * PATIENCE * HEARTBEAT)
+    for program, state in (
+        (bus.modules["m0"].node, bus.states["m0"]),
+        (bus._root, bus.coordinator),
+    ):
+        assert bus.now < state.wake <= bus.now + HEARTBEAT / HELLOS
+        assert program.step(state, [], state.wake - 1e-6) == (state, [])
+        after, outbox = program.step(state, [], state.wake)
+        assert outbox != []
+        assert after.wake == pytest.approx(state.wake + HEARTBEAT / HELLOS)
+
+
+def test_a_program_wakes_to_repeat_what_was_not_acknowledged():
+    bench = Bench().driven()
+    bench.step(Message(say.OWN, say.sensed([0.1, 0.2])))
+    assert bench.state.wake == pytest.approx(0.025)
+
+
+def test_the_coordinator_wakes_when_its_patience_ends():
+    bus = SimulatedBus()
+    bus.start("giusti_b")
+    bus.start("giusti_b")
+    bus.kill("m1")
+    bus.plug("base.out", "m0.in")
+    bus.plug("m0.out", "m1.in")
+    assert bus.run(lambda: bus.coordinator.survey.unheard != ())
+    end = bus.coordinator.waiting_since + PATIENCE * HEARTBEAT
+    assert bus.run(lambda: bus.coordinator.links.pulse > end)  # nothing else would wake it
+    state = bus.coordinator
+    assert not state.ready
+    assert state.wake == end
+    assert bus._root.step(state, [], end + 1e-9)[0].ready
 
 
 # -- the tree --------------------------------------------------------------------------------------
