@@ -39,7 +39,8 @@ def test_a_script_builds_an_arm_and_operates_on_it(tmp_path):
     assert "- m1 m2\n! silent: module 02:42:ac:11:00:02 at port out of 'm0'" in text
     assert "+ m2\n= robot of 2 modules" in text
     assert re.search(r"m1 +giusti_a +02:42:ac:11:00:02 +dead +nothing", text)
-    assert "guaranteed: from any state" in text
+    assert "For a set point that stays where it is:\ncomputed torque: guaranteed: from any" in text
+    assert "The set point is the measured pose" in text
 
 
 def test_json_is_the_last_state_and_nothing_else():
@@ -48,10 +49,29 @@ def test_json_is_the_last_state_and_nothing_else():
     facts = json.loads(result.stdout)
     assert facts["organism"] == facts["joints"] == 2
     assert facts["law"] == "PD with gravity compensation"
-    assert facts["guaranteed"] is True
+    assert facts["guaranteed_for_fixed_set_point"] is True
     assert facts["modules"][1]["q"] == [pytest.approx(90)]
     # half a kilogram at 5 cm beyond a joint that lies flat
     assert abs(facts["modules"][1]["tau"][0]) == pytest.approx(0.5 * 9.81 * 0.05, rel=1e-6)
+
+
+def test_a_bad_reading_is_printed_when_it_comes_and_when_a_good_one_follows():
+    result = call("arm ba\nwait 2\nmove m1 1e306\nmove m1 20\n")
+    assert result.exit_code == 0, result.output
+    lines = [line for line in result.stdout.splitlines() if line[:2] in ("! ", "= ")]
+    robot = "= robot of 2 modules, 2 joints, computed torque, stable about a fixed set point"
+    text = "\n".join(lines).replace("\n", " ")
+    assert "! reading of 'm1': [1.7453292519943295e+304, 0.0]" in text
+    assert f"{robot}; let go: m1" in result.stdout.replace("\n", " ")
+    assert lines[-1] == robot
+
+
+@pytest.mark.parametrize("line", ["start [bold]x[/bold]", "plug [/red].in m0.out", "arm [blink]"])
+def test_what_is_typed_is_no_markup(line):
+    result = call(line)
+    assert result.exit_code == 2
+    assert f"bus> {line}" in result.stdout
+    assert line.split()[1].partition(".")[0] in result.stderr
 
 
 @pytest.mark.parametrize(

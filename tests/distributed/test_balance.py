@@ -8,9 +8,11 @@ import pytest
 import modurob as mr
 from modurob.distributed import Drive, Fault, LockStep, balance
 from modurob.distributed.balancing import laws
+from modurob.distributed.balancing.faults import Links
 from modurob.distributed.balancing.knowledge import Reader
 from modurob.distributed.balancing.laws import Joints, Shared, displacements
 from modurob.distributed.balancing.plant import Plant
+from modurob.distributed.mass.agent import GIVE_UP
 
 # the first four random trees whose center starts more than half a width off
 TREES = (1, 2, 3, 6)
@@ -235,3 +237,229 @@ def test_a_dead_module_says_nothing_and_what_it_does_not_say_is_not_lost():
     assert (sent[9:30] == sent[9]).all()
     assert sent[-1] > sent[29]
     assert run.lost == 0
+
+
+# -- what drives do --------------------------------------------------------------------------------
+
+
+def joints_of(run, module):
+    return [k for k, name in enumerate(run.model.joint_names) if name.startswith(f"{module}.")]
+
+
+@pytest.mark.parametrize("law", ["shared", "default"])
+def test_joints_of_a_dead_module_get_no_torque_and_those_of_a_frozen_one_the_last(law):
+    organism = tree(2, 2)
+    faults = [Fault(0.02, "m1", "die"), Fault(0.02, "m2", "freeze"), Fault(0.04, "m1", "reboot")]
+    strong = Drive(0.3, 1e3)  # no torque is cut off, so every one changes all the time
+    run = balance(organism, law, duration=0.06, record=1e-3, faults=faults, drive=strong)
+    dead, frozen = run.tau[:, joints_of(run, "m1")], run.tau[:, joints_of(run, "m2")]
+    assert (dead[1:20] != 0).any(axis=0).all()
+    assert (dead[20:40] == 0).all()
+    assert (dead[41:] != 0).any(axis=0).all()  # it works again
+    assert (frozen[1:20] != frozen[0]).any()
+    assert (frozen[20:] == frozen[19]).all()
+    assert (frozen[19] != 0).any()
+    others = np.delete(run.tau, [*joints_of(run, "m1"), *joints_of(run, "m2")], axis=1)
+    assert (np.diff(others[20:40], axis=0) != 0).any(axis=0).all()
+
+
+def test_a_module_that_died_after_it_was_frozen_lets_go():
+    organism = tree(2, 1)
+    faults = [Fault(0.01, "m1", "freeze"), Fault(0.02, "m1", "die"), Fault(0.03, "m1", "freeze")]
+    run = balance(organism, "shared", duration=0.04, record=1e-3, faults=faults)
+    tau = run.tau[:, joints_of(run, "m1")]
+    assert (tau[10:20] == tau[9]).all()
+    assert (tau[20:] == 0).all()  # a program that does not run drives nothing anew
+
+
+def test_drives_give_no_more_than_they_can():
+    run = balance(tree(2, 2), "shared", duration=0.02, record=1e-3, drive=Drive(0.3, 0.01))
+    assert np.abs(run.tau).max() == 0.01
+
+
+def goals(law, known, here, target):
+    law.reset(len(here.q))
+    law.decide(known, here, np.tile(target, (len(here.q), 1)))
+    return here.q + displacements(known, here, np.tile(target, (len(here.q), 1)))
+
+
+@pytest.mark.parametrize("scaled_by", ["nothing", "distance", "momentum"])
+def test_the_greedy_law_is_the_pid_of_moll2006_on_the_way_to_its_goal(scaled_by):
+    """Proportional, integral and derivative terms from the formula, along a made-up motion."""
+    organism = tree(2, 2)
+    model, q, order, known, here = informed(organism, 1)
+    width, c0, c1, target, dt = 0.084, 0.3, 0.7, np.array([0.03, -0.02]), 2e-3
+    law = laws.Greedy(scaled_by, c0, c1, width)
+    goal = goals(law, known, here, target)
+    center = model.center_of_mass(q)
+    k = {
+        "nothing": np.zeros(len(order)),
+        "distance": np.full(len(order), np.linalg.norm(center[:2] - target) / width),
+        # the first moment that each joint moves: mass times the derivative of the center
+        "momentum": np.array([
+            model.mass.sum() * np.linalg.norm(
+                (model.center_of_mass(q + 1e-6 * e) - model.center_of_mass(q - 1e-6 * e)) / 2e-6
+            )
+            for e in np.eye(len(q))[order]
+        ]) / width,
+    }[scaled_by]  # fmt: skip
+    rng = np.random.default_rng(3)
+    errors = np.zeros(len(order))
+    for _ in range(50):
+        now = here._replace(
+            q=here.q + 0.1 * rng.standard_normal(len(order)), v=rng.standard_normal(len(order))
+        )
+        errors += goal - now.q
+        expected = (c0 + c1 * k) * (10.0 * (goal - now.q) + 0.1 * dt * errors - 1e-4 * now.v)
+        np.testing.assert_allclose(law.torque(now, dt), expected, rtol=1e-7, atol=1e-9)
+    assert np.abs(0.1 * dt * errors).max() > 1e-3  # the integral is seen above the tolerance
+    law.reset(len(order))
+    np.testing.assert_array_equal(law.torque(here, dt), 0.0)  # no goal, no scale, no memory
+
+
+def test_greedy_joints_without_a_world_keep_goal_and_scale():
+    organism = tree(2, 2)
+    _, _, order, known, here = informed(organism, 1)
+    law = laws.Greedy("distance", 0.0, 0.1, 0.084)
+    goals(law, known, here, np.array([0.03, -0.02]))
+    lost = known._replace(knows=np.arange(len(order)) % 2 == 0)
+    before = law.torque(here, 0.0)
+    law.decide(lost, here, np.tile([-0.05, 0.04], (len(order), 1)))
+    after = law.torque(here, 0.0)
+    np.testing.assert_array_equal(after[1::2], before[1::2])
+    assert (after[::2] != before[::2]).mean() > 0.5
+
+
+# -- joints that their limits hold -----------------------------------------------------------------
+
+
+def test_a_joint_held_by_its_limits_counts_where_it_is():
+    free = mr.Organism.random("superbot", 5, np.random.default_rng(3))
+    held = mr.catalog["superbot"].with_parameters(joint="pitch", limits=(0.7, 0.7))
+    organism = mr.Organism.start("superbot", "m0", pose=free.base_pose)
+    for e in free.dockings:
+        kind = held if e.child in ("m1", "m3") else "superbot"
+        organism = organism.dock(e.parent, e.port, e.child, e.child_port, kind=kind, turn=e.turn)
+    run = balance(organism, "shared", duration=0.5)
+    assert {"m1.pitch", "m3.pitch"} <= run.model.locked.keys()
+    # a few milliseconds of news at the speed of the last moment; 6 mm with the joint at zero
+    assert np.abs(run.estimates[-1] - run.center[-1]).max() < 1e-4
+    assert np.linalg.norm(run.center[-1, :2] - run.target[-1]) < 1e-3
+
+
+# -- what faults and laws do, step by step ---------------------------------------------------------
+
+
+def masses(network):
+    return network.totals().mass
+
+
+def faulty_links(faults=(), loss=0.0, rng=None):
+    """Four modules in a row, which know each other, and their links."""
+    organism = mr.Organism.start("superbot")
+    for k in range(3):
+        organism = organism.dock(f"m{k}", 4, f"m{k + 1}", 1)
+    network = LockStep(organism)
+    for _ in range(6):
+        network.round()
+    return network, Links(network, loss, faults, 1e-3, rng)
+
+
+def test_a_neighbor_that_is_silent_for_long_enough_does_not_count_any_more():
+    one = mr.catalog["superbot"].mass
+    network, links = faulty_links([Fault(0.0, "m2", "freeze")])
+    rounds = round(GIVE_UP / 1e-3)
+    for k in range(rounds - 1):
+        links.round(1e-3 * k, think=False)
+    np.testing.assert_allclose(masses(network), 4 * one)
+    for k in range(3):
+        links.round(GIVE_UP + 1e-3 * k, think=False)
+    # who is frozen does not forget; what lies beyond it is alone
+    np.testing.assert_allclose(masses(network), np.array([2, 2, 4, 1]) * one)
+    assert links.lost == 0
+
+
+def test_a_module_that_starts_anew_knows_itself_alone_and_then_all_again():
+    one = mr.catalog["superbot"].mass
+    network, links = faulty_links([Fault(0.5, "m3", "reboot"), Fault(0.2, "m3", "die")])
+    links.round(0.199, think=False)
+    assert not links.dead.any()
+    links.round(0.2, think=False)
+    assert links.dead.tolist() == links.asleep.tolist() == [False, False, False, True]
+    links.round(0.499, think=False)
+    links._happens(links._waiting.pop())
+    assert not links.dead.any()
+    assert not links.asleep.any()
+    network._speak()
+    assert masses(network)[3] == pytest.approx(one)
+    for k in range(4):
+        links.round(0.5 + 1e-3 * k, think=False)
+    np.testing.assert_allclose(masses(network), 4 * one)
+
+
+def test_lost_messages_are_those_that_were_sent_and_did_not_arrive():
+    network, links = faulty_links([Fault(0.0, "m1", "freeze")], 0.5, np.random.default_rng(0))
+    draws = np.random.default_rng(0).random((40, network.wiring.slots)) >= 0.5
+    sender = network.wiring.owner[network.wiring.other]
+    for k in range(40):
+        links.round(1e-3 * k, think=False)
+    assert links.lost == (~draws & (sender != 1)).sum()
+
+
+def test_a_joint_at_its_limit_has_no_share_in_that_direction_only():
+    _, _, order, known, here = informed(tree(3), 1)
+    law = Shared(20.0, 9.81)
+    law.reset(len(order))
+    target = np.tile(known.center[0, :2] + [1e-3, -2e-3], (len(order), 1))
+    law.decide(known, here, target)
+    share = law._share
+    assert law.free(here).all()
+    for q, sign in ((here.upper - 0.9 * laws.AT_LIMIT, 1), (here.lower + 0.9 * laws.AT_LIMIT, -1)):
+        there = here._replace(q=q)
+        np.testing.assert_array_equal(law.free(there), sign * share <= 0)
+        pull = law.torque(there, 1e-3) - law._load
+        assert (pull[sign * share > 0] == 0).all()
+        assert (pull[sign * share < 0] != 0).all()
+    away = here._replace(q=here.upper - 1.1 * laws.AT_LIMIT)
+    assert law.free(away).all()
+
+
+def test_shared_joints_without_a_world_stop_pulling_and_hold_their_load():
+    _, _, order, known, here = informed(tree(3), 1)
+    law = Shared(20.0, 9.81)
+    law.reset(len(order))
+    target = np.tile(known.center[0, :2] + [1e-3, -2e-3], (len(order), 1))
+    law.decide(known, here, target)
+    load = law._load.copy()
+    levers = known.levers._replace(moment=2 * known.levers.moment, inertia=0 * known.levers.inertia)
+    law.decide(known._replace(knows=np.zeros(len(order), dtype=bool), levers=levers), here, target)
+    np.testing.assert_array_equal(law.torque(here, 1e-3), load)
+    turning = here._replace(v=np.ones(len(order)), friction=np.full(len(order), 0.3))
+    braked = load - 2 * 20.0 * known.levers.inertia + 0.3
+    np.testing.assert_allclose(law.torque(turning, 1e-3), braked)
+
+
+def test_modules_of_several_kinds_hold_their_gravity_torque():
+    organism = mr.Organism.random(["superbot", "superbot_light"], 9, np.random.default_rng(4))
+    assert len({organism.kind(name) for name in organism}) == 2
+    model, q, order, known, here = informed(organism, 2)
+    law = Shared(20.0, 9.81)
+    law.reset(len(order))
+    law.decide(known, here, known.center[:, :2])
+    np.testing.assert_allclose(law.torque(here, 1e-3), model.gravity_torque(q)[order], atol=1e-12)
+
+
+def test_joints_that_cannot_move_have_no_part_in_the_effort_and_all_have_one_in_the_momentum():
+    organism = tree(2, 1)
+    network = LockStep(organism)
+    rng = np.random.default_rng(0)
+    q, v = rng.uniform(-0.5, 0.5, (2, len(network.joint_names)))
+    network.measure(q, v)
+    network.free = np.arange(len(q)) % 3 != 0
+    for _ in range(10):
+        network.round()
+    found = Reader(network).read()
+    j, inertia = found.levers.moment[:, :2], found.levers.inertia
+    effort = np.einsum("ki,kj->ij", j[network.free] / inertia[network.free, None], j[network.free])
+    np.testing.assert_allclose(found.effort, np.broadcast_to(effort, found.effort.shape))
+    np.testing.assert_allclose(found.momentum, np.broadcast_to(v @ j, found.momentum.shape))

@@ -1,12 +1,26 @@
 """The mass network: exact after as many rounds as the tree is long, then silent."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import modurob as mr
 from modurob.distributed import InProcess, LockStep, MassNetwork
+from modurob.distributed.mass.agent import GIVE_UP
+from modurob.distributed.mass.news import (
+    Contest,
+    News,
+    Packet,
+    Receipt,
+    decode,
+    encode,
+    news_from_bytes,
+    news_to_bytes,
+)
 from modurob.distributed.mass.properties import packed, unpacked
 from modurob.distributed.mass.topology import check_tree, diameter, links_of
+from modurob.distributed.serial import NUMBERS
 from modurob.distributed.transports import Udp
 from modurob.spatial import se3
 
@@ -355,3 +369,106 @@ def test_the_same_agents_find_out_over_sockets():
             assert_same(network.view(name).total, T_mw @ sets.sum(axis=0) @ T_mw.T)
     finally:
         transport.close()
+
+
+# -- numbers that wrap, and forged ones ------------------------------------------------------------
+
+
+def pair():
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1)
+    network = MassNetwork(organism, heartbeat=0.05)
+    network.round(5)
+    return organism, organism.model("physical"), network
+
+
+def centers_right(organism, model, network, q):
+    """Whether every module knows where the center is, from its own frame."""
+    T = model.forward_kinematics(q)
+    center = np.append(model.center_of_mass(q), 1.0)
+    expected = {m: np.linalg.solve(T[model.modules[m]], center)[:3] for m in organism}
+    return all(np.abs(network.total(m).center - expected[m]).max() < EXACT for m in organism)
+
+
+def test_numbers_of_news_wrap():
+    organism, model, network = pair()
+    for name, state in network.states.items():
+        other = network.states["m1" if name == "m0" else "m0"]
+        links = {
+            port: replace(link, number=NUMBERS - 3, last=Receipt(other.boot, NUMBERS - 3))
+            for port, link in state.links.items()
+        }
+        network.states[name] = replace(state, links=links)
+    for k in range(8):
+        q = 0.1 * (k + 1) * np.ones(model.nv)
+        network.measure(q, model=model)
+        network.round(3)
+        assert centers_right(organism, model, network, q)
+    assert all(0 < link.number < 10 for s in network.states.values() for link in s.links.values())
+    assert all(link.confirmed for s in network.states.values() for link in s.links.values())
+
+
+def test_news_with_the_number_zero_is_repeated_until_it_is_confirmed():
+    _, _, network = pair()
+    state = network.states["m1"]
+    links = {port: replace(link, number=NUMBERS - 1) for port, link in state.links.items()}
+    state = network.agents["m1"].sensed(replace(state, links=links), np.ones(3), np.zeros(3))
+    state, (first,) = network.agents["m1"].step(state, [], 1.0)
+    assert decode(first.payload).sent.number == 0
+    old = encode(Packet(Receipt(5, 1), Receipt(state.boot, NUMBERS - 1), b""))
+    state, _ = network.agents["m1"].step(state, [mr.distributed.Message("1", old)], 1.001)
+    assert not state.links["1"].confirmed
+    state, (again,) = network.agents["m1"].step(state, [], 1.1)
+    assert again.payload == first.payload
+
+
+@pytest.mark.parametrize("ahead", [1, 1000, NUMBERS // 2 - 1])
+def test_forged_news_is_believed_for_a_moment_at_most(ahead):
+    organism, model, network = pair()
+    state = network.states["m1"]
+    number = (state.links["1"].number + ahead) % NUMBERS
+    news = news_to_bytes(News(np.eye(4)))
+    packet = Packet(Receipt(state.boot, number), state.links["1"].last, news)
+    network.transport.send("m1", [mr.distributed.Message("1", encode(packet))])
+    network.round(2)
+    assert not centers_right(organism, model, network, model.neutral())
+    network.round(round(GIVE_UP / network.period) + 100)  # two heartbeats more
+    assert centers_right(organism, model, network, model.neutral())
+
+
+def test_a_contest_of_many_holders_and_many_contacts_still_fit_into_a_message():
+    most = Contest(3, 7, NUMBERS - 1)
+    assert most.merged(most) == most
+    assert most.merged(Contest(3, 7, 1)) == most
+    contacts = np.arange(300.0 * 7).reshape(300, 7)
+    told = news_from_bytes(news_to_bytes(News(np.eye(4), most.merged(most), contacts)))
+    assert told.contest == most
+    np.testing.assert_array_equal(told.contacts, contacts[:255])
+
+
+# -- joints that their limits hold -----------------------------------------------------------------
+
+
+def held_chain():
+    """Three modules; the middle one's pitch joint is held at 0.7 rad by its limits."""
+    held = mr.catalog["superbot"].with_parameters(joint="pitch", limits=(0.7, 0.7))
+    organism = mr.Organism.start("superbot").dock("m0", 4, "m1", 1, kind=held)
+    return organism.dock("m1", 4, "m2", 1, kind="superbot", turn=90)
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_a_joint_held_by_its_limits_enters_with_its_angle(measured):
+    organism = held_chain()
+    model = organism.model("physical")
+    assert "m1.pitch" in model.locked
+    q = model.random_configuration(np.random.default_rng(7)) if measured else model.neutral()
+    network, twin = MassNetwork(organism), LockStep(organism)
+    if measured:
+        network.measure(q, model=model)
+        values = dict(zip(model.joint_names, q, strict=True)) | {"m1.pitch": 0.7}
+        twin.measure(np.array([values[name] for name in twin.joint_names]))
+    for _ in range(3):
+        network.round()
+        twin.round()
+    assert centers_right(organism, model, network, q)
+    for k, name in enumerate(organism):
+        np.testing.assert_allclose(twin.total[k], network.view(name).total, atol=1e-15)

@@ -34,6 +34,9 @@ help, quit              # starts a comment"""
 PROMPT = "bus> "
 WAIT = 20.0  # [s]
 ANSWER = 2.0  # [s]
+CONDITION = """\
+The set point is the measured pose: torques carry the load there and bring no joint elsewhere.
+For a set point that stays where it is:"""
 
 
 class WaitedInVain(StateError):
@@ -92,10 +95,12 @@ class Session:
 
     def _watch(self) -> None:
         """Tell of changes as they happen."""
-        with contextlib.suppress(Exception):  # the bus is closed while this waits
-            while True:
+        while True:
+            try:
                 if self.bus.wait(lambda: self.bus.robot is not self._shown, 60.0):
                     self.tell("\n", PROMPT)
+            except Exception as error:  # of the bus, which goes on
+                self.out.print(Text(f"\nerror: {error}", style="red"))
 
     def run(self, line: str) -> bool:
         """One command; False when it was quit."""
@@ -122,10 +127,11 @@ class Session:
         """start KIND [KIND ...]"""
         for name in [self.bus.start(organisms.kind(k)) for k in (kind, *kinds)]:
             module = self.bus.modules[name]
-            self.out.print(
+            line = (
                 f"{name}: {module.kind.name}, id {id_text(module.node.uid)}, process "
                 f"{self.bus.pid(name)}, ports {choices(module.node.ports)}"
             )
+            self.out.print(line, markup=False)
 
     def plug(self, a: str, b: str, turn: str = "0") -> None:
         """plug END END [TURN]"""
@@ -167,6 +173,7 @@ class Session:
                 return known == tuple(numbers) and self.bus.settled(modules)
 
             self.bus.wait(answered, ANSWER)
+            self.tell()
 
     def wait(self, modules: str, seconds: str = str(WAIT)) -> None:
         """wait N [SECONDS]"""
@@ -213,22 +220,23 @@ class Session:
         for heading in ("q", "tau"):
             table.add_column(heading, justify="right", no_wrap=True)
         for row in facts["modules"]:
-            table.add_row(
+            cells = (
                 row["name"],
                 row["kind"],
                 row["id"],
                 row["role"],
                 row["docked"][0] if row["docked"] else "nothing",
-                " ".join(f"{q:.4g}" for q in row["q"]),
+                " ".join("?" if q is None else f"{q:.4g}" for q in row["q"]),
                 " ".join(f"{tau:.4g}" for tau in row["tau"]) or "-",
             )
+            table.add_row(*map(Text, cells))  # names are no markup
         output.print_table(self.out, _summary(self.bus.robot), table)
         self.out.print("q in degrees and metres, tau in N m and N; - is a motor let go")
         for fault in facts["faults"]:
             self.out.print(Text(f"! {fault}", style="red"))
         certificate = self.bus.robot.certificate
         if certificate is not None:
-            self.out.print(Text(str(certificate)))
+            self.out.print(Text(f"{CONDITION}\n{certificate}"))
 
     def facts(self) -> dict[str, Any]:
         """Everything for machines: each module, the controller, what is wrong."""
@@ -262,25 +270,27 @@ class Session:
                 }
             )
         certificate = robot.certificate
+        guaranteed = None if certificate is None else certificate.guaranteed
         return {
             "modules": rows,
             "organism": len(names),
             "joints": 0 if robot.model is None else robot.model.nv,
             "law": None if certificate is None else certificate.law,
-            "guaranteed": None if certificate is None else certificate.guaranteed,
+            "guaranteed_for_fixed_set_point": guaranteed,
             "faults": list(robot.assembly.faults),
         }
 
-    def _positions(self, name: str, names: dict[str, Any]) -> list[float]:
-        """As the coordinator knows them. [deg, m]"""
+    def _positions(self, name: str, names: dict[str, Any]) -> list[float | None]:
+        """As the coordinator knows them; None for what is no number. [deg, m]"""
         kind = self.bus.modules[name].kind
         values = self.bus.coordinator.table[names[name]].values if name in names else ()
         joints = [joint for joint in kind.joints if joint.kind != "fixed"]
         values = values or (0.0,) * (2 * len(moving_joints(kind)))
-        return [
+        found = [
             q if joint.kind == "prismatic" else math.degrees(q)
             for joint, q in zip(joints, values[::2], strict=False)
         ]
+        return [q if math.isfinite(q) else None for q in found]
 
 
 def _summary(robot: Robot) -> str:
@@ -292,8 +302,10 @@ def _summary(robot: Robot) -> str:
     certificate = robot.certificate
     if certificate is None:
         return f"{text}, no controller"
-    word = "" if certificate.guaranteed else "NOT "
-    return f"{text}, {certificate.law}, stability {word}guaranteed"
+    word = "stable" if certificate.guaranteed else "NOT certified"
+    text = f"{text}, {certificate.law}, {word} about a fixed set point"
+    names = [robot.assembly.names[module] for module in robot.released]
+    return f"{text}; let go: {' '.join(sorted(names))}" if names else text
 
 
 def _words(line: str) -> list[str]:

@@ -144,23 +144,25 @@ class _Body:
         for joint in stuck:
             model.joint_index(joint)
         self._order = np.array([names[name] for name in model.joint_names], dtype=int)
-        self._joints = len(names)
+        self._rest, self._joints = network.wiring.rest, len(names)
         self.plant = Plant(model, drive, np.isin(model.joint_names, list(stuck)))
         self.moves = np.zeros(self._joints, dtype=bool)
         self.moves[self._order] = ~np.isin(model.joint_names, list(stuck))
         modules = network.wiring.modules
         self._owner = np.array([modules.index(n.split(".")[0]) for n in model.joint_names])
-        self._lower, self._upper = self._spread(model.lower), self._spread(model.upper)
+        self._lower = self._spread(model.lower, self._rest)
+        self._upper = self._spread(model.upper, self._rest)
         self._friction = self._spread(self.plant.friction)
 
-    def _spread(self, values: np.ndarray) -> np.ndarray:
-        spread = np.zeros(self._joints)
+    def _spread(self, values: np.ndarray, rest: np.ndarray | float = 0.0) -> np.ndarray:
+        spread = np.zeros(self._joints) + rest
         spread[self._order] = values
         return spread
 
     def felt(self, q: np.ndarray, v: np.ndarray) -> Joints:
         """What the drives feel."""
-        return Joints(self._spread(q), self._spread(v), self._lower, self._upper, self._friction)
+        place, speed = self._spread(q, self._rest), self._spread(v)
+        return Joints(place, speed, self._lower, self._upper, self._friction)
 
     def torque(self, wanted: np.ndarray, before: np.ndarray, links: Links) -> np.ndarray:
         """(nv,) what the drives do: those of frozen modules go on, those of dead ones let go."""

@@ -153,14 +153,17 @@ class Bus(ABC):
         """What the coordinator knows."""
 
     def settled(self, modules: int) -> bool:
-        """Whether the robot has so many modules, is up to date, and drives all its motors."""
+        """Whether the robot has so many modules, is up to date, and its motors obey.
+
+        Motors that the coordinator has no torque for (see `Robot.released`) are let go then.
+        """
         if not self.mind.is_current(self.coordinator):
             return False
         names = self.robot.assembly.names
         if len(names) != modules:
             return False
-        wanted = {names[m]: tau for m, tau in self.mind.commanded().items() if m in names}
-        return wanted.items() <= self.torques.items()
+        wanted = self.mind.commanded()
+        return all(self.torques.get(name) == wanted.get(m) for m, name in names.items())
 
     def module(self, name: str) -> Module:
         if name not in self.modules:

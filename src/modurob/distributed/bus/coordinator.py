@@ -9,11 +9,13 @@ from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as say
 from modurob.distributed.bus.links import Links
 from modurob.distributed.bus.messages import OWN, Address, Kind, Wanted
-from modurob.distributed.bus.node import HEARTBEAT
+from modurob.distributed.bus.node import HEARTBEAT, LIFETIME, REFRESH
 from modurob.distributed.bus.survey import Entry, Survey, survey
+from modurob.distributed.serial import is_outdated
 
 PORT = "out"  # where the base module is plugged in
 PATIENCE = 3.0  # heartbeats until what does not answer is left out
+EXPIRY = 3 * REFRESH  # heartbeats until what is not in the tree and not heard is forgotten
 
 
 class CoordinatorState:
@@ -79,11 +81,12 @@ class Coordinator:
             if hello is not None and (hello.number == 1 or links.ports[port].hellos == 0):
                 links.say_hello(port, state.beat, 1, False)
             for message in arrived:
-                self._file(state, message)
+                self._file(state, message, now)
         if links.is_pulse(now):
             state.beat += 1
             for port in links.ports:
                 links.say_hello(port, state.beat, 1, False)
+            self._expire(state, now)
         links.lost.clear()
         links.retry(now)
         if state.table is not table or links.changes != changes:
@@ -110,7 +113,7 @@ class Coordinator:
 
     # -- what modules tell ---------------------------------------------------------------------
 
-    def _file(self, state: CoordinatorState, message: bytes) -> None:
+    def _file(self, state: CoordinatorState, message: bytes, now: float) -> None:
         try:
             told = say.unpack(message)
         except ValueError:
@@ -120,17 +123,25 @@ class Coordinator:
             state.links.ignored += 1
             return
         old = state.table.get(told.origin, Entry())
-        new = old
+        new, lifetime = old, LIFETIME * self.heartbeat
         if isinstance(told, say.Report):
-            if old.report is None or told.number > old.report.number:
-                new = old._replace(report=told)
+            number = 0 if old.report is None else old.report.number
+            if not is_outdated(told.number, number, now - old.report_at, lifetime):
+                new = old._replace(report=told, report_at=now)
         elif isinstance(told, say.Sense):
-            if told.number > old.sense_number:
-                new = old._replace(sense_number=told.number, values=told.values)
-        elif old.record is None and told.total <= say.LARGEST_RECORD:
+            if not is_outdated(told.number, old.sense_number, now - old.sense_at, lifetime):
+                new = old._replace(sense_number=told.number, values=told.values, sense_at=now)
+        elif old.record is None and _is_sound(told):
             new = _with_piece(old, told)
         if new is not old:
-            state.table = {**state.table, told.origin: new}
+            state.table = {**state.table, told.origin: new._replace(heard_at=now)}
+
+    def _expire(self, state: CoordinatorState, now: float) -> None:
+        """Forget modules that are neither in the tree nor heard."""
+        limit = now - EXPIRY * self.heartbeat
+        gone = [module for module, entry in state.table.items() if entry.heard_at < limit]
+        if gone := set(gone).difference(state.survey.modules):
+            state.table = {m: entry for m, entry in state.table.items() if m not in gone}
 
     def _look(self, state: CoordinatorState, now: float) -> None:
         base = next(iter(state.links.neighbours()), None)
@@ -153,6 +164,12 @@ class Coordinator:
         if not state.ready:
             over = now - state.waiting_since >= PATIENCE * self.heartbeat
             state.ready = state.survey.complete or over
+
+
+def _is_sound(piece: say.Piece) -> bool:
+    """Whether a piece can be one of a record."""
+    end = piece.offset + len(piece.data)
+    return piece.offset % say.CHUNK == 0 and end <= piece.total <= say.LARGEST_RECORD
 
 
 def _with_piece(entry: Entry, piece: say.Piece) -> Entry:

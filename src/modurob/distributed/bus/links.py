@@ -24,12 +24,13 @@ from modurob.distributed.bus.messages import (
     unpack_hello,
     unpack_numbers,
 )
+from modurob.distributed.serial import NUMBERS, following, is_outdated
 
 HELLOS = 5  # in a heartbeat
 SILENCE = 2.5  # heartbeats without a hello until a neighbour counts as silent
 RETRIES = 10  # in a heartbeat, of what was not acknowledged
 EAGER = 4  # retries before they become rarer
-NUMBERS = 2**32
+WINDOW = 2**16  # numbers beyond the first missing one that are taken
 
 
 class Peer(NamedTuple):
@@ -60,17 +61,13 @@ class Link:
         self.number, self.turn = number, turn
         self.silent = silent  # who was here before
         self.hellos = 0  # sent
-        self.forget()
-
-    def forget(self) -> None:
-        """Start anew with whoever comes."""
         self.peer: Peer | None = None
         self.child = False  # whether its way to the coordinator leads over here
         self.heard = 0.0
         self.told = 0  # count of its last hello
         self.next = 1
         self.waiting: dict[int, Waiting] = {}
-        self.low = 0  # all numbers up to here have come in, ...
+        self.low = 0  # the numbers up to here have come in, ...
         self.beyond: frozenset[int] = frozenset()  # ... and these
 
     def copy(self) -> Link:
@@ -82,11 +79,11 @@ class Link:
 
     def is_new(self, number: int) -> bool:
         """Whether a number comes in for the first time; from now on it has."""
-        if number <= self.low or number in self.beyond:
+        if (self.low - number) % NUMBERS < NUMBERS // 2 or number in self.beyond:
             return False
         seen = self.beyond | {number}
-        while self.low + 1 in seen:
-            self.low += 1
+        while following(self.low) in seen:
+            self.low = following(self.low)
             seen -= {self.low}
         self.beyond = seen
         return True
@@ -139,7 +136,7 @@ class Links:
 
     def _number(self) -> int:
         self.made += 1
-        return (self.address.boot + self.made) % NUMBERS or NUMBERS - 1
+        return (self.address.boot + self.made) % (NUMBERS - 1) + 1  # 0 stands for an unknown one
 
     # -- coming in -----------------------------------------------------------------------------
 
@@ -159,6 +156,8 @@ class Links:
                     link.waiting.pop(number, None)
                 return None, []
             (number,) = unpack_numbers(body[:4])
+            if WINDOW < (number - link.low) % NUMBERS < NUMBERS // 2:
+                raise ValueError("a number that is not due for long")
         except ValueError:
             self.ignored += 1
             return None, []
@@ -167,14 +166,15 @@ class Links:
 
     def _hello(self, port: str, link: Link, theirs: int, hello: Hello, now: float) -> Hello | None:
         peer = Peer(hello.address, hello.port, theirs)
-        if link.peer != peer:
-            if link.peer is not None:
-                self.lost.append(port)
-            link.forget()
+        if link.peer is None:
             link.peer, link.silent = peer, None
             self.changes += 1
-        elif hello.number <= link.told:
-            return None  # overtaken by a newer one
+        elif link.peer != peer:
+            # both sides count from the start only if the other one hears of a new link here
+            self._renew(port, link, None)
+            return None
+        elif is_outdated(hello.number, link.told, now - link.heard, self.heartbeat):
+            return None
         link.heard, link.told, link.child = now, hello.number, hello.child
         return hello
 
@@ -183,12 +183,13 @@ class Links:
     def post(self, port: str, message: bytes, now: float) -> None:
         """Send until the neighbour has it, or is gone."""
         link = self.ports[port]
-        number, link.next = link.next, link.next + 1
+        number = link.next % NUMBERS
+        link.next = number + 1
         self._send(port, link, number, Waiting(message, 0, now), now)
 
     def say_hello(self, port: str, beat: int, epoch: int, child: bool) -> None:
         link = self.ports[port]
-        link.hellos += 1
+        link.hellos = following(link.hellos)
         hello = Hello(self.address, link.hellos, beat, epoch, child, port)
         self._frame(port, link, FrameKind.HELLO, pack_hello(hello))
 
@@ -218,10 +219,14 @@ class Links:
         self.pulse = now + self.heartbeat / HELLOS
         for port, link in self.ports.items():
             if link.peer is not None and now - link.heard > SILENCE * self.heartbeat:
-                self.ports[port] = Link(self._number(), link.turn, link.peer)
-                self.lost.append(port)
-                self.changes += 1
+                self._renew(port, link, link.peer)
         return True
+
+    def _renew(self, port: str, link: Link, silent: Peer | None) -> None:
+        """Start anew with the next neighbour that is heard."""
+        self.ports[port] = Link(self._number(), link.turn, silent)
+        self.lost.append(port)
+        self.changes += 1
 
     def wake(self) -> float:
         """When there is something to do even if nothing comes in."""

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as say
-from modurob.distributed.bus.links import Links
+from modurob.distributed.bus.links import HELLOS, Links
 from modurob.distributed.bus.messages import OWN, Address, Hello, Kind, Wanted
+from modurob.distributed.serial import following, is_outdated
 from modurob.errors import StateError
 
 HEARTBEAT = 0.25  # [s]
 # Heartbeats without a new beat until a way counts as lost. Who loses the coordinator says so at
 # once; this is for ways that lead in a circle. Over many links with loss, beats come unevenly.
 STALE = 20.0
+LEAP = STALE * HELLOS  # beats within that time: who hears more at once does not believe it
+LIFETIME = 8.0  # heartbeats that a message may travel, repeated on every link until it arrives
+REFRESH = 20.0  # heartbeats after which report and reading are told again, whatever was lost
 ROUTER, END_DEVICE, LOOSE = "router", "end device", "loose"
 
 
@@ -34,15 +39,17 @@ class NodeState:
         self.parent: str | None = None
         self.parent_epoch = 0
         self.beat, self.beat_at = 0, 0.0
+        self.left_at = -math.inf  # when the last way was lost
         self.epoch = 0
         self.reported = -1  # links.changes at the last report
         self.reports = 0
+        self.refresh = 0.0  # when to tell report and reading again
         self.told = False  # its record
         self.routes: dict[Address, str] = {}  # where modules further out answer from
         self.senses = 0
-        self.values: tuple[float, ...] = ()  # q, v of its joints, as far as measured
+        self.values: tuple[float, ...] | None = None  # q, v of its joints, once measured
         self.torques: tuple[float, ...] | None = None
-        self.torque_number = 0
+        self.torque_number, self.torque_at = 0, -math.inf
         self.wake = 0.0
 
     def copy(self) -> NodeState:
@@ -110,16 +117,18 @@ class Node:
                 self._signal(state, payload, now)
                 continue
             hello, arrived = links.take(port, payload, now)
-            self._mourn(state)
+            self._mourn(state, now)
             if hello is not None:
                 self._hear(state, port, hello, now)
             for message in arrived:
                 self._route(state, port, message, now)
         if links.is_pulse(now):
-            self._mourn(state)
+            self._mourn(state, now)
             if state.parent is not None and now - state.beat_at > STALE * self.heartbeat:
-                self._leave(state)
+                self._leave(state, now)
             self._hellos(state)
+            if state.parent is not None and now >= state.refresh:
+                self._tell(state, now)
         links.retry(now)
         if state.parent is not None and state.reported != links.changes:
             self._report(state, now)
@@ -141,40 +150,40 @@ class Node:
             self._say_hello(state, port)  # somebody new should not wait for the next pulse
         if port == state.parent:
             if hello.beat == 0 or hello.child or hello.epoch != state.parent_epoch:
-                self._leave(state)
-            elif hello.beat > state.beat:
+                self._leave(state, now)
+            elif 0 < hello.beat - state.beat <= LEAP:
                 state.beat, state.beat_at = hello.beat, now
-        if state.parent is None and hello.beat > state.beat and not hello.child:
+        # an older beat may come from beyond here, until all that held it have let go of it
+        fresh = hello.beat > state.beat or now - state.left_at > STALE * self.heartbeat
+        if state.parent is None and hello.beat and fresh and not hello.child:
             self._join(state, port, hello, now)
 
     def _join(self, state: NodeState, port: str, hello: Hello, now: float) -> None:
         state.parent, state.parent_epoch = port, hello.epoch
         state.beat, state.beat_at = hello.beat, now
-        state.epoch += 1
-        state.torque_number = 0
+        state.epoch = following(state.epoch)
+        state.torque_at = -math.inf
         self._hellos(state)
-        self._report(state, now)
+        self._tell(state, now)
         if not state.told:
             state.told = True
             self._tell_record(state, now)
-        if state.values:
-            self._sense(state, now)
 
-    def _leave(self, state: NodeState) -> None:
+    def _leave(self, state: NodeState, now: float) -> None:
         """No way to the coordinator any more: let the motors go, and say so."""
-        state.parent = None
+        state.parent, state.left_at = None, now
         state.routes.clear()
         if state.torques is not None:
             state.torques = None
             state.links.outbox.append(Message(OWN, say.drive(())))
         self._hellos(state)
 
-    def _mourn(self, state: NodeState) -> None:
+    def _mourn(self, state: NodeState, now: float) -> None:
         """Neighbours that went take their ways with them."""
         for port in state.links.lost:
             state.routes = {there: way for there, way in state.routes.items() if way != port}
             if port == state.parent:
-                self._leave(state)
+                self._leave(state, now)
         state.links.lost.clear()
 
     # -- its own sensors -----------------------------------------------------------------------
@@ -190,8 +199,8 @@ class Node:
         elif kind is Kind.SENSED:
             state.values = say.unpack_floats(payload)
             if state.parent is not None:
-                self._sense(state, now)
-        self._mourn(state)
+                self._sense(state, state.values, now)
+        self._mourn(state, now)
 
     # -- what travels --------------------------------------------------------------------------
 
@@ -199,9 +208,16 @@ class Node:
         if state.parent is not None:
             state.links.post(state.parent, message, now)
 
+    def _tell(self, state: NodeState, now: float) -> None:
+        """Tell what changes: report and reading."""
+        state.refresh = now + REFRESH * self.heartbeat
+        self._report(state, now)
+        if state.values is not None:
+            self._sense(state, state.values, now)
+
     def _report(self, state: NodeState, now: float) -> None:
         state.reported = state.links.changes
-        state.reports += 1
+        state.reports = following(state.reports)
         report = say.Report(state.links.address, state.reports, self.name, state.links.neighbours())
         self._up(state, say.pack_report(report), now)
 
@@ -211,9 +227,9 @@ class Node:
             piece = say.Piece(state.links.address, len(self.record), offset, data)
             self._up(state, say.pack_piece(piece), now)
 
-    def _sense(self, state: NodeState, now: float) -> None:
-        state.senses += 1
-        sense = say.Sense(state.links.address, state.senses, state.values)
+    def _sense(self, state: NodeState, values: tuple[float, ...], now: float) -> None:
+        state.senses = following(state.senses)
+        sense = say.Sense(state.links.address, state.senses, values)
         self._up(state, say.pack_sense(sense), now)
 
     def _route(self, state: NodeState, port: str, message: bytes, now: float) -> None:
@@ -241,7 +257,10 @@ class Node:
                 self._report(state, now)
             else:
                 self._tell_record(state, now)
-        elif isinstance(message, say.Torque) and message.number > state.torque_number:
-            state.torque_number = message.number
+        elif isinstance(message, say.Torque):
+            elapsed, lifetime = now - state.torque_at, LIFETIME * self.heartbeat
+            if is_outdated(message.number, state.torque_number, elapsed, lifetime):
+                return
+            state.torque_number, state.torque_at = message.number, now
             state.torques = message.values or None
             state.links.outbox.append(Message(OWN, say.drive(message.values)))

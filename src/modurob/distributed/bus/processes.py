@@ -22,11 +22,13 @@ from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as say
 from modurob.distributed.bus.bus import BASE, Bus, Module
 from modurob.distributed.bus.coordinator import Coordinator, CoordinatorState
+from modurob.distributed.bus.links import HELLOS
 from modurob.distributed.processes.parent import ENDING, STARTING, Processes
 from modurob.distributed.transports.in_process import End
 from modurob.distributed.transports.udp import Endpoint
 from modurob.errors import StateError
 
+WARMING = 120.0  # [s] that compilation may take on a busy machine
 PROGRAM = Path(__file__).with_name("process.py")
 
 
@@ -58,9 +60,10 @@ class ProcessBus(Bus):
         self._open, self._warm = True, False
         self._bell, self._ring = socket.socketpair()
         self._ring.setblocking(False)
-        self._failure: BaseException | None = None
+        self._failure: Exception | None = None
+        self._seen: CoordinatorState | None = None  # what the mind has thought about
         self._threads = [
-            threading.Thread(target=self._guarded, args=(work,), name=name, daemon=True)
+            threading.Thread(target=self._repeat, args=(work,), name=name, daemon=True)
             for name, work in (("bus", self._carry), ("mind", self._think))
         ]
         for thread in self._threads:
@@ -81,17 +84,27 @@ class ProcessBus(Bus):
 
     def wait_until_warm(self) -> None:
         """Wait until the coordinator's code is compiled, so that its first answer comes quickly."""
-        self.wait(lambda: self._warm, STARTING)
+        if not self.wait(lambda: self._warm, WARMING):
+            raise StateError(f"the coordinator's code is not compiled after {WARMING:g} s")
 
     def wait(self, until: Callable[[], bool], seconds: float = 10.0) -> bool:
-        """Wait until something holds; whether it did within so many seconds."""
-        positive("seconds", seconds, "seconds")
+        """Wait until something holds; whether it did within so many seconds.
 
+        Raises:
+            Exception: What went wrong in the background since the last call; the bus goes on.
+        """
+        positive("seconds", seconds, "seconds")
+        with self._news:
+            held = self._wait(lambda: self._failure is not None or until(), seconds)
+            failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+        return held
+
+    def _wait(self, until: Callable[[], bool], seconds: float) -> bool:
         end = time.monotonic() + seconds
         with self._news:
             while not until():
-                if self._failure is not None:
-                    raise self._failure
                 left = end - time.monotonic()
                 if left <= 0:
                     return False
@@ -136,7 +149,7 @@ class ProcessBus(Bus):
 
     def _plugged(self, one: End, other: End, turn: int) -> None:
         names = (one[0], other[0])
-        if not self.wait(lambda: all(name in self._addresses for name in names), STARTING):
+        if not self._wait(lambda: all(name in self._addresses for name in names), STARTING):
             raise StateError(f"{' and '.join(names)} have not come up in {STARTING:g} s")
         for here, (there, port) in ((one, other), (other, one)):
             address = self._addresses[there]
@@ -167,36 +180,44 @@ class ProcessBus(Bus):
 
     # -- threads -------------------------------------------------------------------------------
 
-    def _guarded(self, work: Callable[[], None]) -> None:
-        """A thread that fails tells so to whoever waits."""
-        try:
-            work()
-        except Exception as error:
-            with self._news:
-                self._failure = error
-                self._news.notify_all()
+    def _repeat(self, work: Callable[[], None]) -> None:
+        """Work until the bus is closed; `wait` raises what goes wrong, and the work goes on."""
+        while self._open:
+            try:
+                work()
+            except Exception as error:
+                with self._news:
+                    if self._open:
+                        self._failure = error
+                        self._news.notify_all()
+                        self._news.wait(self.heartbeat / HELLOS)
 
     def _carry(self) -> None:
         """Move datagrams, and read what processes say."""
-        while self._open:
-            pipes = self._processes.pipes()
-            wait = max(0.0, self._state.wake - time.monotonic())
-            ready, _, _ = select.select([self.endpoint, self._bell, *pipes], [], [], wait)
-            if self._bell in ready:
-                self._bell.recv(4096)
-            inbox = self.endpoint.receive()
-            while self._signals:
-                inbox.append(self._signals.popleft())
-            before = self._state
-            state, outbox = self._root.step(before, inbox, time.monotonic())
-            self.endpoint.send(outbox)
-            said = [pipe for pipe in pipes if pipe in ready]
-            with self._news:
-                self._state = state
-                for pipe in said:
-                    self._listen(pipe)
-                if said or not _same(before, state):
-                    self._news.notify_all()
+        pipes = self._processes.pipes()
+        wait = max(0.0, self._state.wake - time.monotonic())
+        ready, _, _ = select.select([self.endpoint, self._bell, *pipes], [], [], wait)
+        if self._bell in ready:
+            self._bell.recv(4096)
+        said = [pipe for pipe in pipes if pipe in ready]
+        with self._news:
+            for pipe in said:
+                self._listen(pipe)
+            if said:
+                self._news.notify_all()
+        signals = [self._signals.popleft() for _ in range(len(self._signals))]
+        self._step(signals)  # on its own: no datagram keeps the coordinator from what it feels
+        self._step(self.endpoint.receive())
+
+    def _step(self, inbox: list[Message]) -> None:
+        """One step of the coordinator."""
+        before = self._state
+        state, outbox = self._root.step(before, inbox, time.monotonic())
+        self.endpoint.send(outbox)
+        with self._news:
+            self._state = state
+            if not _same(before, state):
+                self._news.notify_all()
 
     def _listen(self, pipe: int) -> None:
         name, events = self._processes.listen(pipe)
@@ -208,22 +229,20 @@ class ProcessBus(Bus):
 
     def _think(self) -> None:
         """Make a robot of what the coordinator knows, whenever that changes."""
-        self.mind.warm_up()
+        if not self._warm:
+            self.mind.warm_up()
         with self._news:
             self._warm = True
             self._news.notify_all()
-        state = None
-        while True:
-            with self._news:
-                while self._open and state is not None and _same(self._state, state):
-                    self._news.wait()
-                if not self._open:
-                    return
-                state = self._state
-            self._signals.extend(self.mind.update(state, time.monotonic()))
-            self._wake()
-            with self._news:
-                self._news.notify_all()
+            while self._open and self._seen is not None and _same(self._state, self._seen):
+                self._news.wait()
+            if not self._open:
+                return
+            self._seen = self._state
+        self._signals.extend(self.mind.update(self._seen, time.monotonic()))
+        self._wake()
+        with self._news:
+            self._news.notify_all()
 
 
 def _same(a: CoordinatorState, b: CoordinatorState) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ class Entry(NamedTuple):
         record: Its memory's content; None until all of it is there.
         pieces: Of the record, by offset.
         values: q, v, q, v ... of its joints. [rad, m, rad/s, m/s]
+        report_at, sense_at: When report and values were taken; -inf while there are none. [s]
+        heard_at: When it was last heard. [s]
     """
 
     report: Report | None = None
@@ -23,6 +26,14 @@ class Entry(NamedTuple):
     pieces: tuple[tuple[int, bytes], ...] = ()
     sense_number: int = 0
     values: tuple[float, ...] = ()
+    report_at: float = -math.inf
+    sense_at: float = -math.inf
+    heard_at: float = -math.inf
+
+    @property
+    def has_reading(self) -> bool:
+        """Whether the module has measured its joints."""
+        return self.sense_at > -math.inf
 
 
 class Edge(NamedTuple):

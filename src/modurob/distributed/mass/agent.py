@@ -7,8 +7,9 @@ leaves; a module that has nothing new to say is silent.
 
 Messages may be lost, late, doubled or out of order. Each carries a number and the number of the
 last one received; news is repeated until the neighbor has confirmed the newest, and older news is
-not taken. A module that restarts draws a new boot number, so that its neighbors forget its past.
-A neighbor that confirms nothing for `give_up` seconds counts as gone, until it is heard again.
+not taken within `give_up` seconds of the newest: none travels longer. A module that restarts draws
+a new boot number, so that its neighbors forget its past. A neighbor that confirms nothing for
+`give_up` seconds counts as gone, until it is heard again.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from modurob.distributed.mass.news import (
 )
 from modurob.distributed.mass.properties import inverse_pose, moved
 from modurob.distributed.mass.state import Link, Module, View
+from modurob.distributed.serial import following, is_outdated
 from modurob.modules import ModuleType
 from modurob.organism.docking import docked
 
@@ -86,7 +88,7 @@ class MassAgent:
         """
         joints = len(self.body.joint_names)
         boot = int(rng.integers(1, BOOTS))
-        state = Module(boot, np.zeros(joints), np.zeros(joints), np.ones(joints, dtype=bool))
+        state = Module(boot, self.body.rest, np.zeros(joints), np.ones(joints, dtype=bool))
         for port, turn in turns.items():
             state = self.plugged(state, port, turn)
         return state
@@ -173,11 +175,13 @@ class MassAgent:
             return link
         # a neighbor that confirms another one forgot it, or has yet to hear of it
         confirmed = packet.received == (state.boot, link.number)
-        link = replace(link, gone=False, heard_at=now, confirmed=confirmed or not link.number)
+        link = replace(link, gone=False, heard_at=now, confirmed=confirmed or not link.told)
         if not packet.news:
             return link
         link = replace(link, owes=True)
-        if packet.sent.boot == link.last.boot and packet.sent.number <= link.last.number:
+        sent, last = packet.sent, link.last
+        outdated = is_outdated(sent.number, last.number, now - link.last_at, self.give_up)
+        if sent.boot == last.boot and outdated:
             return link
         news = news_from_bytes(packet.news)
         if news is None:
@@ -186,7 +190,7 @@ class MassAgent:
         contacts = moved_contacts(X, news.contacts)
         pose = None if news.pose is None else news.pose @ X  # X is its own inverse
         here = news._replace(mass=moved(X, news.mass), contacts=contacts, pose=pose)
-        return replace(link, heard=here, last=packet.sent)
+        return replace(link, heard=here, last=packet.sent, last_at=now)
 
     def _judged(self, link: Link, now: float) -> Link:
         """A neighbor that does not confirm counts as gone."""
@@ -214,7 +218,7 @@ class MassAgent:
         self, state: Module, link: Link, news: bytes, now: float
     ) -> tuple[Link, Packet | None]:
         changed = news != link.told
-        number = link.number + 1 if changed else link.number
+        number = following(link.number) if changed else link.number
         wait = self.give_up if link.gone else self.resend
         again = not link.confirmed and now - link.sent_at >= wait
         beat = self.heartbeat is not None and now - link.sent_at >= self.heartbeat

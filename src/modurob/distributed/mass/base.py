@@ -49,14 +49,16 @@ class Network(ABC):
         Args:
             q: By joint name, or an array in the order of `joint_names` or of `model`. [rad, m]
             v: Likewise, the velocities; at rest by default.
-            model: Whose order the arrays have; joints that it does not have stand at zero.
+            model: Whose order the arrays have. Joints that it does not have are locked: they stand
+                at zero, or where their limits hold them.
         """
         names = self.joint_names if model is None else model.joint_names
         q, v = _by_name("q", q, names, self.joint_names), _by_name("v", v, names, self.joint_names)
         for name, agent in self.agents.items():
             own = [f"{name}.{joint}" for joint in agent.body.joint_names]
-            here = [np.array([x.get(joint, 0.0) for joint in own]) for x in (q, v)]
-            self._sensed(name, *here)
+            rest = dict(zip(own, agent.body.rest.tolist(), strict=True))
+            here = np.array([q.get(joint, rest[joint]) for joint in own])
+            self._sensed(name, here, np.array([v.get(joint, 0.0) for joint in own]))
 
     def touch(
         self,

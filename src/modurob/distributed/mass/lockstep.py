@@ -39,7 +39,7 @@ class LockStep:
 
     def __init__(self, organism: Organism, *, world: bool = True, delay: int = 0) -> None:
         self.wiring = w = wiring_of(organism)
-        n, slots, joints = len(w.modules), w.slots, len(w.joints)
+        n, slots = len(w.modules), w.slots
         self._world = world
         self.own, self.total = np.zeros((n, 4, 4)), np.zeros((n, 4, 4))
         self.T_wm, self.knows = np.zeros((n, 4, 4)), np.zeros(n, dtype=bool)
@@ -63,9 +63,8 @@ class LockStep:
         self._told: tuple[np.ndarray, ...] | None = None
         self._out_sums, self._out_pose = self._heard_sums[:-1].copy(), self._heard_pose.copy()
         self._out_knows = self._heard_knows.copy()
-        self._q = self._v = np.zeros(joints)
-        self.free = np.ones(joints, dtype=bool)
-        self.measure(self._q, self._v)
+        self.free = np.ones(len(w.joints), dtype=bool)
+        self.measure(w.rest)
         self._speak()
 
     @property
@@ -75,7 +74,7 @@ class LockStep:
 
     def measure(self, q: np.ndarray, v: np.ndarray | None = None) -> None:
         """Tell every module its own joints (joints,). [rad, m, and per second]"""
-        w, self._q = self.wiring, q
+        w = self.wiring
         self._v = np.zeros(len(w.joints)) if v is None else v
         self._postures = [group.body.at(q[group.columns]) for group in w.groups]
         for group, posture in zip(w.groups, self._postures, strict=True):

@@ -73,6 +73,8 @@ class ModuleBody:
         joint_names: The joints that move.
         prismatic: (joints,) which of them slide.
         lower, upper: (joints,) limits. [rad, m]
+        rest: (joints,) where joints stand that were not measured: at zero, or where limits without
+            room between them hold them. [rad, m]
         viscous: (joints,) friction. [N m s/rad, N s/m]
         child_bodies: (joints, bodies) whether a body lies on the child's side of a joint.
         child_ports: (joints, ports) whether a connector does.
@@ -88,6 +90,7 @@ class ModuleBody:
         self.prismatic = np.array([joint.kind == "prismatic" for joint in joints], dtype=bool)
         self.lower = np.array([-np.inf if j.lower is None else j.lower for j in joints], float)
         self.upper = np.array([np.inf if j.upper is None else j.upper for j in joints], float)
+        self.rest = np.where(self.lower == self.upper, self.lower, 0.0)
         self.viscous = np.array([joint.viscous for joint in joints], dtype=float)
         column = {j: k for k, j in enumerate(moving)}
         self._moves = [_Move.of(step, column.get(step.joint), kind) for step in kind.outward(0)]

@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modurob.distributed.mass.properties import NUMBERS, from_numbers, to_numbers
+from modurob.distributed.mass.properties import NUMBERS as MASS_NUMBERS
+from modurob.distributed.mass.properties import from_numbers, to_numbers
+from modurob.distributed.serial import NUMBERS
 
 CONTACT_NUMBERS = 7  # position, normal, coefficient of friction
 SUM_NUMBERS = 5  # see `News.sums`
-MOST_CONTACTS = 255  # one byte counts them
+MOST_CONTACTS = 255  # one byte counts them; more are not told, and the support looks smaller
 
 _HEADER = struct.Struct("<BQIQI")  # flags; boot and number of this one; boot and number received
 _CONTEST = struct.Struct("<IQI")
@@ -24,7 +26,7 @@ class Contest(NamedTuple):
     Attributes:
         draw: How often its holder has drawn; 0 if nobody in the set wants to lead.
         number: What it drew.
-        holders: How many hold this ticket.
+        holders: How many hold this ticket; at most what 32 bits hold.
     """
 
     draw: int
@@ -35,7 +37,7 @@ class Contest(NamedTuple):
         """The best ticket of both sets."""
         mine, theirs = self[:2], other[:2]
         if mine == theirs:
-            return Contest(*mine, self.holders + other.holders)
+            return Contest(*mine, min(self.holders + other.holders, NUMBERS - 1))
         return max(self, other)
 
 
@@ -113,8 +115,8 @@ def news_to_bytes(news: News) -> bytes:
     flags, parts = 0, [to_numbers(news.mass).tobytes()]
     if news.contest != NOBODY:
         flags |= _HAS_CONTEST
-        count = len(news.contacts)
-        parts += [_CONTEST.pack(*news.contest), bytes([count]), news.contacts.tobytes()]
+        contacts = news.contacts[:MOST_CONTACTS]
+        parts += [_CONTEST.pack(*news.contest), bytes([len(contacts)]), contacts.tobytes()]
     if news.pose is not None:
         flags |= _HAS_POSE
         parts.append(news.pose[:3].tobytes())
@@ -145,7 +147,7 @@ class _Reader:
 
     def news(self) -> News:
         flags = self._data[0]
-        mass = from_numbers(self._numbers(NUMBERS))
+        mass = from_numbers(self._numbers(MASS_NUMBERS))
         if mass[3, 3] < 0:
             raise ValueError("negative mass")
         contest, contacts, pose, sums = NOBODY, NO_CONTACTS, None, NO_SUMS

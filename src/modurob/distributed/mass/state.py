@@ -28,6 +28,7 @@ class Link:
         T_here_there: (4, 4) the neighbor's connector frame in this one: the turn of the docking.
         heard: What lies beyond, in this connector's frame; None until told, or given up.
         last: The last message that was taken.
+        last_at: When. [s]
         told: The news that the neighbor should know.
         number: Its number.
         confirmed: Whether the neighbor has confirmed it.
@@ -40,6 +41,7 @@ class Link:
     T_here_there: np.ndarray
     heard: News | None = None
     last: Receipt = NOTHING_YET
+    last_at: float = -np.inf
     told: bytes = b""
     number: int = 0
     confirmed: bool = True

@@ -35,6 +35,7 @@ class Wiring(NamedTuple):
 
     Attributes:
         modules, joints: Their names, in order.
+        rest: (joints,) where joints stand that were not measured. [rad, m]
         slots: How many there are.
         owner: (slots,) the module of a slot.
         other: (slots,) the slot that it is plugged to.
@@ -46,6 +47,7 @@ class Wiring(NamedTuple):
 
     modules: tuple[str, ...]
     joints: tuple[str, ...]
+    rest: np.ndarray
     slots: int
     owner: np.ndarray
     other: np.ndarray
@@ -84,6 +86,7 @@ def wiring_of(organism: Organism) -> Wiring:
             for name, body in zip(names, bodies, strict=True)
             for joint in body.joint_names
         ),
+        rest=np.concatenate([body.rest for body in bodies]),
         slots=len(ends),
         owner=np.array([i for i, _ in ends], dtype=int),
         other=np.arange(len(ends)) ^ 1,  # ends stand in pairs

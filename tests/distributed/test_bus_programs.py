@@ -1,0 +1,342 @@
+"""The programs of module and coordinator, step by step: guards that whole runs hide."""
+
+import os
+import signal
+import struct
+
+import pytest
+
+from modurob.distributed import Message, ProcessBus, SimulatedBus
+from modurob.distributed.bus import messages as say
+from modurob.distributed.bus.coordinator import PATIENCE
+from modurob.distributed.bus.links import HELLOS, Links
+from modurob.distributed.bus.messages import Address, FrameKind, Neighbour, Report, Status
+from modurob.distributed.bus.node import STALE, Node
+from modurob.distributed.bus.survey import Entry, survey
+from modurob.distributed.processes import parent
+from modurob.distributed.processes.child import Lines
+
+HEARTBEAT = 0.25  # [s] the default of all
+DEADLINE = 60.0  # [s]
+
+
+class Bench:
+    """A node with neighbours at its ports `in` and `out`, played by the test."""
+
+    def __init__(self):
+        self.node, self.now = Node(7, b"record"), 0.0
+        self.state = self.node.start(1)
+        self.numbers = {"in": 0, "out": 0}
+        self.hellos = {"in": 0, "out": 0}
+        self.peers = {"in": 40, "out": 50}
+        for port in self.peers:
+            self.step(Message(say.OWN, say.plugged(port, 0)))
+
+    def step(self, *inbox):
+        self.state, outbox = self.node.step(self.state, inbox, self.now)
+        return outbox
+
+    def hello(self, port, beat, *, child=False, epoch=1):
+        self.hellos[port] += 1
+        peer = self.peers[port]
+        body = say.Hello(Address(peer, 1), self.hellos[port], beat, epoch, child, "x")
+        return self.step(
+            Message(port, say.pack_frame(FrameKind.HELLO, peer, 0, say.pack_hello(body)))
+        )
+
+    def data(self, port, message):
+        self.numbers[port] += 1
+        body = struct.pack("<I", self.numbers[port]) + message
+        mine = self.state.links.ports[port].number
+        return self.step(
+            Message(port, say.pack_frame(FrameKind.DATA, self.peers[port], mine, body))
+        )
+
+    def driven(self):
+        """A node in the tree below `in`, with `out` further out, whose motor has a torque."""
+        self.hello("out", 0, child=True)
+        self.hello("in", 5)
+        assert self.state.parent == "in"
+        (torque,) = drives(self.data("in", say.pack_torque(say.Torque(Address(7, 1), 1, (2.0,)))))
+        assert torque == (2.0,)
+        return self
+
+
+def drives(outbox):
+    return [say.unpack_floats(m.payload) for m in outbox if m.port == say.OWN]
+
+
+def beats(outbox):
+    """What hellos in an outbox say of the way to the coordinator, by port."""
+    found = {}
+    for port, payload in outbox:
+        if port != say.OWN:
+            kind, _, _, body = say.unpack_frame(payload)
+            if kind is FrameKind.HELLO:
+                found[port] = say.unpack_hello(body).beat
+    return found
+
+
+def told(outbox, port):
+    """Messages in an outbox that go out of a port."""
+    frames = [say.unpack_frame(payload) for p, payload in outbox if p == port]
+    return [say.unpack(body[4:]) for kind, _, _, body in frames if kind is FrameKind.DATA]
+
+
+@pytest.mark.parametrize(
+    "hello",
+    [{"beat": 0}, {"beat": 6, "child": True}, {"beat": 6, "epoch": 2}],
+    ids=["its parent lost its way", "its parent leads back to it", "its parent found another way"],
+)
+def test_a_module_that_loses_its_way_lets_its_motor_go_and_says_so(hello):
+    bench = Bench().driven()
+    outbox = bench.hello("in", **hello)
+    assert drives(outbox)[0] == ()
+    assert bench.state.torques is None
+    if hello.get("epoch", 1) == 1:
+        assert bench.state.parent is None
+        assert beats(outbox)["out"] == 0
+    else:  # at once by the new one
+        assert bench.state.epoch == 2
+
+
+def test_a_way_without_new_beats_ends_by_itself():
+    bench = Bench().driven()
+    while bench.now < (STALE - 0.5) * HEARTBEAT:
+        bench.now += HEARTBEAT / 4
+        assert drives(bench.hello("in", 5)) == []
+        bench.hello("out", 5, child=True)
+    assert bench.state.parent == "in"
+    bench.now = (STALE + 0.5) * HEARTBEAT
+    outbox = bench.hello("in", 5)
+    assert drives(outbox) == [()]
+    assert bench.state.parent is None
+    assert set(beats(outbox).values()) == {0}
+    # neither the old beat nor one from further out leads back, a new one does
+    bench.hello("in", 5)
+    bench.hello("out", 9, child=True)
+    assert bench.state.parent is None
+    bench.hello("in", 6)
+    assert bench.state.parent == "in"
+
+
+def test_a_module_takes_commands_from_its_parent_and_news_from_the_others():
+    bench = Bench().driven()
+    far = Address(99, 1)
+    sense = say.pack_sense(say.Sense(far, 1, (0.1, 0.0)))
+    torque = say.pack_torque(say.Torque(far, 2, (1.0,)))
+    assert told(bench.data("in", torque), "out") == []  # nothing was ever heard of it
+    assert told(bench.data("in", sense), "in") == []  # news does not come from the coordinator
+    assert told(bench.data("out", sense), "in") == [say.Sense(far, 1, (0.1, 0.0))]
+    assert told(bench.data("in", torque), "out") == [say.Torque(far, 2, (1.0,))]
+    assert told(bench.data("out", torque), "in") == []  # a module does not command
+    ignored = bench.state.links.ignored
+    bench.data("in", b"\x77")
+    assert bench.state.links.ignored == ignored + 1
+    bench.step(Message(say.OWN, say.unplugged("out")))  # its way goes with the neighbour
+    assert bench.state.routes == {}
+
+
+def test_a_module_that_is_asked_tells_report_or_record_and_nothing_else():
+    bench = Bench().driven()
+    (report,) = told(
+        bench.data("in", say.pack_ask(say.Ask(Address(7, 1), say.Wanted.REPORT))), "in"
+    )
+    assert isinstance(report, Report)
+    assert [n.port for n in report.neighbours] == ["in", "out"]
+    (piece,) = told(bench.data("in", say.pack_ask(say.Ask(Address(7, 1), say.Wanted.RECORD))), "in")
+    assert piece == say.Piece(Address(7, 1), 6, 0, b"record")
+
+
+def test_a_module_that_joins_again_tells_report_and_reading_and_its_record_only_once():
+    bench = Bench()
+    bench.step(Message(say.OWN, say.sensed([0.1, 0.2])))
+    first = told(bench.hello("in", 5), "in")
+    assert [type(message) for message in first] == [Report, say.Sense, say.Piece]
+    assert first[1].values == (0.1, 0.2)
+    bench.hello("in", 0)
+    assert told(bench.step(Message(say.OWN, say.sensed([0.3, 0.4]))), "in") == []  # to nobody
+    again = told(bench.hello("in", 6), "in")
+    assert [type(message) for message in again] == [Report, say.Sense]
+    assert again[1].values == (0.3, 0.4)
+    assert [message.number for message in again] == [first[0].number + 1, first[1].number + 1]
+    (now,) = told(bench.step(Message(say.OWN, say.sensed([0.5, 0.6]))), "in")
+    assert now.values == (0.5, 0.6)
+
+
+def test_a_module_with_no_reading_tells_none_and_one_with_an_empty_reading_tells_that():
+    bench = Bench()
+    assert [type(message) for message in told(bench.hello("in", 5), "in")] == [Report, say.Piece]
+    (empty,) = told(bench.step(Message(say.OWN, say.sensed([]))), "in")
+    assert empty.values == ()
+
+
+def test_an_empty_torque_lets_the_motor_go():
+    bench = Bench().driven()
+    outbox = bench.data("in", say.pack_torque(say.Torque(Address(7, 1), 2, ())))
+    assert drives(outbox) == [()]
+    assert bench.state.torques is None
+    bench.hello("in", 0)  # it has nothing to let go any more
+    assert drives(bench.hello("in", 0)) == []
+
+
+def test_what_is_not_acknowledged_is_repeated_soon_then_rarely_and_then_never():
+    links = Links(Address(1, 100), HEARTBEAT)
+    links.plug("in", 0)
+    links.post("in", b"message", 0.0)
+    now, gaps = 0.0, []
+    for _ in range(11):
+        (waiting,) = links.ports["in"].waiting.values()
+        gaps.append(waiting.due - now)
+        now, sent = waiting.due, len(links.outbox)
+        links.retry(now - 1e-6)
+        assert len(links.outbox) == sent
+        links.retry(now)
+        assert links.outbox[-1] == links.outbox[0]
+        assert len(links.outbox) == sent + 1
+    assert gaps == pytest.approx([*[0.025] * 5, 0.05, 0.1, 0.2, 0.25, 0.25, 0.25])
+    (number,) = links.ports["in"].waiting
+    mine = links.ports["in"].number
+    hello = say.pack_hello(say.Hello(Address(2, 5), 1, 7, 1, False, "out"))
+    links.take("in", say.pack_frame(FrameKind.HELLO, 40, 0, hello), now)
+    for numbers, left in (([number + 1], 1), ([number], 0)):
+        frame = say.pack_frame(FrameKind.ACK, 40, mine, say.pack_numbers(numbers))
+        links.take("in", frame, now)
+        assert len(links.ports["in"].waiting) == left
+
+
+def test_frames_of_a_neighbour_that_is_not_known_are_ignored():
+    links = Links(Address(1, 100), HEARTBEAT)
+    links.plug("in", 0)
+    mine = links.ports["in"].number
+    body = struct.pack("<I", 1) + b"message"
+    data = say.pack_frame(FrameKind.DATA, 40, mine, body)
+    assert links.take("in", data, 0.0) == (None, [])  # before its hello
+    hello = say.pack_hello(say.Hello(Address(2, 5), 1, 7, 1, False, "out"))
+    links.take("in", say.pack_frame(FrameKind.HELLO, 40, 0, hello), 0.0)
+    other = say.pack_frame(FrameKind.DATA, 41, mine, body)
+    assert links.take("in", other, 0.0) == (None, [])
+    assert links.take("in", say.pack_frame(FrameKind.DATA, 40, 0, body), 0.0) == (None, [])
+    assert links.take("out", data, 0.0) == (None, [])  # nothing is plugged in there
+    assert links.take("in", data, 0.0) == (None, [b"message"])
+
+
+# -- sleep -----------------------------------------------------------------------------------------
+
+
+def test_programs_sleep_until_there_is_something_to_do():
+    """A process that is woken too early runs all the time."""
+    bus = SimulatedBus()
+    bus.start("giusti_b")
+    bus.plug("base.out", "m0.in")
+    assert bus.run(lambda: bus.settled(1))
+    bus.run(lambda: False, 2 * PATIENCE * HEARTBEAT)
+    for program, state in (
+        (bus.modules["m0"].node, bus.states["m0"]),
+        (bus._root, bus.coordinator),
+    ):
+        assert bus.now < state.wake <= bus.now + HEARTBEAT / HELLOS
+        assert program.step(state, [], state.wake - 1e-6) == (state, [])
+        after, outbox = program.step(state, [], state.wake)
+        assert outbox != []
+        assert after.wake == pytest.approx(state.wake + HEARTBEAT / HELLOS)
+
+
+def test_a_program_wakes_to_repeat_what_was_not_acknowledged():
+    bench = Bench().driven()
+    bench.step(Message(say.OWN, say.sensed([0.1, 0.2])))
+    assert bench.state.wake == pytest.approx(0.025)
+
+
+def test_the_coordinator_wakes_when_its_patience_ends():
+    bus = SimulatedBus()
+    bus.start("giusti_b")
+    bus.start("giusti_b")
+    bus.kill("m1")
+    bus.plug("base.out", "m0.in")
+    bus.plug("m0.out", "m1.in")
+    assert bus.run(lambda: len(bus.coordinator.survey.modules) == 1)
+    end = bus.coordinator.waiting_since + PATIENCE * HEARTBEAT
+    assert bus.run(lambda: bus.coordinator.links.pulse > end)  # nothing else would wake it
+    state = bus.coordinator
+    assert not state.ready
+    assert state.wake == end
+    assert bus._root.step(state, [], end + 1e-9)[0].ready
+
+
+# -- the tree --------------------------------------------------------------------------------------
+
+OWN, ONE, TWO = Address(0, 9), Address(1, 1), Address(2, 2)
+
+
+def reported(*neighbours):
+    return Entry(report=Report(ONE, 1, "m", tuple(neighbours)), record=b"")
+
+
+def two(back):
+    """The survey of a module on the base and one on it, which reports `back` of that docking."""
+    base = Neighbour("out", ONE, "in", 0, Status.HEARD)
+    up = Neighbour("in", OWN, "out", 0, Status.HEARD)
+    down = Neighbour("out", TWO, "in", 90, Status.HEARD)
+    return survey(OWN, base, {ONE: reported(up, down), TWO: reported(back)})
+
+
+def test_a_docking_counts_when_both_sides_report_it_alike():
+    good = Neighbour("in", ONE, "out", 90, Status.HEARD)
+    assert two(good).modules == (ONE, TWO)
+    assert two(good).complete
+    for wrong in (
+        good._replace(status=Status.SILENT),
+        good._replace(address=Address(1, 2)),
+        good._replace(their_port="side"),
+        good._replace(port="side"),
+    ):
+        assert two(wrong).modules == (ONE,)
+        assert two(wrong).unreported == (TWO,)
+        assert not two(wrong).complete
+
+
+def test_a_docking_with_two_turns_is_left_out_and_named():
+    found = two(Neighbour("in", ONE, "out", 180, Status.HEARD))
+    assert found.modules == (ONE,)
+    assert [(edge.parent, edge.child, edge.turn) for edge in found.skewed] == [(ONE, TWO, 90)]
+    assert found.complete
+
+
+# -- processes -------------------------------------------------------------------------------------
+
+
+def test_lines_that_come_in_halves_are_read_whole_and_in_order():
+    out, into = os.pipe()
+    try:
+        lines = Lines(out)
+        os.write(into, b'{"a": 1}\n{"b"')
+        assert lines.read() == [{"a": 1}]
+        os.write(into, b': 2}\n{"c": 3}\n')
+        assert lines.read() == [{"b": 2}, {"c": 3}]
+        processes = parent.Processes("SimulatedBus")
+        processes._pipes[out] = "m0", b""
+        os.write(into, b'{"drive": [1.0]}\n{"address": ["127.0.0.1"')
+        assert processes.listen(out) == ("m0", [{"drive": [1.0]}])
+        os.write(into, b", 7]}\n")
+        assert processes.listen(out) == ("m0", [])
+        assert processes.addresses == {"m0": ("127.0.0.1", 7)}
+    finally:
+        os.close(into)
+    assert processes.listen(out) == ("m0", None)
+    assert processes.pipes() == []
+    with pytest.raises(SystemExit):
+        lines.read()
+    os.close(out)
+
+
+def test_a_process_that_does_not_end_is_killed(monkeypatch):
+    monkeypatch.setattr(parent, "ENDING", 0.05)
+    with ProcessBus() as bus:
+        bus.start("giusti_b")
+        bus.start("giusti_b")
+        bus.plug("m0.out", "m1.in")  # both are up
+        pid = bus.pid("m0")
+        os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
