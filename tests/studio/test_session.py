@@ -291,7 +291,7 @@ def test_names_of_open_projects_are_taken_even_if_they_are_empty(tmp_path):
 def test_a_project_is_not_renamed_under_a_run(tmp_path):
     studio = Studio(Folder(tmp_path))
     session = studio.new("crab", Project())
-    session.running = 1
+    session.runner.progress = 0.5
     with pytest.raises(StateError, match="wait for it or cancel it"):
         studio.rename(session, "lobster")
 

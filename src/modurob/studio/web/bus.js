@@ -42,11 +42,31 @@ function hovered(event) {
 document.addEventListener("pointerover", hovered);
 document.addEventListener("focusin", (event) => names(event.target) && hovered(event));
 
-// -- keys that the page has, and the browser, too: the server cannot hold them back -------------------
+// -- keys of the page: what a key means is decided here, where it is known what has the focus ---------
+
+const FIELDS = ["INPUT", "SELECT", "TEXTAREA"];
+
+function command(event) {
+  const control = event.ctrlKey || event.metaKey, key = control ? event.key.toLowerCase() : event.key;
+  if (control && key === "s") return "save";
+  if (document.querySelector(".q-dialog__inner:not([class*=leave-active])")) return null; // keys are the dialog's
+  if (event.altKey && /^Digit[1-4]$/.test(event.code)) return event.code; // keys, not letters: Alt changes those on Macs
+  if (FIELDS.includes(document.activeElement?.tagName)) return null;
+  if (control && key === "z") return event.shiftKey ? "redo" : "undo";
+  if (control && key === "y") return "redo";
+  return key === "Delete" ? "remove" : null;
+}
 
 document.addEventListener("keydown", (event) => {
-  const save = (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "s";
-  if (save || (event.altKey && /^Digit[1-4]$/.test(event.code))) event.preventDefault();
+  const found = command(event), field = document.activeElement;
+  if (!found) return;
+  event.preventDefault();
+  if (event.repeat) return;
+  if (found === "save" && FIELDS.includes(field?.tagName)) { // what was typed belongs to what is saved
+    field.blur();
+    field.focus();
+  }
+  say("command", found);
 });
 
 // -- colors of the theme ---------------------------------------------------------------------------

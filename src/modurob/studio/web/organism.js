@@ -58,6 +58,7 @@ export default {
     S.ends = [
       on("highlight", ({ module, joint }) => this.lit(module, joint)),
       on("theme", () => this.theme()),
+      on("command", (what) => this.$emit("command", what)),
       on("time", (t) => { if (S.playback.active) { S.playback.show(t); this.aim(); } }),
       on("run", (run) => this.show_run(run)),
       on("traces", (chosen) => { S.playback.trace(chosen); S.dirty = true; }),
