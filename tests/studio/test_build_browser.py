@@ -235,5 +235,5 @@ def test_the_guide_leads_to_a_crab_that_walks(tab):
         tab.wait(f"window.modurob.plan.hint?.x === {x} && window.modurob.plan.hint?.y === {y}")
         tab.cell(x, y)
     tab.modules(6)
-    tab.click("tour-walk")
+    tab.click("tour-play")
     tab.wait("window.modurob.clock.playing && window.modurob.clock.t > 0.3")

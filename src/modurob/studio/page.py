@@ -117,6 +117,7 @@ class Page:
         self.player.set_visibility(mode in ("move", "see"))
         self.bar.show(mode)
         if self.ready:
+            self.tour.refresh()
             self.panels[mode].open()
             if mode in ("build", "understand"):
                 self.stage.run_method("stop_run")

@@ -67,7 +67,10 @@ class MovePanel(Panel):
                 "hinges", "Hinges", {"dyad": "dyad (papers)", "physical": "physical"},
                 "dyad: docked cubes bend about the hinge of the outer one; physical: every joint",
             )  # fmt: skip
-            fields.text("base", "Base", "fixed, free, or virtual joints such as px,pz,ry")
+            fields.text(
+                "base", "Base",
+                "fixed, free (it falls: there is no ground), or virtual joints such as px,pz,ry",
+            )  # fmt: skip
 
     def _control(self, fields: Fields) -> None:
         with ui.element("div").classes("fields"):
@@ -129,6 +132,7 @@ class MovePanel(Panel):
     def start_run(self) -> None:
         """Compute a run beside everything else."""
         if self.page.body_or_tell() and not self.session.runner.busy:
+            self.page.tour.run_started()
             self.page.run(self._run())
 
     async def _run(self) -> None:
