@@ -45,11 +45,18 @@ document.addEventListener("focusin", (event) => names(event.target) && hovered(e
 // -- keys of the page: what a key means is decided here, where it is known what has the focus ---------
 
 const FIELDS = ["INPUT", "SELECT", "TEXTAREA"];
+let left = null; // a dialog that was left by Escape: it closes when the server has answered
+
+function dialog() {
+  const found = [...document.querySelectorAll(".q-dialog")].pop() ?? null;
+  return found === left ? null : found;
+}
 
 function command(event) {
   const control = event.ctrlKey || event.metaKey, key = control ? event.key.toLowerCase() : event.key;
   if (control && key === "s") return "save";
-  if (document.querySelector(".q-dialog__inner:not([class*=leave-active])")) return null; // keys are the dialog's
+  if (key === "Escape" && !document.querySelector(".q-menu")) left = dialog() ?? left;
+  if (dialog()) return null; // keys are its own
   if (event.altKey && /^Digit[1-4]$/.test(event.code)) return event.code; // keys, not letters: Alt changes those on Macs
   if (FIELDS.includes(document.activeElement?.tagName)) return null;
   if (control && key === "z") return event.shiftKey ? "redo" : "undo";
