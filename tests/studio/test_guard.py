@@ -135,6 +135,7 @@ def test_other_machines_need_a_token():
     with pytest.raises(StateError, match="at least 8"):
         check_host("0.0.0.0", "short")
 
+
 # -- the error path --------------------------------------------------------------------------------
 
 
@@ -245,7 +246,9 @@ def test_a_port_that_is_taken_is_told_with_the_way_out():
     with open_door("127.0.0.1", 0, None) as door:
         door.listen()
         port = door.getsockname()[1]
-        with pytest.raises(WriteError, match=rf"port {port} of 127.0.0.1 cannot be used .*--port 0"):
+        with pytest.raises(
+            WriteError, match=rf"port {port} of 127.0.0.1 cannot be used .*--port 0"
+        ):
             open_door("127.0.0.1", port, None)
     with pytest.raises(StateError, match="--token"):
         open_door("0.0.0.0", 0, None)

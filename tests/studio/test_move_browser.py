@@ -20,10 +20,11 @@ def body_place(tab, module):
 
 
 # How far from the middle of the view the outermost body is; its edge is at 1.
-OUTERMOST = """(() => { const { bodies, camera } = window.modurob.stage, V = camera.position.constructor;
+OUTERMOST = """(() => { const { bodies, camera } = window.modurob.stage;
 camera.updateMatrixWorld();
-return Math.max(...bodies.frames.map((frame) => { const p = new V().setFromMatrixPosition(frame).project(camera);
-return Math.max(Math.abs(p.x), Math.abs(p.y)); })); })()"""
+return Math.max(...bodies.frames.map((frame) => {
+  const p = camera.position.clone().setFromMatrixPosition(frame).project(camera);
+  return Math.max(Math.abs(p.x), Math.abs(p.y)); })); })()"""
 
 
 def test_computed_torque_and_ekf_run_play_back_and_are_compared(tab):

@@ -5,7 +5,8 @@ from modurob import examples
 SIZES = [(600, 800), (800, 600), (1024, 700), (1366, 768), (1920, 1080)]
 LINE = 20  # [px]: a line of text is higher than this
 # Widths and heights that are seen of: a row of entries, the formula, the 3D view, the last button.
-SEEN = """['.wide:has(.entries)', '[data-testid=formula]', '.stage', '[data-testid=light]'].map((name) => {
+SEEN = """['.wide:has(.entries)', '[data-testid=formula]', '.stage', '[data-testid=light]']
+.map((name) => {
 const element = document.querySelector(name), r = element.getBoundingClientRect();
 const right = Math.min(r.right, innerWidth) - Math.max(r.left, 0);
 return [right, element.clientHeight, element.scrollHeight]; })"""
