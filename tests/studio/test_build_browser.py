@@ -241,7 +241,7 @@ def test_the_guide_follows_what_was_clicked_and_leads_to_a_crab_that_moves(tab):
             tab.cell(0, -1)
             tab.modules(3)
             tab.choose("dock-with", "side 3")
-            tab.cell(0.7, 1)
+            tab.cell(0.4, 1)  # on m1, near its side 2
             tab.modules(4)
             tab.page.get_by_text("the crab has side 5 of a Scout there").wait_for()
             tab.page.keyboard.press("Control+z")

@@ -43,6 +43,7 @@ def test_a_moved_module_keeps_its_port_where_it_mates_and_its_turn_where_it_is_a
     arm = examples.arm("bab")
     mixed = Organism.start("giusti_b", "m0")
     assert edits.move(arm, "m2", "m1", "out") == arm
+    assert edits.move(arm, "m2", "m1", "out", "out") == arm  # which does not mate: the usual one
     assert edits.usual_port(mixed.kind("m0"), "out", catalog["giusti_a"]) == "in"
 
 

@@ -191,11 +191,13 @@ def test_a_copy_and_an_upload_do_not_stand_for_the_file(tmp_path, studio):
     copy = studio.copy(session, "snake two")
     copy.dock("backbone", "m2", 3)
     copy.save()
-    shared = studio.upload("snake three.json", session.folder.file("snake two").read_bytes())
+    session.saver.flush()
+    shared = studio.upload("snake three.json", session.folder.file("snake").read_bytes())
+    shared.dock("backbone", "m2", 3)
     shared.save()
-    assert shared.project.source is None
-    assert session.save() == file
-    assert Studio(studio.folder).open_file(file).name == "snake"
+    again = Studio(studio.folder).open_file(file)
+    assert again.name == "snake"
+    assert len(again.organism) == 3
 
 
 def test_a_file_that_another_program_changed_is_not_overwritten(tmp_path, studio):
