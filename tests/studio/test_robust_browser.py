@@ -45,6 +45,13 @@ def test_delete_removes_one_module_and_no_key_reaches_through_a_dialog(tab):
     tab.wait("document.querySelector('[data-testid=redo]').ariaLabel === 'Redo: remove m3'")
     tab.wait("document.querySelector('[data-testid=undo]').disabled")  # that was the only step
 
+    # a button that moves while it is pressed is pressed all the same
+    tab.find("redo").hover()
+    tab.page.mouse.down()
+    tab.page.evaluate("document.querySelector('.bar').style.paddingLeft = '120px'")
+    tab.page.mouse.up()
+    tab.modules(5)
+
 
 def test_a_base_that_does_not_fit_is_told_where_it_matters_and_nothing_breaks(tab):
     tab.show("crab", examples.crab())

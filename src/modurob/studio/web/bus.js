@@ -76,6 +76,21 @@ document.addEventListener("keydown", (event) => {
   say("command", found);
 });
 
+// -- a button that moves while it is pressed is meant all the same: no browser makes a click of that -----
+
+const STILL = 6; // pixels that the pointer may move meanwhile
+let pressed = null;
+
+document.addEventListener("pointerdown", (event) => {
+  const button = event.button === 0 ? event.target.closest?.("button") : null;
+  pressed = button && { button, x: event.clientX, y: event.clientY };
+}, true);
+document.addEventListener("pointerup", (event) => {
+  const { button, x, y } = pressed ?? {}, under = document.elementFromPoint(event.clientX, event.clientY);
+  pressed = null;
+  if (button?.isConnected && !button.contains(under) && Math.hypot(event.clientX - x, event.clientY - y) < STILL) button.click();
+}, true);
+
 // -- colors of the theme ---------------------------------------------------------------------------
 
 export function color(name) {
