@@ -157,6 +157,7 @@ def test_a_module_lets_go_during_a_run_and_the_timeline_shows_it(tab):
     tab.fill("set-duration", 2)
     tab.until(lambda: (s := tab.project().settings).duration == 2 and s.base == "free")
     assert "done" in tab.run()
+    tab.wait("window.modurob.clock.playing && window.modurob.clock.end === 2")
     for k in (0, 500, 1000):
         tab.find("scrub").fill(str(k))
         tab.wait(f"Math.abs(window.modurob.clock.t - {k / 500}) < 1e-3")
