@@ -188,9 +188,13 @@ def test_a_files_edits_survive_kill_9_and_a_token_keeps_others_out(tabs, tmp_pat
         tab.cell(0, 3)
         tab.modules(4)
         assert len(load(file)) == 3  # not before it is saved
-        tab.page.keyboard.press("Control+s")
+        tab.page.keyboard.press("Alt+3")
+        tab.find("set-duration").fill("3")
+        tab.page.keyboard.press("Control+s")  # in the field: what was typed is saved, too
         tab.wait("document.querySelector('.q-notification')?.innerText.includes('snake.json')")
         assert load(file) == examples.snake(4)
+        assert tab.project().settings.duration == 3
+        tab.page.keyboard.press("Alt+1")
         tab.cell(0, 4)
         tab.modules(5)
         tab.saved()
@@ -228,12 +232,23 @@ def test_a_module_of_the_users_own_comes_with_the_project(tab, tmp_path):
     assert tab.project().organism.kind("m0").mass == 3.0
 
 
-def test_the_guide_leads_to_a_crab_that_walks(tab):
+def test_the_guide_follows_what_was_clicked_and_leads_to_a_crab_that_moves(tab):
     tab.open()
     tab.click("guide")
-    for x, y in [(0, 0), (0, 1), (1, 1), (1, 2), (-1, 1), (-1, 2)]:
+    for k, (x, y) in enumerate([(0, 0), (0, 1), (1, 1), (1, 2), (-1, 1), (-1, 2)]):
         tab.wait(f"window.modurob.plan.hint?.x === {x} && window.modurob.plan.hint?.y === {y}")
+        if k == 2:  # one module more, which no crab has, and a leg at another side than it has
+            tab.cell(0, -1)
+            tab.modules(3)
+            tab.choose("dock-with", "side 3")
+            tab.cell(0.4, 1)  # on m1, near its side 2
+            tab.modules(4)
+            tab.page.get_by_text("the crab has side 5 of a Scout there").wait_for()
+            tab.page.keyboard.press("Control+z")
+            tab.wait("window.modurob.plan.hint?.wish")
         tab.cell(x, y)
-    tab.modules(6)
-    tab.click("tour-walk")
+    tab.modules(7)
+    assert "no ground" in tab.text("tour-play")
+    tab.click("tour-play")
+    tab.find("tour-play").wait_for(state="hidden")
     tab.wait("window.modurob.clock.playing && window.modurob.clock.t > 0.3")

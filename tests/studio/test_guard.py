@@ -2,9 +2,9 @@
 
 import pytest
 
-from modurob import StateError
+from modurob import StateError, WriteError
 from modurob.checks import is_loopback
-from modurob.studio.guard import LARGEST_BODY, Guard, check_host
+from modurob.studio.guard import LARGEST_BODY, Guard, check_host, open_door
 
 
 async def app(scope, receive, send):
@@ -134,3 +134,121 @@ def test_other_machines_need_a_token():
         check_host("0.0.0.0", None)
     with pytest.raises(StateError, match="at least 8"):
         check_host("0.0.0.0", "short")
+
+
+# -- the error path --------------------------------------------------------------------------------
+
+
+def broken(error, leaves=False):
+    """An app that fails; before, it may hear that the browser has gone."""
+
+    async def run(scope, receive, send):
+        if leaves:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+        raise error
+
+    return Guard(run, 8350)
+
+
+async def _left(guard):
+    """Asks a guard, and goes away after the request."""
+    waiting = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive():
+        return waiting.pop(0) if waiting else {"type": "http.disconnect"}
+
+    async def send(message):
+        raise AssertionError(f"nobody is there for {message}")
+
+    scope = {"type": "http", "headers": [(b"host", HERE[1].encode())], "query_string": b""}
+    await guard(scope, receive, send)
+
+
+def test_an_error_of_the_app_is_not_swallowed_while_the_browser_waits(ask):
+    with pytest.raises(RuntimeError, match="slip"):
+        ask(broken(RuntimeError("slip")), [HERE])
+    with pytest.raises(KeyError, match="slip"):
+        ask(broken(KeyError("slip")), [HERE])
+
+
+def test_a_page_that_was_left_needs_no_answer_but_other_errors_are_told(awaited):
+    awaited(_left(broken(RuntimeError("no response returned"), leaves=True)))
+    with pytest.raises(RuntimeError, match="slip"):
+        awaited(_left(broken(RuntimeError("slip"))))  # it did not wait for the browser
+    with pytest.raises(KeyError, match="slip"):
+        awaited(_left(broken(KeyError("slip"), leaves=True)))
+
+
+def test_a_body_that_is_cut_off_counts_as_a_browser_that_left(ask):
+    half = b"x" * (LARGEST_BODY // 2)
+    assert ask(broken(RuntimeError("gone"), leaves=True), [HERE], chunks=[half, half, b"x"]) == []
+
+
+def test_what_is_no_request_passes_unseen(awaited):
+    seen = []
+
+    async def app(scope, receive, send):
+        seen.append((scope, receive, send))
+
+    awaited(Guard(app, 8350)({"type": "lifespan"}, "receive", "send"))
+    assert seen == [({"type": "lifespan"}, "receive", "send")]
+
+
+def test_refusals_say_why_in_plain_text_end_the_connection_and_are_as_strict(ask):
+    sent = ask(LOCAL, [("host", "evil.example:8350")])
+    headers = dict(sent[0]["headers"])
+    body = sent[1]["body"]
+    assert body.decode() == (
+        "This studio answers at http://127.0.0.1:8350 only, not at 'evil.example:8350'."
+    )
+    assert headers[b"content-length"] == str(len(body)).encode()
+    assert headers[b"content-type"].startswith(b"text/plain")
+    assert headers[b"connection"] == b"close"
+    assert b"frame-ancestors 'none'" in headers[b"content-security-policy"]
+    refused = ask(LOCAL, [HERE, ("origin", "http://evil.example")], kind="websocket")
+    assert refused == [
+        {
+            "type": "websocket.close",
+            "code": 1008,
+            "reason": "A page of 'http://evil.example' may not use this studio.",
+        }
+    ]
+
+
+def test_a_cookie_is_given_only_to_who_brings_the_token_in_the_address(ask):
+    def cookies(guard, *args, **options):
+        return b"set-cookie" in dict(ask(guard, *args, **options)[0]["headers"])
+
+    guard = Guard(app, 8350, token="correct horse")
+    assert cookies(guard, [HERE], query=b"token=correct%20horse")
+    mark = dict(ask(guard, [HERE], query=b"token=correct%20horse")[0]["headers"])[b"set-cookie"]
+    held = ("cookie", mark.decode().partition(";")[0])
+    assert not cookies(guard, [HERE, held])
+    assert not cookies(LOCAL, [HERE], query=b"token=anything")
+    assert "correct" not in held[1]  # the token itself is not kept by the browser
+    assert status(ask(guard, [HERE, ("cookie", "modurob_token=correct horse")])) == 401
+    assert status(ask(guard, [HERE, ("cookie", "bad[name]=1; ;;=")])) == 401
+    assert status(ask(guard, [HERE, ("cookie", f"other=1; {held[1]}")])) == 200
+    assert status(ask(guard, [HERE, held], query=b"token=wrong")) == 200
+
+
+def test_port_80_needs_no_number_and_sizes_must_be_numbers(ask):
+    assert status(ask(Guard(app, 80), [("host", "localhost")])) == 200
+    assert status(ask(LOCAL, [("host", "localhost")])) == 403
+    sent = ask(LOCAL, [HERE, ("content-length", "many")])
+    assert status(sent) == 413
+    assert sent[1]["body"] == b"At most 16 MB can be uploaded, got more than that."
+    assert status(ask(LOCAL, [HERE, ("content-length", str(LARGEST_BODY))])) == 200
+
+
+def test_a_port_that_is_taken_is_told_with_the_way_out():
+    with open_door("127.0.0.1", 0, None) as door:
+        door.listen()
+        port = door.getsockname()[1]
+        with pytest.raises(
+            WriteError, match=rf"port {port} of 127.0.0.1 cannot be used .*--port 0"
+        ):
+            open_door("127.0.0.1", port, None)
+    with pytest.raises(StateError, match="--token"):
+        open_door("0.0.0.0", 0, None)

@@ -19,6 +19,14 @@ def body_place(tab, module):
     )
 
 
+# How far from the middle of the view the outermost body is; its edge is at 1.
+OUTERMOST = """(() => { const { bodies, camera } = window.modurob.stage;
+camera.updateMatrixWorld();
+return Math.max(...bodies.frames.map((frame) => {
+  const p = camera.position.clone().setFromMatrixPosition(frame).project(camera);
+  return Math.max(Math.abs(p.x), Math.abs(p.y)); })); })()"""
+
+
 def test_computed_torque_and_ekf_run_play_back_and_are_compared(tab):
     tab.show("crab", examples.crab(), duration=1.0)
     tab.move()
@@ -84,6 +92,11 @@ def test_runs_that_are_cancelled_or_diverge_say_so_and_leave_the_session_intact(
     tab.page.locator("#joint-m1\\.hinge").fill("1")
     tab.click("run")
     tab.wait("parseFloat(document.querySelector('[data-testid=run-state]').innerText) >= 0")
+
+    # a reload does not end it: the page that comes back shows how far it is
+    tab.open(tab.name)
+    tab.find("cancel").wait_for()
+    tab.wait("parseFloat(document.querySelector('[data-testid=run-state]').innerText) >= 0")
     tab.click("cancel")
     tab.reads("run-state", "cancelled")
     assert not tab.project().runs
@@ -136,6 +149,30 @@ def test_a_module_lets_go_during_a_run_and_the_timeline_shows_it(tab):
     tab.wait("Math.abs(window.modurob.clock.t - 0.6) < 1e-3")
     fallen = body_place(tab, "m3")[2] - body_place(tab, "m0")[2]
     assert fallen < -0.2  # it fell freely from 0.3 s on: g t^2 / 2 = 0.44 m
+    assert tab.page.evaluate(OUTERMOST) < 1  # and is in view
+
+    # all of it falls: the eye goes along, unless it shall not
+    tab.fill("set-base", "free")
+    tab.page.get_by_label("Remove event 1").click()
+    tab.fill("set-duration", 2)
+    tab.until(lambda: (s := tab.project().settings).duration == 2 and s.base == "free")
+    assert "done" in tab.run()
+    tab.wait("window.modurob.clock.playing && window.modurob.clock.end === 2")
+    for k in (0, 500, 1000):
+        tab.find("scrub").fill(str(k))
+        tab.wait(f"Math.abs(window.modurob.clock.t - {k / 500}) < 1e-3")
+        assert tab.page.evaluate(OUTERMOST) < 1
+    fallen = body_place(tab, "m0")[2]
+    assert fallen < -15  # g t^2 / 2 = 19.6 m
+    aim = "window.modurob.stage.eye.controls.target.z"
+    assert abs(tab.page.evaluate(aim) - fallen) < 1
+    tab.click("follow")
+    tab.wait("!window.modurob.stage.eye.flight")
+    still = tab.page.evaluate(aim)
+    tab.find("scrub").fill("0")
+    tab.wait("window.modurob.clock.t === 0")
+    assert tab.page.evaluate(aim) == still
+    tab.click("follow")
 
 
 # Colors of all solids as they are drawn, by module; the colors of the scale, and solids' own.

@@ -2,6 +2,15 @@
 
 from modurob import examples
 
+SIZES = [(600, 800), (800, 600), (1024, 700), (1366, 768), (1920, 1080)]
+LINE = 20  # [px]: a line of text is higher than this
+# Widths and heights that are seen of: a row of entries, the formula, the 3D view, the last button.
+SEEN = """['.wide:has(.entries)', '[data-testid=formula]', '.stage', '[data-testid=light]']
+.map((name) => {
+const element = document.querySelector(name), r = element.getBoundingClientRect();
+const right = Math.min(r.right, innerWidth) - Math.max(r.left, 0);
+return [right, element.clientHeight, element.scrollHeight]; })"""
+
 
 def test_a_tab_that_lost_its_connection_comes_back_to_where_it_was(tab):
     tab.show("snake", examples.snake(3))
@@ -31,10 +40,17 @@ def test_delete_removes_one_module_and_no_key_reaches_through_a_dialog(tab):
     tab.page.keyboard.press("Delete")
     tab.page.keyboard.press("Control+z")
     tab.page.keyboard.press("Escape")
-    tab.page.get_by_text("Guide me through the crab").wait_for(state="detached")
-    tab.modules(5)
-    tab.click("undo")
+    tab.page.keyboard.press("Control+z")  # at once: nothing is lost after a dialog
     tab.modules(6)
+    tab.wait("document.querySelector('[data-testid=redo]').ariaLabel === 'Redo: remove m3'")
+    tab.wait("document.querySelector('[data-testid=undo]').disabled")  # that was the only step
+
+    # a button that moves while it is pressed is pressed all the same
+    tab.find("redo").hover()
+    tab.page.mouse.down()
+    tab.page.evaluate("document.querySelector('.bar').style.paddingLeft = '120px'")
+    tab.page.mouse.up()
+    tab.modules(5)
 
 
 def test_a_base_that_does_not_fit_is_told_where_it_matters_and_nothing_breaks(tab):
@@ -61,6 +77,20 @@ def test_another_formula_may_be_asked_for_while_one_is_computed(tab):
         "document.querySelector('[data-testid=formula-state]').innerText.startsWith('M[1,1]:')"
     )
     assert tab.page.locator(".q-notification").count() == 0
+
+    # formula and entries are seen in windows of any size
+    usual = tab.page.viewport_size
+    try:
+        for width, height in SIZES:
+            tab.page.set_viewport_size({"width": width, "height": height})
+            tab.wait(f"innerWidth === {width} && document.querySelector('.stage-canvas').width > 0")
+            seen = tab.page.evaluate(SEEN)
+            entries, formula, *_ = seen
+            assert min(right for right, _, _ in seen) > LINE, (width, seen)
+            assert entries[1] == entries[2] > 3 * LINE, (width, seen)  # three rows
+            assert formula[1] == formula[2] > LINE, (width, seen)
+    finally:
+        tab.page.set_viewport_size(usual)
 
 
 def test_the_cursor_of_a_plot_stays_at_its_time_when_the_plot_is_zoomed(tab):

@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from modurob import Organism, StateError, Trajectory, catalog, examples
+from modurob import DockingError, Organism, StateError, Trajectory, catalog, examples
 from modurob.organism.files import to_document
 from modurob.sim.export import from_bytes
 from modurob.spatial import se3, so3
-from modurob.studio import exports, formulas, jobs, looks, runs, tables
+from modurob.studio import exports, formulas, jobs, looks, project, runs, tables
 from modurob.studio.jobs import Cancelled, Worker
 from modurob.studio.settings import Settings
 
@@ -442,3 +442,162 @@ def test_progress_is_told_no_more_often_than_it_is_read(monkeypatch):
     assert pipe == sorted(pipe)
     assert pipe[0] == ("progress", 0.0)
     assert pipe[-1] == ("progress", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "title"),
+    [
+        ({}, "computed torque, wave"),
+        ({"controller": "none", "motion": "none"}, "no controller, free motion"),
+        ({"estimator": "Ekf", "motion": "hold"}, "computed torque, hold, EKF"),
+        ({"motion": "balance", "loss": 0.125}, "balance by messages, shared law, 12.5 % lost"),
+        ({"loss": 0.5}, "computed torque, wave"),
+    ],
+)
+def test_titles_say_what_a_run_is(changes, title):
+    settings = Settings().edited(**changes)
+    assert runs.title(settings) == title
+    event = {"what": "undock", "time": 1.0, "module": "m1"}
+    assert runs.title(settings.edited(events=[event])) == f"{title}, 1 event"
+    assert runs.title(settings.edited(events=[event] * 2)) == f"{title}, 2 events"
+
+
+def test_long_runs_are_recorded_more_coarsely():
+    assert runs._record_step(Settings(duration=5.0)) == runs.FRAME
+    assert runs._record_step(Settings(duration=400.0)) == 400.0 / runs.MOST_FRAMES
+
+
+def test_advice_fits_the_reason():
+    assert "smaller step" in runs.advice("it diverged at 1 s")
+    assert runs.advice("'m3' is not there") == "What was computed until then is kept."
+
+
+def test_a_run_without_a_law_has_no_reference_and_one_with_noise_needs_its_seed(tmp_path):
+    quiet = {"hinges": "physical", "duration": 0.05}
+    body = examples.double_pendulum()
+    perform(tmp_path, body, controller="none", motion="hold", **quiet)
+    assert not any(p["key"] == "error" for p in browser_data(tmp_path)["panels"])
+    noisy = {**quiet, "motion": "hold", "noise_q": 0.01}
+    for number, seed in enumerate((1, 1, 2), start=1):
+        perform(tmp_path, body, number=number, seed=seed, **noisy)
+    same, again, other = (Trajectory.load(tmp_path / f"{k}.npz").q for k in (1, 2, 3))
+    assert np.array_equal(same, again)
+    assert not np.array_equal(same, other)
+
+
+def test_modules_of_the_users_own_dock_during_a_run(tmp_path):
+    own = catalog["backbone"].with_parameters(mass=2.0).model_copy(update={"name": "heavy"})
+    event = {
+        "what": "dock", "time": 0.02, "module": "m1", "port": 3, "kind": "heavy", "child": "m2",
+        "child_port": 4,
+    }  # fmt: skip
+    settings = Settings().edited(hinges="physical", motion="hold", duration=0.04, events=[event])
+    document = project.Project(kinds={"heavy": own}).kinds_document()
+    body = to_document(examples.snake(2))
+    runs.perform(runs.Request(body, document, {}, settings, tmp_path, 1, "x"), lambda _: None)
+    last = Trajectory.load(tmp_path / "1.npz").parts[-1]
+    assert last.organism.kind("m2").mass == 2.0
+
+
+# -- what leaves the studio ------------------------------------------------------------------------
+
+
+def given(**changes):
+    plain = exports.Wish("my crab", to_document(examples.crab()), Settings(), (), None, None)
+    return plain._replace(**changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [("my crab", "my_crab"), ("2 legs", "robot_2_legs"), ("ä", "robot"), ("_x_", "x")],
+)
+def test_names_become_words_of_other_programs(name, word):
+    assert given(name=name).word == word
+
+
+def test_a_format_that_is_not_there_is_told_with_those_there_are():
+    with pytest.raises(StateError, match="no format 'pdf': formats are report, organism"):
+        exports.make("pdf", given(), lambda _: None)
+
+
+def test_the_run_that_is_shown_is_exported_else_the_last_one(tmp_path):
+    records = []
+    for number, duration in ((1, 0.02), (2, 0.04)):
+        body = examples.double_pendulum()
+        changes = {"hinges": "physical", "duration": duration}
+        records.append(perform(tmp_path, body, number=number, **changes)[0])
+    wanted = given(runs=tuple(records), folder=tmp_path)
+    assert wanted.run().t[-1] == 0.04
+    assert wanted._replace(shown=1).run().t[-1] == 0.02
+
+
+# -- the process's side ----------------------------------------------------------------------------
+
+
+class Pipe:
+    """Tasks to do, and what was answered."""
+
+    def __init__(self, *tasks):
+        self.tasks, self.sent = [*tasks], []
+
+    def recv(self):
+        if not self.tasks:
+            raise EOFError
+        return self.tasks.pop(0)
+
+    def send(self, message):
+        self.sent.append(message)
+
+
+def half(value, progress):
+    progress(0.5)
+    progress(1.0)
+    return value / 2
+
+
+def refuse(progress):
+    raise DockingError("it does not fit")
+
+
+def test_a_worker_answers_each_task_and_survives_those_that_fail(monkeypatch, capsys):
+    monkeypatch.setattr(jobs.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(jobs, "LOADED", ())
+    pipe = Pipe((refuse, ()), (half, ("x",)), (half, (3,)))
+    jobs._serve(pipe)
+    kinds = [kind for kind, _ in pipe.sent]
+    assert kinds == ["error", "progress", "progress", "error", "progress", "progress", "done"]
+    assert type(pipe.sent[0][1]) is StateError
+    assert str(pipe.sent[0][1]) == "it does not fit"
+    assert str(pipe.sent[3][1]).startswith("this could not be computed (TypeError: ")
+    assert "Traceback" in capsys.readouterr().err
+    assert pipe.sent[-1] == ("done", 1.5)
+
+
+def test_cancelling_nothing_leaves_the_process_alone():
+    worker = Worker()
+    worker._process = process = SimpleNamespace(is_alive=lambda: True)
+    worker.cancel()
+    assert worker._process is process
+    assert not worker.busy
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_a_process_is_ended_and_if_need_be_killed(stubborn):
+    told = []
+    alive = [True]
+
+    def terminate():
+        told.append("terminate")
+        alive[0] = stubborn
+
+    worker = Worker()
+    worker._process = SimpleNamespace(
+        is_alive=lambda: alive[0], terminate=terminate, join=lambda limit: told.append(limit),
+        kill=lambda: told.append("kill"),
+    )  # fmt: skip
+    worker._pipe = SimpleNamespace(close=lambda: told.append("close"))
+    worker.close()
+    assert told == ["terminate", jobs.PATIENCE, *(["kill"] if stubborn else []), "close"]
+    worker.close()
+    assert told[-1] == "close"
+    assert told.count("close") == 1

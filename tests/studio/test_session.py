@@ -2,7 +2,9 @@
 
 import json
 import threading
+import time
 
+import numpy as np
 import pytest
 
 from modurob import (
@@ -17,11 +19,13 @@ from modurob import (
 )
 from modurob.organism.examples import _from_rows
 from modurob.studio import edits
+from modurob.studio import saver as saver_module
 from modurob.studio.folder import Folder
 from modurob.studio.guard import LARGEST_BODY
 from modurob.studio.project import Project, to_bytes
 from modurob.studio.saver import Saver
 from modurob.studio.session import Session
+from modurob.studio.settings import RunRecord, Settings
 from modurob.studio.studio import Studio
 
 CRAB = [("m0", 3, 4), ("m1", 2, 5), ("m2", 3, 2), ("m1", 5, 2), ("m4", 3, 5)]
@@ -189,7 +193,178 @@ def test_every_change_is_told_to_all_listeners(session):
     assert heard == ["body", "pose"]
 
 
+def test_another_base_is_one_step_that_is_taken_back_and_done_again(session):
+    """The same body in the same pose, seen from another module."""
+    build_crab(session)
+    session.edit_settings(hinges="physical")
+    pose = {"m1.hinge": 0.3, "m2.hinge": -0.4, "m5.hinge": 0.2}
+    session.set_pose(**pose)
+    before, shape = session.organism, places(session)
+    with pytest.raises(DockingError, match="'m0' is the base already"):
+        session.rebase("m0")
+    assert session.organism is before
+    session.rebase("m5")
+    after = session.organism
+    assert (before.base, after.base) == ("m0", "m5")
+    assert np.allclose(places(session), shape, atol=1e-12)
+    assert session.undo() == "make m5 the base"
+    assert session.organism is before
+    assert np.array_equal(places(session), shape)
+    assert session.redo() == "make m5 the base"
+    assert session.organism is after
+    session.undo()
+    assert session.undo() == "dock m5"
+    assert session.organism == before.undock("m5")[0]
+
+
+def places(session):
+    """(modules, 4, 4) poses of the crab's modules, seen from m0."""
+    model = session.model()
+    T = model.forward_kinematics(session.configuration(model))
+    found = T[[model.modules[f"m{k}"] for k in range(6)]]
+    return np.linalg.inv(found[0]) @ found
+
+
+def test_a_session_without_a_module_says_what_to_do(session):
+    with pytest.raises(StateError, match="no module yet: place one in Build, or open an example"):
+        session.body()
+
+
+def test_the_palette_has_what_can_dock_and_the_users_own_at_its_end(session):
+    own = catalog["scout"].model_copy(update={"name": "heavy"})
+    session.add_kind(own)
+    names = [*session.kinds()]
+    assert names[:4] == ["backbone", "scout", "superbot", "superbot_light"]
+    assert names[-1] == "heavy"
+    assert not any(kind.virtual for kind in session.kinds().values())
+    assert len(names) == len(set(names))
+    assert session.kind("heavy") is own
+    assert session.kind("virtual_px").virtual  # of a body that was opened
+    with pytest.raises(StateError, match=r"no module kind 'gripper': kinds are .*heavy"):
+        session.kind("gripper")
+
+
+def test_listeners_may_leave_twice_and_while_others_are_told(session):
+    heard = []
+
+    def once(topic):
+        heard.append(topic)
+        leave()
+        leave()
+
+    assert not session.watched
+    leave, stay = session.listen(once), session.listen(lambda topic: heard.append(f"2 {topic}"))
+    assert session.watched
+    session.dock("backbone")
+    session.tell("run")
+    assert heard == ["body", "2 body", "2 run"]
+    stay()
+    assert not session.watched
+
+
+def test_progress_is_told_and_nothing_is_written(session):
+    session.tell("run")
+    assert session.saver.idle
+    assert not session.folder.has("crab")
+
+
+def test_what_is_written_is_the_project_at_that_moment(session):
+    """The bytes are made later, in another thread: edits of the meantime are not among them."""
+    kept = []
+    session.saver.submit = kept.append
+    session.dock("backbone")
+    session.set_pose(x=1.0)
+    then = to_bytes(session.project)
+    make = kept[-1]
+    session.dock("backbone", "m0", 3)
+    session.undo()
+    session.set_pose(x=2.0)
+    session.add_kind(catalog["scout"].model_copy(update={"name": "heavy"}))
+    session.add_run(record(1))
+    assert make() == then
+    assert kept[-1]() == to_bytes(session.project)
+
+
+def record(number):
+    return RunRecord(
+        number=number, title="x", status="finished", seconds=1, took=1, settings=Settings()
+    )
+
+
+def test_runs_are_forgotten_with_their_files_and_numbers_are_never_given_twice(session):
+    folder = session.folder.runs("crab")
+    folder.mkdir()
+    for name in ("1.npz", "1.bin", "1.json", "11.npz", "2.npz"):
+        (folder / name).touch()
+    assert [session.next_run() for _ in range(2)] == [1, 2]
+    for number in (1, 2, 11):
+        session.add_run(record(number))
+    session.remove_run(1)
+    assert [run.number for run in session.runs] == [2, 11]
+    assert sorted(file.name for file in folder.iterdir()) == ["11.npz", "2.npz"]
+    assert session.next_run() == 12
+    session.remove_run(11)
+    assert session.next_run() == 13
+
+
+def test_labels_of_steps_say_what_they_take_back(session):
+    build_crab(session)
+    session.remove("m4")
+    session.turn("m3")
+    session.move("m3", "m0", 2)
+    labels = [step.label for step in session.project.history.past]
+    assert labels[:2] == ["place m0", "dock m1"]
+    assert labels[-3:] == ["remove 2 modules", "turn m3", "move m3"]
+    session.remove("m3")
+    assert session.undo() == "remove m3"
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "1", None, True])
+def test_a_pose_is_made_of_numbers(session, value):
+    with pytest.raises(StateError, match="position of 'm1' must be a number"):
+        session.set_pose(m0=1.0, m1=value)
+    assert session.project.pose == {}
+    session.set_pose(m0=1.0)
+    session.reset_pose()
+    assert session.project.pose == {}
+
+
+def test_undo_with_nothing_to_undo_tells_nobody(session):
+    heard = []
+    session.listen(heard.append)
+    assert session.undo() is None
+    assert session.redo() is None
+    assert heard == []
+
+
 # -- the saver -------------------------------------------------------------------------------------
+
+SOON = 5.0  # [s] that a flush may take: a saver that never answers fails its test, and no other
+
+
+@pytest.fixture(autouse=True)
+def limit(monkeypatch):
+    monkeypatch.setattr(saver_module, "LONGEST", SOON)
+
+
+def flushed(saver):
+    """Flush, and see that nothing but the write was waited for."""
+    begin = time.monotonic()
+    saver.flush()
+    assert time.monotonic() - begin < SOON / 2
+    assert saver.idle
+
+
+class Disk:
+    """Writes when it is told to; a test that forgets it goes on after a while."""
+
+    def __init__(self):
+        self.gate, self.begun, self.written = threading.Event(), threading.Event(), []
+
+    def write(self, content):
+        self.begun.set()
+        assert self.gate.wait(SOON)
+        self.written.append(content)
 
 
 def test_saver_survives_whatever_happens_when_it_writes(session):
@@ -198,27 +373,71 @@ def test_saver_survives_whatever_happens_when_it_writes(session):
 
     saver = Saver(fail)
     saver.submit(lambda: b"")
-    saver.flush()
+    flushed(saver)
     assert "could not be written (KeyError" in saver.error
-    with pytest.raises(StateError, match="must be a number, got nan"):
-        session.set_pose(m1=float("nan"))
+    saver._write = lambda _: None
+    saver.submit(lambda: b"")
+    flushed(saver)
+    assert saver.error == ""
 
 
 def test_saver_writes_the_last_document_and_skips_those_in_between():
-    gate, written = threading.Event(), []
-
-    def write(document):
-        gate.wait(10)
-        written.append(document["n"])
-
-    saver = Saver(write)
+    disk = Disk()
+    saver = Saver(disk.write)
     for n in range(50):
-        saver.submit(lambda n=n: {"n": n})
-    gate.set()
-    saver.flush()
-    assert written[-1] == 49
-    assert len(written) < 50
+        saver.submit(lambda n=n: n)
+    assert not saver.idle
+    disk.gate.set()
+    flushed(saver)
+    assert disk.written[-1] == 49
+    assert len(disk.written) <= 3
     assert saver.idle
+
+
+def test_saver_does_not_wait_for_ever_for_a_disk_and_recovers(monkeypatch):
+    monkeypatch.setattr(saver_module, "LONGEST", 0.05)
+    disk = Disk()
+    saver = Saver(disk.write)
+    saver.submit(lambda: b"x")
+    assert disk.begun.wait(SOON)
+    saver.flush()
+    assert saver.error == "not written within 0.05 s: the disk does not answer"
+    assert not saver.idle
+    disk.gate.set()
+    monkeypatch.setattr(saver_module, "LONGEST", SOON)
+    flushed(saver)
+    assert saver.error == ""
+    assert disk.written == [b"x"]
+
+
+def test_saver_tries_again_only_what_failed():
+    disk = Disk()
+    disk.gate.set()
+    saver = Saver(disk.write)
+    saver.retry()
+    assert saver.idle
+    saver.submit(lambda: b"x")
+    flushed(saver)
+    saver.retry()
+    flushed(saver)
+    assert disk.written == [b"x"]
+
+
+def test_saver_pauses_between_two_writes_but_not_before_a_flush(monkeypatch):
+    """Without a flush the second write comes after the pause; the flush ends the pause."""
+    monkeypatch.setattr(saver_module, "PAUSE", 60.0)
+    disk = Disk()
+    disk.gate.set()
+    saver = Saver(disk.write)
+    saver.submit(lambda: b"1")
+    assert disk.begun.wait(SOON)
+    while saver._writing:
+        time.sleep(0.001)
+    saver.submit(lambda: b"2")
+    assert not saver.idle
+    assert disk.written == [b"1"]
+    flushed(saver)
+    assert disk.written == [b"1", b"2"]
 
 
 def test_saver_tells_why_it_could_not_write_and_recovers(tmp_path):
@@ -291,7 +510,7 @@ def test_names_of_open_projects_are_taken_even_if_they_are_empty(tmp_path):
 def test_a_project_is_not_renamed_under_a_run(tmp_path):
     studio = Studio(Folder(tmp_path))
     session = studio.new("crab", Project())
-    session.running = 1
+    session.runner.progress = 0.5
     with pytest.raises(StateError, match="wait for it or cancel it"):
         studio.rename(session, "lobster")
 

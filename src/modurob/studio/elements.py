@@ -15,7 +15,7 @@ from modurob.studio.looks import kind_looks
 
 
 class Stage(Element, component="web/organism.js", esm={"modurob-web": "web"}):
-    """The organism in three dimensions. Says: dock, pick, remove."""
+    """The organism in three dimensions. Says: dock, pick, remove, command (a key)."""
 
     def set_building(self, on: bool) -> None:
         """Whether free ports are shown and clicks dock."""

@@ -133,8 +133,9 @@ def checked(name: str) -> str:
 
 
 def fingerprint(path: Path) -> str:
-    """A short form of a file's content."""
+    """A short form of a file's place and content: an equal file elsewhere is another one."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        place = str(path.resolve()).encode("utf-8", "surrogateescape")
+        return hashlib.sha256(place + b"\0" + path.read_bytes()).hexdigest()
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None

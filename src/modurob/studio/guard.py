@@ -163,7 +163,7 @@ class _Gate:
             self._total += len(message.get("body", b""))
             if self._total > LARGEST_BODY:
                 message = {"type": "http.disconnect"}
-        self.gone = self.gone or message["type"] == "http.disconnect"
+        self.gone = message["type"] == "http.disconnect"
         return message
 
 

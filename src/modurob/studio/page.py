@@ -27,7 +27,7 @@ from modurob.studio.studio import Studio
 from modurob.studio.view import View
 
 MODES = {"build": "Build", "understand": "Understand", "move": "Move", "see": "See"}
-MODE_KEYS = ("Digit1", "Digit2", "Digit3", "Digit4")  # keys, not letters: Alt changes those on Macs
+MODE_KEYS = {f"Digit{k + 1}": mode for k, mode in enumerate(MODES)}
 SOON = 0.05  # [s] after the stage, the panels follow
 WIDTHS = {"build": 430, "understand": 520, "move": 400, "see": 560}  # [px] of the panels
 
@@ -44,7 +44,8 @@ class Page:
     def __init__(self, studio: Studio, session: Session, client: Client) -> None:
         self.studio, self.session, self.client = studio, session, client
         self.selected: str | None = None
-        self.kind, self.mode = self._first_kind(), "build"
+        self.kind = self._first_kind()
+        self.mode = "move" if session.runner.busy else "build"  # a reload shows the run again
         self.child_port: int | str | None = None
         self.turn: int | None = None
         self.run_shown: int | None = None
@@ -80,12 +81,12 @@ class Page:
                     self.stage.on("dock", lambda e: self.dock(e.args, self.stage))
                     self.stage.on("pick", lambda e: self.select(e.args["module"]))
                     self.stage.on("remove", lambda e: self.remove(e.args["module"], self.stage))
+                    self.stage.on("command", lambda e: self._command(e.args))
                     self.welcome = Welcome(self)
                     self.tour = Tour(self)
                     self.welcome.refresh()  # hidden at once, it loads no pictures of examples
                 self.player = Player()
         self.view = View(self, self.stage, self.build_panel.plan)
-        self.keyboard = ui.keyboard(self._key, ignore=["input", "select", "textarea"])
         self.show(self.mode)
 
     def start(self) -> None:
@@ -95,14 +96,15 @@ class Page:
         self.refresh("body", fit=True)
         for panel in self.panels.values():
             panel.refresh("settings")
+        self.move_panel.show_state()
+        self.panels[self.mode].open()
 
     def leave(self) -> None:
         """The tab is gone for good; one that only lost its connection comes back."""
         self._end()
         for panel in self.panels.values():
             panel.close()
-        if self.session.origin is None:
-            self.studio.close(self.session)
+        self.studio.close(self.session)
 
     def show(self, mode: str) -> None:
         """Open a panel."""
@@ -115,6 +117,7 @@ class Page:
         self.player.set_visibility(mode in ("move", "see"))
         self.bar.show(mode)
         if self.ready:
+            self.tour.refresh()
             self.panels[mode].open()
             if mode in ("build", "understand"):
                 self.stage.run_method("stop_run")
@@ -128,6 +131,9 @@ class Page:
         with self.client:
             if topic == "name":
                 self.go(self.session)
+                return
+            if topic == "run":
+                self.move_panel.show_state()
                 return
             organism = self.session.organism
             if topic == "body" and (organism is None or self.selected not in organism):
@@ -261,27 +267,20 @@ class Page:
         """Show another project in this tab."""
         ui.navigate.to(f"/project/{quote(session.name)}")
 
-    def _key(self, event: Any) -> None:
-        if not event.action.keydown or event.action.repeat:
-            return
-        key, code, held = event.key.name, event.key.code, event.modifiers
-        command = held.ctrl or held.meta
-        if command and key.lower() == "z":
-            (self.redo if held.shift else self.undo)()
-        elif command and key.lower() == "y":
-            self.redo()
-        elif command and key.lower() == "s":
-            self.save()
-        elif not command and key == "Delete" and self.mode == "build" and self.selected:
+    def _command(self, what: str) -> None:
+        """Do what a key means."""
+        if what in MODE_KEYS:
+            self.show(MODE_KEYS[what])
+        elif what != "remove":
+            {"undo": self.undo, "redo": self.redo, "save": self.save}[what]()
+        elif self.mode == "build" and self.selected:
             self.remove(self.selected)
-        elif held.alt and code in MODE_KEYS:
-            self.show([*MODES][MODE_KEYS.index(code)])
 
     @contextmanager
     def dialog(
         self, label: str, width: int, after: Callable[[], Any] | None = None
     ) -> Iterator[ui.dialog]:
-        """A window over the page: keys are its own while it is open, and then it is gone.
+        """A window over the page; when it closes, it is gone.
 
         Args:
             width: [px]
@@ -297,13 +296,11 @@ class Page:
             yield dialog
 
         def closed() -> None:
-            self.keyboard.active = True
             if after is not None:
                 after()
             dialog.delete()
 
         dialog.on("hide", closed)
-        self.keyboard.active = False
         dialog.open()
 
     def body_or_tell(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from modurob import ModurobError
 
+LONGEST = 30.0  # [s] that a flush waits: a disk that does not answer must not hold the studio
 PAUSE = 0.3  # [s] after a write: a slider that moves need not be written forty times a second
 
 
@@ -29,7 +30,7 @@ class Saver:
         with self._changed:
             self._latest, self._waiting = make, True
             if self._worker is None:
-                self._worker = threading.Thread(target=self._work, name="studio-saver")
+                self._worker = threading.Thread(target=self._work, name="studio-saver", daemon=True)
                 self._worker.start()
 
     def retry(self) -> None:
@@ -67,9 +68,10 @@ class Saver:
         return not (self._waiting or self._writing)
 
     def flush(self) -> None:
-        """Wait until it is idle."""
+        """Wait until it is idle; after `LONGEST` seconds `error` says that it is not."""
         with self._changed:
             self._hurried = True
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self.idle)
+            if not self._changed.wait_for(lambda: self.idle, LONGEST):
+                self.error = f"not written within {LONGEST:g} s: the disk does not answer"
             self._hurried = False

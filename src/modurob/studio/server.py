@@ -148,6 +148,8 @@ def serve(
     logging.getLogger("uvicorn.error").addFilter(lambda record: not server.should_exit)
     if browser:
         threading.Timer(1.0, webbrowser.open, [url]).start()
-    with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
-        server.run(sockets=[door])
-    studio.flush()
+    try:
+        with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
+            server.run(sockets=[door])
+    finally:
+        studio.flush()

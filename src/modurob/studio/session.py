@@ -17,6 +17,7 @@ from modurob.studio.folder import Folder, fingerprint
 from modurob.studio.history import History
 from modurob.studio.ingredients import configuration, model_of
 from modurob.studio.project import Project
+from modurob.studio.runner import Runner
 from modurob.studio.saver import Saver
 from modurob.studio.settings import RunRecord, Settings
 
@@ -34,17 +35,18 @@ class Session:
 
     Attributes:
         origin: A file that `save` writes to as well, as what it was: a project or an organism.
-        running: How many runs are being computed.
+        runner: The run that is being computed.
     """
 
     def __init__(self, folder: Folder, name: str, content: Project) -> None:
         self.folder, self.name, self.project = folder, name, content
         self.origin: Path | None = None
-        self.running = 0
+        self._origin_format = project.FORMAT
         self._listeners: list[Listener] = []
         self._last_run = 0
         self._stamp = folder.stamp(name)
         self.saver = Saver(self._write)
+        self.runner = Runner(self)
 
     def _write(self, content: bytes) -> None:
         """Into the folder, unless somebody else wrote there."""
@@ -106,6 +108,8 @@ class Session:
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener(topic)` after each change: body, pose, settings, runs, kinds or name.
 
+        The topic "run" tells of the progress of a run, which changes nothing.
+
         Returns:
             A function that ends it.
         """
@@ -120,6 +124,10 @@ class Session:
     def changed(self, topic: str) -> None:
         """Save what there is and tell everybody."""
         self._submit()
+        self.tell(topic)
+
+    def tell(self, topic: str) -> None:
+        """Call all listeners."""
         for listener in tuple(self._listeners):
             listener(topic)
 
@@ -244,21 +252,34 @@ class Session:
 
     def save(self) -> Path:
         """Write all now, also to the file it was opened from; a `WriteError` if that fails."""
-        if self.origin is not None and self.organism is not None:
-            if project.format_of(self.origin) == project.FORMAT:
-                write_file(self.origin, project.to_bytes(self.project))
-            else:
-                self.organism.save(self.origin)
-            self.project.source = fingerprint(self.origin)
+        if self.origin is not None:
+            self._write_origin(self.origin)
         self._submit()
         self.saver.flush()
         if self.saver.error:
             raise WriteError(self.saver.error)
         return self.origin or self.folder.file(self.name)
 
+    def set_origin(self, file: Path) -> None:
+        """Have `save` write to a file as well, as what it is now."""
+        self.origin, self._origin_format = file, project.format_of(file)
+
+    def _write_origin(self, file: Path) -> None:
+        """Into the file it was opened from, as what it was, unless somebody else changed it."""
+        if file.exists() and fingerprint(file) != self.project.source:
+            raise WriteError(
+                f"{file}: changed by another program since it was opened; to keep what is here, "
+                "click its name above and save a copy"
+            )
+        if self._origin_format == project.FORMAT:
+            write_file(file, project.to_bytes(self.project))
+        else:
+            self.body().save(file)
+        self.project.source = fingerprint(file)
+
     def rename(self, name: str) -> None:
         """Another name; the file and the runs go with it."""
-        if self.running:
+        if self.runner.busy:
             raise StateError("a run is being computed: wait for it or cancel it, then rename")
         self.saver.flush()
         if self.saver.error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from modurob import FileError, ModuleType, ModurobError
@@ -95,13 +96,13 @@ class Studio:
                 continue
             if projects.source_of(self.folder.file(entry.name)) == mark:
                 session = self.session(entry.name)
-                session.origin = path
+                session.set_origin(path)
                 return session
         content = projects.read(path)
         content.source = mark
         content.runs.clear()  # their files stayed elsewhere
         session = self.new(wish, content)
-        session.origin = path
+        session.set_origin(path)
         return session
 
     def upload(self, name: str, content: bytes) -> Session:
@@ -109,6 +110,7 @@ class Studio:
         with _Temporary(name, content) as path:
             found = projects.read(path, where=name)
         found.runs.clear()
+        found.source = None  # a file of whoever shared it
         return self.new(name.split(".")[0], found)
 
     def rename(self, session: Session, name: str) -> None:
@@ -123,7 +125,8 @@ class Studio:
 
     def copy(self, session: Session, name: str) -> Session:
         """The project as it is, with its runs, under a second name."""
-        self.folder.write(self._free(name), projects.to_bytes(session.project))
+        content = replace(session.project, source=None)  # the file stays with the first one
+        self.folder.write(self._free(name), projects.to_bytes(content))
         self.folder.copy_runs(session.name, name)
         return self.session(name)
 
@@ -133,9 +136,12 @@ class Studio:
             session.saver.flush()
 
     def close(self, session: Session) -> None:
-        """Nobody looks at it any more: write what is left and let it go."""
+        """Write what is left, and let it go once no page shows it and no run is computed."""
         session.saver.flush()
-        if not session.watched and self.sessions.get(session.name) is session:
+        if session.watched or session.runner.busy:
+            return
+        session.runner.close()
+        if session.origin is None and self.sessions.get(session.name) is session:
             del self.sessions[session.name]
 
 

@@ -116,7 +116,7 @@ KEYS = (
     ("Ctrl+S", "save"),
     ("Arrows, Enter", "in the plan: move the cursor, dock or choose"),
     ("R, B, Delete", "in the plan: turn, make it the base, remove"),
-    ("F, T, N, A", "in the 3D view: show all, from above, names, axes"),
+    ("F, T, N, A, C", "in the 3D view: show all, from above, names, axes, follow the robot"),
     ("Space, ←, →", "in the player: play or pause, step"),
 )
 

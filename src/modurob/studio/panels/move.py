@@ -9,11 +9,9 @@ from nicegui import ui
 
 from modurob import ModurobError
 from modurob.distributed.balancing import LAWS as BALANCING
-from modurob.organism.files import to_document
 from modurob.sim import INTEGRATORS
-from modurob.studio import ingredients, runs
+from modurob.studio import ingredients
 from modurob.studio.elements import Sliders
-from modurob.studio.jobs import Worker
 from modurob.studio.panels.events import EventsEditor
 from modurob.studio.panels.fields import Fields
 from modurob.studio.panels.panel import Panel, moving, test_id, title
@@ -40,7 +38,7 @@ class MovePanel(Panel):
 
     def __init__(self, page: Page) -> None:
         super().__init__(page)
-        self.worker = Worker()
+        self._awaited = page.session.runner.busy  # this page shows the run when it is done
         self.root.style("padding: 0; gap: 0")
         self.fields = fields = Fields(page)
         with self.root:
@@ -69,7 +67,10 @@ class MovePanel(Panel):
                 "hinges", "Hinges", {"dyad": "dyad (papers)", "physical": "physical"},
                 "dyad: docked cubes bend about the hinge of the outer one; physical: every joint",
             )  # fmt: skip
-            fields.text("base", "Base", "fixed, free, or virtual joints such as px,pz,ry")
+            fields.text(
+                "base", "Base",
+                "fixed, free (it falls: there is no ground), or virtual joints such as px,pz,ry",
+            )  # fmt: skip
 
     def _control(self, fields: Fields) -> None:
         with ui.element("div").classes("fields"):
@@ -121,65 +122,41 @@ class MovePanel(Panel):
                 )
                 self.run_button.props("unelevated no-caps").classes("primary")
                 test_id(self.run_button, "run")
-                self.cancel = ui.button("Cancel", on_click=self.worker.cancel)
+                self.cancel = ui.button("Cancel", on_click=self.session.runner.cancel)
                 self.cancel.props("outline no-caps")
                 test_id(self.cancel, "cancel")
                 self.state = ui.label().classes("note").props("role=status data-testid=run-state")
-        self._show_running(False)
-
-    def _show_running(self, running: bool) -> None:
-        self.run_button.set_enabled(not running)
-        self.cancel.set_enabled(running)
-        self.progress.set_visibility(running)
-        if running:
-            self.progress.set_value(0.0)
 
     # -- running ---------------------------------------------------------------------------------
 
     def start_run(self) -> None:
         """Compute a run beside everything else."""
-        if self.page.body_or_tell() and not self.worker.busy:
+        if self.page.body_or_tell() and not self.session.runner.busy:
+            self.page.tour.run_started()
             self.page.run(self._run())
 
     async def _run(self) -> None:
-        session = self.session
-        session.model()  # says at once what does not fit
-        number, settings = session.next_run(), session.settings
-        request = runs.Request(
-            organism=to_document(session.body()),
-            kinds=session.project.kinds_document(),
-            pose=dict(session.project.pose),
-            settings=settings,
-            folder=session.folder.runs(session.name),
-            number=number,
-            title=runs.title(settings),
-        )
-        self._show_running(True)
-        self.state.set_text("starting…")
-        session.running += 1
+        self._awaited = True
         try:
-            record = await self.worker.run(runs.perform, request, progress=self._told)
-        except ModurobError:
-            self.state.set_text("it did not run")
-            raise
-        except BaseException:
-            self.state.set_text("cancelled")
-            raise
+            await self.session.runner.run()
         finally:
-            session.running -= 1
-            self._show_running(False)
-        session.add_run(record)
-        if record.status == "finished":
-            self.state.set_text(f"done in {record.took:.1f} s")
-        else:
-            self.state.set_text("it stopped early")
-            self.page.tell(record.message)
-        if self.page.mode in ("move", "see"):
-            self.page.show_run(number)
+            self.page.studio.close(self.session)  # if this page is gone, and no other one came
 
-    def _told(self, done: float) -> None:
-        self.progress.set_value(round(done, 3))
-        self.state.set_text(f"{100 * done:.0f} %")
+    def show_state(self) -> None:
+        """The run that is being computed; when it is done, in the player."""
+        runner = self.session.runner
+        self.run_button.set_enabled(not runner.busy)
+        self.cancel.set_enabled(runner.busy)
+        self.progress.set_visibility(runner.busy)
+        self.progress.set_value(runner.progress or 0.0)
+        self.state.set_text(runner.state)
+        if runner.busy or not self._awaited:
+            return
+        self._awaited = False
+        if runner.problem:
+            self.page.tell(runner.problem)
+        if runner.done is not None and self.page.mode in ("move", "see"):
+            self.page.show_run(runner.done)
 
     # -- following -------------------------------------------------------------------------------
 
@@ -191,7 +168,7 @@ class MovePanel(Panel):
         self.page.act(self.session.edit_settings, rates={k: v for k, v in rates.items() if v})
 
     def open(self) -> None:
-        self.worker.prepare()
+        self.session.runner.prepare()
         self._send_joints()
         self.parameters.refresh()
         self.events.refresh()
@@ -247,9 +224,6 @@ class MovePanel(Panel):
         if not joints:
             words = "No joint can move: Understand says why, or choose other hinges below."
         self.joints_note.set_text(words)
-
-    def close(self) -> None:
-        self.worker.close()
 
 
 def _part(text: str, icon: str) -> ui.expansion:

@@ -75,7 +75,7 @@ class Part:
 
     def __init__(self, draw: Callable[[], None], shows: Callable[[], Any] | None = None) -> None:
         self._draw, self._shows, self._shown = draw, shows, None
-        self._box = ui.element("div").style("display: contents")
+        self._box = ui.element("div").classes("contents")
         self.refresh()
 
     def refresh(self) -> None:

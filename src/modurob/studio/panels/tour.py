@@ -1,42 +1,16 @@
-"""The guided first run: the crab in six clicks, then let it walk."""
+"""The guided first run: the crab in six clicks, then a gait of its joints."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
+from modurob.studio.guide import COUNT, KIND, Advice, advice
 from modurob.studio.panels.panel import Part, test_id
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
-
-
-class Click(NamedTuple):
-    """A click of the guide: where, and what to say.
-
-    Attributes:
-        x, y: Cell of the plan.
-        module, port, child_port: What it docks.
-        text: What to read.
-    """
-
-    x: int
-    y: int
-    module: str | None
-    port: int | None
-    child_port: int | None
-    text: str
-
-
-CLICKS = (
-    Click(0, 0, None, None, None, "Click the marked cell: the first module is the base."),
-    Click(0, 1, "m0", 3, 4, "A second Scout docks with its side 4 to side 3 of the base."),
-    Click(1, 1, "m1", 2, 5, "The first leg starts at side 2 of m1."),
-    Click(1, 2, "m2", 3, 2, "Its foot is turned: side 2 docks, so the hinge points elsewhere."),
-    Click(-1, 1, "m1", 5, 2, "The second leg, at side 5 of m1."),
-    Click(-1, 2, "m4", 3, 5, "And its foot. That makes a crab of six Scouts."),
-)
 
 
 class Tour:
@@ -47,58 +21,63 @@ class Tour:
         self.root = ui.element("div").classes("tour").props('role=region aria-label="Guide"')
         self.root.set_visibility(False)
         with self.root:
-            self.card_part = Part(self._card)
+            self.card_part = Part(self._card, lambda: (self._advice, page.mode))
+
+    @property
+    def _advice(self) -> Advice:
+        return advice(self.page.session.organism)
 
     def start(self) -> None:
         """Begin, in an empty project."""
         if self.page.session.organism is not None:
             self.page.session.change("start the guide", None)
         self.page.show("build")
-        self.page.choose("scout")
+        self.page.choose(KIND)
         self.running = True
         self.refresh()
 
     def stop(self) -> None:
-        """Enough."""
+        """End the guide."""
         self.running = False
         self.page.view.plan.run_method("set_hint", None)
         self.refresh()
 
-    @property
-    def count(self) -> int:
-        """How many modules there are."""
-        organism = self.page.session.organism
-        return 0 if organism is None else len(organism)
+    def run_started(self) -> None:
+        """The last step was taken, by the card's button or under Move."""
+        if self.running and self._advice.done == COUNT:
+            self.stop()
 
     def refresh(self) -> None:
-        """The body changed: on to the next click."""
+        """Another body or mode: on to the next click."""
         self.root.set_visibility(self.running)
         if not self.running:
             return
         self.page.welcome.refresh()
         self.card_part.refresh()
-        hint: dict[str, Any] | None = None
-        if self.count < len(CLICKS):
-            hint = {**CLICKS[self.count]._asdict(), "kind": "scout"}
+        now, hint = self._advice, None
+        if now.cell is not None:
+            hint: dict[str, Any] | None = {"x": now.cell[0], "y": now.cell[1], "wish": now.wish}
         self.page.view.plan.run_method("set_hint", hint)
 
     def _card(self) -> None:
-        count = self.count
-        if count < len(CLICKS):
-            ui.label(f"Step {count + 1} of {len(CLICKS)}").classes("title")
-            ui.label(CLICKS[count].text)
-        else:
+        now = self._advice
+        if now.done == COUNT:
             ui.label("Your crab stands").classes("title")
             ui.label(
-                "Understand shows its matrices and equations. Now let it move: a wave runs "
-                "through its joints, followed by computed torque."
+                "Understand shows its matrices and equations. The button computes and plays a "
+                "run: a wave runs through its joints, followed by computed torque. The base is "
+                "fixed, and there is no ground to walk on."
             )
-            run = ui.button("Let it walk", icon="play_arrow", on_click=self._walk, color=None)
-            run.props("unelevated no-caps").classes("primary")
-            test_id(run, "tour-walk")
+            run = ui.button("Play a gait (joints only, no ground)", icon="play_arrow", color=None)
+            run.on_click(self._play).props("unelevated no-caps").classes("primary")
+            test_id(run, "tour-play")
+        else:
+            ui.label(f"Step {now.done + 1} of {COUNT}").classes("title")
+            here = self.page.mode == "build"
+            text = now.text if here else "The guide goes on under Build (Alt+1)."
+            test_id(ui.label(text), "tour-text")
         ui.button("End the guide", on_click=self.stop).props("flat dense no-caps size=sm")
 
-    def _walk(self) -> None:
-        self.stop()
+    def _play(self) -> None:
         self.page.show("move")
         self.page.move_panel.start_run()

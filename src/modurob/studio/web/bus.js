@@ -42,12 +42,54 @@ function hovered(event) {
 document.addEventListener("pointerover", hovered);
 document.addEventListener("focusin", (event) => names(event.target) && hovered(event));
 
-// -- keys that the page has, and the browser, too: the server cannot hold them back -------------------
+// -- keys of the page: what a key means is decided here, where it is known what has the focus ---------
+
+const FIELDS = ["INPUT", "SELECT", "TEXTAREA"];
+let left = null; // a dialog that was left by Escape: it closes when the server has answered
+
+function dialog() {
+  const found = [...document.querySelectorAll(".q-dialog")].pop() ?? null;
+  return found === left ? null : found;
+}
+
+function command(event) {
+  const control = event.ctrlKey || event.metaKey, key = control ? event.key.toLowerCase() : event.key;
+  if (control && key === "s") return "save";
+  if (key === "Escape" && !document.querySelector(".q-menu")) left = dialog() ?? left;
+  if (dialog()) return null; // keys are its own
+  if (event.altKey && /^Digit[1-4]$/.test(event.code)) return event.code; // keys, not letters: Alt changes those on Macs
+  if (FIELDS.includes(document.activeElement?.tagName)) return null;
+  if (control && key === "z") return event.shiftKey ? "redo" : "undo";
+  if (control && key === "y") return "redo";
+  return key === "Delete" ? "remove" : null;
+}
 
 document.addEventListener("keydown", (event) => {
-  const save = (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "s";
-  if (save || (event.altKey && /^Digit[1-4]$/.test(event.code))) event.preventDefault();
+  const found = command(event), field = document.activeElement;
+  if (!found) return;
+  event.preventDefault();
+  if (event.repeat) return;
+  if (found === "save" && FIELDS.includes(field?.tagName)) { // what was typed belongs to what is saved
+    field.blur();
+    field.focus();
+  }
+  say("command", found);
 });
+
+// -- a button that moves while it is pressed is meant all the same: no browser makes a click of that -----
+
+const STILL = 6; // pixels that the pointer may move meanwhile
+let pressed = null;
+
+document.addEventListener("pointerdown", (event) => {
+  const button = event.button === 0 ? event.target.closest?.("button") : null;
+  pressed = button && { button, x: event.clientX, y: event.clientY };
+}, true);
+document.addEventListener("pointerup", (event) => {
+  const { button, x, y } = pressed ?? {}, under = document.elementFromPoint(event.clientX, event.clientY);
+  pressed = null;
+  if (button?.isConnected && !button.contains(under) && Math.hypot(event.clientX - x, event.clientY - y) < STILL) button.click();
+}, true);
 
 // -- colors of the theme ---------------------------------------------------------------------------
 

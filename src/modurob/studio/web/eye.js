@@ -2,11 +2,12 @@
 import { THREE, OrbitControls } from "nicegui-scene";
 
 const FLIGHT = 250; // [ms]
+const FAR = 100; // [m] that is seen at least
 
 export class Eye {
   constructor(canvas, changed) {
     this.changed = changed;
-    this.camera = new THREE.PerspectiveCamera(30, 1, 0.02, 100);
+    this.camera = new THREE.PerspectiveCamera(30, 1, 0.02, FAR);
     this.camera.up.set(0, 0, 1);
     this.camera.position.set(0.55, -1.0, 0.8);
     this.controls = new OrbitControls(this.camera, canvas);
@@ -22,11 +23,32 @@ export class Eye {
 
   fit(box, smooth = true) {
     if (box.isEmpty()) return;
-    const sphere = box.getBoundingSphere(new THREE.Sphere());
-    const half = THREE.MathUtils.degToRad(this.camera.fov / 2) * Math.min(1, this.camera.aspect);
-    const distance = (1.08 * Math.max(sphere.radius, 0.12)) / Math.sin(half);
+    const sphere = box.getBoundingSphere(new THREE.Sphere()), distance = this.distance(1.08 * sphere.radius);
     const direction = this.camera.position.clone().sub(this.controls.target).normalize();
     this.fly(sphere.center, sphere.center.clone().addScaledVector(direction, distance), smooth);
+  }
+
+  // From where all within a radius is seen.
+  distance(radius) {
+    const half = THREE.MathUtils.degToRad(this.camera.fov / 2) * Math.min(1, this.camera.aspect);
+    return Math.max(radius, 0.13) / Math.sin(half);
+  }
+
+  // Move by as much as something has traveled since the last call, and step back while all within `reach`
+  // of the point in the middle is not seen; the user's own zoom stays. Without arguments: a new journey.
+  along(travel = null, reach = null) {
+    const { camera, controls } = this, before = this.journey, away = camera.position.clone().sub(controls.target);
+    this.journey = travel && { usual: away.length(), back: 1, ...before, travel: travel.clone() };
+    if (!travel || !before) return;
+    const step = travel.clone().sub(before.travel);
+    if (this.flight) {
+      for (const place of this.flight) place.add(step);
+      return;
+    }
+    controls.target.add(step);
+    this.journey.back = Math.max(1, this.distance(reach(controls.target)) / before.usual);
+    camera.position.copy(controls.target).addScaledVector(away, this.journey.back / before.back);
+    this.changed();
   }
 
   from_above() {
@@ -36,12 +58,19 @@ export class Eye {
 
   fly(target, place, smooth) {
     const begin = performance.now(), a = this.controls.target.clone(), b = this.camera.position.clone();
+    const flight = (this.flight = [a, b, target, place]); // a journey goes on meanwhile
+    const distance = place.distanceTo(target);
+    if (this.journey) Object.assign(this.journey, { usual: distance, back: 1 });
+    this.camera.far = Math.max(FAR, 4 * distance);
+    this.camera.updateProjectionMatrix();
     const step = () => {
+      if (this.flight !== flight) return;
       const x = smooth ? Math.min(1, (performance.now() - begin) / FLIGHT) : 1, s = x * x * (3 - 2 * x);
       this.controls.target.lerpVectors(a, target, s);
       this.camera.position.lerpVectors(b, place, s);
       this.changed();
       if (x < 1) requestAnimationFrame(step);
+      else this.flight = null;
     };
     step();
   }

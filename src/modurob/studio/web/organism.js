@@ -17,16 +17,18 @@ export default {
       <div class="stage-labels" aria-hidden="true"></div>
       <div class="bubble" v-if="bubble" :style="{ left: bubble.x + 'px', top: bubble.y + 'px' }" role="alert">{{ bubble.text }}</div>
       <div class="scale" v-if="scale" data-testid="scale">{{ scale.title }}<span>0</span><i></i><span>{{ scale.most }} {{ scale.unit }}{{ scale.key === 'known' ? ' or more' : '' }}</span></div>
+      <div class="way" ref="way"></div>
       <div class="sr-only" role="status" aria-live="polite">{{ said }}</div>
       <div class="stage-tools">
         <button class="tool" title="Show all (F)" aria-label="Show all" @click="fit()"><span class="material-icons">fit_screen</span></button>
         <button class="tool" title="Seen from above (T)" aria-label="Seen from above" @click="from_above()"><span class="material-icons">vertical_align_bottom</span></button>
         <button class="tool" :class="{ on: names }" title="Names of modules (N)" aria-label="Names of modules" :aria-pressed="names" @click="names = !names; relabel()"><span class="material-icons">label</span></button>
         <button class="tool" :class="{ on: axes }" title="Joint axes (A)" aria-label="Joint axes" :aria-pressed="axes" @click="axes = !axes; redraw()"><span class="material-icons">sync_alt</span></button>
+        <button class="tool" :class="{ on: follow }" title="Follow the robot during playback (C)" aria-label="Follow the robot during playback" :aria-pressed="follow" data-testid="follow" @click="set_follow()"><span class="material-icons">videocam</span></button>
       </div>
     </div>`,
   props: { building: Boolean },
-  data: () => ({ bubble: null, names: false, axes: false, summary: "empty", said: "", scale: null }),
+  data: () => ({ bubble: null, names: false, axes: false, follow: true, summary: "empty", said: "", scale: null }),
   watch: { building() { this.redraw(); } },
 
   mounted() {
@@ -58,7 +60,8 @@ export default {
     S.ends = [
       on("highlight", ({ module, joint }) => this.lit(module, joint)),
       on("theme", () => this.theme()),
-      on("time", (t) => { if (S.playback.active) { S.playback.show(t); this.aim(); } }),
+      on("command", (what) => this.$emit("command", what)),
+      on("time", (t) => { if (S.playback.active) { S.playback.show(t); this.go_along(); this.aim(); } }),
       on("run", (run) => this.show_run(run)),
       on("traces", (chosen) => { S.playback.trace(chosen); S.dirty = true; }),
       on("tint", (tint) => { S.playback.tint(tint?.key); this.scale = S.playback.tinted ? tint : null; S.dirty = true; }),
@@ -125,7 +128,7 @@ export default {
     },
     ground() {
       const { S } = this, box = S.bodies.box();
-      S.scenery.put(box, S.playback.active ? Math.min(S.playback.floor, box.min.z) : box.min.z);
+      S.scenery.put(box, S.playback.active ? S.playback.floor : box.min.z);
     },
 
     // -- what the server sends ---------------------------------------------------------------------
@@ -177,16 +180,19 @@ export default {
       const { S } = this;
       if (!run) return this.stop_run();
       S.playback.start(run);
+      S.eye.along();
+      this.go_along();
       S.ghost.clear();
       this.ground();
       this.redraw();
-      if (S.eye.misses(S.playback.box)) this.fit();
+      if (S.eye.misses(this.seen())) this.fit();
     },
     stop_run() {
       const { S } = this;
       if (!S.playback.active) return;
       S.playback.stop();
       this.scale = null;
+      this.$refs.way.textContent = "";
       if (S.state?.cast) this.set_state({ ...S.state, fit: false });
     },
 
@@ -277,7 +283,27 @@ export default {
     },
 
     // -- the eye -----------------------------------------------------------------------------------
-    seen() { return this.S.playback.active ? this.S.playback.box : this.S.bodies.box(); },
+    seen() {
+      const { playback, bodies } = this.S;
+      if (!playback.active) return bodies.box();
+      return this.follow ? playback.near() : playback.whole;
+    },
+    // During playback the eye moves along with the base, and steps back from pieces that come off.
+    go_along() {
+      const { eye, playback } = this.S;
+      if (!this.follow) return;
+      const way = playback.travel(), far = way.length();
+      eye.along(way, (point) => playback.reach(point));
+      this.$refs.way.textContent = far > 0.005 ? `base ${far.toFixed(2)} m from where it was` : "";
+    },
+    set_follow() {
+      this.follow = !this.follow;
+      this.S.eye.along();
+      this.$refs.way.textContent = "";
+      if (!this.S.playback.active) return;
+      this.go_along();
+      this.fit();
+    },
     from_above() { this.S.eye.from_above(); },
     fit(smooth = true) { this.S.eye.fit(this.seen(), smooth); },
 
@@ -343,7 +369,7 @@ export default {
       if (port.why) this.explain(port.why);
     },
     key(e) {
-      const keys = { f: () => this.fit(), t: () => this.from_above(), n: () => { this.names = !this.names; this.relabel(); }, a: () => { this.axes = !this.axes; this.redraw(); } };
+      const keys = { f: () => this.fit(), t: () => this.from_above(), n: () => { this.names = !this.names; this.relabel(); }, a: () => { this.axes = !this.axes; this.redraw(); }, c: () => this.set_follow() };
       if (e.ctrlKey || e.metaKey || e.altKey || !keys[e.key]) return;
       keys[e.key]();
       e.preventDefault();

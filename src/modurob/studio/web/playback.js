@@ -15,11 +15,19 @@ export function before(t, time) {
 }
 
 const TRACE = 4000; // points of a trace
+const FAR = 6; // sizes of the piece with the base: pieces farther away are left behind
+const P = new THREE.Vector3();
+
+// The body of the base.
+function base(part) { return part.cast.modules.find((m) => m.base)?.body ?? 0; }
 
 export class Playback {
   constructor(scene, bodies, other, told) {
     Object.assign(this, { scene, bodies, other, told, active: false, run: null, chosen: [], floor: 0 });
-    this.box = new THREE.Box3();
+    this.whole = new THREE.Box3();
+    this.piece = new THREE.Box3();
+    this.begin = new THREE.Vector3(); // where the base is at first
+    this.numbers = {}; // poses that are drawn now
     this.lines = new THREE.Group();
     this.mass = new THREE.Mesh(new THREE.SphereGeometry(1, 20, 14), new THREE.MeshBasicMaterial({ depthTest: false, transparent: true }));
     this.foot = new THREE.Mesh(new THREE.RingGeometry(0.7, 1, 40), new THREE.MeshBasicMaterial({ side: THREE.DoubleSide }));
@@ -67,19 +75,60 @@ export class Playback {
     return there.length ? there : [run.parts[run.parts.length - 1]];
   }
 
-  // Around everything that is drawn, at sixty times of the run.
+  // Around what is drawn, at sixty times of the run: around everything, and around the piece with the
+  // base, as an eye sees it that moves along with the base.
   bounds() {
-    this.box.makeEmpty();
+    const first = this.run.parts[0], box = new THREE.Box3(), place = new THREE.Vector3();
+    this.begin.fromArray(first.poses, 7 * base(first));
+    this.whole.makeEmpty();
+    this.piece.makeEmpty();
     for (const part of this.run.parts) {
-      const rows = part.t.length, step = Math.max(1, Math.floor(rows / 60));
+      const rows = part.t.length, step = Math.max(1, Math.floor(rows / 60)), width = 7 * part.cast.bodies.length;
       this.bodies.set(part.cast);
       for (let row = 0; row < rows; row += step) {
-        this.bodies.pose(part.poses, 7 * row * part.cast.bodies.length);
-        this.box.union(this.bodies.box());
+        this.bodies.pose(part.poses, row * width);
+        this.whole.union(box.copy(this.bodies.box()));
+        if (part.name === first.name) this.piece.union(box.translate(place.fromArray(part.poses, row * width + 7 * base(part)).sub(this.begin).negate()));
       }
     }
-    this.floor = this.box.min.z;
-    this.size = this.run.parts[0].cast.modules[0]?.size ?? 0.1;
+    this.floor = this.piece.min.z;
+    this.size = first.cast.modules[0]?.size ?? 0.1;
+    this.limit = FAR * this.piece.getSize(P).length();
+  }
+
+  // How far the base has come since the beginning.
+  travel() {
+    const numbers = this.numbers.current, way = new THREE.Vector3();
+    let at = 0;
+    for (const part of this.current) {
+      if (part.name === this.run.parts[0].name) return way.fromArray(numbers, at + 7 * base(part)).sub(this.begin);
+      at += 7 * part.cast.bodies.length;
+    }
+    return way;
+  }
+
+  // The piece with the base, wherever it is in the run, and where it has come to; with the other pieces that are near.
+  near() {
+    const way = this.travel(), box = this.piece.clone().translate(way), point = this.begin.clone().add(way);
+    for (const [p, away] of this.places(point)) if (away < this.limit) box.expandByPoint(p);
+    return box;
+  }
+
+  // The radius around a point that holds the other pieces; far away they count less and less, until they are left behind.
+  reach(point) {
+    let most = 0;
+    for (const [, away] of this.places(point)) most = Math.max(most, away < this.limit ? away : 2 * this.limit - away);
+    return most;
+  }
+
+  // Where the bodies of the other pieces are, and how far from a point their outer ends are.
+  *places(point) {
+    let at = 0;
+    for (const part of this.current) {
+      const end = at + 7 * part.cast.bodies.length;
+      for (; part.name !== this.run.parts[0].name && at < end; at += 7) yield [P.fromArray(this.numbers.current, at), P.distanceTo(point) + this.size];
+      at = end;
+    }
   }
 
   show(t) {
@@ -99,10 +148,10 @@ export class Playback {
       if (bodies === this.bodies) { this.shaded = -1; this.told.changed(); }
     }
     const size = 7 * parts.reduce((n, part) => n + part.cast.bodies.length, 0);
-    if (this.numbers?.length !== size) this.numbers = new Float32Array(size);
+    if (this.numbers[slot]?.length !== size) this.numbers[slot] = new Float32Array(size);
     let at = 0;
-    for (const part of parts) at = blend(part, t, this.numbers, at);
-    bodies.pose(this.numbers);
+    for (const part of parts) at = blend(part, t, this.numbers[slot], at);
+    bodies.pose(this.numbers[slot]);
   }
 
   weigh(t) {

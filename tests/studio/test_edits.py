@@ -1,0 +1,90 @@
+"""What a click does to an organism, and why it cannot; undo and redo."""
+
+import pytest
+
+from modurob import DockingError, Organism, UnknownNameError, catalog, examples
+from modurob.studio import edits, history
+from modurob.studio.history import History
+
+SCOUT, SUPERBOT = catalog["scout"], catalog["superbot"]
+
+
+def test_names_are_the_first_free_ones_from_the_count_on():
+    assert edits.next_name(None) == "m0"
+    snake = examples.snake(3)
+    assert edits.next_name(snake) == "m3"
+    assert edits.next_name(snake.undock("m2")[0].dock("m1", 3, "m3", 4)) == "m4"
+
+
+def test_the_first_module_needs_no_port_and_every_other_one_does():
+    first = edits.dock(None, None, None, SCOUT)
+    assert first == Organism.start(SCOUT, "m0")
+    for parent, port in ((None, 3), ("m0", None), (None, None)):
+        with pytest.raises(DockingError, match="click a free side of a module"):
+            edits.dock(first, parent, port, SCOUT)
+    with pytest.raises(UnknownNameError, match="no port 9 on a scout: docks are 2, 3"):
+        edits.dock(first, "m0", 9, SCOUT)
+
+
+def test_the_last_module_can_be_removed_and_a_base_that_holds_others_cannot():
+    assert edits.remove(examples.snake(1), "m0") is None
+    with pytest.raises(DockingError, match="'m0' is the base: everything hangs on it"):
+        edits.remove(examples.snake(2), "m0")
+    assert edits.remove(examples.snake(3), "m1") == examples.snake(1)
+
+
+def test_a_moved_module_keeps_its_port_where_it_mates_and_its_turn_where_it_is_allowed():
+    snake = examples.snake(3)
+    moved = edits.move(snake, "m2", "m0", 2)
+    assert moved.docking("m2").child_port == snake.docking("m2").child_port
+    assert edits.move(snake, "m2", "m0", 2, 3).docking("m2").child_port == 3
+    with pytest.raises(DockingError, match="'m1' cannot dock to 'm2', which hangs on it"):
+        edits.move(snake, "m1", "m2", 3)
+    arm = examples.arm("bab")
+    mixed = Organism.start("giusti_b", "m0")
+    assert edits.move(arm, "m2", "m1", "out") == arm
+    assert edits.move(arm, "m2", "m1", "out", "out") == arm  # which does not mate: the usual one
+    assert edits.usual_port(mixed.kind("m0"), "out", catalog["giusti_a"]) == "in"
+
+
+def test_turning_the_base_or_what_docks_in_one_way_only_says_so():
+    with pytest.raises(DockingError, match="'m0' is the base; turn a module that is docked"):
+        edits.turned(examples.snake(2), "m0")
+    with pytest.raises(DockingError, match="'m1' can be docked to 'm0' in this way only"):
+        edits.turned(examples.arm("ba"), "m1")
+    tree = examples.superbot_tree(1, 2)
+    turns = [(tree := edits.turned(tree, "m1")).docking("m1").turn for _ in range(4)]
+    assert sorted(turns) == [0, 90, 180, 270]
+
+
+def test_a_turn_that_the_ports_do_not_allow_becomes_the_first_they_do():
+    allowed = SUPERBOT.port(1).turns
+    assert len(allowed) > 1
+    assert edits.usual_turn(SUPERBOT, 1, SUPERBOT, 2, allowed[-1]) == allowed[-1]
+    assert edits.usual_turn(SUPERBOT, 1, SUPERBOT, 2, None) == allowed[0]
+    assert edits.usual_turn(SUPERBOT, 1, SUPERBOT, 2, 45) == allowed[0]
+
+
+def test_ports_beyond_the_first_hundreds_are_offered_without_a_look(monkeypatch):
+    monkeypatch.setattr(edits, "MOST_SITES", 2)
+    sites = [*edits.sites(examples.snake(3), SUPERBOT, 1, None)]
+    assert len(sites) == sum(len(examples.snake(3).free_ports(m)) for m in ("m0", "m1", "m2"))
+    assert [bool(site.why) for site in sites] == [True, True] + [False] * (len(sites) - 2)
+    assert {site.child_port for site in sites} == {1}
+
+
+# -- history ---------------------------------------------------------------------------------------
+
+
+def test_history_forgets_what_is_oldest_and_keeps_the_order(monkeypatch):
+    monkeypatch.setattr(history, "DEPTH", 3)
+    bodies = [Organism.start("scout", f"m{k}") for k in range(6)]
+    kept = History()
+    for k, body in enumerate(bodies):
+        kept.change(f"step {k}", body)
+    assert [step.label for step in kept.past] == ["step 3", "step 4", "step 5"]
+    assert [kept.undo() for _ in range(4)] == ["step 5", "step 4", "step 3", None]
+    assert kept.now.organism is bodies[2]
+    assert [kept.redo() for _ in range(4)] == ["step 3", "step 4", "step 5", None]
+    assert kept.now.organism is bodies[5]
+    assert kept.future == []

@@ -1,0 +1,104 @@
+"""The guide follows what was clicked, whatever it was."""
+
+import numpy as np
+import pytest
+
+from modurob import DockingError, Organism, examples
+from modurob.studio.folder import Folder
+from modurob.studio.guide import COUNT, advice
+from modurob.studio.project import Project
+from modurob.studio.session import Session
+
+CLICKS = [(0, 0), (0, 1), (1, 1), (1, 2), (-1, 1), (-1, 2)]
+
+
+@pytest.fixture
+def session(tmp_path):
+    return Session(Folder(tmp_path), "crab", Project())
+
+
+def obey(session, now):
+    """Do what the guide says, as a user would."""
+    if now.wish is not None:
+        wish = now.wish
+        session.dock(wish["kind"], wish["module"], wish["port"], wish["child_port"])
+    elif now.cell is not None and "stands in the way" in now.text:
+        session.remove(now.text.split("'")[1])
+    else:
+        assert "Ctrl+Z" in now.text
+        session.undo()
+
+
+def test_the_guide_leads_to_the_crab_in_six_clicks(session):
+    for k, cell in enumerate(CLICKS):
+        now = advice(session.organism)
+        assert (now.done, now.cell) == (k, cell)
+        obey(session, now)
+    assert advice(session.organism).done == COUNT == len(CLICKS)
+    assert session.organism == examples.crab()
+
+
+def test_any_order_of_steps_counts(session):
+    """The second leg before the first one; then another base."""
+    session.dock("scout")
+    session.dock("scout", "m0", 3, 4)
+    session.dock("scout", "m1", 5, 2)
+    now = advice(session.organism)
+    assert (now.done, now.cell) == (3, (1, 1))
+    session.rebase("m2")
+    assert advice(session.organism).done == 3
+    while (now := advice(session.organism)).done < COUNT:
+        assert now.wish is not None
+        obey(session, now)
+    assert len(session.organism) == COUNT
+
+
+def test_a_module_docked_with_another_side_is_told_and_turning_it_helps(session):
+    session.dock("scout")
+    session.dock("scout", "m0", 3, 2)
+    now = advice(session.organism)
+    assert now.done == 1
+    assert now.wish is None
+    assert "'m1' is docked to side 3 of 'm0' with its side 2; the crab has side 4" in now.text
+    while (now := advice(session.organism)).done < 2:
+        session.turn("m1")
+    assert now.wish is not None
+
+
+def test_a_body_without_scouts_is_told():
+    assert "made of Scouts" in advice(Organism.start("backbone")).text
+
+
+def test_what_stands_in_the_way_is_named(session):
+    session.dock("scout")
+    session.dock("scout", "m0", 3, 4)
+    session.dock("scout", "m0", 2)
+    session.dock("scout", "m2", 3)  # in the cell of the first leg
+    now = advice(session.organism)
+    assert now.text == "'m3' stands in the way: remove it by a right-click."
+    assert now.cell == (1, 1)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_from_any_detour_the_guide_leads_on_to_the_crab(session, seed):
+    """Random clicks first; then whoever does what the guide says arrives."""
+    rng = np.random.default_rng(seed)
+    session.dock(rng.choice(["scout", "backbone"]))
+    for _ in range(6):
+        organism = session.organism
+        parent = str(rng.choice(organism.modules))
+        port = int(rng.choice(organism.kind(parent).docks))
+        kind, child_port = rng.choice(["scout", "scout", "backbone"]), int(rng.integers(2, 6))
+        try:
+            session.dock(str(kind), parent, port, child_port)
+        except DockingError:
+            session.rebase(parent) if parent != organism.base else None
+    for _ in range(60):
+        now = advice(session.organism)
+        if now.done == COUNT:
+            break
+        try:
+            obey(session, now)
+        except DockingError:  # the base stands in the way
+            session.undo()
+    assert advice(session.organism).done == COUNT

@@ -1,0 +1,96 @@
+"""Matrices and lists as HTML: texts, the module or joint of each cell, limits."""
+
+import re
+
+import pytest
+
+from modurob import examples
+from modurob.studio import tables
+
+
+def cells(html):
+    """Rows of (text, module, joint, class) of a table."""
+    rows = []
+    for row in re.findall(r"<tr>(.*?)</tr>", html):
+        found = []
+        for marks, text in re.findall(r"<t[dh]([^>]*)>(.*?)</t[dh]>", row):
+            attributes = dict(re.findall(r'([\w-]+)="([^"]*)"', marks))
+            keys = ("data-module", "data-joint", "class")
+            found.append((text, *(attributes.get(key, "") for key in keys)))
+        rows.append(found)
+    return rows
+
+
+def test_accessibility_marks_columns_by_their_module_and_zeros_as_such():
+    crab = examples.crab()
+    head, *rows = cells(tables.accessibility(crab))
+    assert [c[1] for c in head[1:]] == list(crab.modules)
+    for i, row in enumerate(rows):
+        assert row[0][:2] == (f"v{i}", f"m{i}")
+        for j, (text, module, _, css) in enumerate(row[1:]):
+            value = crab.accessibility()[i, j]
+            assert (text, module, css) == (
+                str(value) if value else "·",
+                f"m{j}",
+                "" if value else "zero",
+            )
+
+
+def test_transforms_name_both_modules_and_the_one_between():
+    crab = examples.crab()
+    direct = cells(tables.direct(crab))[1:]
+    for row, line, name, e in zip(
+        direct, crab.direct_transforms().tolist(), crab.dyad_classes(), crab.dockings, strict=True
+    ):
+        assert [c[0] for c in row] == [*map(str, line), name]
+        assert [c[1] for c in row] == [e.parent, e.child, e.parent, e.child, e.child]
+    (first, *_) = cells(tables.indirect(crab))[1:]
+    i, j, _, x, *_ = crab.indirect_transforms().tolist()[0]
+    assert [c[:2] for c in first] == [
+        (str(i), f"m{i}"), (str(j), f"m{j}"), (f"T{i},{j} = T{i},{x} · T{x},{j}", f"m{x}"),
+    ]  # fmt: skip
+
+
+def test_joints_have_limits_in_their_units_and_locked_ones_their_reason():
+    rows = cells(tables.joints(examples.crab().model()))[1:]
+    assert [c[0] for c in rows[0]] == ["m1.hinge", "turns", "-90° to 90°", "q1"]
+    assert {c[1:3] for c in rows[0]} == {("m1", "m1.hinge")}
+    locked = [row for row in rows if row[1][0] == "locked"]
+    model = examples.crab().model()
+    assert [row[0][0] for row in locked] == [*model.locked]
+    assert [row[2][0] for row in locked] == [*model.locked.values()]
+    slides = cells(tables.joints(examples.crane().model("physical")))[1:]
+    assert [c[0] for c in slides[0]][:3] == ["m0.slide", "slides", "none"]
+
+
+def test_limits_may_be_open_at_one_end():
+    assert tables._limits(-float("inf"), 1.0, slides=True) == "∞ to 1000 mm"
+
+
+def test_long_lists_end(monkeypatch):
+    monkeypatch.setattr(tables, "MOST_ROWS", 2)
+    crab, model = examples.crab(), examples.crab().model()
+    assert len(cells(tables.direct(crab))) == 1 + 2
+    assert len(cells(tables.indirect(crab))) == 1 + 2
+    assert len(cells(tables.denavit_hartenberg(crab))) == 1 + 2
+    assert len(cells(tables.joints(model))) == 1 + 2 + min(2, len(model.locked))
+    symbol = {"name": "x", "meaning": "y", "unit": "m", "value": 0.5}
+    found = cells(tables.symbols([symbol] * 3))
+    assert len(found) == 1 + 2
+    assert [c[0] for c in found[1]] == ["x", "y", "m", "0.5"]
+
+
+def test_the_table_of_denavit_and_hartenberg_is_in_degrees_and_names_the_next_joint():
+    arm = examples.arm("ba")
+    rows = cells(tables.denavit_hartenberg(arm))[1:]
+    for row, wanted in zip(rows, arm.dh_table().rows, strict=True):
+        assert row[0][0] == wanted.joint
+        assert float(row[1][0]) == pytest.approx(wanted.a, abs=1e-4)
+        assert float(row[2][0]) == pytest.approx(wanted.alpha * 57.29577951, rel=1e-3, abs=1e-6)
+        assert row[7][0] == str(wanted.next)
+        assert row[0][1] == wanted.joint.partition(".")[0]
+
+
+def test_modules_with_names_of_their_own_are_named_in_their_row():
+    body = examples.snake(1).dock("m0", 3, "tail", 4)
+    assert [row[0][0] for row in cells(tables.aim(body))[1:3]] == ["v0", "v1 tail"]
