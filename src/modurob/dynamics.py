@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob import kinematics
+from modurob import friction, kinematics
 from modurob.checks import is_number, positive
 from modurob.compiler.cuda import CudaTier
 from modurob.compiler.routine import Routine, thread_count
@@ -391,9 +391,25 @@ def step(
     """See `Model.step`."""
     if isinstance(model.dynamics, CudaDynamics):
         raise StateError("step is not there on target 'cuda'; call it on the model it came from")
-    positive("dt", dt, "seconds")
-    after = model.check_velocity(v) + dt * model.forward_dynamics(q, v, tau)
+    after = stepped_velocity(model, q, v, tau, positive("dt", dt, "seconds"))
     return model.integrate(q, dt * after), after
+
+
+def stepped_velocity(
+    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, dt: float,
+    external: External | None = None,
+) -> np.ndarray:  # fmt: skip
+    """(..., nv) velocity after a semi-implicit Euler step; friction that is stiff is implicit."""
+    v = model.check_velocity(v)
+    if not friction.is_implicit(model, dt):
+        return v + dt * model.forward_dynamics(q, v, tau, external)
+    bias = model.inverse_dynamics(q, v, np.zeros(model.nv), external) - friction.force(model, v)
+    push = model.check_velocity(tau, "tau") - bias
+    after = friction.implicit_velocity(model, model.mass_matrix(q), v, push, dt)
+    if not np.isfinite(after).all():
+        model.forward_dynamics(q, v, tau, external)  # says what is wrong when it finds it
+        raise StateError("the step has no finite velocity: the numbers are too large")
+    return after
 
 
 def step_derivatives(
@@ -401,13 +417,30 @@ def step_derivatives(
 ) -> StepDerivatives:
     """See `Model.step_derivatives`."""
     _, after = step(model, q, v, tau, dt)
-    return step_jacobians(model, after, model.forward_dynamics_derivatives(q, v, tau), dt)
+    return step_jacobians(model, after, step_slopes(model, q, v, tau, after, dt), dt)
+
+
+def step_slopes(
+    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, after: np.ndarray, dt: float
+) -> ForwardDerivatives:
+    """Derivatives of ``(after - v) / dt``, the mean acceleration of a step.
+
+    With friction taken implicitly they are those of ``M a + bias + friction(v + dt a) = tau``.
+    """
+    if not friction.is_implicit(model, dt):
+        return model.forward_dynamics_derivatives(q, v, tau)
+    v = model.check_velocity(v)
+    by = model.inverse_dynamics_derivatives(q, v, (after - v) / dt)
+    unit = np.eye(model.nv)
+    before, behind = (friction.slope(model, x)[..., None] * unit for x in (v, after))
+    dtau = np.linalg.inv(by.da + dt * behind)
+    return ForwardDerivatives(-dtau @ by.dq, dtau @ (before - by.dv - behind), dtau)
 
 
 def step_jacobians(
     model: Model, after: np.ndarray, slopes: ForwardDerivatives, dt: float
 ) -> StepDerivatives:
-    """Jacobians of a step to the velocities `after`, from the slopes where it began."""
+    """Jacobians of a step to the velocities `after`, from the slopes of its mean acceleration."""
     unit = np.eye(model.nv)
     kept, carried = _transport(model, dt * after)  # of q, and of v after the step
     v_q, v_v, v_tau = dt * slopes.dq, unit + dt * slopes.dv, dt * slopes.dtau

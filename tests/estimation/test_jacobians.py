@@ -1,10 +1,13 @@
 """Jacobians of a sample against complex steps through the recursions as they are written."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from modurob import examples
 from modurob.equations.forward_dynamics import forward_dynamics
+from modurob.equations.links import SLIP
 from modurob.equations.vectors import vec
 from modurob.estimation.prediction import STEPS
 
@@ -16,6 +19,10 @@ BODIES = {
     "physical crab": lambda: examples.crab().model("physical"),
     "rough arm": lambda: (
         examples.arm("bac").with_parameters(viscous=0.05, coulomb=0.02).model("physical")
+    ),
+    "stiff arm": lambda: examples.arm("bac").with_parameters(viscous=10.0).model("physical"),
+    "sticking arm": lambda: (
+        examples.arm("bac").with_parameters(viscous=0.2, coulomb=3.0).model("physical")
     ),
     "crab, compiled": lambda: examples.crab().model("physical").compile(),
 }
@@ -42,9 +49,27 @@ def runge_kutta(model, x, tau, h):
 
 
 def semi_implicit(model, x, tau, h):
+    """Explicit in the friction up to a decay of 1 a step, implicit beyond."""
     q, v = np.split(x, 2)
     after = v + h * acceleration(model, q, v, tau)
+    if h * model.friction_rate.rate > 1:
+        after = implicit(model, q, v, tau, h)
     return np.concatenate([q + h * after, after])
+
+
+def implicit(model, q, v, tau, h):
+    """u = v + h a(q, v, tau - friction(u)) on any numbers, by Newton from rest."""
+    none = np.zeros(model.nv)
+    bare = dataclasses.replace(model, viscous=none, coulomb=none)
+    inverse = np.linalg.inv(model.mass_matrix(q.real))
+    u = np.zeros(model.nv, dtype=complex)
+    for _ in range(100):
+        root = np.sqrt(u * u + SLIP**2)
+        friction = model.viscous * u + model.coulomb * u / root
+        slope = model.viscous + model.coulomb * SLIP**2 / root**3
+        missing = v + h * acceleration(bare, q, v, tau - friction) - u
+        u = u + np.linalg.solve(np.eye(model.nv) + h * inverse * slope, missing)
+    return u
 
 
 WRITTEN = {"rk4": runge_kutta, "step": semi_implicit}
