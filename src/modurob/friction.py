@@ -41,6 +41,11 @@ class FrictionRate(NamedTuple):
     rate: float
     joint: str
 
+    @property
+    def cause(self) -> str:
+        """For messages."""
+        return f"the friction of '{self.joint}'"
+
 
 def force(model: Model, v: np.ndarray) -> np.ndarray:
     """(..., nv) friction at a velocity, against it. [N m, N]"""
@@ -85,24 +90,24 @@ def fastest_rate(model: Model) -> FrictionRate:
     return found
 
 
-def substeps(model: Model, dt: float, method: str, advice: str, slower: float = 1.0) -> int:
-    """Number of equal parts of a step with which an explicit method follows the friction.
+def substeps(rate: float, cause: str, dt: float, method: str, advice: str) -> int:
+    """Number of equal parts of a step with which an explicit method follows a decay.
 
     Args:
+        rate: Of the fastest decay or oscillation. [1/s]
+        cause: What decays, for the error message when there would be too many.
         dt: [s]
-        method: For the error message.
-        advice: What else to do when there would be too many, in the imperative.
-        slower: Factor on the rate, for bodies that are lighter than the model.
+        method: For the message, too.
+        advice: What else to do then, in the imperative.
     """
-    rate, joint = model.friction_rate
-    parts = rate * slower * dt / REACH
+    parts = math.ceil(rate * dt / REACH)
     if parts > MOST_SUBSTEPS:
         raise StateError(
-            f"{method} with steps of {dt:g} s would need {parts:,.0f} substeps for the friction of "
-            f"'{joint}', which decays at {rate * slower:.3g} 1/s: give dt = "
-            f"{MOST_SUBSTEPS * REACH / (rate * slower):.2g} s or less, or {advice}"
+            f"{method} with steps of {dt:g} s would need {parts:,} substeps for {cause}, whose "
+            f"fastest rate is {rate:.3g} 1/s: take dt = {MOST_SUBSTEPS * REACH / rate:.1e} s or "
+            f"less, or {advice}"
         )
-    return max(1, math.ceil(parts))
+    return max(1, parts)
 
 
 # -- implicit steps --------------------------------------------------------------------------------
@@ -170,7 +175,12 @@ def _missing(
 
 
 def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """(..., n) A^-1 b; NaN when an A is singular."""
+    """(..., n) A^-1 b of symmetric positive A; NaN when one is not."""
+    if b.ndim == 1:
+        from scipy.linalg import lapack  # some microseconds less than NumPy
+
+        _, x, wrong = lapack.dposv(A, b)  # pyright: ignore[reportAttributeAccessIssue]
+        return np.full(b.shape, np.nan) if wrong else x
     try:
         return np.linalg.solve(A, b[..., None])[..., 0]
     except np.linalg.LinAlgError:

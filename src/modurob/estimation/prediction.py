@@ -139,22 +139,21 @@ def chosen(model: Model, dt: float, integrator: str | None, substeps: int | None
     Steps of Runge and Kutta no longer than the time in which friction acts, if `MOST` of them are
     enough; else `MOST` steps with friction taken implicitly.
     """
-    rate, joint = model.friction_rate
-    decay = rate * dt
+    rate = model.friction_rate.rate
+    decay, cause = rate * dt, model.friction_rate.cause
     if integrator is None:
         near = decay <= (MOST if substeps is None else REACH * substeps)
         integrator = "rk4" if near and not model.free_base else "step"
-    if integrator == "rk4":
-        if substeps is None:
-            count = friction.substeps(model, dt, "the integrator 'rk4'", "leave it to the filter")
-            return Choice(integrator, max(count, math.ceil(decay)) if decay <= MOST else count)
-        if decay > REACH * substeps:
-            raise StateError(
-                f"rk4 with substeps = {substeps} is unstable for the friction of '{joint}', which "
-                f"decays at {rate:.3g} 1/s: give substeps = {math.ceil(decay / REACH)} or more, or "
-                "integrator='step', or neither"
-            )
-        return Choice(integrator, int(substeps))
     if substeps is None:
-        substeps = max(1, min(MOST, math.ceil(decay / FINE)))
+        most = max(1, min(MOST, math.ceil(decay / FINE)))
+        if integrator == "rk4":
+            least = friction.substeps(rate, cause, dt, "rk4", "integrator='step'")
+            most = max(least, min(MOST, math.ceil(decay)))
+        return Choice(integrator, most)
+    if integrator == "rk4" and decay > REACH * substeps:
+        raise StateError(
+            f"rk4 with substeps = {substeps} is unstable for {cause}, whose fastest rate is "
+            f"{rate:.3g} 1/s: give substeps = {math.ceil(decay / REACH)} or more, or "
+            "integrator='step', or neither"
+        )
     return Choice(integrator, int(substeps))

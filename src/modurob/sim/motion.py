@@ -52,6 +52,17 @@ class Motion:
         tau = self.torque(t, q, v)
         return tau if self.stops is None else tau + self.stops(q, v)
 
+    def fastest_rate(self, friction: bool) -> tuple[float, str]:
+        """The fastest decay or oscillation that is known before a run, and its cause. [1/s]
+
+        Args:
+            friction: Whether that of the friction counts; that of the stops always does.
+        """
+        of_friction = self.model.friction_rate
+        known = [(of_friction.rate, of_friction.cause)] if friction else []
+        known += [] if self.stops is None else [(self.stops.rate, "the stops")]
+        return max(known, default=(0.0, ""))
+
     def wrenches(self, t: float) -> dict[str, Any] | None:
         """The external wrenches at a time."""
         if not self.external:

@@ -40,6 +40,9 @@ class Stops:
 class StopForces:
     """The stops of one model.
 
+    Attributes:
+        rate: Fastest oscillation with all joints on their stops. [rad/s]
+
     Args:
         q: (..., nq) a configuration; the diagonal of its mass matrix sets the springs' scale.
     """
@@ -53,6 +56,7 @@ class StopForces:
         M = model.mass_matrix(q[(0,) * (q.ndim - 1)])
         inertia = np.diagonal(M)[self._base :]
         self._stiffness = (2 * np.pi * stops.frequency) ** 2 * inertia
+        self.rate = _fastest(M, self._base, self._stiffness)
 
     def beyond(self, q: np.ndarray) -> np.ndarray:
         """(..., n) how far joints are beyond a limit; negative below the lower one."""
@@ -74,3 +78,13 @@ class StopForces:
         """(...) what the springs hold. [J]"""
         x, w = np.abs(self.beyond(q)), self._rounding
         return np.sum(self._stiffness * (x * x / 2 - w * x + w * w * np.log1p(x / w)), axis=-1)
+
+
+def _fastest(M: np.ndarray, base: int, stiffness: np.ndarray) -> float:
+    """Root of the largest eigenvalue of M^-1 K; 0 where M is singular."""
+    try:
+        inverse, root = np.linalg.inv(M)[base:, base:], np.sqrt(stiffness)
+    except np.linalg.LinAlgError:  # forward dynamics says what is wrong there
+        return 0.0
+    values = np.linalg.eigvalsh(root[:, None] * inverse * root)
+    return float(np.sqrt(max(values.max(initial=0.0), 0.0)))
