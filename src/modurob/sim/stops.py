@@ -74,6 +74,18 @@ class StopForces:
         result[..., self._base :] = -push
         return result
 
+    def slopes(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(..., nv) derivatives of each joint's force by its own position and velocity."""
+        beyond = self.beyond(q)
+        x, w = np.abs(beyond), self._rounding
+        factor = 1 + self._damping * np.sign(beyond) * v[..., self._base :]
+        spring = self._stiffness * x * x / (x + w)
+        steep = self._stiffness * x * (x + 2 * w) / (x + w) ** 2
+        dq, dv = np.zeros(v.shape), np.zeros(v.shape)
+        dq[..., self._base :] = -steep * np.maximum(0.0, factor)
+        dv[..., self._base :] = -spring * self._damping * (factor > 0)
+        return dq, dv
+
     def energy(self, q: np.ndarray) -> np.ndarray:
         """(...) what the springs hold. [J]"""
         x, w = np.abs(self.beyond(q)), self._rounding
