@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.sim import manifold
-from modurob.sim.failure import Stopped
+from modurob.sim.failure import Stopped, called
 from modurob.sim.stops import StopForces
 
 DIFFERENCE = 1e-7  # [rad, m, rad/s, m/s] forward differences of laws: slopes to seven digits
@@ -69,7 +69,10 @@ class Motion:
         """The external wrenches at a time."""
         if not self.external:
             return None
-        return {body: w(t) if callable(w) else w for body, w in self.external.items()}
+        return {
+            body: called(t, f"the external wrench on '{body}'", w, t) if callable(w) else w
+            for body, w in self.external.items()
+        }
 
     def acceleration(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) at a state; the array may be overwritten by the next call."""
