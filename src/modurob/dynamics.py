@@ -25,6 +25,7 @@ from modurob.spatial import inertia, se3
 External = Mapping[str, ArrayLike]
 SINGULAR = 1e15  # condition of a mass matrix that leaves no digit of the accelerations
 UNIT = 1e-14  # of the squared norm: rounding errors of a normalised quaternion
+TERMS = 20  # of the exponential series up to 1, to rounding
 DTYPES = {"cpu": ("float64",), "cuda": ("float64", "float32")}  # of each target
 PREPARED = (
     "inverse_dynamics",
@@ -476,17 +477,23 @@ def _transport(model: Model, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     unit = np.broadcast_to(np.eye(model.nv), (*moved.shape, model.nv)).copy()
     if not model.free_base:
         return unit, unit
-    from scipy.linalg import expm
-
-    # exp of [[-ad, E], [0, 0]]: its first row is Ad(exp(-twist)) and the right Jacobian of SE(3)
-    both = np.zeros((*moved.shape[:-1], 12, 12))
-    both[..., :6, :6] = -se3.ad(moved[..., :6])
-    both[..., :6, 6:] = np.eye(6)
-    found = expm(both)
+    ad = se3.ad(moved[..., :6])
+    right = _right_jacobian(-ad)
     kept, carried = unit.copy(), unit
-    kept[..., :6, :6] = found[..., :6, :6]
-    carried[..., :6, :6] = found[..., :6, 6:]
+    kept[..., :6, :6] = np.eye(6) - ad @ right
+    carried[..., :6, :6] = right
     return kept, carried
+
+
+def _right_jacobian(X: np.ndarray) -> np.ndarray:
+    """(..., 6, 6) sum of X^k / (k + 1)!, X = -ad of a twist: the right Jacobian of SE(3)."""
+    if np.abs(X).sum(axis=-1).max(initial=0.0) > 1:
+        half = _right_jacobian(X / 2)  # J(2x) = (1 + exp(-ad x)) J(x) / 2 = (1 + X/2 J) J
+        return half + X / 4 @ half @ half
+    result = unit = np.eye(6)
+    for k in range(TERMS, 1, -1):
+        result = unit + X @ result / k
+    return np.broadcast_to(result, X.shape)
 
 
 # -- sums over all links ---------------------------------------------------------------------------

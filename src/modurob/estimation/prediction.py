@@ -14,8 +14,8 @@ from modurob.friction import REACH, is_implicit
 from modurob.model import Model
 
 SHARES = (0.5, 0.5, 1.0)  # of a step, from each stage of Runge and Kutta to the next
-MOST = 8  # steps of a sample chosen by ourselves: with implicit friction, decays within 2 %
-FINE = 0.25  # friction's rate times a step of first order: decays within 3 %
+MOST = {"rk4": 32, "step": 8}  # steps of a sample unless told: some two milliseconds of computing
+FINE = {"rk4": 1.0, "step": 0.25}  # friction's rate times a step: decays are right to 1 and 3 %
 WEIGHTS = np.array([1.0, 2.0, 2.0, 1.0]) / 6
 
 
@@ -136,20 +136,20 @@ class Choice(NamedTuple):
 def chosen(model: Model, dt: float, integrator: str | None, substeps: int | None) -> Choice:
     """What was given; the rest so that each step follows the friction of the body.
 
-    Steps of Runge and Kutta no longer than the time in which friction acts, if `MOST` of them are
-    enough; else `MOST` steps with friction taken implicitly.
+    Steps of Runge and Kutta no longer than the time in which friction acts, if not too many are
+    needed; else some steps with friction taken implicitly.
     """
     rate = model.friction_rate.rate
     decay, cause = rate * dt, model.friction_rate.cause
     if integrator is None:
-        near = decay <= (MOST if substeps is None else REACH * substeps)
+        near = decay <= (MOST["rk4"] if substeps is None else REACH * substeps)
         integrator = "rk4" if near and not model.free_base else "step"
     if substeps is None:
-        most = max(1, min(MOST, math.ceil(decay / FINE)))
+        fine = max(1, min(MOST[integrator], math.ceil(decay / FINE[integrator])))
         if integrator == "rk4":
-            least = friction.substeps(rate, cause, dt, "rk4", "integrator='step'")
-            most = max(least, min(MOST, math.ceil(decay)))
-        return Choice(integrator, most)
+            advice = "give integrator='step'"
+            fine = max(fine, friction.substeps(rate, cause, dt, integrator, advice))
+        return Choice(integrator, fine)
     if integrator == "rk4" and decay > REACH * substeps:
         raise StateError(
             f"rk4 with substeps = {substeps} is unstable for {cause}, whose fastest rate is "
