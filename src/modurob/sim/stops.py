@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from modurob.checks import positive
-from modurob.errors import StateError
+from modurob.checks import not_negative, positive
 from modurob.model import Model
 
 
@@ -33,8 +32,7 @@ class Stops:
     def __post_init__(self) -> None:
         positive("the stops' frequency", self.frequency, "Hz")
         positive("the stops' rounding", self.rounding, "rad or m")
-        if not (np.isfinite(self.damping) and self.damping >= 0):
-            raise StateError(f"the stops' damping must be 0 or more, got {self.damping!r}")
+        not_negative("the stops' damping", self.damping, "s/rad or s/m")
 
 
 class StopForces:

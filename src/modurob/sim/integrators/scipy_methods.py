@@ -29,13 +29,13 @@ class ScipyMethod(Integrator):
     solver: ClassVar[Any]
     implicit: ClassVar[bool] = False
     outside: ClassVar[float] = np.nan
+    _rejected: Stopped | None = None
 
     def steps(
         self, t0: float, t1: float, q: np.ndarray, v: np.ndarray, stride: int = 1
     ) -> Iterator[Step]:
         rtol, atol, dt = self.settings
         options: dict[str, Any] = {"jac": self._jacobian} if self.implicit else {}
-        self._rejected: Stopped | None = None
         with np.errstate(all="ignore"):
             run = self.solver(
                 self._rates, t0, np.concatenate([q, v]), t1,
@@ -60,7 +60,8 @@ class ScipyMethod(Integrator):
     def _rates(self, t: float, y: np.ndarray) -> np.ndarray:
         model, result = self.motion.model, np.full(len(y), self.outside)
         if not np.abs(y).max() < LARGEST:
-            self._rejected = diverged(model, t, y[: model.nq], y[model.nq :])
+            # the first of a step: NaN in later stages comes from it
+            self._rejected = self._rejected or diverged(model, t, y[: model.nq], y[model.nq :])
             return result
         q, v = self.split(y)
         try:
