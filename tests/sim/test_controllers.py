@@ -349,7 +349,7 @@ def test_a_controller_that_cannot_be_rebuilt_keeps_the_trajectory():
             raise LookupError("no gains for this body")
 
     organism = examples.snake(3)
-    with pytest.raises(SimulationError, match="rebuilt.. raised LookupError: no gains") as caught:
+    with pytest.raises(SimulationError, match=r"rebuilt.. raised LookupError: no gains") as caught:
         simulate(
             organism.model("physical"), None, None, 0.2, Stubborn(), organism=organism,
             events=[Undock(0.1, "m2")],

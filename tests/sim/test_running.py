@@ -99,10 +99,8 @@ def test_steps_without_end_are_refused_with_their_number(model, name):
 
 def test_a_run_that_outgrows_the_memory_stops_with_what_it_has(model, monkeypatch):
     """Adaptive methods do not know how many steps will come."""
-    monkeypatch.setattr(
-        "modurob.checks.LARGEST_BYTES", 20_000
-    )  # 256 rows fit, twice as many do not
-    with pytest.raises(SimulationError, match="more than 256 times .* record=") as caught:
+    monkeypatch.setattr("modurob.checks.LARGEST_BYTES", 20_000)  # 256 rows fit, not twice as many
+    with pytest.raises(SimulationError, match=r"more than 256 times .* record=") as caught:
         simulate(model, [0.3, 0.1], None, 5.0, None, dt=0.01)
     assert len(caught.value.trajectory.t) == 256
 

@@ -307,7 +307,7 @@ def test_a_run_goes_on_after_a_trial_state_without_an_acceleration(name, monkeyp
 @pytest.mark.parametrize("name", ["RK45", "DOP853", "LSODA", "Radau", "BDF"])
 def test_a_runaway_is_said_to_have_diverged(name):
     model = examples.arm("c").with_parameters(viscous=0.05).model("physical")
-    with pytest.raises(SimulationError, match="it diverged: .* joint 'm0.joint' is -?[1-9].*e"):
+    with pytest.raises(SimulationError, match=r"it diverged: .* joint 'm0.joint' is -?[1-9].*e"):
         simulate(model, None, None, 20.0, lambda t, q, v: 60.0 * v + 2.0, name)
 
 
