@@ -154,12 +154,13 @@ def velocity(A: np.ndarray, right: np.ndarray, dry: np.ndarray) -> np.ndarray:
             break
         bend = dry * SLIP * SLIP / (u * u + SLIP * SLIP) ** 1.5
         change = _solved(A + bend[..., None] * np.eye(len(dry)), left)
+        left, after, off = _missing(A, right, dry, u + change)
         for _ in range(HALVINGS):
-            left, after, off = _missing(A, right, dry, u + change)
             uphill = (after > height) & (off > ROUNDING * scale)
             if not uphill.any():
                 break
             change = np.where(uphill[..., None], change / 2, change)
+            left, after, off = _missing(A, right, dry, u + change)
         u, height, error = u + change, after, off
     return np.where((error < STALLED * scale)[..., None], u, np.nan)
 

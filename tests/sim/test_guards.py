@@ -1,5 +1,7 @@
 """Small parts of a run on their own: effects and guards that whole runs hide."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -34,7 +36,7 @@ def test_stretches_are_cut_at_ticks_and_records_once_where_they_meet():
     np.testing.assert_allclose(ends, [0.1, 0.15, 0.2, 0.3, 0.4], atol=ROUNDING)
     assert [stretch.sample for stretch in found] == [True, True, False, True, True]
     assert [stretch.record for stretch in found] == [False, True, False, True, True]
-    assert all(one.end == other.begin for one, other in zip(found, found[1:], strict=False))
+    assert all(one.end == other.begin for one, other in itertools.pairwise(found))
 
 
 def test_ticks_are_multiples_of_the_period_whenever_a_body_begins():
@@ -150,15 +152,11 @@ def test_rows_grow_and_keep_what_they_hold():
 
 
 def test_a_channel_that_is_left_out_has_gaps():
+    channels = [{"x": 1.0}, {}, {"x": 3.0, "y": 4.0}, {}]
+
     class Now:
-        channels = [{"x": 1.0}, {}, {"x": 3.0, "y": 4.0}, {}]
-
-        def __init__(self):
-            self.k = -1
-
         def observed(self, t, q, v):
-            self.k += 1
-            return np.zeros(1), self.channels[self.k]
+            return np.zeros(1), channels[int(t)]
 
     recorder = Recorder((), 1, 1, Now(), None)
     for t in range(4):
