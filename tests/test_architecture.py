@@ -29,6 +29,7 @@ LAYERS = (
     ("model", "manipulator"),  # two ways to the same equations: neither may lean on the other
     ("compiler",),
     ("kinematics",),
+    ("friction",),
     ("dynamics", "symbolic"),
     ("drawing",),
     ("reference",),
@@ -51,6 +52,7 @@ DEFERRED_UPWARD = {
     ("organism", "symbolic"),
     ("model", "kinematics"),
     ("model", "dynamics"),
+    ("model", "friction"),
     ("model", "compiler"),
 }
 

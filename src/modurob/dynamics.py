@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob import kinematics
+from modurob import friction, kinematics
 from modurob.checks import is_number, positive
 from modurob.compiler.cuda import CudaTier
 from modurob.compiler.routine import Routine, thread_count
@@ -23,8 +23,8 @@ from modurob.model import Model
 from modurob.spatial import inertia, se3
 
 External = Mapping[str, ArrayLike]
-SINGULAR = 1e15  # condition of a mass matrix that leaves no digit of the accelerations
 UNIT = 1e-14  # of the squared norm: rounding errors of a normalised quaternion
+TERMS = 20  # of the exponential series up to 1, to rounding
 DTYPES = {"cpu": ("float64",), "cuda": ("float64", "float32")}  # of each target
 PREPARED = (
     "inverse_dynamics",
@@ -366,6 +366,10 @@ def _why_not_finite(model: Model, q: np.ndarray) -> str:
     M = model.mass_matrix(q)
     if not np.isfinite(M).all():
         return "the numbers are too large: products of these displacements overflow"
+    rest = np.zeros((len(q), model.nv))
+    forward = model.dynamics.tier.routine("forward_dynamics")
+    if forward.batch(q, rest, rest, None, 1) is not None:  # at rest and without forces it is finite
+        return "the numbers are too large: products of these velocities or forces overflow"
     joints = np.diagonal(M, axis1=-2, axis2=-1)[..., model.nv - len(model.joint_names) :]
     empty = np.flatnonzero(np.min(np.abs(joints), axis=0) == 0)
     if len(empty):
@@ -374,12 +378,10 @@ def _why_not_finite(model: Model, q: np.ndarray) -> str:
             f"forward dynamics is singular: all mass beyond {names} lies on the joint's axis and "
             "has no inertia about it; give that module an inertia, or lock the joint"
         )
-    if np.linalg.cond(M).max() > SINGULAR:
-        return (
-            "forward dynamics is singular: some joints move the same mass in the same way; "
-            "give the modules between them an inertia"
-        )
-    return "the numbers are too large: products of these velocities or forces overflow"
+    return (
+        "forward dynamics is singular: some joints move the same mass in the same way; "
+        "give the modules between them an inertia"
+    )
 
 
 # -- discrete time -------------------------------------------------------------------------------
@@ -391,9 +393,25 @@ def step(
     """See `Model.step`."""
     if isinstance(model.dynamics, CudaDynamics):
         raise StateError("step is not there on target 'cuda'; call it on the model it came from")
-    positive("dt", dt, "seconds")
-    after = model.check_velocity(v) + dt * model.forward_dynamics(q, v, tau)
+    after = stepped_velocity(model, q, v, tau, positive("dt", dt, "seconds"))
     return model.integrate(q, dt * after), after
+
+
+def stepped_velocity(
+    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, dt: float,
+    external: External | None = None,
+) -> np.ndarray:  # fmt: skip
+    """(..., nv) velocity after a semi-implicit Euler step; friction that is stiff is implicit."""
+    v = model.check_velocity(v)
+    if not friction.is_implicit(model, dt):
+        return v + dt * model.forward_dynamics(q, v, tau, external)
+    bias = model.inverse_dynamics(q, v, np.zeros(model.nv), external) - friction.force(model, v)
+    push = model.check_velocity(tau, "tau") - bias
+    after = friction.implicit_velocity(model, model.mass_matrix(q), v, push, dt)
+    if not np.isfinite(after).all():
+        model.forward_dynamics(q, v, tau, external)  # says what is wrong when it finds it
+        raise StateError("the step has no finite velocity: the numbers are too large")
+    return after
 
 
 def step_derivatives(
@@ -401,13 +419,30 @@ def step_derivatives(
 ) -> StepDerivatives:
     """See `Model.step_derivatives`."""
     _, after = step(model, q, v, tau, dt)
-    return step_jacobians(model, after, model.forward_dynamics_derivatives(q, v, tau), dt)
+    return step_jacobians(model, after, step_slopes(model, q, v, tau, after, dt), dt)
+
+
+def step_slopes(
+    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, after: np.ndarray, dt: float
+) -> ForwardDerivatives:
+    """Derivatives of ``(after - v) / dt``, the mean acceleration of a step.
+
+    With friction taken implicitly they are those of ``M a + bias + friction(v + dt a) = tau``.
+    """
+    if not friction.is_implicit(model, dt):
+        return model.forward_dynamics_derivatives(q, v, tau)
+    v = model.check_velocity(v)
+    by = model.inverse_dynamics_derivatives(q, v, (after - v) / dt)
+    unit = np.eye(model.nv)
+    before, behind = (friction.slope(model, x)[..., None] * unit for x in (v, after))
+    dtau = np.linalg.inv(by.da + dt * behind)
+    return ForwardDerivatives(-dtau @ by.dq, dtau @ (before - by.dv - behind), dtau)
 
 
 def step_jacobians(
     model: Model, after: np.ndarray, slopes: ForwardDerivatives, dt: float
 ) -> StepDerivatives:
-    """Jacobians of a step to the velocities `after`, from the slopes where it began."""
+    """Jacobians of a step to the velocities `after`, from the slopes of its mean acceleration."""
     unit = np.eye(model.nv)
     kept, carried = _transport(model, dt * after)  # of q, and of v after the step
     v_q, v_v, v_tau = dt * slopes.dq, unit + dt * slopes.dv, dt * slopes.dtau
@@ -443,17 +478,23 @@ def _transport(model: Model, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     unit = np.broadcast_to(np.eye(model.nv), (*moved.shape, model.nv)).copy()
     if not model.free_base:
         return unit, unit
-    from scipy.linalg import expm
-
-    # exp of [[-ad, E], [0, 0]]: its first row is Ad(exp(-twist)) and the right Jacobian of SE(3)
-    both = np.zeros((*moved.shape[:-1], 12, 12))
-    both[..., :6, :6] = -se3.ad(moved[..., :6])
-    both[..., :6, 6:] = np.eye(6)
-    found = expm(both)
+    ad = se3.ad(moved[..., :6])
+    right = _right_jacobian(-ad)
     kept, carried = unit.copy(), unit
-    kept[..., :6, :6] = found[..., :6, :6]
-    carried[..., :6, :6] = found[..., :6, 6:]
+    kept[..., :6, :6] = np.eye(6) - ad @ right
+    carried[..., :6, :6] = right
     return kept, carried
+
+
+def _right_jacobian(X: np.ndarray) -> np.ndarray:
+    """(..., 6, 6) sum of X^k / (k + 1)!, X = -ad of a twist: the right Jacobian of SE(3)."""
+    if np.abs(X).sum(axis=-1).max(initial=0.0) > 1:
+        half = _right_jacobian(X / 2)  # J(2x) = (1 + exp(-ad x)) J(x) / 2 = (1 + X/2 J) J
+        return half + X / 4 @ half @ half
+    result = unit = np.eye(6)
+    for k in range(TERMS, 1, -1):
+        result = unit + X @ result / k
+    return np.broadcast_to(result, X.shape)
 
 
 # -- sums over all links ---------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from modurob import ModurobError, StateError, examples, simulate
+from modurob import ModurobError, StateError, Undock, examples, simulate
 from modurob.sim import Noise, PerBody, SimulationError
 from oracles import complains
 
@@ -266,12 +266,95 @@ def test_nan_at_the_start_is_told_at_once(model):
         simulate(model, None, None, 1.0, lambda t, q, v: [np.nan, 0])
 
 
-def test_what_the_controller_itself_raises_comes_through(model):
+class Failing:
+    """A controller that raises in one of its methods from 0.05 s on."""
+
+    sample_time = 0.01
+
+    def __init__(self, where):
+        self.where, self.t = where, 0.0
+
+    def command(self, t, q, v, reference):
+        self.t = t
+        if self.where == "command" and t > 0.045:
+            raise ZeroDivisionError("my own mistake")
+        return np.zeros(v.shape)
+
+    def record(self):
+        if self.where == "record" and self.t > 0.045:
+            raise ZeroDivisionError("my own mistake")
+        return {}
+
+
+@pytest.mark.parametrize("name", ["RK45", "Radau", "LSODA", "RK4", "Variational"])
+@pytest.mark.parametrize("where", ["command", "record", "function", "reference", "external"])
+def test_what_users_functions_raise_keeps_the_trajectory(model, where, name):
+    def late(t, *_):
+        if t > 0.045:
+            raise ZeroDivisionError("my own mistake")
+        return np.zeros(6 if where == "external" else model.nv)
+
+    options = {
+        "function": {"controller": late},
+        "reference": {"controller": Failing("nowhere"), "reference": late},
+        "external": {"external": {"m2": late}},
+    }.get(where, {"controller": Failing(where)})
+    with pytest.raises(SimulationError, match="raised ZeroDivisionError: my own mistake") as caught:
+        simulate(model, None, None, 1.0, integrator=name, dt=0.01, **options)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert 0.03 < caught.value.time <= 0.06
+    assert 0.03 < caught.value.trajectory.t[-1] <= 0.06
+    word = {"reference": "the reference", "external": "the external wrench on 'm2'"}
+    assert word.get(where, "the controller") in str(caught.value)
+
+
+def test_a_controller_that_raises_at_once_is_named_with_its_reason(model):
     def broken(t, q, v):
         raise ZeroDivisionError("my own mistake")
 
-    with pytest.raises(ZeroDivisionError, match="my own mistake"):
+    with pytest.raises(StateError, match="at t = 0 s the controller raised Zero") as caught:
         simulate(model, None, None, 1.0, broken)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_a_reset_that_raises_is_named(model):
+    class Broken:
+        def reset(self, t, q, v):
+            raise KeyError("gain")
+
+        def command(self, t, q, v, reference):
+            return 0 * v
+
+    with pytest.raises(StateError, match="the controller raised KeyError: 'gain'"):
+        simulate(model, None, None, 1.0, Broken())
+
+
+@pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_goes_through_untouched(model, signal):
+    def interrupted(t, q, v):
+        if t > 0.01:
+            raise signal
+        return 0 * v
+
+    with pytest.raises(signal):
+        simulate(model, None, None, 1.0, interrupted)
+
+
+def test_a_controller_that_cannot_be_rebuilt_keeps_the_trajectory():
+    class Stubborn:
+        def command(self, t, q, v, reference):
+            return 0 * v
+
+        def rebuilt(self, model, organism):
+            raise LookupError("no gains for this body")
+
+    organism = examples.snake(3)
+    with pytest.raises(SimulationError, match=r"rebuilt.. raised LookupError: no gains") as caught:
+        simulate(
+            organism.model("physical"), None, None, 0.2, Stubborn(), organism=organism,
+            events=[Undock(0.1, "m2")],
+        )  # fmt: skip
+    assert caught.value.trajectory.t[-1] == 0.1
 
 
 def test_something_that_is_no_controller(model):

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from modurob import Organism, StateError, UnknownNameError, examples, simulate
+from modurob import Organism, SizeError, StateError, UnknownNameError, examples, simulate
 from modurob.sim import SimulationError, Stops
 from modurob.sim.stops import StopForces
 from oracles import complains
@@ -72,8 +72,37 @@ def test_recorded_arrays_cannot_be_changed(model):
 
 
 def test_memory_is_asked_for_before_the_run(model):
-    with complains(StateError, "GiB", "record="):
+    with complains(SizeError, "100,001 times of 100,000 states", "GB", "record="):
         simulate(model, np.zeros((100_000, 2)), None, 100.0, None, "RK4")
+
+
+@pytest.mark.parametrize("record", [1e-12, 1e-320])
+@pytest.mark.parametrize("name", ["RK45", "RK4"])
+def test_records_that_do_not_fit_are_refused_before_they_are_made(model, name, record):
+    with complains(SizeError, f"every {record:g} s", "GB", "give a larger record="):
+        simulate(model, None, None, 1.0, None, name, record=record)
+
+
+def test_a_clock_that_ticks_too_often_is_refused(model):
+    with complains(SizeError, "sample_time = 1e-12 s", "1e+12", "give a larger sample_time="):
+        simulate(model, None, None, 1.0, lambda t, q, v: 0 * v, sample_time=1e-12)
+
+
+@pytest.mark.parametrize("name", ["RK45", "RK4"])
+def test_steps_without_end_are_refused_with_their_number(model, name):
+    with complains(StateError, "1e+12 steps", "the most is 1e+09", "give dt = 1e-09 s or more"):
+        simulate(model, None, None, 1.0, None, name, dt=1e-12, record=0.5)
+    if name == "RK4":
+        with complains(StateError, "1e+12 steps", "dt = 0.001 s"):
+            simulate(model, None, None, 1e9, None, name, record=1e8)
+
+
+def test_a_run_that_outgrows_the_memory_stops_with_what_it_has(model, monkeypatch):
+    """Adaptive methods do not know how many steps will come."""
+    monkeypatch.setattr("modurob.checks.LARGEST_BYTES", 20_000)  # 256 rows fit, not twice as many
+    with pytest.raises(SimulationError, match=r"more than 256 times .* record=") as caught:
+        simulate(model, [0.3, 0.1], None, 5.0, None, dt=0.01)
+    assert len(caught.value.trajectory.t) == 256
 
 
 def test_a_member_of_a_batch_has_to_be_there(model):
@@ -90,6 +119,33 @@ def test_a_member_of_a_batch_has_to_be_there(model):
 
 def one_hinge():
     return Organism.start("backbone").dock("m0", 3, "m1", 4).model("physical")
+
+
+@pytest.mark.parametrize("bad", [0, -1.0, np.nan, np.inf, "hard", None, True])
+@pytest.mark.parametrize("name", ["frequency", "rounding"])
+def test_frequency_and_rounding_of_stops_are_positive(name, bad):
+    with complains(StateError, f"the stops' {name} must be a positive number", repr(bad)):
+        Stops(**{name: bad})
+
+
+@pytest.mark.parametrize("bad", [-0.1, np.nan, np.inf, "soft", None, True])
+def test_the_damping_of_stops_is_not_negative(bad):
+    with complains(StateError, "the stops' damping must be zero or a positive", repr(bad)):
+        Stops(damping=bad)
+    assert Stops(damping=0).damping == 0
+
+
+def test_a_stop_is_the_spring_that_its_docstring_says():
+    model = one_hinge()
+    stops = Stops(frequency=7.0, damping=0.4, rounding=0.02)
+    force = StopForces(stops, model, model.neutral())
+    k = (2 * np.pi * 7.0) ** 2 * model.mass_matrix([0.0])[0, 0]
+    for side, limit in ((1, model.upper[0]), (-1, model.lower[0])):
+        for x, speed in ((0.01, 0.0), (0.1, 0.5), (0.1, -1.0)):
+            found = force(np.array([limit + side * x]), np.array([side * speed]))
+            expected = -side * k * x**2 / (x + 0.02) * (1 + 0.4 * speed)
+            np.testing.assert_allclose(found, expected, rtol=ROUNDING)
+    assert force.rate == pytest.approx(2 * np.pi * 7.0)  # one joint: its own frequency
 
 
 def test_stops_are_smooth_and_push_inward_only():

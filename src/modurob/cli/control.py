@@ -20,7 +20,6 @@ from modurob.control import (
     robustness,
     scaled,
 )
-from modurob.control.closed_loop import largest_step
 from modurob.control.references import Quintic, SetPoint
 from modurob.drawing import charts
 from modurob.estimation import ekf_for_sensors
@@ -216,11 +215,11 @@ def _run(
         loop = OutputFeedback(law, ekf_for_sensors(model, dt, noise, q=first))
     factor = positive("--masses", options["masses"], "(a factor)")
     true = model if factor == 1 else scaled(model, factor)
-    step = min(dt, duration, largest_step(true, start))
     try:
         return simulate(
-            true, start, None, duration, loop, "RK4", dt=step, rng=rng, reference=way, record=dt,
-            noise=seen if noise else None, progress=show and output.console().is_terminal,
+            true, start, None, duration, loop, "RK4", dt=min(dt, duration), record=dt, rng=rng,
+            reference=way, noise=seen if noise else None,
+            progress=show and output.console().is_terminal,
         )  # fmt: skip
     except SimulationError as stopped:
         if len(stopped.trajectory.t) < 3:

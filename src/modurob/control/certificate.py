@@ -21,8 +21,8 @@ from modurob.control.checks import applied, as_matrix
 from modurob.control.closed_loop import linearized
 from modurob.control.controller import Controller
 from modurob.control.pd_gravity import PdGravity
-from modurob.equations.links import SLIP
 from modurob.errors import choices
+from modurob.friction import force as friction_force
 
 STATES = 32  # random states at which the energy balance is looked at
 BALANCE = 1e-9  # of the power involved: rounding of sums over some ten links
@@ -149,8 +149,7 @@ def _energy(law: PdGravity, at: np.ndarray) -> Finding:
     balance, skew, rng, model = 0.0, 0.0, np.random.default_rng(0), law.model
     for _ in range(STATES if model.nv else 0):
         q, v = model.random_configuration(rng), rng.standard_normal(model.nv)
-        drag = model.viscous * v + model.coulomb * v / np.sqrt(v * v + SLIP * SLIP)
-        lost = v @ (applied(law.kd, v) + drag)
+        lost = v @ (applied(law.kd, v) + friction_force(model, v))
         _, rate = law.lyapunov(q, v, at)
         size = abs(lost) + np.abs(v) @ np.abs(model.mass_matrix(q)) @ np.abs(v) + abs(rate)
         balance, skew = max(balance, abs(rate + lost) / size), max(skew, _skewness(law, q, v))

@@ -11,6 +11,7 @@ import numpy as np
 
 from modurob.control.controller import Controller
 from modurob.errors import StateError
+from modurob.friction import REACH
 from modurob.model import Model
 
 Force = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
@@ -18,6 +19,7 @@ POINTS = 800  # steps of a rehearsal of a law without a clock: 100 a time consta
 SLOWEST, ANGLES = 1e-4, 2000  # [rad a sample] least angle on the unit circle, and how many
 BISECTIONS = 40  # to rounding, from one cell
 EDGE = 1e-9  # of a delay: this close it is at the edge of stability
+MOST_PARTS = 8  # of a step that friction makes stiff, in a rehearsal
 MOST = 20000  # steps of a rehearsal at most; a longer one is cut
 
 
@@ -61,18 +63,6 @@ def delay_margin(law: Controller, at: np.ndarray) -> float | None:
         return None
     edge = loop.samples_to_the_edge()  # where deviations stay as they are
     return np.inf if np.isinf(edge) else law.sample_time * (math.ceil(edge * (1 - EDGE)) - 1)
-
-
-def largest_step(model: Model, q: np.ndarray) -> float:
-    """A time that Runge-Kutta's step should not exceed under a held torque, near q (nq,). [s]
-
-    Friction of a light joint makes stiff equations: beyond 2.8 times this step RK4 is unstable.
-    """
-    rest = np.zeros(model.nv)
-    by = model.forward_dynamics_derivatives(q, rest, rest)
-    A = np.block([[np.zeros_like(by.dq), np.eye(model.nv)], [by.dq, by.dv]])
-    fastest = np.abs(np.linalg.eigvals(A)).max(initial=0.0)
-    return 1.0 / fastest if fastest > 0 else np.inf
 
 
 def _parts(
@@ -201,7 +191,7 @@ def rehearsed(
     for k in range(steps + 1):
         tau = twin.command(t, q, v, at)
         rows.append((t, q, v, tau))
-        q, v = runge_kutta(law.model, held(tau) if clock else follow, t, q, v, dt)
+        q, v = advanced(law.model, held(tau) if clock else follow, t, q, v, dt)
         t = (k + 1) * dt
         if not (np.isfinite(q).all() and np.abs(v).max(initial=0.0) < 1e6):  # [rad/s] lost
             return _rehearsal(rows, diverged=True)
@@ -218,6 +208,24 @@ def _rehearsal(
 def held(tau: np.ndarray) -> Force:
     """A torque that stays as it is."""
     return lambda t, q, v: tau
+
+
+def advanced(
+    model: Model, force: Force, t: float, q: np.ndarray, v: np.ndarray, dt: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The state after a time, in as many steps as friction needs.
+
+    Runge-Kutta's while `MOST_PARTS` of them follow it, else the model's own with friction implicit.
+    """
+    parts = math.ceil(model.friction_rate.rate * dt / REACH)
+    h = dt / max(1, min(parts, MOST_PARTS))
+    for k in range(max(1, min(parts, MOST_PARTS))):
+        now = t + k * h
+        if parts > MOST_PARTS:
+            q, v = model.step(q, v, force(now, q, v), h)
+        else:
+            q, v = runge_kutta(model, force, now, q, v, h)
+    return q, v
 
 
 def runge_kutta(

@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike
 from modurob.checks import not_negative, positive
 from modurob.control import gains
 from modurob.control.checks import per_joint
-from modurob.control.closed_loop import held, largest_step, linearized, runge_kutta
+from modurob.control.closed_loop import held, linearized, runge_kutta
 from modurob.control.controller import Controller
 from modurob.control.plants import side_by_side
 from modurob.control.response import LAST, step_response
 from modurob.errors import StateError
+from modurob.friction import substeps
 
 BODIES = 50  # of different masses, each with its share of the runs
 LOST = 1e3  # [rad/s, m/s] faster than this a run has diverged
@@ -168,13 +169,21 @@ class _Lab:
         around = reach * rng.uniform(LEAST_STEP, 1.0, shape) * rng.choice([-1.0, 1.0], shape)
         self.start = np.clip(model.neutral(), model.lower, model.upper)
         self.goals = np.clip(self.start + around, model.lower, model.upper)
-        self.substeps = max(1, math.ceil(self.dt / largest_step(model, self.start)))
         self.duration = self._length() if duration is None else positive("duration", duration, "s")
 
     def _length(self) -> float:
         rate = linearized(self.law, self.start).rate
         slow = gains.settling_factor(1.0) / rate if rate > 0 else np.inf
         return round(min(SLOWEST, SETTLING_TIMES * slow), 2)
+
+    def substeps(self, factors: np.ndarray) -> int:
+        """Parts of a sample with which Runge and Kutta follow the friction of all bodies.
+
+        Bodies whose links have at least a part f of the model's mass decay at most 1/f as fast.
+        """
+        fastest = self.law.model.friction_rate
+        rate, advice = fastest.rate / factors.min(), "give the joint less friction"
+        return substeps(rate, fastest.cause, self.dt, "robustness", advice)
 
     def load(self) -> np.ndarray:
         """(n,) the largest torque that any of the set points needs for resting. [N m, N]"""
@@ -241,6 +250,7 @@ def _flown(lab: _Lab, law: Controller, factors: np.ndarray, noise: float) -> _Fl
     full = rows * len(factors)  # as many for each body; what is too many is dropped in the end
     goals = lab.goals[np.arange(full) % runs]
     bodies = side_by_side(law.model, factors)
+    parts = lab.substeps(factors)
     q, v = np.tile(start, (full, 1)), np.zeros((full, law.model.nv))
     many = law.batched(full)
     many.reset(0.0, q, v)
@@ -255,8 +265,8 @@ def _flown(lab: _Lab, law: Controller, factors: np.ndarray, noise: float) -> _Fl
         at_limit += float(np.any(size >= law.torque_limit, axis=1)[:runs].mean())
         torque = np.maximum(torque, size[~lost].max(axis=0, initial=0.0))
         push, q, v = (x.reshape(rows, -1) for x in (tau, q, v))
-        for _ in range(lab.substeps):
-            q, v = runge_kutta(bodies, held(push), k * dt, q, v, dt / lab.substeps)
+        for _ in range(parts):
+            q, v = runge_kutta(bodies, held(push), k * dt, q, v, dt / parts)
         q, v = q.reshape(full, -1), v.reshape(full, -1)
         wild = ~(np.abs(v).max(axis=1) < LOST)
         if wild.any():

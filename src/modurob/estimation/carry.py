@@ -42,6 +42,7 @@ def carried_over(old: Ekf, model: Model, known: Mapping[str, float], rate_sigma:
     if model.free_base and not T[:6].any():
         spread = np.r_[0:6, model.nv : model.nv + 6]
         P[spread, spread] = BASE_SIGMA**2
+    free_changes = model.free_base != old.model.free_base
     rates = tuple(n for n in old.measured_rates if n in model.joint_names)
     measured = tuple(n for n in model.joint_names if n in old.measured or n in new_names)
     return type(old)(
@@ -55,8 +56,8 @@ def carried_over(old: Ekf, model: Model, known: Mapping[str, float], rate_sigma:
         v=v,
         P=(P + P.T) / 2,
         gate=old.gate,
-        integrator=None if model.free_base != old.model.free_base else old.integrator,
-        substeps=old.substeps,
+        integrator=None if free_changes else old._given["integrator"],
+        substeps=old._given["substeps"],
         density=old.density,
     )
 
@@ -145,11 +146,11 @@ def _typical(old: Ekf) -> dict[str, float]:
 
     nv, n = old.model.nv, len(old.model.joint_names)
     process, angles = np.diagonal(old.process), np.diagonal(old.noise)[: len(old.measured)]
-    usual = {"q": _number(old._typical["Q"], Q_POSITION), "v": _number(old._typical["Q"], Q_RATE)}
+    usual = {"q": _number(old._given["Q"], Q_POSITION), "v": _number(old._given["Q"], Q_RATE)}
     return {
         "q": float(np.median(process[nv - n : nv])) if n else usual["q"],
         "v": float(np.median(process[2 * nv - n :])) if n else usual["v"],
-        "R": float(np.median(angles)) if len(angles) else _number(old._typical["R"], R_ANGLE),
+        "R": float(np.median(angles)) if len(angles) else _number(old._given["R"], R_ANGLE),
     }
 
 

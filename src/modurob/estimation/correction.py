@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
+from modurob.errors import StateError
+
 HALF = np.array(0.5)  # NumPy takes longer to look at a Python number than to halve a small matrix
 Rows = np.ndarray | slice  # of the state that are measured
 
@@ -29,7 +31,13 @@ def gained(
     solve = lapack.dposv  # pyright: ignore[reportAttributeAccessIssue]
     *_, wrong = solve(S, right.T, overwrite_b=True)
     if wrong:  # S is singular or has been made so by rounding
-        right = np.linalg.solve(S, np.vstack([P[:, rows], residual]).T).T
+        try:
+            right = np.linalg.solve(S, np.vstack([P[:, rows], residual]).T).T
+        except np.linalg.LinAlgError:
+            raise StateError(
+                "the covariance S of the measurements is singular: give R a positive variance, or "
+                "P, for everything that is measured"
+            ) from None
     return right[:-1], float(residual.dot(right[-1]))
 
 

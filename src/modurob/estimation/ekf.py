@@ -15,7 +15,7 @@ from modurob.dynamics import CudaDynamics
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.estimation.correction import gained, joseph, rows_of, symmetric
 from modurob.estimation.noise import covariance, shaped
-from modurob.estimation.prediction import STEPS
+from modurob.estimation.prediction import STEPS, chosen
 from modurob.estimation.statistics import chi_square
 from modurob.model import Model
 from modurob.spatial import se3
@@ -62,8 +62,9 @@ class Ekf:
         P: Its covariance: one variance, (2nv,) or (2nv, 2nv).
         gate: Probability with which a good measurement is let in, for example 0.999; others are
             left out. None lets all in.
-        integrator: ``rk4`` (default on a fixed base) or ``step``, the model's semi-implicit one.
-        substeps: Steps of it in a sample.
+        integrator: ``rk4`` (fixed base only) or ``step``, the model's semi-implicit one. By default
+            rk4, and the step on a free base and where friction is too stiff for rk4.
+        substeps: Steps of it in a sample; as many as friction needs by default, one without.
         density: Whether Q is a spectral density (per second) and not what one sample adds.
     """
 
@@ -83,7 +84,7 @@ class Ekf:
         P: ArrayLike | None = None,
         gate: float | None = None,
         integrator: str | None = None,
-        substeps: int = 1,
+        substeps: int | None = None,
         density: bool = False,
     ) -> None:
         self.model = _checked(model)
@@ -100,12 +101,10 @@ class Ekf:
         if gate is not None and not 0 < gate < 1:
             raise StateError(f"gate is a probability such as 0.999, got {gate!r}")
         self.gate = gate
-        self.integrator = (
-            ("step" if model.free_base else "rk4") if integrator is None else integrator
-        )
-        self._check_integrator(substeps)
-        self.substeps, self.density = int(substeps), bool(density)
-        self._typical = {"Q": Q, "R": R}
+        self._check_integrator(integrator, substeps)
+        self.integrator, self.substeps = chosen(model, self.dt, integrator, substeps)
+        self.density = bool(density)
+        self._given = {"Q": Q, "R": R, "integrator": integrator, "substeps": substeps}
         self._bind()
 
     def _bind(self) -> None:
@@ -126,14 +125,13 @@ class Ekf:
         if len(set(self._rows.tolist())) != len(self._rows):
             raise StateError("measured names a joint twice")
 
-    def _check_integrator(self, substeps: Any) -> None:
-        if self.integrator not in STEPS:
-            raise UnknownNameError(
-                f"no integrator {self.integrator!r}: choose from {choices(STEPS)}"
-            )
-        if self.model.free_base and self.integrator != "step":
+    def _check_integrator(self, integrator: Any, substeps: Any) -> None:
+        if integrator is not None and integrator not in STEPS:
+            raise UnknownNameError(f"no integrator {integrator!r}: choose from {choices(STEPS)}")
+        if self.model.free_base and integrator == "rk4":
             raise StateError("on a free base the integrator is 'step'")
-        if not isinstance(substeps, int | np.integer) or substeps < 1:
+        whole = isinstance(substeps, int | np.integer) and not isinstance(substeps, bool)
+        if substeps is not None and not (whole and substeps >= 1):
             raise StateError(f"substeps must be a whole number of 1 or more, got {substeps!r}")
 
     # -- the filter --------------------------------------------------------------------------------

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from modurob.dynamics import step_jacobians
+from modurob import friction
+from modurob.dynamics import step_jacobians, step_slopes, stepped_velocity
+from modurob.errors import StateError
+from modurob.friction import REACH, is_implicit
 from modurob.model import Model
 
 SHARES = (0.5, 0.5, 1.0)  # of a step, from each stage of Runge and Kutta to the next
+MOST = {"rk4": 32, "step": 8}  # steps of a sample unless told: some two milliseconds of computing
+FINE = {"rk4": 1.0, "step": 0.25}  # friction's rate times a step: decays are right to 1 and 3 %
 WEIGHTS = np.array([1.0, 2.0, 2.0, 1.0]) / 6
 
 
@@ -29,18 +35,24 @@ class Predicted(NamedTuple):
 
 
 class SemiImplicit:
-    """The model's own step of h seconds: first order, any base."""
+    """The model's own step of h seconds: first order, any base, any friction."""
 
     def __init__(self, model: Model, h: float) -> None:
         self._model, self._h = model, h
-        self._forward = model.prepare("forward_dynamics")
-        self._slopes = model.prepare("forward_dynamics_derivatives")
+        if not is_implicit(model, h):  # quicker than the functions below, and the same
+            self._forward = model.prepare("forward_dynamics")
+            self._slopes = model.prepare("forward_dynamics_derivatives")
 
     def __call__(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> Predicted:
         model, h = self._model, self._h
-        after = v + h * self._forward(q, v, tau)
+        if is_implicit(model, h):
+            after = stepped_velocity(model, q, v, tau, h)
+            slopes = step_slopes(model, q, v, tau, after, h)
+        else:
+            after = v + h * self._forward(q, v, tau)
+            slopes = self._slopes(q, v, tau)
         moved = model.integrate(q, h * after) if model.free_base else q + h * after
-        A, B = step_jacobians(model, after, self._slopes(q, v, tau), h)
+        A, B = step_jacobians(model, after, slopes, h)
         return Predicted(moved, after, A, B)
 
 
@@ -112,3 +124,36 @@ class RungeKutta:
 
 
 STEPS = {"rk4": RungeKutta, "step": SemiImplicit}
+
+
+class Choice(NamedTuple):
+    """How a sample is predicted: a name of `STEPS`, and how many steps of it."""
+
+    integrator: str
+    substeps: int
+
+
+def chosen(model: Model, dt: float, integrator: str | None, substeps: int | None) -> Choice:
+    """What was given; the rest so that each step follows the friction of the body.
+
+    Steps of Runge and Kutta no longer than the time in which friction acts, if not too many are
+    needed; else some steps with friction taken implicitly.
+    """
+    rate = model.friction_rate.rate
+    decay, cause = rate * dt, model.friction_rate.cause
+    if integrator is None:
+        near = decay <= (MOST["rk4"] if substeps is None else REACH * substeps)
+        integrator = "rk4" if near and not model.free_base else "step"
+    if substeps is None:
+        fine = max(1, min(MOST[integrator], math.ceil(decay / FINE[integrator])))
+        if integrator == "rk4":
+            advice = "give integrator='step'"
+            fine = max(fine, friction.substeps(rate, cause, dt, integrator, advice))
+        return Choice(integrator, fine)
+    if integrator == "rk4" and decay > REACH * substeps:
+        raise StateError(
+            f"rk4 with substeps = {substeps} is unstable for {cause}, whose fastest rate is "
+            f"{rate:.3g} 1/s: give substeps = {math.ceil(decay / REACH)} or more, or "
+            "integrator='step', or neither"
+        )
+    return Choice(integrator, int(substeps))

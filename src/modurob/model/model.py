@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         StepDerivatives,
     )
     from modurob.equations.closed_form import ClosedForm
+    from modurob.friction import FrictionRate
     from modurob.kinematics import IkResult
     from modurob.model.frames import JointFrames
 
@@ -378,7 +379,12 @@ class Model:
     def step(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, dt: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(q, v) after one semi-implicit Euler step of `dt` seconds: first v, then q with it."""
+        """(q, v) after one semi-implicit Euler step of `dt` seconds: first v, then q with it.
+
+        Friction acts with the velocity before the step, or, when it is too stiff for that
+        (``dt * friction_rate.rate > 1``), with the velocity after it, which no friction can make
+        unstable.
+        """
         from modurob import dynamics
 
         return dynamics.step(self, q, v, tau, dt)
@@ -401,6 +407,13 @@ class Model:
         from modurob import dynamics
 
         return dynamics.linearize(self, q, v, tau)
+
+    @cached_property
+    def friction_rate(self) -> FrictionRate:
+        """Fastest decay that friction causes, and the joint: what steps in time must follow."""
+        from modurob.friction import fastest_rate
+
+        return fastest_rate(self)
 
     def prepare(self, name: str, states: int | None = None) -> Callable[..., Any]:
         """A bound callable for control loops: ``f = model.prepare("inverse_dynamics")``.

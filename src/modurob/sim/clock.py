@@ -8,11 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import is_number, positive
+from modurob.checks import is_number, positive, refuse_over
 from modurob.errors import StateError
 
 SAME = 1e-9  # of the smallest spacing: times this close are one time
 SAMPLE, RECORD = 1, 2
+CUT_BYTES = 64  # that each time at which a run is cut takes on the way
 
 
 class Stretch(NamedTuple):
@@ -29,14 +30,22 @@ class Stretch(NamedTuple):
     record: bool
 
 
-def record_times(record: float | ArrayLike | None, duration: float) -> np.ndarray | None:
-    """The times to write down, both ends among them; None for every step."""
+def record_times(
+    record: float | ArrayLike | None, duration: float, row_bytes: int = 8
+) -> np.ndarray | None:
+    """The times to write down, both ends among them; None for every step.
+
+    Args:
+        row_bytes: Memory that the states of one time take.
+    """
     if record is None:
         return None
     if is_number(record):
         spacing = positive("record", record, "seconds")
-        count = int(np.floor(duration / spacing * (1 + SAME)))
-        times = spacing * np.arange(count + 1)
+        count = np.floor(duration / spacing * (1 + SAME))
+        what = f"a record every {spacing:g} s of {duration:g} s ({count:.3g} times)"
+        refuse_over(what, count * max(row_bytes, CUT_BYTES), "give a larger record=")
+        times = spacing * np.arange(int(count) + 1)
     else:
         try:
             times = np.array(record, dtype=float).ravel()
@@ -50,6 +59,14 @@ def record_times(record: float | ArrayLike | None, duration: float) -> np.ndarra
     times = np.unique(np.concatenate([[0.0], times, [duration]]))
     apart = np.diff(times) > SAME * max(np.median(np.diff(times)), 1e-300)
     return np.concatenate([times[:-1][apart], times[-1:]])
+
+
+def check_ticks(what: str, period: float, duration: float) -> float:
+    """The period, or a `SizeError` when its ticks alone would fill the memory."""
+    count = duration / period
+    ticks = f"{what} = {period:g} s ({count:.3g} of them in {duration:g} s)"
+    refuse_over(ticks, count * CUT_BYTES, f"give a larger {what}=")
+    return period
 
 
 def stretches(

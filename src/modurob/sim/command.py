@@ -26,7 +26,7 @@ from modurob.errors import StateError
 from modurob.model import Model
 from modurob.organism import Organism
 from modurob.sim import manifold
-from modurob.sim.failure import Stopped
+from modurob.sim.failure import Stopped, called
 
 
 @dataclass(frozen=True)
@@ -116,19 +116,19 @@ class Drive:
     def reset(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Tell the controller that a run begins."""
         if hasattr(self.controller, "reset"):
-            self.controller.reset(t, q.copy(), v.copy())
+            called(t, "the controller", self.controller.reset, t, q.copy(), v.copy())
 
     def sample(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Ask a controller that has a clock, and hold its answer."""
         if self._noise is None or self._rng is None:
             self._held = self._asked(t, q, v)
-            self._recorded = self._channels()
+            self._recorded = self._channels(t)
             return
         seen_q, seen_v = self._noise.seen(q, v, self._rng)
         wanted = self._asked(t, seen_q, seen_v)
         self._held = self._noise.disturbed(wanted, self._rng)
         extra = {"measured_q": seen_q, "measured_v": seen_v, "command": wanted}
-        self._recorded = {**extra, **self._channels()}
+        self._recorded = {**extra, **self._channels(t)}
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) torque at a state."""
@@ -139,11 +139,12 @@ class Drive:
         if self.sample_time is not None:
             return self._held, self._recorded
         tau = self._asked(t, q, v)
-        return tau, self._channels()
+        return tau, self._channels(t)
 
     def _asked(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         # copies: a controller that works in place must not move the robot
-        answer = self._law(t, q.copy(), v.copy(), self._reference(t))
+        reference = called(t, "the reference", self._reference, t)
+        answer = called(t, "the controller", self._law, t, q.copy(), v.copy(), reference)
         try:
             tau = np.asarray(answer, dtype=float)
             if tau.shape != self._shape:
@@ -160,9 +161,12 @@ class Drive:
             raise Stopped(t, _not_finite(self._model, tau))
         return tau
 
-    def _channels(self) -> dict[str, Any]:
+    def _channels(self, t: float) -> dict[str, Any]:
         if not hasattr(self.controller, "record"):
             return {}
+        return called(t, "the controller's record()", self._recorded_by_controller)
+
+    def _recorded_by_controller(self) -> dict[str, Any]:
         recorded: Mapping[str, ArrayLike] = self.controller.record()
         return {name: np.array(value, dtype=float) for name, value in recorded.items()}
 

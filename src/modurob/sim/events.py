@@ -86,7 +86,8 @@ class Dock(Event):
             twist = np.empty(0)
         if twist.shape != (6,) or not np.isfinite(twist).all():
             raise StateError(f"approach is a twist of six finite numbers, got {self.approach!r}")
-        if len(self.reach) != 2 or not all(is_number(x) and x > 0 for x in self.reach):
+        pair = np.shape(self.reach) == (2,) and all(is_number(x) and x > 0 for x in self.reach)
+        if not pair:
             raise StateError(f"reach is a distance and an angle, both positive, got {self.reach!r}")
         if self.kind is not None and self.organism is not None:
             raise StateError("a new module has a kind, or is part of a new organism; not both")

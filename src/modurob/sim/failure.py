@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from modurob.errors import StateError
 
@@ -16,6 +17,16 @@ class Stopped(Exception):
     def __init__(self, time: float, reason: str) -> None:
         super().__init__(reason)
         self.time, self.reason = time, reason
+
+
+def called(time: float, what: str, function: Callable[..., Any], *given: Any) -> Any:
+    """The answer of a function that users gave; its exceptions end the run, with what it has."""
+    try:
+        return function(*given)
+    except Stopped:
+        raise
+    except Exception as error:
+        raise Stopped(time, f"{what} raised {type(error).__name__}: {error}") from error
 
 
 class SimulationError(StateError):

@@ -10,9 +10,11 @@ from numpy.typing import ArrayLike
 
 from modurob.errors import StateError
 from modurob.model import Model
-from modurob.sim.failure import Stopped
+from modurob.sim import manifold
+from modurob.sim.failure import Stopped, called
 from modurob.sim.stops import StopForces
 
+DIFFERENCE = 1e-7  # [rad, m, rad/s, m/s] forward differences of laws: slopes to seven digits
 Wrench = ArrayLike | Callable[[float], ArrayLike]
 External = Mapping[str, Wrench]
 Law = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
@@ -52,11 +54,25 @@ class Motion:
         tau = self.torque(t, q, v)
         return tau if self.stops is None else tau + self.stops(q, v)
 
+    def fastest_rate(self, friction: bool) -> tuple[float, str]:
+        """The fastest decay or oscillation that is known before a run, and its cause. [1/s]
+
+        Args:
+            friction: Whether that of the friction counts; that of the stops always does.
+        """
+        of_friction = self.model.friction_rate
+        known = [(of_friction.rate, of_friction.cause)] if friction else []
+        known += [] if self.stops is None else [(self.stops.rate, "the stops")]
+        return max(known, default=(0.0, ""))
+
     def wrenches(self, t: float) -> dict[str, Any] | None:
         """The external wrenches at a time."""
         if not self.external:
             return None
-        return {body: w(t) if callable(w) else w for body, w in self.external.items()}
+        return {
+            body: called(t, f"the external wrench on '{body}'", w, t) if callable(w) else w
+            for body, w in self.external.items()
+        }
 
     def acceleration(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) at a state; the array may be overwritten by the next call."""
@@ -70,6 +86,38 @@ class Motion:
             if wild is not None:
                 raise wild from None
             raise
+
+    def slopes(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(nv, nv) derivatives of `acceleration` at one state, q in the tangent space.
+
+        Exact for the body, its friction, its stops and a torque that is held; what a continuous
+        controller and external wrenches do is differenced.
+        """
+        model, rest = self.model, np.zeros(self.model.nv)
+        tau = self.force(t, q, v)
+        dq, dv = (rest, rest) if self.stops is None else self.stops.slopes(q, v)
+        dq, dv = np.diag(dq), np.diag(dv)
+        wrenches = self.wrenches(t)
+
+        def given(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+            found = self.torque(t, x, y)
+            if wrenches is None:
+                return found
+            loaded = model.inverse_dynamics(x, rest, rest, wrenches)
+            return found + model.gravity_torque(x) - loaded
+
+        continuous = getattr(self.drive, "sample_time", None) is None and self.drive is not None
+        if wrenches is not None or continuous:
+            now = given(q, v)
+            for k, e in enumerate(DIFFERENCE * np.eye(model.nv)):
+                moved = manifold.moved(q, e) if model.free_base else q + e
+                dq[:, k] += (given(moved, v) - now) / DIFFERENCE
+                if continuous:
+                    dv[:, k] += (given(q, v + e) - now) / DIFFERENCE
+        if wrenches is not None:  # as a force on the joints
+            tau = model.inverse_dynamics(q, v, model.forward_dynamics(q, v, tau, wrenches))
+        by = model.forward_dynamics_derivatives(q, v, tau)
+        return by.dq + by.dtau @ dq, by.dv + by.dtau @ dv
 
     def accelerations(
         self, t: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray

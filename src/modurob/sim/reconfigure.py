@@ -12,7 +12,7 @@ from modurob.sim import carry
 from modurob.sim import recipe as bodies
 from modurob.sim.carry import State
 from modurob.sim.events import Audit, Dock, Event, Undock
-from modurob.sim.failure import Stopped
+from modurob.sim.failure import Stopped, called
 from modurob.sim.part import Part
 from modurob.sim.recipe import Body, Recipe
 from modurob.sim.run import Run, Setup
@@ -171,7 +171,10 @@ class Colony:
         # a law remembers (integrals, estimates), so the new one grows out of the body's last one
         source = old[0].controller if hasattr(self._controller, "command") else self._controller
         for state in states:
-            law = None if source is None else source.rebuilt(state.model, state.organism)
+            law = None
+            if source is not None:
+                body = state.model, state.organism
+                law = called(time, "the controller's rebuilt()", source.rebuilt, *body)
             run = Run(self._setup, state.model, law, time, state.q, state.v, state.organism)
             self._runs.append(run)
             self._all.append(run)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from modurob.errors import StateError
+from modurob.checks import refuse_over
 from modurob.sim.command import Drive
 
-LARGEST = 8 * 2**30  # bytes of states kept; beyond, machines start to swap
+ADVICE = "keep fewer with record=0.01 (seconds between two)"
 FIRST = 256  # rows to begin with when the number is unknown
+
+
+def row_bytes(states: int, nq: int, nv: int) -> int:
+    """Bytes of one time: the time itself, and q, v and tau of all states."""
+    return 8 * (1 + states * (nq + 2 * nv))
 
 
 class Rows:
@@ -27,6 +33,11 @@ class Rows:
             self._data = more
         self._data[self.count] = row
         self.count += 1
+
+    @property
+    def growth(self) -> int:
+        """Bytes that the next row asks for: none while there is room."""
+        return 2 * self._data.nbytes if self.count == len(self._data) else 0
 
     def amend(self, row: Any) -> None:
         """Replace the last row."""
@@ -57,14 +68,9 @@ class Recorder:
         self, batch: tuple[int, ...], nq: int, nv: int, drive: Drive | None, expected: int | None
     ) -> None:
         self._drive, self._batch = drive, batch
-        columns = nq + nv + (0 if drive is None else nv)
-        size = 8 * int(np.prod(batch)) * columns * (expected or 0)
-        if size > LARGEST:
-            raise StateError(
-                f"{expected:,} times of {int(np.prod(batch)):,} states would fill "
-                f"{size / 2**30:.0f} GiB; keep fewer with record=0.01 (seconds between two)"
-            )
-        rows = expected or FIRST
+        rows, states = expected or FIRST, math.prod(batch)
+        size = row_bytes(states, nq, nv)
+        refuse_over(f"{rows:,} times of {states:,} states", rows * size, ADVICE)
         self.t = Rows((), rows)
         self.q, self.v = Rows((*batch, nq), rows), Rows((*batch, nv), rows)
         self.tau = None if drive is None else Rows((*batch, nv), rows)
@@ -77,6 +83,10 @@ class Recorder:
         tau, channels = None, {}
         if self._drive is not None:  # first: when it fails, nothing is written down by halves
             tau, channels = self._drive.observed(t, q, v)
+        kept = (self.t, self.q, self.v, self.tau, *self._channels.values())
+        size = sum(rows.growth for rows in kept if rows is not None)
+        if size:
+            refuse_over(f"more than {self.t.count:,} times", size, ADVICE)
         self.t.add(t)
         self.q.add(q)
         self.v.add(v)

@@ -13,7 +13,7 @@ from modurob.errors import UnknownNameError
 from modurob.model import Model
 from modurob.organism import Organism
 from modurob.sim import manifold
-from modurob.sim.clock import stretches
+from modurob.sim.clock import check_ticks, stretches
 from modurob.sim.command import Drive, Noise
 from modurob.sim.failure import Stopped
 from modurob.sim.integrators import FixedStep, Integrator, Settings, Step
@@ -80,9 +80,12 @@ class Run:
 
     def _with_clock(self, controller: Any) -> Drive:
         s = self._setup
-        return Drive(
+        drive = Drive(
             self.model, self._batch, controller, s.reference, s.sample_time, s.noise, s.rng
         )
+        if drive.sample_time is not None:
+            check_ticks("sample_time", drive.sample_time, s.duration)
+        return drive
 
     # -- going on ----------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.checks import positive
-from modurob.errors import StateError, UnknownNameError, choices
+from modurob.errors import SizeError, StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.organism import Organism
 from modurob.sim.checks import generator, initial_state
@@ -21,11 +22,13 @@ from modurob.sim.integrators import FixedStep, Integrator, Settings, integrator_
 from modurob.sim.motion import External
 from modurob.sim.recipe import Recipe
 from modurob.sim.reconfigure import Colony
+from modurob.sim.recorder import row_bytes
 from modurob.sim.run import Run, Setup
 from modurob.sim.stops import Stops
 from modurob.sim.trajectory import Trajectory
 from modurob.sim.watch import Canceled, Watch
 
+MOST_STEPS = 1e9  # some hours of the smallest body; more is a mistake in dt or in the duration
 DT = 1e-3  # [s] step of fixed-step methods unless told: some hundred steps a swing of a cube
 
 
@@ -78,8 +81,9 @@ def simulate(
         cancel: A function or `threading.Event`; when true, the run ends with what it has.
 
     Raises:
-        SimulationError: The run diverged, the controller failed or a docking was missed; the
+        SimulationError: The run diverged, the controller raised or a docking was missed; the
             error holds the time and the trajectory until then.
+        SizeError: What would be recorded does not fit into memory.
     """
     method = integrator_class(integrator)
     q, v = initial_state(model, q0, v0)
@@ -92,11 +96,12 @@ def simulate(
         raise StateError(f"noise is a modurob.sim.Noise, got {type(noise).__name__}")
     if not isinstance(stops, bool | Stops):
         raise StateError(f"stops is True, False or a modurob.sim.Stops, got {stops!r}")
+    size = row_bytes(math.prod(q.shape[:-1]), model.nq, model.nv)
     setup = Setup(
         method=method,
         settings=settings,
         duration=length,
-        record=record_times(record, length),
+        record=record_times(record, length, size),
         reference=reference,
         sample_time=sample_time,
         noise=noise,
@@ -119,18 +124,18 @@ def _finished(colony: Colony, watch: Watch, name: str) -> Trajectory:
     try:
         colony.begin()
     except Stopped as stopped:
-        raise StateError(f"at t = 0 s {stopped.reason}") from None
+        raise StateError(f"at t = 0 s {stopped.reason}") from stopped.__cause__
     try:
         with watch:
             colony.go(watch)
     except Canceled:
         reason = f"canceled at t = {colony.t:.6g} s"
         return Trajectory(colony.parts(), colony.audit(), "canceled", reason, name)
-    except (Stopped, StateError) as error:
+    except (Stopped, StateError, SizeError) as error:
         time = error.time if isinstance(error, Stopped) else colony.t
         reason = f"the simulation stopped at t = {time:.6g} s: {error}"
         kept = Trajectory(colony.parts(), colony.audit(), "stopped", reason, name)
-        raise SimulationError(reason, time, kept) from error
+        raise SimulationError(reason, time, kept) from error.__cause__ or error
     return Trajectory(colony.parts(), colony.audit(), integrator=name)
 
 
@@ -138,11 +143,17 @@ def _settings(method: type[Integrator], rtol: Any, atol: Any, dt: Any, duration:
     positive("rtol", rtol, "units (an error relative to the state)")
     positive("atol", atol, "units (an absolute error of the state)")
     if dt is None:
-        fixed = issubclass(method, FixedStep)
-        return Settings(float(rtol), float(atol), min(DT, duration) if fixed else np.inf)
-    if positive("dt", dt, "seconds") > duration:
-        raise StateError(f"dt = {dt:g} s is longer than the duration of {duration:g} s")
-    return Settings(float(rtol), float(atol), float(dt))
+        step = min(DT, duration) if issubclass(method, FixedStep) else np.inf
+    else:
+        step = positive("dt", dt, "seconds")
+        if step > duration:
+            raise StateError(f"dt = {dt:g} s is longer than the duration of {duration:g} s")
+    if duration / step > MOST_STEPS:
+        raise StateError(
+            f"{duration:g} s in steps of dt = {step:g} s are {duration / step:.3g} steps; the most "
+            f"is {MOST_STEPS:g}: give dt = {duration / MOST_STEPS:.2g} s or more"
+        )
+    return Settings(float(rtol), float(atol), step)
 
 
 def _recipe(

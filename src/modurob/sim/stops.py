@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from modurob.checks import positive
-from modurob.errors import StateError
+from modurob.checks import not_negative, positive
 from modurob.model import Model
 
 
@@ -33,12 +32,14 @@ class Stops:
     def __post_init__(self) -> None:
         positive("the stops' frequency", self.frequency, "Hz")
         positive("the stops' rounding", self.rounding, "rad or m")
-        if not (np.isfinite(self.damping) and self.damping >= 0):
-            raise StateError(f"the stops' damping must be 0 or more, got {self.damping!r}")
+        not_negative("the stops' damping", self.damping, "s/rad or s/m")
 
 
 class StopForces:
     """The stops of one model.
+
+    Attributes:
+        rate: Fastest oscillation with all joints on their stops. [rad/s]
 
     Args:
         q: (..., nq) a configuration; the diagonal of its mass matrix sets the springs' scale.
@@ -53,6 +54,7 @@ class StopForces:
         M = model.mass_matrix(q[(0,) * (q.ndim - 1)])
         inertia = np.diagonal(M)[self._base :]
         self._stiffness = (2 * np.pi * stops.frequency) ** 2 * inertia
+        self.rate = _fastest(M, self._base, self._stiffness)
 
     def beyond(self, q: np.ndarray) -> np.ndarray:
         """(..., n) how far joints are beyond a limit; negative below the lower one."""
@@ -70,7 +72,29 @@ class StopForces:
         result[..., self._base :] = -push
         return result
 
+    def slopes(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(..., nv) derivatives of each joint's force by its own position and velocity."""
+        beyond = self.beyond(q)
+        x, w = np.abs(beyond), self._rounding
+        factor = 1 + self._damping * np.sign(beyond) * v[..., self._base :]
+        spring = self._stiffness * x * x / (x + w)
+        steep = self._stiffness * x * (x + 2 * w) / (x + w) ** 2
+        dq, dv = np.zeros(v.shape), np.zeros(v.shape)
+        dq[..., self._base :] = -steep * np.maximum(0.0, factor)
+        dv[..., self._base :] = -spring * self._damping * (factor > 0)
+        return dq, dv
+
     def energy(self, q: np.ndarray) -> np.ndarray:
         """(...) what the springs hold. [J]"""
         x, w = np.abs(self.beyond(q)), self._rounding
         return np.sum(self._stiffness * (x * x / 2 - w * x + w * w * np.log1p(x / w)), axis=-1)
+
+
+def _fastest(M: np.ndarray, base: int, stiffness: np.ndarray) -> float:
+    """Root of the largest eigenvalue of M^-1 K; 0 where M is singular."""
+    try:
+        inverse, root = np.linalg.inv(M)[base:, base:], np.sqrt(stiffness)
+    except np.linalg.LinAlgError:  # forward dynamics says what is wrong there
+        return 0.0
+    values = np.linalg.eigvalsh(root[:, None] * inverse * root)
+    return float(np.sqrt(max(values.max(initial=0.0), 0.0)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
 
+from modurob import friction
 from modurob.checks import not_negative, positive
 from modurob.errors import StateError
 from modurob.model import Model
@@ -53,23 +53,22 @@ class Plant:
         self._mass_matrix = model.prepare("mass_matrix")
         self._inverse_dynamics = model.prepare("inverse_dynamics")
         self._rest = np.zeros(model.nv)
-        (self._solve,) = get_lapack_funcs(("posv",), dtype=float)
         self.friction = drive.friction + np.zeros(model.nv)
 
     def step(
         self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, dt: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """The state after a step under drive torques `tau`."""
-        beyond = q - np.clip(q, self.model.lower, self.model.upper)
-        stopped = beyond != 0
-        force = tau - STOP_STIFFNESS * beyond - self._inverse_dynamics(q, v, self._rest)
+        model = self.model
+        beyond = q - np.clip(q, model.lower, model.upper)
+        bias = self._inverse_dynamics(q, v, self._rest) - friction.force(model, v)
         A = self._mass_matrix(q).copy()
-        right = A @ v + dt * force
-        implicit = dt * self.friction
-        implicit += np.where(stopped, dt * STOP_DAMPING + dt * dt * STOP_STIFFNESS, 0.0)
+        right = A @ v + dt * (tau - STOP_STIFFNESS * beyond - bias)
+        implicit = dt * (self.friction + model.viscous)
+        implicit += np.where(beyond != 0, dt * STOP_DAMPING + dt * dt * STOP_STIFFNESS, 0.0)
         implicit += np.where(self._stuck, 1e6, 0.0)
         A.flat[:: len(q) + 1] += implicit
-        _, v, info = self._solve(A, right, lower=True)
-        if info or not np.isfinite(v).all():
+        v = friction.velocity(A, right, dt * model.coulomb)
+        if not np.isfinite(v).all():
             raise StateError("the motion diverged: lower the gains or take more friction")
         return q + dt * v, v

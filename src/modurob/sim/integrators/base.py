@@ -9,8 +9,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from modurob.friction import substeps
 from modurob.sim.motion import Motion
 
+ADVICE = "take Radau or BDF, or SemiImplicitEuler if it is friction"
 WHOLE = 1e-9  # of a step: a stretch this much longer than n steps still takes n
 
 
@@ -69,7 +71,18 @@ class Integrator(ABC):
 
 
 class FixedStep(Integrator):
-    """Equal steps, none longer than dt."""
+    """Equal steps, none longer than dt; each in equal parts when the motion is stiff.
+
+    Attributes:
+        implicit_friction: Whether no friction makes it unstable.
+    """
+
+    implicit_friction: ClassVar[bool] = False
+
+    def __init__(self, motion: Motion, settings: Settings) -> None:
+        super().__init__(motion, settings)
+        rate, cause = motion.fastest_rate(friction=not self.implicit_friction)
+        self._parts = substeps(rate, cause, settings.dt, self.name, ADVICE)
 
     def steps(
         self, t0: float, t1: float, q: np.ndarray, v: np.ndarray, stride: int = 1
@@ -79,7 +92,7 @@ class FixedStep(Integrator):
         q, v = q.copy(), v.copy()
         for done in range(0, count, stride):
             some = min(stride, count - done)
-            q, v = self.advance(t0 + done * h, h, some, q, v)
+            q, v = self.advance(t0 + done * h, h / self._parts, some * self._parts, q, v)
             reached = done + some
             yield Step(t1 if reached == count else t0 + reached * h, q, v)
 

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from modurob.equations.links import SLIP
+from modurob import friction
 from modurob.sim.motion import Motion
 
 
@@ -81,17 +81,10 @@ class Lagrangian:
         if self._driven:
             G += self.motion.force(t, q, v if seen is None else seen)
         if self._rough:
-            model = self.motion.model
-            joints = v[len(v) - len(model.viscous) :]
-            dry = model.coulomb * joints / np.sqrt(joints * joints + SLIP * SLIP)
-            G[len(v) - len(joints) :] -= model.viscous * joints + dry
+            G -= friction.force(self.motion.model, v)
         return G
 
     def drag(self, v: np.ndarray, slope: np.ndarray, half: float) -> None:
         """Add what friction adds to the derivative of a step: near rest it is stiff."""
         if self._rough:
-            model = self.motion.model
-            joints = v[len(v) - len(model.viscous) :]
-            dry = model.coulomb * SLIP**2 / (joints * joints + SLIP**2) ** 1.5
-            rows = np.arange(len(slope) - len(joints), len(slope))
-            slope[rows, rows] += half * (model.viscous + dry)
+            slope.flat[:: len(slope) + 1] += half * friction.slope(self.motion.model, v)

@@ -9,29 +9,46 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import integrate
 
+from modurob.errors import StateError
 from modurob.sim import manifold
 from modurob.sim.failure import Stopped
 from modurob.sim.integrators.base import Integrator, Step
+from modurob.sim.motion import LARGEST, diverged
+from modurob.spatial import so3
+
+TOO_FAST = 1e15  # a rate that no step of LSODA, which does not look for NaN, can accept
 
 
 class ScipyMethod(Integrator):
-    """A SciPy solver on y = (q, v); a free base's quaternion is normalized wherever it is read."""
+    """A SciPy solver on y = (q, v); a free base's quaternion is normalized wherever it is read.
+
+    Trial states out of range, or without an acceleration, are answered with `outside`: the solver
+    then tries a shorter step.
+    """
 
     solver: ClassVar[Any]
+    implicit: ClassVar[bool] = False
+    outside: ClassVar[float] = np.nan
+    _rejected: Stopped | None = None
 
     def steps(
         self, t0: float, t1: float, q: np.ndarray, v: np.ndarray, stride: int = 1
     ) -> Iterator[Step]:
         rtol, atol, dt = self.settings
-        run = self.solver(
-            self._rates, t0, np.concatenate([q, v]), t1, rtol=rtol, atol=atol, max_step=dt
-        )
+        options: dict[str, Any] = {"jac": self._jacobian} if self.implicit else {}
+        with np.errstate(all="ignore"):
+            run = self.solver(
+                self._rates, t0, np.concatenate([q, v]), t1,
+                rtol=rtol, atol=atol, max_step=dt, **options,
+            )  # fmt: skip
         while run.status == "running":
+            self._rejected = None
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")  # LSODA repeats its message as a warning
                 message = run.step()
             if run.status == "failed":
-                raise Stopped(float(run.t), f"{self.name} gave up: {message or 'no step fits'}")
+                gave_up = Stopped(float(run.t), f"{self.name} gave up: {message or 'no step fits'}")
+                raise self._rejected or gave_up
             yield Step(float(run.t), *self.split(run.y), run.dense_output())
 
     def split(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -41,13 +58,60 @@ class ScipyMethod(Integrator):
         return manifold.normalized(q) if self.motion.model.free_base else q, y[nq:]
 
     def _rates(self, t: float, y: np.ndarray) -> np.ndarray:
-        model, result = self.motion.model, np.empty(len(y))
+        model, result = self.motion.model, np.full(len(y), self.outside)
+        if not np.abs(y).max() < LARGEST:
+            # the first of a step: NaN in later stages comes from it
+            self._rejected = self._rejected or diverged(model, t, y[: model.nq], y[model.nq :])
+            return result
         q, v = self.split(y)
+        try:
+            result[model.nq :] = self.motion.acceleration(t, q, v)
+        except StateError as error:
+            self._rejected = Stopped(t, str(error))
+            return result
         result[: model.nq] = manifold.rate(q, v) if model.free_base else v
         if model.free_base:  # y's quaternion may be a little longer or shorter: so is its rate
             result[3:7] *= np.sqrt(y[3:7] @ y[3:7])
-        result[model.nq :] = self.motion.acceleration(t, q, v)
         return result
+
+    def _jacobian(self, t: float, y: np.ndarray) -> np.ndarray:
+        """(nq + nv, nq + nv) of `_rates`; zero where that has none."""
+        model, result = self.motion.model, np.zeros((len(y), len(y)))
+        if not np.abs(y).max() < LARGEST:
+            return result
+        q, v = self.split(y)
+        try:
+            dq, dv = self.motion.slopes(t, q, v)
+        except StateError:
+            return result
+        nq = model.nq
+        if model.free_base:
+            dq = dq @ _base_jacobian(y, v, result)
+        else:
+            result[:nq, nq:] = np.eye(nq)
+        result[nq:, :nq], result[nq:, nq:] = dq, dv
+        return result
+
+
+def _base_jacobian(y: np.ndarray, v: np.ndarray, result: np.ndarray) -> np.ndarray:
+    """(nv, nq) tangent of q by SciPy's coordinates; writes the rows of dq/dt into `result`.
+
+    A quaternion b that changes by db turns the base by 2 vec(conj(b) db) / |b|^2.
+    """
+    nv = len(v)
+    nq, length = nv + 1, np.sqrt(y[3:7] @ y[3:7])
+    R, u, w = so3.from_quaternion(y[3:7] / length), v[:3], v[3:6]
+    x, y_, z, s = y[3:7]
+    left = np.array([[s, -z, y_], [z, s, -x], [-y_, x, s], [-x, -y_, -z]])  # b (e, 0)
+    tangent = np.zeros((nv, nq))
+    tangent[:3, :3], tangent[3:6, 3:7] = R.T, 2 / length**2 * left.T
+    tangent[6:, 7:] = np.eye(nv - 6)
+    result[:3, 3:7] = -R @ so3.hat(u) @ tangent[3:6, 3:7]
+    a, b, c = w / 2
+    result[3:7, 3:7] = [[0, c, -b, a], [-c, 0, a, b], [b, -a, 0, c], [-a, -b, -c, 0]]
+    result[:3, nq : nq + 3], result[3:7, nq + 3 : nq + 6] = R, left / 2
+    result[7:nq, nq + 6 :] = np.eye(nv - 6)
+    return tangent
 
 
 class RK45(ScipyMethod):
@@ -71,6 +135,8 @@ class LSODA(ScipyMethod):
 
     name = "LSODA"
     solver = integrate.LSODA
+    implicit = True
+    outside = TOO_FAST
 
 
 class Radau(ScipyMethod):
@@ -79,6 +145,7 @@ class Radau(ScipyMethod):
     name = "Radau"
     order = 5
     solver = integrate.Radau
+    implicit = True
 
 
 class BDF(ScipyMethod):
@@ -86,3 +153,4 @@ class BDF(ScipyMethod):
 
     name = "BDF"
     solver = integrate.BDF
+    implicit = True

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from modurob.dynamics import stepped_velocity
+from modurob.friction import is_implicit
 from modurob.sim import manifold
 from modurob.sim.integrators.base import FixedStep
 
@@ -14,13 +16,20 @@ class SemiImplicitEuler(FixedStep):
     name = "SemiImplicitEuler"
     order = 1
     batches = True
+    implicit_friction = True
 
     def advance(
         self, t: float, h: float, count: int, q: np.ndarray, v: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        free = self.motion.model.free_base
+        motion, free = self.motion, self.motion.model.free_base
+        implicit = is_implicit(motion.model, h)
         for k in range(count):
-            v += h * self.motion.acceleration(t + k * h, q, v)
+            if implicit:
+                now = t + k * h
+                push = motion.force(now, q, v)
+                v = stepped_velocity(motion.model, q, v, push, h, motion.wrenches(now))
+            else:
+                v += h * motion.acceleration(t + k * h, q, v)
             if free:
                 q = manifold.moved(q, h * v)
             else:

@@ -1,0 +1,188 @@
+"""Joint friction in discrete time: its fastest rate, and velocities that it cannot make unstable.
+
+Friction slows small deviations of the velocities down by ``dv/dt = -M^-1 D v``, D = its slope.
+Explicit steps much longer than one over the largest eigenvalue of ``M^-1 D`` grow without bound,
+however calm the motion is.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from modurob.equations.links import SLIP
+from modurob.errors import StateError
+
+if TYPE_CHECKING:
+    from modurob.model import Model
+
+CONFIGURATIONS = 32  # sampled: rates of trees vary by some ten percent beyond them
+REACH = 2.0  # rate times step: Runge-Kutta is stable up to 2.78, the midpoint rule rings from 2 on
+EXPLICIT = 1.0  # rate times step beyond which explicit Euler steps change the velocity's sign
+MOST_SUBSTEPS = 1000  # of one step; slower runs are refused
+ROUNDS = 100  # of Newton's method for dry friction; five are usual
+HALVINGS = 30  # of a step that leads uphill
+SETTLED = 1e-14  # of the largest term: what is left of the equation is rounding
+ROUNDING = 1e-7  # of the largest term: closer, differences of the convex function are rounding
+STALLED = 1e-9  # of the largest term: with more left, no solution was found
+
+
+class FrictionRate(NamedTuple):
+    """Fastest decay that friction causes in a model.
+
+    Attributes:
+        rate: Largest eigenvalue of M^-1 D over sampled configurations, at rest, where dry friction
+            is steepest. [1/s]
+        joint: The joint that takes the largest part in it; empty without friction.
+    """
+
+    rate: float
+    joint: str
+
+    @property
+    def cause(self) -> str:
+        """For messages."""
+        return f"the friction of '{self.joint}'"
+
+
+def force(model: Model, v: np.ndarray) -> np.ndarray:
+    """(..., nv) friction at a velocity, against it. [N m, N]"""
+    result, joints = np.zeros(v.shape), _joints(model, v)
+    dry = model.coulomb * joints / np.sqrt(joints * joints + SLIP * SLIP)
+    _joints(model, result)[...] = model.viscous * joints + dry
+    return result
+
+
+def slope(model: Model, v: np.ndarray) -> np.ndarray:
+    """(..., nv) its derivative by the velocity. [N m s/rad, N s/m]"""
+    result, joints = np.zeros(v.shape), _joints(model, v)
+    dry = model.coulomb * SLIP**2 / (joints * joints + SLIP**2) ** 1.5
+    _joints(model, result)[...] = model.viscous + dry
+    return result
+
+
+def _joints(model: Model, v: np.ndarray) -> np.ndarray:
+    """(..., n) view of the joints in (..., nv)."""
+    return v[..., v.shape[-1] - len(model.joint_names) :]
+
+
+def fastest_rate(model: Model) -> FrictionRate:
+    """See `Model.friction_rate`, which keeps the result."""
+    steepest = model.viscous + model.coulomb / SLIP
+    if not steepest.any():
+        return FrictionRate(0.0, "")
+    rng = np.random.default_rng(0)
+    q = [model.neutral(), *(model.random_configuration(rng) for _ in range(CONFIGURATIONS - 1))]
+    M, root = model.mass_matrix(np.array(q)), np.sqrt(steepest)
+    found = FrictionRate(0.0, "")
+    for each in M:
+        try:
+            inverse = np.linalg.inv(each)
+        except np.linalg.LinAlgError:  # forward dynamics says what is wrong there
+            continue
+        n = len(root)
+        values, vectors = np.linalg.eigh(root[:, None] * inverse[-n:, -n:] * root)
+        if found.rate < values[-1] < np.inf:
+            joint = model.joint_names[int(np.abs(vectors[:, -1]).argmax())]
+            found = FrictionRate(float(values[-1]), joint)
+    return found
+
+
+def substeps(rate: float, cause: str, dt: float, method: str, advice: str) -> int:
+    """Number of equal parts of a step with which an explicit method follows a decay.
+
+    Args:
+        rate: Of the fastest decay or oscillation. [1/s]
+        cause: What decays, for the error message when there would be too many.
+        dt: [s]
+        method: For the message, too.
+        advice: What else to do then, in the imperative.
+    """
+    parts = math.ceil(rate * dt / REACH)
+    if parts > MOST_SUBSTEPS:
+        raise StateError(
+            f"{method} with steps of {dt:g} s would need {parts:,} substeps for {cause}, whose "
+            f"fastest rate is {rate:.3g} 1/s: take dt = {MOST_SUBSTEPS * REACH / rate:.1e} s or "
+            f"less, or {advice}"
+        )
+    return max(1, parts)
+
+
+# -- implicit steps --------------------------------------------------------------------------------
+
+
+def is_implicit(model: Model, h: float) -> bool:
+    """Whether a semi-implicit Euler step of `h` seconds takes friction at its end."""
+    return h * model.friction_rate.rate > EXPLICIT
+
+
+def implicit_velocity(
+    model: Model, M: np.ndarray, v: np.ndarray, push: np.ndarray, h: float
+) -> np.ndarray:
+    """(..., nv) v+ with ``M (v+ - v) = h (push - friction(v+))``; NaN where there is none.
+
+    Args:
+        M: (..., nv, nv) mass matrix.
+        v: (..., nv) velocity before.
+        push: (..., nv) all forces but friction. [N m, N]
+    """
+    viscous, dry = np.zeros(model.nv), np.zeros(model.nv)
+    _joints(model, viscous)[:], _joints(model, dry)[:] = h * model.viscous, h * model.coulomb
+    return velocity(M + np.diag(viscous), (M @ v[..., None])[..., 0] + h * push, dry)
+
+
+def velocity(A: np.ndarray, right: np.ndarray, dry: np.ndarray) -> np.ndarray:
+    """(..., n) u with ``A u + dry u / sqrt(u^2 + SLIP^2) = right``; NaN where there is none.
+
+    It is the minimum of a convex function. Newton's method starts where every joint sticks: from
+    there it does not overshoot for one joint; for several, steps that lead uphill are halved.
+
+    Args:
+        A: (..., n, n) symmetric, positive definite.
+        right: (..., n)
+        dry: (n,) zero or more.
+    """
+    if not dry.any():
+        return _solved(A, right)
+    scale = np.abs(right).max(axis=-1, initial=0.0) + dry.max()
+    u = _solved(A + np.diag(dry / SLIP), right)
+    left, height, error = _missing(A, right, dry, u)
+    for _ in range(ROUNDS):
+        if not np.any(error > SETTLED * scale):
+            break
+        bend = dry * SLIP * SLIP / (u * u + SLIP * SLIP) ** 1.5
+        change = _solved(A + bend[..., None] * np.eye(len(dry)), left)
+        left, after, off = _missing(A, right, dry, u + change)
+        for _ in range(HALVINGS):
+            uphill = (after > height) & (off > ROUNDING * scale)
+            if not uphill.any():
+                break
+            change = np.where(uphill[..., None], change / 2, change)
+            left, after, off = _missing(A, right, dry, u + change)
+        u, height, error = u + change, after, off
+    return np.where((error < STALLED * scale)[..., None], u, np.nan)
+
+
+def _missing(
+    A: np.ndarray, right: np.ndarray, dry: np.ndarray, u: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What is left of the equation of `velocity`, the convex function, and the largest error."""
+    root, pulled = np.sqrt(u * u + SLIP * SLIP), (A @ u[..., None])[..., 0]
+    left = right - pulled - dry * u / root
+    height = np.sum(u * (pulled / 2 - right) + dry * root, axis=-1)
+    return left, height, np.abs(left).max(axis=-1)
+
+
+def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(..., n) A^-1 b of symmetric positive A; NaN when one is not."""
+    if b.ndim == 1:
+        from scipy.linalg import lapack  # some microseconds less than NumPy
+
+        _, x, wrong = lapack.dposv(A, b)  # pyright: ignore[reportAttributeAccessIssue]
+        return np.full(b.shape, np.nan) if wrong else x
+    try:
+        return np.linalg.solve(A, b[..., None])[..., 0]
+    except np.linalg.LinAlgError:
+        return np.full(b.shape, np.nan)

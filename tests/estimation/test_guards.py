@@ -1,0 +1,154 @@
+"""Guards and effects of estimators that whole runs hide."""
+
+import numpy as np
+import pytest
+
+from modurob import StateError, UnknownNameError, examples
+from modurob.estimation import Ekf, chi_square, consistency, ekf_for_sensors
+from modurob.estimation.correction import gained, joseph, rows_of, symmetric
+from modurob.estimation.noise import covariance
+from modurob.estimation.sensors import ACCELERATION, LEAST_NOISE
+from oracles import complains
+
+ROUNDING = 1e-12
+
+
+def test_a_measurement_without_any_uncertainty_is_refused_in_one_line():
+    ekf = Ekf(examples.crab().model(), 0.01, R=0.0, P=0.0)
+    with complains(StateError, "S of the measurements is singular", "give R"):
+        ekf.correct(np.zeros(3))
+
+
+def test_a_gain_is_found_where_rounding_spoils_the_factors():
+    """An S that is not positive definite by a rounding error, and yet can be inverted."""
+    P, S = np.eye(3), np.array([[1.0, 1.0], [1.0, 1.0 - 1e-12]])
+    K, nis = gained(P, S, slice(0, 2), np.array([1.0, 2.0]))
+    np.testing.assert_allclose(K @ S, P[:, :2], atol=1e-3)
+    assert nis == pytest.approx(np.array([1, 2]) @ np.linalg.solve(S, [1, 2]))
+
+
+def test_the_covariance_after_a_measurement_is_that_of_the_information_filter():
+    rng = np.random.default_rng(0)
+    B = rng.standard_normal((5, 5))
+    P, R, rows = B @ B.T, np.diag([0.1, 0.2]), np.array([3, 0])
+    H = np.eye(5)[rows]
+    K, _ = gained(P, H @ P @ H.T + R, rows, np.zeros(2))
+    expected = np.linalg.inv(np.linalg.inv(P) + H.T @ np.linalg.inv(R) @ H)
+    np.testing.assert_allclose(joseph(P, K, rows, R), expected, atol=1e-9)
+
+
+def test_rows_in_a_row_are_a_slice():
+    assert rows_of([2, 3, 4]) == slice(2, 5)
+    assert rows_of([]) == slice(0, 0)
+    np.testing.assert_array_equal(rows_of([4, 3]), [4, 3])
+
+
+def test_the_symmetric_part_is_the_mean_with_the_transpose():
+    np.testing.assert_array_equal(symmetric(np.array([[1.0, 2], [4, 5]])), [[1, 3], [3, 5]])
+
+
+def test_a_covariance_may_be_negative_by_rounding_only():
+    B = np.array([[1.0, 1.0], [1.0, 1.0 - 1e-11]])
+    np.testing.assert_array_equal(covariance("P", B, 2), B)
+    with complains(StateError, "P is a covariance", "negative"):
+        covariance("P", np.diag([1.0, -1e-6]), 2)
+    with complains(StateError, "P", "negative"):
+        covariance("P", -1e-300, 1)
+
+
+@pytest.mark.parametrize("bad", [[[0.0, "x"]], {"a": 1}, None, [1, np.inf]])
+def test_a_covariance_holds_finite_numbers(bad):
+    with complains(StateError, "R must hold finite real numbers"):
+        covariance("R", bad, 2)
+
+
+def test_a_filter_for_sensors_assumes_what_it_says():
+    model, dt = examples.crab().model(), 0.02
+    ekf = ekf_for_sensors(model, dt, 0.03, q=[0.1, 0.2, 0.3], v=[1, 2, 3])
+    np.testing.assert_allclose(ekf.R, 0.03**2 * np.eye(3))
+    faster = (ACCELERATION * dt) ** 2
+    np.testing.assert_allclose(np.diagonal(ekf.Q)[3:], faster)
+    np.testing.assert_allclose(np.diagonal(ekf.Q)[:3], faster * dt**2 / 4)
+    np.testing.assert_allclose(np.diagonal(ekf.P), [0.03**2] * 3 + [faster] * 3)
+    np.testing.assert_array_equal([ekf.q, ekf.v], [[0.1, 0.2, 0.3], [1, 2, 3]])
+    assert ekf_for_sensors(model, dt, 0.0).R[0, 0] == LEAST_NOISE**2
+
+
+def test_consistency_is_two_sided():
+    assert str(consistency([3.0] * 50, 3)).startswith("consistent")
+    assert str(consistency([6.0] * 50, 3)).startswith("too sure of itself")
+    assert str(consistency([1.0] * 50, 3)).startswith("too careful")
+
+
+@pytest.mark.parametrize(
+    "given", [([], 3, 0.95), ([1.0], 0, 0.95), ([1.0], 3, 0.0), ([1.0], 3, 1.0)]
+)
+def test_consistency_needs_numbers_to_judge(given):
+    with complains(StateError, "consistency needs values"):
+        consistency(*given)
+
+
+def test_chi_square_has_its_tabulated_quantiles():
+    for probability, dof, table in ((0.95, 1, 3.841), (0.95, 6, 12.592), (0.99, 3, 11.345)):
+        assert chi_square(probability, dof) == pytest.approx(table, abs=1e-3)
+
+
+def test_the_gate_is_the_quantile_of_what_was_measured():
+    model = examples.crab().model()
+    for count in (1, 3):
+        y = np.full(3, np.nan)
+        edge = np.sqrt(chi_square(0.99, count) * 2 / count)  # P and R of 1 each
+        for factor, accepted in ((0.999, True), (1.001, False)):
+            ekf = Ekf(model, 0.01, P=1.0, R=1.0, gate=0.99)
+            y[:count] = factor * edge
+            assert ekf.correct(y).accepted is accepted
+
+
+@pytest.mark.parametrize("bad", [0, 1, -0.1, 2.0])
+def test_a_gate_is_a_probability(bad):
+    with complains(StateError, "gate is a probability"):
+        Ekf(examples.crab().model(), 0.01, gate=bad)
+
+
+def test_an_infinite_measurement_is_named():
+    ekf = Ekf(examples.crab().model(), 0.01)
+    with complains(StateError, "y[1] is inf"):
+        ekf.correct([0.0, np.inf, 0.0])
+    with complains(StateError, "expected (3,) real numbers", "m1.hinge"):
+        ekf.correct("angles")
+
+
+def test_a_joint_is_measured_once():
+    with complains(StateError, "measured names a joint twice"):
+        Ekf(examples.crab().model(), 0.01, measured=["m1.hinge", "m1.hinge"])
+    both = Ekf(examples.crab().model(), 0.01, measured="m1.hinge", measured_rates="m1.hinge")
+    assert both.measured == both.measured_rates == ("m1.hinge",)
+
+
+def test_only_new_joints_can_be_known_from_docking():
+    old, new = examples.snake(3).model("physical"), examples.snake(4).model("physical")
+    for name in (old.joint_names[0], "nobody"):
+        with complains(UnknownNameError, f"no new joint {name!r}", new.joint_names[-1]):
+            Ekf(old, 0.01).carried_over(new, known={name: 0.0})
+
+
+@pytest.mark.parametrize("bad", [0, -1.0, np.nan, np.inf])
+def test_the_spread_of_new_rates_is_positive(bad):
+    old, new = examples.snake(3).model("physical"), examples.snake(4).model("physical")
+    with complains(StateError, "rate_sigma must be positive", repr(bad)):
+        Ekf(old, 0.01).carried_over(new, rate_sigma=bad)
+
+
+def test_the_error_of_a_free_base_is_a_twist_in_its_own_frame():
+    model, rng = examples.snake(3).model("physical", "free"), np.random.default_rng(1)
+    q, v, step = model.random_configuration(rng), *0.3 * rng.standard_normal((2, model.nv))
+    ekf = Ekf(model, 0.01, q=q, v=v)
+    error = ekf.error(model.integrate(q, step), v + 0.1)
+    np.testing.assert_allclose(error, np.append(step, np.full(model.nv, 0.1)), atol=ROUNDING)
+
+
+def test_overflow_is_not_called_singular():
+    model = examples.arm("babac").model("physical")
+    q = np.array([0.1, 0.2, 0.3, 0.4, 1e12])
+    with complains(StateError, "the numbers are too large"):
+        model.forward_dynamics(q, np.full(5, 1e160), np.zeros(5))

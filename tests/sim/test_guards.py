@@ -1,0 +1,312 @@
+"""Small parts of a run on their own: effects and guards that whole runs hide."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from modurob import Dock, StateError, Undock, examples, simulate
+from modurob.sim import Noise, carry
+from modurob.sim.clock import record_times, stretches
+from modurob.sim.command import Drive
+from modurob.sim.events import Audit
+from modurob.sim.impact import Masses, Pose, closest_joints, gap_size
+from modurob.sim.recorder import Recorder, Rows
+from modurob.spatial import se3, so3
+from oracles import complains
+
+ROUNDING = 1e-12
+
+
+@pytest.fixture(scope="module")
+def model():
+    return examples.double_pendulum().model("physical")
+
+
+# -- clock -----------------------------------------------------------------------------------------
+
+
+def test_a_run_without_a_clock_is_one_stretch():
+    assert list(stretches(0.5, 2.0, None, None)) == [(0.5, 2.0, False, False)]
+
+
+def test_stretches_are_cut_at_ticks_and_records_once_where_they_meet():
+    found = list(stretches(0.0, 0.4, 0.1, np.array([0.0, 0.15, 0.3, 0.4])))
+    ends = [stretch.end for stretch in found]
+    np.testing.assert_allclose(ends, [0.1, 0.15, 0.2, 0.3, 0.4], atol=ROUNDING)
+    assert [stretch.sample for stretch in found] == [True, True, False, True, True]
+    assert [stretch.record for stretch in found] == [False, True, False, True, True]
+    assert all(one.end == other.begin for one, other in itertools.pairwise(found))
+
+
+def test_ticks_are_multiples_of_the_period_whenever_a_body_begins():
+    found = list(stretches(0.25, 0.5, 0.1, None))
+    np.testing.assert_allclose([s.begin for s in found], [0.25, 0.3, 0.4], atol=ROUNDING)
+    assert [stretch.sample for stretch in found] == [False, True, True]
+    begun = list(stretches(0.3, 0.5, 0.1, None))  # 0.3 is 3 * 0.1 but for rounding
+    assert [stretch.sample for stretch in begun] == [True, True]
+
+
+def test_records_are_unique_sorted_and_hold_both_ends():
+    np.testing.assert_array_equal(record_times([0.5, 0.2, 0.5], 1.0), [0.0, 0.2, 0.5, 1.0])
+    np.testing.assert_allclose(record_times(0.1, 0.3), [0, 0.1, 0.2, 0.3], atol=ROUNDING)
+    assert len(record_times(0.1, 0.3)) == 4  # 3 * 0.1 is the end
+    assert record_times(None, 1.0) is None
+
+
+@pytest.mark.parametrize("bad", [[-0.1], [1.1], [np.nan], ["soon"]])
+def test_records_outside_of_the_run_are_refused(bad):
+    with complains(StateError, "between 0 and 1 s"):
+        record_times(bad, 1.0)
+
+
+# -- controllers -----------------------------------------------------------------------------------
+
+
+def test_a_law_that_works_in_place_does_not_move_the_body(model):
+    def rude(t, q, v):
+        q += 1.0
+        v -= 1.0
+        return np.zeros(2)
+
+    q, v = np.array([0.1, 0.2]), np.array([0.3, 0.4])
+    drive = Drive(model, (), rude)
+    drive(0.0, q, v)
+    np.testing.assert_array_equal([q, v], [[0.1, 0.2], [0.3, 0.4]])
+
+
+def test_reset_gets_copies(model):
+    class Rude:
+        def reset(self, t, q, v):
+            q += 1.0
+            v += 1.0
+
+        def command(self, t, q, v, reference):
+            return np.zeros(2)
+
+    q, v = np.zeros(2), np.zeros(2)
+    Drive(model, (), Rude()).reset(0.0, q, v)
+    assert not q.any()
+    assert not v.any()
+
+
+def test_the_sample_time_that_is_passed_goes_before_the_controllers_own(model):
+    class Sampled:
+        sample_time = 0.02
+
+        def command(self, t, q, v, reference):
+            return np.zeros(2)
+
+    assert Drive(model, (), Sampled()).sample_time == 0.02
+    assert Drive(model, (), Sampled(), sample_time=0.05).sample_time == 0.05
+
+
+def test_noise_on_torques_spares_a_free_base_unless_it_is_named():
+    free = examples.snake(3).model("physical", base="free")
+    rng = np.random.default_rng(0)
+    rest, q = np.zeros(free.nv), free.neutral()
+    for tau, pushed in ((0.3, False), (np.full(free.nv, 0.3), True)):
+        drive = Drive(free, (), lambda t, q, v: rest, None, 0.01, Noise(tau=tau), rng)
+        drive.sample(0.0, q, rest)
+        torque = drive(0.0, q, rest)
+        assert torque[:6].any() == pushed
+        assert torque[6:].all()
+
+
+def test_noise_has_the_standard_deviation_it_says(model):
+    rng, shape = np.random.default_rng(0), (4000, 2)
+    noise = Noise(q=[0.1, 0.2], v=0.3, tau=[0.4, 0.5])
+    drive = Drive(model, (4000,), lambda t, q, v: np.ones(shape), None, 0.01, noise, rng)
+    drive.sample(0.0, np.full(shape, 2.0), np.full(shape, -1.0))
+    torque, seen = drive.observed(0.0, np.zeros(shape), np.zeros(shape))
+    for found, mean, sigma in (
+        (seen["measured_q"], 2.0, [0.1, 0.2]),
+        (seen["measured_v"], -1.0, [0.3, 0.3]),
+        (torque, 1.0, [0.4, 0.5]),
+    ):
+        np.testing.assert_allclose(found.mean(axis=0), mean, atol=0.03)
+        np.testing.assert_allclose(found.std(axis=0), sigma, rtol=0.05)
+    np.testing.assert_array_equal(seen["command"], 1.0)
+
+
+@pytest.mark.parametrize("name", ["q", "v", "tau"])
+def test_noise_of_another_size_is_refused(model, name):
+    with complains(StateError, f"the noise of {name} is one number or (2,)", "(3,)"):
+        Drive(
+            model, (), lambda t, q, v: q, None, 0.01, Noise(**{name: [0.1] * 3}),
+            np.random.default_rng(0),
+        )  # fmt: skip
+
+
+# -- recording -------------------------------------------------------------------------------------
+
+
+def test_rows_grow_and_keep_what_they_hold():
+    rows = Rows((2,), 1)
+    for k in range(5):
+        rows.add([k, -k])
+    rows.amend([9, 9])
+    np.testing.assert_array_equal(rows.array(), [[0, 0], [1, -1], [2, -2], [3, -3], [9, 9]])
+    assert not rows.array().flags.writeable
+    assert rows.last.tolist() == [9, 9]
+
+
+def test_a_channel_that_is_left_out_has_gaps():
+    channels = [{"x": 1.0}, {}, {"x": 3.0, "y": 4.0}, {}]
+
+    class Now:
+        def observed(self, t, q, v):
+            return np.zeros(1), channels[int(t)]
+
+    recorder = Recorder((), 1, 1, Now(), None)
+    for t in range(4):
+        recorder.add(float(t), np.zeros(1), np.zeros(1))
+    found = recorder.channels()
+    np.testing.assert_array_equal(found["x"], [1.0, np.nan, 3.0, np.nan])
+    np.testing.assert_array_equal(found["y"], [np.nan, np.nan, 4.0, np.nan])
+
+
+def test_only_the_last_time_is_amended():
+    class Now:
+        tau = 1.0
+
+        def observed(self, t, q, v):
+            return np.array([self.tau]), {"x": self.tau}
+
+    drive = Now()
+    recorder = Recorder((), 1, 1, drive, None)
+    recorder.add(0.0, np.zeros(1), np.zeros(1))
+    drive.tau = 2.0
+    recorder.amend(0.5, np.zeros(1), np.zeros(1))
+    np.testing.assert_array_equal(recorder.torques(), [[1.0]])
+    recorder.amend(0.0, np.zeros(1), np.zeros(1))
+    np.testing.assert_array_equal(recorder.torques(), [[2.0]])
+    np.testing.assert_array_equal(recorder.channels()["x"], [2.0])
+
+
+# -- events, impacts -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [0.1, (0.1,), (0.1, 0.1, 0.1), (np.nan, 0.1), (0.1, "a"), None])
+def test_a_reach_is_a_distance_and_an_angle(bad):
+    with complains(StateError, "reach is a distance and an angle"):
+        Dock(0.5, "m0", 3, "n", 4, reach=bad)
+
+
+@pytest.mark.parametrize("bad", [(np.nan, 0, 0, 0, 0, 0), (0, 0, 0, 0, 0, np.inf), [[0] * 6]])
+def test_an_approach_is_finite(bad):
+    with complains(StateError, "approach is a twist of six finite numbers"):
+        Dock(0.5, "m0", 3, "n", 4, approach=bad)
+
+
+def test_an_audit_says_what_the_ground_and_the_latch_did():
+    still, moved = np.zeros(6), np.array([1.0, 0, 0, 0, 0, 2.0])
+    plain = str(Audit(0.5, "dock", still, moved, 3.0, 2.0, energy_lost=1.0))
+    assert "changed by 1.0e+00 N s and 2.0e+00 N m s; energy lost 1 J" in plain
+    assert "latch" not in plain
+    told = str(Audit(0.5, "dock", still, moved, 3.0, 2.0, 1.0, 0.25, (1e-3, 0.0), grounded=True))
+    assert "(taken by the ground)" in told
+    assert "latch work 0.25 J" in told
+
+
+def bodies(rng, count=3):
+    B = rng.standard_normal((count, 3, 3))
+    names = tuple(f"b{k}" for k in range(count))
+    inertia = B @ np.swapaxes(B, 1, 2) + np.eye(3)
+    p, u, w = rng.standard_normal((3, count, 3))
+    return Masses(names, rng.uniform(1, 2, count), p, inertia, u, w)
+
+
+def test_a_rigid_motion_can_give_bodies_any_momentum():
+    rng = np.random.default_rng(1)
+    some, wanted = bodies(rng), rng.standard_normal(6)
+    found = some.with_momentum(wanted)
+    np.testing.assert_allclose(found.momenta().sum(axis=0), wanted, atol=ROUNDING)
+    np.testing.assert_array_equal(found.center, some.center)
+    change, spin = found.u - some.u, found.w - some.w
+    np.testing.assert_allclose(spin, np.broadcast_to(spin[0], spin.shape), atol=ROUNDING)
+    arm = some.center - some.center[0]
+    np.testing.assert_allclose(change - change[0], np.cross(spin[0], arm), atol=ROUNDING)
+
+
+def test_displaced_bodies_keep_velocities_and_energy_of_their_own_turning():
+    rng = np.random.default_rng(2)
+    some = bodies(rng)
+    G = se3.exp(rng.standard_normal(6))
+    found = some.displaced(G)
+    np.testing.assert_array_equal(found.u, some.u)
+    np.testing.assert_array_equal(found.w, some.w)
+    np.testing.assert_allclose(found.center, some.center @ G[:3, :3].T + G[:3, 3], atol=ROUNDING)
+    for one, other in zip(found.inertia, some.inertia, strict=True):
+        np.testing.assert_allclose(one, G[:3, :3] @ other @ G[:3, :3].T, atol=ROUNDING)
+
+
+def test_bodies_are_found_by_name():
+    some = bodies(np.random.default_rng(3))
+    found = some.only(("b2", "b0"))
+    assert found.names == ("b2", "b0")
+    np.testing.assert_array_equal(found.mass, some.mass[[2, 0]])
+    np.testing.assert_array_equal(found.u, some.u[[2, 0]])
+
+
+def test_energies_and_middle_are_those_of_textbooks():
+    some, g = bodies(np.random.default_rng(4)), np.array([0.1, 0.2, -9.0])
+    kinetic = sum(
+        m * u @ u / 2 + w @ J @ w / 2
+        for m, u, w, J in zip(some.mass, some.u, some.w, some.inertia, strict=True)
+    )
+    assert some.kinetic_energy() == pytest.approx(kinetic)
+    potential = -sum(m * c @ g for m, c in zip(some.mass, some.center, strict=True))
+    assert some.potential_energy(g) == pytest.approx(potential)
+    np.testing.assert_allclose(some.middle, some.mass @ some.center / some.mass.sum())
+
+
+def test_an_impact_of_a_body_on_itself_changes_nothing():
+    organism, rng = examples.snake(4), np.random.default_rng(5)
+    for base in ("fixed", "free"):
+        model = organism.model("physical", base)
+        v = rng.standard_normal(model.nv)
+        pose = Pose(model, model.random_configuration(rng))
+        np.testing.assert_allclose(pose.impact(pose.masses(organism, v)), v, atol=1e-9)
+
+
+def test_a_gap_is_a_distance_and_an_angle():
+    G = np.eye(4)
+    G[:3, :3], G[:3, 3] = so3.exp(np.array([0.0, 0.3, 0.0])), [0.0, 0.03, 0.04]
+    assert gap_size(G) == pytest.approx((0.05, 0.3))
+
+
+def test_fresh_joints_move_to_the_pose_and_others_stay():
+    organism, rng = examples.snake(4), np.random.default_rng(6)
+    model = organism.model("physical")
+    wanted = 0.4 * rng.standard_normal(3)
+    T = model.forward_kinematics(wanted)[model.modules["m3"]]
+    start = np.array([wanted[0], 0.0, 0.0])
+    q, left = closest_joints(model, start, [1, 2], "m3", T, 0.1)
+    np.testing.assert_allclose(q, wanted, atol=1e-9)
+    assert max(gap_size(left)) < 1e-9
+    kept, left = closest_joints(model, start, [], "m3", T, 0.1)
+    np.testing.assert_array_equal(kept, start)
+    assert max(gap_size(left)) > 0.01
+
+
+def test_a_part_that_cannot_take_the_pose_it_had_is_refused():
+    """As when joints lock; here the bodies have become longer."""
+    organism = examples.snake(2)
+    model = organism.model("physical", "free")
+    state = carry.State(organism, model, model.neutral(), np.zeros(model.nv))
+    carry.undocked(state, organism, model)
+    longer = organism.with_parameters("m0", "m1", size=0.2)
+    with complains(StateError, "the body of 'm0' cannot take the pose it had", "give the modules"):
+        carry.undocked(state, longer, longer.model("physical", "free"))
+
+
+def test_two_events_at_one_time_take_no_time_between():
+    organism = examples.snake(4)
+    model = organism.model("physical", "free", gravity=(0, 0, 0))
+    found = simulate(
+        model, None, None, 0.2, organism=organism, record=0.05,
+        events=[Undock(0.1, "m3"), Undock(0.1, "m2")],
+    )  # fmt: skip
+    assert [part.t[-1] for part in found.parts].count(0.2) == 3
+    assert all(np.all(np.diff(part.t) > 0) for part in found.parts)

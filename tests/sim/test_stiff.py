@@ -1,0 +1,324 @@
+"""Friction and stops that are faster than a step, against SciPy on the same accelerations."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from modurob import StateError, examples, friction, simulate
+from modurob.control import PdGravity
+from modurob.control.closed_loop import rehearsed
+from modurob.distributed.balancing.plant import Drive, Plant
+from modurob.equations.links import SLIP
+from modurob.sim import SimulationError, Stops
+from modurob.sim.integrators import INTEGRATORS, Settings
+from modurob.sim.integrators.scipy_methods import TOO_FAST
+from modurob.sim.motion import LARGEST, Motion
+from modurob.sim.stops import StopForces
+from oracles import complains
+from oracles.organisms import random_organism
+
+END = 0.3  # [s]
+COARSE = 0.005  # [s] some fifty times the arm's fastest decay
+NEAR = {"RK4": 1e-6, "Variational": 1e-3, "SemiImplicitEuler": 1e-2}  # errors at 5 ms
+DIFFERENCES = 1e-6  # of the largest slope: central differences, and forward ones of laws
+SOLVED = 1e-13  # of the largest term of an equation
+ADAPTED = 1e-6  # of states, at tolerances of 1e-9
+
+fixed_step = pytest.mark.parametrize("name", NEAR)
+
+
+@pytest.fixture(scope="module")
+def arm():
+    """The built-in arm with 10 N m s/rad, as datasheets of geared joints have it."""
+    return examples.arm("babac").with_parameters(viscous=10.0).model("physical")
+
+
+def start(model, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.uniform(-0.5, 0.5, model.nv), rng.standard_normal(model.nv)
+
+
+def exact(model, q, v, tau=0.0, end=END):
+    def rates(t, x):
+        q, v = np.split(x, 2)
+        return np.append(v, model.forward_dynamics(q, v, tau + np.zeros(model.nv)))
+
+    done = solve_ivp(rates, (0, end), np.append(q, v), "LSODA", rtol=1e-10, atol=1e-12)
+    return np.split(done.y[:, -1], 2)
+
+
+# -- the fastest rate ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("base", ["fixed", "free"])
+def test_the_rate_is_the_fastest_eigenvalue_of_the_accelerations(base):
+    organism = examples.snake(4).with_parameters(viscous=2.0, coulomb=0.3)
+    model, rng = organism.model("physical", base), np.random.default_rng(3)
+    rest = np.zeros(model.nv)
+    slowest = []
+    for _ in range(20):
+        q = model.random_configuration(rng)
+        slopes = model.forward_dynamics_derivatives(q, rest, rest)
+        slowest.append(np.linalg.eigvals(slopes.dv).real.min())
+    assert max(-np.array(slowest)) <= 1.2 * model.friction_rate.rate
+    assert model.friction_rate.rate <= 1.2 * max(-np.array(slowest))
+    assert model.friction_rate is model.friction_rate  # kept
+
+
+def test_a_body_without_friction_has_no_rate():
+    assert examples.crab().model().friction_rate == (0.0, "")
+
+
+def test_the_joint_of_the_rate_is_the_rough_one():
+    organism = examples.snake(4).with_parameters("m2", viscous=5.0)
+    model = organism.model("physical")
+    assert model.friction_rate.joint.startswith("m2.")
+
+
+# -- fixed steps -----------------------------------------------------------------------------------
+
+
+@fixed_step
+def test_a_stiff_arm_moves_as_it_should_in_coarse_steps(arm, name):
+    q, v = start(arm)
+    found = simulate(arm, q, v, END, None, name, dt=COARSE)
+    assert len(found.t) == 61  # recorded at the steps that were asked for
+    expected = exact(arm, q, v)
+    np.testing.assert_allclose(found.q[-1], expected[0], rtol=0, atol=NEAR[name])
+    np.testing.assert_allclose(found.v[-1], expected[1], rtol=0, atol=NEAR[name])
+
+
+@pytest.mark.parametrize("name", ["RK4", "SemiImplicitEuler"])
+def test_a_batch_of_stiff_arms_is_many_single_runs(arm, name):
+    q, v = np.array([start(arm, seed) for seed in range(3)]).transpose(1, 0, 2)
+    batch = simulate(arm, q, v, 0.05, None, name, dt=COARSE)
+    for k in range(3):
+        single = simulate(arm, q[k], v[k], 0.05, None, name, dt=COARSE)
+        np.testing.assert_allclose(batch.q[:, k], single.q, rtol=0, atol=1e-11)
+
+
+@fixed_step
+def test_dry_friction_brings_a_joint_to_rest_and_holds_it(name):
+    """A rail of m kg that slides at 0.05 m/s against 20 N, and is pushed with 10 N."""
+    model = (
+        examples.arm("c")
+        .with_parameters(viscous=0.0, coulomb=20.0)
+        .model("physical", gravity=(0, 0, 0))
+    )
+    found = simulate(model, None, [0.05], 0.1, lambda t, q, v: [10.0], name, dt=1e-3)
+    creep = SLIP * 10 / np.sqrt(20**2 - 10**2)  # where rounded friction holds the push
+    np.testing.assert_allclose(found.v[60:, 0], creep, rtol=0.01)
+
+
+@pytest.mark.parametrize("name", ["RK4", "Variational"])
+def test_steps_that_would_take_for_ever_are_refused_with_a_step_that_works(name):
+    model = examples.arm("ba").with_parameters(viscous=1e5).model("physical")
+    with pytest.raises(StateError, match=f"{name} with steps of 0.1 s .* substeps") as caught:
+        simulate(model, None, None, 1.0, None, name, dt=0.1)
+    number = float(str(caught.value).split("take dt = ")[1].split()[0])
+    assert "friction of 'm" in str(caught.value)
+    INTEGRATORS[name](Motion(model), Settings(1e-8, 1e-8, 0.9 * number))
+    simulate(model, None, None, 1.0, None, "SemiImplicitEuler", dt=0.1)
+
+
+@pytest.mark.parametrize("name", [*NEAR])
+def test_hard_stops_hold_in_coarse_steps(name):
+    model = examples.snake(2).model("physical")
+    hard = Stops(frequency=500.0)
+    found = simulate(model, [model.lower[0] + 0.05], [-2.0], 0.2, None, name, stops=hard, dt=2e-3)
+    assert found.q.min() > model.lower[0] - 0.05
+    assert np.abs(found.v).max() < 3.0
+
+
+@pytest.mark.parametrize("name", [*NEAR])
+def test_stops_that_no_step_can_follow_are_refused(name):
+    with complains(StateError, name, "the stops", "1/s", "take dt ="):
+        simulate(
+            examples.snake(2).model("physical"), None, None, 1.0, None, name,
+            stops=Stops(frequency=1e9),
+        )  # fmt: skip
+
+
+def test_a_rehearsal_of_a_stiff_arm_does_not_diverge(arm):
+    law = PdGravity(arm, kp=20.0, kd=0.5, sample_time=COARSE)
+    q, v = start(arm)
+    way = rehearsed(law, np.zeros(arm.nv), q, v, 0.2)
+    assert not way.diverged
+    assert np.abs(way.v[-1]).max() < np.abs(v).max()
+
+
+def test_balancing_takes_the_friction_of_datasheets_implicitly():
+    rough = {"viscous": 10.0, "coulomb": 1.0}
+    model = examples.snake(4).with_parameters(**rough).model("physical")
+    plant = Plant(model, Drive(friction=0.3), np.zeros(model.nv, dtype=bool))
+    q, v = model.neutral(), np.full(model.nv, 0.5)
+    drives = examples.snake(4).with_parameters(viscous=10.3, coulomb=1.0).model("physical")
+    expected = exact(drives, q, v, end=0.1)
+    for _ in range(100):
+        q, v = plant.step(q, v, np.zeros(model.nv), 1e-3)
+    np.testing.assert_allclose(q, expected[0], rtol=0, atol=2e-3)  # first order at 1 ms
+    np.testing.assert_allclose(v, expected[1], rtol=0, atol=2e-2)
+
+
+# -- the implicit velocity -------------------------------------------------------------------------
+
+
+def test_the_implicit_velocity_solves_its_equation_for_any_friction():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        n = int(rng.integers(1, 8))
+        B = rng.standard_normal((n, n)) * 10 ** rng.uniform(-2, 0, (n, 1))
+        A = B @ B.T + 1e-5 * np.eye(n)
+        dry = 10 ** rng.uniform(-6, 0) * rng.uniform(0, 1, n)
+        right = A @ rng.standard_normal(n) * 10 ** rng.uniform(-4, 1)
+        u = friction.velocity(A, right, dry)
+        left = right - A @ u - dry * u / np.sqrt(u * u + SLIP * SLIP)
+        assert np.abs(left).max() < SOLVED * (np.abs(right).max() + dry.max())
+        rows = friction.velocity(np.array([A, A]), np.array([right, -right]), dry)
+        np.testing.assert_allclose(rows, [u, -u], rtol=1e-9, atol=1e-12)
+
+
+def test_a_singular_equation_has_no_velocity():
+    for batch in ((), (1,)):
+        A, right = np.zeros((*batch, 2, 2)), np.ones((*batch, 2))
+        assert np.isnan(friction.velocity(A, right, np.zeros(2))).all()
+
+
+def test_force_and_slope_are_those_of_the_equations_of_motion():
+    organism = examples.snake(4).with_parameters(viscous=0.3, coulomb=0.2)
+    smooth = organism.with_parameters(viscous=0.0, coulomb=0.0)
+    for base in ("fixed", "free"):
+        model, bare = organism.model("physical", base), smooth.model("physical", base)
+        rng = np.random.default_rng(2)
+        q, v, a = model.random_configuration(rng), *1e-3 * rng.standard_normal((2, model.nv))
+        expected = model.inverse_dynamics(q, v, a) - bare.inverse_dynamics(q, v, a)
+        np.testing.assert_allclose(friction.force(model, v), expected, atol=1e-12)
+        by, none = (m.inverse_dynamics_derivatives(q, v, a).dv for m in (model, bare))
+        np.testing.assert_allclose(np.diag(friction.slope(model, v)), by - none, atol=1e-9)
+
+
+# -- implicit methods of SciPy ---------------------------------------------------------------------
+
+
+def law(t, q, v):
+    tau = np.zeros(len(v))
+    tau[-1] = np.cos(t) - 3.0 * q[-1] * np.abs(v[-1])
+    return tau
+
+
+CASES = {
+    "arm": ("fixed", {}),
+    "free": ("free", {}),
+    "driven": ("free", {"drive": law}),
+    "pushed": ("free", {"external": {"m2": [1.0, 2.0, 3.0, 0.1, 0.2, 0.3]}}),
+    "driven and pushed": ("fixed", {"drive": law, "external": {"m2": lambda t: [t] * 6}}),
+}
+
+
+def differenced(integrator, t, y, step=1e-6):
+    units = step * np.eye(len(y))
+    pairs = [(integrator._rates(t, y + e), integrator._rates(t, y - e)) for e in units]
+    return np.stack([(one - other) / (2 * step) for one, other in pairs], axis=-1)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_jacobian_for_scipy_is_that_of_the_rates(case):
+    base, options = CASES[case]
+    organism = examples.snake(4).with_parameters(viscous=0.1, coulomb=0.05)
+    model, rng = organism.model("physical", base), np.random.default_rng(5)
+    integrator = INTEGRATORS["Radau"](Motion(model, **options), Settings(1e-8, 1e-8, np.inf))
+    y = np.append(model.random_configuration(rng), rng.standard_normal(model.nv))
+    if model.free_base:
+        y[3:7] *= 1.001  # on its way the quaternion is a little longer
+    expected = differenced(integrator, 0.3, y)
+    found = integrator._jacobian(0.3, y)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=DIFFERENCES * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("speed", [-3.0, 0.5])
+def test_the_jacobian_holds_beyond_the_stops(speed):
+    """Further out, and so fast inward that the stop lets go."""
+    model = examples.snake(3).model("physical")
+    stops = StopForces(Stops(damping=0.5), model, model.neutral())
+    integrator = INTEGRATORS["Radau"](Motion(model, stops=stops), Settings(1e-8, 1e-8, np.inf))
+    y = np.concatenate([model.upper + 0.05, [speed, -0.2]])
+    expected = differenced(integrator, 0.0, y)
+    found = integrator._jacobian(0.0, y)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=DIFFERENCES * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", ["Radau", "BDF", "LSODA"])
+def test_implicit_methods_finish_calm_runs_with_dry_friction(name):
+    """The first joint turns about the vertical: no force depends on its position."""
+    model = examples.arm("bab").with_parameters(coulomb=0.2, viscous=0.1).model("physical")
+    q, v = start(model)
+    found = simulate(model, q, 0.5 * v, 0.2, None, name, rtol=1e-9, atol=1e-9)
+    expected = exact(model, q, 0.5 * v, end=0.2)
+    np.testing.assert_allclose(found.q[-1], expected[0], rtol=0, atol=ADAPTED)
+    np.testing.assert_allclose(found.v[-1], expected[1], rtol=0, atol=ADAPTED)
+
+
+@pytest.mark.parametrize("name", ["Radau", "BDF"])
+def test_the_exact_jacobian_saves_evaluations(name, monkeypatch):
+    arm = examples.arm("babac").model("physical")
+    q, v = start(arm)
+    asked = []
+    original = Motion.acceleration
+    monkeypatch.setattr(
+        Motion, "acceleration", lambda self, *x: asked.append(x[0]) or original(self, *x)
+    )
+    counts = []
+    for implicit in (True, False):
+        asked.clear()
+        monkeypatch.setattr(INTEGRATORS[name], "implicit", implicit)
+        simulate(arm, q, v, END, None, name, rtol=1e-6, atol=1e-8)
+        counts.append(len(asked))
+    assert counts[0] < 0.9 * counts[1]
+
+
+@pytest.mark.parametrize("name", ["RK45", "DOP853", "LSODA", "Radau", "BDF"])
+def test_a_trial_state_out_of_range_is_rejected_not_fatal(name, arm):
+    integrator = INTEGRATORS[name](Motion(arm), Settings(1e-8, 1e-8, np.inf))
+    y = np.zeros(2 * arm.nv)
+    y[3] = 2 * LARGEST
+    rates = integrator._rates(0.0, y)
+    assert (rates == TOO_FAST).all() if name == "LSODA" else np.isnan(rates).all()
+    assert "m3.joint" in str(integrator._rejected)
+    assert not integrator._jacobian(0.0, y).any()
+
+
+@pytest.mark.parametrize("name", ["RK45", "DOP853", "LSODA", "Radau", "BDF"])
+def test_a_run_goes_on_after_a_trial_state_without_an_acceleration(name, monkeypatch):
+    """As when the numbers of one trial state are too large for the compiled code."""
+    model = examples.double_pendulum().model("physical")
+    original, asked = Motion.acceleration, []
+
+    def acceleration(self, t, q, v):
+        asked.append(t)
+        if len(asked) == 40:
+            raise StateError("the numbers are too large")
+        return original(self, t, q, v)
+
+    calm = simulate(model, [0.4, 0.1], None, 0.5, None, name)
+    monkeypatch.setattr(Motion, "acceleration", acceleration)
+    found = simulate(model, [0.4, 0.1], None, 0.5, None, name)
+    np.testing.assert_allclose(found.q[-1], calm.q[-1], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["RK45", "DOP853", "LSODA", "Radau", "BDF"])
+def test_a_runaway_is_said_to_have_diverged(name):
+    model = examples.arm("c").with_parameters(viscous=0.05).model("physical")
+    with pytest.raises(SimulationError, match=r"it diverged: .* joint 'm0.joint' is -?[1-9].*e"):
+        simulate(model, None, None, 20.0, lambda t, q, v: 60.0 * v + 2.0, name)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_radau_agrees_with_an_explicit_method_on_random_free_bodies(seed):
+    organism = random_organism("superbot", 2, seed).with_parameters(viscous=0.5)
+    model, rng = organism.model("physical", "free"), np.random.default_rng(seed)
+    q, v = model.random_configuration(rng), rng.standard_normal(model.nv)
+    one, other = (
+        simulate(model, q, v, 0.1, None, name, rtol=1e-9, atol=1e-9) for name in ("Radau", "RK45")
+    )
+    np.testing.assert_allclose(one.q[-1], other.q[-1], rtol=0, atol=ADAPTED)
+    np.testing.assert_allclose(one.v[-1], other.v[-1], rtol=0, atol=ADAPTED)
