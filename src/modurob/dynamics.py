@@ -20,11 +20,10 @@ from modurob.equations import coriolis
 from modurob.equations.closed_form import ClosedForm, Stacked
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model import Model
-from modurob.spatial import inertia, se3
+from modurob.spatial import inertia, se3, so3
 
 External = Mapping[str, ArrayLike]
 SINGULAR = 1e15  # condition of a mass matrix that leaves no digit of the accelerations
-UNIT = 1e-14  # of the squared norm: rounding errors of a normalised quaternion
 DTYPES = {"cpu": ("float64",), "cuda": ("float64", "float32")}  # of each target
 PREPARED = (
     "inverse_dynamics",
@@ -105,7 +104,7 @@ class Dynamics:
         """See `Model.mass_matrix`."""
         routine = self.tier.routine("mass_matrix")
         done = routine.single(q, routine.empty())
-        if done is not None and (not self.model.free_base or _is_unit(q)):
+        if done is not None and (not self.model.free_base or so3.is_unit(q[..., 3:7])):
             return done
         return self._batch(routine, State(self.model, q), threads)
 
@@ -141,7 +140,7 @@ class Dynamics:
             return self._batch(self.tier.pushed(name), state, threads)
         routine = self.tier.routine(name)
         done = routine.single(q, v, x, routine.empty())
-        if done is not None and (not self.model.free_base or _is_unit(q)):
+        if done is not None and (not self.model.free_base or so3.is_unit(q[..., 3:7])):
             return done
         return self._batch(routine, State(self.model, q, (v, x), label), threads)
 
@@ -167,7 +166,7 @@ class Dynamics:
 
         def call(*state: np.ndarray) -> np.ndarray:
             done = compiled(*state, out)
-            if done is None or (free and not _is_unit(state[0])):
+            if done is None or (free and not so3.is_unit(state[0][..., 3:7])):
                 return method(*state)
             return done
 
@@ -181,7 +180,7 @@ class Dynamics:
 
         def call(q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> ForwardDerivatives:
             done = forward(q, v, tau, a)
-            if done is None or (free and not _is_unit(q)) or respond(q, v, a, out) is None:
+            if done is None or (free and not so3.is_unit(q[..., 3:7])) or respond(q, v, a, out) is None:
                 return method(q, v, tau)
             return found
 
@@ -193,13 +192,6 @@ class Dynamics:
         if states is None:
             return routine.single, routine.empty()
         return routine.several(int(states)), routine.empty(int(states))
-
-
-def _is_unit(q: np.ndarray) -> bool:
-    """Whether base quaternions have norm 1: the kernels trust them, the long way mends them."""
-    if q.ndim == 1:
-        return bool(abs(q[3:7] @ q[3:7] - 1) < UNIT)
-    return bool(np.all(np.abs(np.sum(np.square(q[..., 3:7]), axis=-1) - 1) < UNIT))
 
 
 class CudaDynamics:

@@ -12,6 +12,7 @@ from scipy import integrate
 from modurob.sim import manifold
 from modurob.sim.failure import Stopped
 from modurob.sim.integrators.base import Integrator, Step
+from modurob.spatial import so3
 
 
 class ScipyMethod(Integrator):
@@ -45,7 +46,7 @@ class ScipyMethod(Integrator):
         q, v = self.split(y)
         result[: model.nq] = manifold.rate(q, v) if model.free_base else v
         if model.free_base:  # y's quaternion may be a little longer or shorter: so is its rate
-            result[3:7] *= np.sqrt(y[3:7] @ y[3:7])
+            result[3:7] *= np.sqrt(so3.squared_norm(y[3:7]))
         result[model.nq :] = self.motion.acceleration(t, q, v)
         return result
 
