@@ -82,7 +82,13 @@ class Tier(Protocol):
 
 
 class Dynamics:
-    """The dynamics of one model on one tier."""
+    """The dynamics of one model on one tier.
+
+    Attributes:
+        options: Arguments of the `Model.compile` that made the tier; None for the table of dyads.
+    """
+
+    options: tuple[str, str, bool] | None = None
 
     def __init__(self, model: Model, tier: Tier | None = None) -> None:
         self.model = model
@@ -180,7 +186,11 @@ class Dynamics:
 
         def call(q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> ForwardDerivatives:
             done = forward(q, v, tau, a)
-            if done is None or (free and not so3.is_unit(q[..., 3:7])) or respond(q, v, a, out) is None:
+            if (
+                done is None
+                or (free and not so3.is_unit(q[..., 3:7]))
+                or respond(q, v, a, out) is None
+            ):
                 return method(q, v, tau)
             return found
 
@@ -196,6 +206,8 @@ class Dynamics:
 
 class CudaDynamics:
     """The dynamics of one model on a GPU; arrays come and go as CuPy arrays."""
+
+    options: tuple[str, str, bool] | None = None
 
     def __init__(self, model: Model, dtype: str) -> None:
         self.tier = CudaTier(model.frames, model.gravity, model.free_base, dtype)
@@ -242,10 +254,11 @@ def compiled(model: Model, target: str, dtype: str, background: bool) -> Model:
         )
     copy = dataclasses.replace(model)
     if target == "cuda":
-        copy.__dict__["dynamics"] = CudaDynamics(model, dtype)
-        return copy
-    tier = FusedTier(model.frames, model.gravity, model.free_base, background)
-    copy.__dict__["dynamics"] = Dynamics(copy, tier)
+        made = CudaDynamics(model, dtype)
+    else:
+        made = Dynamics(copy, FusedTier(model.frames, model.gravity, model.free_base, background))
+    made.options = (target, dtype, background)
+    copy.__dict__["dynamics"] = made
     return copy
 
 

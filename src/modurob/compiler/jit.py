@@ -40,7 +40,8 @@ class Host:
             self.cpu = llvm.get_host_cpu_name()
             with contextlib.suppress(RuntimeError):  # LLVM cannot tell on every system
                 features = llvm.get_host_cpu_features()
-        self.features = ",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items()))
+        named = sorted(features.items())
+        self.features = ",".join(f"{'+' if on else '-'}{name}" for name, on in named)
         widest = 8 if features.get("avx512f") else 4 if features.get("avx") else 2
         self.width = int(_chosen(WIDTH_VARIABLE, WIDTHS) or widest)
         self.triple = llvm.get_process_triple()

@@ -103,10 +103,10 @@ class Model:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles and copies carry the arrays; compiled code is made again when needed."""
+        """Pickles and copies carry the arrays; what was compiled is compiled again when needed."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         fields["locked"], fields["modules"] = dict(self.locked), dict(self.modules)
-        return _restored, (fields,)
+        return _restored, (fields, getattr(vars(self).get("dynamics"), "options", None))
 
     # -- names ---------------------------------------------------------------------------------
 
@@ -443,6 +443,7 @@ def frozen(model: Model) -> Model:
     return model
 
 
-def _restored(fields: dict[str, Any]) -> Model:
+def _restored(fields: dict[str, Any], options: tuple[str, str, bool] | None = None) -> Model:
     views = {key: MappingProxyType(fields[key]) for key in ("locked", "modules")}
-    return frozen(Model(**{**fields, **views}))
+    model = frozen(Model(**{**fields, **views}))
+    return model if options is None else model.compile(*options)
