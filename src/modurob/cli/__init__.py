@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -51,6 +52,8 @@ class Commands(click.Group):
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:  # pyright: ignore[reportIncompatibleMethodOverride]
         options["standalone_mode"] = False
         _forgive_narrow_encodings()
+        # it warns when a user has no folder for its settings, which no command needs
+        logging.getLogger("matplotlib").setLevel(logging.ERROR)
         try:
             code = super().main(args, *rest, **options)
             sys.stdout.flush()
