@@ -472,3 +472,24 @@ def test_simulate_follows_a_gait(call):
 )
 def test_simulate_says_what_is_wrong_in_one_line(call, arguments, pieces):
     is_refused(call("simulate", "crab", *arguments), *pieces)
+
+
+NO_HOME = """
+import pwd, sys
+def getpwuid(uid):
+    raise KeyError(f"getpwuid(): uid not found: {uid}")
+pwd.getpwuid = getpwuid
+from modurob.cli import main
+main()
+"""
+
+
+def test_a_user_without_a_home_folder_gets_a_picture_and_no_warning(tmp_path):
+    gone = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "MPLCONFIGDIR", "MODUROB_CACHE_DIR")
+    done = subprocess.run(
+        [sys.executable, "-c", NO_HOME, "show", "crab", "--picture", "crab.png"],
+        env={name: value for name, value in os.environ.items() if name not in gone},
+        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["crab.png"]
