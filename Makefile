@@ -7,11 +7,11 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE # what was compiled once need not be compiled by every process
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench docs clean
+.PHONY: help demo test test-simd check bench docs clean
 
 help:  ## List the targets
 	@echo "modurob: modular robots from datasheets to equations of motion"
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.core  ## Build the crab, simulate, control and verify it; write output/report.html
 	$(BIN)/python examples/00_first_organism.py
@@ -19,6 +19,9 @@ demo: $(VENV)/.core  ## Build the crab, simulate, control and verify it; write o
 
 test: $(VENV)/.dev  ## Run every test
 	$(BIN)/python -m pytest -n auto --no-loadscope-reorder
+
+test-simd: $(VENV)/.dev  ## Run the numeric tests without SIMD and with every vector width
+	$(BIN)/python tools/simd_passes.py
 
 check: $(VENV)/.dev  ## Lint, format, types and import direction
 	$(BIN)/ruff check .

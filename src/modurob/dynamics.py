@@ -20,10 +20,9 @@ from modurob.equations import coriolis
 from modurob.equations.closed_form import ClosedForm, Stacked
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model import Model
-from modurob.spatial import inertia, se3
+from modurob.spatial import inertia, se3, so3
 
 External = Mapping[str, ArrayLike]
-UNIT = 1e-14  # of the squared norm: rounding errors of a normalised quaternion
 TERMS = 20  # of the exponential series up to 1, to rounding
 DTYPES = {"cpu": ("float64",), "cuda": ("float64", "float32")}  # of each target
 PREPARED = (
@@ -83,7 +82,13 @@ class Tier(Protocol):
 
 
 class Dynamics:
-    """The dynamics of one model on one tier."""
+    """The dynamics of one model on one tier.
+
+    Attributes:
+        options: Arguments of the `Model.compile` that made the tier; None for the table of dyads.
+    """
+
+    options: tuple[str, str, bool] | None = None
 
     def __init__(self, model: Model, tier: Tier | None = None) -> None:
         self.model = model
@@ -105,7 +110,7 @@ class Dynamics:
         """See `Model.mass_matrix`."""
         routine = self.tier.routine("mass_matrix")
         done = routine.single(q, routine.empty())
-        if done is not None and (not self.model.free_base or _is_unit(q)):
+        if done is not None and (not self.model.free_base or so3.is_unit(q[..., 3:7])):
             return done
         return self._batch(routine, State(self.model, q), threads)
 
@@ -141,7 +146,7 @@ class Dynamics:
             return self._batch(self.tier.pushed(name), state, threads)
         routine = self.tier.routine(name)
         done = routine.single(q, v, x, routine.empty())
-        if done is not None and (not self.model.free_base or _is_unit(q)):
+        if done is not None and (not self.model.free_base or so3.is_unit(q[..., 3:7])):
             return done
         return self._batch(routine, State(self.model, q, (v, x), label), threads)
 
@@ -167,7 +172,7 @@ class Dynamics:
 
         def call(*state: np.ndarray) -> np.ndarray:
             done = compiled(*state, out)
-            if done is None or (free and not _is_unit(state[0])):
+            if done is None or (free and not so3.is_unit(state[0][..., 3:7])):
                 return method(*state)
             return done
 
@@ -181,7 +186,11 @@ class Dynamics:
 
         def call(q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> ForwardDerivatives:
             done = forward(q, v, tau, a)
-            if done is None or (free and not _is_unit(q)) or respond(q, v, a, out) is None:
+            if (
+                done is None
+                or (free and not so3.is_unit(q[..., 3:7]))
+                or respond(q, v, a, out) is None
+            ):
                 return method(q, v, tau)
             return found
 
@@ -195,15 +204,10 @@ class Dynamics:
         return routine.several(int(states)), routine.empty(int(states))
 
 
-def _is_unit(q: np.ndarray) -> bool:
-    """Whether base quaternions have norm 1: the kernels trust them, the long way mends them."""
-    if q.ndim == 1:
-        return bool(abs(q[3:7] @ q[3:7] - 1) < UNIT)
-    return bool(np.all(np.abs(np.sum(np.square(q[..., 3:7]), axis=-1) - 1) < UNIT))
-
-
 class CudaDynamics:
     """The dynamics of one model on a GPU; arrays come and go as CuPy arrays."""
+
+    options: tuple[str, str, bool] | None = None
 
     def __init__(self, model: Model, dtype: str) -> None:
         self.tier = CudaTier(model.frames, model.gravity, model.free_base, dtype)
@@ -250,10 +254,11 @@ def compiled(model: Model, target: str, dtype: str, background: bool) -> Model:
         )
     copy = dataclasses.replace(model)
     if target == "cuda":
-        copy.__dict__["dynamics"] = CudaDynamics(model, dtype)
-        return copy
-    tier = FusedTier(model.frames, model.gravity, model.free_base, background)
-    copy.__dict__["dynamics"] = Dynamics(copy, tier)
+        made = CudaDynamics(model, dtype)
+    else:
+        made = Dynamics(copy, FusedTier(model.frames, model.gravity, model.free_base, background))
+    made.options = (target, dtype, background)
+    copy.__dict__["dynamics"] = made
     return copy
 
 

@@ -119,6 +119,8 @@ class Terminal:
             [sys.executable, "-m", "modurob", "bus"],
             stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
             env={**os.environ, "TERM": "dumb", "COLUMNS": "100"},
+            # Ctrl-C works here also where the tests run with it ignored, as under nohup
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
         os.close(slave)
         os.set_blocking(self.screen, False)

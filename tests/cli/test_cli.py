@@ -515,3 +515,24 @@ def test_repair_is_for_robots_of_other_programs(call):
 
 def test_other_commands_say_how_to_read_a_urdf(call, mimicking):
     is_refused(call("show", "arm.urdf"), "arm.urdf", "modurob new --urdf arm.urdf")
+
+
+NO_HOME = """
+import pwd, sys
+def getpwuid(uid):
+    raise KeyError(f"getpwuid(): uid not found: {uid}")
+pwd.getpwuid = getpwuid
+from modurob.cli import main
+main()
+"""
+
+
+def test_a_user_without_a_home_folder_gets_a_picture_and_no_warning(tmp_path):
+    gone = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "MPLCONFIGDIR", "MODUROB_CACHE_DIR")
+    done = subprocess.run(
+        [sys.executable, "-c", NO_HOME, "show", "crab", "--picture", "crab.png"],
+        env={name: value for name, value in os.environ.items() if name not in gone},
+        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["crab.png"]

@@ -69,3 +69,16 @@ def test_a_port_in_use_is_told_with_a_way_out(tmp_path, monkeypatch):
         result = run("--no-browser", "--port", str(port), "--folder", str(tmp_path))
     assert "--port 0" in error_of(result)
     assert result.exit_code == 1
+
+
+def test_a_user_without_a_home_folder_is_asked_for_one(monkeypatch):
+    for name in ("HOME", "XDG_DATA_HOME", "MODUROB_STUDIO"):
+        monkeypatch.delenv(name, raising=False)
+
+    def getpwuid(uid):
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    monkeypatch.setattr("pwd.getpwuid", getpwuid)
+    line = error_of(run("--no-browser"))
+    for piece in ("no home folder", "--folder", "MODUROB_STUDIO"):
+        assert piece in line

@@ -23,14 +23,22 @@ print(json.dumps({"tau": tau.tolist(), "made": made}))
 SOURCE = Path(__file__).parents[2] / "src"
 
 
-def start(cache, **variables):
+NO_PASSWD_ENTRY = """
+import pwd
+def getpwuid(uid):
+    raise KeyError(f"getpwuid(): uid not found: {uid}")
+pwd.getpwuid = getpwuid
+"""
+
+
+def start(cache, before="", cwd=None, **variables):
     environment = {**os.environ, "MODUROB_CACHE_DIR": str(cache), **variables}
     environment = {name: value for name, value in environment.items() if value is not None}
     paths = [str(SOURCE), environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", SCRIPT],
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-W", "error", "-c", before + SCRIPT],
+        env=environment, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
 
@@ -41,8 +49,8 @@ def finish(process):
     return json.loads(out)
 
 
-def fresh_process(cache, **variables):
-    return finish(start(cache, **variables))
+def fresh_process(cache, **options):
+    return finish(start(cache, **options))
 
 
 @pytest.fixture(scope="module")
@@ -134,3 +142,21 @@ def test_without_a_variable_of_its_own_the_cache_is_where_caches_are(first, tmp_
     found = fresh_process(tmp_path, MODUROB_CACHE_DIR=None, XDG_CACHE_HOME=str(home))
     assert found["tau"] == answer["tau"]
     assert len(code_files(home / "modurob")) == len(answer["made"])
+
+
+def test_an_empty_variable_switches_the_cache_off(first, tmp_path):
+    _, answer = first
+    home = tmp_path / "home"
+    found = fresh_process("", cwd=tmp_path, HOME=str(home), XDG_CACHE_HOME=str(home))
+    assert found["tau"] == answer["tau"]
+    assert all(found["made"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_user_without_home_or_passwd_entry_has_no_cache(first, tmp_path):
+    _, answer = first
+    nowhere = dict.fromkeys(("MODUROB_CACHE_DIR", "XDG_CACHE_HOME", "HOME"))
+    found = fresh_process("", before=NO_PASSWD_ENTRY, cwd=tmp_path, **nowhere)
+    assert found["tau"] == answer["tau"]
+    assert all(found["made"])
+    assert list(tmp_path.iterdir()) == []

@@ -36,6 +36,7 @@ def test_a_model_survives_pickling_and_copying(make, travel):
     np.testing.assert_allclose(found.inverse_dynamics(*x), expected, rtol=0, atol=SAME)
     assert dict(found.locked) == dict(model.locked)
     assert not found.mass.flags.writeable
+    assert found.dynamics.tier.name == model.dynamics.tier.name
 
 
 def _in_child(model: mr.Model, x: np.ndarray, answers) -> None:

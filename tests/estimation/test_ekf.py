@@ -330,8 +330,8 @@ def test_filters_are_pickled():
     for each in (ekf, twin):
         each.predict(np.ones(3))
         each.correct(np.zeros(3))
-    np.testing.assert_array_equal(twin.P, ekf.P)
-    np.testing.assert_array_equal(twin.q, ekf.q)
+    np.testing.assert_allclose(twin.P, ekf.P, rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(twin.q, ekf.q, rtol=0, atol=ROUNDING)
 
 
 @pytest.mark.parametrize(

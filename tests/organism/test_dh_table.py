@@ -1,6 +1,8 @@
 """The Denavit-Hartenberg path against the tree model, Pinocchio and products of transforms."""
 
+import copy
 import itertools
+import pickle
 
 import numpy as np
 import pinocchio as pin
@@ -279,3 +281,15 @@ def test_connectors_of_different_size_do_not_dock():
         table_of([catalog["giusti_a"], small])
     with complains(DockingError, "giusti-out", "giusti-50mm-in"):
         examples.arm("a").dock("m0", "out", "m1", "in", kind=small)
+
+
+@pytest.mark.parametrize("travel", [lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy])
+def test_a_table_survives_pickling_and_copying(travel):
+    table = examples.arm("bac").dh_table()
+    found = travel(table)
+    assert type(found) is type(table)
+    assert found.rows == table.rows
+    np.testing.assert_array_equal(found.frames([0.1, 0.2, 0.3]), table.frames([0.1, 0.2, 0.3]))
+    with pytest.raises(TypeError):
+        found.roots["m0.joint"] = np.eye(4)
+    assert not any(T.flags.writeable for T in found.roots.values())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import os
 import sys
 import warnings
@@ -52,6 +53,8 @@ class Commands(click.Group):
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:  # pyright: ignore[reportIncompatibleMethodOverride]
         options["standalone_mode"] = False
         _forgive_narrow_encodings()
+        # it warns when a user has no folder for its settings, which no command needs
+        logging.getLogger("matplotlib").setLevel(logging.ERROR)
         try:
             with _warnings_as_lines():
                 code = super().main(args, *rest, **options)

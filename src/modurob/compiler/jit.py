@@ -14,22 +14,36 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
+from modurob.errors import StateError, choices
 from modurob.modules.files import replace_file
 
 OPTIMISATION = 2  # of the code generator; the trace has done the rest
 CACHE_VARIABLE = "MODUROB_CACHE_DIR"
+WIDTH_VARIABLE, WIDTHS = "MODUROB_VECTOR_WIDTH", ("2", "4", "8")
+CPU_VARIABLE, CPUS = "MODUROB_CPU", ("host", "generic")
 
 
 class Host:
-    """The machine that code is made for."""
+    """The machine that code is made for.
+
+    Attributes:
+        cpu, features: As LLVM names them; ``generic`` has what every CPU of its kind has.
+        width: States that a vector holds. Any width runs on any CPU: LLVM splits wide vectors.
+    """
 
     def __init__(self) -> None:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
-        self.cpu = llvm.get_host_cpu_name()
-        self.features = llvm.get_host_cpu_features().flatten()
-        features = llvm.get_host_cpu_features()
-        self.width = 8 if features.get("avx512f") else 4 if features.get("avx") else 2
+        features = {}
+        self.cpu = _chosen(CPU_VARIABLE, CPUS) or "host"
+        if self.cpu == "host":
+            self.cpu = llvm.get_host_cpu_name()
+            with contextlib.suppress(RuntimeError):  # LLVM cannot tell on every system
+                features = llvm.get_host_cpu_features()
+        named = sorted(features.items())
+        self.features = ",".join(f"{'+' if on else '-'}{name}" for name, on in named)
+        widest = 8 if features.get("avx512f") else 4 if features.get("avx") else 2
+        self.width = int(_chosen(WIDTH_VARIABLE, WIDTHS) or widest)
         self.triple = llvm.get_process_triple()
 
     def target_machine(self) -> Any:
@@ -47,6 +61,17 @@ class Host:
 def host() -> Host:
     """The machine we run on."""
     return Host()
+
+
+def _chosen(variable: str, values: tuple[str, ...]) -> str | None:
+    """The value of an environment variable; None where it is unset or empty."""
+    value = os.environ.get(variable)
+    if value and value not in values:
+        raise StateError(
+            f"the environment variable {variable} is {value!r}: set it to one of "
+            f"{choices(values)}, or unset it"
+        )
+    return value or None
 
 
 class Library:
@@ -74,7 +99,10 @@ _libraries: dict[str, Library] = {}
 
 
 def compile_ir(ir: str) -> Library:
-    """The functions of an IR module, from this process, the disk cache, or newly compiled."""
+    """The functions of an IR module, from this process, the disk cache, or newly compiled.
+
+    The key of the cache is the text, which spells out the vector width, and what LLVM is told.
+    """
     key = hashlib.sha256(
         "\n".join(
             (ir, host().cpu, host().features, llvmlite.__version__, str(OPTIMISATION))
@@ -88,15 +116,17 @@ def compile_ir(ir: str) -> Library:
 
 def _load(key: str, ir: str) -> Library:
     machine = host().target_machine()
-    path = _cache_folder() / f"{key}.o"
-    code = _read(path)
+    folder = _cache_folder()
+    path = None if folder is None else folder / f"{key}.o"
+    code = None if path is None else _read(path)
     compiled = code is None
     if code is None:
         module = llvm.parse_assembly(ir)
         module.triple = host().triple
         module.data_layout = str(machine.target_data)
         code = machine.emit_object(module)
-        _write(path, code)
+        if path is not None:
+            _write(path, code)
     empty = llvm.parse_assembly("")
     engine = llvm.create_mcjit_compiler(empty, machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
@@ -104,11 +134,18 @@ def _load(key: str, ir: str) -> Library:
     return Library(engine, compiled)
 
 
-def _cache_folder() -> Path:
-    if CACHE_VARIABLE in os.environ:
-        return Path(os.environ[CACHE_VARIABLE])
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "modurob"
+def _cache_folder() -> Path | None:
+    """The folder of the disk cache; None when it is switched off or there is no home folder.
+
+    No folder under /tmp in its place: others could put code there for us to run.
+    """
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen is not None:
+        return Path(chosen) if chosen else None
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "modurob"
+    except RuntimeError:  # no HOME, and no entry for this user in the system's list
+        return None
 
 
 def _read(path: Path) -> bytes | None:

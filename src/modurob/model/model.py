@@ -104,10 +104,10 @@ class Model:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles and copies carry the arrays; compiled code is made again when needed."""
+        """Pickles and copies carry the arrays; what was compiled is compiled again when needed."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         fields["locked"], fields["modules"] = dict(self.locked), dict(self.modules)
-        return _restored, (fields,)
+        return _restored, (fields, getattr(vars(self).get("dynamics"), "options", None))
 
     # -- names ---------------------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ class Model:
             return joints
         quaternion = rng.standard_normal(4)
         place = self.base_pose[:3, 3] + rng.standard_normal(3)
-        return np.concatenate([place, quaternion / np.linalg.norm(quaternion), joints])
+        return np.concatenate([place, so3.unit_quaternion(quaternion), joints])
 
     def integrate(self, q: ArrayLike, step: ArrayLike) -> np.ndarray:
         """The configuration reached from `q` when the velocity `step` acts for one second.
@@ -183,15 +183,15 @@ class Model:
         return q[..., 7:] if self.free_base else q
 
     def check_configuration(self, q: ArrayLike, finite: bool = True) -> np.ndarray:
-        """`q` as (..., nq) floats, unit quaternion made exact, or a `StateError`.
+        """`q` as (..., nq) floats, quaternion at norm 1 (`so3.unit_quaternion`), or a `StateError`.
 
         Args:
             finite: Whether to look at every number; compiled kernels do so themselves.
         """
         array = self._checked("q", q, self.nq, "nq", finite)
-        if not self.free_base:
+        if not self.free_base or so3.is_unit(array[..., 3:7]):
             return array
-        norm = np.linalg.norm(array[..., 3:7], axis=-1, keepdims=True)
+        norm = np.sqrt(np.asarray(so3.squared_norm(array[..., 3:7])))[..., None]
         if np.any(np.abs(norm - 1) > UNIT_QUATERNION):
             self._checked("q", array, self.nq, "nq", finite=True)
             row = np.unravel_index(np.argmax(np.abs(norm - 1)), norm.shape)
@@ -200,7 +200,8 @@ class Model:
                 f"q[{where}3:7] is the base's unit quaternion (x, y, z, w); "
                 f"its norm is {norm[row]:g}"
             )
-        return np.concatenate([array[..., :3], array[..., 3:7] / norm, array[..., 7:]], axis=-1)
+        unit = so3.unit_quaternion(array[..., 3:7])
+        return np.concatenate([array[..., :3], unit, array[..., 7:]], axis=-1)
 
     def check_velocity(self, v: ArrayLike, name: str = "v", finite: bool = True) -> np.ndarray:
         """`v` (or a, tau) as (..., nv) floats, or a `StateError`."""
@@ -455,6 +456,7 @@ def frozen(model: Model) -> Model:
     return model
 
 
-def _restored(fields: dict[str, Any]) -> Model:
+def _restored(fields: dict[str, Any], options: tuple[str, str, bool] | None = None) -> Model:
     views = {key: MappingProxyType(fields[key]) for key in ("locked", "modules")}
-    return frozen(Model(**{**fields, **views}))
+    model = frozen(Model(**{**fields, **views}))
+    return model if options is None else model.compile(*options)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -97,6 +97,10 @@ class DhTable(NamedTuple):
     rows: tuple[DhRow, ...]
     links: tuple[DhLink, ...]
     roots: Mapping[str, np.ndarray]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles and copies carry a plain mapping of the roots."""
+        return _table, (self.rows, self.links, dict(self.roots))
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -217,13 +221,19 @@ def synthesized(
         for axis, pair in zip(axes, pairs, strict=True)
         if axis.before == WORLD
     }
-    for T in roots.values():
-        T.setflags(write=False)
     links = (
         _link(axis, first[k], rows, carried(turn_z(pairs[k].after), masses[k]))
         for k, axis in enumerate(axes)
     )
-    return DhTable(tuple(rows), tuple(links), MappingProxyType(roots))
+    return _table(tuple(rows), tuple(links), roots)
+
+
+def _table(
+    rows: tuple[DhRow, ...], links: tuple[DhLink, ...], roots: dict[str, np.ndarray]
+) -> DhTable:
+    for T in roots.values():
+        T.setflags(write=False)
+    return DhTable(rows, links, MappingProxyType(roots))
 
 
 def _row(axis: Axis, after: float, pair: AxisPair, name: str) -> DhRow:

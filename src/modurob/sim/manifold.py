@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from modurob.spatial import so3
+
 SMALL = 0.25  # squared angle below which the series below hold to rounding
 # sin(x/2)/x, (1 - cos x)/x^2 and (x - sin x)/x^3 as polynomials in -x^2
 HALF_SINC = [1 / (2 ** (2 * k + 1) * math.factorial(2 * k + 1)) for k in range(8)]
@@ -129,8 +131,7 @@ def second_rate(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
 def normalized(q: np.ndarray) -> np.ndarray:
     """(..., nq) with the base's quaternion at norm 1."""
     result = q.copy()
-    turn = result[..., 3:7]
-    turn /= np.sqrt(np.sum(turn * turn, axis=-1, keepdims=True))
+    result[..., 3:7] = so3.unit_quaternion(q[..., 3:7])
     return result
 
 

@@ -58,7 +58,10 @@ def atan2(y: Scalars, x: Scalars) -> Any:
 def versine(x: Scalars) -> Any:
     """Elementwise 1 - cos x, without cancellation for numbers. [rad]"""
     x = np.asarray(x)
-    return 1 - cos(x) if x.dtype == object else 2 * np.sin(x / 2) ** 2
+    if x.dtype == object:
+        return 1 - cos(x)
+    half = np.sin(x / 2)
+    return 2 * (half * half)  # not half**2: a single number would go through the library's pow
 
 
 def sinc(x: Scalars) -> Any:

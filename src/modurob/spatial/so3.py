@@ -33,6 +33,9 @@ ROTATION_TOLERANCE = 1e-9
 SNAP_TOLERANCE = 1e-15
 """Entries of `from_rpy` this close to 0 or +-1 are rounding errors of multiples of 90 degrees."""
 
+UNIT_TOLERANCE = 1e-14
+"""Deviation of a quaternion's squared norm from 1 that its normalization leaves: about 1e-15."""
+
 
 def hat(w: Scalars) -> Array:
     """Skew matrix of a vector: hat(w) u = w x u.
@@ -135,6 +138,35 @@ def from_quaternion(q: Scalars) -> Array:
     """Rotation (..., 3, 3) of a unit quaternion (..., 4) in the order x, y, z, w."""
     (q,) = common(q)
     return _polynomial(q[..., :3], 2 * entry(q, 3), 2)
+
+
+def squared_norm(q: np.ndarray) -> Any:
+    """Sum of squares (...) of quaternions (..., 4).
+
+    The products are added in one fixed order, so one quaternion and a row of many, a strided view
+    and a contiguous one give the same bits on every machine; a library's sum need not.
+    """
+    if q.ndim == 1:
+        x, y, z, w = q.tolist()
+        return x * x + y * y + z * z + w * w
+    x, y, z, w = (q[..., k] for k in range(4))
+    with np.errstate(over="ignore"):
+        return x * x + y * y + z * z + w * w
+
+
+def is_unit(q: np.ndarray) -> bool:
+    """Whether all quaternions (..., 4) have norm 1 up to rounding: `unit_quaternion` keeps them."""
+    close = abs(squared_norm(q) - 1) < UNIT_TOLERANCE
+    return close if q.ndim == 1 else bool(close.all())
+
+
+def unit_quaternion(q: np.ndarray) -> np.ndarray:
+    """Quaternions (..., 4) at norm 1; those that have it up to rounding stay as they are.
+
+    So normalizing twice is the same as once, bit for bit.
+    """
+    square = np.asarray(squared_norm(q))[..., None]
+    return np.where(abs(square - 1) < UNIT_TOLERANCE, q, q / np.sqrt(square))
 
 
 def from_rpy(roll: Scalars, pitch: Scalars, yaw: Scalars) -> Array:

@@ -25,13 +25,17 @@ def usual_folder() -> Path:
     given = os.environ.get(FOLDER_VARIABLE)
     if given:
         return Path(given)
-    home = Path.home()
-    if sys.platform == "win32":
-        root = Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        root = home / "Library" / "Application Support"
-    else:
-        root = Path(os.environ.get("XDG_DATA_HOME", home / ".local" / "share"))
+    variable, inside = {
+        "win32": ("LOCALAPPDATA", "AppData/Local"),
+        "darwin": ("", "Library/Application Support"),
+    }.get(sys.platform, ("XDG_DATA_HOME", ".local/share"))
+    try:
+        root = Path(os.environ.get(variable) or Path.home() / inside)
+    except RuntimeError:  # no HOME, and no entry for this user in the system's list
+        raise FileError(
+            "this user has no home folder to keep projects in: name a folder with --folder or in "
+            f"the environment variable {FOLDER_VARIABLE}"
+        ) from None
     return root / "modurob" / "studio"
 
 

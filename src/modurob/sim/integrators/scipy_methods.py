@@ -71,7 +71,7 @@ class ScipyMethod(Integrator):
             return result
         result[: model.nq] = manifold.rate(q, v) if model.free_base else v
         if model.free_base:  # y's quaternion may be a little longer or shorter: so is its rate
-            result[3:7] *= np.sqrt(y[3:7] @ y[3:7])
+            result[3:7] *= np.sqrt(so3.squared_norm(y[3:7]))
         return result
 
     def _jacobian(self, t: float, y: np.ndarray) -> np.ndarray:
