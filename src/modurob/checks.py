@@ -7,7 +7,10 @@ from ipaddress import ip_address
 from numbers import Real
 from typing import Any
 
-from modurob.errors import StateError
+from modurob.errors import SizeError, StateError
+
+LARGEST_BYTES = 8_000_000_000  # arrays of one call; more is refused before it is asked for
+BLOCK_BYTES = 32_000_000  # intermediate arrays of one block of states: the size of a large cache
 
 
 def is_number(value: object) -> bool:
@@ -27,6 +30,26 @@ def not_negative(name: str, value: Any, unit: str) -> float:
     if not is_number(value) or value < 0:
         raise StateError(f"{name} must be zero or a positive number of {unit}, got {value!r}")
     return float(value)
+
+
+def refuse_over(what: str, nbytes: float, advice: str) -> None:
+    """Raise a `SizeError` before arrays of more than 8 GB are asked for.
+
+    Args:
+        what: The arrays that were asked for, such as ``recording 10^9 states``.
+        nbytes: Their size. [bytes]
+        advice: What to do instead, in the imperative.
+    """
+    if nbytes > LARGEST_BYTES:
+        raise SizeError(
+            f"{what} would need {nbytes / 1e9:.3g} GB of memory; the limit is "
+            f"{LARGEST_BYTES / 1e9:g} GB: {advice}"
+        )
+
+
+def states_per_block(state_bytes: float) -> int:
+    """How many states to work on at once, when each needs that many bytes on the way."""
+    return max(1, int(BLOCK_BYTES // max(state_bytes, 1)))
 
 
 def is_loopback(host: str) -> bool:

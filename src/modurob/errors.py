@@ -9,7 +9,9 @@
     │   └── WriteError     a file that cannot be written: no such folder, no permission, no space
     ├── StateError         a state, pose or option that does not fit the model
     │   └── SimulationError  (modurob.sim) a run that stopped; holds the trajectory until then
-    └── SizeError          a closed form that would be too long to read
+    └── SizeError          a closed form too long to read, or arrays too large for memory
+
+    ModelWarning           data that were repaired, or joints that a model cannot move
 
 A message says what was given, what was expected, and what to do.
 """
@@ -55,7 +57,11 @@ class StateError(ModurobError, ValueError):
 
 
 class SizeError(ModurobError, ValueError):
-    """A closed form that would be too long to read."""
+    """A closed form that would be too long to read, or arrays that would not fit into memory."""
+
+
+class ModelWarning(UserWarning):
+    """A model that differs from its data: a value was repaired, or a joint cannot move."""
 
 
 def choices(names: Iterable[object], limit: int = 12) -> str:
