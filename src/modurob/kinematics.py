@@ -67,8 +67,18 @@ def center_of_mass(model: Model, q: ArrayLike) -> np.ndarray:
     """See `Model.center_of_mass`."""
     if not np.sum(model.mass) > 0:
         raise StateError("the organism has no mass, so it has no center of mass")
-    T_w = link_poses(model, model.check_configuration(q))
-    return equations.center_of_mass(model.mass, model.center, T_w)
+    return equations.center_of_mass(model.mass, link_centers(model, model.check_configuration(q)))
+
+
+def link_centers(model: Model, q: np.ndarray) -> np.ndarray:
+    """(..., links, 3) centers of mass of the links at a checked configuration, in the world."""
+    return equations.link_centers(model.center, link_poses(model, q))
+
+
+def potential_energy(model: Model, q: ArrayLike) -> np.ndarray:
+    """See `Model.potential_energy`."""
+    centers = link_centers(model, model.check_configuration(q))
+    return equations.potential_energy(model.mass, centers, model.gravity)
 
 
 @dataclass(frozen=True)

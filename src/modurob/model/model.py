@@ -24,8 +24,9 @@ if TYPE_CHECKING:
         StepDerivatives,
     )
     from modurob.equations.closed_form import ClosedForm
+    from modurob.equations.coriolis import Stacked
     from modurob.kinematics import IkResult
-    from modurob.model.frames import JointFrames
+    from modurob.model.frames import JointFrames, NearBase
 
 UNIT_QUATERNION = 1e-3  # deviation of the norm still taken for round-off, and normalised away
 
@@ -233,7 +234,25 @@ class Model:
         """The same arrays in joint frames, for the recursions and the compiler."""
         from modurob.model.frames import joint_frames
 
-        return joint_frames(self)
+        return joint_frames(self.near)
+
+    @cached_property
+    def near(self) -> NearBase:
+        """The same dynamics with the origin at the base."""
+        from modurob.model.frames import near_base
+
+        return near_base(self)
+
+    def near_base(self, q: np.ndarray) -> tuple[Model, np.ndarray]:
+        """A model that stands near the origin and a configuration of it: the same dynamics.
+
+        Sums over all links are formed there, because far away they would lose their digits.
+
+        Args:
+            q: (..., nq) checked configuration.
+        """
+        model, counts, _ = self.near
+        return model, q if counts.all() else q * counts
 
     # -- kinematics ----------------------------------------------------------------------------
 
@@ -289,6 +308,13 @@ class Model:
 
         return Dynamics(self)
 
+    @cached_property
+    def stacked(self) -> Stacked:
+        """The links that move, for sums over all of them."""
+        from modurob.dynamics import stacked_tree
+
+        return stacked_tree(self)
+
     def inverse_dynamics(
         self,
         q: ArrayLike,
@@ -339,7 +365,11 @@ class Model:
         return dynamics.closed_form(self, q, v)
 
     def momentum(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-        """(..., 6) linear momentum, angular momentum about the world's origin. [N s, N m s]"""
+        """(..., 6) linear momentum, angular momentum about the world's origin. [N s, N m s]
+
+        Far from the origin the angular part is mostly ``r x`` the linear one and is as accurate as
+        that product. About a free base, in its frame, it is ``(mass_matrix(q) @ v)[..., 3:6]``.
+        """
         from modurob import dynamics
 
         return dynamics.momentum(self, q, v)
@@ -352,9 +382,9 @@ class Model:
 
     def potential_energy(self, q: ArrayLike) -> np.ndarray:
         """(...) zero at the height of the world's origin. [J]"""
-        from modurob import dynamics
+        from modurob import kinematics
 
-        return dynamics.potential_energy(self, q)
+        return kinematics.potential_energy(self, q)
 
     def energy(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """(...) kinetic plus potential energy. [J]"""
