@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob import kinematics
-from modurob.checks import is_number, positive, refuse_over, states_per_block
+from modurob.checks import is_number, positive, refuse_states, states_per_block
 from modurob.compiler.cuda import CudaTier
 from modurob.compiler.routine import Routine, thread_count
 from modurob.compiler.tiers import DyadTier, FusedTier
@@ -150,6 +150,7 @@ class Dynamics:
     def _batch(self, routine: Routine, state: State, threads: int | str) -> np.ndarray:
         """Run a routine on states of any batch shape."""
         count = thread_count(threads, len(state.q) * self.model.nv)
+        refuse_states("the result", len(state.q), math.prod(routine.result))
         found = routine.batch(state.q, state.v, state.x, state.external, count)
         if found is None:
             state.demand_finite()
@@ -257,11 +258,6 @@ def compiled(model: Model, target: str, dtype: str, background: bool) -> Model:
     tier = FusedTier(model.frames, model.gravity, model.free_base, background)
     copy.__dict__["dynamics"] = Dynamics(copy, tier)
     return copy
-
-
-def _refuse_large(what: str, states: int, numbers: int) -> None:
-    """Refuse results of so many numbers a state that do not fit into memory."""
-    refuse_over(f"{what} of {states} states", 8 * states * numbers, "give fewer states at once")
 
 
 def common_batch(shapes: Sequence[tuple[int, ...]], whose: str) -> tuple[int, ...]:
@@ -498,7 +494,7 @@ def _sums(
     batch = common_batch([q.shape[:-1], v.shape[:-1]], "q and v")
     q, v = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v))
     count = math.prod(batch)
-    _refuse_large(what, count, sum(math.prod(size) for size in sizes))
+    refuse_states(what, count, sum(math.prod(size) for size in sizes))
 
     def some(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
         near, q_near = model.near_base(q)
