@@ -16,7 +16,7 @@ from modurob.errors import SizeError
 def test_too_large_a_request_names_what_how_much_and_what_to_do() -> None:
     with pytest.raises(SizeError) as caught:
         refuse_over("recording 10^9 states", 80e9, "record less often")
-    for part in ("recording 10^9 states", "80 GB", "8 GB", "record less often"):
+    for part in ("recording 10^9 states", "80.0 GB", "8 GB", "record less often"):
         assert part in str(caught.value)
     assert "\n" not in str(caught.value)
 

@@ -42,7 +42,7 @@ def refuse_over(what: str, nbytes: float, advice: str) -> None:
     """
     if nbytes > LARGEST_BYTES:
         raise SizeError(
-            f"{what} would need {nbytes / 1e9:.3g} GB of memory; the limit is "
+            f"{what} would need {nbytes / 1e9:.1f} GB of memory; the limit is "
             f"{LARGEST_BYTES / 1e9:g} GB: {advice}"
         )
 

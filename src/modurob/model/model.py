@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from modurob.kinematics import IkResult
     from modurob.model.frames import JointFrames, NearBase
 
+LARGEST_DISPLACEMENT = 1e15  # [rad, m] of a joint: beyond it doubles are over 0.1 apart
 UNIT_QUATERNION = 1e-3  # deviation of the norm still taken for round-off, and normalised away
 
 
@@ -189,6 +190,8 @@ class Model:
             finite: Whether to look at every number; compiled kernels do so themselves.
         """
         array = self._checked("q", q, self.nq, "nq", finite)
+        if finite:
+            self._demand_range(array)
         if not self.free_base:
             return array
         norm = np.linalg.norm(array[..., 3:7], axis=-1, keepdims=True)
@@ -201,6 +204,17 @@ class Model:
                 f"its norm is {norm[row]:g}"
             )
         return np.concatenate([array[..., :3], array[..., 3:7] / norm, array[..., 7:]], axis=-1)
+
+    def _demand_range(self, q: np.ndarray) -> None:
+        over = np.abs(self.joints_of(q)) > LARGEST_DISPLACEMENT
+        if over.any():
+            *row, joint = (int(k) for k in np.argwhere(over)[0])
+            where = [*row, joint + self.nq - len(self.joint_names)]
+            raise StateError(
+                f"q{where} ({self.joint_names[joint]}) is {q[tuple(where)]:g}, beyond "
+                f"{LARGEST_DISPLACEMENT:g} rad or m: there numbers are over 0.1 apart; "
+                "give angles modulo 2 pi"
+            )
 
     def check_velocity(self, v: ArrayLike, name: str = "v", finite: bool = True) -> np.ndarray:
         """`v` (or a, tau) as (..., nv) floats, or a `StateError`."""
