@@ -334,6 +334,26 @@ class State:
             self._model.check_velocity(rates[1], label)
 
 
+def _wrench(body: str, wrench: ArrayLike) -> np.ndarray:
+    """(..., 6) an external wrench, or a `StateError` that says what is wrong with it."""
+    try:
+        array = np.asarray(wrench, dtype=float)
+        if array.ndim and array.shape[-1] == 6:
+            wrong = np.argwhere(~np.isfinite(array))
+            if not len(wrong):
+                return array
+            where = tuple(wrong[0].tolist())
+            got = f"{array[where]} at {list(where)}"
+        else:
+            got = f"shape {array.shape}"
+    except (TypeError, ValueError):
+        got = repr(wrench)[:60]
+    raise StateError(
+        f"the external wrench on {body!r} is six finite numbers (force, then torque, in the "
+        f"body's frame), got {got}"
+    )
+
+
 def link_wrenches(model: Model, external: External) -> np.ndarray:
     """(..., links, 6) wrenches in joint frames, from wrenches on bodies in their own frames."""
     if not isinstance(external, Mapping):
@@ -343,16 +363,7 @@ def link_wrenches(model: Model, external: External) -> np.ndarray:
     given: list[tuple[int, np.ndarray]] = []
     for body, wrench in external.items():
         index = model.body_index(body)
-        try:
-            array = np.asarray(wrench, dtype=float)
-        except (TypeError, ValueError):
-            array = np.array(np.nan)
-        if array.ndim == 0 or array.shape[-1] != 6 or not np.isfinite(array).all():
-            raise StateError(
-                f"the external wrench on {body!r} is six finite numbers (force, then torque, in "
-                f"the body's frame), got shape {array.shape}"
-            )
-        given.append((index, array))
+        given.append((index, _wrench(body, wrench)))
     batch = common_batch([array.shape[:-1] for _, array in given], "external wrenches")
     result = np.zeros((*batch, len(model.mass), 6))
     for index, F_body in given:

@@ -108,7 +108,9 @@ def test_wrenches_must_be_finite(name, bad):
         wrench = np.ones(6)
         wrench[position] = bad
         for method in ("inverse_dynamics", "forward_dynamics"):
-            with complains(StateError, "external wrench on 'm1'", "finite"):
+            with complains(
+                StateError, "external wrench on 'm1'", "finite", f"{bad} at [{position}]"
+            ):
                 getattr(model, method)(*state, {"m1": wrench})
 
 
