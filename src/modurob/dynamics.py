@@ -386,7 +386,8 @@ def _why_not_finite(model: Model, q: np.ndarray) -> str:
         names = choices(model.joint_names[k] for k in empty)
         return (
             f"forward dynamics is singular: all mass beyond {names} lies on the joint's axis and "
-            "has no inertia about it; give that module an inertia, or lock the joint"
+            "has no inertia about it; build the model with hinges='physical' if it has dyad "
+            "hinges, or give that module an inertia"
         )
     if np.linalg.cond(M).max() > SINGULAR:
         return (
