@@ -13,7 +13,7 @@ from modurob.errors import ModelWarning
 ROUNDING = 1e-14  # [m] a handful of products of numbers of size 1
 
 
-def chain(masses, axes, offsets=None, **limits) -> mr.Organism:
+def chain(masses, axes, offsets=None, parents=range(9), **limits) -> mr.Organism:
     """One module: bodies b0, b1, ... in a row, joint j1 moves b1 on b0, and so on."""
     offsets = [(0.0, 0.0, 0.1)] * len(axes) if offsets is None else offsets
     bodies = tuple(
@@ -22,7 +22,7 @@ def chain(masses, axes, offsets=None, **limits) -> mr.Organism:
     )
     joints = tuple(
         mr.Joint(
-            name=f"j{k}", kind="revolute", parent=f"b{k - 1}", child=f"b{k}", axis=axis,
+            name=f"j{k}", kind="revolute", parent=f"b{parents[k - 1]}", child=f"b{k}", axis=axis,
             position=offset, **limits.get(f"j{k}", {}),
         )
         for k, (axis, offset) in enumerate(zip(axes, offsets, strict=True), start=1)
@@ -64,6 +64,7 @@ def test_of_many_joints_on_one_line_the_first_one_moves():
         model = chain([1.0, 0.0, 0.0, 0.0, 1.0], [Z, Z, Z, Z]).model()
     assert model.joint_names == ("m0.j1",)
     assert sorted(model.locked) == ["m0.j2", "m0.j3", "m0.j4"]
+    assert all("as m0.j1," in model.locked[name] for name in ("m0.j2", "m0.j3"))
     assert len(caught) == 1  # one warning that names all
 
 
@@ -78,6 +79,11 @@ def test_of_many_joints_on_one_line_the_first_one_moves():
 )
 def test_joints_that_are_no_repetition_move(organism):
     assert organism.model().joint_names == ("m0.j1", "m0.j2")
+
+
+def test_two_branches_on_the_line_of_a_massless_link_move():
+    model = chain([1.0, 0.0, 1.0, 1.0], [Z, Z, Z], parents=(0, 1, 1)).model()
+    assert model.joint_names == ("m0.j1", "m0.j2", "m0.j3")
 
 
 def test_a_virtual_joint_is_not_repeated_by_the_first_joint():

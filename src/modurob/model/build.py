@@ -100,17 +100,14 @@ def build_model(
 
 
 def _warn_of_locks(assembly: Assembly, organism: Organism) -> None:
-    """Warn of joints that lack of mass has locked.
-
-    Others are locked by definition: by limits, and cubes with a dyad hinge, whose mass lies in one
-    of their halves.
-    """
+    """Warn of joints that lack of mass has locked; limits and DS dyads lock by definition."""
     lost = [
         f"{part.owner}.{part.joint.name} {reason}"
         for part, reason in zip(assembly.parts, assembly.reasons, strict=True)
         if part.joint is not None
         and reason.startswith((MASSLESS, SAME_LINE))
-        and (part.owner not in organism or organism.kind(part.owner).dyad_joint is None)
+        and part.owner in organism  # no virtual joint
+        and not _by_definition(organism.kind(part.owner))
     ]
     if lost:
         warnings.warn(
@@ -119,6 +116,11 @@ def _warn_of_locks(assembly: Assembly, organism: Organism) -> None:
             ModelWarning,
             stacklevel=4,
         )
+
+
+def _by_definition(kind: ModuleType) -> bool:
+    """Whether a kind has massless bodies on purpose: a virtual joint, or a cube of the papers."""
+    return kind.virtual or kind.dyad_joint is not None
 
 
 def assembled(
