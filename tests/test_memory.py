@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
+import numpy as np
 import pytest
 
-from modurob.checks import LARGEST_BYTES, refuse_over, states_per_block
+import modurob as mr
+from modurob.checks import BLOCK_BYTES, LARGEST_BYTES, refuse_over, states_per_block
 from modurob.errors import SizeError
 
 
@@ -24,3 +29,71 @@ def test_what_fits_is_not_refused() -> None:
 def test_blocks_hold_at_least_one_state(state_bytes: int) -> None:
     assert states_per_block(state_bytes) >= 1
     assert states_per_block(state_bytes) * state_bytes <= LARGEST_BYTES or state_bytes == 10**12
+
+
+@pytest.mark.parametrize("base", ["fixed", "free"])
+def test_blocks_change_no_result(monkeypatch, base) -> None:
+    model, rng = mr.examples.crab().model(hinges="physical", base=base), np.random.default_rng(1)
+    q = np.stack([model.random_configuration(rng) for _ in range(14)]).reshape(2, 7, -1)
+    v = rng.standard_normal((2, 7, model.nv))
+    names = ("coriolis_matrix", "closed_form", "momentum", "kinetic_energy")
+    whole = [getattr(model, name)(q, v) for name in names]
+    monkeypatch.setattr("modurob.dynamics.states_per_block", lambda state_bytes: 3)
+    for name, expected in zip(names, whole, strict=True):
+        found = getattr(model, name)(q, v)
+        parts = (found, expected) if isinstance(found, tuple) else ((found,), (expected,))
+        for part, exact in zip(*parts, strict=True):
+            np.testing.assert_allclose(part, exact, rtol=1e-12, atol=1e-14)
+
+
+MEMORY_OF_A_LARGE_BATCH = """
+import resource
+import numpy as np
+import modurob as mr
+
+model = mr.examples.superbot_tree(rng=np.random.default_rng(0)).model(hinges="physical")
+q, v = np.zeros((600, model.nv)), np.ones((600, model.nv))
+model.closed_form(q[:1], v[:1]); model.coriolis_matrix(q[:1], v[:1])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+model.closed_form(q, v); model.coriolis_matrix(q, v)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+"""
+
+
+def test_matrices_of_sixty_joints_need_little_more_than_themselves() -> None:
+    """Two (600, 60, 60) results are 35 MB; with n^3 numbers a state it was 3.7 GB."""
+    pytest.importorskip("resource")
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY_OF_A_LARGE_BATCH], capture_output=True, text=True, check=True
+    )
+    results = 2 * 600 * 60 * 60 * 8
+    assert int(done.stdout) < results + 4 * BLOCK_BYTES
+
+
+@pytest.mark.parametrize(
+    ("name", "arrays"),
+    [
+        ("mass_matrix", 1),
+        ("inverse_dynamics", 3),
+        ("inverse_dynamics_derivatives", 3),
+        ("forward_dynamics_derivatives", 3),
+        ("coriolis_matrix", 2),
+        ("closed_form", 2),
+        ("forward_kinematics", 1),
+        ("center_of_mass", 1),
+    ],
+)
+def test_results_that_cannot_fit_are_refused(monkeypatch, name, arrays) -> None:
+    model = mr.examples.crab().model(hinges="physical")
+    states = np.zeros((10, 100, model.nv))
+    getattr(model, name)(*[states] * arrays)
+    monkeypatch.setattr("modurob.checks.LARGEST_BYTES", 10_000)
+    with pytest.raises(SizeError, match=r"1000 states would need .* GB .*fewer states"):
+        getattr(model, name)(*[states] * arrays)
+
+
+def test_a_million_states_of_sixty_joints_are_refused() -> None:
+    model = mr.examples.superbot_tree(rng=np.random.default_rng(0)).model(hinges="physical")
+    many = np.broadcast_to(np.zeros(model.nv), (1000, 1000, model.nv))  # takes no memory itself
+    with pytest.raises(SizeError, match=r"Coriolis matrix of 1000000 states .* 28.8 GB"):
+        model.coriolis_matrix(many, np.zeros(model.nv))

@@ -52,6 +52,11 @@ def refuse_over(what: str, nbytes: float, advice: str) -> None:
         )
 
 
+def refuse_states(what: str, states: int, numbers: int) -> None:
+    """As `refuse_over`, for so many states with so many double precision numbers each."""
+    refuse_over(f"{what} of {states} states", 8 * states * numbers, "give fewer states at once")
+
+
 def states_per_block(state_bytes: float) -> int:
     """How many states to work on at once, when each needs that many bytes on the way."""
     return max(1, int(BLOCK_BYTES // max(state_bytes, 1)))

@@ -11,19 +11,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob import friction, kinematics
-from modurob.checks import is_number, positive
+from modurob.checks import is_number, positive, refuse_states, states_per_block
 from modurob.compiler.cuda import CudaTier
 from modurob.compiler.routine import Routine, thread_count
 from modurob.compiler.tiers import DyadTier, FusedTier
 from modurob.equations import closed_form as stacked
 from modurob.equations import coriolis
-from modurob.equations.closed_form import ClosedForm, Stacked
+from modurob.equations.closed_form import ClosedForm
+from modurob.equations.coriolis import Stacked
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.spatial import inertia, se3, so3
 
 External = Mapping[str, ArrayLike]
 TERMS = 20  # of the exponential series up to 1, to rounding
+LINK_NUMBERS = 800  # of a link in sums over all: poses, inertias and what is made of them
 DTYPES = {"cpu": ("float64",), "cuda": ("float64", "float32")}  # of each target
 PREPARED = (
     "inverse_dynamics",
@@ -153,6 +155,7 @@ class Dynamics:
     def _batch(self, routine: Routine, state: State, threads: int | str) -> np.ndarray:
         """Run a routine on states of any batch shape."""
         count = thread_count(threads, len(state.q) * self.model.nv)
+        refuse_states("the result", len(state.q), math.prod(routine.result))
         found = routine.batch(state.q, state.v, state.x, state.external, count)
         if found is None:
             state.demand_finite()
@@ -336,6 +339,26 @@ class State:
             self._model.check_velocity(rates[1], label)
 
 
+def _wrench(body: str, wrench: ArrayLike) -> np.ndarray:
+    """(..., 6) an external wrench, or a `StateError` that says what is wrong with it."""
+    try:
+        array = np.asarray(wrench, dtype=float)
+        if array.ndim and array.shape[-1] == 6:
+            wrong = np.argwhere(~np.isfinite(array))
+            if not len(wrong):
+                return array
+            where = tuple(wrong[0].tolist())
+            got = f"{array[where]} at {list(where)}"
+        else:
+            got = f"shape {array.shape}"
+    except (TypeError, ValueError):
+        got = repr(wrench)[:60]
+    raise StateError(
+        f"the external wrench on {body!r} is six finite numbers (force, then torque, in the "
+        f"body's frame), got {got}"
+    )
+
+
 def link_wrenches(model: Model, external: External) -> np.ndarray:
     """(..., links, 6) wrenches in joint frames, from wrenches on bodies in their own frames."""
     if not isinstance(external, Mapping):
@@ -345,16 +368,7 @@ def link_wrenches(model: Model, external: External) -> np.ndarray:
     given: list[tuple[int, np.ndarray]] = []
     for body, wrench in external.items():
         index = model.body_index(body)
-        try:
-            array = np.asarray(wrench, dtype=float)
-        except (TypeError, ValueError):
-            array = np.array(np.nan)
-        if array.ndim == 0 or array.shape[-1] != 6 or not np.isfinite(array).all():
-            raise StateError(
-                f"the external wrench on {body!r} is six finite numbers (force, then torque, in "
-                f"the body's frame), got shape {array.shape}"
-            )
-        given.append((index, array))
+        given.append((index, _wrench(body, wrench)))
     batch = common_batch([array.shape[:-1] for _, array in given], "external wrenches")
     result = np.zeros((*batch, len(model.mass), 6))
     for index, F_body in given:
@@ -381,7 +395,8 @@ def _why_not_finite(model: Model, q: np.ndarray) -> str:
         names = choices(model.joint_names[k] for k in empty)
         return (
             f"forward dynamics is singular: all mass beyond {names} lies on the joint's axis and "
-            "has no inertia about it; give that module an inertia, or lock the joint"
+            "has no inertia about it; build the model with hinges='physical' if it has dyad "
+            "hinges, or give that module an inertia"
         )
     return (
         "forward dynamics is singular: some joints move the same mass in the same way; "
@@ -505,50 +520,101 @@ def _right_jacobian(X: np.ndarray) -> np.ndarray:
 # -- sums over all links ---------------------------------------------------------------------------
 
 
-def stacked_tree(model: Model, q: np.ndarray) -> Stacked:
-    """The links that move, for the closed form and its relatives."""
+def stacked_tree(model: Model) -> Stacked:
+    """The links that move, for sums over all of them; see `Model.stacked`."""
+    fixed = 0 if model.free_base else 1  # link 0 stands still
+    joints = np.arange(1 - fixed, len(model.mass) - fixed)
+    base = 6 if model.free_base else 0
+    return coriolis.stacked(
+        [-1] * (1 - fixed) + (model.parent - fixed).tolist(),
+        [0] * base + joints.tolist(),
+        np.concatenate([np.eye(6)[:base], model.screw]),
+        inertia.spatial_inertia(model.mass, model.center, model.inertia)[fixed:],
+    )
+
+
+def moving_links(model: Model, q: np.ndarray) -> np.ndarray:
+    """(..., links, 4, 4) poses of the links of `Model.stacked` at a checked configuration."""
     T_w = kinematics.link_poses(model, q)
-    M = inertia.spatial_inertia(model.mass, model.center, model.inertia)
-    n, nv = len(model.joint_names), model.nv
-    if model.free_base:
-        S = np.zeros((n + 1, 6, nv))
-        S[0, :, :6] = np.eye(6)
-        for k in range(n):
-            S[k + 1, :, 6 + k] = model.screw[k]
-        return Stacked([-1, *model.parent.tolist()], S, M, T_w)
-    S = np.zeros((n, 6, nv))
-    S[np.arange(n), :, np.arange(n)] = model.screw
-    return Stacked((model.parent - 1).tolist(), S, M[1:], T_w[..., 1:, :, :])
+    return T_w if model.free_base else T_w[..., 1:, :, :]
 
 
-def _state(model: Model, q: ArrayLike, v: ArrayLike) -> tuple[Stacked, np.ndarray]:
+def _sums(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    what: str,
+    sizes: tuple[tuple[int, ...], ...],
+    form: Callable[..., tuple[np.ndarray, ...]],
+) -> tuple[np.ndarray, ...]:
+    """Arrays (..., *size) of ``form(tree, T_w, v, q)``, the poses near the base, in blocks."""
     q, v = model.check_configuration(q), model.check_velocity(v)
     batch = common_batch([q.shape[:-1], v.shape[:-1]], "q and v")
     q, v = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v))
-    return stacked_tree(model, q), v
+    count = math.prod(batch)
+    refuse_states(what, count, sum(math.prod(size) for size in sizes))
+
+    def some(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
+        near, q_near = model.near_base(q)
+        return form(near.stacked, moving_links(near, q_near), v, q)
+
+    block = states_per_block(8 * (LINK_NUMBERS * len(model.mass) + 4 * model.nv**2))
+    if count <= block:
+        return some(q, v)
+    q, v = (x.reshape(count, x.shape[-1]) for x in (q, v))
+    found = tuple(np.empty((count, *size)) for size in sizes)
+    for first in range(0, count, block):
+        rows = slice(first, first + block)
+        for whole, part in zip(found, some(q[rows], v[rows]), strict=True):
+            whole[rows] = part
+    return tuple(whole.reshape(*batch, *whole.shape[1:]) for whole in found)
 
 
 def closed_form(model: Model, q: ArrayLike, v: ArrayLike) -> ClosedForm:
     """See `Model.closed_form`."""
-    return stacked.closed_form(*_state(model, q, v), model.gravity)
+
+    def form(tree: Stacked, T_w: np.ndarray, v: np.ndarray, _: np.ndarray) -> ClosedForm:
+        return stacked.closed_form(tree, T_w, v, model.gravity)
+
+    square = (model.nv, model.nv)
+    return ClosedForm(*_sums(model, q, v, "the closed form", (square, square, (model.nv,)), form))
 
 
 def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     """See `Model.coriolis_matrix`."""
-    return coriolis.skew_coriolis(*_state(model, q, v))
+
+    def form(tree: Stacked, T_w: np.ndarray, v: np.ndarray, _: np.ndarray) -> tuple[np.ndarray]:
+        return (coriolis.skew_coriolis(tree, T_w, v),)
+
+    return _sums(model, q, v, "the Coriolis matrix", ((model.nv, model.nv),), form)[0]
 
 
 def momentum(model: Model, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     """See `Model.momentum`."""
-    return coriolis.momentum(*_state(model, q, v))
+
+    def form(tree: Stacked, T_w: np.ndarray, v: np.ndarray, q: np.ndarray) -> tuple[np.ndarray]:
+        each = coriolis.momenta(tree, T_w, v)
+        each[..., 3:] += so3.cross(_away(model, q, each.shape[-2]), each[..., :3])
+        return (np.sum(each, axis=-2),)
+
+    return _sums(model, q, v, "the momentum", ((6,),), form)[0]
+
+
+def _away(model: Model, q: np.ndarray, links: int) -> np.ndarray:
+    """(..., links, 3) way from the links of the model near its base to those of the model."""
+    if model.free_base:
+        return q[..., None, :3]
+    if model.near.counts.all():
+        return model.near.place
+    near, q_near = model.near_base(q)
+    way = kinematics.link_centers(model, q) - kinematics.link_centers(near, q_near)
+    return way[..., -links:, :]
 
 
 def kinetic_energy(model: Model, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     """See `Model.kinetic_energy`."""
-    return coriolis.kinetic_energy(*_state(model, q, v))
 
+    def form(tree: Stacked, T_w: np.ndarray, v: np.ndarray, _: np.ndarray) -> tuple[np.ndarray]:
+        return (coriolis.kinetic_energy(tree, T_w, v),)
 
-def potential_energy(model: Model, q: ArrayLike) -> np.ndarray:
-    """See `Model.potential_energy`."""
-    T_w = kinematics.link_poses(model, model.check_configuration(q))
-    return coriolis.potential_energy(model.mass, model.center, T_w, model.gravity)
+    return _sums(model, q, v, "the kinetic energy", ((),), form)[0]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import refuse_states
 from modurob.equations import kinematics as equations
 from modurob.errors import StateError, choices
 from modurob.model import Model
 from modurob.spatial import se3, so3
 
+POSE_NUMBERS = 64  # of a link: its pose, its joint's motion, and the products on the way
 FRAMES = ("body", "world", "aligned")
 REACHED = 1e-10  # residual [m, rad] at which inverse kinematics is content
 STEPS = 200  # damped Gauss-Newton steps from each start; most need ten
@@ -22,6 +25,7 @@ LEAST_DAMPING, MOST_DAMPING = 1e-12, 1e8
 
 def link_poses(model: Model, q: np.ndarray) -> np.ndarray:
     """(..., links, 4, 4) poses of the links at a checked configuration."""
+    refuse_states("kinematics", math.prod(q.shape[:-1]), POSE_NUMBERS * len(model.mass))
     return equations.link_poses(
         model.parent.tolist(),
         model.placement,
@@ -67,8 +71,18 @@ def center_of_mass(model: Model, q: ArrayLike) -> np.ndarray:
     """See `Model.center_of_mass`."""
     if not np.sum(model.mass) > 0:
         raise StateError("the organism has no mass, so it has no center of mass")
-    T_w = link_poses(model, model.check_configuration(q))
-    return equations.center_of_mass(model.mass, model.center, T_w)
+    return equations.center_of_mass(model.mass, link_centers(model, model.check_configuration(q)))
+
+
+def link_centers(model: Model, q: np.ndarray) -> np.ndarray:
+    """(..., links, 3) centers of mass of the links at a checked configuration, in the world."""
+    return equations.link_centers(model.center, link_poses(model, q))
+
+
+def potential_energy(model: Model, q: ArrayLike) -> np.ndarray:
+    """See `Model.potential_energy`."""
+    centers = link_centers(model, model.check_configuration(q))
+    return equations.potential_energy(model.mass, centers, model.gravity)
 
 
 @dataclass(frozen=True)

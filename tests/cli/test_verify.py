@@ -246,3 +246,8 @@ def test_verify_refuses_bad_input(call, args, words):
     assert line.startswith("error: ")
     for word in words:
         assert word in line
+
+
+def test_more_states_than_fit_into_memory_are_refused_before_they_are_drawn():
+    with pytest.raises(mr.SizeError, match=r"checks of 1000000000 states would need 2880.0 GB"):
+        verify(mr.examples.crab(), states=10**9)

@@ -203,3 +203,11 @@ def test_lqr_says_what_it_cannot_do():
         crane(Q=[1, 2, 3])
     with complains(StateError, "R is", "(2,)"):
         crane(R=[1, 2])
+
+
+def test_lqr_of_a_singular_model_blames_the_joint_and_not_a_weight():
+    with complains(StateError, "singular", "m2.hinge", "hinges='physical'"):
+        Lqr(examples.double_pendulum().model())
+    with complains(StateError, "singular", "m2.hinge"):
+        Lqr(examples.double_pendulum().model(), sample_time=0.01)
+    Lqr(examples.double_pendulum().model("physical"))

@@ -1,11 +1,12 @@
 """Random steps under conditions that a law does not know."""
 
 import dataclasses
+import sys
 
 import numpy as np
 import pytest
 
-from modurob import StateError, examples, simulate
+from modurob import SizeError, StateError, examples, simulate
 from modurob.control import (
     CONTROLLERS,
     ComputedTorque,
@@ -79,7 +80,7 @@ def test_many_runs_at_once_are_the_runs_of_the_simulator(law):
     lab = _Lab(one, 0.2, 5, 0.1, 0.02, np.random.default_rng(3))
     factors = np.random.default_rng(4).uniform(0.8, 1.2, (2, len(model.mass)))
     assert lab.substeps(factors) > 1  # friction makes it stiff
-    flight = _flown(lab, one, factors, 0.0)
+    flight = _flown(lab, one, factors, 0.0, lab.goals)
     assert flight.q.shape == (51, 5, 3)
     for k in range(5):
         true = scaled(model, factors[k % 2])
@@ -137,7 +138,8 @@ def test_wrong_masses_leave_an_error_that_an_integral_takes_away(crab):
 def test_a_sag_of_wrong_masses_is_what_statics_say(crab):
     """M k0 e = (true - believed) gravity, with one factor for all bodies' links."""
     lab = _Lab(law_of(crab), 0.3, 4, 2.5, 0.02, np.random.default_rng(0))
-    flight = _flown(lab, law_of(crab), np.full((1, len(crab.mass)), 1.1), 0.0)
+    factors = np.full((1, len(crab.mass)), 1.1)
+    flight = _flown(lab, law_of(crab), factors, 0.0, lab.goals)
     k0 = gains.from_settling_time(0.4)[0]
     for q in flight.q[-1]:
         goal = lab.goals[np.argmin(np.abs(lab.goals - q).sum(axis=1))]
@@ -229,3 +231,27 @@ def test_laws_that_cannot_be_tried_are_named(crab):
 def test_an_independent_pid_can_be_tried_too(crab):
     table = robustness(IndependentPid(crab, settling_time=0.4, sample_time=DT), runs=5)
     assert table.law == "independent PID"
+
+
+def test_runs_in_blocks_are_the_runs_at_once(crab, monkeypatch):
+    """Without noise the order of the runs changes nothing; each keeps its body."""
+    law = law_of(crab)
+    options = {"masses": 0.2, "noise": 0.0, "runs": 120, "duration": 0.5}
+    whole = robustness(law, **options)
+    module = sys.modules["modurob.control.robustness"]
+    monkeypatch.setattr(module, "MEMORY_SHARE", 0.0)  # 50 runs at once, one a body
+    for case, expected in zip(robustness(law, **options).cases, whole.cases, strict=True):
+        np.testing.assert_allclose(case[2:], expected[2:], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        ({"runs": 10**9}, ["set points of 1000000000 runs", "192.0 GB", "fewer runs"]),
+        ({"runs": 100, "duration": 1e6}, ["50 run(s) of 200000000 samples", "shorter duration"]),
+    ],
+)
+def test_runs_that_do_not_fit_into_memory_are_refused(crab, options, parts):
+    with pytest.raises(SizeError) as caught:
+        robustness(law_of(crab), **options)
+    assert all(part in str(caught.value) for part in parts), caught.value

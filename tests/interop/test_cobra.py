@@ -489,6 +489,8 @@ def test_other_order_and_rounding_are_no_edit(written):
     assert read_cobra_modules(dump(path, modules)) == {"superbot_light": catalog["superbot_light"]}
 
 
+# that halves of cubes are massless on purpose stands in the datasheet only
+@pytest.mark.filterwarnings("ignore:.*nothing with mass beyond it:modurob.errors.ModelWarning")
 def test_without_the_datasheet_the_robot_is_the_same(written):
     for organism in organisms():
         modules, assembly, path, assembly_path = written(organism)

@@ -3,7 +3,7 @@
 import numpy as np
 import pinocchio as pin
 import pytest
-from scipy.linalg import expm
+from scipy.linalg import expm, polar
 from scipy.spatial.transform import Rotation
 
 from modurob.spatial import so3
@@ -12,6 +12,7 @@ EPS = np.finfo(float).eps
 ROUNDING = 8 * EPS  # entries of size 1 after a handful of operations
 ANGLE_ROUNDING = 16 * EPS  # an angle up to pi from entries that carry ROUNDING/2 each
 EXPM_ROUNDING = 1e-13  # scipy squares its matrix up to three times, doubling the error
+SVD_ROUNDING = 64 * EPS  # LAPACK turns rows and columns some ten times
 LOOP_ROUNDING = 1e-14  # entries up to 10, for axes that are not unit vectors
 STEP = 1e-200  # complex step: no cancellation
 
@@ -155,3 +156,22 @@ def test_is_rotation_rejects_reflections_scalings_and_nan():
     candidates = np.stack([np.eye(3), -np.eye(3), 1.001 * np.eye(3), np.full((3, 3), np.nan)])
     np.testing.assert_array_equal(so3.is_rotation(candidates), [True, False, False, False])
     assert so3.is_rotation(1.001 * np.eye(3), tolerance=0.01)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-12, 1e-6, 1e-2])
+def test_a_repaired_rotation_is_the_polar_factor(size):
+    rng = np.random.default_rng(3)
+    given = so3.exp(RANDOM_AXES * 2.0) + size * rng.normal(size=(20, 3, 3))
+    repaired = so3.nearest_rotation(given)
+    assert so3.is_rotation(repaired, SVD_ROUNDING).all()
+    for R, Q in zip(given, repaired, strict=True):
+        np.testing.assert_allclose(Q, polar(R)[0], rtol=0, atol=SVD_ROUNDING)
+
+
+def test_no_rotation_is_nearer_than_the_repaired_one():
+    rng = np.random.default_rng(4)
+    given = so3.exp(RANDOM_AXES[0]) + 1e-2 * rng.normal(size=(3, 3))
+    best = so3.nearest_rotation(given)
+    others = best @ so3.exp(1e-3 * rng.normal(size=(200, 3)))
+    distances = np.linalg.norm(others - given, axis=(-1, -2))
+    assert np.linalg.norm(best - given) < distances.min()

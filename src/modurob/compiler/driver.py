@@ -8,14 +8,17 @@ numbers once more. All memory is in a workspace that the caller keeps.
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import NamedTuple
 
 from modurob.compiler.emit_llvm import Carry, Slot, Writer, splat
 from modurob.compiler.sincos import write_sincos
+from modurob.model.model import LARGEST_DISPLACEMENT
 
 BASE_Q, BASE_V, BASE_X, BASE_Y, BASE_RECORD = 0, 7, 13, 19, 25  # vectors of the base's record
 Q, COS, SIN, V, X, Y, JOINT_RECORD = 0, 1, 2, 3, 4, 5, 6  # vectors of a joint's record
 CACHE_LINE = 64  # bytes
+OVER_RANGE = sys.float_info.max / LARGEST_DISPLACEMENT  # what is beyond it overflows, times this
 EXTERNAL = 6  # vectors of a link's external wrench
 
 
@@ -132,7 +135,10 @@ class Driver(Writer):
         with self.when(self.value(f"icmp ne i{self.width} {bits}, 0")):
             self.do(f"store i64 1, ptr {place(self, 'not_finite')}")
 
-    def _checked(self, vector: str) -> str:
+    def _checked(self, vector: str, scale: float = 1.0) -> str:
+        """The vector times a scale; it is noted whether that is finite."""
+        if scale != 1:
+            vector = self.value(f"fmul {self.vector} {vector}, {splat(scale, self.width)}")
         # no fma intrinsic: where the CPU has none it is a slow call, and 0 * x rounds nothing
         product = self.value(f"fmul contract {self.vector} {vector}, {splat(0.0, self.width)}")
         total = f"fadd contract {self.vector} {product}, {self.check.value}"
@@ -162,7 +168,8 @@ class Driver(Writer):
         with self.loop("0", joints, carry=self.check) as j:
             record = self.offset(records, self.value(f"mul i64 {j}, {JOINT_RECORD}"))
             for name, slot, _, _ in arrays:
-                value = self._checked(self._gather(starts[name], j))
+                value = self._gather(starts[name], j)
+                self._checked(value, OVER_RANGE if name == "q" else 1.0)
                 self.store(Slot(record, slot), value)
                 if name == "q":
                     sine, cosine = write_sincos(self, value)

@@ -34,6 +34,7 @@ from modurob.compiler.kernels import (
     SLIDING,
     SYMMETRIC,
     TIP,
+    TRAVEL,
     TURNING,
     VISCOUS,
     Kernel,
@@ -131,6 +132,7 @@ def table_rows(frames: JointFrames, gravity: np.ndarray) -> Table:
     rows[1:, ROTATION : ROTATION + 9] = frames.rotation.reshape(n, 9)
     rows[1:, SLIDING] = np.where(frames.prismatic, frames.sign, 0.0)
     rows[1:, TURNING] = np.where(frames.prismatic, 0.0, frames.sign)
+    rows[1:, TRAVEL] = frames.travel
     pattern = frames.pattern + PATTERNS * frames.prismatic
     return Table(rows, pattern, _variants(frames.parent), frames.parent)
 

@@ -28,7 +28,8 @@ CYCLES = ((0, 1, 2), (1, 2, 0), (2, 0, 1))  # where x, y, z of the joint point i
 
 # columns of a table row; for the base, POSITION holds gravity
 POSITION, MASS, MOMENT, SECOND, SIGN, VISCOUS, COULOMB, ROTATION = 0, 3, 4, 7, 13, 14, 15, 16
-SLIDING, TURNING, ROW = 25, 26, 28  # the sign again, in the one that says how the joint moves
+# the sign again: in the one that says how the joint moves, and where a displacement matters
+SLIDING, TURNING, TRAVEL, ROW = 25, 26, 27, 28
 SYMMETRIC = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 CALLS = 4  # entries of a link in the call table: parent, then one function for each pass
 
@@ -111,7 +112,7 @@ class Kernel:
     def displacement(self) -> Any:
         """The joint's angle or path, read the way the joint is read."""
         if self.link.prismatic:
-            return self.record(driver.Q) * self.sign
+            return self.record(driver.Q) * self.row(TRAVEL, 1)[0]
         return SignedAngle(self.record(driver.COS), self.record(driver.SIN) * self.sign)
 
     def pose(self) -> tuple[Mat, Vec]:
@@ -470,12 +471,11 @@ def _slopes_root(k: Kernel, free: bool) -> None:
         k.put(BUNDLE, [0] * BUNDLE.size)
         return
     R = rnea.base_rotation(_base_slots(k, driver.BASE_Q + 3, 4))
-    p = Vec(_base_slots(k, driver.BASE_Q, 3))
     twist, rate = _base_slots(k, driver.BASE_V, 6), _base_slots(k, driver.BASE_X, 6)
-    frame = slopes.base_frame(R, p, twist, rate, gravity)
+    frame = slopes.base_frame(R, twist, rate, gravity)
     k.put(FRAME, _flat_frame(frame))
     k.put(BUNDLE, _flat_bundle(slopes.bundle(k.link, frame)))
-    for i, column in enumerate(slopes.base_columns(R, p, frame.V, gravity)):
+    for i, column in enumerate(slopes.base_columns(frame, gravity)):
         k.put(Field(BASE_COLUMNS.start + 24 * i, 24), _flat_pairs(*column), "parent")
 
 

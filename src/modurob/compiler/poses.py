@@ -13,13 +13,14 @@ from modurob.equations.inverse_dynamics import base_rotation
 from modurob.equations.links import joint_pose
 from modurob.equations.vectors import Mat, Vec, mat, vec
 from modurob.model import Model
+from modurob.model.frames import JointFrames, NearBase, joint_frames
 
 NOISE = 1e-15  # of the largest entry: what turning a frame leaves of a zero or a one
 
 
 def traced_poses(model: Model) -> Trace:
     """The poses of the modules' frames in the world: 12 results each, three rows of [R | p]."""
-    frames = model.frames
+    frames = _frames(model)
     t = Trace(frames.links(), frames.sign, model.gravity, model.free_base)
     T_w = [_base(t, model)]
     for link, q in zip(t.links[1:], t.displacements(), strict=True):
@@ -39,7 +40,7 @@ def traced_poses(model: Model) -> Trace:
 
 def traced_center_of_mass(model: Model) -> Trace:
     """The center of mass of the whole organism in the world, a fixed base included."""
-    frames = model.frames
+    frames = _frames(model)
     t = Trace(frames.links(), frames.sign, model.gravity, model.free_base)
     # a free base's block of M couples pushing and turning by -hat(h), h the first moment of mass
     M = crba.mass_matrix(t.links, t.displacements(), free_base=True)
@@ -47,6 +48,11 @@ def traced_center_of_mass(model: Model) -> Trace:
     R, p = _base(t, model)
     _give(t, [*(p + R @ (h * (1.0 / float(np.sum(model.mass)))))])
     return t
+
+
+def _frames(model: Model) -> JointFrames:
+    """Joint frames where the robot stands; `model.frames` are those near its base."""
+    return joint_frames(NearBase(model, np.ones(model.nq), np.zeros(3)))
 
 
 def _base(t: Trace, model: Model) -> tuple[Mat, Vec]:

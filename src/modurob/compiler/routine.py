@@ -44,6 +44,7 @@ class Routine:
     Attributes:
         single: ``single(q, v, x, out)`` for plain float64 arrays of one state; returns out, or None
             when it cannot take them.
+        result: Shape of the result for one state.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Routine:
         self.shape = shape
         self.nq, self.nv = (joints + 7, joints + 6) if free_base else (joints, joints)
         square = (self.nv, self.nv)
-        self._result = {0: (self.nv,), 1: square}.get(shape.matrices, (shape.matrices, *square))
+        self.result = {0: (self.nv,), 1: square}.get(shape.matrices, (shape.matrices, *square))
         self._vectors = vectors
         self._kept = (library, calls, rows)  # alive as long as their addresses are in use
         self._run, self._address = _driver(library), library.address("run")
@@ -77,7 +78,7 @@ class Routine:
 
     def empty(self, *batch: int) -> np.ndarray:
         """An array for results."""
-        return np.empty((*batch, *self._result))
+        return np.empty((*batch, *self.result))
 
     def several(self, states: int) -> Callable[..., np.ndarray | None]:
         """As `single`, for arrays with a row for each of that many states."""

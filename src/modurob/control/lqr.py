@@ -56,13 +56,14 @@ class Lqr(Controller):
         self.set_point = at
         self._check_rest()
         n, m = len(self.torque_limit), len(self._driven)
+        plant = self.linear()  # weights of a singular one would be infinite; this says why it is
         natural = np.repeat([1.0, 1.0 / gains.from_settling_time()[0]], n)
         self.Q = _weight("Q", natural if Q is None else Q, 2 * n)
         self.R = _weight("R", self._stiffness() ** -2 if R is None else R, m)
         self._weights = Q, R
         self.K = np.zeros((model.nv, 2 * n))
         if m:
-            self.K[self._driven] = self._solved()
+            self.K[self._driven] = self._solved(*plant)
 
     def _stiffness(self) -> np.ndarray:
         """(m,) torque per deviation that settles in a second, with friction and against gravity."""
@@ -86,11 +87,11 @@ class Lqr(Controller):
         B[n:] = by.dtau[skip:, self._driven]
         return A, B
 
-    def _solved(self) -> np.ndarray:
+    def _solved(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """(m, 2n) the gain of the motors."""
         from scipy.linalg import expm, solve_continuous_are, solve_discrete_are
 
-        (A, B), Q, R = self.linear(), self.Q, self.R
+        Q, R = self.Q, self.R
         try:
             if self.sample_time is None:
                 K = np.linalg.solve(R, B.T @ solve_continuous_are(A, B, Q, R))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import not_negative, positive
+from modurob.checks import LARGEST_BYTES, not_negative, positive, refuse_over
 from modurob.control import gains
 from modurob.control.checks import per_joint
 from modurob.control.closed_loop import held, linearized, runge_kutta
@@ -21,6 +21,8 @@ from modurob.errors import StateError
 from modurob.friction import substeps
 
 BODIES = 50  # of different masses, each with its share of the runs
+PATHS, SET_POINTS = 8, 8  # arrays of their size that are needed at once
+MEMORY_SHARE = 1 / 8  # of the largest arrays: what runs take that are computed at once
 LOST = 1e3  # [rad/s, m/s] faster than this a run has diverged
 SETTLING_TIMES = 3.0  # of a step, unless told
 LEAST_STEP = 0.3  # of the largest: overshoot is a part of the step, which must not vanish
@@ -97,8 +99,9 @@ def robustness(
     """Steps from the neutral pose to random set points, as designed and with each condition.
 
     The law keeps the model it was made with. Wrong masses are those of 50 bodies, which share the
-    runs: mass and inertia of each link are multiplied by a factor of its own. All runs of a
-    condition are computed at once. The law does not know of them; a condition of 0 is left out.
+    runs: mass and inertia of each link are multiplied by a factor of its own. Many runs of a
+    condition are computed at once, as many as fit into a gigabyte. The law does not know of them;
+    a condition of 0 is left out.
 
     Args:
         law: With a `sample_time`, on a fixed base, or on virtual joints.
@@ -119,6 +122,7 @@ def robustness(
     sigma, off = not_negative("noise", noise, "rad"), not_negative("masses", masses, "(a part)")
     if off >= 1:
         raise StateError(f"masses is an error below 1, for example 0.1 for 10 %, got {masses!r}")
+    lab.demand_memory(off)
     late = _whole_samples(not_negative("delay", delay, "seconds"), lab.dt)
     plan: list[tuple[str, dict[str, Any]]] = [("as designed", {})]
     plan += [(f"masses ±{100 * off:g} %", {"masses": off})] if off else []
@@ -166,10 +170,14 @@ class _Lab:
         if not np.all(reach > 0):
             raise StateError(f"step must be positive, got {step!r}")
         shape = int(runs), len(reach)
+        refuse_over(
+            f"set points of {runs} runs", 8 * SET_POINTS * math.prod(shape), "give fewer runs"
+        )
         around = reach * rng.uniform(LEAST_STEP, 1.0, shape) * rng.choice([-1.0, 1.0], shape)
         self.start = np.clip(model.neutral(), model.lower, model.upper)
         self.goals = np.clip(self.start + around, model.lower, model.upper)
         self.duration = self._length() if duration is None else positive("duration", duration, "s")
+        self.steps = max(2, round(self.duration / self.dt))
 
     def _length(self) -> float:
         rate = linearized(self.law, self.start).rate
@@ -201,30 +209,84 @@ class _Lab:
         options: dict[str, Any] = {"delay": self.law.delay + delay}
         if limit is not None:
             options["torque_limit"] = np.minimum(limit, self.law.torque_limit)
-        flight = _flown(self, self.law.changed(**options), self._bodies(masses), noise)
-        return self._judged(name, flight), flight.torque
+        law, bodies = self.law.changed(**options), self._bodies(masses)
+        outcomes, largest = [], np.zeros(len(self.start))
+        for rows in self._blocks(len(bodies)):
+            flight = _flown(self, law, bodies, noise, self.goals[rows])
+            outcomes.append(self._judged(flight, self.goals[rows]))
+            largest = np.maximum(largest, flight.torque)
+        return _case(name, outcomes), largest
+
+    def demand_memory(self, masses: float) -> None:
+        """Refuse runs so long that not even one for each body fits into memory."""
+        bodies = self._count(masses)
+        what = f"{bodies} run(s) of {self.steps} samples"
+        advice = "give a shorter duration or a longer sample_time"
+        refuse_over(what, bodies * self._run_bytes(), advice)
+
+    def _run_bytes(self) -> int:
+        return 8 * PATHS * (self.steps + 1) * len(self.start)
+
+    def _blocks(self, bodies: int) -> Iterator[slice]:
+        """Which runs are computed at once: as many for each body, in a part of the memory."""
+        rows = int(MEMORY_SHARE * LARGEST_BYTES // (bodies * self._run_bytes()))
+        size = bodies * max(1, rows)
+        return (slice(first, first + size) for first in range(0, len(self.goals), size))
+
+    def _count(self, masses: float) -> int:
+        return min(BODIES, len(self.goals)) if masses else 1
 
     def _bodies(self, masses: float) -> np.ndarray:
         """(bodies, links) factors on the masses."""
-        bodies = min(BODIES, len(self.goals)) if masses else 1
-        return self.rng.uniform(1 - masses, 1 + masses, (bodies, len(self.law.model.mass)))
+        shape = self._count(masses), len(self.law.model.mass)
+        return self.rng.uniform(1 - masses, 1 + masses, shape)
 
-    def _judged(self, name: str, flight: _Flight) -> Case:
-        q, lost, saturated = flight.q, flight.lost, flight.saturated
-        kept = q[:, ~lost], self.goals[~lost]
-        share = float(lost.mean())
-        if lost.all():
-            return Case(name, len(lost), 0.0, np.nan, np.nan, np.nan, saturated, share)
-        t = self.dt * np.arange(len(q))
-        found = step_response(t, *kept, band=self.band)
-        slowest = found.settling.max(axis=-1)
-        done = np.isfinite(slowest)
-        late = t >= (1 - LAST) * t[-1]
-        error = float(np.sqrt(np.mean((kept[0][late] - kept[1]) ** 2)))
-        median = float(np.median(slowest[done])) if done.any() else np.nan
-        settled = float(done.sum() / len(lost))
-        worst = float(found.overshoot.max())
-        return Case(name, len(lost), settled, median, worst, error, saturated, share)
+    def _judged(self, flight: _Flight, goals: np.ndarray) -> _Outcome:
+        q, lost = flight.q, flight.lost
+        settling, overshoot, error = np.full((3, len(lost)), np.nan)
+        if not lost.all():
+            q, goals, t = q[:, ~lost], goals[~lost], self.dt * np.arange(len(q))
+            found = step_response(t, q, goals, band=self.band)
+            late = t >= (1 - LAST) * t[-1]
+            settling[~lost] = found.settling.max(axis=-1)
+            overshoot[~lost] = found.overshoot.max(axis=-1)
+            error[~lost] = np.mean((q[late] - goals) ** 2, axis=(0, 2))
+        saturated = np.full(len(lost), flight.saturated)
+        return _Outcome(settling, overshoot, error, lost, saturated)
+
+
+class _Outcome(NamedTuple):
+    """What became of each of many runs, (runs,); NaN where a run diverged.
+
+    Attributes:
+        settling: Time until all joints have settled, infinite when they do not. [s]
+        overshoot: Of the worst joint, as a part of the step.
+        error: Mean square over joints and the last tenth of the time. [rad^2, m^2]
+        lost: Whether it diverged.
+        saturated: Share of samples with a motor at its limit, the mean of all runs.
+    """
+
+    settling: np.ndarray
+    overshoot: np.ndarray
+    error: np.ndarray
+    lost: np.ndarray
+    saturated: np.ndarray
+
+
+def _case(name: str, outcomes: Sequence[_Outcome]) -> Case:
+    """One row from all its runs."""
+    slowest, overshoot, error, lost, saturated = map(np.concatenate, zip(*outcomes, strict=True))
+    kept, done = ~lost, np.isfinite(slowest)
+    return Case(
+        name,
+        len(lost),
+        float(done.mean()),
+        float(np.median(slowest[done])) if done.any() else np.nan,
+        float(overshoot[kept].max()) if kept.any() else np.nan,
+        float(np.sqrt(error[kept].mean())) if kept.any() else np.nan,
+        float(saturated.mean()),
+        float(lost.mean()),
+    )
 
 
 class _Flight(NamedTuple):
@@ -243,18 +305,22 @@ class _Flight(NamedTuple):
     saturated: float
 
 
-def _flown(lab: _Lab, law: Controller, factors: np.ndarray, noise: float) -> _Flight:
-    """All runs at once; one that diverges goes back to its start and is marked."""
-    runs, dt, start = len(lab.goals), lab.dt, lab.start
+def _flown(
+    lab: _Lab, law: Controller, factors: np.ndarray, noise: float, set_points: np.ndarray
+) -> _Flight:
+    """Runs to (runs, n) set points at once; one that diverges goes back to its start and is marked.
+
+    Run k has the masses of body k modulo their number.
+    """
+    runs, steps, dt, start = len(set_points), lab.steps, lab.dt, lab.start
     rows = -(-runs // len(factors))
     full = rows * len(factors)  # as many for each body; what is too many is dropped in the end
-    goals = lab.goals[np.arange(full) % runs]
+    goals = set_points[np.arange(full) % runs]
     bodies = side_by_side(law.model, factors)
     parts = lab.substeps(factors)
     q, v = np.tile(start, (full, 1)), np.zeros((full, law.model.nv))
     many = law.batched(full)
     many.reset(0.0, q, v)
-    steps = max(2, round(lab.duration / dt))
     path = np.empty((steps + 1, full, len(start)))
     path[0] = q
     lost, at_limit, torque = np.zeros(full, dtype=bool), 0.0, np.zeros(len(start))

@@ -1,34 +1,15 @@
-"""The closed form of the documents (meister2013 (29)-(33), docs/theory/dynamics.md).
-
-Everything here is stacked over the links: S (screws), M (inertias) and the transmission matrix T
-with blocks Ad(T_ij^-1) for every ancestor j of i and the identity on the diagonal.
-"""
+"""The closed form of the documents (meister2013 (29)-(33), docs/theory/dynamics.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from modurob.equations.coriolis import Stacked, beyond, columns, products, twists
 from modurob.spatial import se3
-from modurob.spatial.scalars import Array, common, transpose
-
-
-class Stacked(NamedTuple):
-    """A tree at one configuration.
-
-    Attributes:
-        parent: (links,) parent of each link that moves, -1 behind the fixed world.
-        S: (links, 6, nv) screws; row i has nonzeros only in its own columns.
-        M: (links, 6, 6) inertias in the link frames, linear part first.
-        T_w: (..., links, 4, 4) poses in the world.
-    """
-
-    parent: Sequence[int]
-    S: Array
-    M: Array
-    T_w: Array
+from modurob.spatial.inertia import moved
+from modurob.spatial.scalars import Array, transpose
 
 
 class ClosedForm(NamedTuple):
@@ -39,51 +20,29 @@ class ClosedForm(NamedTuple):
     N: Array
 
 
-def transmission(tree: Stacked) -> Array:
-    """(..., 6 links, 6 links) T."""
-    links = len(tree.parent)
-    T = np.zeros((*tree.T_w.shape[:-3], links, 6, links, 6), dtype=tree.T_w.dtype)
-    for i in range(links):
-        T_iw = se3.inverse(tree.T_w[..., i, :, :])
-        j = i
-        while j >= 0:
-            T[..., i, :, j, :] = se3.Ad(T_iw @ tree.T_w[..., j, :, :])
-            j = tree.parent[j]
-    return T.reshape(*tree.T_w.shape[:-3], 6 * links, 6 * links)
-
-
-def block_diagonal(blocks: Array) -> Array:
-    """(..., 6 k, 6 k) from (..., k, 6, 6)."""
-    k = blocks.shape[-3]
-    result = np.zeros((*blocks.shape[:-3], k, 6, k, 6), dtype=blocks.dtype)
-    for i in range(k):
-        result[..., i, :, i, :] = blocks[..., i, :, :]
-    return result.reshape(*blocks.shape[:-3], 6 * k, 6 * k)
-
-
-def closed_form(tree: Stacked, v: Array, gravity: Array) -> ClosedForm:
+def closed_form(tree: Stacked, T_w: Array, v: Array, gravity: Array) -> ClosedForm:
     """M, C and N exactly as in the documents.
 
-    C is theirs: dM/dt - 2 C is not skew with it; `coriolis.skew_coriolis` is for that.
+    Their stacked matrices are sums over the links: with T S the Jacobians of all links,
+    C = S^T T^T (M T adS + adV M) T S becomes, in world axes about any origin,
+
+        C_jk = sum over the links of S_j^T (-I_l ad(V_l - V_p) - ad(V_l)^T I_l) S_k
+
+    with p the parent of the link whose joint is k. This C is theirs: dM/dt - 2 C is not skew with
+    it; `coriolis.skew_coriolis` is for that.
 
     Args:
+        T_w: (..., links, 4, 4) poses of the links.
         v: (..., nv) velocities.
         gravity: (3,) in the world frame.
     """
-    S_i, M_i, v, T_w = common(tree.S, tree.M, v, tree.T_w)
-    T = transmission(tree)
-    links, nv = len(tree.parent), S_i.shape[-1]
-    S = S_i.reshape(6 * links, nv)
-    M = block_diagonal(M_i)
-    Sv = (S_i @ v[..., None, :, None])[..., 0]  # s_i dq_i of each link
-    V = (T @ S @ v[..., None]).reshape(*v.shape[:-1], links, 6)
-    adS = block_diagonal(-se3.ad(Sv))
-    adV = block_diagonal(-transpose(se3.ad(V)))
-    ST = transpose(S) @ transpose(T)
-    upward = np.concatenate([-np.asarray(gravity), np.zeros(3)])
-    T_0 = se3.Ad(se3.inverse(T_w)).reshape(*T_w.shape[:-3], 6 * links, 6)
+    S, each = columns(tree, T_w), moved(T_w, tree.M)
+    V = twists(tree, S, v)
+    I_ad = each @ se3.ad(V)
+    inertia, B = beyond(tree, each), beyond(tree, -I_ad - transpose(I_ad))
+    V_p = np.where((tree.before >= 0)[:, None], V[..., tree.before, :], 0.0)
     return ClosedForm(
-        M=ST @ M @ T @ S,
-        C=ST @ (M @ T @ adS + adV @ M) @ T @ S,
-        N=(ST @ M @ T_0 @ upward[:, None])[..., 0],
+        M=products(tree, S, inertia, np.zeros((6, 6)), S),
+        C=products(tree, S, inertia, B, se3.bracket(V_p, S)),
+        N=np.sum(S * (inertia[..., :3] @ -np.asarray(gravity)), axis=-1),
     )

@@ -1,6 +1,7 @@
 """Exact derivatives of inverse dynamics, O(n depth) (Singh, Russell and Wensing 2022).
 
-Everything is written in the world frame about its origin, so composites only add. With twists and
+Everything is written in world axes about one point, so composites only add. That point is the base:
+about a far one, squares of its distance would cost the digits. With twists and
 wrenches as (linear, angular) pairs, the velocity matrix of a rigid body,
 2 B = V x* I - I V x + (I V) x-bar*, has only two blocks that are not zero:
 
@@ -27,9 +28,9 @@ Pair = Load  # (linear, angular)
 
 
 class Frame(NamedTuple):
-    """Where a link is and how it moves, in the world frame.
+    """Where a link is and how it moves, in world axes from the base.
 
-    `V` and `A` are its twist and the twist's rate about the world's origin, gravity in A.
+    `V` and `A` are its twist and the twist's rate about the base, gravity in A.
     """
 
     R: Mat
@@ -49,7 +50,7 @@ class Column(NamedTuple):
 
 
 class Bundle(NamedTuple):
-    """A link with everything beyond it, about the world's origin: it only adds.
+    """A link with everything beyond it, about the base: it only adds.
 
     mass, moment, second: of mass; momentum and K: the blocks of 2 B; load: the inertial wrench.
     """
@@ -94,7 +95,7 @@ def paired(one: Pair, other: Pair) -> Any:
 
 
 def screw(link: Link, R: Mat, p: Vec) -> Pair:
-    """The joint's unit screw in the world: it acts along the link's x axis."""
+    """The joint's unit screw in world axes: it acts along the link's x axis."""
     x = R.column(0)
     return Pair(x, ZERO) if link.prismatic else Pair(p.cross(x), x)
 
@@ -119,7 +120,7 @@ def inertia_times(mass: Any, moment: Vec, second: Mat, U: Pair) -> Pair:
 
 
 def bundle(link: Link, frame: Frame) -> Bundle:
-    """A single link about the world's origin."""
+    """A single link about the base."""
     R, p, V, A = frame
     h = R @ link.moment
     S = turned_symmetric(R, link.second)
@@ -196,24 +197,22 @@ def own(i: Reach, j: Column) -> tuple[Any, Any, Any]:
     return found.q_ij, found.v_ij, found.a_ij
 
 
-def base_columns(R: Mat, p: Vec, V: Pair, gravity: Vec) -> list[Column]:
-    """The six columns of a free base, whose twist is given in its own frame."""
+def base_columns(base: Frame, gravity: Vec) -> list[Column]:
+    """The six columns of a free base."""
     upward = Pair(-gravity, ZERO)
-    axes = [R.column(k) for k in range(3)]
-    screws = [Pair(x, ZERO) for x in axes] + [Pair(p.cross(x), x) for x in axes]
+    axes = [base.R.column(k) for k in range(3)]
+    screws = [Pair(x, ZERO) for x in axes] + [Pair(ZERO, x) for x in axes]
     nothing = Pair(ZERO, ZERO)
-    return [Column(S, nothing, bracket(upward, S), bracket(V, S)) for S in screws]
+    return [Column(S, nothing, bracket(upward, S), bracket(base.V, S)) for S in screws]
 
 
-def base_frame(R: Mat, p: Vec, twist: Sequence[Any], rate: Sequence[Any], gravity: Vec) -> Frame:
-    """Frame of a free base from its twist and its rate, both in the base's frame."""
-    V, A = (_to_world(R, p, x) for x in (twist, rate))
-    return Frame(R, p, V, plus(A, Pair(-gravity, ZERO)))
+def base_frame(R: Mat, twist: Sequence[Any], rate: Sequence[Any], gravity: Vec) -> Frame:
+    """Frame of a free base from its twist and its rate, both in the base's frame.
 
-
-def _to_world(R: Mat, p: Vec, x: Sequence[Any]) -> Pair:
-    w = R @ Vec(x[3:6])
-    return Pair(R @ Vec(x[:3]) + p.cross(w), w)
+    The origin is at the base: far from it, squares of the distance would cost the digits.
+    """
+    V, A = (Pair(R @ Vec(x[:3]), R @ Vec(x[3:6])) for x in (twist, rate))
+    return Frame(R, ZERO, V, plus(A, Pair(-gravity, ZERO)))
 
 
 def standing_frame(gravity: Vec) -> Frame:

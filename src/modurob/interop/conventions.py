@@ -230,8 +230,7 @@ def checked_rotation(R: np.ndarray, what: str) -> np.ndarray:
         return R
     if not so3.is_rotation(R, SLOPPY):
         raise DatasheetError(f"{what}: its rotation is not orthonormal and right-handed")
-    U, _, Vt = np.linalg.svd(R)
-    return U @ Vt
+    return so3.nearest_rotation(R)
 
 
 def position_and_rpy(T: np.ndarray) -> dict[str, tuple[float, ...]]:

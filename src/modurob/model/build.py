@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from types import MappingProxyType
@@ -10,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.errors import StateError, choices
+from modurob.errors import ModelWarning, StateError, choices
 from modurob.model.model import Model, frozen
 from modurob.modules import Joint, ModuleType
 from modurob.organism.docking import CACHED_DYADS, Docking, docked, dyad
@@ -19,6 +20,8 @@ from modurob.spatial import inertia, se3
 
 UNIT = np.eye(4)
 ONE_LINE = 1e-9  # difference of unit screws, per meter, below which two joints share their line
+MASSLESS, SAME_LINE = "nothing with mass beyond it", "moves along the same line"
+MOST_NAMED = 6  # joints in a warning
 VIRTUAL_JOINTS = ("px", "py", "pz", "rx", "ry", "rz")
 
 
@@ -91,7 +94,33 @@ def build_model(
     organism: Organism, hinges: str, base: str | Sequence[str], gravity: ArrayLike
 ) -> Model:
     """See `Organism.model`."""
-    return flatten(assembled(organism, hinges, base, gravity), organism)
+    assembly = assembled(organism, hinges, base, gravity)
+    _warn_of_locks(assembly, organism)
+    return flatten(assembly, organism)
+
+
+def _warn_of_locks(assembly: Assembly, organism: Organism) -> None:
+    """Warn of joints that lack of mass has locked; limits and DS dyads lock by definition."""
+    lost = [
+        f"{part.owner}.{part.joint.name} {reason}"
+        for part, reason in zip(assembly.parts, assembly.reasons, strict=True)
+        if part.joint is not None
+        and reason.startswith((MASSLESS, SAME_LINE))
+        and part.owner in organism  # no virtual joint
+        and not _by_definition(organism.kind(part.owner))
+    ]
+    if lost:
+        warnings.warn(
+            f"joints that cannot move in this model, give bodies a mass to keep them: "
+            f"{choices(lost, MOST_NAMED)}; see also `Model.locked`",
+            ModelWarning,
+            stacklevel=4,
+        )
+
+
+def _by_definition(kind: ModuleType) -> bool:
+    """Whether a kind has massless bodies on purpose: a virtual joint, or a cube of the papers."""
+    return kind.virtual or kind.dyad_joint is not None
 
 
 def assembled(
@@ -418,8 +447,7 @@ def _redundant(parts: Sequence[Part], tree: Tree) -> dict[int, str]:
         same = se3.transform_twist(tree.placement[k], after.screw)
         if min(np.abs(before.screw - same).max(), np.abs(before.screw + same).max()) < ONE_LINE:
             found[tree.moving[k]] = (
-                f"moves along the same line as {before.owner}.{before.joint.name}, "
-                "with no mass between the two"
+                f"{SAME_LINE} as {before.owner}.{before.joint.name}, with no mass between the two"
             )
     return found
 
@@ -437,7 +465,7 @@ def _reasons(parts: Sequence[Part]) -> list[str]:
         elif part.reason:
             reasons.append(part.reason)
         elif mass == 0:
-            reasons.append(f"nothing with mass beyond it: {part.name} carries no load")
+            reasons.append(f"{MASSLESS}: {part.name} carries no load")
         elif joint.lower is not None and joint.lower == joint.upper:
             reasons.append(f"its limits leave no room: both are {joint.lower:g}")
         else:

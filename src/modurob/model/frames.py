@@ -8,6 +8,7 @@ directions.
 
 from __future__ import annotations
 
+import dataclasses
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from modurob.equations.links import Link
 from modurob.equations.vectors import mat, vec
-from modurob.model.model import Model
+from modurob.model.model import Model, frozen
 
 ALIGNED = 1e-12  # entries of an axis this close to 0 and 1 are rounding errors of 90-degree turns
 CYCLIC = np.stack([np.roll(np.eye(3), k, axis=0) for k in range(3)])  # first column x, y, z
@@ -33,6 +34,7 @@ class JointFrames(NamedTuple):
         rotation, position: (n, 3, 3), (n, 3) of the joint frames in the parents'. [m]
         pattern: (n,) 0, 1, 2 when the axis lies along x, y, z of the parent, else 3.
         sign: (n,) -1 where the joint is read backwards.
+        travel: (n,) the sign of a displacement; 0 where it moves everything along, see `near_base`.
         prismatic: (n,)
         mass, moment, second: (n + 1,), (n + 1, 3), (n + 1, 3, 3): m, m c, integral of r r^T dm.
         viscous, coulomb: (n,)
@@ -44,6 +46,7 @@ class JointFrames(NamedTuple):
     position: np.ndarray
     pattern: np.ndarray
     sign: np.ndarray
+    travel: np.ndarray
     prismatic: np.ndarray
     mass: np.ndarray
     moment: np.ndarray
@@ -73,8 +76,56 @@ class JointFrames(NamedTuple):
         ]
 
 
-def joint_frames(model: Model) -> JointFrames:
+class NearBase(NamedTuple):
+    """A model with the same equations of motion, and the entries of q that they depend on.
+
+    Attributes:
+        model: Links that cannot turn have their frames at the base module.
+        counts: (nq,) 1, and 0 for a position of the whole robot.
+        place: (3,) its origin in the world at q = 0. [m]
+    """
+
+    model: Model
+    counts: np.ndarray
+    place: np.ndarray
+
+
+def near_base(model: Model) -> NearBase:
+    """Move the origin to the base module: squares of a large distance would cost the digits.
+
+    No equation depends on where a robot stands: neither on its base's pose, nor on the position of
+    a free base, nor on slides between the world and the first joint that turns.
+    """
+    counts = np.ones(model.nq)
+    if model.free_base:
+        counts[:3] = 0.0
+        return NearBase(model, counts, np.zeros(3))
+    level = {0: np.eye(4)}  # links that cannot turn, and their poses at q = 0
+    for k in np.flatnonzero(model.prismatic).tolist():
+        if model.parent[k] in level:
+            level[k + 1] = level[model.parent[k]] @ model.placement[k]
+            counts[k] = 0.0
+    base, T_w = int(model.body_link[0]), model.body_placement[0]
+    while base not in level:
+        base, T_w = int(model.parent[base - 1]), model.placement[base - 1] @ T_w
+    place = (level[base] @ T_w)[:3, 3]
+    if not place.any() and len(level) == 1:
+        return NearBase(model, counts, place)
+    placement, center = model.placement.copy(), model.center.copy()
+    bodies = model.body_placement.copy()
+    for link, T_wl in level.items():
+        origin = T_wl[:3, :3].T @ (place - T_wl[:3, 3])
+        placement[model.parent == link, :3, 3] -= origin
+        bodies[model.body_link == link, :3, 3] -= origin
+        center[link] -= origin
+    placement[[link - 1 for link in level if link], :3, 3] = 0.0
+    moved = dataclasses.replace(model, placement=placement, center=center, body_placement=bodies)
+    return NearBase(frozen(moved), counts, place)
+
+
+def joint_frames(near: NearBase) -> JointFrames:
     """Choose the joint frames of a model."""
+    model, counts, _ = near
     n = len(model.joint_names)
     axes = np.where(model.prismatic[:, None], model.screw[:, :3], model.screw[:, 3:])
     placed = np.ascontiguousarray(model.placement[:, :3, :3])
@@ -109,6 +160,7 @@ def joint_frames(model: Model) -> JointFrames:
         position=_snapped(position, np.abs(position).max(axis=-1, initial=0.0)[:, None]),
         pattern=pattern,
         sign=sign,
+        travel=sign * counts[model.nq - n :],
         prismatic=model.prismatic,
         mass=model.mass,
         moment=_snapped(h, np.sqrt(model.mass * spread)[:, None]),

@@ -24,10 +24,12 @@ if TYPE_CHECKING:
         StepDerivatives,
     )
     from modurob.equations.closed_form import ClosedForm
+    from modurob.equations.coriolis import Stacked
     from modurob.friction import FrictionRate
     from modurob.kinematics import IkResult
-    from modurob.model.frames import JointFrames
+    from modurob.model.frames import JointFrames, NearBase
 
+LARGEST_DISPLACEMENT = 1e15  # [rad, m] of a joint: beyond it doubles are over 0.1 apart
 UNIT_QUATERNION = 1e-3  # deviation of the norm still taken for round-off, and normalised away
 
 
@@ -189,6 +191,8 @@ class Model:
             finite: Whether to look at every number; compiled kernels do so themselves.
         """
         array = self._checked("q", q, self.nq, "nq", finite)
+        if finite:
+            self._demand_range(array)
         if not self.free_base or so3.is_unit(array[..., 3:7]):
             return array
         norm = np.sqrt(np.asarray(so3.squared_norm(array[..., 3:7])))[..., None]
@@ -202,6 +206,17 @@ class Model:
             )
         unit = so3.unit_quaternion(array[..., 3:7])
         return np.concatenate([array[..., :3], unit, array[..., 7:]], axis=-1)
+
+    def _demand_range(self, q: np.ndarray) -> None:
+        over = np.abs(self.joints_of(q)) > LARGEST_DISPLACEMENT
+        if over.any():
+            *row, joint = (int(k) for k in np.argwhere(over)[0])
+            where = [*row, joint + self.nq - len(self.joint_names)]
+            raise StateError(
+                f"q{where} ({self.joint_names[joint]}) is {q[tuple(where)]:g}, beyond "
+                f"{LARGEST_DISPLACEMENT:g} rad or m: there numbers are over 0.1 apart; "
+                "give angles modulo 2 pi"
+            )
 
     def check_velocity(self, v: ArrayLike, name: str = "v", finite: bool = True) -> np.ndarray:
         """`v` (or a, tau) as (..., nv) floats, or a `StateError`."""
@@ -235,7 +250,25 @@ class Model:
         """The same arrays in joint frames, for the recursions and the compiler."""
         from modurob.model.frames import joint_frames
 
-        return joint_frames(self)
+        return joint_frames(self.near)
+
+    @cached_property
+    def near(self) -> NearBase:
+        """The same dynamics with the origin at the base."""
+        from modurob.model.frames import near_base
+
+        return near_base(self)
+
+    def near_base(self, q: np.ndarray) -> tuple[Model, np.ndarray]:
+        """A model that stands near the origin and a configuration of it: the same dynamics.
+
+        Sums over all links are formed there, because far away they would lose their digits.
+
+        Args:
+            q: (..., nq) checked configuration.
+        """
+        model, counts, _ = self.near
+        return model, q if counts.all() else q * counts
 
     # -- kinematics ----------------------------------------------------------------------------
 
@@ -291,6 +324,13 @@ class Model:
 
         return Dynamics(self)
 
+    @cached_property
+    def stacked(self) -> Stacked:
+        """The links that move, for sums over all of them."""
+        from modurob.dynamics import stacked_tree
+
+        return stacked_tree(self)
+
     def inverse_dynamics(
         self,
         q: ArrayLike,
@@ -341,7 +381,11 @@ class Model:
         return dynamics.closed_form(self, q, v)
 
     def momentum(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-        """(..., 6) linear momentum, angular momentum about the world's origin. [N s, N m s]"""
+        """(..., 6) linear momentum, angular momentum about the world's origin. [N s, N m s]
+
+        Far from the origin the angular part is mostly ``r x`` the linear one and is as accurate as
+        that product. About a free base, in its frame, it is ``(mass_matrix(q) @ v)[..., 3:6]``.
+        """
         from modurob import dynamics
 
         return dynamics.momentum(self, q, v)
@@ -354,9 +398,9 @@ class Model:
 
     def potential_energy(self, q: ArrayLike) -> np.ndarray:
         """(...) zero at the height of the world's origin. [J]"""
-        from modurob import dynamics
+        from modurob import kinematics
 
-        return dynamics.potential_energy(self, q)
+        return kinematics.potential_energy(self, q)
 
     def energy(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """(...) kinetic plus potential energy. [J]"""

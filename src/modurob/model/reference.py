@@ -31,7 +31,7 @@ class Reference:
             base = rnea.base_motion(_split(v[..., :6]), _split(a[..., :6]), self._gravity(q))
         else:
             base = rnea.resting_base(self._gravity(q))
-        joints = self._joints(q, 7), self._joints(v, 6), self._joints(a, 6)
+        joints = self._displacements(q), self._joints(v), self._joints(a)
         tau, wrench = rnea.inverse_dynamics(self.links, *joints, base, _loads(external))
         return self._result(tau, [*wrench.f, *wrench.n], v)
 
@@ -42,9 +42,9 @@ class Reference:
         free = self.model.free_base
         a, base = aba.forward_dynamics(
             self.links,
-            self._joints(q, 7),
-            self._joints(v, 6),
-            self._joints(tau, 6),
+            self._displacements(q),
+            self._joints(v),
+            self._joints(tau),
             self._gravity(q),
             _split(v[..., :6]) if free else None,
             _split(tau[..., :6]) if free else None,
@@ -54,19 +54,19 @@ class Reference:
 
     def mass_matrix(self, q: np.ndarray) -> np.ndarray:
         """(..., nv, nv)."""
-        rows = crba.mass_matrix(self.links, self._joints(q, 7), self.model.free_base)
+        rows = crba.mass_matrix(self.links, self._displacements(q), self.model.free_base)
         return self._matrix(rows, q)
 
     def inverse_dynamics_derivatives(
         self, q: np.ndarray, v: np.ndarray, a: np.ndarray
     ) -> np.ndarray:
         """(..., 3, nv, nv) by q, v and a."""
-        joints = self._joints(q, 7), self._joints(v, 6), self._joints(a, 6)
+        joints = self._displacements(q), self._joints(v), self._joints(a)
         gravity = vec(self.model.gravity)
         if self.model.free_base:
-            R, p = rnea.base_rotation(_split(q[..., 3:7])), Vec(_split(q[..., :3]))
-            base = slopes.base_frame(R, p, _split(v[..., :6]), _split(a[..., :6]), gravity)
-            columns = slopes.base_columns(R, p, base.V, gravity)
+            R = rnea.base_rotation(_split(q[..., 3:7]))
+            base = slopes.base_frame(R, _split(v[..., :6]), _split(a[..., :6]), gravity)
+            columns = slopes.base_columns(base, gravity)
         else:
             base, columns = slopes.standing_frame(gravity), ()
         matrices = slopes.inverse_dynamics_derivatives(self.links, *joints, base, columns)
@@ -96,8 +96,11 @@ class Reference:
         gravity = vec(self.model.gravity)
         return rnea.in_base(_split(q[..., 3:7]), gravity) if self.model.free_base else gravity
 
-    def _joints(self, x: np.ndarray, base: int) -> list[Any]:
-        return _split((x[..., base:] if self.model.free_base else x) * self.sign)
+    def _displacements(self, q: np.ndarray) -> list[Any]:
+        return _split(self.model.joints_of(q) * self.model.frames.travel)
+
+    def _joints(self, x: np.ndarray) -> list[Any]:
+        return _split((x[..., 6:] if self.model.free_base else x) * self.sign)
 
     def _result(self, joints: list[Any], base: list[Any], v: np.ndarray) -> np.ndarray:
         batch = np.empty(v.shape[:-1])

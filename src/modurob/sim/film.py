@@ -21,6 +21,7 @@ from modurob.sim import video
 from modurob.sim.export import one_by_one
 from modurob.sim.part import Part
 from modurob.sim.trajectory import Trajectory
+from modurob.spatial import se3, so3
 
 SAMPLES = 2  # per pixel and direction
 LOOKS = 200  # moments that the camera must have in view
@@ -119,10 +120,8 @@ def _at(part: Part, organism: Organism, t: float) -> Scene:
 
 
 def _moved(organism: Organism, T: np.ndarray) -> Organism:
-    U, _, V = np.linalg.svd(T[:3, :3])  # rounding errors of many products
-    pose = np.eye(4)
-    pose[:3, :3], pose[:3, 3] = U @ V, T[:3, 3]
-    return organism.with_base_pose(pose)
+    # without the rounding errors of many products
+    return organism.with_base_pose(se3.pose(so3.nearest_rotation(T[:3, :3]), T[:3, 3]))
 
 
 def _is_dyad(part: Part) -> bool:

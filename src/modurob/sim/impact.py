@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from modurob.dynamics import stacked_tree
+from modurob.dynamics import moving_links
 from modurob.equations.coriolis import world_jacobians
 from modurob.model import Model
 from modurob.model.build import Solid, as_one_solid, body_solids
@@ -109,9 +109,8 @@ class Pose:
     """
 
     def __init__(self, model: Model, q: np.ndarray) -> None:
-        tree = stacked_tree(model, q)
-        J, _ = world_jacobians(tree)
-        T = tree.T_w
+        T = moving_links(model, q)
+        J = world_jacobians(model.stacked, T)
         if not model.free_base:  # the tree leaves out what stands still
             J = np.concatenate([np.zeros((1, 6, model.nv)), J])
             T = np.concatenate([model.base_pose[None], T])

@@ -218,6 +218,12 @@ def is_rotation(R: Scalars, tolerance: float = ROTATION_TOLERANCE) -> Any:
     return (defect <= tolerance) & (handedness > 0)
 
 
+def nearest_rotation(R: Scalars) -> Array:
+    """The rotations nearest to numeric (..., 3, 3) that are almost ones: R = Q P, least |R - Q|."""
+    U, _, Vt = np.linalg.svd(np.asarray(R, np.float64))
+    return U @ Vt
+
+
 def _components(w: Scalars) -> tuple[Any, Any, Any]:
     (w,) = common(w)
     return entry(w, 0), entry(w, 1), entry(w, 2)

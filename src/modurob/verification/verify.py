@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from modurob.checks import refuse_states
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.organism import Organism
@@ -22,6 +23,7 @@ from modurob.verification.check import (
 )
 
 STATES = 8
+MATRICES = 40  # (nv, nv) of a state at once: derivatives of two tiers, and what compares them
 SLOWEST = 0.5  # [rad/s, m/s]: away from rest, where dry friction is too steep for differences
 
 CHECKS: Mapping[str, Callable[[Case], Finding]] = {
@@ -67,6 +69,7 @@ def verify(
     model = organism.model(hinges, base)
     if not model.nv:
         raise StateError("there is nothing to verify: the organism has no joint that moves")
+    refuse_states("checks", states, MATRICES * model.nv**2)
     case = _case(organism, hinges, base, model, states, seed)
     found = []
     for name, check in CHECKS.items():
