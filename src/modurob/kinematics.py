@@ -45,12 +45,13 @@ def jacobian(model: Model, q: ArrayLike, body: str | int, frame: str = "body") -
     """See `Model.jacobian`."""
     if frame not in FRAMES:
         raise StateError(f"frame must be one of {choices(FRAMES)}, got {frame!r}")
-    index = model.body_index(body)
-    T_w = link_poses(model, model.check_configuration(q))
-    T_wb, J = _body(model, T_w, index)
+    index, q = model.body_index(body), model.check_configuration(q)
+    near, q_near = model.near_base(q)  # differences of positions keep their digits there
+    T_wb, J = _body(near, link_poses(near, q_near), index)
     if frame == "body":
         return J
     if frame == "world":
+        T_wb = link_poses(model, q)[..., model.body_link[index], :, :] @ model.body_placement[index]
         return se3.Ad(T_wb) @ J
     R = se3.pose(T_wb[..., :3, :3], np.zeros(3))
     return se3.Ad(R) @ J
@@ -124,6 +125,9 @@ def inverse_kinematics(
     q = model.neutral() if q0 is None else model.check_configuration(q0)
     if q.shape != (model.nq,):
         raise StateError(f"q0 is one configuration of shape ({model.nq},), got {q.shape}")
+    if model.near.counts.all():  # no position in q: solved near the base, to its digits
+        wanted = [(index, _shifted(goal, -model.near.place)) for index, goal in wanted]
+        model = model.near.model
     best, residual = _descend(model, wanted, _within(model, q))
     starts = 1
     while residual > REACHED and starts <= restarts:
@@ -148,6 +152,14 @@ def _target(body: str, goal: ArrayLike) -> np.ndarray:
         f"the target of '{body}' must be a (3,) position or a (4, 4) pose with a rotation, "
         f"got shape {array.shape}"
     )
+
+
+def _shifted(goal: np.ndarray, way: np.ndarray) -> np.ndarray:
+    """A (3,) position or (4, 4) pose, moved."""
+    moved = goal.copy()
+    position = moved if moved.ndim == 1 else moved[:3, 3]
+    position += way
+    return moved
 
 
 def _within(model: Model, q: np.ndarray) -> np.ndarray:

@@ -113,3 +113,24 @@ def test_momentum_is_that_near_the_origin_carried_over(pair) -> None:
     # a product of a distance and a momentum is as accurate as the distance, which is in doubles
     lever = np.linalg.norm(way) * np.linalg.norm(exact[:3])
     assert np.abs(found[3:] - exact[3:]).max() < 1e-15 * max(lever, 1.0)
+
+
+@pytest.mark.parametrize("frame", ["body", "aligned"])
+def test_jacobians_keep_their_digits(pair, frame) -> None:
+    near, q, far, there, _, _ = pair
+    for body in near.body_names:
+        close(far.jacobian(there, body, frame), near.jacobian(q, body, frame))
+
+
+def test_inverse_kinematics_reaches_targets_far_away() -> None:
+    """Positions are 1e-9 m apart there; to the ones that exist the target is met to 1e-10."""
+    model = crab(UTM)
+    q = model.random_configuration(np.random.default_rng(5))
+    last = model.body_names[-1]
+    target = model.forward_kinematics(q)[model.body_index(last), :3, 3] + 3e-4
+    given = target.copy()
+    found = model.inverse_kinematics({last: target}, q0=q)
+    assert found.reached
+    np.testing.assert_array_equal(target, given)  # the caller's array is left alone
+    reached = model.forward_kinematics(found.q)[model.body_index(last), :3, 3]
+    np.testing.assert_allclose(reached, target, rtol=0, atol=2e-9)

@@ -243,3 +243,10 @@ def test_what_has_no_mass_has_no_center_of_mass():
 def test_unknown_frames_of_a_jacobian_are_answered_with_the_known_ones():
     with complains(StateError, "body, world, aligned", "'local'"):
         SNAKE.jacobian(np.zeros(3), "m1", frame="local")
+
+
+@pytest.mark.parametrize("number", [-1, SNAKE.nbodies])
+def test_a_number_of_no_body_is_answered_with_the_bodies(number):
+    with complains(UnknownNameError, f"no body {number}", "bodies are"):
+        SNAKE.body_index(number)
+    assert SNAKE.body_index(SNAKE.nbodies - 1) == SNAKE.nbodies - 1
