@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from modurob import DatasheetError, FileError, ModuleType, Organism
 from modurob.modules.datasheet import describe
-from modurob.modules.files import read_document
+from modurob.modules.files import parse_json, read_document, read_text
 from modurob.organism.files import FORMAT as ORGANISM
 from modurob.organism.files import from_document
 from modurob.studio.history import Body, History, Step
@@ -175,8 +175,8 @@ def source_of(path: Path) -> str | None:
 
 def _field(path: Path, name: str) -> Any:
     """One field of a file; None where the file cannot be read."""
-    with contextlib.suppress(OSError, ValueError, RecursionError):
-        data = json.loads(path.read_bytes())
+    with contextlib.suppress(FileError):
+        data = parse_json(read_text(path), path)
         return data.get(name) if isinstance(data, dict) else None
     return None
 
