@@ -6,7 +6,15 @@ import os
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    FailFast,
+    Field,
+    FiniteFloat,
+    ValidationError,
+    model_validator,
+)
 
 from modurob.errors import FileError, ModurobError
 from modurob.modules import ModuleType
@@ -62,8 +70,8 @@ class OrganismFile(_Record):
         Field(min_length=4, max_length=4),
     ]
     kinds: dict[str, ModuleType]
-    modules: Annotated[list[ModuleRecord], Field(min_length=1)]
-    dockings: list[DockingRecord]
+    modules: Annotated[list[ModuleRecord], Field(min_length=1), FailFast()]
+    dockings: Annotated[list[DockingRecord], FailFast()]
 
     @model_validator(mode="before")
     @classmethod
