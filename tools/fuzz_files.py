@@ -18,7 +18,6 @@ import math
 import os
 import random
 import re
-import resource
 import select
 import signal
 import struct
@@ -76,23 +75,7 @@ ODD: list[Any] = [
 ]  # fmt: skip
 FACTORS = [1 + 1e-12, 1 + 1e-7, 0.5, 2, -1, 10, 1e-9, 1e9, 1e-160, 1e160]
 NUMERIC = [0, 0.0, 1, -1, 1e-300, 1e-20, 1e20, 1e154, 1e300, 90, 180, 0.1, 3]
-CHUNKS = [
-    b"B^",
-    b"--",
-    b"|",
-    b"\0",
-    b"\xff",
-    b"\xef\xbb\xbf",
-    b"{",
-    b"[",
-    b'"',
-    b"'",
-    b"\\",
-    b"\n",
-    b"<",
-    b"&",
-    b"PK",
-]
+CHUNKS = [bytes([c]) for c in b"\0\xff{[\"'\\\n<&|"] + [b"\xef\xbb\xbf", b"PK", b"B^", b"--"]
 
 
 def places(node: Any, found: list[tuple[Any, Any]] | None = None) -> list[tuple[Any, Any]]:
@@ -661,6 +644,8 @@ def work(seed: int, start: int, stop: int, folder: Path) -> None:
             path.write_bytes(valid)
             found = outcome(FORMATS[campaign.names[number]], path)
             assert found.what == "accepted", (campaign.names[number], found)
+    import resource  # not on Windows, where a sample still runs
+
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
