@@ -92,8 +92,9 @@ def _check_numbers(model: Model) -> None:
     if not np.isfinite(np.concatenate([array.ravel() for array in arrays])).all():
         name = next(n for n, x in zip(FINITE, arrays, strict=True) if not np.isfinite(x).all())
         raise StateError(f"{name} of a model must hold finite numbers")
-    if not (model.lower <= model.upper).all():
-        k = int(np.argmin(model.lower <= model.upper))
+    ordered = (model.lower <= model.upper) & (model.lower < np.inf) & (model.upper > -np.inf)
+    if not ordered.all():
+        k = int(np.argmin(ordered))
         raise StateError(
             f"limits of '{model.joint_names[k]}' must be in order, got {model.lower[k]:g} to "
             f"{model.upper[k]:g}"
