@@ -131,6 +131,41 @@ def test_an_object_of_very_many_fields_is_refused():
         files.parse_json(text, "it")
 
 
+def test_a_document_of_very_many_parts_is_refused_before_it_is_parsed(monkeypatch):
+    monkeypatch.setattr(json, "loads", None)
+    for part in ("[],", "{},"):
+        with complains(FileError, "it: more than 1,000,000 objects and lists"):
+            files.parse_json(f"[{part * files.MOST_PARTS}0]", "it")
+
+
+def test_a_robot_of_very_many_elements_is_refused(tmp_path):
+    path = tmp_path / "it.urdf"
+    path.write_text(f"<robot>{'<a/>' * 250_000}</robot>")
+    with complains(FileError, "it.urdf", "more than 200,000 elements"):
+        read_urdf(path)
+
+
+def test_an_organism_of_very_many_kinds_is_refused_at_once(tmp_path):
+    path = tmp_path / "it.json"
+    examples.crab().save(path)
+    data = json.loads(path.read_text())
+    data["kinds"] = {str(k): {} for k in range(10_001)}
+    path.write_text(json.dumps(data))
+    with complains(FileError, "it.json", "kinds: 10,001 kinds; at most 10,000"):
+        load(path)
+
+
+@pytest.mark.parametrize("name", ["modules", "moduleOrder", "moduleConnection"])
+def test_a_cobra_file_of_many_mistakes_is_refused_in_time(tmp_path, name):
+    path = tmp_path / "it.json"
+    path.write_text(
+        json.dumps({"moduleOrder": ["a"], "moduleConnection": [], name: [{}] * 150_000})
+    )
+    read = read_cobra_modules if name == "modules" else lambda p: read_cobra_assembly(p, {})
+    with in_time(), complains(FileError, "it.json", name):
+        read(path)
+
+
 ODD_TOML = {
     "x = nan": "x: a number must be finite",
     "x = 1e999": "x: a number must be finite",

@@ -12,7 +12,9 @@ from xml.parsers import expat
 from modurob.errors import FileError
 from modurob.modules.files import parse_json, read_bytes, read_text, write_file
 
+LARGEST_XML = 4 * 2**20  # bytes; a robot of 100 links has some 100 kB
 DEEPEST = 100  # levels of XML; a robot description has six
+MOST_ELEMENTS = 200_000  # of XML; a robot of 1,000 links has 20,000
 
 
 def read_json(path: Path) -> Any:
@@ -26,13 +28,15 @@ def read_xml(path: Path) -> Element:
     Entities are refused rather than expanded: a few lines of nested ones are gigabytes of text.
     """
     builder, parser = TreeBuilder(), expat.ParserCreate()
-    depth = 0
+    depth = count = 0
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal depth
-        depth += 1
+        nonlocal depth, count
+        depth, count = depth + 1, count + 1
         if depth > DEEPEST:
             raise FileError(f"{path}: elements are nested more than {DEEPEST} deep")
+        if count > MOST_ELEMENTS:
+            raise FileError(f"{path}: more than {MOST_ELEMENTS:,} elements")
         builder.start(tag, attributes)
 
     def end(tag: str) -> None:
@@ -49,7 +53,7 @@ def read_xml(path: Path) -> Element:
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.EntityDeclHandler = refuse
     try:
-        parser.Parse(read_bytes(path), True)
+        parser.Parse(read_bytes(path, LARGEST_XML), True)
         return builder.close()
     except expat.ExpatError as error:
         reason = expat.errors.messages.get(error.code, "malformed")

@@ -23,9 +23,10 @@ from typing import Any, Never
 from modurob.errors import FileError, WriteError
 
 LARGEST_FILE = 16 * 2**20  # bytes; a 10,000-module organism needs 2 MB
-LARGEST_TOML = 2**20  # bytes; a datasheet needs 5 kB, and tomllib is slow
+LARGEST_TOML = 2**18  # bytes; a datasheet needs 5 kB, and tomllib is slow
 DEEPEST = 50  # levels of a document; ours have eight
 MOST_FIELDS = 100_000  # of one object of a document
+MOST_PARTS = 1_000_000  # objects and lists of a document; a 10,000-module organism has 20,000
 LARGEST_INTEGER = 2**64  # in a document
 TOO_LONG = "a whole number of more than 64 bits"
 # a key of over 32 parts: tomllib's time grows with the square of their number
@@ -103,6 +104,8 @@ def parse_json(text: str, where: object, finite: bool = True) -> Any:
     Args:
         finite: Whether to refuse ``NaN`` and ``Infinity``, which JSON does not have.
     """
+    if text.count("{") + text.count("[") > MOST_PARTS:
+        raise FileError(f"{where}: more than {MOST_PARTS:,} objects and lists")
     try:
         data = json.loads(text, object_pairs_hook=_object)
     except json.JSONDecodeError as error:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     FailFast,
     Field,
@@ -25,6 +26,7 @@ from modurob.organism.organism import Member, Organism, assemble
 
 FORMAT = "modurob-organism"
 VERSION = 1
+MOST_KINDS = 10_000  # all are checked before the first fault is told
 
 
 class _Record(BaseModel):
@@ -57,6 +59,12 @@ def _publish(schema: dict[str, Any]) -> None:
     )
 
 
+def _limited(kinds: Any) -> Any:
+    if isinstance(kinds, dict) and len(kinds) > MOST_KINDS:
+        raise ValueError(f"{len(kinds):,} kinds; at most {MOST_KINDS:,}")
+    return kinds
+
+
 class OrganismFile(_Record):
     """The whole file. Rows of the matrices follow `modules`, columns follow `dockings`."""
 
@@ -69,7 +77,7 @@ class OrganismFile(_Record):
         list[Annotated[list[FiniteFloat], Field(min_length=4, max_length=4)]],
         Field(min_length=4, max_length=4),
     ]
-    kinds: dict[str, ModuleType]
+    kinds: Annotated[dict[str, ModuleType], BeforeValidator(_limited)]
     modules: Annotated[list[ModuleRecord], Field(min_length=1), FailFast()]
     dockings: Annotated[list[DockingRecord], FailFast()]
 
