@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+LONGEST_LINE = 1000  # characters
+
 
 class ModurobError(Exception):
     """Base of all errors that modurob raises on purpose."""
@@ -47,6 +49,9 @@ class MatrixError(ModurobError, ValueError):
 class FileError(ModurobError, ValueError):
     """A file that cannot be read, is not ours, or comes from a newer version."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
+
 
 class WriteError(FileError):
     """A file that cannot be written."""
@@ -62,6 +67,13 @@ class SizeError(ModurobError, ValueError):
 
 class ModelWarning(UserWarning):
     """A model that differs from its data: a value was repaired, or a joint cannot move."""
+
+
+def one_line(text: str) -> str:
+    """A message that quotes a file: in one line that can be printed, shortened when it is long."""
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return text if len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 200]} ... {text[-100:]}"
 
 
 def choices(names: Iterable[object], limit: int = 12) -> str:

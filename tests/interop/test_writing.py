@@ -31,7 +31,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch,
 
 @every_writer
 def test_a_path_that_cannot_be_written_says_so(tmp_path, write):
-    with complains(WriteError, "cannot be written", "No such file or directory"):
+    with complains(WriteError, "cannot be written", "there is no folder"):
         write(examples.crab(), tmp_path / "missing" / "it")
     (tmp_path / "it").mkdir()
     with complains(WriteError, "cannot be written"):

@@ -151,7 +151,7 @@ def damaged(path, change):
 @pytest.mark.parametrize(
     ("change", "piece"),
     [
-        (lambda h, a: h.update(format="something"), "not a modurob-trajectory"),
+        (lambda h, a: h.update(format="something"), "expected 'modurob-trajectory'"),
         (lambda h, a: h.update(version=99), "newer modurob"),
         (lambda h, a: h.update(version="one"), "version must be 1"),
         (lambda h, a: a.pop("0.q"), "0.q"),

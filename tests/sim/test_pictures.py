@@ -299,6 +299,6 @@ def test_frames_are_piped_to_ffmpeg(crab, tmp_path, monkeypatch):
 def test_what_ffmpeg_complains_about_is_passed_on(crab, tmp_path, monkeypatch):
     fake_ffmpeg(tmp_path, "import sys; sys.exit('no such codec')")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with complains(FileError, "ffmpeg could not write", "no such codec"):
+    with complains(WriteError, "a.mp4: cannot be written: ffmpeg failed", "no such codec"):
         crab.animate(tmp_path / "a.mp4", fps=5, size=64)
     assert not (tmp_path / "a.mp4").exists()

@@ -594,7 +594,10 @@ def test_a_broken_step_of_the_history_is_told_when_it_is_wanted(tmp_path):
         (b'{"format": "modurob-module", "version": 1}', "expected 'modurob-project'"),
         (b'{"format":"modurob-project","version":1,"settings":{"duration":1e9}}', "duration"),
         (b'{"format":"modurob-project","version":1,"settings":{"motion":"dance"}}', "motion"),
-        (b'{"format":"modurob-project","version":1,"source":"\\ud800"}', "not a sensible document"),
+        (
+            b'{"format":"modurob-project","version":1,"source":"\\ud800"}',
+            "source: text with half a character",
+        ),
         (b'{"format":"modurob-project","version":1,"runs":[{"number":0}]}', "runs"),
     ],
 )

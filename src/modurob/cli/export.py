@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import click
 
-from modurob import Model, Organism, StateError, WriteError
+from modurob import Model, Organism, StateError
 from modurob.cli import organisms, output
+from modurob.modules.files import writing
 
 EXAMPLE = """\b
 Examples:
@@ -165,7 +166,5 @@ def command(
 
 
 def _make_folder(folder: Path) -> None:
-    try:
+    with writing(folder):
         folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise WriteError(f"{folder}: cannot be written: {error.strerror or error}") from None

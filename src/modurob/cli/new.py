@@ -10,6 +10,7 @@ import numpy as np
 
 from modurob import FileError, MatrixError, Organism, StateError
 from modurob.cli import organisms, output
+from modurob.modules.files import read_text
 
 EXAMPLE = """\b
 Examples:
@@ -89,7 +90,7 @@ def command(
         title, organism = "organism", _from_aim(aim, kinds)
     elif grid is not None:
         _only(settings, "--grid")
-        title, organism = Path(grid).stem, Organism.from_grid(_read(grid))
+        title, organism = Path(grid).stem, Organism.from_grid(read_text(grid, LARGEST_DRAWING))
     elif urdf is not None:
         from modurob.interop import read_urdf
 
@@ -147,16 +148,3 @@ def _from_aim(text: str, kinds: str | None) -> Organism:
         raise MatrixError("--aim needs --kinds, one for each row: --kinds BBB")
     names = [part.strip() for part in kinds.split(",")] if "," in kinds else list(kinds)
     return Organism.from_aim(matrix, kinds=names)
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, "rb") as stream:
-            data = stream.read(LARGEST_DRAWING + 1)
-        if len(data) > LARGEST_DRAWING:
-            raise FileError(f"{path}: too large for a drawing, at most {LARGEST_DRAWING:,} bytes")
-        return data.decode("utf-8")
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise FileError(f"{path}: not a text file (byte {error.start} is not UTF-8)") from None

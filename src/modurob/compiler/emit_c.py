@@ -19,7 +19,7 @@ from modurob.compiler.c_header import header_text, signature
 from modurob.compiler.c_program import program_text
 from modurob.errors import StateError, WriteError, choices
 from modurob.model import Model
-from modurob.modules.files import replace_file
+from modurob.modules.files import checked_path, checked_target, replace_file, writing
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
 MOST_JOINTS = 100  # straight-line code of more takes C compilers minutes
@@ -54,24 +54,22 @@ class CSources(NamedTuple):
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write all three files into a folder, which may be new, or change nothing."""
-        target = Path(folder)
+        target = checked_path(folder)
         made = not os.path.exists(target)
         if not made and not target.is_dir():
             raise WriteError(f"{target}: cannot be written: not a folder")
         before: dict[Path, bytes | None] = {}
-        try:
-            if made:
-                target.mkdir()
-            for name, text in self.files().items():
-                path = target / name
-                before[path] = path.read_bytes() if path.exists() else None
-                replace_file(path, text.encode("ascii"))
-        except BaseException as error:
-            _restore(before, target if made else None)
-            if isinstance(error, OSError):
-                reason = error.strerror or error
-                raise WriteError(f"{target}: cannot be written: {reason}") from None
-            raise
+        with writing(target):
+            try:
+                if made:
+                    target.mkdir()
+                for name, text in self.files().items():
+                    path = checked_target(target / name)
+                    before[path] = path.read_bytes() if path.exists() else None
+                    replace_file(path, text.encode("ascii"))
+            except BaseException:
+                _restore(before, target if made else None)
+                raise
         return list(before)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modurob.errors import FileError, choices
-from modurob.modules.files import write_file
+from modurob.modules.files import checked_target, write_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +66,7 @@ def legend_beside(plane: Axes, count: int, title: str | None = None) -> None:
 
 def check_ending(path: str | os.PathLike[str], what: str) -> None:
     """Complain about files that cannot hold a chart; `what` is in the plural."""
-    ending = Path(path).suffix.lower()
+    ending = checked_target(path).suffix.lower()
     if ending not in DATELESS:
         raise FileError(f"{path}: unknown ending {ending!r}; {what} are {choices(DATELESS)}")
 

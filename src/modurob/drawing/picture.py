@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +17,8 @@ from modurob.drawing.paint import paint
 from modurob.drawing.raster import NOTHING, Buffers, rasterize
 from modurob.drawing.scene import Scene
 from modurob.drawing.terminal import shorten
-from modurob.errors import FileError, StateError, WriteError, choices
+from modurob.errors import FileError, StateError, choices
+from modurob.modules.files import checked_target, write_file
 from modurob.organism import Organism
 
 if TYPE_CHECKING:
@@ -63,12 +63,10 @@ def picture(
             its shape. [deg]
         size: Longer side of the picture. [px]
     """
-    path = Path(path)
+    path = checked_target(path)  # told before the work, not after it
     ending = path.suffix.lower()
     if ending not in ENDINGS:
         raise FileError(f"{path}: unknown ending {path.suffix!r}; pictures are {choices(ENDINGS)}")
-    if not path.parent.is_dir():  # told before the work, not after it
-        raise WriteError(f"{path}: cannot be written: no folder {path.parent}")
     if not SMALLEST <= size <= LARGEST:
         raise StateError(f"a picture has {SMALLEST} to {LARGEST} pixels, got size {size}")
     model = organism.model(hinges=hinges)
@@ -87,11 +85,7 @@ def picture(
         _draw_axes(plane, scene, buffers, fine)
     if with_labels:
         _draw_labels(plane, organism, scene, buffers, fine)
-    data = _encoded(figure, ending)
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise WriteError(f"{path}: cannot be written: {error.strerror or error}") from None
+    write_file(path, _encoded(figure, ending))
 
 
 def _camera(

@@ -17,8 +17,9 @@ from modurob.interop.cobra_reader import plain_kind
 from modurob.interop.cobra_records import MOST_PARTS, ModuleRecord, ModuleSetRecord, validated
 from modurob.interop.cobra_writer import module_data
 from modurob.interop.conventions import Names, Repairs
-from modurob.interop.files import checked_path, read_json, write_json
+from modurob.interop.files import read_json, write_json
 from modurob.modules import ModuleType
+from modurob.modules.files import checked_path
 from modurob.organism import Organism
 
 Kinds = ModuleType | Organism | Mapping[str, ModuleType] | Iterable[ModuleType]

@@ -12,8 +12,9 @@ from modurob.interop.cobra import named_kinds, read_cobra_modules
 from modurob.interop.cobra_records import AssemblyRecord, validated
 from modurob.interop.cobra_writer import HALF_TURN, Connector, base_connector, connectors
 from modurob.interop.conventions import checked_rotation, checked_title, to_name
-from modurob.interop.files import checked_path, read_json, write_json
+from modurob.interop.files import read_json, write_json
 from modurob.modules import Body, ModuleType
+from modurob.modules.files import checked_path
 from modurob.organism import Docking, Organism
 from modurob.organism.organism import Member, assemble
 from modurob.spatial import se3

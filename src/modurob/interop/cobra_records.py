@@ -14,6 +14,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    FailFast,
     Field,
     PlainValidator,
     Strict,
@@ -108,8 +109,8 @@ class GeometryRecord(Record):
     pose: Pose = Field(default_factory=_unit)
 
 
-Connectors = Annotated[list[ConnectorRecord], BeforeValidator(_listed)]
-Geometries = Annotated[list[GeometryRecord], BeforeValidator(_listed)]
+Connectors = Annotated[list[ConnectorRecord], FailFast(), BeforeValidator(_listed)]
+Geometries = Annotated[list[GeometryRecord], FailFast(), BeforeValidator(_listed)]
 
 
 class BodyRecord(Record):
@@ -177,10 +178,10 @@ class ModuleRecord(Record):
 
     header: Header
     bodies: Annotated[
-        list[BodyRecord], BeforeValidator(_listed), Field(min_length=1, max_length=MOST_PARTS)
+        list[BodyRecord], Field(min_length=1, max_length=MOST_PARTS), BeforeValidator(_listed)
     ]
     joints: Annotated[
-        list[JointRecord], BeforeValidator(_listed), Field(max_length=MOST_PARTS)
+        list[JointRecord], Field(max_length=MOST_PARTS), BeforeValidator(_listed)
     ] = []
 
     @model_validator(mode="after")
@@ -196,7 +197,10 @@ class ModuleSetRecord(Record):
     """A file of modules: a list of them, one alone, or a list under ``modules``."""
 
     modules: Annotated[
-        list[ModuleRecord], BeforeValidator(_listed), Field(min_length=1, max_length=MOST_MODULES)
+        list[ModuleRecord],
+        Field(min_length=1, max_length=MOST_MODULES),
+        FailFast(),
+        BeforeValidator(_listed),
     ]
 
     @model_validator(mode="before")
@@ -210,7 +214,7 @@ class ModuleSetRecord(Record):
 class AssemblyRecord(Record):
     """Which modules are connected, and where they stand."""
 
-    order: Annotated[list[Id], Field(min_length=1, max_length=MOST_MODULES)] = Field(
+    order: Annotated[list[Id], Field(min_length=1, max_length=MOST_MODULES), FailFast()] = Field(
         alias="moduleOrder"
     )
     connections: Annotated[list[tuple[Index, Id, Index, Id]], Field(max_length=MOST_MODULES)] = (
@@ -219,7 +223,7 @@ class AssemblyRecord(Record):
     base_connection: list[Annotated[tuple[Index, Id], BeforeValidator(_first_two)]] = Field(
         [], alias="baseConnection"
     )
-    base_pose: list[Pose] = Field([], alias="basePose")
+    base_pose: Annotated[list[Pose], FailFast()] = Field([], alias="basePose")
 
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import reprlib
 from pathlib import Path
 from typing import Any, Never
@@ -11,47 +10,16 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from modurob.errors import FileError
-from modurob.modules.files import LARGEST_FILE, write_file
+from modurob.modules.files import parse_json, read_bytes, read_text, write_file
 
+LARGEST_XML = 4 * 2**20  # bytes; a robot of 100 links has some 100 kB
 DEEPEST = 100  # levels of XML; a robot description has six
-
-
-def checked_path(path: str | os.PathLike[str]) -> Path:
-    """`path` as a path that names something."""
-    try:
-        checked = Path(path)
-    except TypeError:
-        raise FileError(f"a file is given by its path, got {reprlib.repr(path)}") from None
-    if not checked.name or "\0" in str(checked):
-        raise FileError(f"a file is given by its path, got {reprlib.repr(str(path))}")
-    return checked
-
-
-def read_bytes(path: Path) -> bytes:
-    """The content of a file that is not absurdly large."""
-    try:
-        size = path.stat().st_size
-        if size > LARGEST_FILE:
-            raise FileError(f"{path}: {size:,} bytes; at most {LARGEST_FILE:,}")
-        return path.read_bytes()
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
+MOST_ELEMENTS = 200_000  # of XML; a robot of 1,000 links has 20,000
 
 
 def read_json(path: Path) -> Any:
     """The content of a JSON file; ``Infinity`` and ``NaN`` are numbers, as Timor writes them."""
-    try:
-        return json.loads(read_bytes(path).decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise FileError(f"{path}: not a text file (byte {error.start} is not UTF-8)") from None
-    except json.JSONDecodeError as error:
-        raise FileError(
-            f"{path}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
-        ) from None
-    except FileError:
-        raise
-    except (RecursionError, ValueError) as error:  # nesting bombs, absurd integers
-        raise FileError(f"{path}: not a sensible document ({type(error).__name__})") from None
+    return parse_json(read_text(path), path, finite=False)
 
 
 def read_xml(path: Path) -> Element:
@@ -60,13 +28,15 @@ def read_xml(path: Path) -> Element:
     Entities are refused rather than expanded: a few lines of nested ones are gigabytes of text.
     """
     builder, parser = TreeBuilder(), expat.ParserCreate()
-    depth = 0
+    depth = count = 0
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal depth
-        depth += 1
+        nonlocal depth, count
+        depth, count = depth + 1, count + 1
         if depth > DEEPEST:
             raise FileError(f"{path}: elements are nested more than {DEEPEST} deep")
+        if count > MOST_ELEMENTS:
+            raise FileError(f"{path}: more than {MOST_ELEMENTS:,} elements")
         builder.start(tag, attributes)
 
     def end(tag: str) -> None:
@@ -83,7 +53,7 @@ def read_xml(path: Path) -> Element:
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.EntityDeclHandler = refuse
     try:
-        parser.Parse(read_bytes(path), True)
+        parser.Parse(read_bytes(path, LARGEST_XML), True)
         return builder.close()
     except expat.ExpatError as error:
         reason = expat.errors.messages.get(error.code, "malformed")
@@ -93,7 +63,7 @@ def read_xml(path: Path) -> Element:
     except FileError:
         raise
     except (LookupError, ValueError) as error:  # an encoding that expat does not know
-        raise FileError(f"{path}: not readable as XML: {error}") from None
+        raise FileError(f"{path}: not readable as XML: {ascii(str(error))[1:-1][:200]}") from None
 
 
 def write_json(path: Path, data: Any) -> None:

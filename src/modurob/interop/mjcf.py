@@ -19,11 +19,10 @@ from modurob.interop.conventions import (
     rgba,
     robot_of,
 )
-from modurob.interop.files import checked_path
 from modurob.interop.xml_text import XmlText, numbers
 from modurob.model import Model
 from modurob.modules import Mesh
-from modurob.modules.files import write_file
+from modurob.modules.files import checked_target, write_file
 from modurob.organism import Organism
 from modurob.spatial import so3
 
@@ -68,7 +67,7 @@ def write_mjcf(
         integrator: One of MuJoCo's.
         timestep: Of the simulation. [s]
     """
-    path = checked_path(path)
+    path = checked_target(path)
     tree = robot_of(robot, GROUND, hinges, base, gravity)
     if integrator not in INTEGRATORS:
         given = reprlib.repr(integrator)

@@ -17,11 +17,10 @@ from modurob.interop.conventions import (
     robot_of,
     rpy_of,
 )
-from modurob.interop.files import checked_path
 from modurob.interop.xml_text import XmlText, numbers
 from modurob.model import Model
 from modurob.modules import Mesh, Shape
-from modurob.modules.files import write_file
+from modurob.modules.files import checked_target, write_file
 from modurob.organism import Organism
 
 WORLD = "world"
@@ -55,7 +54,7 @@ def write_urdf(
         name: Of the robot.
         contact: Whether the shapes collide too.
     """
-    path = checked_path(path)
+    path = checked_target(path)
     tree = robot_of(robot, WORLD, hinges, base)
     text = XmlText()
     text.open("robot", name=checked_title(name))

@@ -26,9 +26,10 @@ from modurob.interop.conventions import (
     to_name,
     typical_size,
 )
-from modurob.interop.files import checked_path, read_xml
+from modurob.interop.files import read_xml
 from modurob.interop.xml_text import read_number, read_numbers, read_text, shown
 from modurob.modules import ModuleType
+from modurob.modules.files import checked_path
 from modurob.spatial import se3
 
 KINDS = {

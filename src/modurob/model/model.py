@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.errors import StateError, UnknownNameError, choices
+from modurob.model.checks import check_arrays
 from modurob.spatial import se3, so3
 
 if TYPE_CHECKING:
@@ -82,6 +83,9 @@ class Model:
     base_pose: np.ndarray
     free_base: bool
     gravity: np.ndarray
+
+    def __post_init__(self) -> None:
+        check_arrays(self)
 
     @property
     def nq(self) -> int:

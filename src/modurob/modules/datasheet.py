@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import reprlib
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -18,6 +19,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    FailFast,
     Field,
     Strict,
     ValidationError,
@@ -32,6 +34,9 @@ PERPENDICULAR = 1e-9  # |cos| between a port's normal and reference; datasheets 
 UNIT_LENGTH = 1e-15  # a direction this close to length 1 stays as it is, so that files round-trip
 MOST_FINDINGS = 5  # a message is for reading
 MOST_FIELDS = 24  # more than any part has
+SHORT = reprlib.Repr()  # of what was given, without looking at all of a long list
+SHORT.maxstring = SHORT.maxother = SHORT.maxlong = 60
+SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = 20
 
 NAME, COLOR, VISIBLE = r"^[A-Za-z_][\w\-]*$", r"^#[0-9a-fA-F]{6}$", r"^\S+$"
 ONE_LINE = r"^[^\x00-\x1f\x7f]+$"
@@ -44,11 +49,15 @@ IN_WORDS = {
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's and other libraries' numbers as Python's own; all else stays what it is."""
+    """NumPy's and other libraries' numbers as Python's own; all else stays what it is.
+
+    A minus zero becomes zero: equal datasheets must be equal after a file too, which leaves out
+    what equals its default.
+    """
     if isinstance(value, np.ndarray):
         return value.tolist()
-    if isinstance(value, Real) and not isinstance(value, bool) and type(value) is not float:
-        return int(value) if isinstance(value, Integral) else float(value)
+    if isinstance(value, Real) and not isinstance(value, bool):
+        return int(value) if isinstance(value, Integral) else float(value) + 0.0
     return value
 
 
@@ -147,7 +156,7 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    text = SHORT.repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -274,9 +283,9 @@ class Port(Part):
     position: Vector
     normal: Direction
     reference: Direction
-    turns: Annotated[tuple[Turn, ...], Field(min_length=1)] = (0,)
+    turns: Annotated[tuple[Turn, ...], Field(min_length=1), FailFast()] = (0,)
     connector: Name
-    mates: Annotated[tuple[Name, ...], Field(min_length=1)]
+    mates: Annotated[tuple[Name, ...], Field(min_length=1), FailFast()]
     side: Side
 
     @model_validator(mode="before")
@@ -318,7 +327,7 @@ class Shape(Part):
 
     body: Name
     form: Literal["box", "cylinder", "sphere"]
-    size: Annotated[tuple[Positive, ...], Plain]
+    size: Annotated[tuple[Positive, ...], FailFast(), Plain]
     position: Vector = (0.0, 0.0, 0.0)
     rpy: Vector = (0.0, 0.0, 0.0)
     color: Annotated[str, Field(pattern=COLOR)] = "#8aa0b8"

@@ -12,7 +12,7 @@ from numbers import Real
 from typing import Annotated, Any, Literal, NamedTuple, Never
 
 import numpy as np
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, FailFast, Field, model_validator
 
 from modurob.checks import is_number
 from modurob.errors import DatasheetError, FileError, UnknownNameError, choices
@@ -89,11 +89,11 @@ class ModuleType(Part):
     source: str = ""
     nominal: Flag = False
     size: Positive
-    bodies: Annotated[tuple[Body, ...], Field(min_length=1)]
-    joints: tuple[Joint, ...] = ()
-    ports: Annotated[tuple[Port, ...], Field(min_length=1)]
-    shapes: tuple[Shape, ...] = ()
-    meshes: tuple[Mesh, ...] = ()
+    bodies: Annotated[tuple[Body, ...], Field(min_length=1), FailFast()]
+    joints: Annotated[tuple[Joint, ...], FailFast()] = ()
+    ports: Annotated[tuple[Port, ...], Field(min_length=1), FailFast()]
+    shapes: Annotated[tuple[Shape, ...], FailFast()] = ()
+    meshes: Annotated[tuple[Mesh, ...], FailFast()] = ()
     dyad_joint: Name | None = None
     grid: Flag = False
     virtual: Flag = False

@@ -6,7 +6,16 @@ import os
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    Field,
+    FiniteFloat,
+    ValidationError,
+    model_validator,
+)
 
 from modurob.errors import FileError, ModurobError
 from modurob.modules import ModuleType
@@ -17,6 +26,7 @@ from modurob.organism.organism import Member, Organism, assemble
 
 FORMAT = "modurob-organism"
 VERSION = 1
+MOST_KINDS = 10_000  # all are checked before the first fault is told
 
 
 class _Record(BaseModel):
@@ -49,6 +59,12 @@ def _publish(schema: dict[str, Any]) -> None:
     )
 
 
+def _limited(kinds: Any) -> Any:
+    if isinstance(kinds, dict) and len(kinds) > MOST_KINDS:
+        raise ValueError(f"{len(kinds):,} kinds; at most {MOST_KINDS:,}")
+    return kinds
+
+
 class OrganismFile(_Record):
     """The whole file. Rows of the matrices follow `modules`, columns follow `dockings`."""
 
@@ -61,9 +77,9 @@ class OrganismFile(_Record):
         list[Annotated[list[FiniteFloat], Field(min_length=4, max_length=4)]],
         Field(min_length=4, max_length=4),
     ]
-    kinds: dict[str, ModuleType]
-    modules: Annotated[list[ModuleRecord], Field(min_length=1)]
-    dockings: list[DockingRecord]
+    kinds: Annotated[dict[str, ModuleType], BeforeValidator(_limited)]
+    modules: Annotated[list[ModuleRecord], Field(min_length=1), FailFast()]
+    dockings: Annotated[list[DockingRecord], FailFast()]
 
     @model_validator(mode="before")
     @classmethod

@@ -5,39 +5,84 @@ from __future__ import annotations
 import io
 import json
 import os
-import tempfile
-import zipfile
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, FailFast, Field, FiniteFloat, ValidationError
 
-from modurob.errors import FileError, ModurobError, WriteError
+from modurob.errors import FileError, ModurobError, StateError, WriteError
 from modurob.model import Model
+from modurob.model.checks import DTYPES, SHAPES
 from modurob.model.model import frozen
-from modurob.modules.files import write_file
-from modurob.organism import Organism
-from modurob.organism import load as load_organism
+from modurob.modules.datasheet import describe
+from modurob.modules.files import check_document, checked_target, parse_json, write_file
+from modurob.organism.files import from_document, to_document
 from modurob.sim.events import Audit
+from modurob.sim.npz import read_arrays
 from modurob.sim.part import Part
 from modurob.sim.trajectory import Trajectory
 
 FORMAT, VERSION = "modurob-trajectory", 1
-ARRAYS = (
-    "parent", "placement", "screw", "prismatic", "lower", "upper", "viscous", "coulomb", "mass",
-    "center", "inertia", "body_link", "body_placement", "base_pose", "gravity",
-)  # fmt: skip
 AUDIT_NUMBERS = ("time", "energy_before", "energy_after", "energy_lost", "latch_work")
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class ModelRecord(_Record):
+    """Names of a model; its arrays stand beside the header."""
+
+    joint_names: Annotated[list[str], FailFast()]
+    locked: dict[str, str]
+    body_names: Annotated[list[str], FailFast()]
+    modules: dict[str, int]
+    free_base: bool
+
+
+class PartRecord(_Record):
+    """One part of the run, without its arrays."""
+
+    name: str
+    driven: bool
+    channels: Annotated[list[str], FailFast()]
+    model: ModelRecord
+    organism: dict[str, Any] | None
+
+
+class AuditRecord(_Record):
+    """What an event did."""
+
+    time: FiniteFloat
+    what: str
+    momentum_before: Annotated[list[FiniteFloat], Field(min_length=6, max_length=6)]
+    momentum_after: Annotated[list[FiniteFloat], Field(min_length=6, max_length=6)]
+    energy_before: FiniteFloat
+    energy_after: FiniteFloat
+    energy_lost: FiniteFloat
+    latch_work: FiniteFloat
+    gap: Annotated[list[FiniteFloat], Field(min_length=2, max_length=2)]
+    grounded: bool
+
+
+class TrajectoryHeader(_Record):
+    """The header of a file."""
+
+    format: Literal["modurob-trajectory"]
+    version: Literal[1]
+    status: Literal["finished", "canceled", "stopped"]
+    message: str
+    integrator: str
+    parts: Annotated[list[PartRecord], Field(min_length=1), FailFast()]
+    audit: Annotated[list[AuditRecord], FailFast()]
 
 
 def save(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
     """See `Trajectory.save`."""
+    path = checked_target(path)
     arrays: dict[str, np.ndarray] = {}
-    try:
-        parts = [_put(part, f"{k}.", arrays) for k, part in enumerate(trajectory.parts)]
-    except WriteError as error:
-        raise WriteError(f"{path}: {_why(error)}") from None
+    parts = [_put(part, f"{k}.", arrays) for k, part in enumerate(trajectory.parts)]
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -47,7 +92,10 @@ def save(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
         "parts": parts,
         "audit": [_audit_data(entry) for entry in trajectory.audit],
     }
-    text = json.dumps(header, allow_nan=False, ensure_ascii=False).encode("utf-8")
+    try:
+        text = json.dumps(header, allow_nan=False, ensure_ascii=False).encode("utf-8")
+    except ValueError as error:  # an energy that is not finite, a name that is no text
+        raise WriteError(f"{path}: cannot be written: {error}") from None
     stream = io.BytesIO()
     np.savez(stream, header=np.frombuffer(text, dtype=np.uint8), **arrays)  # pyright: ignore[reportArgumentType]
     write_file(path, stream.getvalue())
@@ -61,7 +109,7 @@ def _put(part: Part, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, An
         arrays[prefix + name] = getattr(part, name)
     for name, values in part.channels.items():
         arrays[f"{prefix}channel.{name}"] = values
-    for name in ARRAYS:
+    for name in SHAPES:
         arrays[f"{prefix}model.{name}"] = getattr(model, name)
     return {
         "name": part.name,
@@ -74,31 +122,8 @@ def _put(part: Part, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, An
             "modules": dict(model.modules),
             "free_base": model.free_base,
         },
-        "organism": None if part.organism is None else _organism_data(part.organism),
+        "organism": None if part.organism is None else to_document(part.organism),
     }
-
-
-def _organism_data(organism: Organism) -> Any:
-    """The document of `Organism.save`."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "organism.json"
-        organism.save(file)
-        return json.loads(file.read_text(encoding="utf-8"))
-
-
-def _why(error: FileError) -> str:
-    """The message without the name of a file that the user never saw."""
-    return str(error).partition(": ")[2]
-
-
-def _organism(data: Any) -> Organism:
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "organism.json"
-        file.write_text(json.dumps(data), encoding="utf-8")
-        try:
-            return load_organism(file)
-        except FileError as error:
-            raise ValueError(f"its organism: {_why(error)}") from None
 
 
 def _audit_data(entry: Audit) -> dict[str, Any]:
@@ -114,83 +139,101 @@ def _audit_data(entry: Audit) -> dict[str, Any]:
 
 def load(path: str | os.PathLike[str]) -> Trajectory:
     """See `Trajectory.load`."""
+    arrays = read_arrays(path, FORMAT)
+    header = arrays.pop("header", None)
+    if header is None or header.dtype != np.uint8 or header.ndim != 1:
+        raise FileError(f"{path}: not a {FORMAT} file: it has no header")
     try:
-        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as found:
-            arrays = {name: found[name] for name in found.files}
-        header = json.loads(arrays["header"].tobytes().decode("utf-8"))
-        _check(path, header)
-        return _restored(header, arrays)
-    except FileError:
-        raise
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (zipfile.BadZipFile, EOFError, AttributeError, UnicodeDecodeError) as error:
-        raise FileError(f"{path}: not a {FORMAT} file ({type(error).__name__})") from None
-    except (KeyError, ValueError, TypeError, IndexError, ModurobError) as error:
-        raise FileError(f"{path}: not a {FORMAT} file: {_one_line(error)}") from None
+        text = header.tobytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path}: byte {error.start} of its header is not UTF-8") from None
+    data = parse_json(text, path)
+    check_document(data, path, FORMAT, VERSION)
+    try:
+        return _restored(TrajectoryHeader.model_validate(data), arrays)
+    except ValidationError as error:
+        raise FileError(f"{path}: {describe(error, TrajectoryHeader)}") from None
+    except ModurobError as error:
+        raise FileError(f"{path}: {error}") from None
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
-
-
-def _check(path: str | os.PathLike[str], header: Any) -> None:
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise FileError(f"{path}: not a {FORMAT} file")
-    version = header.get("version")
-    if not isinstance(version, int) or version < 1:
-        raise FileError(f"{path}: version must be {VERSION}, got {version!r}")
-    if version > VERSION:
-        raise FileError(
-            f"{path}: version {version} was written by a newer modurob; this one reads up to "
-            f"version {VERSION}. Update modurob to open it."
-        )
-
-
-def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Trajectory:
-    for array in arrays.values():
-        array.setflags(write=False)
+def _restored(header: TrajectoryHeader, arrays: dict[str, np.ndarray]) -> Trajectory:
     audit = [
         Audit(
-            **{name: entry[name] for name in (*AUDIT_NUMBERS, "what", "grounded")},
-            momentum_before=np.array(entry["momentum_before"]),
-            momentum_after=np.array(entry["momentum_after"]),
-            gap=tuple(entry["gap"]),
+            **{name: getattr(entry, name) for name in (*AUDIT_NUMBERS, "what", "grounded")},
+            momentum_before=np.array(entry.momentum_before),
+            momentum_after=np.array(entry.momentum_after),
+            gap=(entry.gap[0], entry.gap[1]),
         )
-        for entry in header["audit"]
+        for entry in header.audit
     ]
-    parts = [_part(data, f"{k}.", arrays) for k, data in enumerate(header["parts"])]
-    return Trajectory(
-        tuple(parts), tuple(audit), header["status"], header["message"], header["integrator"]
-    )
+    parts = [_part(data, f"{k}.", arrays) for k, data in enumerate(header.parts)]
+    if arrays:
+        raise FileError(f"array {ascii(next(iter(arrays)))[:60]} belongs to no part of the run")
+    return Trajectory(tuple(parts), tuple(audit), header.status, header.message, header.integrator)
 
 
-def _part(data: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray]) -> Part:
-    names = data["model"]
+def _part(data: PartRecord, prefix: str, arrays: dict[str, np.ndarray]) -> Part:
+    def taken(name: str, dtype: Any = float) -> np.ndarray:
+        """An array with the machine's order of bytes, read-only."""
+        array = arrays.pop(prefix + name, None)
+        if array is None:
+            raise FileError(f"there is no array {ascii(prefix + name)[:60]}")
+        if dtype is not None and (array.dtype.kind, array.dtype.itemsize) != (
+            np.dtype(dtype).kind,
+            np.dtype(dtype).itemsize,
+        ):
+            raise FileError(f"{prefix}{name} must hold {np.dtype(dtype)}, got {array.dtype}")
+        return np.require(array, array.dtype.newbyteorder("="), ["C", "A"])
+
+    names = data.model
     model = frozen(
         Model(
-            **{name: arrays[f"{prefix}model.{name}"] for name in ARRAYS},
-            joint_names=tuple(names["joint_names"]),
-            locked=MappingProxyType(names["locked"]),
-            body_names=tuple(names["body_names"]),
-            modules=MappingProxyType(names["modules"]),
-            free_base=names["free_base"],
+            **{name: taken(f"model.{name}", DTYPES.get(name, float)) for name in SHAPES},
+            joint_names=tuple(names.joint_names),
+            locked=MappingProxyType(names.locked),
+            body_names=tuple(names.body_names),
+            modules=MappingProxyType(names.modules),
+            free_base=names.free_base,
         )
     )
-    t, q, v, a = (arrays[prefix + name] for name in ("t", "q", "v", "a"))
-    if q.shape[-1] != model.nq or v.shape != a.shape or len(t) != len(q):
-        raise ValueError("its arrays do not fit together")
-    rest = np.broadcast_to(np.zeros(()), v.shape)
+    t, q, v, a = (taken(name) for name in ("t", "q", "v", "a"))
+    tau = taken("tau") if data.driven else np.broadcast_to(np.zeros(()), v.shape)
+    channels = {name: taken(f"channel.{name}", None) for name in dict.fromkeys(data.channels)}
+    _check_states(prefix, model, t, q, v, a, tau)
+    for name, values in channels.items():
+        if values.shape[:1] != t.shape:
+            raise FileError(f"{prefix}channel.{name} has shape {values.shape}, expected {len(t)}")
+    organism = None if data.organism is None else from_document(data.organism, "its organism")
+    if organism is not None and set(organism.modules) != set(model.modules):
+        raise FileError(f"part {prefix}organism has other modules than its model")
+    for array in (t, q, v, a, tau, *channels.values()):
+        array.setflags(write=False)
     return Part(
-        name=data["name"],
+        name=data.name,
         model=model,
-        organism=None if data["organism"] is None else _organism(data["organism"]),
+        organism=organism,
         t=t,
         q=q,
         v=v,
-        tau=arrays[f"{prefix}tau"] if data["driven"] else rest,
-        channels=MappingProxyType(
-            {name: arrays[f"{prefix}channel.{name}"] for name in data["channels"]}
-        ),
+        tau=tau,
+        channels=MappingProxyType(channels),
         _accelerations=lambda: a,
     )
+
+
+def _check_states(prefix: str, model: Model, t: Any, q: Any, v: Any, a: Any, tau: Any) -> None:
+    """Refuse arrays that do not fit together or hold no states of the model."""
+    if q.ndim < 2 or t.shape != q.shape[:1] or len(t) == 0 or 0 in q.shape[1:-1]:
+        raise FileError(f"{prefix}t {t.shape} and {prefix}q {q.shape} do not fit together")
+    expected = (*q.shape[:-1], model.nv)
+    if not v.shape == a.shape == tau.shape == expected:
+        shapes = f"v {v.shape}, a {a.shape}, tau {tau.shape}"
+        raise FileError(f"{shapes} of part {prefix[:-1]} do not fit together: expected {expected}")
+    if not (np.isfinite(t).all() and (np.diff(t) > 0).all()):
+        raise FileError(f"{prefix}t must be finite times that increase")
+    try:
+        model.check_configuration(q)
+        model.check_velocity(v)
+    except StateError as error:
+        raise FileError(f"part {prefix[:-1]}: {error}") from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +14,8 @@ from modurob.drawing import scene as scenes
 from modurob.drawing.paint import paint
 from modurob.drawing.raster import rasterize
 from modurob.drawing.scene import Scene
-from modurob.errors import FileError, StateError, WriteError, choices
+from modurob.errors import FileError, StateError, choices
+from modurob.modules.files import checked_target
 from modurob.organism import Organism
 from modurob.sim import video
 from modurob.sim.export import one_by_one
@@ -185,11 +185,9 @@ def picture(
     size: int = 600,
 ) -> None:
     """See `Trajectory.picture`."""
-    file = Path(path)
+    file = checked_target(path)
     if file.suffix.lower() != ".png":
         raise FileError(f"{path}: unknown ending {file.suffix!r}; pictures are {choices(['.png'])}")
-    if not file.parent.is_dir():
-        raise WriteError(f"{path}: cannot be written: no folder {file.parent}")
     film = Film(trajectory, organism, view, size)
     times = np.atleast_1d(np.asarray(film.end if t is None else t, dtype=float))
     if times.ndim != 1 or not np.all((times >= film.begin) & (times <= film.end)):

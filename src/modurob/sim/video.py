@@ -16,8 +16,8 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from modurob.drawing.charts import INK
-from modurob.errors import FileError, StateError, WriteError, choices
-from modurob.modules.files import write_file
+from modurob.errors import FileError, StateError, choices
+from modurob.modules.files import checked_target, write_file, writing
 
 ENDINGS = (".gif", ".mp4")
 FASTEST_GIF = 50  # frames a second; GIF counts hundredths of a second, players refuse one
@@ -27,14 +27,12 @@ MARGIN = 0.025  # of the width, around the time in the corner
 
 def check(path: str | os.PathLike[str], fps: float) -> None:
     """Say what is wrong before the work, not after it."""
-    file = Path(path)
+    file = checked_target(path)
     ending = file.suffix.lower()
     if ending not in ENDINGS:
         raise FileError(
             f"{path}: unknown ending {file.suffix!r}; animations are {choices(ENDINGS)}"
         )
-    if not file.parent.is_dir():
-        raise WriteError(f"{path}: cannot be written: no folder {file.parent}")
     if not (np.isfinite(fps) and 0 < fps <= (FASTEST_GIF if ending == ".gif" else 240)):
         raise StateError(f"fps must lie between 0 and {FASTEST_GIF} for a GIF, got {fps!r}")
     if ending == ".mp4" and ffmpeg() is None:
@@ -57,10 +55,9 @@ def ffmpeg() -> str | None:
 
 def write(path: str | os.PathLike[str], frames: Iterator[np.ndarray], fps: float) -> None:
     """An animation, as the file's ending says."""
-    if Path(path).suffix.lower() == ".gif":
-        write_file(path, _gif(frames, fps))
-    else:
-        write_file(path, _mp4(frames, fps))
+    with writing(path):  # ffmpeg needs a folder of its own, on a disk that may be full too
+        film = (_gif if Path(path).suffix.lower() == ".gif" else _mp4)(frames, fps)
+    write_file(path, film)
 
 
 def _gif(frames: Iterator[np.ndarray], fps: float) -> bytes:
@@ -113,7 +110,7 @@ def _mp4(frames: Iterator[np.ndarray], fps: float) -> bytes:
             complaints.seek(0)
             said = " ".join(complaints.read().decode("utf-8", "replace").split())
         if code != 0 or not target.is_file():
-            raise FileError(f"ffmpeg could not write the animation: {said[:300] or code}")
+            raise OSError(f"ffmpeg failed: {said[:300] or code}")
         return target.read_bytes()
 
 

@@ -16,6 +16,7 @@ from modurob.compiler.emit_c import c_sources
 from modurob.drawing import picture
 from modurob.errors import choices
 from modurob.interop import write_mjcf, write_urdf
+from modurob.modules.files import write_file, writing
 from modurob.organism.files import from_document
 from modurob.sim import video
 from modurob.sim.film import Film
@@ -98,7 +99,7 @@ def _c(wish: Wish, path: Path, progress: Any) -> None:
 
 def _latex(wish: Wish, path: Path, progress: Any) -> None:
     equations = formulas.make(wish.body(), wish.settings)
-    path.write_text(equations.latex(document=True), encoding="utf-8")
+    write_file(path, equations.latex(document=True).encode("utf-8"))
 
 
 def _organism(wish: Wish, path: Path, progress: Any) -> None:
@@ -141,7 +142,7 @@ def _report(wish: Wish, path: Path, progress: Callable[[float], Any]) -> None:
     if record is None and wish.runs:
         record = wish.runs[-1]
     text = report.html(wish.name, wish.body(), wish.settings, trajectory, record, progress)
-    path.write_text(text, encoding="utf-8")
+    write_file(path, text.encode("utf-8"))
 
 
 FORMATS: Mapping[str, Format] = {
@@ -170,5 +171,6 @@ def make(name: str, wish: Wish, progress: Callable[[float], Any]) -> tuple[str, 
     chosen = FORMATS[name]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"export{chosen.ending}"
-        chosen.make(wish, path, progress)
+        with writing(path):
+            chosen.make(wish, path, progress)
         return f"{wish.name}{chosen.ending}", path.read_bytes()

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from modurob import FileError, WriteError
-from modurob.modules.files import write_file
+from modurob import FileError
+from modurob.modules.files import read_bytes, write_file, writing
 from modurob.studio import project as projects
 from modurob.studio.project import Project
 
@@ -51,11 +51,8 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
-        try:
+        with writing(path):
             self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise WriteError(f"{path}: this folder cannot be made: {reason}") from None
 
     def file(self, name: str) -> Path:
         """Where a project is; names lead nowhere else."""
@@ -103,27 +100,19 @@ class Folder:
 
     def copy_runs(self, old: str, new: str) -> None:
         """The runs of a project for a second one."""
-        try:
+        with writing(self.runs(new)):
             if self.runs(old).is_dir():
                 shutil.copytree(self.runs(old), self.runs(new), dirs_exist_ok=True)
-        except OSError as error:
-            raise _unwritten(self.runs(new), error) from None
 
     def rename(self, old: str, new: str) -> None:
         """Another name for a project and its runs."""
-        try:
+        with writing(self.file(new)):
             for path, target in (
                 (self.runs(old), self.runs(new)),
                 (self.file(old), self.file(new)),
             ):
                 if path.exists():
                     path.rename(target)
-        except OSError as error:
-            raise _unwritten(self.file(new), error) from None
-
-
-def _unwritten(path: Path, error: OSError) -> WriteError:
-    return WriteError(f"{path}: cannot be written: {error.strerror or error}")
 
 
 def checked(name: str) -> str:
@@ -138,8 +127,5 @@ def checked(name: str) -> str:
 
 def fingerprint(path: Path) -> str:
     """A short form of a file's place and content: an equal file elsewhere is another one."""
-    try:
-        place = str(path.resolve()).encode("utf-8", "surrogateescape")
-        return hashlib.sha256(place + b"\0" + path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror or error}") from None
+    place = str(path.resolve()).encode("utf-8", "surrogateescape")
+    return hashlib.sha256(place + b"\0" + read_bytes(path)).hexdigest()

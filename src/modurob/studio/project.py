@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, Field, FiniteFloat, ValidationError
 
 from modurob import DatasheetError, FileError, ModuleType, Organism
 from modurob.modules.datasheet import describe
-from modurob.modules.files import read_document
+from modurob.modules.files import parse_json, read_document, read_text
 from modurob.organism.files import FORMAT as ORGANISM
 from modurob.organism.files import from_document
 from modurob.studio.history import Body, History, Step
@@ -40,12 +40,12 @@ class ProjectFile(BaseModel):
     format: Literal["modurob-project"]
     version: Literal[1]
     organism: dict[str, Any] | None = None
-    past: list[StepRecord] = Field(default_factory=list, max_length=KEPT)
-    future: list[StepRecord] = Field(default_factory=list, max_length=KEPT)
+    past: Annotated[list[StepRecord], FailFast()] = Field(default_factory=list, max_length=KEPT)
+    future: Annotated[list[StepRecord], FailFast()] = Field(default_factory=list, max_length=KEPT)
     kinds: list[dict[str, Any]] = Field(default_factory=list)
     pose: dict[str, FiniteFloat] = Field(default_factory=dict)
     settings: Settings = Field(default_factory=Settings)
-    runs: list[RunRecord] = Field(default_factory=list)
+    runs: Annotated[list[RunRecord], FailFast()] = Field(default_factory=list)
     source: str | None = None
 
 
@@ -66,7 +66,7 @@ class Project:
     kinds: dict[str, ModuleType] = field(default_factory=dict)
     pose: dict[str, float] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
-    runs: list[RunRecord] = field(default_factory=list)
+    runs: Annotated[list[RunRecord], FailFast()] = field(default_factory=list)
     source: str | None = None
 
     @property
@@ -175,8 +175,8 @@ def source_of(path: Path) -> str | None:
 
 def _field(path: Path, name: str) -> Any:
     """One field of a file; None where the file cannot be read."""
-    with contextlib.suppress(OSError, ValueError, RecursionError):
-        data = json.loads(path.read_bytes())
+    with contextlib.suppress(FileError):
+        data = parse_json(read_text(path), path)
         return data.get(name) if isinstance(data, dict) else None
     return None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from modurob import Trajectory
-from modurob.modules.files import write_file
+from modurob.modules.files import write_file, writing
 from modurob.studio import looks, signals
 
 
@@ -29,7 +29,8 @@ def write(
         reference: What the joints should have followed; None for nothing.
         marks: What happened on the way.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     stem = folder / str(number)
     trajectory.save(stem.with_suffix(".npz"))
     write_file(stem.with_suffix(".bin"), trajectory.to_bytes())

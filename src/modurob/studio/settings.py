@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     BaseModel,
     ConfigDict,
+    FailFast,
     Field,
     FiniteFloat,
     ValidationError,
@@ -118,7 +119,7 @@ class Settings(_Record):
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     stops: bool = False
     rates: dict[str, Number] = Field(default_factory=dict)
-    events: tuple[EventRecord, ...] = ()
+    events: Annotated[tuple[EventRecord, ...], FailFast()] = ()
 
     @property
     def noisy(self) -> bool:

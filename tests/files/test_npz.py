@@ -1,0 +1,235 @@
+"""Archives that lie: sizes, headers and members of NPZ files, and the arrays of trajectories."""
+
+import io
+import json
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+
+from modurob import FileError, examples, simulate
+from modurob.sim import Trajectory, npz
+from oracles import complains
+
+
+@pytest.fixture(scope="module")
+def arrays(tmp_path_factory):
+    """The arrays of a valid file."""
+    arm = examples.arm("bab")
+    run = simulate(arm.model("physical"), None, None, 0.01, integrator="RK4", organism=arm)
+    path = tmp_path_factory.mktemp("run") / "run.npz"
+    run.save(path)
+    with np.load(path) as found:
+        return {name: found[name] for name in found.files}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "run.npz"
+
+
+def packed(members, compression=zipfile.ZIP_STORED):
+    """An archive of (name, array or bytes)."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", compression) as archive:
+        for name, content in members:
+            if not isinstance(content, bytes):
+                array, content = content, io.BytesIO()
+                np.lib.format.write_array(content, array)
+                content = content.getvalue()
+            archive.writestr(f"{name}.npy", content)
+    return stream.getvalue()
+
+
+def npy(header: str, data: bytes = b"") -> bytes:
+    """NumPy's format with any header."""
+    text = header.encode() + b"\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text + data
+
+
+HEADERS = {
+    "a shape larger than its bytes": ("{'descr': '<f8', 'fortran_order': False, "
+                                      "'shape': (99999999999,), }", "says 799,999,999,992"),
+    "a shape smaller than its bytes": ("{'descr': '<f8', 'fortran_order': False, "
+                                       "'shape': (0,), }", "8 bytes where its header"),
+    "no shape of numbers": ("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }",
+                            "has a header that is not NumPy's"),
+    "objects": ("{'descr': '|O8', 'fortran_order': False, 'shape': (1,), }",
+                "has a header that is not NumPy's"),
+    "records": ("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,), }",
+                "has a header that is not NumPy's"),
+    "nesting": ("-" * 5000 + "(" * 300, "has a header that is not NumPy's"),
+    "very many dimensions": ("{'descr': '|u1', 'fortran_order': False, 'shape': ("
+                             + "1, " * 20 + "8), }", "bytes where its header"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HEADERS.values(), ids=HEADERS)
+def test_a_header_that_lies_is_refused_before_memory_is_asked_for(path, case):
+    header, piece = case
+    path.write_bytes(packed([("0.t", npy(header, bytes(8)))]))
+    with complains(FileError, "run.npz", "not a modurob-trajectory file: its array '0.t'", piece):
+        Trajectory.load(path)
+
+
+def test_a_bomb_is_refused_by_its_declared_size(path, monkeypatch):
+    monkeypatch.setattr(npz, "LARGEST_UNPACKED", 10**6)
+    header = "{'descr': '|u1', 'fortran_order': False, 'shape': (2000000,), }"
+    path.write_bytes(packed([("0.t", npy(header, bytes(2 * 10**6)))], zipfile.ZIP_DEFLATED))
+    assert path.stat().st_size < 10_000
+    monkeypatch.setattr(zipfile.ZipFile, "open", None)  # nothing is unpacked
+    with complains(FileError, "run.npz", "unpack to 2,000,0", "at most 1,000,000"):
+        Trajectory.load(path)
+
+
+def test_a_declared_size_that_is_too_small_is_found_out(path, arrays):
+    content = bytearray(packed([("0.t", arrays["0.t"])], zipfile.ZIP_DEFLATED))
+    at = content.find(b"PK\1\2") + 24  # the size in the list of members
+    content[at : at + 4] = struct.pack("<I", 100)
+    path.write_bytes(content)
+    with complains(FileError, "run.npz"):
+        Trajectory.load(path)
+
+
+def test_compressed_files_are_read_too(path, arrays):
+    path.write_bytes(packed(arrays.items(), zipfile.ZIP_DEFLATED))
+    assert np.array_equal(Trajectory.load(path).q, arrays["0.q"])
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_ways_of_packing_are_refused(path, arrays, packing):
+    path.write_bytes(packed(arrays.items(), packing))
+    with complains(FileError, "run.npz", "packed unusually"):
+        Trajectory.load(path)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_member_that_is_there_twice_is_refused(path, arrays):
+    path.write_bytes(packed([*arrays.items(), ("0.t", arrays["0.t"])]))
+    with complains(FileError, "run.npz", "'0.t.npy' is twice"):
+        Trajectory.load(path)
+
+
+def test_an_array_of_no_part_is_refused(path, arrays):
+    path.write_bytes(packed([*arrays.items(), ("7.t", arrays["0.t"])]))
+    with complains(FileError, "run.npz", "'7.t' belongs to no part"):
+        Trajectory.load(path)
+
+
+def test_an_absurd_list_of_members_is_refused_before_it_is_read(path, arrays, monkeypatch):
+    monkeypatch.setattr(npz, "LARGEST_INDEX", 100)
+    path.write_bytes(packed(arrays.items()))
+    monkeypatch.setattr(zipfile, "ZipFile", None)
+    with complains(FileError, "run.npz", "a list of members of", "at most 100"):
+        Trajectory.load(path)
+
+
+@pytest.mark.parametrize("dtype", [">f8", "<f8"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_order_of_bytes_and_axes_does_not_matter(path, arrays, dtype, order):
+    turned = {
+        name: np.asarray(array, dtype if array.dtype == float else None, order)
+        for name, array in arrays.items()
+    }
+    path.write_bytes(packed(turned.items()))
+    run = Trajectory.load(path)
+    assert np.array_equal(run.q, arrays["0.q"])
+    assert run.q.dtype == np.dtype(float)
+    assert run.model.placement.flags.c_contiguous
+    assert not run.q.flags.writeable
+
+
+# -- what the arrays say ---------------------------------------------------------------------------
+
+
+def put(value, *index):
+    def change(array):
+        array[index] = value
+        return array
+
+    return change
+
+
+WRONG = {
+    "parent beyond": ("0.model.parent", put(99, -1), "parent[2] of a model must be link 0 to 2"),
+    "parent negative": ("0.model.parent", put(-1, 0), "parent[0]", "got -1"),
+    "parent itself": ("0.model.parent", put(2, 1), "parent[1]", "link 0 to 1, got 2"),
+    "parent of floats": ("0.model.parent", lambda x: x * 1.0, "must hold int64, got float64"),
+    "body link": ("0.model.body_link", put(4, 0), "body_link[0]", "link 0 to 3, got 4"),
+    "short": ("0.model.screw", lambda x: x[:1], "screw", "(3, 6), got float64 (1, 6)"),
+    "flat": ("0.model.placement", lambda x: x.reshape(3, 16), "placement", "(3, 4, 4)"),
+    "single precision": ("0.model.mass", lambda x: x.astype("f4"), "must hold float64"),
+    "not finite": ("0.model.center", put(np.nan, 0, 0), "center of a model must hold finite"),
+    "no rotation": ("0.model.placement", put(2.0, 0, 0, 0), "placement[0] of a model is no pose"),
+    "a mirror": ("0.model.body_placement", lambda x: x * [-1, 1, 1, 1], "body_placement[0]"),
+    "no last row": ("0.model.base_pose", put(1.0, 3, 0), "base_pose of a model is no pose"),
+    "no unit screw": ("0.model.screw", lambda x: 2 * x, "must be a unit axis"),
+    "a screw beside its link": ("0.model.screw", put(0.5, 1, 0), "through the origin"),
+    "limits crossed": ("0.model.lower", put(np.inf, 1), "limits of", "must be in order"),
+    "limits of nothing": ("0.model.upper", put(np.nan, 1), "limits of", "must be in order"),
+    "negative friction": ("0.model.viscous", put(-1.0, 0), "viscous friction"),
+    "negative mass": ("0.model.mass", put(-1.0, 1), "link 1 of a model: the mass is -1 kg"),
+    "massless": ("0.model.mass", put(0.0, 1), "link 1", "without mass must not have inertia"),
+    "lopsided inertia": ("0.model.inertia", put(9.0, 1, 0, 1), "link 1", "symmetric"),
+    "impossible inertia": ("0.model.inertia", put(9.0, 2, 1, 1), "link 2", "triangle inequality"),
+    "negative inertia": ("0.model.inertia", lambda x: -x, "link 0", "must not be negative"),
+    "gravity": ("0.model.gravity", lambda x: x[:0], "gravity", "(3,), got float64 (0,)"),
+    "no times": ("0.t", lambda x: x[:0], "do not fit together"),
+    "times back": ("0.t", lambda x: x[::-1], "0.t must be finite times that increase"),
+    "times that stand": ("0.t", put(0.0, 1), "0.t must be finite times that increase"),
+    "endless time": ("0.t", put(np.inf, -1), "0.t must be finite times that increase"),
+    "q of another model": ("0.q", lambda x: x[:, :2], "q has shape", "nq = 3"),
+    "q of one state": ("0.q", lambda x: x[0], "do not fit together"),
+    "q of nothing": ("0.q", put(np.nan, 0, 0), "part 0: q[0, 0] is nan"),
+    "v of other times": ("0.v", lambda x: x[1:], "do not fit together"),
+    "a of other times": ("0.a", lambda x: x[1:], "do not fit together"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG.values(), ids=WRONG)
+def test_arrays_that_describe_no_run_are_refused_before_compiled_code_sees_them(path, arrays, case):
+    name, change, *pieces = case
+    path.write_bytes(packed({**arrays, name: change(arrays[name].copy())}.items()))
+    with complains(FileError, "run.npz", *pieces):
+        Trajectory.load(path)
+
+
+def changed_header(arrays, change):
+    header = json.loads(arrays["header"].tobytes())
+    change(header, header["parts"][0], header["parts"][0]["model"])
+    return {**arrays, "header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
+
+
+HEADER_FIELDS = {
+    "joint twice": (lambda h, p, m: m["joint_names"].__setitem__(0, m["joint_names"][1]), "unique"),
+    "joint of numbers": (lambda h, p, m: m["joint_names"].__setitem__(0, 1), "joint_names[0]"),
+    "joint more": (lambda h, p, m: m["joint_names"].append("x"), "must be an array"),
+    "body twice": (lambda h, p, m: m["body_names"].__setitem__(0, m["body_names"][1]), "unique"),
+    "module beyond": (lambda h, p, m: m["modules"].update(m0=99), "bodies 0 to", "'m0': 99"),
+    "module before": (lambda h, p, m: m["modules"].update(m0=-1), "'m0': -1"),
+    "module of words": (lambda h, p, m: m["modules"].update(m0="1"), "modules.m0"),
+    "reason of numbers": (lambda h, p, m: m["locked"].update(x=1), "locked.x"),
+    "base of numbers": (lambda h, p, m: m.update(free_base=1), "free_base"),
+    "free base": (lambda h, p, m: m.update(free_base=True), "expected (11, 9)"),
+    "organism of others": (lambda h, p, m: m["modules"].pop("m1"), "other modules than its model"),
+    "channel that is not there": (lambda h, p, m: p["channels"].append("x"), "'0.channel.x'"),
+    "status": (lambda h, p, m: h.update(status="done"), "status"),
+    "no parts": (lambda h, p, m: h.update(parts=[]), "parts"),
+    "more fields": (lambda h, p, m: h.update(more=1), "more: no such field"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HEADER_FIELDS.values(), ids=HEADER_FIELDS)
+def test_headers_that_describe_no_run_are_refused(path, arrays, case):
+    change, *pieces = case
+    path.write_bytes(packed(changed_header(arrays, change).items()))
+    with complains(FileError, "run.npz", *pieces):
+        Trajectory.load(path)
+
+
+def test_a_channel_of_other_times_is_refused(path, arrays):
+    found = changed_header(arrays, lambda h, p, m: p["channels"].append("x"))
+    path.write_bytes(packed({**found, "0.channel.x": np.zeros(2)}.items()))
+    with complains(FileError, "0.channel.x has shape (2,), expected 11"):
+        Trajectory.load(path)
