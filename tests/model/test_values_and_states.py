@@ -250,3 +250,29 @@ def test_a_number_of_no_body_is_answered_with_the_bodies(number):
     with complains(UnknownNameError, f"no body {number}", "bodies are"):
         SNAKE.body_index(number)
     assert SNAKE.body_index(SNAKE.nbodies - 1) == SNAKE.nbodies - 1
+
+
+def test_truth_values_are_no_numbers():
+    with complains(StateError, "q must hold numbers that are real"):
+        SNAKE.check_configuration([True, False, True])
+
+
+@pytest.mark.parametrize(("norm", "taken"), [(1.0005, True), (0.9995, True), (1.002, False)])
+def test_quaternions_are_taken_up_to_a_thousandth_from_their_norm(norm, taken):
+    q = FREE.neutral()
+    q[3:7] *= norm
+    if taken:
+        assert np.linalg.norm(FREE.check_configuration(q)[3:7]) == pytest.approx(1, abs=ROUNDING)
+    else:
+        with complains(StateError, "unit quaternion", "1.002"):
+            FREE.check_configuration(q)
+
+
+def test_random_configurations_of_a_free_base_lie_about_its_pose():
+    T = np.eye(4)
+    T[:3, 3] = 100.0, -200.0, 300.0
+    model = examples.snake(2).with_base_pose(T).model(base="free")
+    rng = np.random.default_rng(0)
+    places = np.array([model.random_configuration(rng)[:3] for _ in range(200)])
+    np.testing.assert_allclose(places.mean(axis=0), T[:3, 3], atol=0.4)  # 5 standard errors
+    assert (places.std(axis=0) > 0.5).all()
