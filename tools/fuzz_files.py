@@ -50,6 +50,7 @@ from modurob.studio import project
 MEMORY = 2**30  # bytes above what the imports take
 SLOW_S = 2.0  # of processor time
 STUCK_S = 30.0  # of wall time: the machine may be shared
+PROGRESS = 10_000  # cases between two lines
 LONGEST_LINE = 2000  # characters of an error
 FAILURES = ("foreign error", "error of several lines", "crash", "hang", "memory")
 
@@ -100,7 +101,7 @@ def odd_document(data: Any, rng: random.Random) -> Any:
         if what < 0.35 and type(value) in (int, float):  # may well be accepted
             node[key] = value * rng.choice(FACTORS) if rng.random() < 0.7 else rng.choice(NUMERIC)
         elif what < 0.45:
-            node[key] = rng.choice(ODD)
+            node[key] = copy.deepcopy(rng.choice(ODD))
         elif what < 0.6 and isinstance(value, int | float) and not isinstance(value, bool):
             node[key] = rng.choice((-value, value * 1e6, value + 1, str(value), [value], 1e-9))
         elif what < 0.7:
@@ -113,7 +114,7 @@ def odd_document(data: Any, rng: random.Random) -> Any:
         elif isinstance(node, dict):
             node[rng.choice(("", "a", "name", "format", "$schema", f"{key}s"))] = value
         else:
-            node[key] = rng.choice(ODD)
+            node[key] = copy.deepcopy(rng.choice(ODD))
     return data
 
 
@@ -752,6 +753,8 @@ def _campaign(given: argparse.Namespace, campaign: Campaign) -> int:
     def report(number: int, what: str, detail: str) -> None:
         name = campaign.names[number % len(campaign.names)]
         counts[name][what] += 1
+        if sum(map(Counter.total, counts.values())) % PROGRESS == 0:
+            print(f"{sum(map(Counter.total, counts.values())):,} cases", flush=True)
         if what in FAILURES:
             failures[key := f"{name}: {what}: {detail}"] += 1
             if failures[key] == 1:
