@@ -5,8 +5,11 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +17,8 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 from rich.text import Text
 
-from modurob import ModuleType, Organism, catalog
-from modurob.cli import cli, organisms, output
+from modurob import ModuleType, Organism, catalog, examples
+from modurob.cli import COMMANDS, cli, organisms, output
 from modurob.cli.characters import ASCII, forgive_narrow_encodings
 
 LIMIT = 60  # seconds; a command takes one
@@ -255,3 +258,31 @@ def test_hinges_are_those_given_or_those_of_the_example():
     assert "dyad; physical for crane and double_pendulum" in " ".join(
         run("simulate", "--help").stdout.split()
     )
+
+
+def help_examples():
+    for name in COMMANDS:
+        command = import_module(f"modurob.cli.{name}").command
+        for line in (command.epilog or "").splitlines():
+            if line.strip().startswith("modurob "):
+                yield line.strip()
+
+
+SLOW = ("balance", "bus", "papers", "studio", "--animate", "--monte-carlo", "--plot", "--picture")
+
+
+@pytest.mark.parametrize("line", list(help_examples()))
+def test_examples_of_the_help_texts_run(line, tmp_path, monkeypatch):
+    """Those that take seconds, or wait for a user, are only understood."""
+    monkeypatch.chdir(tmp_path)
+    name, *args = shlex.split(line.split(" > ")[0])[1:]
+    command = import_module(f"modurob.cli.{name}").command
+    assert command.make_context(name, list(args)).params
+    if any(word in (name, *args) for word in SLOW):
+        return
+    for file in {"crab.json", "mine.json"} & set(args):
+        examples.crab().save(file)
+    Path("drawing.txt").write_text(examples.nine().to_grid(), encoding="utf-8")
+    Path("my_module.json").write_text(catalog["scout"].model_dump_json(), encoding="utf-8")
+    result = run(name, *args)
+    assert result.exit_code == 0, result.output
