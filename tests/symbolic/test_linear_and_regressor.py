@@ -280,3 +280,12 @@ def test_the_regressor_refuses_what_means_something_else_there(values):
     (key,) = values
     with complains(StateError, key, str(values[key]), "whole links"):
         equations.regressor()
+
+
+def test_an_external_wrench_enters_the_linearisation_as_it_does_n():
+    equations = examples.double_pendulum().equations("physical", external=["m2"])
+    q = sympy.symbols("q1 q2")
+    found = equations.linearize(q=None)
+    expected = equations.N.jacobian(sympy.Matrix(q))
+    assert sympy.simplify(found.K - expected).is_zero_matrix
+    assert found.K.has(sympy.Symbol("F2_y"))

@@ -11,6 +11,7 @@ import sympy
 from sympy.parsing.sympy_parser import parse_expr
 
 from modurob import Organism, SizeError, StateError, UnknownNameError, examples
+from modurob.compiler.emit_c import c_sources
 from modurob.symbolic.size import READABLE, terms_of_matrix
 from oracles.complaints import complains
 
@@ -269,3 +270,42 @@ def test_matrices_are_put_together_as_sympy_would(symbols):
                                   for term in sympy.Add.make_args(entry)))  # fmt: skip
             assert entry == rebuilt
             assert entry.args == rebuilt.args
+
+
+def test_one_entry_is_written_alone():
+    assert PENDULUM.text("N[2]").splitlines()[0] == "N[2] = g l2 m2 sin(q1 + q2)"
+    assert "C[1,1]" not in PENDULUM.text("N[2]")
+    assert "sin" in PENDULUM.markdown("N[2]")
+    still = PENDULUM.substitute(dq1=0)
+    assert still.data("C[2,2]")["entries"] == {"C[2,2]": "0"}  # asked for
+    assert "C[2,2]" not in still.data()["entries"]
+    assert "C[2,2]" in PENDULUM.data()["entries"]
+
+
+def test_equations_say_what_they_are():
+    assert repr(PENDULUM) == "<Equations: nv = 2, 6 parameters as symbols>"
+    assert repr(PENDULUM.substitute(m0=1, g=10)) == "<Equations: nv = 2, 4 parameters as symbols>"
+    assert PENDULUM.title == "Equations of motion: 3 modules, 2 joints"
+    one = examples.snake(2).equations("physical")
+    assert one.title == "Equations of motion: 2 modules, 1 joint"
+
+
+def test_c_code_of_the_equations_is_that_of_the_model():
+    found = PENDULUM.to_c("leg", "float32").files()
+    assert found == c_sources(PENDULUM.model, "leg", "float32").files()
+    assert found != PENDULUM.to_c("leg").files()
+
+
+def test_formulas_are_evaluated_at_one_state():
+    with complains(StateError, "one state", "(3, 2)"):
+        PENDULUM.evaluate(np.zeros((3, 2)), np.zeros(2))
+    with complains(StateError, "one state", "(3, 2)"):
+        PENDULUM.evaluate(np.zeros(2), np.zeros((3, 2)))
+
+
+def test_fractions_of_sympy_stay_exact():
+    third = sympy.Rational(1, 3)
+    assert (
+        PENDULUM.substitute(l1=third, l2=1, m1=1, m2=1).M[1, 0].coeff(sympy.cos(sympy.Symbol("q2")))
+        == third
+    )
