@@ -92,7 +92,7 @@ def test_export_overwrites_only_when_forced(call, tmp_path):
         (("crab", "--c", "--name", "math"), ["math.h"]),
         (("crab", "--c", "--hinges", "rubber"), ["rubber", "dyad", "physical"]),
         (("crab", "--c", "--base", "wobbly"), ["wobbly", "fixed", "free"]),
-        (("double_pendulum", "--c"), ["singular", "m2.hinge"]),
+        (("double_pendulum", "--c", "--hinges", "dyad"), ["singular", "m2.hinge"]),
         (("crane", "--c", "--base", "free"), ["base='free'"]),
     ],
 )

@@ -211,7 +211,7 @@ def test_verify_prints_a_verdict_for_each_check(call):
 
 
 def test_verify_exits_with_1_when_a_check_fails(call):
-    result = call("double_pendulum", "--states", "1")
+    result = call("double_pendulum", "--hinges", "dyad", "--states", "1")
     assert result.exit_code == 1
     assert "1 FAILED" in result.stdout
 
@@ -222,7 +222,9 @@ def test_verify_json_is_json_only(call):
     assert data["passed"] is True
     assert [check["name"] for check in data["checks"]] == ALL
     assert all(check["found"] is not None for check in data["checks"])
-    again = json.loads(call("double_pendulum", "--states", "1", "--json").stdout)
+    again = json.loads(
+        call("double_pendulum", "--hinges", "dyad", "--states", "1", "--json").stdout
+    )
     assert again["passed"] is False
 
 

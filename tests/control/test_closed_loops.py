@@ -1,5 +1,7 @@
 """Closed loops against linear differential equations that know nothing of robots."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -346,6 +348,34 @@ def test_energy_falls_along_the_motion_of_pd_with_gravity():
 def test_wrong_gains_are_named(make, pieces):
     with complains(StateError, *pieces):
         make(pendulum())
+
+
+@pytest.mark.parametrize(
+    "poles",
+    [
+        ["-1", "-2"],
+        "-1",
+        [None, -1],
+        [np.nan, -1],
+        [-1, -np.inf],
+        [complex(-1, np.nan), -1],
+        [[-1, -2], [-3]],
+        np.array([-1, "-2"], dtype=object),
+        {-1, -2},
+        [-1, [-2]],
+    ],
+)
+def test_poles_that_are_not_numbers_are_refused_in_one_line(poles):
+    with complains(StateError, "poles must hold finite numbers"):
+        PolePlacement(pendulum(), poles=poles)
+
+
+def test_poles_may_be_any_sequence_of_numbers():
+    expected = PolePlacement(pendulum(), poles=[-2, -3]).k0
+    for poles in ((-2, -3), np.array([-2.0, -3.0]), [Fraction(-2), -3], [-2 + 0j, -3]):
+        np.testing.assert_array_equal(PolePlacement(pendulum(), poles=poles).k0, expected)
+    with complains(StateError, "finite real numbers"):
+        ComputedTorque(pendulum(), [True, True], 1.0)
 
 
 def test_a_reference_of_the_wrong_size_is_named_before_anything_moves():

@@ -124,3 +124,13 @@ def test_a_long_chain_stays_narrow():
     text = draw(chain)
     assert len(text.splitlines()) == 1500
     assert max(map(len, text.splitlines())) < 40
+
+
+def test_a_module_without_a_hinge_shows_no_axis_and_an_upright_one_a_dot():
+    data = mr.catalog["backbone"].model_dump()
+    stiff = mr.ModuleType(**{**data, "name": "stiff", "dyad_joint": None})
+    assert not set("╌╎◦") & set(draw(mr.Organism.start(stiff)).rpartition("\n")[0])
+    assert "╌" * 7 in draw(mr.Organism.start("backbone"))
+    joints = [{**joint, "axis": (0, 0, 1)} for joint in data["joints"]]
+    upright = mr.ModuleType(**{**data, "name": "upright", "joints": joints})
+    assert "◦" in draw(mr.Organism.start(upright))

@@ -260,3 +260,10 @@ def test_a_lattice_has_an_end(monkeypatch):
     monkeypatch.setattr(chaotic, "MOST_STEPS", 1000)
     with complains(StateError, "1,000 steps", "500 s"):
         maps(chain(2), 2)(1e300)
+
+
+def test_chaos_is_settled_when_its_ramp_is_over():
+    gait = ChaoticMaps(["a"], 1.0, edges=[], r=4.0, ramp=2.5)
+    assert gait.cycle is None
+    assert gait.period is None
+    assert gait.settled == 2.5

@@ -171,3 +171,8 @@ def test_edges_connect_two_joints_once(edges, error, pieces):
 def test_a_coupling_pulls():
     with complains(StateError, "coupling", "-1", "rad/s"):
         oscillators("chain", coupling=-1)
+
+
+def test_no_oscillators_are_in_order():
+    found = Oscillators([], 1.0, edges=[]).order([0.0, 1.0])
+    assert found.tolist() == [1.0, 1.0]

@@ -156,3 +156,17 @@ def test_importing_gaits_loads_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == []
+
+
+def test_a_gait_prints_what_it_is():
+    assert repr(Sine(["hip"], 1.0)) == "<Sine gait of 1 joint>"
+    assert repr(Wave(["hip", "knee"], 1.0)) == "<Wave gait of 2 joints>"
+
+
+def test_numbers_for_joints_are_one_or_one_each():
+    for wrong in ([[1], [1, 2]], [1, "2"], [True, True], {"hip": None, "knee": 1.0}, object()):
+        with complains(StateError, "amplitude must hold finite numbers"):
+            Sine(["hip", "knee"], wrong)
+    for wrong in ([1.0], [1.0, 2, 3], [[1.0, 2.0]]):
+        with complains(StateError, "amplitude has shape", "(2,)", "hip, knee"):
+            Sine(["hip", "knee"], wrong)

@@ -142,3 +142,21 @@ def test_solid_cubes_have_the_inertia_of_solid_cubes():
         kind = catalog[name]
         expected = kind.mass * kind.size**2 / 6 * np.eye(3)
         np.testing.assert_allclose(kind.bodies[0].inertia, expected, rtol=1e-12)
+
+
+def test_a_letter_of_several_kinds_asks_for_the_name():
+    letters = [kind.symbol for kind in catalog.values()]
+    shared = next(letter for letter in letters if letters.count(letter) > 1)
+    names = [kind.name for kind in catalog.values() if kind.symbol == shared]
+    with complains(UnknownNameError, f"{shared!r} stands for several kinds", *names, "the name"):
+        catalog.by_symbol(shared)
+    with complains(UnknownNameError, "no module kind '?'", "B = backbone"):
+        catalog.by_symbol("?")
+    assert catalog.by_symbol("B") is catalog["backbone"]
+
+
+def test_the_catalog_is_a_mapping():
+    assert len(catalog) == len(catalog.names()) == len(list(catalog)) > 10
+    assert catalog.names() == sorted(catalog)
+    assert repr(catalog).startswith("<catalog: backbone, ")
+    assert "lobster" not in catalog

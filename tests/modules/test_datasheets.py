@@ -211,6 +211,24 @@ def test_files_that_are_no_modules_are_refused(tmp_path):
             ModuleType.from_file(toml)
 
 
+def test_a_joint_that_is_there_twice_is_named():
+    """Bodies in a row, so that nothing else is wrong with it."""
+    data = json.loads(json.dumps(GRIPPER))
+    data["bodies"].append(data["bodies"][1] | {"name": "tip"})
+    data["joints"].append(data["joints"][0] | {"parent": "finger", "child": "tip"})
+    with complains(DatasheetError, "joint 'close' is there twice"):
+        ModuleType(**data)
+    data["joints"][1]["name"] = "bend"
+    assert [joint.name for joint in ModuleType(**data).joints] == ["close", "bend"]
+
+
+def test_long_values_are_cut_in_errors():
+    for length, shown in ((58, "'" + 58 * "x" + "'"), (59, "'" + 56 * "x" + "...")):
+        with pytest.raises(DatasheetError) as caught:
+            ModuleType(**changed("bodies.0.mass", length * "x"))
+        assert str(caught.value).endswith(f"(given {shown})")
+
+
 def test_an_entry_that_is_wrong_does_not_make_its_list_too_short():
     with pytest.raises(DatasheetError) as caught:
         ModuleType(**changed("ports.0.body", 3))

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from modurob import DatasheetError, FileError, ModuleType, catalog
 from modurob.modules.dh import connector_pairs
 from modurob.modules.record import decode, describe, encode, read_json, write_json
+from modurob.modules.record_fields import Reader, floats, several, word
 from oracles import WRIST, complains
 from oracles.two_part_modules import two_part_module
 
@@ -365,3 +366,27 @@ def test_the_guide_s_example_works(tmp_path, monkeypatch):
     exec(block, names)
     assert names["tau"].shape == (2,)
     assert read_json("module.json").uid == UID
+
+
+def test_codecs_refuse_what_no_writer_wrote():
+    kinds = word(("fixed", "revolute"))
+    assert kinds.read(Reader(kinds.write("revolute"))) == "revolute"
+    with pytest.raises(ValueError, match="byte 2 stands for none of fixed, revolute"):
+        kinds.read(Reader(b"\x02"))
+    numbers = several(floats(1))
+    assert numbers.read(Reader(numbers.write([(1.5,), (0.0,)]))) == ((1.5,), (0.0,))
+    with pytest.raises(ValueError, match="a list of 5 entries in 4 bytes"):
+        numbers.read(Reader(b"\x05" + 4 * b"\0"))
+    assert len(numbers.read(Reader(b"\x05" + 5 * b"\0"))) == 5
+    with pytest.raises(ValueError, match="a mask names more than 1 numbers"):
+        floats(1).read(Reader(b"\x02"))
+
+
+def test_a_twin_without_a_datasheet_is_refused(tmp_path):
+    file = tmp_path / "it.json"
+    write_json(decode(RECORD), file)
+    data = json.loads(file.read_text())
+    for wrong in (None, [], "giusti_a"):
+        file.write_text(json.dumps({**data, "datasheet": wrong}))
+        with complains(FileError, "it.json", "no datasheet"):
+            read_json(file)

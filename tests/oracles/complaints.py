@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -13,13 +14,21 @@ from modurob import ModurobError, Organism
 LONGEST_LINE = 1000  # characters; a message is read by a person in a terminal
 
 
+@dataclass
+class Complaint:
+    """The error's line, once the block is over."""
+
+    message: str = ""
+
+
 @contextmanager
-def complains(kind: type[ModurobError], *pieces: str) -> Iterator[None]:
+def complains(kind: type[ModurobError], *pieces: str) -> Iterator[Complaint]:
     """The block raises exactly this class, with one line that holds every piece."""
+    complaint = Complaint()
     with pytest.raises(kind) as caught:
-        yield
+        yield complaint
     assert caught.type is kind
-    message = str(caught.value)
+    message = complaint.message = str(caught.value)
     assert message.strip()
     assert len(message.splitlines()) == 1, message
     assert len(message) <= LONGEST_LINE, f"{len(message)} characters: {message[:200]} ..."

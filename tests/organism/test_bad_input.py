@@ -475,3 +475,46 @@ def test_ports_without_a_common_turn_are_never_docked_by_chance():
 def test_examples_say_what_they_can_make(make, error, pieces):
     with complains(error, *pieces):
         make()
+
+
+def test_as_many_kinds_as_rows():
+    aim = [[3], [4]]
+    for kinds in (["backbone"], ["backbone"] * 3, ("scout",)):
+        with complains(MatrixError, "2 rows and needs as many kinds", f"got {len(kinds)}"):
+            Organism.from_aim(aim, kinds=kinds)
+    with complains(MatrixError, "in a list", "7"):
+        Organism.from_aim(aim, kinds=7)
+    with complains(MatrixError, "got none"):
+        Organism.from_aim(aim, kinds=None)
+
+
+def test_sides_of_a_matrix_are_whole_and_not_absurd():
+    for wrong in (1.5, np.nan, np.inf, 1e12, "3"):
+        with complains(MatrixError, "whole side numbers"):
+            Organism.from_aim([[wrong], [4]], kinds="BB")
+
+
+def test_a_drawing_of_modules_that_do_not_mate_says_so():
+    data = catalog["backbone"].model_dump()
+    for port in data["ports"]:
+        if port["connector"] != "virtual-mount":
+            port.update(connector="other", mates=("other",))
+    other = ModuleType(**{**data, "name": "other"})
+    with complains(MatrixError, "the drawing: ", "mate"):
+        Organism.from_grid("B^--X^", {"X": other})
+
+
+def test_a_drawing_of_a_module_without_a_dock_there_says_so():
+    data = catalog["backbone"].model_dump()
+    data["ports"] = [port for port in data["ports"] if port["label"] in (3, 4)]
+    narrow = ModuleType(**{**data, "name": "narrow"})
+    with complains(MatrixError, "a narrow has no dock towards (1, 0)"):
+        Organism.from_grid("N^--N^", {"N": narrow})
+    assert len(Organism.from_grid("N>--N>", {"N": narrow})) == 2
+
+
+def test_equal_matrices_have_equal_hashes():
+    one, two = (Organism.from_grid("B^--B^").aim() for _ in range(2))
+    assert one == two
+    assert hash(one) == hash(two)
+    assert len({one, two, Organism.from_grid("B^--S^").aim()}) == 2

@@ -149,3 +149,14 @@ def test_an_organism_without_joints_has_empty_equations():
     assert equations.M.shape == (0, 0)
     assert equations.tau.shape == (0, 1)
     assert equations.text().strip()
+
+
+def test_joints_of_other_branches_do_not_move_a_module():
+    equations = examples.crab().equations("physical", symbols="none")
+    model = equations.model
+    q = model.random_configuration(np.random.default_rng(4))
+    values = {sympy.Symbol(f"q{k + 1}"): x for k, x in enumerate(q)}
+    for module in model.modules:
+        found = np.array(equations.J(module).subs(values), dtype=float)
+        body = model.body_names[model.modules[module]]
+        np.testing.assert_allclose(found, model.jacobian(q, body), atol=1e-12)

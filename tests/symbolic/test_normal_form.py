@@ -121,3 +121,30 @@ def test_linear_parts_come_apart():
     assert rest == 3
     with pytest.raises(ValueError, match="not linear"):
         (x * y).linear_in([0, 1])
+
+
+def test_polynomials_do_not_mix_with_what_is_no_number():
+    x = Trig.variable(0)
+    for wrong in ("1", None, [1]):
+        for operation in (lambda a, b: a + b, lambda a, b: a * b, lambda a, b: a / b):
+            with pytest.raises(TypeError):
+                operation(x, wrong)
+        assert x != wrong
+    assert (x / 4) * 4 == x
+    assert x / 0.5 == x + x
+    assert Trig.number(0.1) == Fraction(1, 10)
+    assert x - x == 0
+    assert x * 0 == 0
+
+
+def test_coefficients_are_changed_one_by_one():
+    x, y = Trig.variable(0), Trig.variable(1)
+    p = x * Fraction(1, 3) + y * Fraction(1, 1000) + Angle(0).cos() * Fraction(2, 7)
+    found = p.with_coefficients(lambda c: c if c > Fraction(1, 100) else Fraction(0))
+    assert found == x * Fraction(1, 3) + Angle(0).cos() * Fraction(2, 7)
+    assert found.waves.keys() == p.waves.keys()
+    assert p.with_coefficients(lambda c: Fraction(0)) == 0
+    assert p.with_coefficients(lambda c: 2 * c) == p + p
+    assert p.variables() == {0, 1}
+    assert found.variables() == {0}
+    assert Angle(0).sin().variables() == set()

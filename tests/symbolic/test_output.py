@@ -5,11 +5,13 @@ import shutil
 import subprocess
 import xml.etree.ElementTree as ET
 
+import numpy as np
 import pytest
 import sympy
 from sympy.parsing.sympy_parser import parse_expr
 
 from modurob import Organism, SizeError, StateError, UnknownNameError, examples
+from modurob.compiler.emit_c import c_sources
 from modurob.symbolic.size import READABLE, terms_of_matrix
 from oracles.complaints import complains
 
@@ -126,20 +128,73 @@ def test_all_own_numbers_at_once():
     assert equations.M[1, 1] == 16
 
 
+def test_a_symbol_that_was_replaced_cannot_be_given_again():
+    equations = PENDULUM.substitute(l1=1, m1="m2")
+    at = [0.1, 0.2], [0.0, 0.0]
+    with complains(StateError, "'l1' was replaced", "symbols are q1", "l2"):
+        equations.evaluate(*at, {"l1": 5})
+    with complains(StateError, "'l1' was replaced"):
+        equations.substitute(l1=2)
+    with complains(StateError, "'m1' was replaced"):
+        equations.substitute(m2="m1")
+    assert equations.substitute(m2="m3").evaluate(*at, {"m3": 2}).M[1, 1] == 2 * 2.0**2
+    found = equations.evaluate(*at, {sympy.Symbol("l2"): 3}).M
+    assert found[1, 1] == 4 * 3.0**2
+
+
+def test_evaluating_names_the_symbols_that_have_no_value():
+    at = [0.1, 0.2], [0.3, 0.4]
+    named = PENDULUM.substitute(m1="m", m2="m")
+    with complains(StateError, "no value for m:", "evaluate(q, v, {'m': 1.0})"):
+        named.evaluate(*at)
+    own = PENDULUM.evaluate(*at, {"m1": 1, "m2": 1})
+    np.testing.assert_allclose(named.evaluate(*at, {"m": 1}).M, own.M, rtol=1e-14)
+    pushed = examples.double_pendulum().equations("physical", external=["m2"])
+    with complains(StateError, "no value for F2_y, F2_z, n2_x:"):
+        pushed.evaluate(*at)
+    with complains(StateError, "no value for F2_z, n2_x:"):
+        pushed.evaluate(*at, {"F2_y": 0})
+    for wrong in ("1", None, float("nan"), True):
+        with complains(StateError, "F2_y takes a finite number"):
+            pushed.evaluate(*at, {"F2_y": wrong})
+
+
+def test_a_joint_angle_takes_no_name():
+    for name in ("a", sympy.Symbol("q2")):
+        with complains(StateError, "joint angle q1 takes a finite number", repr(str(name))):
+            PENDULUM.substitute(q1=name)
+    crane = examples.crane().equations("physical")
+    assert "x" in crane.substitute(q1="x").symbols  # a slide is a length like others
+
+
 # -- bad input -------------------------------------------------------------------------------------
 
 
 def test_too_large_organisms_are_refused_with_an_estimate_and_ways_out():
     equations = examples.superbot_tree().equations("physical")
     asked = [lambda: equations.M, lambda: equations.C, lambda: equations.N, equations.latex]
-    asked += [equations.text, equations.regressor, lambda: equations.entry("N[1]")]
-    asked += [lambda: equations.V("m19"), lambda: equations.T("m0", "m19"), equations.linearize]
-    for ask in asked:
+    for ask in [*asked, equations.text, equations.data]:
         with complains(
             SizeError, "terms", "limit of 100,000", "one entry at a time", "symbols none"
         ):
             ask()
     assert equations.entry("M[60,60]") != 0
+
+
+def test_the_ways_out_are_those_that_help():
+    """One entry is no way out for one entry, nor numbers where numbers stand already."""
+    equations = examples.superbot_tree().equations("physical")
+    asked = [lambda: equations.entry("N[1]"), equations.linearize, equations.regressor]
+    asked += [lambda: equations.V("m19"), lambda: equations.T("m0", "m19")]
+    for ask in asked:
+        with complains(SizeError, "terms", "ask for", "C code (export)") as caught:
+            ask()
+        assert "one entry" not in caught.message
+    numbers = examples.superbot_tree().equations("physical", symbols="none")
+    with complains(SizeError, "ask for C code (export), or use the numeric model"):
+        numbers.entry("N[1]")
+    with complains(SizeError, "ask for one entry at a time (such as M[1,2]), for C code (export)"):
+        numbers.M  # noqa: B018
 
 
 def test_a_limit_of_the_users_own():
@@ -215,3 +270,42 @@ def test_matrices_are_put_together_as_sympy_would(symbols):
                                   for term in sympy.Add.make_args(entry)))  # fmt: skip
             assert entry == rebuilt
             assert entry.args == rebuilt.args
+
+
+def test_one_entry_is_written_alone():
+    assert PENDULUM.text("N[2]").splitlines()[0] == "N[2] = g l2 m2 sin(q1 + q2)"
+    assert "C[1,1]" not in PENDULUM.text("N[2]")
+    assert "sin" in PENDULUM.markdown("N[2]")
+    still = PENDULUM.substitute(dq1=0)
+    assert still.data("C[2,2]")["entries"] == {"C[2,2]": "0"}  # asked for
+    assert "C[2,2]" not in still.data()["entries"]
+    assert "C[2,2]" in PENDULUM.data()["entries"]
+
+
+def test_equations_say_what_they_are():
+    assert repr(PENDULUM) == "<Equations: nv = 2, 6 parameters as symbols>"
+    assert repr(PENDULUM.substitute(m0=1, g=10)) == "<Equations: nv = 2, 4 parameters as symbols>"
+    assert PENDULUM.title == "Equations of motion: 3 modules, 2 joints"
+    one = examples.snake(2).equations("physical")
+    assert one.title == "Equations of motion: 2 modules, 1 joint"
+
+
+def test_c_code_of_the_equations_is_that_of_the_model():
+    found = PENDULUM.to_c("leg", "float32").files()
+    assert found == c_sources(PENDULUM.model, "leg", "float32").files()
+    assert found != PENDULUM.to_c("leg").files()
+
+
+def test_formulas_are_evaluated_at_one_state():
+    with complains(StateError, "one state", "(3, 2)"):
+        PENDULUM.evaluate(np.zeros((3, 2)), np.zeros(2))
+    with complains(StateError, "one state", "(3, 2)"):
+        PENDULUM.evaluate(np.zeros(2), np.zeros((3, 2)))
+
+
+def test_fractions_of_sympy_stay_exact():
+    third = sympy.Rational(1, 3)
+    assert (
+        PENDULUM.substitute(l1=third, l2=1, m1=1, m2=1).M[1, 0].coeff(sympy.cos(sympy.Symbol("q2")))
+        == third
+    )

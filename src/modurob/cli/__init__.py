@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 import click
 
 from modurob import ModelWarning, ModurobError, UnknownNameError, WriteError, __version__
+from modurob.cli.characters import echo, forgive_narrow_encodings
 from modurob.errors import choices
 
 # each is modurob.cli.<name>.command, imported when it is asked for
@@ -52,7 +53,7 @@ class Commands(click.Group):
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:  # pyright: ignore[reportIncompatibleMethodOverride]
         options["standalone_mode"] = False
-        _forgive_narrow_encodings()
+        forgive_narrow_encodings()
         # it warns when a user has no folder for its settings, which no command needs
         logging.getLogger("matplotlib").setLevel(logging.ERROR)
         try:
@@ -61,25 +62,18 @@ class Commands(click.Group):
             sys.stdout.flush()
         except (ModurobError, click.ClickException) as error:
             text = error.format_message() if isinstance(error, click.ClickException) else error
-            click.echo(f"error: {_one_line(str(text))}", err=True)
+            echo(f"error: {_one_line(str(text))}", err=True)
             code = FAILED if isinstance(error, WriteError) else BAD_INPUT
         except (KeyboardInterrupt, click.Abort):
             code = INTERRUPTED
         except OSError as error:  # of standard output; files have errors of their own
             if not isinstance(error, BrokenPipeError):
-                click.echo(f"error: the output cannot be written: {error.strerror}", err=True)
+                echo(f"error: the output cannot be written: {error.strerror}", err=True)
             # what is left in the buffer cannot be written either: keep Python from trying at exit
             with contextlib.suppress(OSError, io.UnsupportedOperation):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = FAILED
         sys.exit(code if isinstance(code, int) else 0)
-
-
-def _forgive_narrow_encodings() -> None:
-    """Show ``?`` where the terminal has no box drawing characters, instead of failing."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
 
 
 @contextlib.contextmanager
@@ -93,7 +87,7 @@ def _warnings_as_lines() -> Iterator[None]:
             usual(message, category, *place)
         elif text not in shown:
             shown.add(text)
-            click.echo(f"warning: {text}", err=True)
+            echo(f"warning: {text}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", ModelWarning)
@@ -116,7 +110,7 @@ def _one_line(text: str) -> str:
 def cli(ctx: click.Context) -> None:
     """Modular robots: build organisms, look at their matrices, joints and shape."""
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+        echo(ctx.get_help())
 
 
 def main() -> NoReturn:

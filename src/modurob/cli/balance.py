@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
+from rich.text import Text
 
 from modurob import Organism, StateError, Trajectory, distributed, examples
 from modurob.cli import organisms, output
@@ -77,14 +76,11 @@ def command(
         charts.check_ending(plot_path, "plots")
     title, organism = _tree(modules, seed) if name is None else organisms.find(name)
     happenings = [_fault(text) for text in faults]
-    screen = Console(stderr=True)
-    quiet = as_json or not screen.is_terminal
-    with Progress(console=screen, transient=True, disable=quiet) as bar:
-        task = bar.add_task(title, total=1.0)
+    with output.bar(title, not as_json) as progress:
         run = distributed.balance(
             organism, law, duration=duration, loss=loss, delay=delay, stuck=stuck,
             faults=happenings, drive=Drive(friction), rng=np.random.default_rng(seed),
-            progress=lambda share: bar.update(task, completed=share),
+            progress=progress,
         )  # fmt: skip
     if plot_path:
         run.plot(plot_path, title=f"{title}, law: {law}")
@@ -157,7 +153,7 @@ def _print(facts: dict[str, Any], files: list[str]) -> None:
     away, first, stays = (
         facts["distance"], facts["first_below_a_tenth"], facts["stays_below_a_tenth"]
     )  # fmt: skip
-    reached = "[red]no[/red]" if stays is None else f"[green]after {stays:.2f} s[/green]"
+    reached = Text("no", "red") if stays is None else Text(f"after {stays:.2f} s", "green")
     crossed = "never" if first is None else f"at {first:.2f} s"
     worst, blind = facts["error_of_the_worst_module_mm"], facts["modules_without_a_world_frame"]
     known = "nobody knows it" if worst is None else f"{worst:.3g} mm for the worst module"

@@ -9,6 +9,7 @@ import click
 from modurob import FileError
 from modurob.cli import FAILED, output
 from modurob.cli.bus_session import Session, WaitedInVain
+from modurob.cli.characters import echo
 from modurob.distributed.bus.mind import LAWS
 from modurob.distributed.bus.processes import ProcessBus
 
@@ -50,7 +51,7 @@ def command(
         try:
             session.talk() if lines is None else session.play(lines)
         except WaitedInVain as error:
-            click.echo(f"error: {error}", err=True)
+            echo(f"error: {error}", err=True)
             ctx.exit(FAILED)
         finally:
             if as_json:

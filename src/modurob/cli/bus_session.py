@@ -60,7 +60,7 @@ class Session:
             "move": self.move,
             "wait": self.wait,
             "show": self.show,
-            "help": lambda: self.out.print(HELP, markup=False),
+            "help": lambda: self.out.print(HELP),
         }
 
     def play(self, lines: Iterable[tuple[str, str]]) -> None:

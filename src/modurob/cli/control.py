@@ -61,8 +61,7 @@ MOST_RUNS = 100_000
 @click.option("--move", type=click.Choice(("step", "quintic")), default="step", show_default=True,
               help="Jump there, or move smoothly in half the time.")  # fmt: skip
 @click.option("--duration", type=float, help="[s]  [default: 4 settling times]")
-@click.option("--hinges", type=click.Choice(("dyad", "physical")), default="dyad",
-              show_default=True, help="Which joints the model has.")  # fmt: skip
+@organisms.hinges_option
 @click.option("--sample-time", type=float, default=0.002, show_default=True,
               help="Between commands. [s]")  # fmt: skip
 @click.option("--torque-limit", "limit", metavar="TORQUES", help="One, or one for each joint. "
@@ -97,9 +96,10 @@ def command(name: str, runs: int | None, as_json: bool, **options: Any) -> None:
         charts.check_ending(options["plot_path"], "plots")
     output.refuse_to_overwrite(files.values(), options["force"])
     title, organism = organisms.find(name)
-    model = organism.model(options["hinges"])
+    hinges = organisms.hinges_of(name, options["hinges"])
+    model = organism.model(hinges)
     if not model.joint_names:
-        raise StateError(f"{title} has no joint that could move with --hinges {options['hinges']}")
+        raise StateError(f"{title} has no joint that could move with --hinges {hinges}")
     goal = _target(model, options["target"])
     if runs is not None:
         _many(title, model, goal, runs, as_json, options)
@@ -247,7 +247,7 @@ def _many(
         given["duration"] = options["duration"]
     still = np.where(model.prismatic, STEP[True], STEP[False])
     step = np.where(goal == 0, still, np.abs(goal))
-    with control_table.bar(not as_json) as progress:
+    with output.bar("random steps", not as_json) as progress:
         table = robustness(law, step, progress=progress, **given)
     if as_json:
         output.print_json(control_table.table_data(title, table))

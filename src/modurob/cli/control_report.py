@@ -269,13 +269,13 @@ class Report:
             "joints": list(self.law.model.joint_names),
             "target": self.goal.tolist(),
             "response": None if response is None else {
-                name: [finite(x) for x in getattr(response, name).tolist()]
+                name: getattr(response, name).tolist()
                 for name in ("rise", "overshoot", "settling", "steady_error", "ripple")
             },
             "peak_torque": self.peak.tolist(),
             "saturated": self.saturated(),
             "estimator": None if found is None else {**found, "nis": found["nis"]._asdict()},
-            "delay_margin": None if self.margin is None else finite(self.margin),
+            "delay_margin": self.margin,
             "guaranteed": certificate.guaranteed and not self.not_exact(),
             "claim": certificate.claim,
             "assumptions": [finding._asdict() for finding in certificate.findings],
@@ -292,8 +292,3 @@ def _seconds(value: float) -> str:
     if math.isnan(value):
         return "-"
     return "never" if math.isinf(value) else f"{value:.3f} s"
-
-
-def finite(value: float) -> float | None:
-    """The number, or None where JSON has none."""
-    return value if math.isfinite(value) else None

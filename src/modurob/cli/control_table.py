@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator
 from typing import Any
 
-from rich.console import Console
-from rich.progress import Progress
-
 from modurob.cli import output
-from modurob.cli.control_report import finite
 from modurob.control import Case, Robustness
-
-
-@contextlib.contextmanager
-def bar(shown: bool) -> Iterator[Callable[[float], object]]:
-    """A bar on standard error, if that is a terminal."""
-    console = Console(stderr=True)
-    if not shown or not console.is_terminal:
-        yield lambda done: None
-        return
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("random steps", total=1.0)
-        yield lambda done: progress.update(task, completed=done)
 
 
 def print_table(title: str, found: Robustness) -> None:
@@ -41,7 +23,6 @@ def print_table(title: str, found: Robustness) -> None:
     console.print(
         f"settled: all joints within {found.band:.0%} of their steps to the end. RMS error: over "
         "the last tenth [rad, m]. The law does not know of the conditions.",
-        markup=False,
     )
 
 
@@ -60,9 +41,6 @@ def _cells(case: Case) -> list[str]:
 
 def table_data(title: str, found: Robustness) -> dict[str, Any]:
     """The table for JSON."""
-    rows = [
-        {key: finite(x) if isinstance(x, float) else x for key, x in case._asdict().items()}
-        for case in found.cases
-    ]
+    rows = [case._asdict() for case in found.cases]
     head = {"title": title, "law": found.law, "duration": found.duration, "band": found.band}
     return {**head, "cases": rows}

@@ -8,6 +8,7 @@ import click
 
 from modurob import StateError
 from modurob.cli import organisms, output
+from modurob.cli.characters import echo
 from modurob.modules.files import write_file
 
 EXAMPLE = """\b
@@ -23,8 +24,7 @@ SUFFIXES = {".txt": "text", ".tex": "latex", ".md": "markdown", ".html": "mathml
 
 @click.command("equations", epilog=EXAMPLE, short_help="Print the equations of motion.")
 @click.argument("name", metavar="NAME_OR_FILE")
-@click.option("--hinges", type=click.Choice(("dyad", "physical")), default="dyad",
-              show_default=True, help="Which joints the model has.")  # fmt: skip
+@organisms.hinges_option
 @click.option("--base", default="fixed", show_default=True, metavar="BASE",
               help="fixed, free, or virtual joints such as px,pz,ry.")  # fmt: skip
 @click.option("--symbols", default="all", show_default=True, metavar="GROUPS",
@@ -41,7 +41,7 @@ SUFFIXES = {".txt": "text", ".tex": "latex", ".md": "markdown", ".html": "mathml
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 def command(
     name: str,
-    hinges: str,
+    hinges: str | None,
     base: str,
     symbols: str,
     entry: str | None,
@@ -61,7 +61,7 @@ def command(
     output.refuse_to_overwrite([path] if path else [], force)
     title, organism = organisms.find(name)
     equations = organism.equations(
-        hinges,
+        organisms.hinges_of(name, hinges),
         organisms.base_of(base),
         symbols=symbols if symbols in ("all", "none") else symbols.split(","),
         limit=limit,
@@ -73,9 +73,9 @@ def command(
         whole = form == "latex"
         text = equations.latex(entry, document=True) if whole else equations.written(form, entry)
         write_file(path, text.encode())
-        click.echo(f"{title}: wrote {path}")
+        echo(f"{title}: wrote {path}")
         return
-    click.echo(equations.written(form, entry), nl=False)
+    echo(equations.written(form, entry), nl=False)
 
 
 def _format_of(path: str | None) -> str:

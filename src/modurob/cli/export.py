@@ -19,7 +19,6 @@ Examples:
   modurob export crab.json --c --float --name leg --hinges physical --output firmware
   modurob export superbot_tree --c --base free --output firmware --json
 """
-HINGES = ("dyad", "physical")
 
 
 class Request(NamedTuple):
@@ -120,8 +119,7 @@ OPTIONS = {"name": "--name", "single": "--float"}  # as the user writes them
               help="CoBRA: a set of modules and the assembly.")  # fmt: skip
 @click.option("--float", "single", is_flag=True, help="C in single precision.")
 @click.option("--name", help="Of the files, and in them.  [default: that of the organism]")
-@click.option("--hinges", type=click.Choice(HINGES), default="dyad", show_default=True,
-              help="Which joints the model has.")  # fmt: skip
+@organisms.hinges_option
 @click.option("--base", type=click.Choice(("fixed", "free")), default="fixed", show_default=True,
               help="Whether the base stands or floats.")  # fmt: skip
 @click.option("-o", "--output", "path", metavar="FOLDER", help="Where to.  [default: .]")
@@ -132,7 +130,7 @@ def command(
     format_name: str | None,
     single: bool,
     name: str | None,
-    hinges: str,
+    hinges: str | None,
     base: str,
     path: str | None,
     force: bool,
@@ -152,6 +150,7 @@ def command(
         if key not in FORMATS[format_name].options:
             raise StateError(f"{OPTIONS[key]} means nothing with --{format_name}")
     title, organism = organisms.find(name_or_file)
+    hinges = organisms.hinges_of(name_or_file, hinges)
     model = organism.model(hinges=hinges, base=base)
     request = Request(title, organism, model, Path(path or "."), force)
     written = FORMATS[format_name].write(request, **settings)
@@ -162,7 +161,7 @@ def command(
         return
     console = output.console()
     for line in (*written.notes, f"{title}: wrote {', '.join(files)}"):
-        console.print(line, soft_wrap=True, highlight=False)
+        console.print(line, soft_wrap=True)
 
 
 def _make_folder(folder: Path) -> None:

@@ -113,9 +113,7 @@ def command(
         return
     console = output.console()
     output.print_drawing(console, organism)
-    console.print(
-        f"{output.summary(title, organism)}: wrote {target}", soft_wrap=True, highlight=False
-    )
+    console.print(f"{output.summary(title, organism)}: wrote {target}", soft_wrap=True)
 
 
 def _only(settings: dict[str, object], source: str, *allowed: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import click
 import numpy as np
 
 from modurob import (
@@ -27,19 +28,25 @@ MOST_MODULES = 100_000
 SNAKE = 6  # modules of a snake nobody gave a length
 
 
+HINGES = ("dyad", "physical")
+
+
 class Example(NamedTuple):
-    """A built-in organism: how to make it, and which settings it takes."""
+    """A built-in organism: how to make it, which settings it takes, and its usual hinges."""
 
     make: Callable[..., Organism]
     settings: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()  # settings given as --set name=value
+    hinges: str = "dyad"
 
 
 EXAMPLES: Mapping[str, Example] = {
     "arm": Example(lambda modules="babac": examples.arm(modules), ("modules",)),
     "crab": Example(examples.crab),
-    "crane": Example(examples.crane, numbers=("m1", "m2", "l")),
-    "double_pendulum": Example(examples.double_pendulum, numbers=("l1", "l2", "m1", "m2")),
+    "crane": Example(examples.crane, numbers=("m1", "m2", "l"), hinges="physical"),
+    "double_pendulum": Example(
+        examples.double_pendulum, numbers=("l1", "l2", "m1", "m2"), hinges="physical"
+    ),
     "nine": Example(examples.nine),
     "snake": Example(
         lambda modules=SNAKE, kind="backbone": examples.snake(_whole("--modules", modules), kind),
@@ -56,6 +63,20 @@ EXAMPLES: Mapping[str, Example] = {
         ("branches", "length"),
     ),
 }
+
+
+hinges_option = click.option(
+    "--hinges",
+    type=click.Choice(HINGES),
+    help="Which joints the model has.  [default: dyad; physical for "
+    + " and ".join(name for name, example in EXAMPLES.items() if example.hinges != "dyad")
+    + "]",
+)
+
+
+def hinges_of(name: str, given: str | None) -> str:
+    """The hinges that the user named, or else those for which the example or file is meant."""
+    return given or (EXAMPLES[name].hinges if name in EXAMPLES else "dyad")
 
 
 def base_of(text: str) -> str | list[str]:

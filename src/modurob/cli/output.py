@@ -2,28 +2,51 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import os
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import click
 import numpy as np
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from modurob import FileError, Organism
+from modurob.cli.characters import echo
 from modurob.drawing.terminal import draw
 
 LARGEST_DRAWING = 200  # modules
 BETWEEN = 2  # characters between the columns of a table
 
 
-def console() -> Console:
-    """Standard output: colors and its width on a terminal, plain text in 80 columns elsewhere."""
-    return Console(highlight=False, soft_wrap=False)
+def console(stderr: bool = False) -> Console:
+    """Standard output: colors and its width on a terminal, plain text in 80 columns elsewhere.
+
+    Text is shown as it is: names of modules and files may look like Rich's markup.
+    """
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=False)
+
+
+@contextlib.contextmanager
+def bar(title: str, wanted: bool) -> Iterator[Callable[[float], None]]:
+    """A bar on standard error, if that is a terminal; yields a function of the share done."""
+    screen = console(stderr=True)
+    if not wanted or not screen.is_terminal:
+        yield lambda done: None
+        return
+    # takes a moment, and is rarely needed
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    name = TextColumn("{task.description}", markup=False)
+    with Progress(name, BarColumn(), TaskProgressColumn(), console=screen, transient=True) as shown:
+        task = shown.add_task(title, total=1.0)
+        yield lambda done: shown.update(task, completed=done)
 
 
 def check_path(option: str, path: str | None) -> None:
@@ -40,8 +63,17 @@ def refuse_to_overwrite(paths: Iterable[str | os.PathLike[str]], force: bool) ->
 
 
 def print_json(data: Any) -> None:
-    """JSON and nothing else."""
-    click.echo(json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False))
+    """JSON and nothing else; null for numbers that JSON does not have."""
+    narrow = not (sys.stdout.encoding or "").lower().startswith("utf")
+    echo(json.dumps(_finite(data), indent=1, ensure_ascii=narrow, allow_nan=False))
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def summary(title: str, organism: Organism) -> str:
@@ -93,10 +125,34 @@ def plain_table() -> Table:
 
 
 def print_table(out: Console, title: str, table: Table) -> None:
-    """A table below its title."""
+    """A table below its title; where it is too wide, one cell a line with its heading."""
     out.print(Text(title, style="bold"))
-    out.print(table)
+    if _needed_width(table) <= out.width:
+        out.print(table)
+    else:
+        _print_cells(out, table)
     out.print()
+
+
+def _needed_width(table: Table) -> int:
+    """Characters without which words or numbers would be cut."""
+    widths = []
+    for column in table.columns:
+        texts = [str(cell) for cell in (column.header, *column.cells)]
+        pieces = texts if column.no_wrap else [word for text in texts for word in text.split()]
+        widths.append(max(map(cell_len, pieces), default=0))
+    return sum(widths) + BETWEEN * (len(widths) - 1)
+
+
+def _print_cells(out: Console, table: Table) -> None:
+    headings = [str(column.header) for column in table.columns]
+    for row in zip(*(column.cells for column in table.columns), strict=True):
+        name, *cells = row
+        out.print(Text(str(name), style="bold"))
+        for heading, cell in zip(headings[1:], cells, strict=True):
+            if str(cell):
+                lead = f"  {heading}: " if heading else "  "
+                out.print(Text.assemble(lead, cell), soft_wrap=True)
 
 
 def print_matrix(

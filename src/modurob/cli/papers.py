@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from modurob import FileError, UnknownNameError, WriteError
@@ -71,7 +70,7 @@ def _run(key: str, folder: Path) -> Any:
         sys.path.insert(0, str(ROOT))
     reproduce = import_module(f"papers.{key}.reproduce").reproduce
     run = import_module("papers.claims").run
-    with Console(stderr=True).status(f"{key}: starting") as status:
+    with output.console(stderr=True).status(f"{key}: starting") as status:
         try:
             return run(key, reproduce, folder, lambda what: status.update(f"{key}: {what}"))
         except OSError as error:

@@ -18,7 +18,6 @@ Examples:
   modurob show crab.json --hinges dyad --picture crab.png
   modurob show nine --json > nine.json
 """
-MODELS = ("dyad", "physical")
 LARGEST_TABLES = 30  # modules; more fill the terminal and nobody reads them
 LARGEST_JSON = 1000  # modules; the square matrices of more are gigabytes
 MOST_LOCKED, MOST_NAMES = 20, 12  # rows of the table; names in a cell
@@ -26,7 +25,9 @@ MOST_LOCKED, MOST_NAMES = 20, 12  # rows of the table; names in a cell
 
 @click.command("show", epilog=EXAMPLE, short_help="Show drawing, joints and matrices.")
 @click.argument("name", metavar="NAME_OR_FILE")
-@click.option("--hinges", type=click.Choice(MODELS), help="Joints of one model.  [default: both]")
+@click.option(
+    "--hinges", type=click.Choice(organisms.HINGES), help="Joints of one model.  [default: both]"
+)
 @click.option("--matrices/--no-matrices", default=None,
               help=f"Show matrices.  [default: up to {LARGEST_TABLES} modules]")  # fmt: skip
 @click.option("--picture", "picture_path", metavar="FILE", help="Draw it into a .png or .svg file.")
@@ -41,7 +42,7 @@ def command(
     """
     output.check_path("--picture", picture_path)
     title, organism = organisms.find(name)
-    models = {key: organism.model(hinges=key) for key in ([hinges] if hinges else MODELS)}
+    models = {key: organism.model(hinges=key) for key in ([hinges] if hinges else organisms.HINGES)}
     if picture_path:
         from modurob.drawing import picture
 
@@ -165,10 +166,6 @@ def _model_data(model: Model) -> dict[str, Any]:
         "locked": dict(model.locked),
         "mass": float(np.sum(model.mass)),
         "center_of_mass": model.center_of_mass(model.neutral()).tolist() if has_mass else None,
-        "lower": [_finite(value) for value in model.lower.tolist()],
-        "upper": [_finite(value) for value in model.upper.tolist()],
+        "lower": model.lower.tolist(),
+        "upper": model.upper.tolist(),
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None

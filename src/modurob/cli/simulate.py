@@ -25,8 +25,7 @@ Examples:
 @click.command("simulate", epilog=EXAMPLE, short_help="Let an organism move.")
 @click.argument("name", metavar="NAME_OR_FILE")
 @click.option("--duration", type=float, default=5.0, show_default=True, help="[s]")
-@click.option("--hinges", type=click.Choice(("dyad", "physical")), default="dyad",
-              show_default=True, help="Which joints the model has.")  # fmt: skip
+@organisms.hinges_option
 @click.option("--base", default="fixed", show_default=True, metavar="BASE",
               help="fixed, free, or virtual joints such as px,pz,ry.")  # fmt: skip
 @click.option("--start", metavar="ANGLES",
@@ -46,7 +45,7 @@ Examples:
 def command(
     name: str,
     duration: float,
-    hinges: str,
+    hinges: str | None,
     base: str,
     start: str | None,
     gait_name: str | None,
@@ -72,7 +71,7 @@ def command(
         output.check_path(option, file)
     output.refuse_to_overwrite(files.values(), force)
     title, organism = organisms.find(name)
-    model = organism.model(hinges, organisms.base_of(base))
+    model = organism.model(organisms.hinges_of(name, hinges), organisms.base_of(base))
     q0 = _start(model, start)
     v0, settings = None, {}
     if gait_name is not None:

@@ -11,6 +11,7 @@ import click
 
 from modurob import StateError
 from modurob.cli import output
+from modurob.cli.characters import echo
 
 EXAMPLE = """\b
 Examples:
@@ -62,5 +63,5 @@ def command(
 
 
 def _told(line: str) -> None:
-    click.echo(line)
+    echo(line)
     sys.stdout.flush()

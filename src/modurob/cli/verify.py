@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import sys
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from modurob.cli import organisms, output
@@ -27,8 +25,7 @@ MOST_STATES = 10_000
 
 @click.command("verify", epilog=EXAMPLE, short_help="Check its equations in every way there is.")
 @click.argument("name", metavar="NAME_OR_FILE")
-@click.option("--hinges", type=click.Choice(("dyad", "physical")), default="dyad",
-              show_default=True, help="Which joints the model has.")  # fmt: skip
+@organisms.hinges_option
 @click.option("--base", default="fixed", show_default=True, metavar="BASE",
               help="fixed, free, or virtual joints such as px,py,rz.")  # fmt: skip
 @click.option("--states", type=click.IntRange(1, MOST_STATES), default=8, show_default=True,
@@ -38,7 +35,13 @@ MOST_STATES = 10_000
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 @click.pass_context
 def command(
-    ctx: click.Context, name: str, hinges: str, base: str, states: int, seed: int, as_json: bool
+    ctx: click.Context,
+    name: str,
+    hinges: str | None,
+    base: str,
+    states: int,
+    seed: int,
+    as_json: bool,
 ) -> None:
     """Verify the equations of an organism: identities, conservation laws, other engines.
 
@@ -46,10 +49,10 @@ def command(
     double_pendulum, nine, snake or superbot_tree. Exits with 1 if a check fails.
     """
     title, organism = organisms.find(name)
-    with Console(stderr=True).status(f"{title}: building") as status:
+    with output.console(stderr=True).status(f"{title}: building") as status:
         report = verify(
             organism,
-            hinges,
+            organisms.hinges_of(name, hinges),
             organisms.base_of(base),
             states=states,
             seed=seed,
@@ -94,9 +97,5 @@ def _limit(check: Check) -> str:
 
 
 def _data(title: str, report: Report) -> dict[str, Any]:
-    checks = [dataclasses.asdict(check) for check in report.checks]
-    for check in checks:
-        if check["found"] is not None and not math.isfinite(check["found"]):
-            check["found"] = None  # JSON has no NaN
     facts = {"title": title, "model": report.title, "passed": report.passed}
-    return {**facts, "checks": checks}
+    return {**facts, "checks": [dataclasses.asdict(check) for check in report.checks]}

@@ -26,14 +26,29 @@ def checked_model(model: Any) -> Model:
 
 def real_array(name: str, value: Any, infinite: bool = False) -> np.ndarray:
     """Real numbers as an array of our own, finite unless told, or a `StateError`."""
-    try:
-        given = np.asarray(value)
-        array = given.astype(float) if given.dtype.kind in "iufO" else None
-    except (TypeError, ValueError):
-        array = None
+    array = _array(value, "iufO", float)
     if array is None or np.isnan(array).any() or not (infinite or np.isfinite(array).all()):
         raise StateError(f"{name} must hold finite real numbers, got {str(value)[:60]!r}")
     return array
+
+
+def complex_array(name: str, value: Any) -> np.ndarray:
+    """Finite numbers, real or complex, as an array of our own, or a `StateError`."""
+    array = _array(value, "iufcO", complex)
+    if array is None or not np.isfinite(array).all():
+        raise StateError(f"{name} must hold finite numbers, got {str(value)[:60]!r}")
+    return array
+
+
+def _array(value: Any, kinds: str, dtype: type) -> np.ndarray | None:
+    """None if these are no numbers; text and truth values are none, although NumPy takes them."""
+    try:
+        given = np.asarray(value)
+        if given.dtype.kind not in kinds or any(isinstance(x, str | bool) for x in given.flat):
+            return None
+        return given.astype(dtype)
+    except (TypeError, ValueError):
+        return None
 
 
 def per_joint(

@@ -38,12 +38,12 @@ class PolePlacement(ComputedTorque):
         if poles is not None and settling_time is not None:
             raise StateError("give poles or a settling_time, not both")
         if poles is not None:
-            if np.shape(poles) not in ((2,), (n, 2)):
-                shape = np.shape(poles)
+            given = checks.complex_array("poles", poles)
+            if given.shape not in ((2,), (n, 2)):
                 raise StateError(
-                    f"poles are two numbers, or two for each of {n} joints, got shape {shape}"
+                    f"poles are two numbers, or two for each of {n} joints, got shape {given.shape}"
                 )
-            pair = gains.from_poles(poles)
+            pair = gains.from_poles(given.tolist())
         else:
             time = gains.SETTLING_TIME if settling_time is None else settling_time
             times = checks.real_array("settling_time", time)

@@ -87,7 +87,8 @@ def on_floor(points: np.ndarray, floor: float) -> np.ndarray:
 
 def _shade(normals: np.ndarray) -> np.ndarray:
     """Brightness of surfaces; those in the shade still show their form."""
-    return DARKEST + (BRIGHTEST - DARKEST) * (0.5 + 0.5 * normals @ LIGHT) ** 1.4
+    lit = np.maximum(0.5 + 0.5 * normals @ LIGHT, 0.0)  # rounding must not leave the range
+    return DARKEST + (BRIGHTEST - DARKEST) * lit**1.4
 
 
 def _solids(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
@@ -11,6 +12,7 @@ import numpy as np
 import sympy
 from numpy.typing import ArrayLike
 
+from modurob.checks import is_number
 from modurob.compiler.emit_c import CSources, c_sources
 from modurob.equations.closed_form import ClosedForm
 from modurob.equations.inverse_dynamics import Load
@@ -117,8 +119,8 @@ class Equations:
 
     @property
     def quantities(self) -> list[Quantity]:
-        hidden = frozenset().union(*(values.hidden for values in self._values))
-        return [q for k, q in enumerate(self._words.quantities) if k not in hidden]
+        replaced = self._replaced
+        return [q for k, q in enumerate(self._words.quantities) if k not in replaced]
 
     @property
     def symbols(self) -> dict[str, sympy.Symbol]:
@@ -142,7 +144,8 @@ class Equations:
                 may be replaced by numbers. A string is a name and is never evaluated.
         """
         wanted, words = {**(values or {}), **named}, self._words.copy()
-        new = given(wanted, words, self._exact.tree.places, self.model.prismatic.tolist())
+        places, slides = self._exact.tree.places, self.model.prismatic.tolist()
+        new = given(wanted, words, places, slides, self._replaced)
         return Equations(
             self._assembly, self.model, self._exact, words, self.limit, (*self._values, new)
         )
@@ -203,7 +206,7 @@ class Equations:
             terms = size.terms_of_gravity(self.model, groups, joints[:1])
         else:
             terms = size.terms_of_entry(self.model, groups, *joints)
-        size.check_size(terms, self.limit, entry.name)
+        size.check_size(terms, self.limit, entry.name, groups)
         return self._exact_entry(entry)
 
     def parse_entry(self, name: str) -> Entry:
@@ -235,7 +238,8 @@ class Equations:
         Args:
             q, v: (nq,), (nv,) one state.
             values: Numbers for symbols that are not parameters of the organism, such as external
-                wrenches, or in place of its own.
+                wrenches, or in place of its own. What `substitute` replaced stays so, joint
+                displacements too.
         """
         q, v = self.model.check_configuration(q), self.model.check_velocity(v)
         if q.ndim > 1 or v.ndim > 1:
@@ -246,15 +250,29 @@ class Equations:
         place, twist = ([*tree.base[0], *tree.base[1]], tree.base[2]) if tree.base else ([], [])
         numbers |= zip([*place, *tree.places], q.tolist(), strict=True)
         numbers |= zip([*twist, *tree.speeds], v.tolist(), strict=True)
-        numbers |= {self._words.index(str(key)): value for key, value in (values or {}).items()}
+        for key, value in (values or {}).items():
+            index = self._words.index(str(key), self._replaced)
+            if not is_number(value):
+                raise StateError(f"{key} takes a finite number, got {value!r}")
+            numbers[index] = float(value)
         angles = {joint: numbers[place] for joint, place in enumerate(tree.places)}
+        exact = {letter: [self._exact_entry(e) for e in self.entries(letter)] for letter in "MCN"}
+        used = set[int]().union(*(each.variables() for each in itertools.chain(*exact.values())))
+        unknown = [self._words.quantities[k].name for k in sorted(used) if numbers[k] is None]
+        if unknown:
+            raise StateError(
+                f"no value for {choices(unknown)}: give it as in "
+                f"evaluate(q, v, {{{unknown[0]!r}: 1.0}})"
+            )
 
-        def matrix(letter: str) -> np.ndarray:
-            columns = 1 if letter == "N" else self.model.nv
-            found = [self._exact_entry(e).evaluate(numbers, angles) for e in self.entries(letter)]
-            return np.array(found, dtype=float).reshape(self.model.nv, columns)
-
-        return ClosedForm(matrix("M"), matrix("C"), matrix("N")[:, 0])
+        nv, shapes = self.model.nv, {"M": 2, "C": 2, "N": 1}
+        found = {
+            letter: np.array(
+                [each.evaluate(numbers, angles) for each in exact[letter]], dtype=float
+            )
+            for letter in shapes
+        }
+        return ClosedForm(*(found[letter].reshape((nv,) * n) for letter, n in shapes.items()))
 
     # -- on paper --------------------------------------------------------------------------------
 
@@ -342,15 +360,24 @@ class Equations:
         return linearize(self, q, v, a)
 
     def regressor(self) -> Regressor:
-        """The equations as a linear map of ten inertial parameters a link, and base parameters."""
-        self._check_size("the regressor")
+        """The equations as a linear map of ten inertial parameters a link, and base parameters.
+
+        Lengths, gravity and the motion are as after `substitute`; masses, centers and inertias are
+        those of whole links here, and cannot be replaced before.
+        """
+        self._check_size("the regressor", has_entries=False)
         words = Vocabulary(self._words.groups - {"mass", "inertia"})
         exact = Exact(symbolic_tree(self._assembly, self.model, words, whole_links=True), {})
-        return regressor(exact, words, _writer(words, exact.tree))
+        values = []
+        for each in self._values:
+            self._check_beside_links(each.wanted, words)
+            places, slides = exact.tree.places, self.model.prismatic.tolist()
+            values.append(given(each.wanted, words, places, slides))
+        return regressor(exact, words, _writer(words, exact.tree), values)
 
     def slopes(self) -> tuple[list[Trig], list[Trig]]:
         """d(M ddq + C dq + N) by q and by dq, row by row, without friction."""
-        self._check_size("the linearised equations")
+        self._check_size("the linearised equations", has_entries=False)
         tree, slides = self._exact.tree, self.model.prismatic.tolist()
         forces = self._exact.forces()
         stiffness = [
@@ -391,13 +418,13 @@ class Equations:
                 written[entry] = self._writer.expanded(self._exact_entry(entry))
         return sympy.ImmutableMatrix(nv, 1 if letter == "N" else nv, list(written.values()))
 
-    def _check_size(self, what: str, letters: str = "MCN") -> None:
+    def _check_size(self, what: str, letters: str = "MCN", has_entries: bool = True) -> None:
         model, groups = self.model, self._words.groups
         terms = size.terms_of_matrix(model, groups) if letters != "N" else 0
         if "N" in letters:
             rows = range(-self._exact.offset, len(model.joint_names))
             terms += size.terms_of_gravity(model, groups, rows)
-        size.check_size(terms, self.limit, what)
+        size.check_size(terms, self.limit, what, groups, has_entries)
 
     def _check_pose(self, *modules: str | None) -> None:
         """A module's pose, twist and Jacobian have about as many terms."""
@@ -409,7 +436,7 @@ class Equations:
                 known = choices(self._exact.tree.modules)
                 raise UnknownNameError(f"no module {name!r}: modules are {known}")
             link = self._exact.tree.modules[name].link
-            size.check_size(terms[link], self.limit, f"the pose of {name}")
+            size.check_size(terms[link], self.limit, f"the pose of {name}", ())
 
     def _exact_entry(self, entry: Entry) -> Trig:
         matrix, row, column = entry
@@ -429,6 +456,24 @@ class Equations:
         for values in self._values:
             value = values.into(value)
         return value
+
+    def _check_beside_links(self, wanted: Mapping[Any, Any], words: Vocabulary) -> None:
+        """Refuse a substitution whose symbols mean something else where links are parameters."""
+        mine = {quantity.name: quantity for quantity in self._words.quantities}
+        there = {quantity.name: quantity for quantity in words.quantities}
+        for key, value in wanted.items():
+            new = mine.get(str(value)) if isinstance(value, sympy.Symbol | str) else None
+            clash = new is not None and there.get(new.name, new) != new
+            if mine[str(key)] != there.get(str(key)) or clash:
+                raise StateError(
+                    f"the regressor cannot take the substitution of {value!s} for {key}: its "
+                    "parameters are those of whole links (m1, hx1, Jxx1, ...); substitute into its "
+                    "Y and pi"
+                )
+
+    @property
+    def _replaced(self) -> frozenset[int]:
+        return frozenset().union(*(values.hidden for values in self._values))
 
     def _symbol(self, variable: int) -> sympy.Expr:
         return self.write(Trig.variable(variable))

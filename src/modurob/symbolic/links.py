@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -17,6 +19,7 @@ from modurob.symbolic.trigonometric import Angle, Trig, exactly
 from modurob.symbolic.vocabulary import Vocabulary, label
 
 SNAP = 1e-12  # numbers this close to a multiple of 1/2 are rounding errors of it
+ROUNDING = 2.0**-53  # relative, of a float
 AXES = "xyz"
 
 
@@ -79,7 +82,8 @@ def symbolic_tree(
     motion = _Motion(model, words)
     parts = _symbolic_parts(assembly, words)
     tree = collapse(parts, assembly.reasons)
-    turns = [_matrix(_snapped(turn)) for turn in model.frames.turn]
+    turns = [exact_rotation(turn) for turn in model.frames.turn]
+    rotations = _joint_rotations(model)
     if whole_links:
         bodies = [ten_parameters(k, words) for k in range(len(turns))]
     else:
@@ -87,15 +91,14 @@ def symbolic_tree(
     moved = [to_parent(turn.T, ZERO, body) for turn, body in zip(turns, bodies, strict=True)]
     links = [Link(-1, EYE, ZERO, False, *moved[0], 0, 0)]
     for k, (parent, place) in enumerate(zip(tree.parent.tolist(), tree.placement, strict=True)):
-        R, p = _split(place)
-        turn = turns[parent].T
+        p = _rounded(turns[parent].T @ _split(place)[1])
         slides = bool(model.prismatic[k])
-        links.append(Link(parent, turn @ R @ turns[k + 1], turn @ p, slides, *moved[k + 1], 0, 0))
+        links.append(Link(parent, rotations[k], p, slides, *moved[k + 1], 0, 0))
     frames = {}
     for name, index in assembly.modules.items():
         link = int(tree.link[index])
         R, p = _split(tree.poses[index])
-        frames[name] = Placed(link, turns[link].T @ R, turns[link].T @ p)
+        frames[name] = Placed(link, turns[link].T @ R, _rounded(turns[link].T @ p))
     return SymbolicTree(
         links=links,
         signs=motion.signs,
@@ -355,13 +358,74 @@ def _snapped(array: np.ndarray) -> np.ndarray:
     return result
 
 
-def _matrix(array: np.ndarray) -> Mat:
-    return Mat(array.tolist())
+def exact_rotation(R: np.ndarray) -> Mat:
+    """The rational matrix with R^T R = 1, exactly, that stands for a rotation in floats.
+
+    Decimals of sines and cosines do not square to one, and what depends on it (which terms cancel,
+    which parameters act only together) would be lost. R = Rz Ry Rx, each from a rational half-angle
+    tangent; an axis that lies along another one within `SNAP` stays there.
+    """
+    if np.all(np.abs(R - (whole := np.rint(R))) < SNAP):
+        return Mat(whole.astype(int).tolist())
+    total, left = EYE, R
+    for i, j in ((0, 1), (0, 2), (1, 2)):  # rotate row j into row i, until the columns are axes
+        c, s = _unit_pair(left[i, i], left[j, i])
+        turn: list[list[Any]] = [[int(a == b) for b in range(3)] for a in range(3)]
+        turn[i][i] = turn[j][j] = c
+        turn[i][j], turn[j][i] = -s, s
+        total, left = total @ Mat(turn), np.array(turn, dtype=float).T @ left
+    return total
+
+
+def _unit_pair(x: float, y: float) -> tuple[Any, Any]:
+    """Cosine and sine of the direction of (x, y), rational, on the unit circle exactly."""
+    length = math.hypot(x, y)
+    if length < SNAP:
+        return 1, 0
+    if abs(y) > abs(x):
+        sine, cosine = _unit_pair(y, x)
+        return cosine, sine
+    if x < 0:
+        cosine, sine = _unit_pair(-x, -y)
+        return -cosine, -sine
+    t = _rational(y / (length + x))
+    return (1 - t * t) / (1 + t * t), 2 * t / (1 + t * t)
+
+
+def _rational(value: Any) -> Fraction:
+    """The rational with about the smallest denominator that is the number within its rounding."""
+    if abs(value) < SNAP:
+        return Fraction(0)
+    exact = Fraction(value)
+    found = (exact.limit_denominator(10**digits) for digits in itertools.count(1))
+    return next(each for each in found if abs(each - exact) <= ROUNDING * abs(exact))
+
+
+def _joint_rotations(model: Model) -> list[Mat]:
+    """Exact rotations of the joint frames in the parents'.
+
+    A slide turns nothing, so that axes before and after it may be parallel in all states: frames
+    are exact in that of the last link that turned, and differ from each other by what that gives.
+    """
+    seen: list[np.ndarray] = [np.eye(3)]  # in the frame of the last link that turned
+    exact: list[Mat] = [EYE]
+    found: list[Mat] = []
+    slides = [False, *model.prismatic.tolist()]
+    for parent, rotation in zip(model.frames.parent.tolist(), model.frames.rotation, strict=True):
+        after_slide = slides[parent]
+        seen.append(seen[parent] @ rotation if after_slide else rotation)
+        exact.append(exact_rotation(seen[-1]))
+        found.append(exact[parent].T @ exact[-1] if after_slide else exact[-1])
+    return found
+
+
+def _rounded(p: Vec) -> Vec:
+    """An offset whose rational coefficients are short, and zero where only rounding left one."""
+    return Vec([x.with_coefficients(_rational) if isinstance(x, Trig) else _rational(x) for x in p])
 
 
 def _split(pose: np.ndarray) -> tuple[Mat, Vec]:
-    exact = pose.astype(int) if pose.dtype != object else pose
-    return _matrix(exact[:3, :3]), Vec(exact[:3, 3].tolist())
+    return exact_rotation(pose[:3, :3].astype(float)), _rounded(Vec(pose[:3, 3].tolist()))
 
 
 def _zero() -> Mat:

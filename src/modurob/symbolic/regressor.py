@@ -10,21 +10,27 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from fractions import Fraction
+from random import Random
 from typing import Any, NamedTuple
 
 import sympy
 from sympy.polys.matrices import DomainMatrix
 
 from modurob.symbolic.exact import Exact
-from modurob.symbolic.forms import Writer, exact_number
+from modurob.symbolic.forms import Powers, Writer, exact_number
 from modurob.symbolic.trigonometric import Trig
+from modurob.symbolic.values import Given
 from modurob.symbolic.vocabulary import Vocabulary
 
+Line = dict[int, dict[Powers, Fraction]]  # by column, then by the powers of the symbols
+
+PRIME = 2**61 - 1
 MOVING = ("q", "dq", "ddq", "V", "dV", "e")  # letters of what changes during a motion
 
 
 class Regressor(NamedTuple):
-    """``tau = Y theta = Y_base pi``, friction aside.
+    """``tau = Y theta = Y_base pi``, friction and external wrenches aside.
 
     Attributes:
         Y: (nv, 10 links) with the parameters in the order of `theta`.
@@ -40,8 +46,14 @@ class Regressor(NamedTuple):
     pi: sympy.ImmutableMatrix
 
 
-def regressor(exact: Exact, words: Vocabulary, writer: Writer) -> Regressor:
-    """Take the inverse dynamics apart; `exact` has whole links as parameters."""
+def regressor(
+    exact: Exact, words: Vocabulary, writer: Writer, values: Sequence[Given]
+) -> Regressor:
+    """Take the inverse dynamics apart; `exact` has whole links as parameters.
+
+    Args:
+        values: Substitutions, one after the other.
+    """
     letters = [quantity.letter for quantity in words.quantities]
     first = 0 if exact.offset else 1
     theta = [
@@ -51,7 +63,13 @@ def regressor(exact: Exact, words: Vocabulary, writer: Writer) -> Regressor:
     ]
     rows = [tau.linear_in(theta)[0] for tau in exact.forces()]
     moving = {k for k, letter in enumerate(letters) if letter in MOVING}
-    kept, mixing = _independent(rows, len(theta), moving, words)
+    for each in values:
+        rows = [[each.into(entry) for entry in row] for row in rows]
+        renamed = [x for k, x in each.variables.items() if k in moving and isinstance(x, Trig)]
+        moving |= set[int]().union(*(x.variables() for x in renamed))
+    # inertias first, then first moments, then masses: see _independent
+    order = sorted(range(len(theta)), key=lambda k: "Jhm".index(letters[theta[k]][0]))
+    kept, mixing = _independent(rows, order, moving, words)
     symbols = [words.symbols[k] for k in theta]
     Y = [[writer.expanded(entry) for entry in row] for row in rows]
     pi = [sympy.Add(*(factor * symbols[k] for k, factor in combination)) for combination in mixing]
@@ -64,30 +82,79 @@ def regressor(exact: Exact, words: Vocabulary, writer: Writer) -> Regressor:
 
 
 def _independent(
-    rows: Sequence[Sequence[Trig]], columns: int, moving: set[int], words: Vocabulary
+    rows: Sequence[Sequence[Trig]], order: Sequence[int], moving: set[int], words: Vocabulary
 ) -> tuple[list[int], list[list[tuple[int, Any]]]]:
-    """Columns that carry all others, and for each the combination of columns it stands for."""
-    table: dict[Any, dict[int, Any]] = defaultdict(dict)
+    """Columns that carry all others, and for each the combination of columns it stands for.
+
+    Columns are eliminated in the given order. With inertias before first moments before masses a
+    pivot has no length in it, as a length only enters where a mass or a moment is moved by it, and
+    nothing is divided by a polynomial.
+    """
+    table: dict[Any, Line] = defaultdict(dict)
+    place = {column: k for k, column in enumerate(order)}
     for number, row in enumerate(rows):
         for column, entry in enumerate(row):
             for term in entry.terms():
                 motion = tuple(pair for pair in term.powers if pair[0] in moving)
-                fixed = (pair for pair in term.powers if pair[0] not in moving)
-                factor = exact_number(term.coefficient) * sympy.Mul(
-                    *(words.symbols[variable] ** power for variable, power in fixed)
-                )
+                fixed = tuple(pair for pair in term.powers if pair[0] not in moving)
                 key = number, term.sine, term.angles, motion
-                table[key][column] = table[key].get(column, 0) + factor
-    distinct = {tuple(sorted(line.items())) for line in table.values()}
-    if not distinct:
+                factors = table[key].setdefault(place[column], {})
+                factors[fixed] = factors.get(fixed, 0) + term.coefficient
+    lines = _spanning(list(table.values()))
+    if not lines:
         return [], []
-    lines = [dict(line) for line in distinct]
-    matrix = sympy.SparseMatrix(
-        len(lines), columns, {(i, j): x for i, line in enumerate(lines) for j, x in line.items()}
-    )
+
+    def written(factors: dict[Powers, Fraction]) -> sympy.Expr:
+        return sympy.Add(
+            *(
+                exact_number(number) * sympy.Mul(*(words.symbols[v] ** power for v, power in fixed))
+                for fixed, number in factors.items()
+            )
+        )
+
+    entries = {(i, k): written(x) for i, line in enumerate(lines) for k, x in line.items()}
+    matrix = sympy.SparseMatrix(len(lines), len(order), entries)
     reduced, pivots = DomainMatrix.from_Matrix(matrix).to_field().rref()
     listed = reduced.to_Matrix()
-    combinations = [
-        [(j, listed[i, j]) for j in range(columns) if listed[i, j] != 0] for i in range(len(pivots))
-    ]
-    return list(pivots), combinations
+    found = {
+        order[pivot]: sorted(
+            (order[k], listed[i, k]) for k in range(len(order)) if listed[i, k] != 0
+        )
+        for i, pivot in enumerate(pivots)
+    }
+    kept = sorted(found)
+    return kept, [found[column] for column in kept]
+
+
+def _spanning(lines: Sequence[Line]) -> list[Line]:
+    """The shortest lines that span all: elimination with symbols costs more with every line.
+
+    Lines are told apart by their remainders modulo a large prime, for symbols drawn at random: what
+    depends there and nowhere else has a chance of about 1e-16.
+    """
+    draw = Random(0)  # the same lines on every machine
+    drawn: dict[int, int] = defaultdict(lambda: draw.randrange(1, PRIME))
+
+    def remainder(factors: dict[Powers, Fraction]) -> int:
+        total = 0
+        for fixed, number in sorted(factors.items()):
+            product = number.numerator * pow(number.denominator, -1, PRIME)
+            for variable, power in fixed:
+                product = product * pow(drawn[variable], power, PRIME) % PRIME
+            total += product
+        return total % PRIME
+
+    kept: list[Line] = []
+    reduced: dict[int, dict[int, int]] = {}  # by their first column, where they are one
+    for line in sorted(lines, key=lambda line: (sum(map(len, line.values())), sorted(line))):
+        left = {column: value for column, x in line.items() if (value := remainder(x))}
+        while left and (first := min(left)) in reduced:
+            factor = left[first]
+            for column, value in reduced[first].items():
+                left[column] = (left.get(column, 0) - factor * value) % PRIME
+            left = {column: value for column, value in left.items() if value}
+        if left:
+            inverse = pow(left[min(left)], -1, PRIME)
+            reduced[min(left)] = {column: value * inverse % PRIME for column, value in left.items()}
+            kept.append(line)
+    return kept

@@ -62,14 +62,23 @@ def _spread(groups: Collection[str]) -> int:
     return 1 + len(SPREADING.intersection(groups))
 
 
-def check_size(terms: float, limit: float, what: str) -> None:
-    """Refuse what nobody could read."""
+def check_size(
+    terms: float, limit: float, what: str, groups: Collection[str], has_entries: bool = False
+) -> None:
+    """Refuse what nobody could read.
+
+    Args:
+        groups: Quantities that are symbols, not numbers.
+        has_entries: Whether `what` consists of entries that can be asked for one by one.
+    """
     if terms > limit:
         count = f"{terms:,.0f}" if terms < 1e9 else f"{terms:.0e}"
+        entries = "one entry at a time (such as M[1,2]), for " if has_entries else ""
+        numbers = "numbers in place of symbols (symbols none), for " if _spread(groups) > 1 else ""
         raise SizeError(
             f"{what} would have up to about {count} terms, over the limit of {limit:,.0f}: ask for "
-            "one entry at a time (such as M[1,2]), for numbers in place of symbols (symbols none), "
-            "for C code (export), or use the numeric model; a higher limit allows more"
+            f"{entries}{numbers}C code (export), or use the numeric model; a higher limit allows "
+            "more"
         )
 
 

@@ -13,7 +13,7 @@ Monomials and angle sums are packed into whole numbers, so that multiplying them
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import gcd, lcm
@@ -196,6 +196,24 @@ class Trig:
             total = factor * (sine if wave & 1 else cosine) + total
         return trig(total)
 
+    def with_coefficients(self, change: Callable[[Fraction], Fraction]) -> Trig:
+        """Each coefficient changed; terms whose coefficient becomes zero disappear."""
+        changed = {
+            wave: {
+                m: exact
+                for m, c in polynomial.items()
+                if (exact := change(Fraction(c, self.scale)))
+            }
+            for wave, polynomial in self.waves.items()
+        }
+        scale = lcm(*(exact.denominator for each in changed.values() for exact in each.values()))
+        waves = {
+            wave: {monomial: int(exact * scale) for monomial, exact in each.items()}
+            for wave, each in changed.items()
+            if each
+        }
+        return Trig(waves, scale)
+
     # -- looking inside --------------------------------------------------------------------------
 
     def terms(self) -> Iterator[Term]:
@@ -210,6 +228,11 @@ class Trig:
                 exact = Fraction(-coefficient if flip and sine else coefficient, self.scale)
                 found.append(Term(exact, _unpacked_powers(monomial), sine, angles))
         yield from sorted(found, key=lambda term: (len(term.angles), term.angles, *term[1:3]))
+
+    def variables(self) -> set[int]:
+        """The variables of its monomials."""
+        monomials = {monomial for polynomial in self.waves.values() for monomial in polynomial}
+        return {variable for monomial in monomials for variable, _ in _unpacked_powers(monomial)}
 
     def evaluate(self, variables: Mapping[int, Any], angles: Mapping[int, Any]) -> Any:
         """The value for numbers or arrays in place of the variables and joint angles."""

@@ -97,12 +97,14 @@ class Vocabulary:
         """Plain SymPy symbols, without assumptions, in the order of the variables."""
         return [sympy.Symbol(quantity.name) for quantity in self.quantities]
 
-    def index(self, name: str) -> int:
-        """The variable with a name."""
+    def index(self, name: str, replaced: Collection[int] = ()) -> int:
+        """The variable with a name, unless it was replaced."""
         names = [quantity.name for quantity in self.quantities]
-        if name in names:
-            return names.index(name)
-        raise StateError(f"no symbol {name!r} in these equations: symbols are {choices(names)}")
+        if name in names and (found := names.index(name)) not in replaced:
+            return found
+        shown = choices([each for k, each in enumerate(names) if k not in replaced])
+        why = "was replaced by substitute()" if name in names else "is not in these equations"
+        raise StateError(f"symbol {name!r} {why}: symbols are {shown}")
 
 
 def chosen(symbols: str | Collection[str]) -> frozenset[str]:
