@@ -247,7 +247,7 @@ def test_runs_in_blocks_are_the_runs_at_once(crab, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
-        ({"runs": 10**9}, ["set points of 1000000000 runs", "192.0 GB", "fewer runs"]),
+        ({"runs": 10**9}, ["set points of 1000000000 runs", "192 GB", "fewer runs"]),
         ({"runs": 100, "duration": 1e6}, ["50 run(s) of 200000000 samples", "shorter duration"]),
     ],
 )
