@@ -46,9 +46,11 @@ def refuse_over(what: str, nbytes: float, advice: str) -> None:
         advice: What to do instead, in the imperative.
     """
     if nbytes > LARGEST_BYTES:
+        size = nbytes / 1e9
+        needed = f"{size:,.0f}" if 100 <= size < 1e9 else f"{size:.3g}"
         raise SizeError(
-            f"{what} would need {nbytes / 1e9:.3g} GB of memory; the limit is "
-            f"{LARGEST_BYTES / 1e9:g} GB: {advice}"
+            f"{what} would need {needed} GB of memory; the limit is {LARGEST_BYTES / 1e9:g} GB: "
+            f"{advice}"
         )
 
 

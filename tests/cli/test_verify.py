@@ -251,5 +251,5 @@ def test_verify_refuses_bad_input(call, args, words):
 
 
 def test_more_states_than_fit_into_memory_are_refused_before_they_are_drawn():
-    with pytest.raises(mr.SizeError, match=r"checks of 1000000000 states would need 2880.0 GB"):
+    with pytest.raises(mr.SizeError, match=r"checks of 1000000000 states would need 2,880 GB"):
         verify(mr.examples.crab(), states=10**9)
