@@ -4,7 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from modurob import StateError, UnknownNameError, examples
+from modurob import StateError, UnknownNameError, examples, kinematics
 from modurob.kinematics import REACHED
 from oracles import complains
 
@@ -187,3 +187,42 @@ def test_wrong_questions_are_answered_in_one_line(case):
     ask, error, *pieces = case
     with complains(error, *pieces):
         ask()
+
+
+def counted_errors(monkeypatch) -> list[int]:
+    """Grows with every evaluation of the targets' errors."""
+    calls: list[int] = []
+    original = kinematics._errors
+    monkeypatch.setattr(kinematics, "_errors", lambda *a: (calls.append(1), original(*a))[1])
+    return calls
+
+
+def test_every_restart_is_taken_when_a_target_is_out_of_reach():
+    model = examples.snake(4).model(hinges="physical")
+    found = model.inverse_kinematics({"m3": [0.0, 0.0, 9.0]}, restarts=3)
+    assert not found.reached
+    assert found.starts == 4
+
+
+def test_a_first_guess_beyond_the_limits_is_moved_to_them():
+    model = examples.snake(4).model(hinges="physical")
+    outside = model.upper + 0.2
+    goal = model.forward_kinematics(outside)[model.body_index("m3")]
+    found = model.inverse_kinematics({"m3": goal}, outside, restarts=0)
+    assert (found.q <= model.upper).all()
+    assert not found.reached
+
+
+def test_a_search_that_gains_nothing_ends_early(monkeypatch):
+    """Straight toward a target out of reach no joint helps; the damping ends the search."""
+    model = examples.double_pendulum().model("physical")
+    calls = counted_errors(monkeypatch)
+    model.inverse_kinematics({"m2": [0.0, 0.0, -9.0]}, restarts=0)
+    assert len(calls) < 20  # of 200
+
+
+def test_a_search_that_gains_hardly_anything_ends_early(monkeypatch):
+    model = examples.double_pendulum().model("physical")
+    calls = counted_errors(monkeypatch)
+    model.inverse_kinematics({"m2": [3.0, 0.0, -9.0]}, [0.4, 0.3], restarts=0)
+    assert len(calls) < 40  # of 200

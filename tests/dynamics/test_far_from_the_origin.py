@@ -134,3 +134,14 @@ def test_inverse_kinematics_reaches_targets_far_away() -> None:
     np.testing.assert_array_equal(target, given)  # the caller's array is left alone
     reached = model.forward_kinematics(found.q)[model.body_index(last), :3, 3]
     np.testing.assert_allclose(reached, target, rtol=0, atol=2e-9)
+
+
+def test_inverse_kinematics_finds_a_base_that_cannot_move_where_it_stands() -> None:
+    model = crab(UTM)
+    poses = model.forward_kinematics(model.neutral())
+    base, last = model.body_names[0], model.body_names[-1]
+    targets = {base: poses[0], last: poses[-1][:3, 3]}
+    found = model.inverse_kinematics(targets, restarts=0)
+    assert found.residual < 2e-9  # the distance of doubles there
+    away = {base: poses[0, :3, 3] + [1.0, 0.0, 0.0]}
+    assert model.inverse_kinematics(away, restarts=0).residual == pytest.approx(1.0, abs=2e-9)

@@ -129,3 +129,10 @@ def test_built_in_examples_are_modelled_without_a_warning(hinges):
         warnings.simplefilter("error")
         for organism in organisms:
             organism.model(hinges)
+
+
+def test_a_virtual_base_cannot_float_as_well():
+    virtual = mr.Organism.start("virtual_px").dock("m0", 7, "m1", 7, kind="backbone")
+    for base in ("free", ["rz"]):
+        with pytest.raises(mr.StateError, match="would move the organism twice"):
+            virtual.model(base=base)
