@@ -536,3 +536,32 @@ def test_a_user_without_a_home_folder_gets_a_picture_and_no_warning(tmp_path):
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert [path.name for path in tmp_path.iterdir()] == ["crab.png"]
+
+
+def test_a_random_gait_is_that_of_its_seed_and_needs_a_fixed_base(call):
+    options = ("--gait", "chaotic", "--duration", "0.2", "--json")
+    runs = [call("simulate", "crab", *options, "--seed", seed).stdout for seed in ("1", "1", "2")]
+    assert runs[0] == runs[1] != runs[2]
+    is_refused(call("simulate", "crab", "--base", "free", *options), "a free base has none")
+
+
+def test_drawings_have_a_limit_and_are_text(call, monkeypatch):
+    Path("drawing.txt").write_text("B^--B^")
+    monkeypatch.setattr("modurob.cli.new.LARGEST_DRAWING", 6)
+    assert call("new", "--grid", "drawing.txt").exit_code == 0
+    Path("long.txt").write_text("B^---B^")
+    is_refused(call("new", "--grid", "long.txt"), "long.txt", "at most 6 bytes")
+    Path("bytes.txt").write_bytes(b"B\xff")
+    is_refused(call("new", "--grid", "bytes.txt"), "bytes.txt", "byte 1 is not UTF-8")
+
+
+def test_show_tells_how_many_locked_joints_it_left_out(call, monkeypatch):
+    monkeypatch.setattr("modurob.cli.show.MOST_LOCKED", 4)
+    assert "... and 2 more" in call("show", "crab", "--hinges", "physical").stdout
+    monkeypatch.setattr("modurob.cli.show.MOST_LOCKED", 6)
+    assert "more" not in call("show", "crab", "--hinges", "physical", "--no-matrices").stdout
+
+
+def test_a_folder_that_cannot_be_made_is_told(call):
+    Path("file").write_text("")
+    fails(call("export", "crab", "--urdf", "--output", "file/folder"), "cannot be written")

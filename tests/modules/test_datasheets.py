@@ -410,6 +410,16 @@ def test_a_new_size_scales_lengths_and_keeps_masses_and_angles(name):
         )
 
 
+def test_a_kind_of_several_bodies_without_mass_may_stay_without():
+    data = catalog["backbone"].model_dump()
+    for body in data["bodies"]:
+        body.update(mass=0.0, inertia=(0.0, 0.0, 0.0))
+    empty = ModuleType(**data)
+    assert empty.with_parameters(mass=0.0).mass == 0
+    with complains(DatasheetError, "no mass to scale", "which body gets 1.0 kg"):
+        empty.with_parameters(mass=1.0)
+
+
 def test_one_body_or_joint_can_be_edited_alone():
     kind = catalog["superbot"].with_parameters(mass=1.0, body="end_a")
     assert [body.mass for body in kind.bodies] == [1.0, 0.125, 0.125, 0.125]
