@@ -36,10 +36,10 @@ def test_a_model_of_raw_arrays_is_checked():
 
 
 def test_a_pickle_is_checked():
-    restore, (fields,) = MODEL.__reduce__()
-    assert np.array_equal(restore({**fields}).parent, MODEL.parent)
+    restore, (fields, options) = MODEL.__reduce__()
+    assert np.array_equal(restore({**fields}, options).parent, MODEL.parent)
     with complains(StateError, "body_link[0]"):
-        restore({**fields, "body_link": MODEL.body_link + 9})
+        restore({**fields, "body_link": MODEL.body_link + 9}, options)
     assert pickle.loads(pickle.dumps(MODEL)).joint_names == MODEL.joint_names
     assert copy.deepcopy(MODEL).joint_names == MODEL.joint_names
 
