@@ -64,6 +64,11 @@ def test_rays_that_rise_meet_no_floor():
     assert np.isfinite(view.on_floor(middle, -1.0)).all()
 
 
+def test_cameras_are_values():
+    with pytest.raises(AttributeError):
+        camera.fit(CUBE, 0.0, 0.0, 100).scale = 2.0
+
+
 def test_a_scene_of_one_point_still_has_a_picture():
     view = camera.fit(np.zeros((1, 3)), 0.0, 0.0, 100)
     assert min(view.size) >= 1
@@ -146,6 +151,19 @@ def test_axes_stick_out_by_a_third_of_a_module():
     size = mr.catalog["backbone"].size
     span = built(mr.Organism.start("backbone")).points[:, 0]
     assert np.linalg.norm(end - start) == pytest.approx(np.ptp(span) + 0.6 * size)
+
+
+def test_axes_span_their_modules():
+    arm = mr.examples.arm("ab")
+    found = built(arm)
+    for joint, (start, end) in zip(arm.model("physical").joint_names, found.axes, strict=True):
+        row = arm.modules.index(joint.partition(".")[0])
+        corners = [f.corners for f in found.facets if found.owner[f.surface] == row]
+        way = (end - start) / np.linalg.norm(end - start)
+        along = (np.concatenate(corners) - start) @ way
+        beyond = 0.3 * arm.kind(arm.modules[row]).size
+        assert along.min() == pytest.approx(beyond)
+        assert np.linalg.norm(end - start) - along.max() == pytest.approx(beyond)
 
 
 def test_the_axis_of_a_slide_points_along_it():
@@ -247,7 +265,9 @@ def test_two_labels_give_way_alike_along_the_shorter_way():
     spots = labels.spread(places, np.full((2, 2), [40.0, 10]), (100, 100))
     assert spots[:, 0] == pytest.approx([50, 54])
     assert spots.mean(axis=0) == pytest.approx([52, 53])
-    assert 9.4 <= spots[1, 1] - spots[0, 1] <= 10.1
+    assert spots[1, 1] - spots[0, 1] == pytest.approx(10 - 4 / 9)  # a third each, twice
+    other = labels.spread(places[::-1], np.full((2, 2), [40.0, 10]), (100, 100))
+    np.testing.assert_allclose(other, spots[::-1])
 
 
 def test_an_anchor_is_a_visible_pixel_next_to_the_middle():
