@@ -20,6 +20,7 @@ from rich.text import Text
 from modurob import ModuleType, Organism, catalog, examples
 from modurob.cli import COMMANDS, cli, organisms, output
 from modurob.cli.characters import ASCII, forgive_narrow_encodings
+from oracles import ARM
 
 LIMIT = 60  # seconds; a command takes one
 MARKUP = "[red]odd[/] :smile: [/]"
@@ -282,6 +283,7 @@ def test_examples_of_the_help_texts_run(line, tmp_path, monkeypatch):
         return
     for file in {"crab.json", "mine.json"} & set(args):
         examples.crab().save(file)
+    Path("arm.urdf").write_text(ARM, encoding="utf-8")
     Path("drawing.txt").write_text(examples.nine().to_grid(), encoding="utf-8")
     Path("my_module.json").write_text(catalog["scout"].model_dump_json(), encoding="utf-8")
     result = run(name, *args)

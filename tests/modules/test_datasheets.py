@@ -223,7 +223,8 @@ def test_a_joint_that_is_there_twice_is_named():
 
 
 def test_long_values_are_cut_in_errors():
-    for length, shown in ((58, "'" + 58 * "x" + "'"), (59, "'" + 56 * "x" + "...")):
+    cut = f"'{27 * 'x'}...{28 * 'x'}'"
+    for length, shown in ((58, "'" + 58 * "x" + "'"), (59, cut), (5000, cut)):
         with pytest.raises(DatasheetError) as caught:
             ModuleType(**changed("bodies.0.mass", length * "x"))
         assert str(caught.value).endswith(f"(given {shown})")

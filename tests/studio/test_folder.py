@@ -35,7 +35,7 @@ def test_the_folder_is_that_of_the_variable_or_the_users_own(monkeypatch, tmp_pa
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(WriteError, match="file: this folder cannot be made"):
+    with pytest.raises(WriteError, match="file: cannot be written: File exists"):
         Folder(tmp_path / "file")
 
 

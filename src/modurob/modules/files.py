@@ -68,7 +68,7 @@ def check_regular(path: Path, largest: int) -> None:
         found = path.stat()
         _refuse_special(found.st_mode)
     if found.st_size > largest:
-        raise FileError(f"{path}: {found.st_size:,} bytes; at most {largest:,}")
+        raise FileError(f"{path}: {found.st_size:,} bytes; at most {largest:,} bytes are read")
 
 
 def _refuse_special(mode: int) -> None:

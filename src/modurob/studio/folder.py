@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from modurob import FileError
-from modurob.modules.files import read_bytes, write_file, writing
+from modurob.modules.files import checked_path, read_bytes, write_file, writing
 from modurob.studio import project as projects
 from modurob.studio.project import Project
 
@@ -127,5 +127,5 @@ def checked(name: str) -> str:
 
 def fingerprint(path: Path) -> str:
     """A short form of a file's place and content: an equal file elsewhere is another one."""
-    place = str(path.resolve()).encode("utf-8", "surrogateescape")
+    place = str(checked_path(path).resolve()).encode("utf-8", "surrogateescape")
     return hashlib.sha256(place + b"\0" + read_bytes(path)).hexdigest()
