@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -16,9 +17,8 @@ from modurob.compiler.cuda import CudaTier
 from modurob.compiler.routine import Routine, thread_count
 from modurob.compiler.tiers import DyadTier, FusedTier
 from modurob.equations import closed_form as stacked
-from modurob.equations import coriolis
-from modurob.equations.closed_form import ClosedForm
-from modurob.equations.coriolis import Stacked
+from modurob.equations.closed_form import ClosedForm, Stacked
+from modurob.equations.quantities import QUANTITIES
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.spatial import inertia, se3, so3
@@ -28,9 +28,7 @@ TERMS = 20  # of the exponential series up to 1, to rounding
 LINK_NUMBERS = 800  # of a link in sums over all: poses, inertias and what is made of them
 DTYPES = {"cpu": ("float64",), "cuda": ("float64", "float32")}  # of each target
 PREPARED = (
-    "inverse_dynamics",
-    "forward_dynamics",
-    "mass_matrix",
+    *(name for name, quantity in QUANTITIES.items() if quantity.straight_line),
     "forward_dynamics_derivatives",
 )
 
@@ -78,9 +76,9 @@ class Tier(Protocol):
 
     def routine(self, name: str) -> Routine: ...
 
-    def pushed(self, name: str) -> Routine: ...
+    def with_external(self, name: str) -> Routine: ...
 
-    def settled(self, name: str) -> Routine: ...
+    def ready(self, name: str) -> Routine: ...
 
 
 class Dynamics:
@@ -94,68 +92,42 @@ class Dynamics:
 
     def __init__(self, model: Model, tier: Tier | None = None) -> None:
         self.model = model
-        self.tier = tier or DyadTier(model.frames, model.gravity, model.free_base)
+        self.tier = tier or DyadTier(model)
 
-    def inverse_dynamics(
-        self, q: Any, v: Any, a: Any, external: External | None, threads: int | str
+    def quantity(
+        self, name: str, *arrays: Any, external: External | None = None, threads: int | str = "auto"
     ) -> np.ndarray:
-        """See `Model.inverse_dynamics`."""
-        return self._run("inverse_dynamics", "a", q, v, a, external, threads)
-
-    def forward_dynamics(
-        self, q: Any, v: Any, tau: Any, external: External | None, threads: int | str
-    ) -> np.ndarray:
-        """See `Model.forward_dynamics`."""
-        return self._run("forward_dynamics", "tau", q, v, tau, external, threads)
-
-    def mass_matrix(self, q: Any, threads: int | str) -> np.ndarray:
-        """See `Model.mass_matrix`."""
-        routine = self.tier.routine("mass_matrix")
-        done = routine.single(q, routine.empty())
-        if done is not None and (not self.model.free_base or so3.is_unit(q[..., 3:7])):
-            return done
-        return self._batch(routine, State(self.model, q), threads)
+        """Any quantity of `equations.quantities`, for arrays (..., n) of its inputs."""
+        routine = self.tier.routine(name) if external is None else self.tier.with_external(name)
+        if external is None:
+            done = routine.single(*arrays, routine.empty())
+            if done is not None and (not self.model.free_base or so3.is_unit(arrays[0][..., 3:7])):
+                return done
+        names = QUANTITIES[name].inputs
+        if len(arrays) != len(names):
+            raise TypeError(
+                f"{name} takes {len(names)} arrays ({', '.join(names)}), got {len(arrays)}"
+            )
+        return self._batch(routine, State(self.model, name, arrays, external), threads)
 
     def inverse_dynamics_derivatives(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, threads: int | str
     ) -> InverseDerivatives:
         """See `Model.inverse_dynamics_derivatives`."""
-        routine = self.tier.routine("inverse_dynamics_derivatives")
-        found = self._batch(routine, State(self.model, q, (v, a)), threads)
+        found = self.quantity("inverse_dynamics_derivatives", q, v, a, threads=threads)
         return InverseDerivatives(*(found[..., k, :, :] for k in range(3)))
 
     def forward_dynamics_derivatives(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, threads: int | str
     ) -> ForwardDerivatives:
         """See `Model.forward_dynamics_derivatives`."""
-        a = self.forward_dynamics(q, v, tau, None, threads)
-        routine = self.tier.routine("forward_dynamics_derivatives")
-        found = self._batch(routine, State(self.model, q, (v, a)), threads)
+        a = self.quantity("forward_dynamics", q, v, tau, threads=threads)
+        found = self.quantity("forward_dynamics_derivatives", q, v, a, threads=threads)
         return ForwardDerivatives(*(found[..., k, :, :] for k in range(3)))
-
-    def _run(
-        self,
-        name: str,
-        label: str,
-        q: Any,
-        v: Any,
-        x: Any,
-        external: External | None,
-        threads: int | str,
-    ) -> np.ndarray:
-        if external is not None:
-            state = State(self.model, q, (v, x), label, external)
-            return self._batch(self.tier.pushed(name), state, threads)
-        routine = self.tier.routine(name)
-        done = routine.single(q, v, x, routine.empty())
-        if done is not None and (not self.model.free_base or so3.is_unit(q[..., 3:7])):
-            return done
-        return self._batch(routine, State(self.model, q, (v, x), label), threads)
 
     def _batch(self, routine: Routine, state: State, threads: int | str) -> np.ndarray:
         """Run a routine on states of any batch shape."""
         count = thread_count(threads, len(state.q) * self.model.nv)
-        refuse_states("the result", len(state.q), math.prod(routine.result))
         found = routine.batch(state.q, state.v, state.x, state.external, count)
         if found is None:
             state.demand_finite()
@@ -170,7 +142,7 @@ class Dynamics:
             raise StateError(f"states must be a whole number of 1 or more, got {states!r}")
         if name == "forward_dynamics_derivatives":
             return self._prepare_derivatives(states)
-        (compiled, out), method = self._bound(name, states), getattr(self.model, name)
+        (compiled, out), method = self._bound(name, states), partial(self.quantity, name)
         free = self.model.free_base
 
         def call(*state: np.ndarray) -> np.ndarray:
@@ -201,7 +173,7 @@ class Dynamics:
 
     def _bound(self, name: str, states: int | None) -> tuple[Callable[..., Any], np.ndarray]:
         """The compiled code for one state or for rows of several, and an array for its results."""
-        routine = self.tier.settled(name)
+        routine = self.tier.ready(name)
         if states is None:
             return routine.single, routine.empty()
         return routine.several(int(states)), routine.empty(int(states))
@@ -213,38 +185,26 @@ class CudaDynamics:
     options: tuple[str, str, bool] | None = None
 
     def __init__(self, model: Model, dtype: str) -> None:
-        self.tier = CudaTier(model.frames, model.gravity, model.free_base, dtype)
+        self.tier = CudaTier(model, dtype)
 
-    def inverse_dynamics(
-        self, q: Any, v: Any, a: Any, external: External | None, threads: int | str
+    def quantity(
+        self, name: str, *arrays: Any, external: External | None = None, threads: int | str = "auto"
     ) -> Any:
-        """See `Model.inverse_dynamics`."""
-        _no_external(external)
-        return self.tier.run("inverse_dynamics", q, v, a)
-
-    def forward_dynamics(
-        self, q: Any, v: Any, tau: Any, external: External | None, threads: int | str
-    ) -> Any:
-        """See `Model.forward_dynamics`."""
-        _no_external(external)
-        return self.tier.run("forward_dynamics", q, v, tau)
-
-    def mass_matrix(self, q: Any, threads: int | str) -> Any:
-        """See `Model.mass_matrix`."""
-        return self.tier.run("mass_matrix", q)
+        """Any quantity of `equations.quantities` that has straight-line code."""
+        if external is not None:
+            raise StateError("external wrenches are not there on target 'cuda'; use target 'cpu'")
+        if not QUANTITIES[name].straight_line:
+            return getattr(self, name)
+        return self.tier.run(name, *arrays)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
+        there = choices([each for each, q in QUANTITIES.items() if q.straight_line], 20)
         raise StateError(
-            f"{name} is not there on target 'cuda'; it has inverse_dynamics, forward_dynamics and "
-            "mass_matrix. Call it on the model that was compiled."
+            f"{name} is not there on target 'cuda'; it has {there}. "
+            "Call it on the model that was compiled."
         )
-
-
-def _no_external(external: External | None) -> None:
-    if external is not None:
-        raise StateError("external wrenches are not there on target 'cuda'; use target 'cpu'")
 
 
 def compiled(model: Model, target: str, dtype: str, background: bool) -> Model:
@@ -259,7 +219,7 @@ def compiled(model: Model, target: str, dtype: str, background: bool) -> Model:
     if target == "cuda":
         made = CudaDynamics(model, dtype)
     else:
-        made = Dynamics(copy, FusedTier(model.frames, model.gravity, model.free_base, background))
+        made = Dynamics(copy, FusedTier(model, background))
     made.options = (target, dtype, background)
     copy.__dict__["dynamics"] = made
     return copy
@@ -300,31 +260,46 @@ class State:
     def __init__(
         self,
         model: Model,
-        q: ArrayLike,
-        rates: tuple[ArrayLike, ArrayLike] | None = None,
-        label: str = "a",
+        quantity: str,
+        arrays: Sequence[ArrayLike],
         external: External | None = None,
     ) -> None:
-        self._model, self._given = model, (q, rates, label)
-        if external is None and rates is not None:
-            plain = _plain_rows(model, q, *rates)
+        self._model, self._quantity = model, quantity
+        names = QUANTITIES[quantity].inputs
+        self._given = dict(zip(names, arrays, strict=True))
+        self.v = self.x = self.external = None
+        if external is None and len(arrays) > 1:
+            plain = _plain_rows(model, *arrays)
             if plain is not None:
-                self.q, self.v, self.x = plain
-                self.batch, self.external = np.shape(q)[:-1], None
+                self.q, (self.v, self.x) = plain[0], (*plain[1:], None)[:2]
+                self.batch = np.shape(arrays[0])[:-1]
+                self._demand_memory()
                 return
-        arrays = [model.check_configuration(q, finite=False)]
-        if rates is not None:
-            arrays += [
-                model.check_velocity(rates[0], finite=False),
-                model.check_velocity(rates[1], label, finite=False),
-            ]
+        checked = self._checked(finite=False)
         wrenches = None if external is None else link_wrenches(model, external)
-        shapes = [array.shape[:-1] for array in arrays]
+        shapes = [array.shape[:-1] for array in checked]
         shapes += [] if wrenches is None else [wrenches.shape[:-2]]
-        self.batch = common_batch(shapes, f"q, v, {label} and external wrenches")
-        rows = [self._rows(array, array.shape[-1:]) for array in arrays]
-        self.q, self.v, self.x = rows if len(rows) == 3 else (rows[0], None, None)
-        self.external = None if wrenches is None else self._rows(wrenches, wrenches.shape[-2:])
+        whose = [*names, *([] if external is None else ["external wrenches"])]
+        self.batch = common_batch(shapes, " and ".join(whose))
+        self._demand_memory()
+        rows = [self._rows(array, array.shape[-1:]) for array in checked]
+        self.q, (self.v, self.x) = rows[0], (*rows[1:], None, None)[:2]
+        if wrenches is not None:
+            self.external = self._rows(wrenches, wrenches.shape[-2:])
+
+    def _demand_memory(self) -> None:
+        model, what = self._model, self._quantity.replace("_", " ")
+        shape = QUANTITIES[self._quantity].shape(len(model.parent), model.free_base, model.nbodies)
+        refuse_states(f"the {what}", math.prod(self.batch), math.prod(shape))
+
+    def _checked(self, finite: bool) -> list[np.ndarray]:
+        model = self._model
+        return [
+            model.check_configuration(array, finite=finite)
+            if name == "q"
+            else model.check_velocity(array, name, finite=finite)
+            for name, array in self._given.items()
+        ]
 
     def _rows(self, array: np.ndarray, tail: tuple[int, ...]) -> np.ndarray:
         full = np.broadcast_to(array, (*self.batch, *tail))
@@ -332,11 +307,7 @@ class State:
 
     def demand_finite(self) -> None:
         """Raise a `StateError` that names the first number that is not finite."""
-        q, rates, label = self._given
-        self._model.check_configuration(q)
-        if rates is not None:
-            self._model.check_velocity(rates[0])
-            self._model.check_velocity(rates[1], label)
+        self._checked(finite=True)
 
 
 def _wrench(body: str, wrench: ArrayLike) -> np.ndarray:
@@ -525,7 +496,7 @@ def stacked_tree(model: Model) -> Stacked:
     fixed = 0 if model.free_base else 1  # link 0 stands still
     joints = np.arange(1 - fixed, len(model.mass) - fixed)
     base = 6 if model.free_base else 0
-    return coriolis.stacked(
+    return stacked.stacked(
         [-1] * (1 - fixed) + (model.parent - fixed).tolist(),
         [0] * base + joints.tolist(),
         np.concatenate([np.eye(6)[:base], model.screw]),
@@ -539,82 +510,25 @@ def moving_links(model: Model, q: np.ndarray) -> np.ndarray:
     return T_w if model.free_base else T_w[..., 1:, :, :]
 
 
-def _sums(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    what: str,
-    sizes: tuple[tuple[int, ...], ...],
-    form: Callable[..., tuple[np.ndarray, ...]],
-) -> tuple[np.ndarray, ...]:
-    """Arrays (..., *size) of ``form(tree, T_w, v, q)``, the poses near the base, in blocks."""
+def closed_form(model: Model, q: ArrayLike, v: ArrayLike) -> ClosedForm:
+    """See `Model.closed_form`."""
     q, v = model.check_configuration(q), model.check_velocity(v)
     batch = common_batch([q.shape[:-1], v.shape[:-1]], "q and v")
     q, v = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v))
-    count = math.prod(batch)
-    refuse_states(what, count, sum(math.prod(size) for size in sizes))
+    count, nv = math.prod(batch), model.nv
+    refuse_states("the closed form", count, (2 * nv + 1) * nv)
 
-    def some(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
+    def some(q: np.ndarray, v: np.ndarray) -> ClosedForm:
         near, q_near = model.near_base(q)
-        return form(near.stacked, moving_links(near, q_near), v, q)
+        return stacked.closed_form(near.stacked, moving_links(near, q_near), v, model.gravity)
 
-    block = states_per_block(8 * (LINK_NUMBERS * len(model.mass) + 4 * model.nv**2))
+    block = states_per_block(8 * (LINK_NUMBERS * len(model.mass) + 4 * nv**2))
     if count <= block:
         return some(q, v)
     q, v = (x.reshape(count, x.shape[-1]) for x in (q, v))
-    found = tuple(np.empty((count, *size)) for size in sizes)
+    found = [np.empty((count, *size)) for size in ((nv, nv), (nv, nv), (nv,))]
     for first in range(0, count, block):
         rows = slice(first, first + block)
         for whole, part in zip(found, some(q[rows], v[rows]), strict=True):
             whole[rows] = part
-    return tuple(whole.reshape(*batch, *whole.shape[1:]) for whole in found)
-
-
-def closed_form(model: Model, q: ArrayLike, v: ArrayLike) -> ClosedForm:
-    """See `Model.closed_form`."""
-
-    def form(tree: Stacked, T_w: np.ndarray, v: np.ndarray, _: np.ndarray) -> ClosedForm:
-        return stacked.closed_form(tree, T_w, v, model.gravity)
-
-    square = (model.nv, model.nv)
-    return ClosedForm(*_sums(model, q, v, "the closed form", (square, square, (model.nv,)), form))
-
-
-def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-    """See `Model.coriolis_matrix`."""
-
-    def form(tree: Stacked, T_w: np.ndarray, v: np.ndarray, _: np.ndarray) -> tuple[np.ndarray]:
-        return (coriolis.skew_coriolis(tree, T_w, v),)
-
-    return _sums(model, q, v, "the Coriolis matrix", ((model.nv, model.nv),), form)[0]
-
-
-def momentum(model: Model, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-    """See `Model.momentum`."""
-
-    def form(tree: Stacked, T_w: np.ndarray, v: np.ndarray, q: np.ndarray) -> tuple[np.ndarray]:
-        each = coriolis.momenta(tree, T_w, v)
-        each[..., 3:] += so3.cross(_away(model, q, each.shape[-2]), each[..., :3])
-        return (np.sum(each, axis=-2),)
-
-    return _sums(model, q, v, "the momentum", ((6,),), form)[0]
-
-
-def _away(model: Model, q: np.ndarray, links: int) -> np.ndarray:
-    """(..., links, 3) way from the links of the model near its base to those of the model."""
-    if model.free_base:
-        return q[..., None, :3]
-    if model.near.counts.all():
-        return model.near.place
-    near, q_near = model.near_base(q)
-    way = kinematics.link_centers(model, q) - kinematics.link_centers(near, q_near)
-    return way[..., -links:, :]
-
-
-def kinetic_energy(model: Model, q: ArrayLike, v: ArrayLike) -> np.ndarray:
-    """See `Model.kinetic_energy`."""
-
-    def form(tree: Stacked, T_w: np.ndarray, v: np.ndarray, _: np.ndarray) -> tuple[np.ndarray]:
-        return (coriolis.kinetic_energy(tree, T_w, v),)
-
-    return _sums(model, q, v, "the kinetic energy", ((),), form)[0]
+    return ClosedForm(*(whole.reshape(*batch, *whole.shape[1:]) for whole in found))

@@ -37,8 +37,11 @@ def link_poses(model: Model, q: np.ndarray) -> np.ndarray:
 
 def forward_kinematics(model: Model, q: ArrayLike) -> np.ndarray:
     """See `Model.forward_kinematics`."""
-    T_w = link_poses(model, model.check_configuration(q))
-    return T_w[..., model.body_link, :, :] @ model.body_placement
+    rows = model.dynamics.quantity("forward_kinematics", q)
+    T_wb = np.zeros_like(rows, shape=(*rows.shape[:-2], 4, 4))
+    T_wb[..., :3, :] = rows
+    T_wb[..., 3, 3] = 1.0
+    return T_wb
 
 
 def jacobian(model: Model, q: ArrayLike, body: str | int, frame: str = "body") -> np.ndarray:
@@ -61,29 +64,42 @@ def _body(model: Model, T_w: np.ndarray, index: int) -> tuple[np.ndarray, np.nda
     """Pose and body Jacobian of one body."""
     link = int(model.body_link[index])
     T_wb = T_w[..., link, :, :] @ model.body_placement[index]
+    path = _path(model, link)
+    return T_wb, equations.body_jacobian(path, model.screw, T_w, T_wb, model.free_base)
+
+
+def _path(model: Model, link: int) -> list[int]:
+    """The links between the base and a link, itself included."""
     path = []
     while link > 0:
         path.append(link)
         link = int(model.parent[link - 1])
-    return T_wb, equations.body_jacobian(path[::-1], model.screw, T_w, T_wb, model.free_base)
+    return path[::-1]
 
 
-def center_of_mass(model: Model, q: ArrayLike) -> np.ndarray:
-    """See `Model.center_of_mass`."""
-    if not np.sum(model.mass) > 0:
-        raise StateError("the organism has no mass, so it has no center of mass")
-    return equations.center_of_mass(model.mass, link_centers(model, model.check_configuration(q)))
-
-
-def link_centers(model: Model, q: np.ndarray) -> np.ndarray:
-    """(..., links, 3) centers of mass of the links at a checked configuration, in the world."""
-    return equations.link_centers(model.center, link_poses(model, q))
-
-
-def potential_energy(model: Model, q: ArrayLike) -> np.ndarray:
-    """See `Model.potential_energy`."""
-    centers = link_centers(model, model.check_configuration(q))
-    return equations.potential_energy(model.mass, centers, model.gravity)
+def jacobian_rate(
+    model: Model, q: ArrayLike, v: ArrayLike, body: str | int, frame: str = "body"
+) -> np.ndarray:
+    """See `Model.jacobian_rate`."""
+    if frame not in FRAMES:
+        raise StateError(f"frame must be one of {choices(FRAMES)}, got {frame!r}")
+    index = model.body_index(body)
+    path = _path(model, int(model.body_link[index]))
+    moves = np.zeros(model.nv, dtype=bool)
+    moves[: model.nv - len(model.joint_names)] = True
+    moves[model.nv - len(model.joint_names) + np.array(path, dtype=int) - 1] = True
+    rate = np.where(moves, model.dynamics.quantity("joint_screw_rates", q, v), 0.0)
+    if frame == "world":
+        return rate
+    J = np.where(moves, model.dynamics.quantity("joint_screws", q), 0.0)
+    T_wb = forward_kinematics(model, q)[..., index, :, :]
+    V = (J @ model.check_velocity(v)[..., None])[..., 0]  # of the body, about the world's origin
+    if frame == "body":  # d/dt Ad(T_bw) J = Ad(T_bw) (dJ/dt - V x J)
+        return se3.Ad(se3.inverse(T_wb)) @ (rate - se3.ad(V) @ J)
+    p = T_wb[..., :3, 3]
+    velocity = V[..., :3] + so3.cross(V[..., 3:], p)
+    rate[..., :3, :] -= so3.hat(p) @ rate[..., 3:, :] + so3.hat(velocity) @ J[..., 3:, :]
+    return rate
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.equations import inverse_dynamics as rnea
-from modurob.equations import mass_matrix as crba
 from modurob.equations.links import Link
+from modurob.equations.passes import Base, Joint, run
+from modurob.equations.quantities import QUANTITIES
 from modurob.equations.vectors import EYE, ZERO, Mat, Vec, packed
 from modurob.errors import DatasheetError, StateError
 from modurob.modules import ModuleType
@@ -59,8 +59,9 @@ def ne_mod(
     q, v, a = np.broadcast_arrays(
         table.checked(q, "q"), table.checked(v, "v"), table.checked(a, "a")
     )
-    base = rnea.resting_base(Vec(_vector(gravity).tolist()))
-    tau, _ = rnea.inverse_dynamics(links(table), _split(q), _split(v), _split(a), base)
+    joints = [Joint(*each) for each in zip(_split(q), _split(v), _split(a), strict=True)]
+    base = Base(Vec(_vector(gravity).tolist()))
+    tau = run(QUANTITIES["inverse_dynamics"], links(table), joints, base)
     return packed(tau, np.empty(q.shape[:-1]))
 
 
@@ -83,10 +84,10 @@ def mass_matrix(
     """(..., joints, joints) mass matrix; arguments as in `ne_mod`. [kg m^2, kg m, kg]"""
     table = table_of(modules, base_pose)
     q = table.checked(q)
-    rows = crba.mass_matrix(links(table), _split(q))
-    batch = np.empty(q.shape[:-1])
-    shape = (*batch.shape, len(rows), len(rows))
-    return np.stack([packed(row, batch) for row in rows], axis=-2) if rows else np.empty(shape)
+    joints = [Joint(each, 0, 0) for each in _split(q)]
+    cells = run(QUANTITIES["mass_matrix"], links(table), joints, Base(ZERO))
+    batch = q.shape[:-1]
+    return packed(cells, np.empty(batch)).reshape(*batch, len(joints), len(joints))
 
 
 def table_of(modules: Modules, base_pose: ArrayLike | None = None) -> DhTable:

@@ -13,7 +13,6 @@ from click.testing import CliRunner, Result
 import modurob as mr
 from modurob import dynamics
 from modurob.cli import cli
-from modurob.compiler.routine import Routine
 from modurob.equations.closed_form import ClosedForm
 from modurob.verification import CHECKS, engines, verify
 from modurob.verification.check import FAILED, LEFT_OUT, PASSED
@@ -105,13 +104,13 @@ def test_a_joint_that_moves_nothing_fails_and_is_named():
 
 def spoiled_routine(monkeypatch, name, spoil):
     """Compiled code of one algorithm that is wrong by a factor."""
-    original = dynamics.Dynamics._batch
+    original = dynamics.Dynamics.quantity
 
-    def wrong(self, routine: Routine, state, threads):
-        found = original(self, routine, state, threads)
-        return spoil(found) if routine is self.tier.routine(name) else found
+    def wrong(self, quantity, *arrays, **options):
+        found = original(self, quantity, *arrays, **options)
+        return spoil(found) if quantity == name else found
 
-    monkeypatch.setattr(dynamics.Dynamics, "_batch", wrong)
+    monkeypatch.setattr(dynamics.Dynamics, "quantity", wrong)
 
 
 def a_little_off(x):
@@ -152,7 +151,7 @@ def test_wrong_compiled_code_fails(monkeypatch, algorithm, spoil, expected):
 
 def test_the_documents_coriolis_matrix_is_not_skew_and_fails(monkeypatch):
     # the papers' C gives the same C v: only the skewness tells the two apart
-    monkeypatch.setattr(dynamics, "coriolis_matrix", lambda m, q, v: m.closed_form(q, v).C)
+    monkeypatch.setattr(mr.Model, "coriolis_matrix", lambda m, q, v: m.closed_form(q, v).C)
     assert failed(verify(mr.examples.snake(4), states=2)) == {"dM/dt - 2 C skew"}
 
 
@@ -170,9 +169,12 @@ def test_a_dropped_inertia_in_the_closed_form_fails(monkeypatch):
 
 
 def test_wrong_energy_and_momentum_fail(monkeypatch):
-    energy, momentum = dynamics.kinetic_energy, dynamics.momentum
-    monkeypatch.setattr(dynamics, "kinetic_energy", lambda m, q, v: 1.01 * energy(m, q, v))
-    monkeypatch.setattr(dynamics, "momentum", lambda m, q, v: momentum(m, 0.99 * q, v))
+    energy, momentum = mr.Model.energy, mr.Model.momentum
+    kinetic = mr.Model.kinetic_energy
+    monkeypatch.setattr(
+        mr.Model, "energy", lambda m, q, v: energy(m, q, v) + 0.01 * kinetic(m, q, v)
+    )
+    monkeypatch.setattr(mr.Model, "kinetic_energy", lambda m, q, v: 1.01 * kinetic(m, q, v))
     found = failed(verify(mr.examples.crane(), "physical", states=2))
     assert found == {"energy rate = power"}
     monkeypatch.setattr(mr.Model, "momentum", lambda m, q, v: momentum(m, q, v) * v[..., -1:])

@@ -13,7 +13,10 @@ import numpy as np
 import pytest
 
 import modurob as mr
-from modurob.compiler import emit_cuda, fused
+from modurob.compiler import emit_cuda
+from modurob.compiler.fused import Trace
+from modurob.equations.quantities import QUANTITIES
+from modurob.model.reference import Reference
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 DOUBLE = 1e-12  # relative: another order of additions, fused or not
@@ -39,9 +42,8 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on thi
 
 
 def as_cpp(name: str, model: mr.Model, dtype: str, folder):
-    frames = model.frames
-    trace = fused.traced(name, frames.links(), frames.sign, model.gravity, model.free_base)
-    text = SHIM + emit_cuda.source(name, trace, dtype) + LOOP
+    trace = Trace(name, model)
+    text = SHIM + emit_cuda.source(trace, dtype) + LOOP
     (folder / "kernel.cpp").write_text(text, encoding="utf-8")
     library = folder / f"{name}_{dtype}_{model.nv}.so"
     command = [COMPILER, "-O0", "-shared", "-fPIC", "-o", str(library), "kernel.cpp"]
@@ -49,9 +51,8 @@ def as_cpp(name: str, model: mr.Model, dtype: str, folder):
     function = ctypes.CDLL(str(library)).all
 
     def run(q, v, x):
-        shape = (len(q), model.nv, model.nv) if name == "mass_matrix" else (len(q), model.nv)
         arrays = [np.ascontiguousarray(part, dtype=dtype) for part in (q, v, x)]
-        y = np.zeros(shape, dtype=dtype)
+        y = np.zeros((len(q), *trace.shape), dtype=dtype)
         pointers = [ctypes.c_void_p(part.ctypes.data) for part in (*arrays, y)]
         function(ctypes.c_longlong(len(q)), *pointers)
         return y
@@ -71,14 +72,15 @@ def test_cuda_source_computes_what_the_model_computes(organism, base, dtype, tmp
     q = np.array([model.random_configuration(rng) for _ in range(STATES)])
     v, a = rng.standard_normal((2, STATES, model.nv))
     tau = model.inverse_dynamics(q, v, a)
-    expected = {
-        "inverse_dynamics": ((q, v, a), tau),
-        "forward_dynamics": ((q, v, tau), a),
-        "mass_matrix": ((q, v, a), model.mass_matrix(q)),
-    }
-    for name, (arguments, wanted) in expected.items():
+    speed = np.abs(v).max() * np.abs(model.mass_matrix(q)).max()
+    given = {"q": q, "v": v, "a": a, "tau": tau}
+    for name, quantity in QUANTITIES.items():
+        if not quantity.straight_line:
+            continue
+        inputs = [given[each] for each in quantity.inputs]
+        arguments, wanted = [*inputs, v, v][:3], Reference(model).quantity(name, *inputs)
         found = as_cpp(name, model, dtype, tmp_path)(*arguments)
-        scale = np.abs(wanted).max()
+        scale = max(np.abs(wanted).max(), speed)  # velocity forces may cancel
         allowed = DOUBLE if dtype == "float64" else SINGLE
         if name == "forward_dynamics":  # solving loses what the mass matrix's condition says
             allowed *= np.linalg.cond(model.mass_matrix(q)).max()

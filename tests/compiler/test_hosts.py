@@ -112,8 +112,7 @@ def test_code_for_a_plain_cpu_uses_no_avx(monkeypatch):
     monkeypatch.delenv("MODUROB_VECTOR_WIDTH", raising=False)
     host = jit.Host()
     assert host.width == 2
-    frames, model = model_of("fixed").frames, model_of("fixed")
-    ir = fused.module_ir("mass_matrix", frames.links(), frames.sign, model.gravity, False)
+    ir = fused.module_ir("mass_matrix", model_of("fixed"))
     text = host.target_machine().emit_assembly(llvm.parse_assembly(ir))
     assert "mulpd" in text
     assert not re.search(r"%[yz]mm|\bv\w+pd\b", text)

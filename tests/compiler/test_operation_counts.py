@@ -9,27 +9,27 @@ import pytest
 from benchmarks.bodies import grid_tree
 
 import modurob as mr
-from modurob.compiler import fused, kernels
+from modurob.compiler import kernels
+from modurob.compiler.fused import Trace
+from modurob.equations.quantities import QUANTITIES
 
 PAGE = Path(__file__).parents[2] / "docs" / "theory" / "dynamics.md"
 ALGORITHMS = ("inverse_dynamics", "forward_dynamics", "mass_matrix")
 
 
 def table_count(name: str, pattern: int) -> int:
-    total = 0
-    for step in ("outward", "inward", "back"):
-        trace = getattr(kernels.ALGORITHMS[name], step)
-        if trace is not None:
-            kernel = kernels.Kernel(pattern, prismatic=False)
-            trace(kernel)
-            values = [value for _, value in kernel.stores]
+    quantity, total = QUANTITIES[name], 0
+    tracer = kernels.Tracer(quantity, False, kernels.places_of(quantity, False))
+    for step in ("outward", "inward", "back", "carry"):
+        if getattr(quantity.passes, step) is not None:
+            kernel = getattr(tracer, step)(kernels.Way(pattern, prismatic=False))
+            values = [value for _, value in kernel.all_stores()]
             total += sum(kernel.graph.operations(values).values())
     return total
 
 
 def fused_count(name: str, model: mr.Model) -> int:
-    frames = model.frames
-    trace = fused.traced(name, frames.links(), frames.sign, model.gravity, model.free_base)
+    trace = Trace(name, model)
     return round(sum(trace.operations().values()) / len(model.joint_names))
 
 

@@ -479,8 +479,8 @@ def test_prepared_callables_need_all_arguments_and_no_more(name, method):
 
 
 def test_only_what_is_compiled_can_be_prepared():
-    with complains(UnknownNameError, "'energy'", "inverse_dynamics", "mass_matrix"):
-        FIXED.prepare("energy")
+    with complains(UnknownNameError, "'closed_form'", "inverse_dynamics", "mass_matrix"):
+        FIXED.prepare("closed_form")
 
 
 def test_prepared_callables_name_singular_joints():

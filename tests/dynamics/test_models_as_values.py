@@ -76,7 +76,7 @@ def test_two_prepared_callables_do_not_share_their_result():
 def test_prepare_waits_for_code_that_is_compiled_in_the_background():
     model = crab().compile(background=True)
     call = model.prepare("forward_dynamics")
-    fused = model.dynamics.tier.settled("forward_dynamics")
+    fused = model.dynamics.tier.ready("forward_dynamics")
     assert model.dynamics.tier.routine("forward_dynamics") is fused
     x = state(model)
     expected = crab().forward_dynamics(*x)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from modurob import examples
-from modurob.equations.forward_dynamics import forward_dynamics
 from modurob.equations.links import SLIP
+from modurob.equations.passes import Base, Joint, run
+from modurob.equations.quantities import QUANTITIES
 from modurob.equations.vectors import vec
 from modurob.estimation.prediction import STEPS
 
@@ -32,9 +33,10 @@ BODIES = {
 def acceleration(model, q, v, tau):
     """(nv,) by the articulated-body recursion, on any numbers."""
     frames = model.frames
-    joints = ((x * frames.sign).tolist() for x in (q, v, tau))
-    a, _ = forward_dynamics(frames.links(), *joints, vec(model.gravity))
-    return np.array(a) * frames.sign
+    signed = ((x * frames.sign).tolist() for x in (q, v, tau))
+    joints = [Joint(*each) for each in zip(*signed, strict=True)]
+    base = Base(vec(model.gravity))
+    return np.array(run(QUANTITIES["forward_dynamics"], frames.links(), joints, base))
 
 
 def runge_kutta(model, x, tau, h):

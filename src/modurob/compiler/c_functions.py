@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from modurob.compiler import fused, poses
 from modurob.compiler.fused import Trace
 from modurob.compiler.statements import Place, Printer
 from modurob.compiler.trace import CONST, INPUT
+from modurob.equations.quantities import QUANTITIES
 from modurob.errors import StateError
 from modurob.model import Model
 
@@ -42,59 +42,47 @@ REALS = {"float64": Real("double", "", 8), "float32": Real("float", "f", 4)}
 
 
 class Function(NamedTuple):
-    """What a C function reads and writes.
+    """A C function of a quantity.
 
     Attributes:
+        quantity: Its name in the table of quantities.
         inputs: Its parameters by the traced arrays they stand for (q, v, x), in order.
         result: The parameter it writes to.
         sizes: The result's dimensions: numbers, or the names of macros.
-        trace: The algorithm on traced scalars.
         meaning: For the comment in the header.
     """
 
+    quantity: str
     inputs: Mapping[str, str]
     result: str
     sizes: tuple[str, ...]
-    trace: Callable[[Model], Trace]
     meaning: str
 
     def shape(self, model: Model) -> tuple[int, ...]:
         """The result's dimensions as numbers."""
-        known = {"NQ": model.nq, "NV": model.nv, "MODULES": len(model.modules)}
+        known = {"NV": model.nv, "MODULES": len(model.modules)}
         return tuple(known[size] if size in known else int(size) for size in self.sizes)
 
-
-def _dynamics(name: str) -> Callable[[Model], Trace]:
-    def trace(model: Model) -> Trace:
-        frames = model.frames
-        return fused.traced(name, frames.links(), frames.sign, model.gravity, model.free_base)
-
-    return trace
+    def trace(self, model: Model) -> Trace:
+        """The quantity on traced scalars; of the bodies those that carry a module's frame."""
+        bodies = list(model.modules.values())
+        return Trace(self.quantity, model, bodies)
 
 
+MACROS = {"nv": "NV", "bodies": "MODULES"}
+RENAMED = {"forward_kinematics": "kinematics"}  # in C, where only modules have a pose
 FUNCTIONS: dict[str, Function] = {
-    "inverse_dynamics": Function(
-        {"q": "q", "v": "v", "x": "a"}, "tau", ("NV",), _dynamics("inverse_dynamics"),
-        "The forces tau that give the acceleration a, gravity and friction included.",
-    ),
-    "forward_dynamics": Function(
-        {"q": "q", "v": "v", "x": "tau"}, "a", ("NV",), _dynamics("forward_dynamics"),
-        "The acceleration a under the forces tau, gravity and friction.",
-    ),
-    "mass_matrix": Function(
-        {"q": "q"}, "M", ("NV", "NV"), _dynamics("mass_matrix"),
-        "The mass matrix. [kg m^2, kg m, kg]",
-    ),
-    "kinematics": Function(
-        {"q": "q"}, "T", ("MODULES", "3", "4"), poses.traced_poses,
-        "T[i] is the pose of module i in the world, [R | p]: a point x of the module is at "
-        "R x + p. [m]",
-    ),
-    "center_of_mass": Function(
-        {"q": "q"}, "c", ("3",), poses.traced_center_of_mass,
-        "The center of mass of the whole organism in the world, a fixed base included. [m]",
-    ),
-}  # fmt: skip
+    RENAMED.get(name, name): Function(
+        name,
+        dict(zip("qvx", each.inputs, strict=False)),
+        each.symbol,
+        tuple(MACROS.get(str(size), str(size)) for size in each.result),
+        each.meaning.replace("body", "module"),
+    )
+    for name, each in QUANTITIES.items()
+    if each.straight_line
+}
+USUAL = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "kinematics", "center_of_mass")
 
 
 class Printed(NamedTuple):

@@ -14,7 +14,7 @@ from modurob.model import Model
 WIDTH = 96  # characters of a comment's line
 UNSAFE = re.compile(r"[^A-Za-z0-9 _.,:;'()=+-]")  # could close a comment, or be a trigraph
 LONGEST = 200  # characters of a name or a reason
-COLUMN = 8  # of the table of operations
+COLUMN = 7  # of the table of operations
 
 
 def plain(text: str) -> str:
@@ -41,8 +41,12 @@ def header_text(model: Model, name: str, real: Real, bodies: Mapping[str, Printe
     """The whole header."""
     upper = name.upper()
     declarations = []
-    for function, spec in FUNCTIONS.items():
-        declarations += [*_comment([spec.meaning]), f"{signature(name, function)};", ""]
+    for function in bodies:
+        declarations += [
+            *_comment([FUNCTIONS[function].meaning]),
+            f"{signature(name, function)};",
+            "",
+        ]
     return "\n".join(
         [
             *_comment(_preface(model, name, real, bodies)),
@@ -153,11 +157,12 @@ def _locked(model: Model) -> list[str]:
 
 
 def _operations(real: Real, bodies: Mapping[str, Printed]) -> list[str]:
+    widest = 2 + max(len(function) for function in bodies)
     lines = ["Operations of a call (add counts subtractions), and bytes of values held at once:"]
     lines.append(
-        "  " + "function".ljust(18) + "".join(f"{op:>{COLUMN}}" for op in (*COUNTED, "bytes"))
+        "  " + "function".ljust(widest) + "".join(f"{op:>{COLUMN}}" for op in (*COUNTED, "bytes"))
     )
     for function, body in bodies.items():
         numbers = [*(body.operations[op] for op in COUNTED), body.held * real.bytes]
-        lines.append(f"  {function:<18}" + "".join(f"{n:>{COLUMN}}" for n in numbers))
+        lines.append(f"  {function:<{widest}}" + "".join(f"{n:>{COLUMN}}" for n in numbers))
     return lines

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from modurob.compiler import emit_cuda, fused
+from modurob.compiler import emit_cuda
+from modurob.compiler.fused import Trace
+from modurob.equations.quantities import QUANTITIES
 from modurob.errors import StateError
-from modurob.model.frames import JointFrames
+from modurob.model import Model
 
 THREADS = 128  # of a block; the straight-line code wants registers more than company
 
@@ -32,35 +34,28 @@ class CudaTier:
 
     name = "cuda"
 
-    def __init__(
-        self, frames: JointFrames, gravity: np.ndarray, free_base: bool, dtype: str
-    ) -> None:
-        self.cp, self.dtype = cupy(), np.dtype(dtype)
-        self.frames, self.gravity, self.free_base = frames, gravity, free_base
-        joints = len(frames.parent)
-        self.nq, self.nv = (joints + 7, joints + 6) if free_base else (joints, joints)
+    def __init__(self, model: Model, dtype: str) -> None:
+        self.cp, self.dtype, self.model = cupy(), np.dtype(dtype), model
         self._kernels: dict[str, Any] = {}
 
     def kernel(self, name: str) -> Any:
         """The compiled kernel of an algorithm."""
         if name not in self._kernels:
-            frames = self.frames
-            links = frames.links()
             try:
-                trace = fused.traced(name, links, frames.sign, self.gravity, self.free_base)
+                trace = Trace(name, self.model)
             except ZeroDivisionError:
                 raise StateError(
                     f"{name} is singular: a joint has nothing to accelerate. The model that was "
                     "compiled says which one."
                 ) from None
-            text = emit_cuda.source(name, trace, self.dtype.name)
+            text = emit_cuda.source(trace, self.dtype.name)
             self._kernels[name] = self.cp.RawKernel(text, emit_cuda.KERNEL)
         return self._kernels[name]
 
     def run(self, name: str, q: Any, v: Any = None, x: Any = None) -> Any:
         """Results (..., nv) or (..., nv, nv) on the GPU, for NumPy or CuPy arrays (..., n)."""
-        cp, shape = self.cp, fused.ALGORITHMS[name][0]
-        arrays = {"q": (q, self.nq), "v": (v, self.nv), "x": (x, self.nv)}
+        cp, quantity = self.cp, QUANTITIES[name]
+        arrays = {"q": (q, self.model.nq), "v": (v, self.model.nv), "x": (x, self.model.nv)}
         ready = {
             key: self._ready(key, array, size)
             for key, (array, size) in arrays.items()
@@ -71,9 +66,10 @@ class CudaTier:
             key: cp.ascontiguousarray(cp.broadcast_to(array, (*batch, array.shape[-1])))
             for key, array in ready.items()
         }
-        result = (self.nv, self.nv) if shape.matrices else (self.nv,)
+        model = self.model
+        result = quantity.shape(len(model.parent), model.free_base, model.nbodies)
         # cells of joints that do not feel each other are never written
-        y = (cp.zeros if shape.matrices else cp.empty)((*batch, *result), dtype=self.dtype)
+        y = (cp.zeros if quantity.per == "pair" else cp.empty)((*batch, *result), dtype=self.dtype)
         count = int(np.prod(batch))
         if count:
             blocks = -(-count // THREADS)

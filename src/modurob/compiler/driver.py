@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from typing import NamedTuple
 
 from modurob.compiler.emit_llvm import Carry, Slot, Writer, splat
 from modurob.compiler.sincos import write_sincos
+from modurob.equations.passes import Quantity
 from modurob.model.model import LARGEST_DISPLACEMENT
 
-BASE_Q, BASE_V, BASE_X, BASE_Y, BASE_RECORD = 0, 7, 13, 19, 25  # vectors of the base's record
-Q, COS, SIN, V, X, Y, JOINT_RECORD = 0, 1, 2, 3, 4, 5, 6  # vectors of a joint's record
+BASE_Q, BASE_V, BASE_X, BASE_RECORD = 0, 7, 13, 19  # vectors of the base's record
+Q, COS, SIN, V, X, JOINT_RECORD = 0, 1, 2, 3, 4, 5  # vectors of a joint's record
 CACHE_LINE = 64  # bytes
 OVER_RANGE = sys.float_info.max / LARGEST_DISPLACEMENT  # what is beyond it overflows, times this
 EXTERNAL = 6  # vectors of a link's external wrench
@@ -39,6 +39,10 @@ class Arguments(ctypes.Structure):
         ("not_finite", ctypes.c_int64),
         ("nq", ctypes.c_int64),
         ("nv", ctypes.c_int64),
+        ("results", ctypes.c_int64),
+        ("bodies", ctypes.c_int64),
+        ("body_rows", ctypes.c_void_p),
+        ("body_links", ctypes.c_void_p),
         ("array_type", ctypes.c_void_p),
         ("float64", ctypes.c_void_p),
         ("workspace", ctypes.c_void_p),
@@ -47,33 +51,21 @@ class Arguments(ctypes.Structure):
 
 
 NAMES = [field[0] for field in Arguments._fields_]
-INTEGERS = ("joints", "last", "friction", "not_finite", "nq", "nv")
-
-
-class Shape(NamedTuple):
-    """Which arrays an algorithm reads and writes.
-
-    Attributes:
-        v, x: Whether it reads velocities and a third array (accelerations or forces).
-        matrices: How many (nv, nv) matrices it writes for each state; 0 means one (nv,) vector.
-    """
-
-    v: bool
-    x: bool
-    matrices: int = 0
+INTEGERS = ("joints", "last", "friction", "not_finite", "nq", "nv", "results", "bodies")
 
 
 class Driver(Writer):
     """Writes ``void run(Arguments*, begin, end, workspace)`` for one algorithm."""
 
-    def __init__(self, width: int, shape: Shape, free_base: bool) -> None:
+    def __init__(self, width: int, quantity: Quantity, free_base: bool) -> None:
         super().__init__(width)
-        self.shape, self.free_base = shape, free_base
+        self.quantity, self.free_base = quantity, free_base
+        self.matrices = quantity.per == "pair"
         # the sum of 0 * x: not a number as soon as one input or result is not finite
         self.check = Carry(splat(0.0, width))
 
     def write(self, body: str) -> str:
-        """The driver's IR; `body` is called with (io, links, external, arguments)."""
+        """The driver's IR; `body` is called with (io, results, external, arguments)."""
         at = {name: argument(self, name) for name in NAMES}
         joints, nq, nv = at["joints"], at["nq"], at["nv"]
         records = self.offset("%workspace", BASE_RECORD)
@@ -81,39 +73,49 @@ class Driver(Writer):
         external = self.offset(records, after_io)
         links = self.value(f"add i64 {joints}, 1")
         after_external = self.value(f"mul i64 {links}, {EXTERNAL}")
-        states = self.offset(external, after_external)
-        if self.shape.matrices:  # cells of joints that do not feel each other stay zero
-            with self.loop("0", self._cells(nv)) as k:
-                self.store(Slot(self.offset(states, k), 0), splat(0.0, self.width))
+        results = self.offset(external, after_external)
+        total = self._total(nv)
+        if self.matrices:  # cells of joints that do not feel each other stay zero
+            with self.loop("0", at["results"]) as k:
+                self.store(Slot(self.offset(results, k), 0), splat(0.0, self.width))
         with self.loop("%begin", "%end", self.width, self.check) as first:
             rows = self._rows(first, at["last"])
-            if not self.shape.matrices:
-                self._prefetch_results(at["y"], first, nv)
+            if self.quantity.per == "joint":
+                self._prefetch_results(at["y"], first, total)
             self._gather_joints(records, at, rows, joints, nq, nv)
             if self.free_base:
                 self._gather_base(at, rows, nq, nv)
             self._gather_external(external, at["external"], rows, links)
             self.do(
-                f"call void {body}(ptr %workspace, ptr {states}, ptr {external}, ptr %arguments)"
+                f"call void {body}(ptr %workspace, ptr {results}, ptr {external}, ptr %arguments)"
             )
-            self._scatter(records, states, at["y"], rows, joints, nv)
+            self._scatter(results, at["y"], rows, total)
         self._report()
         self.do("ret void")
         head = "define void @run(ptr %arguments, i64 %begin, i64 %end, ptr %workspace) {\nentry:\n"
         return head + "\n".join(self.lines) + "\n}\n"
 
-    def _prefetch_results(self, array: str, first: str, nv: str) -> None:
+    def _prefetch_results(self, array: str, first: str, total: str) -> None:
         """Call the next block's results into the cache, or writing them would wait for memory."""
         after = self.value(f"add i64 {first}, {self.width}")
-        start = self.offset(array, self.value(f"mul i64 {after}, {nv}"), "double")
-        block = self.value(f"mul i64 {nv}, {8 * self.width}")
+        start = self.offset(array, self.value(f"mul i64 {after}, {total}"), "double")
+        block = self.value(f"mul i64 {total}, {8 * self.width}")
         with self.loop("0", block, CACHE_LINE) as k:
             line = self.offset(start, k, "i8")
             self.do(f"call void @llvm.prefetch.p0(ptr {line}, i32 1, i32 3, i32 1)")
 
-    def _cells(self, nv: str) -> str:
-        square = self.value(f"mul i64 {nv}, {nv}")
-        return self.value(f"mul i64 {square}, {self.shape.matrices}")
+    def _total(self, nv: str) -> str:
+        """How many numbers the result of a state has."""
+        total = str(self.quantity.entries)
+        for size in self.quantity.result:
+            if size == "nv":
+                total = self.value(f"mul i64 {nv}, {total}")
+            elif size == "bodies":
+                total = self.value(f"mul i64 {argument(self, 'bodies')}, {total}")
+        return total
+
+    def _reads(self, number: int) -> bool:
+        return len(self.quantity.inputs) > number
 
     def _rows(self, first: str, last: str) -> list[str]:
         rows = []
@@ -159,8 +161,8 @@ class Driver(Writer):
     ) -> None:
         q0, v0 = (7, 6) if self.free_base else (0, 0)
         arrays = [("q", Q, nq, q0)]
-        arrays += [("v", V, nv, v0)] if self.shape.v else []
-        arrays += [("x", X, nv, v0)] if self.shape.x else []
+        arrays += [("v", V, nv, v0)] if self._reads(1) else []
+        arrays += [("x", X, nv, v0)] if self._reads(2) else []
         starts = {
             name: [self.offset(s, skip, "double") for s in self._starts(at[name], rows, stride)]
             for name, _, stride, skip in arrays
@@ -178,8 +180,8 @@ class Driver(Writer):
 
     def _gather_base(self, at: dict[str, str], rows: list[str], nq: str, nv: str) -> None:
         arrays = [("q", BASE_Q, 7, nq)]
-        arrays += [("v", BASE_V, 6, nv)] if self.shape.v else []
-        arrays += [("x", BASE_X, 6, nv)] if self.shape.x else []
+        arrays += [("v", BASE_V, 6, nv)] if self._reads(1) else []
+        arrays += [("x", BASE_X, 6, nv)] if self._reads(2) else []
         for name, slot, count, stride in arrays:
             starts = self._starts(at[name], rows, stride)
             for k in range(count):
@@ -187,7 +189,7 @@ class Driver(Writer):
                 self.store(Slot("%workspace", slot + k), value)
 
     def _gather_external(self, place: str, array: str, rows: list[str], links: str) -> None:
-        if self.shape.matrices:
+        if not self.quantity.passes.external:
             return
         total = self.value(f"mul i64 {links}, {EXTERNAL}")
         given = self.value(f"icmp ne ptr {array}, null")
@@ -197,29 +199,21 @@ class Driver(Writer):
                 value = self._gather(starts, k)
                 self.store(Slot(self.offset(place, k), 0), value)
 
-    def _scatter(
-        self, records: str, states: str, array: str, rows: list[str], joints: str, nv: str
-    ) -> None:
-        if self.shape.matrices:
-            total = self._cells(nv)
-            starts = self._starts(array, rows, total)
-            whole = "0"
-            if self.width % 4 == 0:
-                whole = self.value(f"and i64 {total}, -4")
-                with self.loop("0", whole, 4) as k:
-                    four = [self.load(Slot(self.offset(states, k), i)) for i in range(4)]
-                    self._spread_four(four, starts, k)
-            with self.loop(whole, total) as k:
-                self._spread(self.load(Slot(self.offset(states, k), 0)), starts, k)
+    def _scatter(self, results: str, array: str, rows: list[str], total: str) -> None:
+        starts = self._starts(array, rows, total)
+        if not self.matrices:
+            with self.loop("0", total, carry=self.check) as k:
+                value = self._checked(self.load(Slot(self.offset(results, k), 0)))
+                self._spread(value, starts, k)
             return
-        starts = self._starts(array, rows, nv)
-        if self.free_base:
-            for k in range(6):
-                self._spread(self._checked(self.load(Slot("%workspace", BASE_Y + k))), starts, k)
-            starts = [self.offset(start, 6, "double") for start in starts]
-        with self.loop("0", joints, carry=self.check) as j:
-            record = self.offset(records, self.value(f"mul i64 {j}, {JOINT_RECORD}"))
-            self._spread(self._checked(self.load(Slot(record, Y))), starts, j)
+        whole = "0"
+        if self.width % 4 == 0:
+            whole = self.value(f"and i64 {total}, -4")
+            with self.loop("0", whole, 4) as k:
+                four = [self.load(Slot(self.offset(results, k), i)) for i in range(4)]
+                self._spread_four(four, starts, k)
+        with self.loop(whole, total) as k:
+            self._spread(self.load(Slot(self.offset(results, k), 0)), starts, k)
 
     def _spread_four(self, vectors: list[str], starts: list[str], column: str) -> None:
         """Four results at once: turned in registers, each state gets them with one store."""
@@ -244,6 +238,11 @@ class Driver(Writer):
         for lane, start in enumerate(starts):
             scalar = self.value(f"extractelement {self.vector} {vector}, i64 {lane}")
             self.do(f"store double {scalar}, ptr {self.offset(start, column, 'double')}, align 8")
+
+
+def io_vectors(joints: int) -> int:
+    """Vectors of the records and external wrenches, which lie before the results."""
+    return BASE_RECORD + JOINT_RECORD * joints + EXTERNAL * (joints + 1)
 
 
 def place(writer: Writer, name: str, arguments: str = "%arguments") -> str:
@@ -274,7 +273,7 @@ def declarations(width: int) -> str:
 TYPE, DATA, NDIM, DIMENSIONS, STRIDES, DTYPE = 8, 16, 24, 32, 40, 56
 
 
-def entry_ir(shape: Shape, several: bool) -> str:
+def entry_ir(quantity: Quantity, several: bool) -> str:
     """A Python builtin ``single(q, v, x, out)`` (METH_FASTCALL) for one state; returns out.
 
     ``several`` is the same for the number of states it was bound to, with rows for them.
@@ -285,7 +284,7 @@ def entry_ir(shape: Shape, several: bool) -> str:
     then takes the long way, which says what is wrong. `self` is an array that holds the arguments.
     """
     w = Writer(1)
-    inputs = ["q", *(["v"] if shape.v else []), *(["x"] if shape.x else [])]
+    inputs = ["q", "v", "x"][: len(quantity.inputs)]
 
     def field(array: str, offset: int, kind: str) -> str:
         return w.value(f"load {kind}, ptr {w.offset(array, offset, 'i8')}")
@@ -302,7 +301,8 @@ def entry_ir(shape: Shape, several: bool) -> str:
     *arrays, out = (
         w.value(f"load ptr, ptr {w.offset('%given', k, 'ptr')}") for k in range(len(inputs) + 1)
     )
-    result = {0: [nv], 1: [nv, nv]}.get(shape.matrices, [str(shape.matrices), nv, nv])
+    known = {"nv": nv, "bodies": argument(w, "bodies", arguments)}
+    result = [known.get(str(size), str(size)) for size in quantity.result]
     states = w.value(f"add i64 {argument(w, 'last', arguments)}, 1")
     expected = {"q": [nq], "v": [nv], "x": [nv], "y": result}
     if several:

@@ -14,90 +14,87 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modurob.compiler import driver, elimination, walks
+from modurob.compiler import driver, walks
 from modurob.compiler.driver import Driver
 from modurob.compiler.jit import Library, compile_ir, host
 from modurob.compiler.kernels import (
-    ALGORITHMS,
-    CALLS,
-    COULOMB,
+    BODY_ROW,
     FIRST,
     KINDS,
-    MASS,
-    MOMENT,
     PATTERNS,
-    POSITION,
-    ROTATION,
     ROW,
-    SECOND,
-    SIGN,
-    SLIDING,
-    SYMMETRIC,
     TIP,
-    TRAVEL,
-    TURNING,
-    VISCOUS,
-    Kernel,
+    BodyRow,
+    Row,
+    Tracer,
+    Way,
+    places_of,
+    scratch_size,
+    state_size,
 )
+from modurob.compiler.packing import flat
+from modurob.compiler.walks import CALLS, STEPS
+from modurob.equations.passes import Quantity
+from modurob.equations.quantities import QUANTITIES
+from modurob.equations.vectors import mat, vec
 from modurob.model.frames import JointFrames
 
-STEPS = ("outward", "inward", "back")
+BASE_KERNELS = (
+    "base",
+    "turn",
+    "external",
+    "friction",
+    "pair",
+    "base_pairs",
+    "base_block",
+    "output",
+)
 
 
 @cache
 def library(name: str, free_base: bool) -> Library:
-    """The compiled table kernels of an algorithm."""
-    algorithm = ALGORITHMS[name]
+    """The compiled table kernels of a quantity."""
+    quantity = QUANTITIES[name]
+    tracer = Tracer(quantity, free_base, places_of(quantity, free_base))
     parts = [driver.declarations(host().width)]
     table = []
-    for variant in range(algorithm.variants):
+    for variant in range(_variants_of(tracer)):
         for prismatic in (False, True):
             for pattern in range(PATTERNS):
                 for step in STEPS:
                     # only the way inward depends on the variant
                     chosen = variant if step == "inward" else 0
                     function = f"{step}_{pattern}_{int(prismatic)}_{chosen}"
-                    trace = getattr(algorithm, step)
-                    if trace is not None and chosen == variant:
-                        kernel = Kernel(pattern, prismatic, variant)
-                        trace(kernel)
-                        parts.append(kernel.ir(function))
-                    table.append("ptr null" if trace is None else f"ptr @{function}")
-    for end in ("root", "root_end"):
-        kernel = Kernel(0, False)
-        getattr(algorithm, end)(kernel, free_base)
-        parts.append(kernel.ir(end))
-    for other, trace in algorithm.others.items():
-        kernel = Kernel(0, False)
-        trace(kernel)
-        parts.append(kernel.ir(other))
-    parts.append(_body(name, free_base))
-    parts.append(Driver(host().width, algorithm.shape, free_base).write("@body"))
-    parts += [driver.entry_ir(algorithm.shape, several) for several in (False, True)]
-    size = len(table)
-    parts.append(f"@table = constant [{size} x ptr] [{', '.join(table)}]\n")
+                    exists = getattr(quantity.passes, step) is not None
+                    if exists and chosen == variant:
+                        way = Way(pattern, prismatic, variant)
+                        parts.append(getattr(tracer, step)(way).ir(function))
+                    table.append(f"ptr @{function}" if exists else "ptr null")
+    for each in BASE_KERNELS:
+        if getattr(quantity.passes, each) and _is_needed(each, quantity, free_base):
+            parts.append(getattr(tracer, each)().ir(each))
+    parts.append(walks.walk(quantity, free_base))
+    parts.append(Driver(host().width, quantity, free_base).write("@body"))
+    parts += [driver.entry_ir(quantity, several) for several in (False, True)]
+    parts.append(f"@table = constant [{len(table)} x ptr] [{', '.join(table)}]\n")
     return compile_ir("\n".join(parts))
 
 
-def _body(name: str, free_base: bool) -> str:
-    """The walk of an algorithm, as the function that a driver calls for each block."""
-    algorithm = ALGORITHMS[name]
-    if name == "mass_matrix":
-        return walks.mass_matrix(algorithm, free_base)
-    if name == "inverse_dynamics_derivatives":
-        return walks.derivatives(algorithm, free_base)
-    if name == "forward_dynamics_derivatives":
-        return elimination.forward_derivatives(algorithm, free_base)
-    return walks.walk(algorithm)
+def _is_needed(kernel: str, quantity: Quantity, free_base: bool) -> bool:
+    if kernel in ("base_pairs", "base_block"):
+        return free_base and quantity.per == "pair"
+    return True
+
+
+def _variants_of(tracer: Tracer) -> int:
+    """4 where the way inward differs for tips and for the first to reach a parent."""
+    return 4 if tracer.accumulators else 1
 
 
 def workspace_vectors(name: str, joints: int, free_base: bool) -> int:
-    """Vectors of workspace that a table driver needs."""
-    links, algorithm = joints + 1, ALGORITHMS[name]
-    io = driver.BASE_RECORD + driver.JOINT_RECORD * joints + driver.EXTERNAL * links
-    nv = joints + (6 if free_base else 0)
-    matrices = (algorithm.shape.matrices + algorithm.spare) * nv * nv
-    return io + matrices + algorithm.scratch + algorithm.size * links
+    """Vectors of workspace that a table driver needs besides records and results."""
+    quantity = QUANTITIES[name]
+    return sum(scratch_size(quantity, free_base)) + state_size(quantity, free_base) * (joints + 1)
 
 
 class Table(NamedTuple):
@@ -108,33 +105,48 @@ class Table(NamedTuple):
         pattern: (n,) which kernel each joint takes.
         variant: (n,) TIP where nothing is beyond, FIRST for the first to reach its parent.
         parent: (n,)
+        body_rows: (bodies, 12) places of the bodies in their links.
+        body_links: (bodies,)
     """
 
     rows: np.ndarray
     pattern: np.ndarray
     variant: np.ndarray
     parent: np.ndarray
+    body_rows: np.ndarray
+    body_links: np.ndarray
 
 
 def table_rows(frames: JointFrames, gravity: np.ndarray) -> Table:
     """The table of a model's joint frames."""
     n = len(frames.parent)
-    rows = np.zeros((n + 1, ROW))
-    rows[0, POSITION : POSITION + 3] = gravity
-    rows[1:, POSITION : POSITION + 3] = frames.position
-    rows[:, MASS] = frames.mass
-    rows[:, MOMENT : MOMENT + 3] = frames.moment
-    for k, (i, j) in enumerate(SYMMETRIC):
-        rows[:, SECOND + k] = frames.second[:, i, j]
-    rows[1:, SIGN] = frames.sign
-    rows[1:, VISCOUS] = frames.viscous
-    rows[1:, COULOMB] = frames.coulomb
-    rows[1:, ROTATION : ROTATION + 9] = frames.rotation.reshape(n, 9)
-    rows[1:, SLIDING] = np.where(frames.prismatic, frames.sign, 0.0)
-    rows[1:, TURNING] = np.where(frames.prismatic, 0.0, frames.sign)
-    rows[1:, TRAVEL] = frames.travel
+    joints = {
+        "p": (frames.position, gravity),
+        "sign": (frames.sign, 1.0),
+        "travel": (frames.travel, 1.0),
+        "viscous": (frames.viscous, 0.0),
+        "coulomb": (frames.coulomb, 0.0),
+        "R": (frames.rotation, np.eye(3)),
+    }
+    values = {"mass": frames.mass, "moment": frames.moment, "second": frames.second}
+    for name, (of_joints, of_base) in joints.items():
+        values[name] = np.concatenate(
+            [np.broadcast_to(of_base, (1, *of_joints.shape[1:])), of_joints]
+        )
+    form = {1: lambda x: x, 2: vec, 3: mat}
+    whole = Row(**{name: form[x.ndim](x) for name, x in values.items()})
+    rows = np.stack(flat(Row, whole), axis=-1).reshape(n + 1, ROW)
     pattern = frames.pattern + PATTERNS * frames.prismatic
-    return Table(rows, pattern, _variants(frames.parent), frames.parent)
+    bodies = BodyRow(mat(frames.body_rotation), vec(frames.body_position))
+    body_rows = np.stack(flat(BodyRow, bodies), axis=-1).reshape(-1, BODY_ROW)
+    return Table(
+        np.ascontiguousarray(rows),
+        pattern,
+        _variants(frames.parent),
+        frames.parent,
+        np.ascontiguousarray(body_rows),
+        np.ascontiguousarray(frames.body_link, dtype=np.int64),
+    )
 
 
 def _variants(parent: np.ndarray) -> np.ndarray:
@@ -149,8 +161,8 @@ def _variants(parent: np.ndarray) -> np.ndarray:
 
 @cache
 def _functions(name: str, free_base: bool) -> np.ndarray:
-    """(variants, 8, 3) addresses of the kernels: kind and pattern, pass."""
-    variants = ALGORITHMS[name].variants
+    """(variants, 8, 4) addresses of the kernels: kind and pattern, step."""
+    variants = _variants_of(Tracer(QUANTITIES[name], free_base))
     count = variants * KINDS * PATTERNS * len(STEPS)
     found = (ctypes.c_int64 * count).from_address(library(name, free_base).constant("table"))
     return np.array(found, dtype=np.int64).reshape(variants, -1, len(STEPS))

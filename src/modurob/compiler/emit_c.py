@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from modurob.compiler.c_functions import FUNCTIONS, REALS, Printed, Real, printed
+from modurob.compiler.c_functions import FUNCTIONS, REALS, USUAL, Printed, Real, printed
 from modurob.compiler.c_header import header_text, signature
 from modurob.compiler.c_program import program_text
-from modurob.errors import StateError, WriteError, choices
+from modurob.errors import StateError, UnknownNameError, WriteError, choices
 from modurob.model import Model
 from modurob.modules.files import checked_path, checked_target, replace_file, writing
 
@@ -85,17 +85,25 @@ def _restore(before: Mapping[Path, bytes | None], made: Path | None) -> None:
 
 
 def c_sources(
-    model: Model, name: str = "modurob", dtype: str = "float64", states: int = STATES
+    model: Model,
+    name: str = "modurob",
+    dtype: str = "float64",
+    states: int = STATES,
+    functions: Sequence[str] = USUAL,
 ) -> CSources:
-    """Inverse and forward dynamics, mass matrix and kinematics of a model as C99.
+    """Quantities of a model as C99; by default dynamics, mass matrix and kinematics.
 
     Args:
         model: The organism's model; its numbers become constants of the code.
         name: What all files, functions and macros start with.
         dtype: ``float64`` for double, ``float32`` for float.
         states: How many reference states the test program holds.
+        functions: Of `c_functions.FUNCTIONS`.
     """
     check_name(name)
+    for each in functions:
+        if each not in FUNCTIONS:
+            raise UnknownNameError(f"no C function {each!r}: choose from {choices(FUNCTIONS, 20)}")
     if dtype not in REALS:
         raise StateError(f"dtype must be one of {choices(REALS)}, got {dtype!r}")
     if not model.nv:
@@ -106,12 +114,12 @@ def c_sources(
             f"at most {MOST_JOINTS}"
         )
     real = REALS[dtype]
-    bodies = {each: _printed(each, model, real, f"{name}_real") for each in FUNCTIONS}
+    bodies = {each: _printed(each, model, real, f"{name}_real") for each in functions}
     return CSources(
         name=name,
         header=header_text(model, name, real, bodies),
         source=_source(name, bodies),
-        test=program_text(model, name, dtype, states),
+        test=program_text(model, name, dtype, states, tuple(functions)),
         operations={each: body.operations for each, body in bodies.items()},
     )
 

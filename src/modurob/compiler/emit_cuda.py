@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from modurob.compiler.fused import ALGORITHMS, Trace
+import math
+
+from modurob.compiler.fused import Trace
 from modurob.compiler.statements import Place, Printer
 
 TYPES = {"float32": "float", "float64": "double"}
@@ -37,15 +39,15 @@ class CudaPrinter(Printer):
         self.lines.append(f"y[{index}] = {text};")
 
 
-def source(name: str, trace: Trace, dtype: str) -> str:
+def source(trace: Trace, dtype: str) -> str:
     """The kernel ``(count, q, v, x, y)`` of a traced algorithm; rows are states, as on the CPU."""
-    shape, real = ALGORITHMS[name][0], TYPES[dtype]
-    joints = len(trace.links) - 1
+    real = TYPES[dtype]
+    joints = trace.joints
     nq, nv = (joints + 7, joints + 6) if trace.free_base else (joints, joints)
     printer = CudaPrinter(trace, real)
     printer.run()
     body = "\n  ".join(printer.lines)
-    results = nv * nv * shape.matrices if shape.matrices else nv
+    results = math.prod(trace.shape)
     return f"""typedef {real} real;
 extern "C" __global__ void {KERNEL}(
     const long long count, const real* __restrict__ q_all, const real* __restrict__ v_all,

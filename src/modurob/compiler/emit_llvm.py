@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from modurob.compiler.trace import CONST, INPUT, Graph, Traced
 
@@ -21,13 +22,46 @@ def splat(value: float, width: int) -> str:
     return "<" + ", ".join([f"double {literal(value)}"] * width) + ">"
 
 
-class Slot:
-    """Where an input lies: `offset` (in vectors, or doubles for a broadcast) behind a pointer."""
+class Slot(NamedTuple):
+    """A place in memory: `offset` vectors (doubles for a broadcast) behind a pointer.
 
-    __slots__ = ("broadcast", "offset", "pointer")
+    Attributes:
+        times: (name, factor) of integers known at run time, whose products are added to the offset.
+    """
 
-    def __init__(self, pointer: str, offset: int, broadcast: bool = False) -> None:
-        self.pointer, self.offset, self.broadcast = pointer, offset, broadcast
+    pointer: str
+    offset: int
+    broadcast: bool = False
+    times: tuple[tuple[str, int], ...] = ()
+
+
+class Vector:
+    """A vector of states in a function being written; arithmetic writes instructions."""
+
+    def __init__(self, writer: Writer, name: str) -> None:
+        self.writer, self.name = writer, name
+
+    def _binary(self, op: str, other: Any, reversed_: bool = False) -> Vector:
+        w = self.writer
+        name = other.name if isinstance(other, Vector) else splat(float(other), w.width)
+        a, b = (name, self.name) if reversed_ else (self.name, name)
+        return Vector(w, w.value(f"{ARITHMETIC[op]} contract {w.vector} {a}, {b}"))
+
+    def __add__(self, other: Any) -> Vector:
+        return self._binary("add", other)
+
+    def __mul__(self, other: Any) -> Vector:
+        return self._binary("mul", other)
+
+    def __truediv__(self, other: Any) -> Vector:
+        return self._binary("div", other)
+
+    def __rtruediv__(self, other: Any) -> Vector:
+        return self._binary("div", other, reversed_=True)
+
+    def __neg__(self) -> Vector:
+        w = self.writer
+        return Vector(w, w.value(f"fneg {w.vector} {self.name}"))
 
 
 class Carry:
@@ -61,11 +95,19 @@ class Writer:
         if slot.broadcast:
             address = self.offset(slot.pointer, slot.offset, "double")
             return self.broadcast(self.value(f"load double, ptr {address}, align 8"))
-        address = self.offset(slot.pointer, slot.offset)
-        return self.value(f"load {self.vector}, ptr {address}, align {8 * self.width}")
+        return self.value(f"load {self.vector}, ptr {self.place(slot)}, align {8 * self.width}")
+
+    def place(self, slot: Slot) -> str:
+        """The address of a vector."""
+        pointer = slot.pointer
+        for name, factor in slot.times:
+            if factor:
+                steps = name if factor == 1 else self.value(f"mul i64 {name}, {factor}")
+                pointer = self.offset(pointer, steps)
+        return self.offset(pointer, slot.offset)
 
     def store(self, slot: Slot, value: str) -> None:
-        address = self.offset(slot.pointer, slot.offset)
+        address = self.place(slot)
         self.do(f"store {self.vector} {value}, ptr {address}, align {8 * self.width}")
 
     @contextmanager

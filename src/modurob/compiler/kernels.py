@@ -1,48 +1,57 @@
-"""The table's kernels: one link's part of each pass, traced for each way a joint can sit.
+"""Kernels of the table: one link's part of each pass, traced for each way a joint can sit.
 
-A kernel reads numbers of its table row, vectors of its own and its parent's state, and its joint's
-record; it writes vectors back. The equations are those of `equations`, one step at a time.
+A kernel reads numbers of its table row, vectors of its own and its parent's state and its joint's
+record; it writes vectors of the states and of the result. All of it is derived from the declaration
+of an algorithm in `equations`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import cache
 from typing import Any, NamedTuple
 
 from modurob.compiler import driver
-from modurob.compiler.driver import Shape
 from modurob.compiler.emit_llvm import Slot, Writer, emit
 from modurob.compiler.jit import host
-from modurob.compiler.trace import Graph, Traced, lifted
-from modurob.equations import derivatives as slopes
-from modurob.equations import forward_dynamics as aba
-from modurob.equations import inverse_dynamics as rnea
-from modurob.equations import mass_matrix as crba
-from modurob.equations.inverse_dynamics import Load, Motion
-from modurob.equations.links import Link, friction, inertia, joint_pose
-from modurob.equations.vectors import EYE, Mat, Vec, hat
+from modurob.compiler.packing import fields, flat, size, unflat
+from modurob.compiler.trace import INPUT, Graph, Traced, lifted
+from modurob.equations.links import Link, friction
+from modurob.equations.passes import Base, Joint, Quantity, as_entries
+from modurob.equations.vectors import EYE, ZERO, Mat, Symmetric, Twist, Vec, Wrench
 
 PATTERNS, KINDS = 4, 2
 TIP, FIRST = 1, 2  # bits of a variant: nothing beyond the link; first to reach its parent
 CYCLES = ((0, 1, 2), (1, 2, 0), (2, 0, 1))  # where x, y, z of the joint point in the parent
-
-# columns of a table row; for the base, POSITION holds gravity
-POSITION, MASS, MOMENT, SECOND, SIGN, VISCOUS, COULOMB, ROTATION = 0, 3, 4, 7, 13, 14, 15, 16
-# the sign again: in the one that says how the joint moves, and where a displacement matters
-SLIDING, TURNING, TRAVEL, ROW = 25, 26, 27, 28
-SYMMETRIC = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
-CALLS = 4  # entries of a link in the call table: parent, then one function for each pass
+POINTERS = ("row", "self", "parent", "record", "out")
 
 
-class Field(NamedTuple):
-    """A group of vectors in a link's state."""
+class Row(NamedTuple):
+    """A link in the table; the row of the base holds gravity in the place of `p`."""
 
-    start: int
-    size: int
+    p: Vec
+    mass: Any
+    moment: Vec
+    second: Symmetric
+    sign: Any
+    travel: Any
+    viscous: Any
+    coulomb: Any
+    R: Mat
+
+
+class BodyRow(NamedTuple):
+    """The place of a body in its link."""
+
+    R: Mat
+    p: Vec
+
+
+ROW, BODY_ROW = size(Row), size(BodyRow)
 
 
 class SignedAngle:
-    """A joint angle that may be read backwards; its sine and cosine come from the record."""
+    """A joint angle along +x of its frame; its sine and cosine come from the record."""
 
     def __init__(self, cosine: Traced, sine: Traced) -> None:
         self._cos, self._sin = cosine, sine
@@ -57,484 +66,411 @@ class SignedAngle:
 class Kernel:
     """One function of the table being traced: its inputs, and what it writes where."""
 
-    def __init__(self, pattern: int, prismatic: bool, variant: int = 0) -> None:
-        self.tip, self.first = bool(variant & TIP), bool(variant & FIRST)
-        self.graph = Graph()
+    def __init__(self, kind: type, places: Sequence[int | None] | None = None) -> None:
+        self.kind, self.graph = kind, Graph()
+        self.places = range(size(kind)) if places is None else places
         self.slots: dict[str, Slot] = {}
         self.stores: list[tuple[Slot, Traced]] = []
-        self.link = self._link(pattern, prismatic)
+        self.written: dict[str, dict[int, Traced]] = {}  # state -> scalar -> value
 
-    def _read(self, name: str, slot: Slot) -> Traced:
+    def read(self, name: str, slot: Slot) -> Traced:
         self.slots[name] = slot
         return self.graph.input(name)
 
-    def row(self, column: int, count: int) -> list[Traced]:
-        """Numbers of the table row."""
+    def vectors(self, pointer: str, start: int, count: int) -> list[Traced]:
         return [
-            self._read(f"row{k}", Slot("%row", k, broadcast=True))
-            for k in range(column, column + count)
+            self.read(f"{pointer}{k}", Slot(f"%{pointer}", k)) for k in range(start, start + count)
         ]
 
-    def state(self, field: Field, of: str = "self") -> list[Traced]:
-        """Vectors of the link's or its parent's state."""
-        return [
-            self._read(f"{of}{field.start + k}", Slot(f"%{of}", field.start + k))
-            for k in range(field.size)
+    def row(self) -> Row:
+        """The table row."""
+        numbers = [self.read(f"row{k}", Slot("%row", k, broadcast=True)) for k in range(ROW)]
+        return unflat(Row, numbers)
+
+    def state(self, of: str) -> Any:
+        """The state of the link ("self") or of its parent."""
+        scalars = [
+            self.read(f"{of}.{k}", Slot(f"%{of}", -1 if place is None else place))
+            for k, place in enumerate(self.places)
         ]
+        return unflat(self.kind, scalars)
 
-    def record(self, slot: int) -> Traced:
-        """A vector of the joint's record."""
-        return self._read(f"record{slot}", Slot("%record", slot))
+    def put_state(self, of: str, state: Any) -> None:
+        """Write what has changed of a state."""
+        changed = self.written.setdefault(of, {})
+        for k, value in enumerate(flat(self.kind, state)):
+            if value is None:
+                continue
+            traced = lifted(self.graph, [value])[0]
+            if self.graph.nodes[traced.number][:2] != (INPUT, f"{of}.{k}"):
+                changed[k] = traced
 
-    def put(self, field: Field, values: Sequence[Any], of: str = "self") -> None:
-        for k, value in enumerate(lifted(self.graph, values)):
-            self.stores.append((Slot(f"%{of}", field.start + k), value))
+    def put(self, slot: Slot, value: Any) -> None:
+        self.stores.append((slot, lifted(self.graph, [value])[0]))
 
-    def put_record(self, slot: int, value: Any) -> None:
-        self.stores.append((Slot("%record", slot), lifted(self.graph, [value])[0]))
+    def put_result(self, result: Any, numbers: Sequence[int] | None = None) -> None:
+        """Write a joint's or link's numbers, `%stride` apart."""
+        entries = as_entries(result)
+        for k, value in zip(numbers or range(len(entries)), entries, strict=True):
+            self.put(Slot("%out", 0, times=(("%stride", k),)), value)
 
-    def _link(self, pattern: int, prismatic: bool) -> Link:
-        if pattern < 3:
-            cycle = CYCLES[pattern]
-            R = Mat([[1 if cycle[j] == i else 0 for j in range(3)] for i in range(3)])
-        else:
-            entries = self.row(ROTATION, 9)
-            R = Mat([entries[3 * i : 3 * i + 3] for i in range(3)])
-        second = symmetric_of(self.row(SECOND, 6))
-        mass = self.row(MASS, 1)[0]
-        p, h = Vec(self.row(POSITION, 3)), Vec(self.row(MOMENT, 3))
-        return Link(0, R, p, prismatic, mass, h, second, 0, 0)
+    def reads(self, live: Set[int]) -> Iterator[tuple[str, int]]:
+        """Scalars of states on which results depend, or what is written to live scalars."""
+        values = [value for _, value in self.stores]
+        for changed in self.written.values():
+            values += [value for k, value in changed.items() if k in live]
+        for number in self.graph.needed(values):
+            op, name, _ = self.graph.nodes[number]
+            if op == INPUT and name.startswith(("self.", "parent.")):
+                of, k = name.split(".")
+                yield of, int(k)
 
-    @property
-    def sign(self) -> Traced:
-        return self.row(SIGN, 1)[0]
-
-    def displacement(self) -> Any:
-        """The joint's angle or path, read the way the joint is read."""
-        if self.link.prismatic:
-            return self.record(driver.Q) * self.row(TRAVEL, 1)[0]
-        return SignedAngle(self.record(driver.COS), self.record(driver.SIN) * self.sign)
-
-    def pose(self) -> tuple[Mat, Vec]:
-        """(R, p) of the link at its joint's displacement."""
-        return joint_pose(self.link, self.displacement())
+    def all_stores(self) -> list[tuple[Slot, Traced]]:
+        """Results, and scalars of states that are read later."""
+        stores = list(self.stores)
+        for of, changed in self.written.items():
+            for k, value in changed.items():
+                place = self.places[k]
+                if place is not None:
+                    stores.append((Slot(f"%{of}", place), value))
+        return stores
 
     def ir(self, name: str) -> str:
         """The function as LLVM IR."""
+        stores = self.all_stores()
         writer = Writer(host().width)
-        values = emit(writer, self.graph, [value for _, value in self.stores], self.slots)
-        for (slot, _), value in zip(self.stores, values, strict=True):
+        values = emit(writer, self.graph, [value for _, value in stores], self.slots)
+        for (slot, _), value in zip(stores, values, strict=True):
             writer.store(slot, value)
-        pointers = ", ".join(f"ptr %{each}" for each in ("row", "self", "parent", "record"))
-        head = f"define internal void @{name}({pointers}) {{\nentry:\n"
+        pointers = ", ".join(f"ptr %{each}" for each in POINTERS)
+        head = f"define internal void @{name}({pointers}, i64 %stride, i64 %nv) {{\nentry:\n"
         return head + "\n".join(writer.lines) + "\n  ret void\n}\n"
 
 
-Trace = Callable[[Kernel], None]
+class Way(NamedTuple):
+    """How a joint sits: axis along x, y, z of the parent or any other, kind, variant."""
+
+    pattern: int
+    prismatic: bool
+    variant: int = 0
 
 
-def symmetric_of(entries: Sequence[Any]) -> Mat:
-    """A symmetric matrix from xx, yy, zz, xy, xz, yz."""
-    at = dict(zip(SYMMETRIC, entries, strict=True))
-    return Mat([[at[min(i, j), max(i, j)] for j in range(3)] for i in range(3)])
+GENERAL = (Way(3, False), Way(3, True))
+PAIRS = 7  # the last event of a state; see `places_of`
 
 
-def symmetric_entries(M: Mat) -> list[Any]:
-    """xx, yy, zz, xy, xz, yz of a symmetric matrix."""
-    return [M[pair] for pair in SYMMETRIC]
+class Tracer:
+    """Traces the kernels of one quantity.
 
-
-def entries(M: Mat) -> list[Any]:
-    """All nine entries, row by row."""
-    return [M[i, j] for i in range(3) for j in range(3)]
-
-
-class Passes(NamedTuple):
-    """An algorithm as passes over the links.
-
-    Attributes:
-        outward, inward, back: Trace one link's part of a pass; `back` may be missing.
-        root, root_end: Trace the base's part of the first pass, and after the inward one.
-        size: Vectors of a link's state.
-        others: Further kernels that are the same for all joints, by name.
-        push: Where external wrenches are subtracted from: a field of six, or None.
-        rub_first: Whether friction acts on the forces before the passes, or on them after.
-        scratch: Vectors between the matrices and the links' states.
-        spare: Further (nv, nv) matrices that are no results.
-        variants: 4 where the inward kernel differs for tips and for the first to reach a parent.
+    Args:
+        places: The place of each scalar of the state; see `places_of`.
     """
 
-    shape: Shape
-    outward: Trace
-    inward: Trace
-    back: Trace | None
-    root: Callable[[Kernel, bool], None]
-    root_end: Callable[[Kernel, bool], None]
-    size: int
-    others: Mapping[str, Trace]
-    push: Field | None = None
-    rub_first: bool = False
-    scratch: int = 0
-    spare: int = 0
-    variants: int = 1
-
-
-# -- inverse dynamics ------------------------------------------------------------------------------
-
-MOTION, LOAD = Field(0, 18), Field(18, 6)
-
-
-def _motion(values: Sequence[Any]) -> Motion:
-    A = Mat([values[6 + 3 * i : 9 + 3 * i] for i in range(3)])
-    return Motion(Vec(values[:3]), Vec(values[3:6]), A, Vec(values[15:18]))
-
-
-def _flat(motion: Motion) -> list[Any]:
-    return [*motion.w, *motion.alpha, *entries(motion.A), *motion.a]
-
-
-def _load(values: Sequence[Any]) -> Load:
-    return Load(Vec(values[:3]), Vec(values[3:6]))
-
-
-def _rnea_outward(k: Kernel) -> None:
-    R, p = k.pose()
-    v, a = k.record(driver.V) * k.sign, k.record(driver.X) * k.sign
-    moved = rnea.outward(k.link, _motion(k.state(MOTION, "parent")), R, p, v, a)
-    load = rnea.inertial(k.link, moved)
-    k.put(MOTION, _flat(moved))
-    k.put(LOAD, [*load.f, *load.n])
-
-
-def _rnea_inward(k: Kernel) -> None:
-    load = _load(k.state(LOAD))
-    k.put_record(driver.Y, crba.along(k.link, load) * k.sign)
-    passed = rnea.inward(*k.pose(), load)
-    held = k.state(LOAD, "parent")
-    k.put(LOAD, [a + b for a, b in zip(held, (*passed.f, *passed.n), strict=True)], "parent")
-
-
-def _base_slots(k: Kernel, start: int, count: int) -> list[Traced]:
-    return [k.record(start + i) for i in range(count)]
-
-
-def _gravity(k: Kernel, free: bool) -> Vec:
-    gravity = Vec(k.row(POSITION, 3))
-    if not free:
-        return gravity
-    return rnea.in_base(_base_slots(k, driver.BASE_Q + 3, 4), gravity)
-
-
-def _rnea_root(k: Kernel, free: bool) -> None:
-    gravity = _gravity(k, free)
-    if not free:
-        k.put(MOTION, _flat(rnea.resting_base(gravity)))
-        k.put(LOAD, [0] * 6)
-        return
-    twist, rate = _base_slots(k, driver.BASE_V, 6), _base_slots(k, driver.BASE_X, 6)
-    moved = rnea.base_motion(twist, rate, gravity)
-    load = rnea.inertial(k.link, moved)
-    k.put(MOTION, _flat(moved))
-    k.put(LOAD, [*load.f, *load.n])
-
-
-def _rnea_root_end(k: Kernel, free: bool) -> None:
-    if free:
-        for i, value in enumerate(k.state(LOAD)):
-            k.put_record(driver.BASE_Y + i, value)
-
-
-# -- forward dynamics ------------------------------------------------------------------------------
-
-SPIN, DRIFT, BIAS, BEYOND = Field(0, 3), Field(3, 6), Field(9, 6), Field(15, 27)
-# in the place of what is spent by then: 20 links of 42 vectors fit into the fastest cache
-HINGE, ACCELERATION = Field(15, 8), Field(9, 6)
-
-
-def _body(values: Sequence[Any]) -> aba.Articulated:
-    B = Mat([values[6 + 3 * i : 9 + 3 * i] for i in range(3)])
-    return aba.Articulated(
-        symmetric_of(values[:6]), B, symmetric_of(values[15:21]), _load(values[21:27])
-    )
-
-
-def _flat_body(body: aba.Articulated) -> list[Any]:
-    return [
-        *symmetric_entries(body.A),
-        *entries(body.B),
-        *symmetric_entries(body.D),
-        *body.bias.f,
-        *body.bias.n,
-    ]
-
-
-def _aba_outward(k: Kernel) -> None:
-    v = k.record(driver.V) * k.sign
-    w, drift = aba.outward(k.link, Vec(k.state(SPIN, "parent")), *k.pose(), v)
-    k.put(SPIN, [*w])
-    k.put(DRIFT, [*drift.f, *drift.n])
-    bias = aba.alone(k.link, w).bias
-    k.put(BIAS, [*bias.f, *bias.n])
-
-
-def _own_body(k: Kernel) -> aba.Articulated:
-    """The link alone, its inertia straight from the table."""
-    link = k.link
-    return aba.Articulated(link.mass * EYE, hat(-link.moment), inertia(link), _load(k.state(BIAS)))
-
-
-def _aba_inward(k: Kernel) -> None:
-    body = _own_body(k)
-    if not k.tip:
-        body = aba.added(body, _body(k.state(BEYOND)))
-    joint = aba.hinge(k.link, body, k.record(driver.X) * k.sign)
-    felt = aba.handed_on(k.link, body, joint, _load(k.state(DRIFT)))
-    k.put(HINGE, [*joint.U.f, *joint.U.n, joint.inverse, joint.u])
-    passed = aba.to_parent(*k.pose(), felt)
-    if not k.first:
-        passed = aba.added(_body(k.state(BEYOND, "parent")), passed)
-    k.put(BEYOND, _flat_body(passed), "parent")
-
-
-def _aba_back(k: Kernel) -> None:
-    stored = k.state(HINGE)
-    joint = aba.Hinged(_load(stored[:6]), stored[6], stored[7])
-    parent, drift = _load(k.state(ACCELERATION, "parent")), _load(k.state(DRIFT))
-    a, moved = aba.accelerated(k.link, joint, *k.pose(), parent, drift)
-    k.put_record(driver.Y, a * k.sign)
-    k.put(ACCELERATION, [*moved.f, *moved.n])
-
-
-def _aba_root(k: Kernel, free: bool) -> None:
-    w = Vec(_base_slots(k, driver.BASE_V + 3, 3)) if free else Vec([0, 0, 0])
-    k.put(SPIN, [*w])
-    bias = aba.alone(k.link, w).bias
-    k.put(BIAS, [*bias.f, *bias.n])
-    k.put(BEYOND, [0] * BEYOND.size)
-
-
-def _aba_root_end(k: Kernel, free: bool) -> None:
-    gravity = _gravity(k, free)
-    if not free:
-        k.put(ACCELERATION, [*(-gravity), 0, 0, 0])
-        return
-    twist, wrench = _base_slots(k, driver.BASE_V, 6), _base_slots(k, driver.BASE_X, 6)
-    body = aba.added(_own_body(k), _body(k.state(BEYOND)))
-    moved, rate = aba.free_base(body, twist, wrench, gravity)
-    k.put(ACCELERATION, [*moved.f, *moved.n])
-    for i, value in enumerate(rate):
-        k.put_record(driver.BASE_Y + i, value)
-
-
-# -- mass matrix -----------------------------------------------------------------------------------
-
-COMPOSITE, UNIT_LOAD, DIAGONAL = Field(0, 10), Field(10, 6), Field(16, 1)
-SCRATCH = 7  # vectors for the wrench that walks inward: six, and its component along the joint
-BASE_BLOCK = 36
-
-
-def _composite(values: Sequence[Any]) -> crba.Composite:
-    return crba.Composite(values[0], Vec(values[1:4]), symmetric_of(values[4:10]))
-
-
-def _flat_composite(body: crba.Composite) -> list[Any]:
-    return [body.mass, *body.moment, *symmetric_entries(body.second)]
-
-
-def _crba_outward(k: Kernel) -> None:
-    link = k.link
-    k.put(COMPOSITE, _flat_composite(crba.Composite(link.mass, link.moment, link.second)))
-
-
-def _crba_inward(k: Kernel) -> None:
-    body = _composite(k.state(COMPOSITE))
-    load = crba.unit_load(k.link, body)
-    k.put(UNIT_LOAD, [x * k.sign for x in (*load.f, *load.n)])
-    k.put(DIAGONAL, [crba.along(k.link, load)])
-    passed = crba.to_parent(*k.pose(), body)
-    k.put(
-        COMPOSITE,
-        _flat_composite(crba.added(_composite(k.state(COMPOSITE, "parent")), passed)),
-        "parent",
-    )
-
-
-def _crba_carry(k: Kernel) -> None:
-    """Move the wrench in the scratch to the parent; `parent` is the scratch here."""
-    passed = rnea.inward(*k.pose(), _load(k.state(Field(0, 6), "parent")))
-    k.put(Field(0, 6), [*passed.f, *passed.n], "parent")
-
-
-def _crba_root(k: Kernel, free: bool) -> None:
-    _crba_outward(k)
-
-
-def _crba_root_end(k: Kernel, free: bool) -> None:
-    if free:
-        rows = crba.base_inertia(_composite(k.state(COMPOSITE)))
-        k.put(Field(0, BASE_BLOCK), [x for row in rows for x in row], "parent")
-
-
-# -- derivatives of inverse dynamics ---------------------------------------------------------------
-
-FRAME, COLUMN, BUNDLE, REACH, OWN = (
-    Field(0, 24), Field(24, 18), Field(42, 28), Field(70, 21), Field(91, 3)
-)  # fmt: skip
-FOUND, BASE_COLUMNS, BASE_CELLS = Field(0, 5), Field(5, 144), Field(149, 108)  # of the scratch
-
-
-def _pair(values: Sequence[Any]) -> Load:
-    return Load(Vec(values[:3]), Vec(values[3:6]))
-
-
-def _flat_pairs(*pairs: Load) -> list[Any]:
-    return [x for pair in pairs for x in (*pair.f, *pair.n)]
-
-
-def _frame(values: Sequence[Any]) -> slopes.Frame:
-    R = Mat([values[3 * i : 3 * i + 3] for i in range(3)])
-    return slopes.Frame(R, Vec(values[9:12]), _pair(values[12:18]), _pair(values[18:24]))
-
-
-def _flat_frame(frame: slopes.Frame) -> list[Any]:
-    return [*entries(frame.R), *frame.p, *_flat_pairs(frame.V, frame.A)]
-
-
-def _column(values: Sequence[Any]) -> slopes.Column:
-    S, rate, second = (_pair(values[6 * k : 6 * k + 6]) for k in range(3))
-    return slopes.Column(S, rate, second, rate)
-
-
-def _bundle(values: Sequence[Any]) -> slopes.Bundle:
-    K = Mat([values[13 + 3 * i : 16 + 3 * i] for i in range(3)])
-    return slopes.Bundle(
-        values[0], Vec(values[1:4]), symmetric_of(values[4:10]), Vec(values[10:13]), K,
-        _pair(values[22:28]),
-    )  # fmt: skip
-
-
-def _flat_bundle(body: slopes.Bundle) -> list[Any]:
-    return [
-        body.mass,
-        *body.moment,
-        *symmetric_entries(body.second),
-        *body.momentum,
-        *entries(body.K),
-        *_flat_pairs(body.load),
-    ]
-
-
-def _slopes_outward(k: Kernel) -> None:
-    v, a = k.record(driver.V) * k.sign, k.record(driver.X) * k.sign
-    frame, column = slopes.outward(k.link, _frame(k.state(FRAME, "parent")), k.displacement(), v, a)
-    signed = [slopes.times(part, k.sign) for part in column[:3]]
-    k.put(FRAME, _flat_frame(frame))
-    k.put(COLUMN, _flat_pairs(*signed))
-    k.put(BUNDLE, _flat_bundle(slopes.bundle(k.link, frame)))
-
-
-def _slopes_inward(k: Kernel) -> None:
-    body, column = _bundle(k.state(BUNDLE)), _column(k.state(COLUMN))
-    found = slopes.reach(column, body)
-    k.put(REACH, [*found.a, *_flat_pairs(found.b, found.c, found.d)])
-    viscous, coulomb = k.row(VISCOUS, 1)[0], k.row(COULOMB, 1)[0]
-    rough = k.link._replace(viscous=viscous, coulomb=coulomb)
-    dq, dv, da = slopes.own(found, column)
-    k.put(OWN, [dq, dv + slopes.friction_slope(rough, k.record(driver.V)), da])
-    held = _bundle(k.state(BUNDLE, "parent"))
-    k.put(BUNDLE, _flat_bundle(slopes.added(held, body)), "parent")
-
-
-def _reach(values: Sequence[Any]) -> slopes.Reach:
-    b, c, d = (_pair(values[3 + 6 * k : 9 + 6 * k]) for k in range(3))
-    return slopes.Reach(Vec(values[:3]), b, c, d)
-
-
-def _slopes_pair(k: Kernel) -> None:
-    """Joint `self` with joint `parent` on its way; the record is the scratch."""
-    found = slopes.pair(_reach(k.state(REACH)), _column(k.state(COLUMN, "parent")))
-    for slot, value in enumerate(found):
-        k.put_record(slot, value)
-
-
-def _slopes_base_pair(k: Kernel) -> None:
-    """Joint `self` with a column of the base at `parent`."""
-    column = slopes.Column(*(_pair(k.state(Field(6 * i, 6), "parent")) for i in range(4)))
-    for slot, value in enumerate(slopes.pair(_reach(k.state(REACH)), column)):
-        k.put_record(slot, value)
-
-
-def _slopes_root(k: Kernel, free: bool) -> None:
-    gravity = Vec(k.row(POSITION, 3))
-    if not free:
-        k.put(FRAME, _flat_frame(slopes.standing_frame(gravity)))
-        k.put(BUNDLE, [0] * BUNDLE.size)
-        return
-    R = rnea.base_rotation(_base_slots(k, driver.BASE_Q + 3, 4))
-    twist, rate = _base_slots(k, driver.BASE_V, 6), _base_slots(k, driver.BASE_X, 6)
-    frame = slopes.base_frame(R, twist, rate, gravity)
-    k.put(FRAME, _flat_frame(frame))
-    k.put(BUNDLE, _flat_bundle(slopes.bundle(k.link, frame)))
-    for i, column in enumerate(slopes.base_columns(frame, gravity)):
-        k.put(Field(BASE_COLUMNS.start + 24 * i, 24), _flat_pairs(*column), "parent")
-
-
-def _slopes_root_end(k: Kernel, free: bool) -> None:
-    if not free:
-        return
-    body = _bundle(k.state(BUNDLE))
-    columns = [
-        slopes.Column(
-            *(
-                _pair(k.state(Field(BASE_COLUMNS.start + 24 * i + 6 * part, 6), "parent"))
-                for part in range(4)
-            )
-        )
-        for i in range(6)
-    ]
-    cells: list[list[Any]] = [[], [], []]
-    for column in columns:
-        found = slopes.reach(column, body)
-        for other in columns:
-            for matrix, value in zip(cells, slopes.own(found, other), strict=True):
-                matrix.append(value)
-    k.put(BASE_CELLS, [x for matrix in cells for x in matrix], "parent")
-
-
-# -- friction --------------------------------------------------------------------------------------
-
-
-def rub(slot: int, sign: int) -> Trace:
-    """A kernel that adds a joint's friction to a slot of its record."""
-
-    def trace(k: Kernel) -> None:
-        viscous, coulomb = k.row(VISCOUS, 1)[0], k.row(COULOMB, 1)[0]
-        rough = k.link._replace(viscous=viscous, coulomb=coulomb)
-        k.put_record(slot, k.record(slot) + sign * friction(rough, k.record(driver.V)))
-
-    return trace
-
-
-ALGORITHMS = {
-    "inverse_dynamics": Passes(
-        Shape(v=True, x=True), _rnea_outward, _rnea_inward, None, _rnea_root, _rnea_root_end,
-        size=24, others={"rub": rub(driver.Y, 1)}, push=LOAD,
-    ),
-    "forward_dynamics": Passes(
-        Shape(v=True, x=True), _aba_outward, _aba_inward, _aba_back, _aba_root, _aba_root_end,
-        size=42, others={"rub": rub(driver.X, -1)}, push=BIAS, rub_first=True, variants=4,
-    ),
-    "mass_matrix": Passes(
-        Shape(v=False, x=False, matrices=1), _crba_outward, _crba_inward, _crba_carry,
-        _crba_root, _crba_root_end, size=17, others={}, scratch=SCRATCH + BASE_BLOCK,
-    ),
-    "inverse_dynamics_derivatives": Passes(
-        Shape(v=True, x=True, matrices=3), _slopes_outward, _slopes_inward, None,
-        _slopes_root, _slopes_root_end, size=94,
-        others={"pair": _slopes_pair, "base_pair": _slopes_base_pair}, scratch=257,
-    ),
-}  # fmt: skip
-# its third array holds the accelerations that forward dynamics has found
-ALGORITHMS["forward_dynamics_derivatives"] = ALGORITHMS["inverse_dynamics_derivatives"]._replace(
-    spare=1
-)
+    def __init__(
+        self, quantity: Quantity, free_base: bool, places: Sequence[int | None] | None = None
+    ) -> None:
+        self.quantity, self.passes = quantity, quantity.passes
+        self.free_base, self.places = free_base, places
+        self.accumulators = _accumulators(self.passes.State)
+
+    def _kernel(self) -> Kernel:
+        return Kernel(self.passes.State, self.places)
+
+    def _link(self, k: Kernel, way: Way) -> Link:
+        row = k.row()
+        R = row.R
+        if way.pattern < 3:
+            cycle = CYCLES[way.pattern]
+            R = Mat([[1 if cycle[j] == i else 0 for j in range(3)] for i in range(3)])
+        return Link(
+            0, R, row.p, way.prismatic, row.mass, row.moment, row.second,
+            row.viscous, row.coulomb, row.sign, row.travel,
+        )  # fmt: skip
+
+    def _joint(self, k: Kernel, link: Link) -> Joint:
+        q, c, s, v, x = k.vectors("record", 0, driver.JOINT_RECORD)
+        place = q * link.travel if link.prismatic else SignedAngle(c, s * link.sign)
+        return Joint(place, v * link.sign, x * link.sign)
+
+    def _base(self, k: Kernel) -> tuple[Link, Base]:
+        row = k.row()
+        link = Link(-1, EYE, ZERO, False, row.mass, row.moment, row.second, 0, 0)
+        if not self.free_base:
+            return link, Base(row.p)
+        values = k.vectors("record", 0, driver.BASE_RECORD)
+        q, v = values[: driver.BASE_V], values[driver.BASE_V : driver.BASE_X]
+        twist = Twist(Vec(v[:3]), Vec(v[3:]))
+        return link, Base(row.p, Vec(q[:3]), q[3:], twist, values[driver.BASE_X :])
+
+    def base(self) -> Kernel:
+        k = self._kernel()
+        link, base = self._base(k)
+        state = self.passes.base(link, base)
+        k.put_state("self", state)
+        if self.free_base and self.passes.base_columns:
+            for number, value in enumerate(self.columns(k, base, state).kept):
+                k.put(Slot("%parent", number), value)
+        return k
+
+    def columns(self, k: Kernel, base: Base, state: Any) -> BaseColumns:
+        """The columns of a free base: constants stay, the others are kept in the scratch."""
+        columns = self.passes.base_columns(base, state)
+        kind = type(columns[0])
+        known: dict[int, int] = {}
+        kept, recipe = [], []
+        for column in columns:
+            for value in lifted(k.graph, flat(kind, column)):
+                if value.value is not None:
+                    recipe.append(value.value)
+                    continue
+                if value.number not in known:
+                    known[value.number] = len(kept)
+                    kept.append(value)
+                recipe.append((known[value.number],))
+        return BaseColumns(kind, kept, recipe)
+
+    def _columns(self, k: Kernel) -> list[Any]:
+        """The columns of a free base as the other kernels see them, behind `parent`."""
+        if not self.passes.base_columns:
+            return []
+        plan = self.base_columns()
+        scalars = [
+            k.read(f"column{x[0]}", Slot("%parent", x[0]))
+            if isinstance(x, tuple)
+            else k.graph.constant(x)
+            for x in plan.recipe
+        ]
+        each = size(plan.kind)
+        return [unflat(plan.kind, scalars[i * each : (i + 1) * each]) for i in range(6)]
+
+    def base_columns(self) -> BaseColumns:
+        k = self._kernel()
+        link, base = self._base(k)
+        return self.columns(k, base, self.passes.base(link, base))
+
+    def outward(self, way: Way) -> Kernel:
+        k = self._kernel()
+        link = self._link(k, way)
+        state = self.passes.outward(link, self._joint(k, link), k.state("parent"))
+        kept = state._replace(**dict.fromkeys(self.accumulators))  # their variants begin them
+        k.put_state("self", kept)
+        return k
+
+    def inward(self, way: Way) -> Kernel:
+        k = self._kernel()
+        link = self._link(k, way)
+        own, parent = k.state("self"), k.state("parent")
+        if way.variant & TIP:
+            own = own._replace(**self.accumulators)
+        if way.variant & FIRST:
+            parent = parent._replace(**self.accumulators)
+        result, own, parent = self.passes.inward(link, self._joint(k, link), own, parent)
+        if way.variant & TIP:
+            own = own._replace(**dict.fromkeys(self.accumulators))
+        k.put_state("self", own)
+        k.put_state("parent", parent)
+        if result is not None:
+            self._put_joint(k, link, result)
+        return k
+
+    def turn(self) -> Kernel:
+        k = self._kernel()
+        link, base = self._base(k)
+        result, own = self.passes.turn(link, base, k.state("self"))
+        k.put_state("self", own)
+        if result is None or not (self.free_base or self.quantity.per == "whole"):
+            return k
+        for i, column in enumerate(result):
+            for entry, value in enumerate(as_entries(column)):
+                k.put(Slot("%out", i, times=(("%stride", entry),)), value)
+        return k
+
+    def back(self, way: Way) -> Kernel:
+        k = self._kernel()
+        link = self._link(k, way)
+        joint = self._joint(k, link)
+        result, own = self.passes.back(link, joint, k.state("self"), k.state("parent"))
+        k.put_state("self", own)
+        self._put_joint(k, link, result)
+        return k
+
+    def _put_joint(self, k: Kernel, link: Link, result: Any) -> None:
+        if self.quantity.per == "pair":  # the diagonal, which has sign * sign
+            k.put_result(result, self.passes.filled())
+        else:
+            k.put_result([x * link.sign for x in as_entries(result)])
+
+    def carry(self, way: Way) -> Kernel:
+        """The carried value lies behind `parent`."""
+        kind = self.carried_kind
+        k = Kernel(kind)
+        link = self._link(k, way)
+        k.put_state("parent", self.passes.carry(link, self._joint(k, link), k.state("parent")))
+        return k
+
+    @property
+    def carried_kind(self) -> Any:
+        return dict(fields(self.passes.State))["carried"]
+
+    def external(self) -> Kernel:
+        k = self._kernel()
+        wrench = k.vectors("record", 0, driver.EXTERNAL)
+        state = self.passes.external(k.state("self"), Wrench(Vec(wrench[:3]), Vec(wrench[3:])))
+        k.put_state("self", state)
+        return k
+
+    def friction(self) -> Kernel:
+        """Added to the result, or taken from the third input."""
+        k = self._kernel()
+        row, (_, _, _, v, x) = k.row(), k.vectors("record", 0, driver.JOINT_RECORD)
+        rough = Link(0, EYE, ZERO, False, 0, ZERO, EYE, row.viscous, row.coulomb)
+        if self.passes.friction == "x":
+            k.put(Slot("%record", driver.X), x - friction(rough, v))
+        else:
+            found = k.read("out", Slot("%out", 0))
+            k.put(Slot("%out", 0), found + friction(rough, v))
+        return k
+
+    def output(self) -> Kernel:
+        """Numbers of a body, whose place in its link is in `row`."""
+        k = self._kernel()
+        numbers = [k.read(f"row{i}", Slot("%row", i, broadcast=True)) for i in range(BODY_ROW)]
+        placed = unflat(BodyRow, numbers)
+        k.put_result(self.passes.output(k.state("self"), placed.R, placed.p))
+        return k
+
+    def _carried(self, k: Kernel) -> Any:
+        if self.passes.carry:  # on its own, in the scratch
+            kind = self.carried_kind
+            return unflat(kind, k.vectors("record", 0, size(kind)))
+        return k.state("self").carried
+
+    def pair(self) -> Kernel:
+        """Entries (i, j) go to `out`, (j, i) to `row`; a carried value lies behind `record`."""
+        k = self._kernel()
+        entries = self.passes.pair(self._carried(k), k.state("parent").column)
+        for matrix, (ij, ji) in zip(self.passes.filled(), entries, strict=True):
+            k.put(Slot("%out", 0, times=(("%stride", matrix),)), ij)
+            k.put(Slot("%row", 0, times=(("%stride", matrix),)), ji)
+        return k
+
+    def base_pairs(self) -> Kernel:
+        k = self._kernel()
+        found = self.passes.base_pairs(self._carried(k), self._columns(k))
+        for column, entries in enumerate(found):
+            for matrix, (ij, ji) in zip(self.passes.filled(), entries, strict=True):
+                k.put(Slot("%out", column, times=(("%stride", matrix),)), ij)
+                times = (("%stride", matrix), ("%nv", column))
+                k.put(Slot("%row", 0, times=times), ji)
+        return k
+
+    def base_block(self) -> Kernel:
+        k = self._kernel()
+        found = self.passes.base_block(k.state("self"), self._columns(k))
+        for matrix, rows in zip(self.passes.filled(), found, strict=True):
+            for i, line in enumerate(rows):
+                for j, value in enumerate(line):
+                    k.put(Slot("%out", j, times=(("%stride", matrix), ("%nv", i))), value)
+        return k
+
+
+class BaseColumns(NamedTuple):
+    """Columns of a free base: the values that are kept, and how to put the columns together."""
+
+    kind: Any
+    kept: list[Traced]
+    recipe: list[float | tuple[int]]
+
+
+def _accumulators(kind: type) -> dict[str, Any]:
+    """Fields of a state that begin with a value of their own."""
+    return {name: value for name, value in kind._field_defaults.items() if value is not None}
+
+
+@cache
+def places_of(quantity: Quantity, free_base: bool) -> tuple[int | None, ...]:
+    """The place of each scalar of a state; None for one that is never read.
+
+    A link's state is written and read in this order: by its own way outward (0), by its children on
+    theirs (1), by an external wrench (2), by the children on their way inward (3), by its own (4),
+    by its own way back (5), by its children's (6), and by pairs and bodies (7). Scalars share a
+    place when one is read for the last time before the other is written, or in the same kernel of
+    the link.
+    """
+    tracer, passes = Tracer(quantity, free_base), quantity.passes
+    events: list[tuple[Kernel, Mapping[str, int]]] = [(tracer.base(), {"self": 0})]
+    for way in GENERAL:
+        events.append((tracer.outward(way), {"self": 0, "parent": 1}))
+        if passes.inward:
+            events.append((tracer.inward(way), {"self": 4, "parent": 3}))
+        if passes.back:
+            events.append((tracer.back(way), {"self": 5, "parent": 6}))
+    for each, when in (("external", 2), ("turn", 4), ("base_block", PAIRS)):
+        if getattr(passes, each) and (each != "base_block" or free_base):
+            events.append((getattr(tracer, each)(), {"self": when}))
+    if passes.pair:
+        events.append((tracer.pair(), {"self": PAIRS, "parent": PAIRS}))
+    if passes.pair and free_base:
+        events.append((tracer.base_pairs(), {"self": PAIRS}))
+    if passes.output:
+        events.append((tracer.output(), {"self": PAIRS}))
+    dies: dict[int, int] = {}
+    if passes.carry:  # copied before pairs are formed
+        dies = dict.fromkeys(range(*_span(passes.State, "carried")), PAIRS)
+    before = -1
+    while len(dies) > before:  # more may be live than was thought
+        before = len(dies)
+        for kernel, when in events:
+            for of, k in kernel.reads(dies.keys()):
+                dies[k] = max(dies.get(k, 0), when[of])
+    born = dict.fromkeys(dies, PAIRS)
+    for kernel, when in events:
+        for of, event in when.items():
+            for k in kernel.written.get(of, {}):
+                if k in born:
+                    born[k] = min(born[k], event)
+    return _allocated(size(passes.State), born, dies)
+
+
+def _span(kind: type, name: str) -> tuple[int, int]:
+    """First and one past the last scalar of a field."""
+    start = 0
+    for field, each in fields(kind):
+        if field == name:
+            return start, start + size(each)
+        start += size(each)
+    raise KeyError(name)
+
+
+def _allocated(
+    count: int, born: Mapping[int, int], dies: Mapping[int, int]
+) -> tuple[int | None, ...]:
+    """Places by lifetime, first come first served."""
+    ends: list[int] = []  # the last reading of each place
+    places: list[int | None] = [None] * count
+    for k in sorted(born, key=lambda k: (born[k], k)):
+        shared = born[k] in (4, 5)  # one kernel of the link reads before it writes
+        free = [p for p, end in enumerate(ends) if end < born[k] or (shared and end == born[k])]
+        if not free:
+            free, ends = [len(ends)], [*ends, 0]
+        places[k] = free[0]
+        ends[free[0]] = dies[k]
+    return tuple(places)
+
+
+def state_size(quantity: Quantity, free_base: bool) -> int:
+    """Vectors of a link's state."""
+    return 1 + max((p for p in places_of(quantity, free_base) if p is not None), default=-1)
+
+
+def scratch_size(quantity: Quantity, free_base: bool) -> tuple[int, int]:
+    """Vectors for the columns of a free base, and for a carried value."""
+    tracer, passes = Tracer(quantity, free_base), quantity.passes
+    columns = len(tracer.base_columns().kept) if free_base and passes.base_columns else 0
+    return columns, size(tracer.carried_kind) if passes.carry else 0
+
+
+def carried_places(quantity: Quantity, free_base: bool) -> list[int]:
+    """The places of the carried value in a state."""
+    start, end = _span(quantity.passes.State, "carried")
+    return [place for place in places_of(quantity, free_base)[start:end] if place is not None]

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from modurob.compiler.driver import DATA, Arguments, Shape
+from modurob.compiler.driver import DATA, Arguments, io_vectors
 from modurob.compiler.jit import Library, host
 from modurob.compiler.pool import cores, pool
+from modurob.equations.passes import Quantity
 from modurob.errors import StateError
 
 METH_FASTCALL = 0x0080
@@ -39,7 +40,11 @@ class _Bound(ctypes.Structure):
 
 
 class Routine:
-    """One algorithm for one model.
+    """One quantity of one model.
+
+    Args:
+        own_vectors: Of workspace, besides records and results.
+        tables: Arrays that compiled code reads, by their names in `Arguments`.
 
     Attributes:
         single: ``single(q, v, x, out)`` for plain float64 arrays of one state; returns out, or None
@@ -50,29 +55,30 @@ class Routine:
     def __init__(
         self,
         library: Library,
-        shape: Shape,
+        quantity: Quantity,
         joints: int,
         free_base: bool,
-        vectors: int,
-        calls: np.ndarray | None = None,
-        rows: np.ndarray | None = None,
-        rough: bool = False,
+        bodies: int,
+        own_vectors: int = 0,
+        has_friction: bool = False,
+        **tables: np.ndarray,
     ) -> None:
-        self.shape = shape
+        self.quantity = quantity
         self.nq, self.nv = (joints + 7, joints + 6) if free_base else (joints, joints)
-        square = (self.nv, self.nv)
-        self.result = {0: (self.nv,), 1: square}.get(shape.matrices, (shape.matrices, *square))
-        self._vectors = vectors
-        self._kept = (library, calls, rows)  # alive as long as their addresses are in use
+        self.result = quantity.shape(joints, free_base, bodies)
+        results = quantity.result_size(joints, free_base, bodies)
+        self._vectors = io_vectors(joints) + results + own_vectors
+        self._kept = (library, tables)  # alive as long as their addresses are in use
         self._run, self._address = _driver(library), library.address("run")
         self._spaces: dict[int, list[np.ndarray]] = defaultdict(list)  # by their threads
         self._fixed = {
-            "calls": None if calls is None else calls.ctypes.data,
-            "rows": None if rows is None else rows.ctypes.data,
+            **{name: table.ctypes.data for name, table in tables.items()},
             "joints": joints,
-            "friction": int(rough),
+            "friction": int(has_friction),
             "nq": self.nq,
             "nv": self.nv,
+            "results": results,
+            "bodies": bodies,
         }
         self.single = self._builtin("single", 1)
 

@@ -40,16 +40,6 @@ def place_of(slot: Slot, free_base: bool) -> Place:
     return Place("q", in_q, TRIGONOMETRY.get(field))
 
 
-def result_of(slot: Slot, free_base: bool) -> int:
-    """Which entry of the result a traced output is."""
-    if slot.pointer == "%states":
-        return slot.offset
-    if slot.offset < driver.BASE_RECORD:
-        return slot.offset - driver.BASE_Y
-    joint = (slot.offset - driver.BASE_RECORD) // driver.JOINT_RECORD
-    return joint + (6 if free_base else 0)
-
-
 class Printer(ABC):
     """Prints the body of one traced function into `lines`."""
 
@@ -81,8 +71,8 @@ class Printer(ABC):
         """Print everything."""
         graph, free_base = self.trace.graph, self.trace.free_base
         waiting: dict[int, list[int]] = {}
-        for slot, value in self.trace.outputs:
-            waiting.setdefault(value.number, []).append(result_of(slot, free_base))
+        for index, value in self.trace.outputs:
+            waiting.setdefault(value.number, []).append(index)
         for number in graph.needed([value for _, value in self.trace.outputs]):
             op, a, b = graph.nodes[number]
             if op == CONST:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
-
-import numpy as np
+from functools import cache, cached_property
 
 from modurob.compiler import dyads, fused
 from modurob.compiler.jit import compile_ir
 from modurob.compiler.routine import Routine
-from modurob.model.frames import JointFrames
+from modurob.equations.quantities import QUANTITIES
+from modurob.model import Model
 
 
 class DyadTier:
@@ -20,11 +19,18 @@ class DyadTier:
 
     name = "dyads"
 
-    def __init__(self, frames: JointFrames, gravity: np.ndarray, free_base: bool) -> None:
-        self.free_base = free_base
-        self.table = dyads.table_rows(frames, gravity)
-        self.rough = bool(frames.viscous.any() or frames.coulomb.any())
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.has_friction = bool(model.viscous.any() or model.coulomb.any())
         self._routines: dict[str, Routine] = {}
+
+    @cached_property
+    def _near_table(self) -> dyads.Table:
+        return dyads.table_rows(self.model.frames, self.model.gravity)
+
+    @cached_property
+    def _placed_table(self) -> dyads.Table:
+        return dyads.table_rows(self.model.placed_frames, self.model.gravity)
 
     def routine(self, name: str) -> Routine:
         """The routine of an algorithm."""
@@ -33,25 +39,30 @@ class DyadTier:
             found = self._routines[name] = self._bind(name)
         return found
 
-    def pushed(self, name: str) -> Routine:
+    def with_external(self, name: str) -> Routine:
         """The routine that takes external wrenches."""
         return self.routine(name)
 
-    def settled(self, name: str) -> Routine:
+    def ready(self, name: str) -> Routine:
         """The routine that will not change any more."""
         return self.routine(name)
 
     def _bind(self, name: str) -> Routine:
-        joints = len(self.table.parent)
+        quantity, free = QUANTITIES[name], self.model.free_base
+        table = self._near_table if quantity.near else self._placed_table
+        joints = len(table.parent)
         return Routine(
-            dyads.library(name, self.free_base),
-            dyads.ALGORITHMS[name].shape,
+            dyads.library(name, free),
+            quantity,
             joints,
-            self.free_base,
-            dyads.workspace_vectors(name, joints, self.free_base),
-            calls=dyads.call_table(name, self.free_base, self.table),
-            rows=self.table.rows,
-            rough=self.rough,
+            free,
+            len(table.body_links),
+            dyads.workspace_vectors(name, joints, free),
+            self.has_friction,
+            calls=dyads.call_table(name, free, table),
+            rows=table.rows,
+            body_rows=table.body_rows,
+            body_links=table.body_links,
         )
 
 
@@ -60,12 +71,9 @@ class FusedTier:
 
     name = "fused"
 
-    def __init__(
-        self, frames: JointFrames, gravity: np.ndarray, free_base: bool, background: bool
-    ) -> None:
-        self.frames, self.gravity, self.free_base = frames, gravity, free_base
-        self.dyads = DyadTier(frames, gravity, free_base)
-        self._links = frames.links()
+    def __init__(self, model: Model, background: bool) -> None:
+        self.model = model
+        self.dyads = DyadTier(model)
         self._background = background
         self._routines: dict[str, Routine] = {}
         self._waiting: dict[str, Future[Routine]] = {}
@@ -74,14 +82,14 @@ class FusedTier:
     def routine(self, name: str) -> Routine:
         """The fused routine, or the table's while it is being compiled in the background."""
         found = self._routines.get(name)
-        return self._settle(name, wait=not self._background) if found is None else found
+        return self._compiled(name, wait=not self._background) if found is None else found
 
-    def settled(self, name: str) -> Routine:
+    def ready(self, name: str) -> Routine:
         """The fused routine, waited for."""
-        return self._settle(name, wait=True)
+        return self._compiled(name, wait=True)
 
-    def _settle(self, name: str, wait: bool) -> Routine:
-        if name not in fused.ALGORITHMS:
+    def _compiled(self, name: str, wait: bool) -> Routine:
+        if not QUANTITIES[name].straight_line:
             return self.dyads.routine(name)
         with self._lock:
             if name not in self._waiting:
@@ -92,22 +100,18 @@ class FusedTier:
         self._routines[name] = future.result()
         return self._routines[name]
 
-    def pushed(self, name: str) -> Routine:
+    def with_external(self, name: str) -> Routine:
         """The routine that takes external wrenches: only the table's does."""
         return self.dyads.routine(name)
 
     def _compile(self, name: str) -> Routine:
         try:
-            ir = fused.module_ir(name, self._links, self.frames.sign, self.gravity, self.free_base)
+            ir = fused.module_ir(name, self.model)
         except ZeroDivisionError:  # a joint moves nothing; the table finds out when it runs
             return self.dyads.routine(name)
-        joints = len(self.frames.parent)
+        model = self.model
         return Routine(
-            compile_ir(ir),
-            fused.ALGORITHMS[name][0],
-            joints,
-            self.free_base,
-            fused.workspace_vectors(name, joints, self.free_base),
+            compile_ir(ir), QUANTITIES[name], len(model.parent), model.free_base, model.nbodies
         )
 
 

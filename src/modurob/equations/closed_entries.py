@@ -13,48 +13,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from modurob.equations.derivatives import bracket, dual_bracket, inertia_times, plus
-from modurob.equations.inverse_dynamics import Load, inward
-from modurob.equations.links import Link, Links
-from modurob.equations.mass_matrix import along
-from modurob.equations.vectors import ZERO, Mat, Vec
+from modurob.equations.links import Link, Links, along, from_parent, to_parent, unit_screw
+from modurob.equations.mass_matrix import inertia_times
+from modurob.equations.vectors import Mat, Twist, Vec, Wrench
 
 Pose = tuple[Mat, Vec]
-NOTHING = Load(ZERO, ZERO)
 
 
-def into(R: Mat, p: Vec, twist: Load) -> Load:
-    """A parent's twist in the frame of a link at (R, p): X = Ad(T^-1)."""
-    R_T = R.T
-    return Load(R_T @ (twist.f + twist.n.cross(p)), R_T @ twist.n)
-
-
-def minus(one: Load, other: Load) -> Load:
-    return Load(one.f - other.f, one.n - other.n)
-
-
-def unit_screw(link: Link, scale: Any = 1) -> Load:
-    """A joint's own screw, which lies along x of its link."""
-    axis = Vec([scale, 0, 0])
-    return Load(axis, ZERO) if link.prismatic else Load(ZERO, axis)
-
-
-def base_screw(k: int) -> Load:
+def base_screw(k: int) -> Twist:
     """The k-th of the six velocities of a free base."""
-    return Load(*(Vec([int(3 * part + i == k) for i in range(3)]) for part in range(2)))
+    return Twist(*(Vec([int(3 * part + i == k) for i in range(3)]) for part in range(2)))
 
 
-def twists(links: Links, poses: Sequence[Pose], v: Sequence[Any], base: Load) -> list[Load]:
+def twists(links: Links, poses: Sequence[Pose], v: Sequence[Any], base: Twist) -> list[Twist]:
     """V_i of all links, each in its own frame."""
     found = [base]
     for link, (R, p), speed in zip(links[1:], poses, v, strict=True):
-        found.append(plus(into(R, p, found[link.parent]), unit_screw(link, speed)))
+        found.append(from_parent(R, p, found[link.parent]).plus(unit_screw(link, speed)))
     return found
 
 
 def coriolis_column(
-    links: Links, poses: Sequence[Pose], v: Sequence[Any], V: Sequence[Load], column: int
-) -> tuple[list[Any], Load]:
+    links: Links, poses: Sequence[Pose], v: Sequence[Any], V: Sequence[Twist], column: int
+) -> tuple[list[Any], Wrench]:
     """Column of C for the joint of link `column` (from 1), or of the base for -1 to -6.
 
     Args:
@@ -65,33 +46,33 @@ def coriolis_column(
     Returns:
         The joints' entries and the base's wrench.
     """
-    x, u = [NOTHING], [NOTHING]
+    x, u = [Twist()], [Twist()]
     if column < 0:  # a free base is a joint with six screws, so s dq is its twist
         x = [base_screw(-1 - column)]
-        u = [minus(NOTHING, bracket(V[0], x[0]))]
+        u = [Twist().minus(V[0].cross(x[0]))]
     reached = [column < 0]
     for i, (link, (R, p), speed) in enumerate(zip(links[1:], poses, v, strict=True), start=1):
         reached.append(reached[link.parent] or i == column)
         if not reached[i]:
-            x.append(NOTHING)
-            u.append(NOTHING)
+            x.append(Twist())
+            u.append(Twist())
             continue
-        own = unit_screw(link) if i == column else NOTHING
-        x.append(plus(into(R, p, x[link.parent]), own))
-        u.append(minus(into(R, p, u[link.parent]), bracket(unit_screw(link, speed), x[i])))
-    loads = [NOTHING] * len(links)
+        own = unit_screw(link) if i == column else Twist()
+        x.append(from_parent(R, p, x[link.parent]).plus(own))
+        u.append(from_parent(R, p, u[link.parent]).minus(unit_screw(link, speed).cross(x[i])))
+    loads = [Wrench()] * len(links)
     entries: list[Any] = [0] * len(poses)
     for i in range(len(links) - 1, -1, -1):
         link = links[i]
         if reached[i]:
-            loads[i] = plus(loads[i], _own_load(link, x[i], u[i], V[i]))
+            loads[i] = loads[i].plus(_own_load(link, x[i], u[i], V[i]))
         if i:
             entries[i - 1] = along(link, loads[i])
-            loads[link.parent] = plus(loads[link.parent], inward(*poses[i - 1], loads[i]))
+            loads[link.parent] = loads[link.parent].plus(to_parent(*poses[i - 1], loads[i]))
     return entries, loads[0]
 
 
-def _own_load(link: Link, x: Load, u: Load, V: Load) -> Load:
+def _own_load(link: Link, x: Twist, u: Twist, V: Twist) -> Wrench:
     """M u - ad(V)^T M x of one link."""
     momentum = inertia_times(link.mass, link.moment, link.second, x)
-    return plus(inertia_times(link.mass, link.moment, link.second, u), dual_bracket(V, momentum))
+    return inertia_times(link.mass, link.moment, link.second, u).plus(V.cross_wrench(momentum))

@@ -1,8 +1,8 @@
 """Exact derivatives of inverse dynamics, O(n depth) (Singh, Russell and Wensing 2022).
 
-Everything is written in world axes about one point, so composites only add. That point is the base:
-about a far one, squares of its distance would cost the digits. With twists and
-wrenches as (linear, angular) pairs, the velocity matrix of a rigid body,
+Everything is written in world axes about the base, so composites only add; about a far point,
+squares of its distance would cost digits. With twists and wrenches as (linear, angular) pairs, the
+velocity matrix of a rigid body,
 2 B = V x* I - I V x + (I V) x-bar*, has only two blocks that are not zero:
 
     2 B = [[0, -2 hat(p)], [0, K]],    p the linear momentum.
@@ -17,109 +17,86 @@ For a joint i and a joint j between it and the base (or i itself):
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from modurob.equations.inverse_dynamics import Load
-from modurob.equations.links import SLIP, Link, Links, joint_pose
-from modurob.equations.vectors import EYE, ZERO, Mat, Vec, hat, outer, symmetric, turned_symmetric
-from modurob.spatial.scalars import sqrt
-
-Pair = Load  # (linear, angular)
+from modurob.equations.links import Link, base_screws, friction_slope, joint_pose, screw
+from modurob.equations.mass_matrix import inertia_times
+from modurob.equations.passes import LATER, Base, Entries, Joint, Matrices, Passes
+from modurob.equations.vectors import (
+    EYE,
+    ZERO,
+    Mat,
+    Symmetric,
+    Twist,
+    Vec,
+    Wrench,
+    hat,
+    outer,
+    symmetric,
+    turned_symmetric,
+)
 
 
 class Frame(NamedTuple):
-    """Where a link is and how it moves, in world axes from the base.
+    """Pose of a link from the base in world axes, and its motion.
 
     `V` and `A` are its twist and the twist's rate about the base, gravity in A.
     """
 
     R: Mat
     p: Vec
-    V: Pair
-    A: Pair
+    V: Twist
+    A: Twist
 
 
 class Column(NamedTuple):
     """A joint's screw S in the world, V_parent x S, A_parent x S + V_parent x (V_parent x S), and
     its own rate V x S."""
 
-    S: Pair
-    psi_rate: Pair
-    psi_second: Pair
-    S_rate: Pair
+    S: Twist
+    psi_rate: Twist
+    psi_second: Twist
+    S_rate: Twist
 
 
-class Bundle(NamedTuple):
-    """A link with everything beyond it, about the base: it only adds.
+class CompositeMotion(NamedTuple):
+    """A link with everything beyond it, about the base: composites only add.
 
     mass, moment, second: of mass; momentum and K: the blocks of 2 B; load: the inertial wrench.
     """
 
     mass: Any
     moment: Vec
-    second: Mat
+    second: Symmetric
     momentum: Vec
     K: Mat
-    load: Pair
+    load: Wrench
 
 
-class Reach(NamedTuple):
-    """What joint i needs for its pairs: a (angular only), b, c, d above."""
+class JointTerms(NamedTuple):
+    """The vectors a (angular only), b, c, d of joint i above."""
 
     a: Vec
-    b: Pair
-    c: Pair
-    d: Pair
+    b: Wrench
+    c: Wrench
+    d: Wrench
 
 
-def bracket(V: Pair, U: Pair) -> Pair:
-    """V x U for twists."""
-    return Pair(V.n.cross(U.f) + V.f.cross(U.n), V.n.cross(U.n))
-
-
-def dual_bracket(V: Pair, F: Pair) -> Pair:
-    """V x* F for a twist and a wrench."""
-    return Pair(V.n.cross(F.f), V.f.cross(F.f) + V.n.cross(F.n))
-
-
-def plus(one: Pair, other: Pair) -> Pair:
-    return Pair(one.f + other.f, one.n + other.n)
-
-
-def times(one: Pair, scalar: Any) -> Pair:
-    return Pair(one.f * scalar, one.n * scalar)
-
-
-def paired(one: Pair, other: Pair) -> Any:
-    return one.f.dot(other.f) + one.n.dot(other.n)
-
-
-def screw(link: Link, R: Mat, p: Vec) -> Pair:
-    """The joint's unit screw in world axes: it acts along the link's x axis."""
-    x = R.column(0)
-    return Pair(x, ZERO) if link.prismatic else Pair(p.cross(x), x)
-
-
-def outward(link: Link, parent: Frame, q: Any, v: Any, a: Any) -> tuple[Frame, Column]:
-    """Frame and column of a link from its parent's frame."""
-    R_in, p_in = joint_pose(link, q)
+def outward(link: Link, parent: Frame, joint: Joint) -> tuple[Frame, Column]:
+    """Frame of a link from its parent's, and the column of its joint as users read it."""
+    R_in, p_in = joint_pose(link, joint.q)
     R, p = parent.R @ R_in, parent.p + parent.R @ p_in
     S = screw(link, R, p)
-    rate = bracket(parent.V, S)  # of a joint with one screw also V x S
-    second = plus(bracket(parent.A, S), bracket(parent.V, rate))
-    V = plus(parent.V, times(S, v))
-    A = plus(parent.A, plus(times(S, a), times(rate, v)))
+    rate = parent.V.cross(S)  # of a joint with one screw also V x S
+    second = parent.A.cross(S).plus(parent.V.cross(rate))
+    V = parent.V.plus(S.times(joint.v))
+    A = parent.A.plus(S.times(joint.x).plus(rate.times(joint.v)))
+    S, rate, second = (x.times(link.sign) for x in (S, rate, second))
     return Frame(R, p, V, A), Column(S, rate, second, rate)
 
 
-def inertia_times(mass: Any, moment: Vec, second: Mat, U: Pair) -> Pair:
-    """I U: linear m v + w x h, angular h x v + J w with J = tr(S) E - S."""
-    trace = second[0, 0] + second[1, 1] + second[2, 2]
-    turned = U.n * trace - second @ U.n
-    return Pair(U.f * mass + U.n.cross(moment), moment.cross(U.f) + turned)
-
-
-def bundle(link: Link, frame: Frame) -> Bundle:
+def alone(link: Link, frame: Frame) -> CompositeMotion:
     """A single link about the base."""
     R, p, V, A = frame
     h = R @ link.moment
@@ -127,7 +104,7 @@ def bundle(link: Link, frame: Frame) -> Bundle:
     moment = h + p * link.mass
     second = symmetric(lambda i, j: S[i, j] + h[i] * p[j] + p[i] * moment[j])
     momentum = inertia_times(link.mass, moment, second, V)
-    load = plus(inertia_times(link.mass, moment, second, A), dual_bracket(V, momentum))
+    load = inertia_times(link.mass, moment, second, A).plus(V.cross_wrench(momentum))
     v, w = V
     # K = w^ J - J w^ - v^ h^ - h^ v^ - l^, with J = tr(S) E - S; symmetric part and l^
     turned = hat(w) @ second
@@ -138,132 +115,207 @@ def bundle(link: Link, frame: Frame) -> Bundle:
             (reach if i == j else 0) - swept[i, j] - swept[j, i] - turned[i, j] - turned[j, i]
         )
     )
-    return Bundle(link.mass, moment, second, momentum.f, even - hat(momentum.n), load)
+    return CompositeMotion(link.mass, moment, second, momentum.f, even - hat(momentum.n), load)
 
 
-def added(one: Bundle, other: Bundle) -> Bundle:
-    """Two bundles on the same link."""
-    return Bundle(
+def added(one: CompositeMotion, other: CompositeMotion) -> CompositeMotion:
+    """Two bodies that move as one."""
+    return CompositeMotion(
         one.mass + other.mass,
         one.moment + other.moment,
         symmetric(lambda i, j: one.second[i, j] + other.second[i, j]),
         one.momentum + other.momentum,
         one.K + other.K,
-        plus(one.load, other.load),
+        one.load.plus(other.load),
     )
 
 
-def reach(column: Column, body: Bundle) -> Reach:
+def terms(column: Column, body: CompositeMotion) -> JointTerms:
     """The vectors that a joint's pairs are made of."""
     S, rate, second, S_rate = column
     p, K = body.momentum, body.K
 
-    def inertia(U: Pair) -> Pair:
-        return inertia_times(body.mass, body.moment, body.second, U)
+    inertia = partial(inertia_times, body.mass, body.moment, body.second)
 
-    def twice_B(U: Pair) -> Pair:
-        return Pair(U.n.cross(p) * 2, K @ U.n)
+    def twice_B(U: Twist) -> Wrench:
+        return Wrench(U.w.cross(p) * 2, K @ U.w)
 
-    a = p.cross(S.f) * 2 + K.T @ S.n
-    c = plus(plus(twice_B(rate), inertia(second)), dual_bracket(S, body.load))
-    d = plus(twice_B(S), inertia(plus(rate, S_rate)))
-    return Reach(a, inertia(S), c, d)
-
-
-class PairDerivatives(NamedTuple):
-    """Entries (i, j) and (j, i) of the three matrices, j between i and the base."""
-
-    q_ij: Any
-    q_ji: Any
-    v_ij: Any
-    v_ji: Any
-    a_ij: Any
+    a = p.cross(S.v) * 2 + K.T @ S.w
+    c = twice_B(rate).plus(inertia(second)).plus(S.cross_wrench(body.load))
+    d = twice_B(S).plus(inertia(rate.plus(S_rate)))
+    return JointTerms(a, inertia(S), c, d)
 
 
-def pair(i: Reach, j: Column) -> PairDerivatives:
-    """Joint i seen with a joint j on its way to the base."""
-    return PairDerivatives(
-        i.a.dot(j.psi_rate.n) + paired(i.b, j.psi_second),
-        paired(j.S, i.c),
-        i.a.dot(j.S.n) + paired(i.b, plus(j.psi_rate, j.S_rate)),
-        paired(j.S, i.d),
-        paired(i.b, j.S),
-    )
+class WorldAxes(Passes):
+    """Passes in world axes about the base: frames and columns outward, composites inward."""
+
+    State: Any
+
+    @classmethod
+    def base(cls, link: Link, base: Base) -> Any:
+        upward = Twist(-base.gravity, ZERO)
+        if not base.free:
+            return cls.State(Frame(EYE, ZERO, Twist(), upward), NOTHING)
+        R, (v, w) = base.rotation(), base.twist
+        rate = Twist(R @ Vec(base.x[:3]), R @ Vec(base.x[3:6]))
+        frame = Frame(R, ZERO, Twist(R @ v, R @ w), rate.plus(upward))
+        return cls.State(frame, alone(link, frame))
+
+    @classmethod
+    def outward(cls, link: Link, joint: Joint, parent: Any) -> Any:
+        frame, column = outward(link, parent.frame, joint)
+        return cls.State(frame, alone(link, frame), column)
+
+    @staticmethod
+    def base_columns(base: Base, own: Any) -> list[Column]:
+        """The columns of a free base, whose twist is given in its own frame."""
+        upward = Twist(-base.gravity, ZERO)
+        screws = base_screws(own.frame.R)
+        return [Column(S, Twist(), upward.cross(S), own.frame.V.cross(S)) for S in screws]
+
+    @classmethod
+    def base_pairs(cls, carried: Any, columns: Sequence[Column]) -> list[Entries]:
+        return [cls.pair(carried, column) for column in columns]
 
 
-def own(i: Reach, j: Column) -> tuple[Any, Any, Any]:
-    """Joint i with itself (or two columns of the base): entries of the three matrices."""
-    found = pair(i, j)
-    return found.q_ij, found.v_ij, found.a_ij
+class InverseDynamicsDerivatives(WorldAxes):
+    """d tau by q, v and a; the columns of a free base come first."""
+
+    class State(NamedTuple):
+        frame: Frame
+        body: CompositeMotion
+        column: Column = LATER
+        carried: JointTerms = LATER
+
+    matrices = 3
+
+    @staticmethod
+    def inward(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State, State]:
+        found = terms(own.column, own.body)
+        dq, dv, da = (ij for ij, _ in InverseDynamicsDerivatives.pair(found, own.column))
+        dv = dv + friction_slope(link, joint.v)
+        passed = parent._replace(body=added(parent.body, own.body))
+        return (dq, dv, da), own._replace(carried=found), passed
+
+    @staticmethod
+    def pair(carried: JointTerms, column: Column) -> Entries:
+        i, j = carried, column
+        da = j.S.power(i.b)
+        return (
+            (i.a.dot(j.psi_rate.w) + j.psi_second.power(i.b), j.S.power(i.c)),
+            (i.a.dot(j.S.w) + j.psi_rate.plus(j.S_rate).power(i.b), j.S.power(i.d)),
+            (da, da),
+        )
+
+    @staticmethod
+    def base_block(own: State, columns: Sequence[Column]) -> list[list[list[Any]]]:
+        pair = InverseDynamicsDerivatives.pair
+        found = [[pair(terms(i, own.body), j) for j in columns] for i in columns]
+        return [[[entries[k][0] for entries in row] for row in found] for k in range(3)]
 
 
-def base_columns(base: Frame, gravity: Vec) -> list[Column]:
-    """The six columns of a free base."""
-    upward = Pair(-gravity, ZERO)
-    axes = [base.R.column(k) for k in range(3)]
-    screws = [Pair(x, ZERO) for x in axes] + [Pair(ZERO, x) for x in axes]
-    nothing = Pair(ZERO, ZERO)
-    return [Column(S, nothing, bracket(upward, S), bracket(base.V, S)) for S in screws]
+class CoriolisTerms(NamedTuple):
+    """2 B^T S (angular only), I S and B S + I dS/dt of joint i with everything beyond it."""
+
+    a: Vec
+    b: Wrench
+    e: Wrench
 
 
-def base_frame(R: Mat, twist: Sequence[Any], rate: Sequence[Any], gravity: Vec) -> Frame:
-    """Frame of a free base from its twist and its rate, both in the base's frame.
+class CoriolisMatrix(WorldAxes):
+    """C with C v the velocity forces and dM/dt - 2 C skew (Echeandia and Wensing 2021).
 
-    The origin is at the base: far from it, squares of the distance would cost the digits.
+    C = sum over the links of J^T (I dJ/dt + B J).
     """
-    V, A = (Pair(R @ Vec(x[:3]), R @ Vec(x[3:6])) for x in (twist, rate))
-    return Frame(R, ZERO, V, plus(A, Pair(-gravity, ZERO)))
+
+    class State(NamedTuple):
+        frame: Frame
+        body: CompositeMotion
+        column: Column = LATER
+        carried: CoriolisTerms = LATER
+
+    matrices = 1
+
+    @staticmethod
+    def inward(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State, State]:
+        found = coriolis_terms(own.column, own.body)
+        diagonal = CoriolisMatrix.pair(found, own.column)[0][0]
+        passed = parent._replace(body=added(parent.body, own.body))
+        return (diagonal,), own._replace(carried=found), passed
+
+    @staticmethod
+    def pair(carried: CoriolisTerms, column: Column) -> Entries:
+        i, j = carried, column
+        return ((i.a.dot(j.S.w) * 0.5 + j.S_rate.power(i.b), j.S.power(i.e)),)
+
+    @staticmethod
+    def base_block(own: State, columns: Sequence[Column]) -> list[list[list[Any]]]:
+        found = [coriolis_terms(i, own.body) for i in columns]
+        return [[[CoriolisMatrix.pair(i, j)[0][0] for j in columns] for i in found]]
 
 
-def standing_frame(gravity: Vec) -> Frame:
-    """Frame of a fixed base: the world's, accelerating upward."""
-    return Frame(EYE, ZERO, Pair(ZERO, ZERO), Pair(-gravity, ZERO))
+def coriolis_terms(column: Column, body: CompositeMotion) -> CoriolisTerms:
+    """The vectors that a joint's pairs in the Coriolis matrix are made of."""
+    S, p, K = column.S, body.momentum, body.K
+    inertia = partial(inertia_times, body.mass, body.moment, body.second)
+    half = Wrench(S.w.cross(p), (K @ S.w) * 0.5)
+    a = p.cross(S.v) * 2 + K.T @ S.w
+    return CoriolisTerms(a, inertia(S), half.plus(inertia(column.S_rate)))
 
 
-def friction_slope(link: Link, v: Any) -> Any:
-    """d friction / d v: d + c SLIP^2 / (v^2 + SLIP^2)^(3/2)."""
-    square = v * v + SLIP * SLIP
-    return link.viscous + link.coulomb * (SLIP * SLIP) / (square * sqrt(square))
+NO_MATRIX = Mat([[0] * 3] * 3)
+NOTHING = CompositeMotion(0, ZERO, NO_MATRIX, ZERO, NO_MATRIX, Wrench())
 
 
-def inverse_dynamics_derivatives(
-    links: Links,
-    q: Sequence[Any],
-    v: Sequence[Any],
-    a: Sequence[Any],
-    base: Frame,
-    columns: Sequence[Column] = (),
-) -> tuple[list[list[Any]], list[list[Any]], list[list[Any]]]:
-    """d tau by q, v and a; `columns` are those of a free base, which come first."""
-    frames, joints = [base], []
-    for link, qi, vi, ai in zip(links[1:], q, v, a, strict=True):
-        frame, column = outward(link, frames[link.parent], qi, vi, ai)
-        frames.append(frame)
-        joints.append(column)
-    bodies = [bundle(link, frame) for link, frame in zip(links, frames, strict=True)]
-    for i in range(len(links) - 1, 0, -1):
-        bodies[links[i].parent] = added(bodies[links[i].parent], bodies[i])
-    offset = len(columns)
-    nv = offset + len(joints)
-    dq, dv, da = ([[0] * nv for _ in range(nv)] for _ in range(3))
+class ForwardDynamicsDerivatives(InverseDynamicsDerivatives):
+    """d a by q, v and tau: those of inverse dynamics at that acceleration, solved for it.
 
-    def put(i: int, j: int, found: PairDerivatives) -> None:
-        dq[i][j], dq[j][i] = found.q_ij, found.q_ji
-        dv[i][j], dv[j][i] = found.v_ij, found.v_ji
-        da[i][j] = da[j][i] = found.a_ij
+    ``M X = -R`` for R = (d tau/dq, d tau/dv, -E). Eliminated from the tips inward, M fills nothing
+    in: cells that are zero because two joints lie on different branches stay zero (Featherstone
+    2005). X then follows from the base outward.
+    """
 
-    for k, column in enumerate(joints):
-        i, at = reach(column, bodies[k + 1]), offset + k
-        dq[at][at], dv[at][at], da[at][at] = own(i, column)
-        dv[at][at] = dv[at][at] + friction_slope(links[k + 1], v[k])
-        above = links[k + 1].parent
-        while above > 0:
-            put(at, offset + above - 1, pair(i, joints[above - 1]))
-            above = links[above].parent
-        for j, other in enumerate(columns):
-            put(at, j, pair(i, other))
-    for k, column in enumerate(columns):
-        i = reach(column, bodies[0])
-        for j, other in enumerate(columns):
-            dq[k][j], dv[k][j], da[k][j] = own(i, other)
-    return dq, dv, da
+    RESPONSE, MASS = 2, 3
+    matrices = 4
+    places = (0, 1, MASS)
+    results = 3
+
+    @staticmethod
+    def finish(m: Matrices) -> None:
+        response, mass = ForwardDynamicsDerivatives.RESPONSE, ForwardDynamicsDerivatives.MASS
+        right = range(ForwardDynamicsDerivatives.results)
+        m.each(lambda i: m.put(response, i, i, -1))
+
+        def add_row(target: Any, factor: Any, source: Any) -> None:
+            for k in right:
+                m.each(
+                    lambda j, k=k: m.put(
+                        k, target, j, m.get(k, target, j) + factor * m.get(k, source, j)
+                    )
+                )
+
+        def eliminate(tip: Any) -> None:
+            pivot = m.get(mass, tip, tip)
+
+            def update(i: Any) -> None:
+                factor = -m.get(mass, i, tip) / pivot
+
+                def both(j: Any) -> None:
+                    value = m.get(mass, i, j) + factor * m.get(mass, tip, j)
+                    m.put(mass, i, j, value)
+                    m.put(mass, j, i, value)
+
+                both(i)
+                m.each_above(i, both)
+                add_row(i, factor, tip)
+
+            m.each_above(tip, update)
+
+        def substitute(i: Any) -> None:
+            m.each_above(i, lambda k: add_row(i, m.get(mass, i, k), k))
+            scale = -1 / m.get(mass, i, i)
+            for k in right:
+                m.each(lambda j, k=k: m.put(k, i, j, m.get(k, i, j) * scale))
+
+        m.each_inward(eliminate)
+        m.each(substitute)

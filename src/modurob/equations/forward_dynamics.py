@@ -10,25 +10,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from modurob.equations.inverse_dynamics import Load, inward
-from modurob.equations.links import Link, Links, friction, inertia, joint_pose
-from modurob.equations.vectors import EYE, ZERO, Mat, Vec, hat, symmetric, turned_symmetric
+from modurob.equations.links import Link, inertia, joint_pose
+from modurob.equations.links import to_parent as wrench_to_parent
+from modurob.equations.passes import LATER, Base, Joint, Passes
+from modurob.equations.vectors import (
+    EYE,
+    ZERO,
+    Mat,
+    Symmetric,
+    Twist,
+    Vec,
+    Wrench,
+    hat,
+    symmetric,
+    turned_symmetric,
+)
 from modurob.spatial.scalars import sqrt
 
 
 class Articulated(NamedTuple):
     """Inertia blocks and bias wrench of a link with all beyond it."""
 
-    A: Mat
+    A: Symmetric
     B: Mat
-    D: Mat
-    bias: Load
+    D: Symmetric
+    bias: Wrench
 
 
-class Hinged(NamedTuple):
-    """What the way inward leaves for the way back out: I s, 1/(s^T I s), s^T (tau - bias)."""
+NO_MATRIX = Mat([[0] * 3] * 3)
+NOTHING = Articulated(NO_MATRIX, NO_MATRIX, NO_MATRIX, Wrench())
 
-    U: Load
+
+class ProjectedBody(NamedTuple):
+    """An articulated body seen from its joint: U = I s, 1/(s^T I s), u = tau - s^T bias."""
+
+    U: Wrench
     inverse: Any
     u: Any
 
@@ -40,35 +56,38 @@ def swing(w: Vec) -> Mat:
     return Mat([[-(yy + zz), xy, xz], [xy, -(xx + zz), yz], [xz, yz, -(xx + yy)]])
 
 
-def outward(link: Link, w_parent: Vec, R: Mat, p: Vec, v: Any) -> tuple[Vec, Load]:
-    """Angular velocity of a link and its velocity-dependent acceleration (linear, angular)."""
+def outward(link: Link, w_parent: Vec, R: Mat, p: Vec, v: Any) -> tuple[Vec, Twist]:
+    """Angular velocity of a link, and its acceleration that depends on velocities only."""
     R_T = R.T
     w = R_T @ w_parent
     linear = R_T @ (swing(w_parent) @ p)
     if link.prismatic:
         sweep = 2 * v
-        return w, Load(linear + Vec([0, w[2] * sweep, -(w[1] * sweep)]), ZERO)
-    return Vec([w[0] + v, w[1], w[2]]), Load(linear, Vec([0, w[2] * v, -(w[1] * v)]))
+        return w, Twist(linear + Vec([0, w[2] * sweep, -(w[1] * sweep)]), ZERO)
+    return Vec([w[0] + v, w[1], w[2]]), Twist(linear, Vec([0, w[2] * v, -(w[1] * v)]))
 
 
-def alone(link: Link, w: Vec) -> Articulated:
-    """A single link: its inertia and the wrench of its swing."""
-    J = inertia(link)
-    bias = Load(swing(w) @ link.moment, w.cross(J @ w))
-    return Articulated(link.mass * EYE, hat(-link.moment), J, bias)
+def swing_wrench(link: Link, w: Vec) -> Wrench:
+    """The wrench that keeps a link turning with w about its origin."""
+    return Wrench(swing(w) @ link.moment, w.cross(inertia(link) @ w))
 
 
-def hinge(link: Link, body: Articulated, tau: Any) -> Hinged:
+def alone(link: Link, bias: Wrench) -> Articulated:
+    """A single link."""
+    return Articulated(link.mass * EYE, hat(-link.moment), inertia(link), bias)
+
+
+def projected(link: Link, body: Articulated, tau: Any) -> ProjectedBody:
     """Project onto the joint; `tau` is without friction."""
     if link.prismatic:
-        U = Load(body.A.column(0), body.B.row(0))
-        return Hinged(U, 1 / U.f[0], tau - body.bias.f[0])
-    U = Load(body.B.column(0), body.D.column(0))
-    return Hinged(U, 1 / U.n[0], tau - body.bias.n[0])
+        U = Wrench(body.A.column(0), body.B.row(0))
+        return ProjectedBody(U, 1 / U.f[0], tau - body.bias.f[0])
+    U = Wrench(body.B.column(0), body.D.column(0))
+    return ProjectedBody(U, 1 / U.n[0], tau - body.bias.n[0])
 
 
-def handed_on(link: Link, body: Articulated, joint: Hinged, c: Load) -> Articulated:
-    """What the parent feels through a joint that gives way, in the link's frame."""
+def felt_by_parent(link: Link, body: Articulated, joint: ProjectedBody, c: Twist) -> Articulated:
+    """The articulated body that the parent feels through the joint, in the link's frame."""
     (U_f, U_n), inv = joint.U, joint.inverse
     K_f, K_n = U_f * inv, U_n * inv
     # nothing is felt along the joint itself: those rows and columns are zero, not round-off
@@ -85,9 +104,9 @@ def handed_on(link: Link, body: Articulated, joint: Hinged, c: Load) -> Articula
             for i in range(3)
         ]
     )
-    f = body.bias.f + A @ c.f + B @ c.n + K_f * joint.u
-    n = body.bias.n + B.T @ c.f + D @ c.n + K_n * joint.u
-    return Articulated(A, B, D, Load(f, n))
+    f = body.bias.f + A @ c.v + B @ c.w + K_f * joint.u
+    n = body.bias.n + B.T @ c.v + D @ c.w + K_n * joint.u
+    return Articulated(A, B, D, Wrench(f, n))
 
 
 def to_parent(R: Mat, p: Vec, body: Articulated) -> Articulated:
@@ -99,7 +118,7 @@ def to_parent(R: Mat, p: Vec, body: Articulated) -> Articulated:
     B_moved = B - AP
     PB, PB_moved = P @ B, P @ B_moved
     D = symmetric(lambda i, j: D[i, j] + PB_moved[i, j] + PB[j, i])
-    return Articulated(A, B_moved, D, inward(R, p, body.bias))
+    return Articulated(A, B_moved, D, wrench_to_parent(R, p, body.bias))
 
 
 def added(one: Articulated, other: Articulated) -> Articulated:
@@ -108,93 +127,36 @@ def added(one: Articulated, other: Articulated) -> Articulated:
     def total(M: Mat, N: Mat) -> Mat:
         return symmetric(lambda i, j: M[i, j] + N[i, j])
 
-    bias = Load(one.bias.f + other.bias.f, one.bias.n + other.bias.n)
+    bias = one.bias.plus(other.bias)
     return Articulated(total(one.A, other.A), one.B + other.B, total(one.D, other.D), bias)
 
 
 def accelerated(
-    link: Link, joint: Hinged, R: Mat, p: Vec, parent: Load, c: Load
-) -> tuple[Any, Load]:
-    """Joint acceleration, and the accelerations (linear, angular) of the link."""
+    link: Link, joint: ProjectedBody, R: Mat, p: Vec, parent: Twist, c: Twist
+) -> tuple[Any, Twist]:
+    """Acceleration of a joint, and of its link."""
     R_T = R.T
-    linear = R_T @ (parent.f + parent.n.cross(p)) + c.f
-    angular = R_T @ parent.n + c.n
+    linear = R_T @ (parent.v + parent.w.cross(p)) + c.v
+    angular = R_T @ parent.w + c.w
     a = joint.inverse * (joint.u - joint.U.f.dot(linear) - joint.U.n.dot(angular))
     if link.prismatic:
-        return a, Load(Vec([linear[0] + a, linear[1], linear[2]]), angular)
-    return a, Load(linear, Vec([angular[0] + a, angular[1], angular[2]]))
+        return a, Twist(Vec([linear[0] + a, linear[1], linear[2]]), angular)
+    return a, Twist(linear, Vec([angular[0] + a, angular[1], angular[2]]))
 
 
-def forward_dynamics(
-    links: Links,
-    q: Sequence[Any],
-    v: Sequence[Any],
-    tau: Sequence[Any],
-    gravity: Vec,
-    base_twist: Sequence[Any] | None = None,
-    base_wrench: Sequence[Any] | None = None,
-    external: Sequence[Load | None] | None = None,
-) -> tuple[list[Any], list[Any]]:
-    """Joint accelerations, and the rate of the base's twist (empty for a fixed base).
-
-    Args:
-        gravity: In the base's frame.
-        base_twist, base_wrench: Six scalars each for a free base.
-        external: Wrench on each link, in its frame.
-    """
-    spins = [ZERO if base_twist is None else Vec(base_twist[3:6])]
-    poses: list[tuple[Mat, Vec]] = []
-    drifts: list[Load] = []
-    for link, qi, vi in zip(links[1:], q, v, strict=True):
-        R, p = joint_pose(link, qi)
-        w, drift = outward(link, spins[link.parent], R, p, vi)
-        poses.append((R, p))
-        spins.append(w)
-        drifts.append(drift)
-    bodies = [alone(link, w) for link, w in zip(links, spins, strict=True)]
-    if external is not None:
-        for i, push in enumerate(external):
-            if push is not None:
-                f, n = bodies[i].bias
-                bodies[i] = bodies[i]._replace(bias=Load(f - push.f, n - push.n))
-    joints: list[Any] = [None] * len(links)
-    for i in range(len(links) - 1, 0, -1):
-        link = links[i]
-        joints[i] = hinge(link, bodies[i], tau[i - 1] - friction(link, v[i - 1]))
-        felt = handed_on(link, bodies[i], joints[i], drifts[i - 1])
-        R, p = poses[i - 1]
-        bodies[link.parent] = added(bodies[link.parent], to_parent(R, p, felt))
-    if base_twist is None or base_wrench is None:
-        accelerations, base_rate = [Load(-gravity, ZERO)], []
-    else:
-        base, base_rate = free_base(bodies[0], base_twist, base_wrench, gravity)
-        accelerations = [base]
-    result = []
-    for i in range(1, len(links)):
-        link = links[i]
-        R, p = poses[i - 1]
-        parent, drift = accelerations[link.parent], drifts[i - 1]
-        a, moved = accelerated(link, joints[i], R, p, parent, drift)
-        result.append(a)
-        accelerations.append(moved)
-    return result, base_rate
-
-
-def free_base(
-    body: Articulated, twist: Sequence[Any], wrench: Sequence[Any], gravity: Vec
-) -> tuple[Load, list[Any]]:
-    """Accelerations of a free base (gravity in), and the rate of its twist."""
+def free_base(body: Articulated, base: Base) -> tuple[Twist, list[Any]]:
+    """Acceleration of a free base less gravity, and the rate of its twist."""
     A, B, D, bias = body
     M = [[*(A[i, j] for j in range(3)), *(B[i, j] for j in range(3))] for i in range(3)]
     M += [[*(B[j, i] for j in range(3)), *(D[i, j] for j in range(3))] for i in range(3)]
     right = [
-        *(wrench[i] - bias.f[i] for i in range(3)),
-        *(wrench[3 + i] - bias.n[i] for i in range(3)),
+        *(base.x[i] - bias.f[i] for i in range(3)),
+        *(base.x[3 + i] - bias.n[i] for i in range(3)),
     ]
     x = solve(M, right)
-    moved = Load(Vec(x[:3]), Vec(x[3:]))
-    turning = Vec(twist[3:6]).cross(Vec(twist[:3]))
-    return moved, [*(moved.f - turning + gravity), *moved.n]
+    moved = Twist(Vec(x[:3]), Vec(x[3:]))
+    turning = base.twist.w.cross(base.twist.v)
+    return moved, [*(moved.v - turning + base.own_gravity()), *moved.w]
 
 
 def solve(M: Sequence[Sequence[Any]], right: Sequence[Any]) -> list[Any]:
@@ -220,3 +182,51 @@ def solve(M: Sequence[Sequence[Any]], right: Sequence[Any]) -> list[Any]:
             rest = rest - L[k][i] * x[k]
         x[i] = rest / L[i][i]
     return x
+
+
+class ForwardDynamics(Passes):
+    """Joint accelerations, and the rate of a free base's twist."""
+
+    class State(NamedTuple):
+        spin: Vec
+        drift: Twist
+        bias: Wrench
+        beyond: Articulated = NOTHING
+        joint: ProjectedBody = LATER
+        acceleration: Twist = LATER
+
+    friction = "x"
+
+    @staticmethod
+    def base(link: Link, base: Base) -> State:
+        w = base.twist.w
+        return ForwardDynamics.State(w, LATER, swing_wrench(link, w))
+
+    @staticmethod
+    def outward(link: Link, joint: Joint, parent: State) -> State:
+        w, drift = outward(link, parent.spin, *joint_pose(link, joint.q), joint.v)
+        return ForwardDynamics.State(w, drift, swing_wrench(link, w))
+
+    @staticmethod
+    def external(own: State, wrench: Wrench) -> State:
+        return own._replace(bias=own.bias.minus(wrench))
+
+    @staticmethod
+    def inward(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State, State]:
+        body = added(alone(link, own.bias), own.beyond)
+        seen = projected(link, body, joint.x)
+        felt = to_parent(*joint_pose(link, joint.q), felt_by_parent(link, body, seen, own.drift))
+        return None, own._replace(joint=seen), parent._replace(beyond=added(parent.beyond, felt))
+
+    @staticmethod
+    def turn(link: Link, base: Base, own: State) -> tuple[Any, State]:
+        if not base.free:
+            return None, own._replace(acceleration=Twist(-base.gravity, ZERO))
+        moved, rate = free_base(added(alone(link, own.bias), own.beyond), base)
+        return rate, own._replace(acceleration=moved)
+
+    @staticmethod
+    def back(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State]:
+        R, p = joint_pose(link, joint.q)
+        a, moved = accelerated(link, own.joint, R, p, parent.acceleration, own.drift)
+        return a, own._replace(acceleration=moved)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from modurob.spatial import se3
-from modurob.spatial.scalars import matvec
 
 Array = np.ndarray
 
@@ -66,23 +65,3 @@ def body_jacobian(
         columns = se3.transform_twist(T_bk, screw[links - 1])
         J[..., :, nv - len(screw) + links - 1] = np.swapaxes(columns, -1, -2)
     return J
-
-
-def link_centers(center: Array, T_w: Array) -> Array:
-    """(..., n + 1, 3) centers of mass of the links in the world frame. [m]
-
-    Args:
-        center: (n + 1, 3) centers of mass in the link frames. [m]
-        T_w: (..., n + 1, 4, 4) link poses.
-    """
-    return matvec(T_w[..., :3, :3], center) + T_w[..., :3, 3]
-
-
-def center_of_mass(mass: Array, centers: Array) -> Array:
-    """(..., 3) center of mass of all links, from (n + 1,) masses and (..., n + 1, 3) centers."""
-    return np.sum(mass[:, None] * centers, axis=-2) / np.sum(mass)
-
-
-def potential_energy(mass: Array, centers: Array, gravity: Array) -> Array:
-    """(...) -sum of m g . c over the links, zero at the world's origin. [J]"""
-    return -np.sum(mass * (centers @ gravity), axis=-1)

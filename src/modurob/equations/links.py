@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from modurob.equations.vectors import Mat, Vec
+from modurob.equations.vectors import ZERO, Mat, Symmetric, Twist, Vec, Wrench
 from modurob.spatial.scalars import cos, sin, sqrt
 
 SLIP = 1e-3  # velocity that rounds off dry friction. [rad/s, m/s]
@@ -26,6 +26,8 @@ class Link(NamedTuple):
         prismatic: Whether the joint slides along x instead of turning about it.
         mass, moment, second: m [kg], h = m c [kg m], S about the origin [kg m^2].
         viscous, coulomb: Friction of the joint.
+        sign: 1, or -1 for a joint that users read along -x.
+        travel: The same for a displacement; 0 where it moves the whole robot and nothing else.
     """
 
     parent: int
@@ -34,9 +36,19 @@ class Link(NamedTuple):
     prismatic: bool
     mass: Any
     moment: Vec
-    second: Mat
+    second: Symmetric
     viscous: Any
     coulomb: Any
+    sign: Any = 1
+    travel: Any = 1
+
+
+class Placement(NamedTuple):
+    """The place of a body in its link."""
+
+    link: int
+    R: Mat
+    p: Vec
 
 
 Links = Sequence[Link]  # the base first, each link after its parent
@@ -48,6 +60,41 @@ def joint_pose(link: Link, q: Any) -> tuple[Mat, Vec]:
         return link.R, link.p + link.R.column(0) * q
     c, s = cos(q), sin(q)
     return link.R @ Mat([[1, 0, 0], [0, c, -s], [0, s, c]]), link.p
+
+
+def to_parent(R: Mat, p: Vec, F: Wrench) -> Wrench:
+    """The wrench that a link at (R, p) passes on to its parent, in the parent's frame."""
+    f = R @ F.f
+    return Wrench(f, R @ F.n + p.cross(f))
+
+
+def from_parent(R: Mat, p: Vec, V: Twist) -> Twist:
+    """A parent's twist in the frame of a link at (R, p): X = Ad(T^-1)."""
+    R_T = R.T
+    return Twist(R_T @ (V.v + V.w.cross(p)), R_T @ V.w)
+
+
+def unit_screw(link: Link, scale: Any = 1) -> Twist:
+    """A joint's own screw, which lies along x of its link."""
+    axis = Vec([scale, 0, 0])
+    return Twist(axis, ZERO) if link.prismatic else Twist(ZERO, axis)
+
+
+def screw(link: Link, R: Mat, p: Vec) -> Twist:
+    """The joint's unit screw about the origin of the frame in which its link is at (R, p)."""
+    x = R.column(0)
+    return Twist(x, ZERO) if link.prismatic else Twist(p.cross(x), x)
+
+
+def base_screws(R: Mat, p: Vec = ZERO) -> list[Twist]:
+    """The six unit twists of a free base at (R, p), which are given in its own frame."""
+    axes = [R.column(k) for k in range(3)]
+    return [Twist(x, ZERO) for x in axes] + [Twist(p.cross(x), x) for x in axes]
+
+
+def along(link: Link, F: Wrench) -> Any:
+    """The component of a wrench that the joint of `link` carries."""
+    return (F.f if link.prismatic else F.n)[0]
 
 
 def inertia(link: Link) -> Mat:
@@ -72,3 +119,9 @@ def friction(link: Link, v: Any) -> Any:
     if isinstance(link.coulomb, int | float) and link.coulomb == 0:
         return drag
     return drag + link.coulomb * v / sqrt(v * v + SLIP * SLIP)
+
+
+def friction_slope(link: Link, v: Any) -> Any:
+    """d friction / d v: d + c SLIP^2 / (v^2 + SLIP^2)^(3/2)."""
+    square = v * v + SLIP * SLIP
+    return link.viscous + link.coulomb * (SLIP * SLIP) / (square * sqrt(square))

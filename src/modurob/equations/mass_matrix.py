@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from modurob.equations.inverse_dynamics import Load, inward
-from modurob.equations.links import Link, Links, joint_pose
-from modurob.equations.vectors import Mat, Vec, hat, symmetric, turned_symmetric
+from modurob.equations.links import Link, Links, along, joint_pose
+from modurob.equations.links import to_parent as wrench_to_parent
+from modurob.equations.passes import LATER, Base, Entries, Joint, Passes
+from modurob.equations.vectors import (
+    Mat,
+    Symmetric,
+    Twist,
+    Vec,
+    Wrench,
+    hat,
+    symmetric,
+    turned_symmetric,
+)
 
 
 class Composite(NamedTuple):
@@ -15,7 +25,7 @@ class Composite(NamedTuple):
 
     mass: Any
     moment: Vec
-    second: Mat
+    second: Symmetric
 
 
 def to_parent(R: Mat, p: Vec, body: Composite) -> Composite:
@@ -35,22 +45,24 @@ def added(one: Composite, other: Composite) -> Composite:
     return Composite(one.mass + other.mass, one.moment + other.moment, second)
 
 
-def unit_load(link: Link, body: Composite) -> Load:
+def inertia_times(mass: Any, moment: Vec, second: Mat, U: Twist) -> Wrench:
+    """I U: linear m v + w x h, angular h x v + J w with J = tr(S) E - S."""
+    trace = second[0, 0] + second[1, 1] + second[2, 2]
+    turned = U.w * trace - second @ U.w
+    return Wrench(U.v * mass + U.w.cross(moment), moment.cross(U.v) + turned)
+
+
+def unit_load(link: Link, body: Composite) -> Wrench:
     """The wrench that accelerates everything beyond a joint by one unit along it."""
     h, S = body.moment, body.second
     if link.prismatic:
-        return Load(Vec([body.mass, 0, 0]), Vec([0, h[2], -h[1]]))
-    return Load(Vec([0, -h[2], h[1]]), Vec([S[1, 1] + S[2, 2], -S[0, 1], -S[0, 2]]))
-
-
-def along(link: Link, load: Load) -> Any:
-    """The component of a wrench that the joint of `link` carries."""
-    return (load.f if link.prismatic else load.n)[0]
+        return Wrench(Vec([body.mass, 0, 0]), Vec([0, h[2], -h[1]]))
+    return Wrench(Vec([0, -h[2], h[1]]), Vec([S[1, 1] + S[2, 2], -S[0, 1], -S[0, 2]]))
 
 
 def mass_column(
     links: Links, poses: Sequence[tuple[Mat, Vec]], i: int, body: Composite
-) -> tuple[dict[int, Any], Load]:
+) -> tuple[dict[int, Any], Wrench]:
     """Entries of M for the joint of link i, by link: its own and those on the way to the base.
 
     Args:
@@ -62,64 +74,9 @@ def mass_column(
     load = unit_load(links[i], body)
     entries = {i: along(links[i], load)}
     while links[i].parent > 0:
-        load, i = inward(*poses[i - 1], load), links[i].parent
+        load, i = wrench_to_parent(*poses[i - 1], load), links[i].parent
         entries[i] = along(links[i], load)
     return entries, load
-
-
-def mass_matrix(links: Links, q: Sequence[Any], free_base: bool = False) -> list[list[Any]]:
-    """Rows of M(q); with a free base its six velocities come first."""
-    poses = [joint_pose(link, qi) for link, qi in zip(links[1:], q, strict=True)]
-    bodies = [Composite(link.mass, link.moment, link.second) for link in links]
-    for i in range(len(links) - 1, 0, -1):
-        parent = links[i].parent
-        bodies[parent] = added(bodies[parent], to_parent(*poses[i - 1], bodies[i]))
-    offset = 6 if free_base else 0
-    nv = len(poses) + offset
-    M: list[list[Any]] = [[0] * nv for _ in range(nv)]
-    for i in range(1, len(links)):
-        row = offset + i - 1
-        entries, load = mass_column(links, poses, i, bodies[i])
-        for k, value in entries.items():
-            M[row][offset + k - 1] = M[offset + k - 1][row] = value
-        if free_base:
-            load = inward(*poses[min(entries) - 1], load)
-            for column, value in enumerate((*load.f, *load.n)):
-                M[row][column] = M[column][row] = value
-    if free_base:
-        for i, line in enumerate(base_inertia(bodies[0])):
-            M[i][:6] = line
-    return M
-
-
-def solved(
-    M: Sequence[Sequence[Any]], right: Sequence[Sequence[Any]], above: Sequence[int]
-) -> list[list[Any]]:
-    """Rows of X in ``M X = -right``.
-
-    Eliminated from the tips inward, M fills nothing in: what is zero because two joints lie on
-    different branches stays zero (Featherstone 2005).
-
-    Args:
-        above: The next column on the way to the base, -1 at its end.
-    """
-    rows, X = [list(row) for row in M], [list(row) for row in right]
-
-    def way(column: int) -> Iterator[int]:
-        while (column := above[column]) >= 0:
-            yield column
-
-    for k in range(len(rows) - 1, -1, -1):
-        for i in way(k):
-            factor = rows[i][k] / rows[k][k]
-            for j in (i, *way(i)):
-                rows[i][j] = rows[j][i] = rows[i][j] - factor * rows[k][j]
-            X[i] = [x - factor * y for x, y in zip(X[i], X[k], strict=True)]
-    for i, row in enumerate(rows):
-        for k in way(i):
-            X[i] = [x + row[k] * y for x, y in zip(X[i], X[k], strict=True)]
-        X[i] = [-x / row[i] for x in X[i]]
-    return X
 
 
 def base_inertia(body: Composite) -> list[list[Any]]:
@@ -134,3 +91,57 @@ def base_inertia(body: Composite) -> list[list[Any]]:
         turning = (trace - S[i, i] if i == j else -S[i, j] for j in range(3))
         rows.append([*(H[i, j] for j in range(3)), *turning])
     return rows
+
+
+class JointAxis(NamedTuple):
+    """Component of a unit velocity along x: of a joint that slides, of one that turns."""
+
+    slides: Any
+    turns: Any
+
+
+class MassMatrix(Passes):
+    """M(q); the six velocities of a free base come first."""
+
+    class State(NamedTuple):
+        body: Composite
+        column: JointAxis = LATER
+        carried: Wrench = LATER
+
+    matrices = 1
+
+    @staticmethod
+    def base(link: Link, base: Base) -> State:
+        return MassMatrix.State(Composite(link.mass, link.moment, link.second))
+
+    @staticmethod
+    def outward(link: Link, joint: Joint, parent: State) -> State:
+        return MassMatrix.State(Composite(link.mass, link.moment, link.second))
+
+    @staticmethod
+    def inward(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State, State]:
+        load = unit_load(link, own.body)
+        axis = JointAxis(link.sign, 0) if link.prismatic else JointAxis(0, link.sign)
+        passed = added(parent.body, to_parent(*joint_pose(link, joint.q), own.body))
+        return (
+            (along(link, load),),
+            own._replace(column=axis, carried=load.times(link.sign)),
+            parent._replace(body=passed),
+        )
+
+    @staticmethod
+    def carry(link: Link, joint: Joint, carried: Wrench) -> Wrench:
+        return wrench_to_parent(*joint_pose(link, joint.q), carried)
+
+    @staticmethod
+    def pair(carried: Wrench, column: JointAxis) -> Entries:
+        found = carried.f[0] * column.slides + carried.n[0] * column.turns
+        return ((found, found),)
+
+    @staticmethod
+    def base_pairs(carried: Wrench, columns: Sequence[Any]) -> list[Entries]:
+        return [((x, x),) for x in (*carried.f, *carried.n)]
+
+    @staticmethod
+    def base_block(own: State, columns: Sequence[Any]) -> list[list[list[Any]]]:
+        return [base_inertia(own.body)]

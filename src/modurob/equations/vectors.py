@@ -7,7 +7,7 @@ scalars; so one formula serves the reference, the symbolic forms and the compile
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -100,6 +100,51 @@ class Mat:
 
 ZERO = Vec([0, 0, 0])
 EYE = Mat([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+Symmetric = Annotated[Mat, "symmetric"]  # six numbers are enough to keep one
+
+
+class Twist(NamedTuple):
+    """Linear and angular velocity (or acceleration) about the origin of a frame."""
+
+    v: Vec = ZERO
+    w: Vec = ZERO
+
+    def plus(self, other: Twist) -> Twist:
+        return Twist(self.v + other.v, self.w + other.w)
+
+    def minus(self, other: Twist) -> Twist:
+        return Twist(self.v - other.v, self.w - other.w)
+
+    def times(self, scalar: Any) -> Twist:
+        return Twist(self.v * scalar, self.w * scalar)
+
+    def cross(self, other: Twist) -> Twist:
+        """V x U, the rate of a twist U that moves along with V."""
+        return Twist(self.w.cross(other.v) + self.v.cross(other.w), self.w.cross(other.w))
+
+    def cross_wrench(self, F: Wrench) -> Wrench:
+        """V x* F, the rate of a wrench that moves along with V."""
+        return Wrench(self.w.cross(F.f), self.v.cross(F.f) + self.w.cross(F.n))
+
+    def power(self, F: Wrench) -> Any:
+        """V . F"""
+        return self.v.dot(F.f) + self.w.dot(F.n)
+
+
+class Wrench(NamedTuple):
+    """Force and torque about the origin of a frame."""
+
+    f: Vec = ZERO
+    n: Vec = ZERO
+
+    def plus(self, other: Wrench) -> Wrench:
+        return Wrench(self.f + other.f, self.n + other.n)
+
+    def minus(self, other: Wrench) -> Wrench:
+        return Wrench(self.f - other.f, self.n - other.n)
+
+    def times(self, scalar: Any) -> Wrench:
+        return Wrench(self.f * scalar, self.n * scalar)
 
 
 def hat(w: Vec) -> Mat:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modurob.equations.links import Link
+from modurob.equations.links import Link, Placement
 from modurob.equations.vectors import mat, vec
 from modurob.model.model import Model, frozen
 
@@ -39,6 +39,8 @@ class JointFrames(NamedTuple):
         mass, moment, second: (n + 1,), (n + 1, 3), (n + 1, 3, 3): m, m c, integral of r r^T dm.
         viscous, coulomb: (n,)
         turn: (n + 1, 3, 3) joint frames in the model's link frames.
+        body_link: (bodies,)
+        body_rotation, body_position: (bodies, 3, 3), (bodies, 3) of the bodies in joint frames. [m]
     """
 
     parent: np.ndarray
@@ -54,10 +56,22 @@ class JointFrames(NamedTuple):
     viscous: np.ndarray
     coulomb: np.ndarray
     turn: np.ndarray
+    body_link: np.ndarray
+    body_rotation: np.ndarray
+    body_position: np.ndarray
+
+    def placements(self) -> list[Placement]:
+        """The bodies as the recursions take them."""
+        return [
+            Placement(link, mat(R), vec(p))
+            for link, R, p in zip(
+                self.body_link.tolist(), self.body_rotation, self.body_position, strict=True
+            )
+        ]
 
     def links(self) -> list[Link]:
         """The same as the recursions take it: one `Link` after the other, floats inside."""
-        nothing = (-1, np.eye(3), np.zeros(3), False, 0.0, 0.0)
+        nothing = (-1, np.eye(3), np.zeros(3), False, 0.0, 0.0, 1.0, 1.0)
         joints = zip(
             self.parent.tolist(),
             self.rotation,
@@ -65,12 +79,14 @@ class JointFrames(NamedTuple):
             self.prismatic.tolist(),
             self.viscous.tolist(),
             self.coulomb.tolist(),
+            self.sign.tolist(),
+            self.travel.tolist(),
             strict=True,
         )
         masses = zip(self.mass.tolist(), self.moment, self.second, strict=True)
         return [
-            Link(parent, mat(R), vec(p), slides, m, vec(h), mat(S), viscous, coulomb)
-            for (parent, R, p, slides, viscous, coulomb), (m, h, S) in zip(
+            Link(parent, mat(R), vec(p), slides, m, vec(h), mat(S), viscous, coulomb, *signs)
+            for (parent, R, p, slides, viscous, coulomb, *signs), (m, h, S) in zip(
                 (nothing, *joints), masses, strict=True
             )
         ]
@@ -153,6 +169,7 @@ def joint_frames(near: NearBase) -> JointFrames:
     second = half[:, None, None] * np.eye(3) - model.inertia
     second += (model.mass[:, None] * model.center)[:, :, None] * model.center[:, None, :]
     spread = np.trace(second, axis1=-2, axis2=-1)
+    to_body = to_link[model.body_link]
     position = (to_parent @ model.placement[:, :3, 3, None])[..., 0]
     return JointFrames(
         parent=model.parent,
@@ -168,7 +185,16 @@ def joint_frames(near: NearBase) -> JointFrames:
         viscous=model.viscous,
         coulomb=model.coulomb,
         turn=turn,
+        body_link=model.body_link,
+        body_rotation=_whole(to_body @ model.body_placement[:, :3, :3]),
+        body_position=_whole(to_body @ model.body_placement[:, :3, 3:])[..., 0],
     )
+
+
+def _whole(x: np.ndarray) -> np.ndarray:
+    """Without the rounding errors of quarter turns, so that zeros and ones vanish from code."""
+    nearest, scale = np.round(x), np.abs(x).max(initial=0.0)
+    return np.where(np.abs(x - nearest) <= NOISE * scale, nearest, x)
 
 
 def _snapped(x: np.ndarray, scale: np.ndarray) -> np.ndarray:

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
         StateSpace,
         StepDerivatives,
     )
-    from modurob.equations.closed_form import ClosedForm
-    from modurob.equations.coriolis import Stacked
+    from modurob.equations.closed_form import ClosedForm, Stacked
     from modurob.friction import FrictionRate
     from modurob.kinematics import IkResult
     from modurob.model.frames import JointFrames, NearBase
@@ -257,6 +256,13 @@ class Model:
         return joint_frames(self.near)
 
     @cached_property
+    def placed_frames(self) -> JointFrames:
+        """Joint frames where the robot stands; `frames` are those near its base."""
+        from modurob.model.frames import NearBase, joint_frames
+
+        return joint_frames(NearBase(self, np.ones(self.nq), np.zeros(3)))
+
+    @cached_property
     def near(self) -> NearBase:
         """The same dynamics with the origin at the base."""
         from modurob.model.frames import near_base
@@ -293,11 +299,18 @@ class Model:
 
         return kinematics.jacobian(self, q, body, frame)
 
-    def center_of_mass(self, q: ArrayLike) -> np.ndarray:
-        """(..., 3) center of mass of the whole organism, a fixed base included. [m]"""
+    def jacobian_rate(
+        self, q: ArrayLike, v: ArrayLike, body: str | int, frame: str = "body"
+    ) -> np.ndarray:
+        """(..., 6, nv) time derivative of `jacobian` along the velocity v, in the same frame."""
         from modurob import kinematics
 
-        return kinematics.center_of_mass(self, q)
+        return kinematics.jacobian_rate(self, q, v, body, frame)
+
+    def center_of_mass(self, q: ArrayLike) -> np.ndarray:
+        """(..., 3) center of mass of the whole organism, a fixed base included. [m]"""
+        self._demand_mass()
+        return self.dynamics.quantity("center_of_mass", q)
 
     def inverse_kinematics(
         self,
@@ -350,7 +363,9 @@ class Model:
             external: Wrenches (..., 6) on bodies, in the bodies' frames, force first.
             threads: For large batches; "auto" takes the cores that are worth it.
         """
-        return self.dynamics.inverse_dynamics(q, v, a, external, threads)
+        return self.dynamics.quantity(
+            "inverse_dynamics", q, v, a, external=external, threads=threads
+        )
 
     def forward_dynamics(
         self,
@@ -361,22 +376,24 @@ class Model:
         threads: int | str = "auto",
     ) -> np.ndarray:
         """(..., nv) acceleration under generalised forces `tau` and friction. [rad/s^2, m/s^2]"""
-        return self.dynamics.forward_dynamics(q, v, tau, external, threads)
+        return self.dynamics.quantity(
+            "forward_dynamics", q, v, tau, external=external, threads=threads
+        )
 
     def mass_matrix(self, q: ArrayLike, threads: int | str = "auto") -> np.ndarray:
         """(..., nv, nv) M(q). [kg m^2, kg m, kg]"""
-        return self.dynamics.mass_matrix(q, threads)
+        return self.dynamics.quantity("mass_matrix", q, threads=threads)
 
     def gravity_torque(self, q: ArrayLike) -> np.ndarray:
         """(..., nv) N(q): the forces that hold the organism still. [N m, N]"""
         rest = np.zeros(self.nv)
         return self.inverse_dynamics(q, rest, rest)
 
-    def coriolis_matrix(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+    def coriolis_matrix(
+        self, q: ArrayLike, v: ArrayLike, threads: int | str = "auto"
+    ) -> np.ndarray:
         """(..., nv, nv) C(q, v) with dM/dt - 2 C skew."""
-        from modurob import dynamics
-
-        return dynamics.coriolis_matrix(self, q, v)
+        return self.dynamics.quantity("coriolis_matrix", q, v, threads=threads)
 
     def closed_form(self, q: ArrayLike, v: ArrayLike) -> ClosedForm:
         """M, C and N exactly as in the documents: M a + C v + N + friction = tau."""
@@ -390,25 +407,38 @@ class Model:
         Far from the origin the angular part is mostly ``r x`` the linear one and is as accurate as
         that product. About a free base, in its frame, it is ``(mass_matrix(q) @ v)[..., 3:6]``.
         """
-        from modurob import dynamics
-
-        return dynamics.momentum(self, q, v)
+        return self.dynamics.quantity("momentum", q, v)
 
     def kinetic_energy(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """(...) [J]"""
-        from modurob import dynamics
-
-        return dynamics.kinetic_energy(self, q, v)
+        return self.dynamics.quantity("energy", q, v)[..., 0]
 
     def potential_energy(self, q: ArrayLike) -> np.ndarray:
         """(...) zero at the height of the world's origin. [J]"""
-        from modurob import kinematics
-
-        return kinematics.potential_energy(self, q)
+        return self.dynamics.quantity("energy", q, np.zeros(self.nv))[..., 1]
 
     def energy(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """(...) kinetic plus potential energy. [J]"""
-        return self.kinetic_energy(q, v) + self.potential_energy(q)
+        return self.dynamics.quantity("energy", q, v).sum(axis=-1)
+
+    def centroidal_momentum_matrix(self, q: ArrayLike, threads: int | str = "auto") -> np.ndarray:
+        """(..., 6, nv) A with A v the momentum about the center of mass, in world axes.
+
+        Linear part first. [kg, kg m; kg m, kg m^2]
+        """
+        self._demand_mass()
+        return self.dynamics.quantity("centroidal_momentum_matrix", q, threads=threads)
+
+    def centroidal_momentum_matrix_rate(
+        self, q: ArrayLike, v: ArrayLike, threads: int | str = "auto"
+    ) -> np.ndarray:
+        """(..., 6, nv) time derivative of `centroidal_momentum_matrix`."""
+        self._demand_mass()
+        return self.dynamics.quantity("centroidal_momentum_matrix_rate", q, v, threads=threads)
+
+    def _demand_mass(self) -> None:
+        if not np.sum(self.mass) > 0:
+            raise StateError("the organism has no mass, so it has no center of mass")
 
     def inverse_dynamics_derivatives(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, threads: int | str = "auto"
@@ -471,8 +501,9 @@ class Model:
         anything else goes through the ordinary method.
 
         Args:
-            name: Also ``forward_dynamics``, ``mass_matrix`` or ``forward_dynamics_derivatives``,
-                which returns the same three arrays each time.
+            name: Of a quantity in `modurob.equations.quantities` such as ``forward_dynamics`` or
+                ``mass_matrix``; ``forward_dynamics_derivatives`` returns the same three arrays
+                each time, and ``forward_kinematics`` the rows [R | p] of all bodies.
             states: For arrays of that many rows instead of one state.
         """
         return self.dynamics.prepare(name, states)

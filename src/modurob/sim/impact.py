@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from modurob.dynamics import moving_links
-from modurob.equations.coriolis import world_jacobians
+from modurob.equations.closed_form import world_jacobians
 from modurob.model import Model
 from modurob.model.build import Solid, as_one_solid, body_solids
 from modurob.organism import Organism

@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike
 from modurob.checks import is_number
 from modurob.compiler.emit_c import CSources, c_sources
 from modurob.equations.closed_form import ClosedForm
-from modurob.equations.inverse_dynamics import Load
 from modurob.equations.links import SLIP
-from modurob.equations.vectors import Vec
+from modurob.equations.vectors import Vec, Wrench
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.model.build import Assembly, assembled, flatten
@@ -59,12 +58,12 @@ def build_equations(
     return Equations(assembly, model, Exact(tree, wrenches), words, limit)
 
 
-def _wrench(module: str, words: Vocabulary) -> Load:
+def _wrench(module: str, words: Vocabulary) -> Wrench:
     def three(letter: str, what: str, unit: str) -> Vec:
         meaning = f"external {what} on {module}, in its frame"
         return Vec([words.variable(letter, (label(module), x), meaning, unit, None) for x in AXES])
 
-    return Load(three("F", "force", "N"), three("n", "torque", "N m"))
+    return Wrench(three("F", "force", "N"), three("n", "torque", "N m"))
 
 
 class Entry(NamedTuple):
@@ -340,13 +339,13 @@ class Equations:
         """(6, 1) twist of a module in its own frame, linear part first."""
         self._check_pose(module)
         twist = self._exact.module_twist(module)
-        return self._written([[x] for x in (*twist.f, *twist.n)])
+        return self._written([[x] for x in (*twist.v, *twist.w)])
 
     def J(self, module: str) -> sympy.ImmutableMatrix:
         """(6, nv) Jacobian of a module in its own frame: V = J dq."""
         self._check_pose(module)
         columns = [self._exact.jacobian_column(module, k) for k in range(self.model.nv)]
-        return self._written([[(*c.f, *c.n)[i] for c in columns] for i in range(6)])
+        return self._written([[(*c.v, *c.w)[i] for c in columns] for i in range(6)])
 
     # -- other forms -----------------------------------------------------------------------------
 

@@ -11,35 +11,17 @@ from functools import cached_property
 from typing import Any
 
 from modurob.equations.closed_entries import (
-    NOTHING,
     Pose,
     base_screw,
     coriolis_column,
-    into,
-    minus,
     twists,
-    unit_screw,
 )
-from modurob.equations.derivatives import plus
-from modurob.equations.inverse_dynamics import (
-    Load,
-    base_motion,
-    base_rotation,
-    in_base,
-    inverse_dynamics,
-    inward,
-    resting_base,
-)
-from modurob.equations.links import joint_pose
-from modurob.equations.mass_matrix import (
-    Composite,
-    added,
-    along,
-    base_inertia,
-    mass_column,
-    to_parent,
-)
-from modurob.equations.vectors import EYE, ZERO, Vec
+from modurob.equations.links import along, from_parent, joint_pose, unit_screw
+from modurob.equations.links import to_parent as wrench_to_parent
+from modurob.equations.mass_matrix import Composite, added, base_inertia, mass_column, to_parent
+from modurob.equations.passes import Base, Joint, base_rotation, run
+from modurob.equations.quantities import QUANTITIES
+from modurob.equations.vectors import EYE, ZERO, Twist, Vec, Wrench
 from modurob.symbolic.links import SymbolicTree
 from modurob.symbolic.trigonometric import Trig, trig
 
@@ -53,7 +35,7 @@ class Exact:
         external: Wrench on some modules, each in the module's frame.
     """
 
-    def __init__(self, tree: SymbolicTree, external: dict[str, Load]) -> None:
+    def __init__(self, tree: SymbolicTree, external: dict[str, Wrench]) -> None:
         self.tree, self.external = tree, external
         self.offset = BASE if tree.base else 0
         self.nv = len(tree.signs) + self.offset
@@ -62,7 +44,7 @@ class Exact:
         self._masses: dict[int, dict[int, Any]] = {}
         self._coriolis: dict[int, list[Any]] = {}
         self._links: dict[int, Pose] = {}
-        self._loads: dict[int, Load] = {}
+        self._loads: dict[int, Wrench] = {}
 
     @cached_property
     def poses(self) -> list[Pose]:
@@ -87,39 +69,44 @@ class Exact:
         link = max(row - self.offset + 1, 0)
         if link not in self._loads:
             upward, body = -(self._link_pose(link)[0].T @ self.tree.gravity), self._body(link)
-            load = Load(upward * body.mass, body.moment.cross(upward))
-            self._loads[link] = minus(load, self._push(link))
+            load = Wrench(upward * body.mass, body.moment.cross(upward))
+            self._loads[link] = load.minus(self._push(link))
         load = self._loads[link]
         if row < self.offset:
             return trig((*load.f, *load.n)[row])
         return trig(along(self.tree.links[link], load)) * self.signs[row]
 
-    def _push(self, link: int) -> Load:
+    def _push(self, link: int) -> Wrench:
         """All external wrenches on a link and beyond it, in its frame."""
-        total = NOTHING
+        total = Wrench()
         for module, wrench in self.external.items():
             place = self.tree.modules[module]
-            load, i = inward(place.R, place.p, wrench), place.link
+            load, i = wrench_to_parent(place.R, place.p, wrench), place.link
             while i > link:
-                load, i = inward(*self.poses[i - 1], load), self.tree.links[i].parent
+                load, i = wrench_to_parent(*self.poses[i - 1], load), self.tree.links[i].parent
             if i == link:
-                total = plus(total, load)
+                total = total.plus(load)
         return total
 
     def forces(self) -> list[Trig]:
         """M ddq + C dq + N in one recursion."""
-        base, v, a = self.tree.base, self.tree.v, self.tree.a
-        if base is None:
-            start = resting_base(self.tree.gravity)
-        else:
-            upright = in_base(_variables(base.quaternion), self.tree.gravity)
-            start = base_motion(_variables(base.twist), _variables(base.rate), upright)
-        pushes = [Load(ZERO, ZERO) for _ in self.tree.links]
+        tree, base = self.tree, Base(self.tree.gravity)
+        if tree.base is not None:
+            free = tree.base
+            twist = _variables(free.twist)
+            base = Base(
+                tree.gravity,
+                Vec(_variables(free.position)),
+                _variables(free.quaternion),
+                Twist(Vec(twist[:3]), Vec(twist[3:])),
+                _variables(free.rate),
+            )
+        pushes = [Wrench() for _ in tree.links]
         for module, wrench in self.external.items():
-            place = self.tree.modules[module]
-            pushes[place.link] = plus(pushes[place.link], inward(place.R, place.p, wrench))
-        tau, load = inverse_dynamics(self.tree.links, self.tree.q, v, a, start, pushes)
-        forces = [*load.f, *load.n, *tau] if self.offset else tau
+            place = tree.modules[module]
+            pushes[place.link] = pushes[place.link].plus(wrench_to_parent(place.R, place.p, wrench))
+        joints = [Joint(*each) for each in zip(tree.q, tree.v, tree.a, strict=True)]
+        forces = run(QUANTITIES["inverse_dynamics"], tree.links, joints, base, pushes)
         return [trig(x) * sign for x, sign in zip(forces, self.signs, strict=True)]
 
     def module_pose(self, module: str, reference: str | None = None) -> Pose:
@@ -130,12 +117,12 @@ class Exact:
         R_0, p_0 = self._world_pose(reference)
         return R_0.T @ R, R_0.T @ (p - p_0)
 
-    def module_twist(self, module: str) -> Load:
+    def module_twist(self, module: str) -> Twist:
         """Twist of a module in its own frame."""
         place = self.tree.modules[module]
-        return into(place.R, place.p, self._twists[place.link])
+        return from_parent(place.R, place.p, self._twists[place.link])
 
-    def jacobian_column(self, module: str, column: int) -> Load:
+    def jacobian_column(self, module: str, column: int) -> Twist:
         """Twist of a module in its own frame for one unit of a velocity."""
         place = self.tree.modules[module]
         if column < self.offset:
@@ -147,11 +134,11 @@ class Exact:
         while path[-1] > link:
             path.append(self.tree.links[path[-1]].parent)
         if path[-1] != link:
-            return NOTHING
+            return Twist()
         twist = screws[link]
         for i in reversed(path[:-1]):
-            twist = into(*self.poses[i - 1], twist)
-        return into(place.R, place.p, twist)
+            twist = from_parent(*self.poses[i - 1], twist)
+        return from_parent(place.R, place.p, twist)
 
     # -- kept results ----------------------------------------------------------------------------
 
@@ -172,7 +159,7 @@ class Exact:
             entries, load = mass_column(self.tree.links, self.poses, i, self._body(i))
             found = {self.offset + k - 1: value for k, value in entries.items()}
             if self.offset:
-                load = inward(*self.poses[min(entries) - 1], load)
+                load = wrench_to_parent(*self.poses[min(entries) - 1], load)
                 found.update(enumerate((*load.f, *load.n)))
             self._masses[column] = found
         return self._masses[column]
@@ -182,10 +169,10 @@ class Exact:
         return base_inertia(self._body(0))
 
     @cached_property
-    def _twists(self) -> list[Load]:
+    def _twists(self) -> list[Twist]:
         base = self.tree.base
         twist = _variables(base.twist) if base else []
-        start = Load(Vec(twist[:3]), Vec(twist[3:])) if base else NOTHING
+        start = Twist(Vec(twist[:3]), Vec(twist[3:])) if base else Twist()
         return twists(self.tree.links, self.poses, self.tree.v, start)
 
     def _coriolis_column(self, column: int) -> list[Any]:

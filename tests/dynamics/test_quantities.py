@@ -1,0 +1,178 @@
+"""Every quantity of the table, on every tier; the new ones against Pinocchio and differences."""
+
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import modurob as mr
+from modurob.compiler.tiers import DyadTier, FusedTier
+from modurob.equations.links import Link, from_parent, joint_pose, unit_screw
+from modurob.equations.mass_matrix import inertia_times
+from modurob.equations.passes import Base, Joint, Passes, Quantity
+from modurob.equations.quantities import QUANTITIES
+from modurob.equations.vectors import Twist
+from modurob.model.reference import Reference
+from oracles import GROUPS
+from oracles.rigid_tree import PinocchioDynamics
+from oracles.rough_organisms import case
+
+RELATIVE = 1e-11  # the same formulas with other rounding: sums of some hundred products
+ENGINE = 1e-10  # of the largest entry, other formulas
+DIFFERENCE = 1e-8  # of the largest entry: central differences of order four over 1e-3
+STEP = 1e-3  # [s]
+BASES = ("fixed", "free")
+every_model = pytest.mark.parametrize(
+    ("kinds", "hinges", "base"), list(product(GROUPS, ("dyad", "physical"), BASES))
+)
+
+
+def close(actual, expected, scale, relative):
+    assert actual.shape == expected.shape
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=relative * scale)
+
+
+@every_model
+def test_table_and_fused_code_of_every_quantity_equal_the_reference(kinds, hinges, base):
+    c = next(c for c in (case(kinds, seed, hinges, base, most=4) for seed in (1, 2)) if c.model.nv)
+    model, reference = c.model, Reference(c.model)
+    q = model.check_configuration(c.q)
+    given = {"q": q, "v": c.v, "a": c.x, "tau": c.x}
+    speed = np.abs(c.v).max() * np.abs(model.mass_matrix(q)).max()  # results may cancel to zero
+    for name, quantity in QUANTITIES.items():
+        arrays = [np.ascontiguousarray(given[each]) for each in quantity.inputs]
+        expected = reference.quantity(name, *arrays)
+        scale = max(np.abs(expected).max(initial=0.0), speed)
+        tiers = [DyadTier(model)] + [FusedTier(model, False)] * quantity.straight_line
+        for tier in tiers:
+            routine = tier.routine(name)
+            batch = routine.batch(*arrays, *[None] * (4 - len(arrays)), 1)
+            close(batch, expected, scale, RELATIVE)
+            one = routine.single(*(array[0] for array in arrays), routine.empty())
+            close(one, expected[0], scale, RELATIVE)
+
+
+def about_the_origin(A, c):
+    """A centroidal momentum matrix, its angular part about the world's origin."""
+    return np.concatenate([A[:3], A[3:] + np.cross(c, A[:3].T).T])
+
+
+@every_model
+def test_centroidal_momentum_matrix_is_that_of_pinocchio(kinds, hinges, base):
+    c = next(c for c in (case(kinds, seed, hinges, base) for seed in (3, 4)) if c.model.nv)
+    model, engine = c.model, PinocchioDynamics(c.tree, c.model)
+    q = model.check_configuration(c.q)
+    ours, centers = model.centroidal_momentum_matrix(q), model.center_of_mass(q)
+    for k in range(len(q)):
+        pin.ccrba(engine.pin, engine.data, engine.q(q[k]), engine.v(c.v[k]))
+        theirs = engine.data.Ag[:, engine.columns]
+        if base == "free":
+            close(ours[k], theirs, np.abs(theirs).max(), ENGINE)
+        # a fixed base has a mass here and none there
+        theirs = about_the_origin(theirs, engine.data.com[0])
+        close(about_the_origin(ours[k], centers[k]), theirs, np.abs(theirs).max(), ENGINE)
+
+
+def test_rate_of_the_centroidal_momentum_matrix_is_that_of_pinocchio():
+    for kinds in GROUPS:
+        c = next(
+            c for c in (case(kinds, seed, "physical", "free") for seed in (3, 4)) if c.model.nv
+        )
+        engine = PinocchioDynamics(c.tree, c.model)
+        q = c.model.check_configuration(c.q)
+        ours = c.model.centroidal_momentum_matrix_rate(q, c.v)
+        for k in range(len(q)):
+            theirs = pin.dccrba(engine.pin, engine.data, engine.q(q[k]), engine.v(c.v[k]))
+            theirs = theirs[:, engine.columns]
+            close(ours[k], theirs, np.abs(theirs).max(), ENGINE)
+
+
+def differenced(function, model, q, v):
+    """Central difference of order four along v."""
+    at = {k: function(model.integrate(q, k * STEP * v)) for k in (-2, -1, 1, 2)}
+    return (at[-2] - 8 * at[-1] + 8 * at[1] - at[2]) / (12 * STEP)
+
+
+@pytest.mark.parametrize("frame", ["body", "world", "aligned"])
+@pytest.mark.parametrize("base", BASES)
+def test_jacobian_rate_is_the_rate_of_the_jacobian(base, frame):
+    model = mr.examples.crab().model("physical", base=base)
+    rng = np.random.default_rng(2)
+    q = np.stack([model.random_configuration(rng) for _ in range(3)])
+    v = rng.standard_normal((3, model.nv))
+    for body in ("m0", "m3", "m5"):
+        found = model.jacobian_rate(q, v, body, frame)
+        expected = differenced(lambda at, body=body: model.jacobian(at, body, frame), model, q, v)
+        close(found, expected, 1.0 + np.abs(expected).max(), DIFFERENCE)
+
+
+def test_rate_of_the_centroidal_momentum_matrix_of_a_fixed_base():
+    model = mr.examples.arm("babac").model("physical")
+    rng = np.random.default_rng(2)
+    q, v = model.random_configuration(rng), rng.standard_normal(model.nv)
+    expected = differenced(model.centroidal_momentum_matrix, model, q, v)
+    found = model.centroidal_momentum_matrix_rate(q, v)
+    close(found, expected, np.abs(expected).max(), DIFFERENCE)
+
+
+def test_quantities_refuse_a_wrong_number_of_arrays():
+    model = mr.examples.crab().model()
+    with pytest.raises(TypeError, match=r"mass_matrix takes 1 arrays \(q\), got 2"):
+        model.dynamics.quantity("mass_matrix", model.neutral(), model.neutral())
+
+
+def test_a_body_without_mass_has_no_centroidal_momentum():
+    kind = mr.catalog["backbone"].with_parameters(mass=0.0, inertia=0.0)
+    model = mr.Organism.start(kind).model(base="free")
+    for call in (model.centroidal_momentum_matrix, model.center_of_mass):
+        with pytest.raises(mr.StateError, match="no mass"):
+            call(model.neutral())
+
+
+# -- a quantity from outside -----------------------------------------------------------------------
+
+
+class HalfVisViva(Passes):
+    """Kinetic energy, link by link: all that a new quantity needs."""
+
+    class State(NamedTuple):
+        twist: Twist
+        energy: Any
+
+    @staticmethod
+    def base(link: Link, base: Base) -> Any:
+        return HalfVisViva.State(base.twist, HalfVisViva.of(link, base.twist))
+
+    @staticmethod
+    def of(link: Link, V: Twist) -> Any:
+        return V.power(inertia_times(link.mass, link.moment, link.second, V)) * 0.5
+
+    @staticmethod
+    def outward(link: Link, joint: Joint, parent: Any) -> Any:
+        V = from_parent(*joint_pose(link, joint.q), parent.twist).plus(unit_screw(link, joint.v))
+        return HalfVisViva.State(V, HalfVisViva.of(link, V))
+
+    @staticmethod
+    def inward(link: Link, joint: Joint, own: Any, parent: Any) -> Any:
+        return None, own, parent._replace(energy=parent.energy + own.energy)
+
+    @staticmethod
+    def turn(link: Link, base: Base, own: Any) -> Any:
+        return [own.energy], own
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_a_quantity_added_from_outside_runs_on_every_tier(monkeypatch, base):
+    quantity = Quantity(("q", "v"), (1,), HalfVisViva, "T", "Kinetic energy. [J]")
+    monkeypatch.setitem(QUANTITIES, "half_vis_viva", quantity)
+    model = mr.examples.crab().model("physical", base=base)
+    rng = np.random.default_rng(4)
+    q = np.stack([model.random_configuration(rng) for _ in range(9)])
+    v = rng.standard_normal((9, model.nv))
+    M = model.mass_matrix(q)
+    expected = 0.5 * np.einsum("ki,kij,kj->k", v, M, v)
+    for tier in (model, model.compile()):
+        found = tier.dynamics.quantity("half_vis_viva", q, v)
+        close(found[:, 0], expected, np.abs(expected).max(), RELATIVE)
