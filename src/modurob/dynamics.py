@@ -27,10 +27,6 @@ External = Mapping[str, ArrayLike]
 TERMS = 20  # of the exponential series up to 1, to rounding
 LINK_NUMBERS = 800  # of a link in sums over all: poses, inertias and what is made of them
 DTYPES = {"cpu": ("float64",), "cuda": ("float64", "float32")}  # of each target
-PREPARED = (
-    *(name for name, quantity in QUANTITIES.items() if quantity.straight_line),
-    "forward_dynamics_derivatives",
-)
 
 
 class InverseDerivatives(NamedTuple):
@@ -98,16 +94,16 @@ class Dynamics:
         self, name: str, *arrays: Any, external: External | None = None, threads: int | str = "auto"
     ) -> np.ndarray:
         """Any quantity of `equations.quantities`, for arrays (..., n) of its inputs."""
+        if name not in QUANTITIES:
+            raise UnknownNameError(f"no quantity {name!r}: choose from {choices(QUANTITIES, 20)}")
         routine = self.tier.routine(name) if external is None else self.tier.with_external(name)
         if external is None:
             done = routine.single(*arrays, routine.empty())
             if done is not None and (not self.model.free_base or so3.is_unit(arrays[0][..., 3:7])):
                 return done
-        names = QUANTITIES[name].inputs
-        if len(arrays) != len(names):
-            raise TypeError(
-                f"{name} takes {len(names)} arrays ({', '.join(names)}), got {len(arrays)}"
-            )
+        elif not QUANTITIES[name].passes.external:
+            raise StateError(f"{name} does not depend on external wrenches: leave external out")
+        _demand_arrays(name, arrays)
         return self._batch(routine, State(self.model, name, arrays, external), threads)
 
     def inverse_dynamics_derivatives(
@@ -136,8 +132,9 @@ class Dynamics:
 
     def prepare(self, name: str, states: int | None) -> Callable[..., Any]:
         """See `Model.prepare`."""
-        if name not in PREPARED:
-            raise UnknownNameError(f"cannot prepare {name!r}: choose from {choices(PREPARED)}")
+        ready = [each for each in QUANTITIES if each != "inverse_dynamics_derivatives"]
+        if name not in ready:
+            raise UnknownNameError(f"cannot prepare {name!r}: choose from {choices(ready, 20)}")
         if states is not None and (not is_number(states) or states < 1 or states != int(states)):
             raise StateError(f"states must be a whole number of 1 or more, got {states!r}")
         if name == "forward_dynamics_derivatives":
@@ -179,6 +176,12 @@ class Dynamics:
         return routine.several(int(states)), routine.empty(int(states))
 
 
+def _demand_arrays(name: str, arrays: Sequence[Any]) -> None:
+    names = QUANTITIES[name].inputs
+    if len(arrays) != len(names):
+        raise TypeError(f"{name} takes {len(names)} arrays ({', '.join(names)}), got {len(arrays)}")
+
+
 class CudaDynamics:
     """The dynamics of one model on a GPU; arrays come and go as CuPy arrays."""
 
@@ -195,6 +198,7 @@ class CudaDynamics:
             raise StateError("external wrenches are not there on target 'cuda'; use target 'cpu'")
         if not QUANTITIES[name].straight_line:
             return getattr(self, name)
+        _demand_arrays(name, arrays)
         return self.tier.run(name, *arrays)
 
     def __getattr__(self, name: str) -> Any:
@@ -236,7 +240,7 @@ def common_batch(shapes: Sequence[tuple[int, ...]], whose: str) -> tuple[int, ..
 
 def _plain_rows(model: Model, *arrays: Any) -> tuple[np.ndarray, ...] | None:
     """(N, n) of contiguous (..., n) float64 arrays of one shape: common, and quick to see."""
-    if model.free_base or not model.nv:  # quaternions want a look
+    if model.free_base or not model.nv:  # the quaternion must be checked
         return None
     for array in arrays:
         if not (
@@ -353,6 +357,8 @@ def link_wrenches(model: Model, external: External) -> np.ndarray:
 
 def _why_not_finite(model: Model, q: np.ndarray) -> str:
     """What is wrong with finite states whose result is not: a joint that moves nothing, or size."""
+    if not np.sum(model.mass) > 0:
+        return "the organism has no mass"
     M = model.mass_matrix(q)
     if not np.isfinite(M).all():
         return "the numbers are too large: products of these displacements overflow"

@@ -84,6 +84,8 @@ def jacobian_rate(
     if frame not in FRAMES:
         raise StateError(f"frame must be one of {choices(FRAMES)}, got {frame!r}")
     index = model.body_index(body)
+    if frame != "world":  # the same near the origin, where no digits are lost
+        model, q = model.near_base(model.check_configuration(q))
     path = _path(model, int(model.body_link[index]))
     moves = np.zeros(model.nv, dtype=bool)
     moves[: model.nv - len(model.joint_names)] = True

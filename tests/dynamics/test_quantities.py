@@ -1,5 +1,6 @@
 """Every quantity of the table, on every tier; the new ones against Pinocchio and differences."""
 
+import dataclasses
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -176,3 +177,83 @@ def test_a_quantity_added_from_outside_runs_on_every_tier(monkeypatch, base):
     for tier in (model, model.compile()):
         found = tier.dynamics.quantity("half_vis_viva", q, v)
         close(found[:, 0], expected, np.abs(expected).max(), RELATIVE)
+
+
+def test_a_model_with_a_fixed_base_stands_in_the_world_frame():
+    pose = np.eye(4)
+    pose[0, 3] = 1.0
+    with pytest.raises(mr.StateError, match="base_pose"):
+        dataclasses.replace(mr.examples.crab().model(), base_pose=pose)
+
+
+class Greedy(Passes):
+    """Writes a scalar after it was read for the last time; no other one may suffer."""
+
+    class State(NamedTuple):
+        kept: Any
+        spent: Any
+
+    @staticmethod
+    def base(link: Link, base: Base) -> Any:
+        return Greedy.State(1, link.mass)
+
+    @staticmethod
+    def outward(link: Link, joint: Joint, parent: Any) -> Any:
+        return Greedy.State(parent.kept * 2, link.mass)
+
+    @staticmethod
+    def inward(link: Link, joint: Joint, own: Any, parent: Any) -> Any:
+        return None, own._replace(kept=own.spent * 2, spent=own.spent * 0 + 7), parent
+
+    @staticmethod
+    def turn(link: Link, base: Base, own: Any) -> Any:
+        return [own.kept] * 6, own
+
+    @staticmethod
+    def back(link: Link, joint: Joint, own: Any, parent: Any) -> Any:
+        return own.kept, own
+
+
+@pytest.mark.parametrize(("shape", "says"), [((2,), "1 numbers"), (("nv",), None)])
+def test_what_is_written_late_destroys_nothing_and_sizes_are_checked(monkeypatch, shape, says):
+    if says is None:
+        monkeypatch.setitem(QUANTITIES, "greedy", Quantity(("q",), shape, Greedy, "g", "A test."))
+        model = mr.examples.crab().model("physical", base="free")
+        expected = Reference(model).quantity("greedy", model.neutral())
+        found = model.dynamics.quantity("greedy", model.neutral())
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        return
+    monkeypatch.setitem(QUANTITIES, "greedy", Quantity(("q", "v"), shape, HalfVisViva, "g", "-"))
+    model = mr.examples.crab().model()
+    with pytest.raises(TypeError, match=says):
+        model.dynamics.quantity("greedy", model.neutral(), np.zeros(model.nv))
+
+
+def test_quantities_name_what_they_do_not_take():
+    model = mr.examples.crab().model()
+    with pytest.raises(mr.UnknownNameError, match="no quantity 'mass'"):
+        model.dynamics.quantity("mass", model.neutral())
+    with pytest.raises(mr.StateError, match="leave external out"):
+        model.dynamics.quantity("mass_matrix", model.neutral(), external={"m0": np.zeros(6)})
+
+
+@pytest.mark.parametrize("base", ["fixed", ["px", "rz"]])
+def test_momentum_matrices_keep_their_digits_far_away(base):
+    pose = np.eye(4)
+    pose[:3, 3] = (5e5, 5e6, 300.0)
+    near = away = mr.examples.crab().model("physical", base=base)
+    rng = np.random.default_rng(0)
+    q, v = near.random_configuration(rng), rng.standard_normal(near.nv)
+    there = q.copy()
+    if base == "fixed":
+        away = mr.examples.crab().with_base_pose(pose).model("physical")
+    else:
+        there[0] += 5e6
+    for name, arrays in (
+        ("centroidal_momentum_matrix", ()),
+        ("centroidal_momentum_matrix_rate", (v,)),
+        ("jacobian_rate", (v, "m3")),
+    ):
+        expected = getattr(near, name)(q, *arrays)
+        found = getattr(away, name)(there, *arrays)
+        close(found, expected, np.abs(expected).max(), 1e-8)  # one part in 1e9 of 5e6 m is lost

@@ -53,7 +53,7 @@ class CudaTier:
         return self._kernels[name]
 
     def run(self, name: str, q: Any, v: Any = None, x: Any = None) -> Any:
-        """Results (..., nv) or (..., nv, nv) on the GPU, for NumPy or CuPy arrays (..., n)."""
+        """Result of a quantity on the GPU, for NumPy or CuPy arrays (..., n) of its inputs."""
         cp, quantity = self.cp, QUANTITIES[name]
         arrays = {"q": (q, self.model.nq), "v": (v, self.model.nv), "x": (x, self.model.nv)}
         ready = {

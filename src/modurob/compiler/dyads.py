@@ -171,7 +171,8 @@ def _functions(name: str, free_base: bool) -> np.ndarray:
 def call_table(name: str, free_base: bool, table: Table) -> np.ndarray:
     """(n, CALLS) parent and functions of each joint."""
     functions = _functions(name, free_base)
-    calls = np.empty((len(table.parent), CALLS), dtype=np.int64)
-    calls[:, 0] = table.parent
-    calls[:, 1:] = functions[table.variant % len(functions), table.pattern]
+    calls = np.zeros((max(len(table.parent), 1), CALLS), dtype=np.int64)  # one is always looked at
+    joints = calls[: len(table.parent)]
+    joints[:, 0] = table.parent
+    joints[:, 1:] = functions[table.variant % len(functions), table.pattern]
     return calls

@@ -101,6 +101,9 @@ def c_sources(
         functions: Of `c_functions.FUNCTIONS`.
     """
     check_name(name)
+    functions = tuple(dict.fromkeys(functions))
+    if not functions:
+        raise StateError(f"no C function is named: choose from {choices(FUNCTIONS, 20)}")
     for each in functions:
         if each not in FUNCTIONS:
             raise UnknownNameError(f"no C function {each!r}: choose from {choices(FUNCTIONS, 20)}")
@@ -119,7 +122,7 @@ def c_sources(
         name=name,
         header=header_text(model, name, real, bodies),
         source=_source(name, bodies),
-        test=program_text(model, name, dtype, states, tuple(functions)),
+        test=program_text(model, name, dtype, states, functions),
         operations={each: body.operations for each, body in bodies.items()},
     )
 

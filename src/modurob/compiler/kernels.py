@@ -108,9 +108,8 @@ class Kernel:
     def put(self, slot: Slot, value: Any) -> None:
         self.stores.append((slot, lifted(self.graph, [value])[0]))
 
-    def put_result(self, result: Any, numbers: Sequence[int] | None = None) -> None:
-        """Write a joint's or link's numbers, `%stride` apart."""
-        entries = as_entries(result)
+    def put_result(self, entries: Sequence[Any], numbers: Sequence[int] | None = None) -> None:
+        """Write a joint's or body's numbers, `%stride` apart."""
         for k, value in zip(numbers or range(len(entries)), entries, strict=True):
             self.put(Slot("%out", 0, times=(("%stride", k),)), value)
 
@@ -156,6 +155,7 @@ class Way(NamedTuple):
 
 
 GENERAL = (Way(3, False), Way(3, True))
+OWN_INWARD = 4
 PAIRS = 7  # the last event of a state; see `places_of`
 
 
@@ -280,8 +280,12 @@ class Tracer:
         k.put_state("self", own)
         if result is None or not (self.free_base or self.quantity.per == "whole"):
             return k
+        if self.quantity.per == "whole":
+            for i, value in enumerate(self.quantity.checked(result)):
+                k.put(Slot("%out", i), value)
+            return k
         for i, column in enumerate(result):
-            for entry, value in enumerate(as_entries(column)):
+            for entry, value in enumerate(self.quantity.checked(as_entries(column))):
                 k.put(Slot("%out", i, times=(("%stride", entry),)), value)
         return k
 
@@ -298,7 +302,8 @@ class Tracer:
         if self.quantity.per == "pair":  # the diagonal, which has sign * sign
             k.put_result(result, self.passes.filled())
         else:
-            k.put_result([x * link.sign for x in as_entries(result)])
+            entries = self.quantity.checked(as_entries(result))
+            k.put_result([x * link.sign for x in entries])
 
     def carry(self, way: Way) -> Kernel:
         """The carried value lies behind `parent`."""
@@ -336,7 +341,8 @@ class Tracer:
         k = self._kernel()
         numbers = [k.read(f"row{i}", Slot("%row", i, broadcast=True)) for i in range(BODY_ROW)]
         placed = unflat(BodyRow, numbers)
-        k.put_result(self.passes.output(k.state("self"), placed.R, placed.p))
+        found = self.passes.output(k.state("self"), placed.R, placed.p)
+        k.put_result(self.quantity.checked(found))
         return k
 
     def _carried(self, k: Kernel) -> Any:
@@ -429,6 +435,13 @@ def places_of(quantity: Quantity, free_base: bool) -> tuple[int | None, ...]:
             for k in kernel.written.get(of, {}):
                 if k in born:
                     born[k] = min(born[k], event)
+                    dies[k] = max(dies[k], event + 1)  # also what nobody reads must hurt nothing
+    for name in tracer.accumulators:
+        if any(dies.get(k, 0) > OWN_INWARD for k in range(*_span(passes.State, name))):
+            raise TypeError(
+                f"{passes.__name__}: the accumulator '{name}' is read after the way inward; keep "
+                "what is needed in a field of its own"
+            )
     return _allocated(size(passes.State), born, dies)
 
 

@@ -29,7 +29,6 @@ from modurob.equations.passes import LATER, Base, Joint, Passes
 from modurob.equations.vectors import (
     ZERO,
     Mat,
-    Symmetric,
     Twist,
     Vec,
     Wrench,
@@ -53,8 +52,7 @@ class ForwardKinematics(Passes):
 
     @staticmethod
     def outward(link: Link, joint: Joint, parent: State) -> State:
-        R, p = joint_pose(link, joint.q)
-        return ForwardKinematics.State(parent.R @ R, parent.p + parent.R @ p)
+        return ForwardKinematics.State(*_placed(link, joint, parent))
 
     @staticmethod
     def output(own: State, R: Mat, p: Vec) -> list[Any]:
@@ -166,7 +164,6 @@ class JointScrews(Passes):
     class State(NamedTuple):
         R: Mat
         p: Vec
-        column: Twist = LATER
 
     @staticmethod
     def base(link: Link, base: Base) -> State:
@@ -174,12 +171,12 @@ class JointScrews(Passes):
 
     @staticmethod
     def outward(link: Link, joint: Joint, parent: State) -> State:
-        R, p = _placed(link, joint, parent)
-        return JointScrews.State(R, p, screw(link, R, p))
+        return JointScrews.State(*_placed(link, joint, parent))
 
     @staticmethod
     def inward(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State, State]:
-        return (*own.column.v, *own.column.w), own, parent
+        S = screw(link, own.R, own.p)
+        return (*S.v, *S.w), own, parent
 
     @staticmethod
     def turn(link: Link, base: Base, own: State) -> tuple[Any, State]:
@@ -193,23 +190,22 @@ class JointScrewRates(Passes):
         R: Mat
         p: Vec
         V: Twist
-        column: Twist = LATER
 
     @staticmethod
     def base(link: Link, base: Base) -> State:
-        (R, p), w = base.pose(), base.pose()[0] @ base.twist.w
+        R, p = base.pose()
+        w = R @ base.twist.w
         return JointScrewRates.State(R, p, Twist(R @ base.twist.v + p.cross(w), w))
 
     @staticmethod
     def outward(link: Link, joint: Joint, parent: State) -> State:
         R, p = _placed(link, joint, parent)
-        S = screw(link, R, p)
-        V = parent.V.plus(S.times(joint.v))
-        return JointScrewRates.State(R, p, V, parent.V.cross(S))
+        return JointScrewRates.State(R, p, parent.V.plus(screw(link, R, p).times(joint.v)))
 
     @staticmethod
     def inward(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State, State]:
-        return (*own.column.v, *own.column.w), own, parent
+        rate = own.V.cross(screw(link, own.R, own.p))
+        return (*rate.v, *rate.w), own, parent
 
     @staticmethod
     def turn(link: Link, base: Base, own: State) -> tuple[Any, State]:
@@ -254,13 +250,8 @@ class CentroidalMomentumMatrix(Passes):
     @staticmethod
     def turn(link: Link, base: Base, own: State) -> tuple[Any, State]:
         c = own.R @ (own.body.moment * (1 / own.body.mass))
-        inertia = base_inertia(own.body)
-        loads = [
-            Wrench(*(Vec([inertia[3 * part + i][k] for i in range(3)]) for part in range(2)))
-            for k in range(6)
-        ]
-        columns = [_about(c, wrench_to_parent(own.R, ZERO, load)) for load in loads]
-        return columns, own._replace(center=c)
+        loads = [wrench_to_parent(own.R, ZERO, load) for load in _base_loads(own.body)]
+        return [_about(c, load) for load in loads], own._replace(center=c)
 
     @staticmethod
     def back(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State]:
@@ -272,14 +263,13 @@ def _about(c: Vec, F: Wrench) -> tuple[Any, ...]:
     return (*F.f, *(F.n - c.cross(F.f)))
 
 
-class MovingBody(NamedTuple):
-    """Moments of a link with everything beyond it, and their rates, about a fixed point."""
-
-    mass: Any
-    moment: Vec
-    second: Symmetric
-    moment_rate: Vec
-    second_rate: Symmetric
+def _base_loads(body: Composite) -> list[Wrench]:
+    """Momentum of everything per velocity of a free base, in its frame."""
+    inertia = base_inertia(body)
+    return [
+        Wrench(*(Vec([inertia[3 * part + i][k] for i in range(3)]) for part in range(2)))
+        for k in range(6)
+    ]
 
 
 class CentroidalMomentumRate(Passes):
@@ -288,80 +278,70 @@ class CentroidalMomentumRate(Passes):
     class State(NamedTuple):
         R: Mat
         p: Vec
-        V: Twist
-        body: MovingBody
-        column: Twist = LATER
-        column_rate: Twist = LATER
-        momentum: Wrench = LATER
+        V: Twist  # in the link's frame
+        body: Composite
+        rate: Composite  # of the body's moments in the link's frame
+        momentum: Wrench = LATER  # per velocity of the joint, in the link's frame
         momentum_rate: Wrench = LATER
         center: Vec = LATER
         center_rate: Vec = LATER
 
     @staticmethod
     def base(link: Link, base: Base) -> State:
-        R = base.pose()[0]
-        V = Twist(R @ base.twist.v, R @ base.twist.w)
-        return CentroidalMomentumRate.State(R, ZERO, V, _moving(link, R, ZERO, V))
+        body = Composite(link.mass, link.moment, link.second)
+        return CentroidalMomentumRate.State(base.pose()[0], ZERO, base.twist, body, UNCHANGED)
 
     @staticmethod
     def outward(link: Link, joint: Joint, parent: State) -> State:
-        R, p = _placed(link, joint, parent)
-        S = screw(link, R, p)
-        V = parent.V.plus(S.times(joint.v))
-        rate = parent.V.cross(S)
-        return CentroidalMomentumRate.State(R, p, V, _moving(link, R, p, V), S, rate)
+        V = from_parent(*joint_pose(link, joint.q), parent.V).plus(unit_screw(link, joint.v))
+        body = Composite(link.mass, link.moment, link.second)
+        return CentroidalMomentumRate.State(*_placed(link, joint, parent), V, body, UNCHANGED)
 
     @staticmethod
     def inward(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State, State]:
-        momentum, rate = _moving_momentum(own.body, own.column, own.column_rate)
-        one, other = parent.body, own.body
-        total = MovingBody(
-            one.mass + other.mass,
-            one.moment + other.moment,
-            symmetric(lambda i, j: one.second[i, j] + other.second[i, j]),
-            one.moment_rate + other.moment_rate,
-            symmetric(lambda i, j: one.second_rate[i, j] + other.second_rate[i, j]),
+        R, p = joint_pose(link, joint.q)
+        rate = _rate_in_parent(R, p, own.body, own.rate, unit_screw(link, joint.v))
+        kept = own._replace(
+            momentum=unit_load(link, own.body), momentum_rate=unit_load(link, own.rate)
         )
-        kept = own._replace(momentum=momentum, momentum_rate=rate)
-        return None, kept, parent._replace(body=total)
+        body = added(parent.body, to_parent(R, p, own.body))
+        return None, kept, parent._replace(body=body, rate=added(parent.rate, rate))
 
     @staticmethod
     def turn(link: Link, base: Base, own: State) -> tuple[Any, State]:
-        body = own.body
-        c, c_rate = body.moment * (1 / body.mass), body.moment_rate * (1 / body.mass)
-        columns = []
-        for S in base_screws(own.R):
-            F, F_rate = _moving_momentum(body, S, own.V.cross(S))
-            columns.append(_about_moving(c, c_rate, F, F_rate))
-        return columns, own._replace(center=c, center_rate=c_rate)
+        c, (v, w) = own.body.moment * (1 / own.body.mass), own.V
+        velocity = v + w.cross(c) + own.rate.moment * (1 / own.body.mass)
+        whole = own._replace(center=own.R @ c, center_rate=own.R @ velocity)
+        loads = zip(_base_loads(own.body), _base_loads(own.rate), strict=True)
+        return [_rate_about(whole, load, rate) for load, rate in loads], whole
 
     @staticmethod
     def back(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State]:
-        c, c_rate = parent.center, parent.center_rate
-        found = _about_moving(c, c_rate, own.momentum, own.momentum_rate)
-        return found, own._replace(center=c, center_rate=c_rate)
+        whole = own._replace(center=parent.center, center_rate=parent.center_rate)
+        return _rate_about(whole, own.momentum, own.momentum_rate), whole
 
 
-def _moving(link: Link, R: Mat, p: Vec, V: Twist) -> MovingBody:
-    """A single link; a material point r of it moves with v + w x r."""
-    h = R @ link.moment
-    S = turned_symmetric(R, link.second)
-    moment = h + p * link.mass
-    second = symmetric(lambda i, j: S[i, j] + h[i] * p[j] + p[i] * moment[j])
-    moment_rate = V.v * link.mass + V.w.cross(moment)
-    turned = hat(V.w) @ second
-    swept = outer(V.v, moment)
-    rate = symmetric(lambda i, j: turned[i, j] + turned[j, i] + swept[i, j] + swept[j, i])
-    return MovingBody(link.mass, moment, second, moment_rate, rate)
+UNCHANGED = Composite(0, ZERO, Mat([[0] * 3] * 3))
 
 
-def _moving_momentum(body: MovingBody, S: Twist, rate: Twist) -> tuple[Wrench, Wrench]:
-    """I S and its time derivative."""
-    changed = inertia_times(0, body.moment_rate, body.second_rate, S)
-    momentum = inertia_times(body.mass, body.moment, body.second, S)
-    return momentum, changed.plus(inertia_times(body.mass, body.moment, body.second, rate))
+def _rate_in_parent(R: Mat, p: Vec, body: Composite, rate: Composite, V: Twist) -> Composite:
+    """Rates of moments in the parent's frame, of a body that moves there with V in its own."""
+    m, h, (v, w) = body.mass, body.moment, V
+    turned, swept = hat(w) @ body.second, outer(v, h)
+    second = symmetric(
+        lambda i, j: rate.second[i, j] + turned[i, j] + turned[j, i] + swept[i, j] + swept[j, i]
+    )
+    moment = R @ (rate.moment + v * m + w.cross(h))
+    S = turned_symmetric(R, second)
+    return Composite(
+        0, moment, symmetric(lambda i, j: S[i, j] + moment[i] * p[j] + p[i] * moment[j])
+    )
 
 
-def _about_moving(c: Vec, c_rate: Vec, F: Wrench, F_rate: Wrench) -> tuple[Any, ...]:
-    """Time derivative of `_about`."""
-    return (*F_rate.f, *(F_rate.n - c_rate.cross(F.f) - c.cross(F_rate.f)))
+def _rate_about(own: CentroidalMomentumRate.State, F: Wrench, F_rate: Wrench) -> tuple[Any, ...]:
+    """Time derivative of a momentum about the center of mass, from that in the link's frame."""
+    R, (v, w) = own.R, own.V
+    r, r_rate = own.p - own.center, R @ v - own.center_rate
+    f, f_rate = R @ F.f, R @ (F_rate.f + w.cross(F.f))
+    n_rate = R @ (F_rate.n + w.cross(F.n))
+    return (*f_rate, *(n_rate + r_rate.cross(f) + r.cross(f_rate)))

@@ -14,7 +14,8 @@ sizes from the same declaration.
     output(state, R, p) -> numbers                        of each body, at (R, p) in its link
 
 Fields of a state that a later pass fills have the default `LATER`. A field with another default is
-an accumulator: it begins with that value, and children add to it on the way inward.
+an accumulator: it begins with that value, children add to it on the way inward, and it is not read
+after that.
 
 Matrix results are made of pairs of a joint i and a joint j between it and the base. The state then
 has the fields `column`, of a joint with those beyond it, and `carried`, of a joint with everything
@@ -173,7 +174,7 @@ class Quantity(NamedTuple):
         inputs: Names of q, v and a third array, as many as it reads.
         result: Shape; "nv" and "bodies" stand for numbers of the model.
         passes: The algorithm.
-        symbol, meaning: For people: the letter of the result, and a sentence.
+        symbol, meaning: Letter of the result and a sentence about it, for documentation.
         near: Whether it is the same wherever the robot stands, and so computed near the origin.
         straight_line: Whether code without loops is worth its length for one organism.
     """
@@ -198,9 +199,18 @@ class Quantity(NamedTuple):
             return self.passes.matrices * nv * nv
         return math.prod(self.shape(joints, free_base, bodies))
 
+    def checked(self, entries: Sequence[Any]) -> Sequence[Any]:
+        """Numbers of a joint, a body or the whole, if they are as many as the shape says."""
+        if len(entries) != self.entries:
+            raise TypeError(
+                f"{self.passes.__name__} gives {len(entries)} numbers where the shape "
+                f"{self.result} has {self.entries}"
+            )
+        return entries
+
     @property
     def per(self) -> str:
-        """Of which there is one set of numbers each: "pair", "joint", "body", or "whole"."""
+        """Kind of the result: numbers of each "pair" of joints, "joint", "body", or the "whole"."""
         if self.result.count("nv") == 2:
             return "pair"
         return "joint" if "nv" in self.result else "body" if "bodies" in self.result else "whole"
@@ -258,9 +268,10 @@ def run(
     if quantity.per == "pair":
         return _pairs(quantity, links, joints, base, states, found)
     if quantity.per == "body":
-        return [x for link, R, p in bodies for x in passes.output(states[link], R, p)]
+        found = [quantity.checked(passes.output(states[link], R, p)) for link, R, p in bodies]
+        return [x for numbers in found for x in numbers]
     if quantity.per == "whole":
-        return list(at_base)
+        return list(quantity.checked(at_base))
     if passes.friction == "y":
         found = [
             y + friction(link, joint.v)
@@ -268,7 +279,7 @@ def run(
         ]
     columns = [as_entries(y) for y in at_base] if base.free else []
     for y, link in zip(found, links[1:], strict=True):
-        columns.append([x * link.sign for x in as_entries(y)])
+        columns.append([x * link.sign for x in quantity.checked(as_entries(y))])
     return [column[k] for k in range(quantity.entries) for column in columns]
 
 

@@ -125,6 +125,11 @@ def _check_poses(model: Model) -> None:
         name = f"placement[{k}]" if k < joints else f"body_placement[{k - joints}]"
         name = "base_pose" if k == len(T) - 1 else name
         raise StateError(f"{name} of a model is no pose: a rotation and a position, then 0 0 0 1")
+    if not model.free_base and not np.array_equal(model.base_pose, np.eye(4)):
+        raise StateError(
+            "base_pose of a model with a fixed base must be the identity: link 0 is the world; "
+            "organism.with_base_pose(T) puts the robot elsewhere"
+        )
     slides = model.prismatic[:, None]
     along = np.where(slides, model.screw[:, :3], model.screw[:, 3:])
     across = np.where(slides, model.screw[:, 3:], model.screw[:, :3])

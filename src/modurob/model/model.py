@@ -56,7 +56,8 @@ class Model:
         body_link: (nbodies,) the link each body is part of.
         body_placement: (nbodies, 4, 4) body frames in their link's frame. [m]
         modules: For each module, the body whose frame is the module's frame.
-        base_pose: (4, 4) link 0 in the world; with a free base, its neutral pose.
+        base_pose: (4, 4) neutral pose of a free base in the world; the identity for a fixed one,
+            whose link 0 is the world.
         free_base: Whether q starts with position and unit quaternion (x, y, z, w) of link 0 in
             the world, and v with its twist in its own frame, linear part first.
         gravity: (3,) in the world frame. [m/s^2]
@@ -411,11 +412,11 @@ class Model:
 
     def kinetic_energy(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """(...) [J]"""
-        return self.dynamics.quantity("energy", q, v)[..., 0]
+        return self.dynamics.quantity("energy", q, v)[..., 0][()]
 
     def potential_energy(self, q: ArrayLike) -> np.ndarray:
         """(...) zero at the height of the world's origin. [J]"""
-        return self.dynamics.quantity("energy", q, np.zeros(self.nv))[..., 1]
+        return self.dynamics.quantity("energy", q, np.zeros(self.nv))[..., 1][()]
 
     def energy(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """(...) kinetic plus potential energy. [J]"""
