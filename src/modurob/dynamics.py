@@ -326,7 +326,7 @@ def _wrench(body: str, wrench: ArrayLike) -> np.ndarray:
             got = f"{array[where]} at {list(where)}"
         else:
             got = f"shape {array.shape}"
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         got = repr(wrench)[:60]
     raise StateError(
         f"the external wrench on {body!r} is six finite numbers (force, then torque, in the "

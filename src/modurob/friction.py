@@ -177,6 +177,8 @@ def _missing(
 
 def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     """(..., n) A^-1 b of symmetric positive A; NaN when one is not."""
+    if not b.size:
+        return b
     if b.ndim == 1:
         from scipy.linalg import lapack  # some microseconds less than NumPy
 

@@ -158,7 +158,7 @@ def inverse_kinematics(
 def _target(body: str, goal: ArrayLike) -> np.ndarray:
     try:
         array = np.asarray(goal, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.empty(0)
     if not np.isfinite(array).all():
         raise StateError(f"the target of '{body}' has entries that are not finite")

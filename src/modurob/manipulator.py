@@ -152,7 +152,7 @@ def _split(x: np.ndarray) -> list[Any]:
 def _vector(gravity: ArrayLike) -> np.ndarray:
     try:
         g = np.asarray(gravity, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         g = np.array(np.nan)
     if g.shape != (3,) or not np.isfinite(g).all():
         raise StateError(f"gravity is three finite numbers, got {gravity!r}")

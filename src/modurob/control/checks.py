@@ -47,7 +47,7 @@ def _array(value: Any, kinds: str, dtype: type) -> np.ndarray | None:
         if given.dtype.kind not in kinds or any(isinstance(x, str | bool) for x in given.flat):
             return None
         return given.astype(dtype)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

@@ -35,7 +35,7 @@ def from_poles(poles: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """
     try:
         p = np.asarray(poles, dtype=complex)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         p = np.empty(0, dtype=complex)
     if p.ndim == 0 or p.shape[-1] != 2 or not np.isfinite(p).all():
         raise StateError(f"poles are two finite numbers for each joint, got {poles!r}")

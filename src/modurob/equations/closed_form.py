@@ -69,7 +69,7 @@ def twists(tree: Stacked, S: Array, v: Array) -> Array:
 def beyond(tree: Stacked, each: Array) -> Array:
     """(..., nv, 6, 6) sums of (..., links, 6, 6) over the links that each column carries."""
     flat = each.reshape(*each.shape[:-2], 36)
-    return (tree.carries.T @ flat).reshape(*flat.shape[:-2], -1, 6, 6)
+    return (tree.carries.T @ flat).reshape(*flat.shape[:-2], len(tree.owner), 6, 6)
 
 
 def products(tree: Stacked, S: Array, inertia: Array, B: Array, rate: Array) -> Array:

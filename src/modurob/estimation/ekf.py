@@ -18,6 +18,7 @@ from modurob.estimation.noise import covariance, shaped
 from modurob.estimation.prediction import STEPS, chosen
 from modurob.estimation.statistics import chi_square
 from modurob.model import Model
+from modurob.model.model import LARGEST_DISPLACEMENT
 from modurob.spatial import se3
 
 Q_POSITION, Q_RATE = 1e-8, 1e-4  # default variances a sample adds: mostly unknown torques
@@ -190,18 +191,20 @@ class Ekf:
         """
         try:
             given = np.asarray(y, dtype=float)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             given = np.array(np.inf)
         if given.shape != self._rows.shape:
             self._complain(given)
+        over = np.abs(given) > LARGEST_DISPLACEMENT  # infinite ones too
+        if over.any():
+            k = int(np.flatnonzero(over)[0])
+            raise StateError(
+                f"y[{k}] is {given[k]:g}: give numbers up to {LARGEST_DISPLACEMENT:g}, "
+                "NaN for what is missing"
+            )
         q, v = self._estimate()
         residual, rows, noise = given - self._expected(q, v), self._all, self.noise
         if not math.isfinite(residual.dot(residual)):
-            if np.isinf(given).any():
-                k = int(np.flatnonzero(np.isinf(given))[0])
-                raise StateError(
-                    f"y[{k}] is {given[k]}: give real numbers, NaN for what is missing"
-                )
             there = ~np.isnan(given)
             residual, rows = residual[there], self._rows[there]
             noise = noise[np.ix_(there, there)]

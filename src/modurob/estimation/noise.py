@@ -44,7 +44,7 @@ def shaped(
 def _array(name: str, value: Any) -> np.ndarray:
     try:
         array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.array(np.nan)
     if not np.isfinite(array).all():
         raise StateError(f"{name} must hold finite real numbers, got {str(value)[:60]!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import not_negative
+from modurob.checks import not_negative, positive
 from modurob.estimation.ekf import Ekf
 from modurob.model import Model
 
@@ -32,6 +32,7 @@ def ekf_for_sensors(
         q, v: Where it starts; in the neutral pose, at rest, by default.
     """
     sigma = max(not_negative("sigma", sigma, "rad or m"), LEAST_NOISE)
+    dt = positive("dt", dt, "seconds")
     moved, faster = ACCELERATION * dt**2 / 2, ACCELERATION * dt
     return Ekf(
         model,

@@ -48,7 +48,7 @@ def per_joint(
         numbers = np.asarray(given)
         real = numbers.dtype.kind in "iuf" or numbers.size == 0
         numbers = numbers.astype(float) if real else numbers
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         real, numbers = False, np.empty(0)
     if not real or not np.isfinite(numbers).all():
         raise StateError(f"{what} must hold finite numbers, got {given!r}"[:300])
@@ -103,7 +103,7 @@ def checked_times(t: ArrayLike, resting: bool = False) -> np.ndarray:
         if times.dtype.kind not in "iuf":
             raise TypeError
         times = times.astype(float, copy=False)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise StateError(f"t must hold times in seconds, got {t!r}"[:300]) from None
     if times.size and not np.isfinite(times).all():
         raise StateError("all times must be finite, got nan or inf in t")

@@ -131,7 +131,7 @@ def assembled(
         raise StateError(f"hinges must be 'dyad' or 'physical', got {hinges!r}")
     try:
         g = np.array(gravity, dtype=float)  # a copy: the model's arrays become read-only
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         g = np.array(np.nan)
     if g.shape != (3,) or not np.isfinite(g).all():
         raise StateError(f"gravity is three finite numbers, got {gravity!r}")

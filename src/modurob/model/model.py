@@ -233,7 +233,7 @@ class Model:
             given = np.asarray(value)
             refused = given.dtype.kind not in "iufO"
             array = np.empty(0) if refused else given.astype(float, copy=False)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise StateError(f"{name} must hold numbers, got {type(value).__name__}") from None
         if refused:
             kind = "complex ones" if given.dtype.kind == "c" else repr(value)[:60]

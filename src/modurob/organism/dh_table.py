@@ -142,7 +142,7 @@ class DhTable(NamedTuple):
         """`x` as finite floats (..., joints)."""
         try:
             array = np.asarray(x, dtype=float)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             array = np.array(np.nan)
         n = len(self.links)
         if array.shape[-1:] != (n,) or not np.isfinite(array).all():

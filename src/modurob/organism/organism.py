@@ -683,7 +683,7 @@ def _checked_name(name: str) -> str:
 def _checked_pose(pose: ArrayLike | None) -> np.ndarray:
     try:
         T = np.eye(4) if pose is None else np.array(pose, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise StateError("a pose is a finite 4x4 matrix [R p; 0 1], got no numbers") from None
     if T.shape != (4, 4):
         raise StateError(f"a pose is a finite 4x4 matrix [R p; 0 1], got shape {T.shape}")

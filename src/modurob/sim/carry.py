@@ -158,7 +158,7 @@ def _given(event: Dock, guest: Model, name: str) -> np.ndarray:
         return np.zeros(count)
     try:
         array = np.asarray(given, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.array(np.nan)
     if array.shape != (count,) or not np.isfinite(array).all():
         raise StateError(

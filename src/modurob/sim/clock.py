@@ -49,7 +49,7 @@ def record_times(
     else:
         try:
             times = np.array(record, dtype=float).ravel()
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             times = np.array([np.nan])
         if not np.isfinite(times).all() or np.any(times < 0) or np.any(times > duration):
             raise StateError(

@@ -49,7 +49,7 @@ class Noise:
             try:
                 value = np.asarray(getattr(self, name), dtype=float)
                 good = bool(np.all(np.isfinite(value) & (value >= 0)))
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 good = False
             if not good:
                 raise StateError(
@@ -149,7 +149,7 @@ class Drive:
             tau = np.asarray(answer, dtype=float)
             if tau.shape != self._shape:
                 tau = np.array(np.broadcast_to(tau, self._shape)) if tau.ndim else tau
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             tau = np.empty(0)
         if tau.shape != self._shape:
             raise Stopped(

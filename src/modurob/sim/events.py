@@ -82,7 +82,7 @@ class Dock(Event):
         super().__post_init__()
         try:
             twist = np.asarray(self.approach, dtype=float)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             twist = np.empty(0)
         if twist.shape != (6,) or not np.isfinite(twist).all():
             raise StateError(f"approach is a twist of six finite numbers, got {self.approach!r}")

@@ -40,3 +40,6 @@ class SimulationError(StateError):
     def __init__(self, message: str, time: float, trajectory: Trajectory) -> None:
         super().__init__(message)
         self.time, self.trajectory = time, trajectory
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.time, self.trajectory)

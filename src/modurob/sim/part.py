@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -79,8 +80,10 @@ class Part:
         return self._each(self.model.momentum, self.q, self.v)
 
     def _each(self, function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
-        flat = [x.reshape(-1, x.shape[-1]) for x in arrays]
-        parts = [function(*(x[k : k + CHUNK] for x in flat)) for k in range(0, len(flat[0]), CHUNK)]
+        states = math.prod(self.q.shape[:-1])
+        flat = [x.reshape(states, x.shape[-1]) for x in arrays]  # -1 cannot tell where nv is 0
+        blocks = range(0, max(states, 1), CHUNK)
+        parts = [function(*(x[k : k + CHUNK] for x in flat)) for k in blocks]
         found = np.concatenate(parts)
         return _frozen(found.reshape(*self.q.shape[:-1], *found.shape[1:]))
 

@@ -106,7 +106,7 @@ class LockStep:
         speaks = np.ones(w.slots, dtype=bool)
         if self._told is not None:
             changed = [
-                (new != old).reshape(w.slots, -1).any(axis=-1)
+                (new != old).any(axis=tuple(range(1, new.ndim)))
                 for new, old in zip(news, self._told, strict=True)
             ]
             speaks = np.logical_or.reduce(changed)

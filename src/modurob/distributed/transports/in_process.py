@@ -169,7 +169,7 @@ def chance(name: str, value: float) -> float:
 def _delay(value: Any) -> tuple[int, int]:
     try:
         least, most = value
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         least = most = -1
     if not (isinstance(least, int) and isinstance(most, int) and 0 <= least <= most):
         raise StateError(f"delay is (least, most) in whole rounds from 0 on, got {value!r}")
