@@ -77,7 +77,7 @@ def test_computed_torque_and_ekf_run_play_back_and_are_compared(tab):
     tab.choose("set-controller", "PD with gravity compensation")
     assert "done" in tab.run()
     tab.click("mode-see")
-    tab.page.locator("[data-plot=q] canvas").first.wait_for()  # the other panel has such a button too
+    tab.page.locator("[data-plot=q] canvas").first.wait_for()  # Move has such a button too
     tab.page.locator("[data-testid=compare-1]:visible").click()
     tab.wait("window.modurob.run?.other")
     tab.wait("window.modurob.plots.charts.get('q')?.getOption().series.length === 6")
