@@ -60,7 +60,7 @@ def refuse_states(what: str, states: int, numbers: int) -> None:
 
 
 def states_per_block(state_bytes: float) -> int:
-    """How many states to work on at once, when each needs that many bytes on the way."""
+    """Number of states to work on at once, when each needs that many bytes on the way."""
     return max(1, int(BLOCK_BYTES // max(state_bytes, 1)))
 
 

@@ -105,7 +105,7 @@ class Driver(Writer):
             self.do(f"call void @llvm.prefetch.p0(ptr {line}, i32 1, i32 3, i32 1)")
 
     def _total(self, nv: str) -> str:
-        """How many numbers the result of a state has."""
+        """Number of entries in the result of a state."""
         total = str(self.quantity.entries)
         for size in self.quantity.result:
             if size == "nv":

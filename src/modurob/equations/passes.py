@@ -68,7 +68,7 @@ class Base(NamedTuple):
 
     @property
     def free(self) -> bool:
-        """Whether the base can move."""
+        """True for a base that can move."""
         return self.position is not None
 
     def rotation(self) -> Mat:

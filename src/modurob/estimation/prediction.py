@@ -127,7 +127,7 @@ STEPS = {"rk4": RungeKutta, "step": SemiImplicit}
 
 
 class Choice(NamedTuple):
-    """How a sample is predicted: a name of `STEPS`, and how many steps of it."""
+    """Prediction of a sample: a name of `STEPS`, and the number of its steps."""
 
     integrator: str
     substeps: int

@@ -167,7 +167,7 @@ class Coordinator:
 
 
 def _is_sound(piece: say.Piece) -> bool:
-    """Whether a piece can be one of a record."""
+    """True for a piece that can belong to a record."""
     end = piece.offset + len(piece.data)
     return piece.offset % say.CHUNK == 0 and end <= piece.total <= say.LARGEST_RECORD
 

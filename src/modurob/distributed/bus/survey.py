@@ -32,7 +32,7 @@ class Entry(NamedTuple):
 
     @property
     def has_reading(self) -> bool:
-        """Whether the module has measured its joints."""
+        """True for a module that has measured its joints."""
         return self.sense_at > -math.inf
 
 
