@@ -435,7 +435,7 @@ def places_of(quantity: Quantity, free_base: bool) -> tuple[int | None, ...]:
             for k in kernel.written.get(of, {}):
                 if k in born:
                     born[k] = min(born[k], event)
-                    dies[k] = max(dies[k], event + 1)  # a store without a reader must not overwrite another scalar
+                    dies[k] = max(dies[k], event + 1)  # no store may overwrite another scalar
     for name in tracer.accumulators:
         if any(dies.get(k, 0) > OWN_INWARD for k in range(*_span(passes.State, name))):
             raise TypeError(
