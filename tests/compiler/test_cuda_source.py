@@ -80,7 +80,9 @@ def test_cuda_source_computes_what_the_model_computes(organism, base, dtype, tmp
         inputs = [given[each] for each in quantity.inputs]
         arguments, wanted = [*inputs, v, v][:3], Reference(model).quantity(name, *inputs)
         found = as_cpp(name, model, dtype, tmp_path)(*arguments)
-        scale = max(np.abs(wanted).max(), speed)  # velocity forces may cancel
+        scale = np.abs(wanted).max()
+        if name == "coriolis_matrix":
+            scale = max(scale, speed)  # its terms cancel, to zero in some bodies
         allowed = DOUBLE if dtype == "float64" else SINGLE
         if name == "forward_dynamics":  # solving loses what the mass matrix's condition says
             allowed *= np.linalg.cond(model.mass_matrix(q)).max()
