@@ -207,8 +207,12 @@ class Tab:
         self.wait("document.getAnimations().every((a) => a.playState !== 'running')")
 
     def cell(self, x, y, **options):
-        """Click a cell of the plan, when no dialog lies over it any more."""
+        """Click a cell of the plan, once it is shown at its size and no dialog covers it."""
         self.page.locator(".q-dialog").first.wait_for(state="detached")
+        self.wait(
+            """(({ $el, size }) => size[0] === $el.clientWidth && size[1] === $el.clientHeight)(
+            window.modurob.plan)"""
+        )
         self.page.mouse.click(*self.at(x, y), **options)
 
     def choose(self, name, option):
