@@ -25,9 +25,11 @@ def pytest_xdist_auto_num_workers():
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Which worker runs what: whole files, so that fixtures are made once.
+    """Send whole files to a worker, so that fixtures are made once.
 
-    All tests in the browser share one worker, its server and its browser.
+    All tests in the browser share one worker, its server and its browser. The library's own
+    groups (``--dist loadgroup``) have no effect: pytest-xdist 3.8 marks a test by ``_nodeid``,
+    which pytest 9 does not read.
     """
     from xdist.scheduler import LoadScopeScheduling
 

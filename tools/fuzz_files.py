@@ -32,6 +32,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -488,7 +489,17 @@ FORMATS = {
         ".json", "read_cobra_modules", odd_json, interop.read_cobra_modules, use_kinds
     ),
     "cobra assembly": Format(".json", "read_cobra_assembly", odd_json, _assembly, use_organism),
+    "cobra modules, repaired": Format(
+        ".json",
+        "read_cobra_modules",
+        odd_json,
+        partial(interop.read_cobra_modules, strict=False),
+        use_kinds,
+    ),
     "urdf": Format(".urdf", "read_urdf", odd_xml, interop.read_urdf, use_kind),
+    "urdf, repaired": Format(
+        ".urdf", "read_urdf", odd_xml, partial(interop.read_urdf, strict=False), use_kind
+    ),
     "drawing": Format(
         ".txt",
         "Organism.from_grid",
@@ -563,6 +574,8 @@ def valid_files() -> dict[str, list[bytes]]:
         kinds = {"giusti_a": mr.catalog.get("giusti_a")}
         found["project"] = [project.to_bytes(project.Project(history, kinds, {"m0.hinge": 0.1}))]
         found["drawing"] = [b"B^--B^\n|\nB>", b"B^--B^--B^\n    |\n    B^"]
+    for name in ("cobra modules", "urdf"):
+        found[f"{name}, repaired"] = found[name]
     return found
 
 
