@@ -94,6 +94,9 @@ def test_on_level_ground_friction_does_not_help():
 def test_margins_and_nearest_points():
     square = support_polygon([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0.5, 0.5, 0]])
     assert len(square.corners) == 4
+    seen_twice = [[0, 0, 0], [1, 0, 0], [1, 1, 0], [1 + 4e-13, 1 - 4e-13, 0], [0, 1, 0]]
+    twice = support_polygon(seen_twice)  # one corner, apart by rounding
+    assert len(twice.corners) == 4
     np.testing.assert_allclose(square.nearest([[2, 0.5], [0.4, 0.4], [-1, -1]], 0.1),
                                [[0.9, 0.5], [0.4, 0.4], [0.1, 0.1]])  # fmt: skip
     assert square.contains([0.95, 0.5])

@@ -119,10 +119,12 @@ def test_a_claim_nobody_computes_fails_and_one_left_out_does_not(tmp_path, monke
 # -- the command -----------------------------------------------------------------------------------
 
 
-def claims_that_say(tmp_path: Path, monkeypatch, found: float) -> None:
+LENGTH = {"name": "a length", "source": "Fig. 1", "expected": 1, "tolerance": 0.1, "unit": "m"}
+
+
+def claims_that_say(tmp_path: Path, monkeypatch, found, **entry) -> None:
     """One paper with one claim; the command takes it for the whole library."""
-    entry = {"name": "a length", "source": "Fig. 1", "expected": 1, "tolerance": 0.1, "unit": "m"}
-    folder_with(tmp_path, monkeypatch, "", it=entry)
+    folder_with(tmp_path, monkeypatch, "", it=entry or LENGTH)
     made = records.run("smith1999", lambda claims: claims.check("it", found), tmp_path / "out")
     monkeypatch.setattr(command, "_known", lambda: ["smith1999"])
     monkeypatch.setattr(command, "_run", lambda key, folder: made)
@@ -134,6 +136,21 @@ def test_papers_exits_with_1_when_a_claim_fails(tmp_path, monkeypatch):
     assert result.exit_code == 1
     for word in ("Smith 1999", "a length", "Fig. 1", "1.5", "1 ± 1e-01 m", "1 FAILED"):
         assert word in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "words"),
+    [
+        ({"expected": [[3, 0]]}, [[3, 0]], "the same"),
+        ({"expected": [[3, 0]]}, [[3, 1]], "differs"),
+        ({"expected": [0, 0], "tolerance": 0.1}, [0.01, -0.25], "0.25"),
+        ({"expected": 2, "relation": ">="}, 2.5, "≥ 2"),
+        ({"expected": 2, "relation": "<="}, 1.5, "≤ 2"),
+    ],
+)
+def test_papers_prints_each_kind_of_finding(tmp_path, monkeypatch, expected, found, words):
+    claims_that_say(tmp_path, monkeypatch, found, name="it", source="(1)", **expected)
+    assert words in call().stdout
 
 
 def test_papers_json_is_json_only(tmp_path, monkeypatch):
