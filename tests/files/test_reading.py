@@ -101,6 +101,7 @@ ODD_VALUES = {
     "-Infinity": "a number must be finite, got -inf",
     "1e999": "a number must be finite, got inf",
     "9" * 30: "a whole number of more than 64 bits",
+    str(2**64): "a whole number of more than 64 bits",
     "-" + "9" * 5000: "a whole number of more than 64 bits",
     "[" * 60 + "]" * 60: "nested more than 50 deep",
     "[" * 100_000 + "]" * 100_000: "nested more than 50 deep",
@@ -116,6 +117,10 @@ def test_values_that_cannot_be_written_again_are_refused(tmp_path, value, piece)
     path.write_text(f'{{"format": "modurob-module", "version": 1, "deep": [0, {{"x": {value}}}]}}')
     with complains(FileError, "it.json", piece):
         files.read_document(path, "modurob-module", 1)
+
+
+def test_whole_numbers_of_64_bits_are_read():
+    assert files.parse_json(f"[{2**64 - 1}, {1 - 2**64}]", "it") == [2**64 - 1, 1 - 2**64]
 
 
 def test_the_place_of_a_refused_value_is_named(tmp_path):

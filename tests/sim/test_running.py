@@ -1,6 +1,7 @@
 """Around a run: recording, dense output, stops, wrenches, progress, cancelling, runaways."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -109,6 +110,12 @@ def test_a_run_that_outgrows_the_memory_stops_with_what_it_has(model, monkeypatc
 def test_a_member_of_a_batch_has_to_be_there(model):
     found = simulate(model, np.zeros((3, 4, 2)), None, 0.01, None, "RK4")
     assert found.member((2, 3)).q.shape == (11, 2)
+    record = {
+        "each": np.zeros((11, 3, 4, 5)),
+        "all": np.zeros((11, 3, 5)),
+    }  # of each state, of none
+    kept = replace(found.parts[0], channels=record).member((2, 3)).channels
+    assert {name: x.shape for name, x in kept.items()} == {"each": (11, 5)}
     with complains(StateError, "no member (3, 0)", "(3, 4)"):
         found.member((3, 0))
     with complains(StateError, "as many indices"):

@@ -27,7 +27,7 @@ LARGEST_TOML = 2**18  # bytes; a datasheet needs 5 kB, and tomllib is slow
 DEEPEST = 50  # levels of a document; ours have eight
 MOST_FIELDS = 100_000  # of one object of a document
 MOST_PARTS = 1_000_000  # objects and lists of a document; a 10,000-module organism has 20,000
-LARGEST_INTEGER = 2**64  # in a document
+LARGEST_INTEGER = 2**64 - 1  # in a document
 TOO_LONG = "a whole number of more than 64 bits"
 # a key of over 32 parts: tomllib's time grows with the square of their number
 LONG_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){32}""")
