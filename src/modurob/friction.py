@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from modurob.equations import links
 from modurob.equations.links import SLIP
 from modurob.errors import StateError
 
@@ -49,23 +50,21 @@ class FrictionRate(NamedTuple):
 
 def force(model: Model, v: np.ndarray) -> np.ndarray:
     """(..., nv) friction at a velocity, against it. [N m, N]"""
-    result, joints = np.zeros(v.shape), _joints(model, v)
-    dry = model.coulomb * joints / np.sqrt(joints * joints + SLIP * SLIP)
-    _joints(model, result)[...] = model.viscous * joints + dry
+    result = np.zeros(v.shape)
+    _joints(model, result)[...] = links.friction(model.viscous, model.coulomb, _joints(model, v))
     return result
 
 
 def slope(model: Model, v: np.ndarray) -> np.ndarray:
     """(..., nv) its derivative by the velocity. [N m s/rad, N s/m]"""
     result, joints = np.zeros(v.shape), _joints(model, v)
-    dry = model.coulomb * SLIP**2 / (joints * joints + SLIP**2) ** 1.5
-    _joints(model, result)[...] = model.viscous + dry
+    _joints(model, result)[...] = links.friction_slope(model.viscous, model.coulomb, joints)
     return result
 
 
 def _joints(model: Model, v: np.ndarray) -> np.ndarray:
     """(..., n) view of the joints in (..., nv)."""
-    return v[..., v.shape[-1] - len(model.joint_names) :]
+    return v[..., model.joint_slice_v]
 
 
 def fastest_rate(model: Model) -> FrictionRate:

@@ -10,9 +10,9 @@ import pytest
 
 import modurob as mr
 from modurob.compiler.tiers import DyadTier, FusedTier
-from modurob.equations.links import Link, from_parent, joint_pose, unit_screw
+from modurob.equations.links import RigidLink, from_parent, joint_pose, unit_screw
 from modurob.equations.mass_matrix import inertia_times
-from modurob.equations.passes import Base, Joint, Passes, Quantity
+from modurob.equations.passes import Base, JointState, Passes, Quantity
 from modurob.equations.quantities import QUANTITIES
 from modurob.equations.vectors import Twist
 from modurob.model.reference import Reference
@@ -150,24 +150,24 @@ class HalfVisViva(Passes):
         energy: Any
 
     @staticmethod
-    def base(link: Link, base: Base) -> Any:
+    def base(link: RigidLink, base: Base) -> Any:
         return HalfVisViva.State(base.twist, HalfVisViva.of(link, base.twist))
 
     @staticmethod
-    def of(link: Link, V: Twist) -> Any:
-        return V.power(inertia_times(link.mass, link.moment, link.second, V)) * 0.5
+    def of(link: RigidLink, V: Twist) -> Any:
+        return V.power(inertia_times(link, V)) * 0.5
 
     @staticmethod
-    def outward(link: Link, joint: Joint, parent: Any) -> Any:
+    def outward(link: RigidLink, joint: JointState, parent: Any) -> Any:
         V = from_parent(*joint_pose(link, joint.q), parent.twist).plus(unit_screw(link, joint.v))
         return HalfVisViva.State(V, HalfVisViva.of(link, V))
 
     @staticmethod
-    def inward(link: Link, joint: Joint, own: Any, parent: Any) -> Any:
+    def inward(link: RigidLink, joint: JointState, own: Any, parent: Any) -> Any:
         return None, own, parent._replace(energy=parent.energy + own.energy)
 
     @staticmethod
-    def turn(link: Link, base: Base, own: Any) -> Any:
+    def turn(link: RigidLink, base: Base, own: Any) -> Any:
         return [own.energy], own
 
 
@@ -201,23 +201,23 @@ class Greedy(Passes):
         spent: Any
 
     @staticmethod
-    def base(link: Link, base: Base) -> Any:
+    def base(link: RigidLink, base: Base) -> Any:
         return Greedy.State(1, link.mass)
 
     @staticmethod
-    def outward(link: Link, joint: Joint, parent: Any) -> Any:
+    def outward(link: RigidLink, joint: JointState, parent: Any) -> Any:
         return Greedy.State(parent.kept * 2, link.mass)
 
     @staticmethod
-    def inward(link: Link, joint: Joint, own: Any, parent: Any) -> Any:
+    def inward(link: RigidLink, joint: JointState, own: Any, parent: Any) -> Any:
         return None, own._replace(kept=own.spent * 2, spent=own.spent * 0 + 7), parent
 
     @staticmethod
-    def turn(link: Link, base: Base, own: Any) -> Any:
+    def turn(link: RigidLink, base: Base, own: Any) -> Any:
         return [own.kept] * 6, own
 
     @staticmethod
-    def back(link: Link, joint: Joint, own: Any, parent: Any) -> Any:
+    def back(link: RigidLink, joint: JointState, own: Any, parent: Any) -> Any:
         return own.kept, own
 
 

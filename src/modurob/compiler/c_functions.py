@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from modurob.compiler.fused import Trace
-from modurob.compiler.statements import Place, Printer
+from modurob.compiler.statements import InputPlace, StatementPrinter
 from modurob.compiler.trace import CONST, INPUT
 from modurob.equations.quantities import QUANTITIES
 from modurob.errors import StateError
@@ -93,7 +93,7 @@ class Printed(NamedTuple):
     held: int
 
 
-class CPrinter(Printer):
+class CPrinter(StatementPrinter):
     """Names are reused once a value is spent: little stack is enough, even without optimizing.
 
     Vectors are stored at the very end, so that a result may take the place of an input.
@@ -132,7 +132,7 @@ class CPrinter(Printer):
     def literal(self, value: float) -> str:
         return self._real.literal(value)
 
-    def read(self, place: Place) -> str:
+    def read(self, place: InputPlace) -> str:
         parameter = self._function.inputs[place.array]
         self.used.add(parameter)
         text = f"{parameter}[{place.entry}]"

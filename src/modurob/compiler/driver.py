@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import sys
 
-from modurob.compiler.emit_llvm import Carry, Slot, Writer, splat
+from modurob.compiler.emit_llvm import Carry, FunctionWriter, Slot, splat
 from modurob.compiler.sincos import write_sincos
 from modurob.equations.passes import Quantity
 from modurob.model.model import LARGEST_DISPLACEMENT
@@ -54,7 +54,7 @@ NAMES = [field[0] for field in Arguments._fields_]
 INTEGERS = ("joints", "last", "friction", "not_finite", "nq", "nv", "results", "bodies")
 
 
-class Driver(Writer):
+class Driver(FunctionWriter):
     """Writes ``void run(Arguments*, begin, end, workspace)`` for one algorithm."""
 
     def __init__(self, width: int, quantity: Quantity, free_base: bool) -> None:
@@ -245,12 +245,12 @@ def io_vectors(joints: int) -> int:
     return BASE_RECORD + JOINT_RECORD * joints + EXTERNAL * (joints + 1)
 
 
-def place(writer: Writer, name: str, arguments: str = "%arguments") -> str:
+def place(writer: FunctionWriter, name: str, arguments: str = "%arguments") -> str:
     """Where an argument lies."""
     return writer.offset(arguments, NAMES.index(name), "i64")
 
 
-def argument(writer: Writer, name: str, arguments: str = "%arguments") -> str:
+def argument(writer: FunctionWriter, name: str, arguments: str = "%arguments") -> str:
     """The value of an argument."""
     kind = "i64" if name in INTEGERS else "ptr"
     return writer.value(f"load {kind}, ptr {place(writer, name, arguments)}")
@@ -283,7 +283,7 @@ def entry_ir(quantity: Quantity, several: bool) -> str:
     plain contiguous array of float64 of the right size, and when an input is not finite; the caller
     then takes the long way, which says what is wrong. `self` is an array that holds the arguments.
     """
-    w = Writer(1)
+    w = FunctionWriter(1)
     inputs = ["q", "v", "x"][: len(quantity.inputs)]
 
     def field(array: str, offset: int, kind: str) -> str:

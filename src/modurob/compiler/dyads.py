@@ -25,9 +25,9 @@ from modurob.compiler.kernels import (
     ROW,
     TIP,
     BodyRow,
+    JointSeat,
     Row,
     Tracer,
-    Way,
     places_of,
     scratch_size,
     state_size,
@@ -67,7 +67,7 @@ def library(name: str, free_base: bool) -> Library:
                     function = f"{step}_{pattern}_{int(prismatic)}_{chosen}"
                     exists = getattr(quantity.passes, step) is not None
                     if exists and chosen == variant:
-                        way = Way(pattern, prismatic, variant)
+                        way = JointSeat(pattern, prismatic, variant)
                         parts.append(getattr(tracer, step)(way).ir(function))
                     table.append(f"ptr @{function}" if exists else "ptr null")
     for each in BASE_KERNELS:

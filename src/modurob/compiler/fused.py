@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from modurob.compiler import driver
 from modurob.compiler.driver import Driver
-from modurob.compiler.emit_llvm import Slot, Writer, emit
+from modurob.compiler.emit_llvm import FunctionWriter, Slot, emit
 from modurob.compiler.jit import host
 from modurob.compiler.kernels import SignedAngle
 from modurob.compiler.trace import Graph, Traced, lifted
-from modurob.equations.links import Link
-from modurob.equations.passes import Base, Joint, run
+from modurob.equations.links import RigidLink
+from modurob.equations.passes import Base, JointState, run
 from modurob.equations.quantities import QUANTITIES
 from modurob.equations.vectors import Twist, Vec, vec
 from modurob.model import Model
@@ -41,7 +41,7 @@ class Trace:
     ) -> None:
         self.graph, self.slots = Graph(), {}
         self.free_base, self.quantity = model.free_base, QUANTITIES[name]
-        frames = model.frames if self.quantity.near else model.placed_frames
+        frames = model._frames if self.quantity.near else model._placed_frames
         links, placed = frames.links(), frames.placements()
         chosen = placed if bodies is None else [placed[k] for k in bodies]
         joints = [self._joint(k, link) for k, link in enumerate(links[1:])]
@@ -61,7 +61,7 @@ class Trace:
         self.slots[name] = Slot("%io", slot)
         return self.graph.input(name)
 
-    def _joint(self, k: int, link: Link) -> Joint:
+    def _joint(self, k: int, link: RigidLink) -> JointState:
         place = driver.BASE_RECORD + driver.JOINT_RECORD * k
 
         def read(field: int) -> Traced:
@@ -71,7 +71,7 @@ class Trace:
             q = read(driver.Q) * link.travel
         else:
             q = SignedAngle(read(driver.COS), read(driver.SIN) * link.sign)
-        return Joint(q, read(driver.V) * link.sign, read(driver.X) * link.sign)
+        return JointState(q, read(driver.V) * link.sign, read(driver.X) * link.sign)
 
     def _base(self, gravity: Vec) -> Base:
         if not self.free_base:
@@ -92,7 +92,7 @@ class Trace:
 def module_ir(name: str, model: Model) -> str:
     """The whole module: kernel, driver, and the entry for single states."""
     trace, width = Trace(name, model), host().width
-    writer = Writer(width)
+    writer = FunctionWriter(width)
     values = emit(writer, trace.graph, [value for _, value in trace.outputs], trace.slots)
     for (index, _), value in zip(trace.outputs, values, strict=True):
         writer.store(Slot("%results", index), value)

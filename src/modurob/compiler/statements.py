@@ -18,7 +18,7 @@ SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 TRIGONOMETRY = {driver.COS: "cos", driver.SIN: "sin"}
 
 
-class Place(NamedTuple):
+class InputPlace(NamedTuple):
     """Where an input stands: an entry of q, v or x, or the sine or cosine of an entry of q."""
 
     array: str
@@ -26,21 +26,21 @@ class Place(NamedTuple):
     function: str | None = None
 
 
-def place_of(slot: Slot, free_base: bool) -> Place:
+def place_of(slot: Slot, free_base: bool) -> InputPlace:
     """Where a traced input stands in the user's arrays."""
     offset = slot.offset
     if offset < driver.BASE_RECORD:
         for array, start in (("x", driver.BASE_X), ("v", driver.BASE_V), ("q", driver.BASE_Q)):
             if offset >= start:
-                return Place(array, offset - start)
+                return InputPlace(array, offset - start)
     joint, field = divmod(offset - driver.BASE_RECORD, driver.JOINT_RECORD)
     in_q, in_v = (joint + 7, joint + 6) if free_base else (joint, joint)
     if field in (driver.V, driver.X):
-        return Place("v" if field == driver.V else "x", in_v)
-    return Place("q", in_q, TRIGONOMETRY.get(field))
+        return InputPlace("v" if field == driver.V else "x", in_v)
+    return InputPlace("q", in_q, TRIGONOMETRY.get(field))
 
 
-class Printer(ABC):
+class StatementPrinter(ABC):
     """Prints the body of one traced function into `lines`."""
 
     root = "sqrt"
@@ -56,7 +56,7 @@ class Printer(ABC):
         """A number."""
 
     @abstractmethod
-    def read(self, place: Place) -> str:
+    def read(self, place: InputPlace) -> str:
         """An input; may write lines to get at it."""
 
     @abstractmethod

@@ -26,11 +26,11 @@ class DyadTier:
 
     @cached_property
     def _near_table(self) -> dyads.Table:
-        return dyads.table_rows(self.model.frames, self.model.gravity)
+        return dyads.table_rows(self.model._frames, self.model.gravity)
 
     @cached_property
     def _placed_table(self) -> dyads.Table:
-        return dyads.table_rows(self.model.placed_frames, self.model.gravity)
+        return dyads.table_rows(self.model._placed_frames, self.model.gravity)
 
     def routine(self, name: str) -> Routine:
         """The routine of an algorithm."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from modurob.compiler import driver
-from modurob.compiler.emit_llvm import Slot, Vector, Writer, splat
+from modurob.compiler.emit_llvm import FunctionWriter, Slot, Vector, splat
 from modurob.compiler.jit import host
 from modurob.compiler.kernels import BODY_ROW, ROW, carried_places, scratch_size, state_size
 from modurob.equations.passes import Quantity
@@ -47,7 +47,7 @@ def walk(quantity: Quantity, free_base: bool) -> str:
     return head + "entry:\n" + "\n".join(w.lines) + "\n}\n"
 
 
-class Walker(Writer):
+class Walker(FunctionWriter):
     """Writes the walk; for `Passes.finish` it has the methods of `equations.passes.Matrices`."""
 
     def __init__(self, quantity: Quantity, free_base: bool) -> None:

@@ -39,10 +39,11 @@ from modurob.equations.links import Links, Placement, friction
 from modurob.equations.vectors import EYE, ZERO, Mat, Twist, Vec, Wrench
 
 LATER: Any = None  # default of a state's fields that a later pass fills
+Inward = tuple[Any, Any, Any]  # result, own state, parent's state
 Entries = tuple[tuple[Any, Any], ...]  # (i, j) and (j, i) of each matrix
 
 
-class Joint(NamedTuple):
+class JointState(NamedTuple):
     """Displacement, velocity and third input (acceleration or force) of a joint along its +x."""
 
     q: Any
@@ -224,7 +225,7 @@ class Quantity(NamedTuple):
 def run(
     quantity: Quantity,
     links: Links,
-    joints: Sequence[Joint],
+    joints: Sequence[JointState],
     base: Base,
     external: Sequence[Wrench | None] | None = None,
     bodies: Sequence[Placement] = (),
@@ -240,7 +241,7 @@ def run(
     passes = quantity.passes
     if passes.friction == "x":
         joints = [
-            joint._replace(x=joint.x - friction(link, joint.v))
+            joint._replace(x=joint.x - friction(link.viscous, link.coulomb, joint.v))
             for link, joint in zip(links[1:], joints, strict=True)
         ]
     states = [passes.base(links[0], base)]
@@ -274,7 +275,7 @@ def run(
         return list(quantity.checked(at_base))
     if passes.friction == "y":
         found = [
-            y + friction(link, joint.v)
+            y + friction(link.viscous, link.coulomb, joint.v)
             for y, link, joint in zip(found, links[1:], joints, strict=True)
         ]
     columns = [as_entries(y) for y in at_base] if base.free else []
@@ -291,7 +292,7 @@ def as_entries(result: Any) -> Sequence[Any]:
 def _pairs(
     quantity: Quantity,
     links: Links,
-    joints: Sequence[Joint],
+    joints: Sequence[JointState],
     base: Base,
     states: Sequence[Any],
     diagonals: Sequence[Any],

@@ -32,7 +32,7 @@ class Solid(NamedTuple):
     inertia: np.ndarray
 
 
-class Part(NamedTuple):
+class ModelPart(NamedTuple):
     """A body on its way into the model: ``T_previous_part(q) = before exp(screw q) after``.
 
     `joint` is None for what is rigidly attached; `reason` says why a joint cannot move.
@@ -68,7 +68,7 @@ class Tree(NamedTuple):
     poses: np.ndarray
 
 
-class Assembly(NamedTuple):
+class LinkAssembly(NamedTuple):
     """An organism taken apart and put together as links.
 
     Attributes:
@@ -79,7 +79,7 @@ class Assembly(NamedTuple):
         options: That the model is built with.
     """
 
-    parts: list[Part]
+    parts: list[ModelPart]
     first: int
     modules: dict[str, int]
     reasons: list[str]
@@ -94,7 +94,7 @@ def build_model(organism: Organism, options: ModelOptions) -> Model:
     return flatten(assembly, organism)
 
 
-def _warn_of_locks(assembly: Assembly, organism: Organism) -> None:
+def _warn_of_locks(assembly: LinkAssembly, organism: Organism) -> None:
     """Warn of joints that lack of mass has locked; limits and DS dyads lock by definition."""
     lost = [
         f"{part.owner}.{part.joint.name} {reason}"
@@ -118,11 +118,11 @@ def _by_definition(kind: ModuleType) -> bool:
     return kind.virtual or kind.dyad_joint is not None
 
 
-def assembled(organism: Organism, options: ModelOptions) -> Assembly:
+def assembled(organism: Organism, options: ModelOptions) -> LinkAssembly:
     """The parts of an organism and the links they form."""
     if options.base != "fixed":
         _check_base(organism, options.base)
-    parts = [Part("world", -1, UNIT, UNIT, NOTHING), *_base_parts(options.base)]
+    parts = [ModelPart("world", -1, UNIT, UNIT, NOTHING), *_base_parts(options.base)]
     first = len(parts)
     modules: dict[str, int] = {}
     parts.extend(_module_parts(organism, options, first, modules))
@@ -131,14 +131,14 @@ def assembled(organism: Organism, options: ModelOptions) -> Assembly:
     while redundant := _redundant(parts, tree):
         reasons = [old or redundant.get(k, "") for k, old in enumerate(reasons)]
         tree = collapse(parts, reasons)
-    return Assembly(parts, first, modules, reasons, tree, options)
+    return LinkAssembly(parts, first, modules, reasons, tree, options)
 
 
-def _base_parts(base: str | tuple[str, ...]) -> Iterator[Part]:
+def _base_parts(base: str | tuple[str, ...]) -> Iterator[ModelPart]:
     """The virtual joints between the world and the base module."""
     for index, name in enumerate(() if isinstance(base, str) else base):
         joint = _virtual_joint(name)
-        yield Part(f"world.{name}", index, UNIT, UNIT, NOTHING, joint, joint.screw, "world")
+        yield ModelPart(f"world.{name}", index, UNIT, UNIT, NOTHING, joint, joint.screw, "world")
 
 
 def _check_base(organism: Organism, base: str | tuple[str, ...]) -> None:
@@ -161,7 +161,7 @@ def _virtual_joint(name: str) -> Joint:
 # -- modules to parts ------------------------------------------------------------------------------
 
 
-class Plan(NamedTuple):
+class ModuleTemplate(NamedTuple):
     """The bodies of a kind as parts, seen from the one it is entered by.
 
     Attributes:
@@ -170,12 +170,12 @@ class Plan(NamedTuple):
         root: The part that carries the module's frame.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[ModelPart, ...]
     places: dict[str, int]
     root: int
 
 
-class Way(NamedTuple):
+class DockingTemplate(NamedTuple):
     """How a docked module hangs on its neighbor's body `on`, and its plan."""
 
     on: str
@@ -184,21 +184,21 @@ class Way(NamedTuple):
     joint: Joint | None
     screw: np.ndarray | None
     serial: bool
-    plan: Plan
+    plan: ModuleTemplate
 
 
 def _module_parts(
     organism: Organism, options: ModelOptions, first: int, modules: dict[str, int]
-) -> list[Part]:
+) -> list[ModelPart]:
     """All bodies of all modules, each after the one it hangs on; numbers start at `first`."""
     rigid = options.hinges == "dyad"
     kind = organism.kind(organism.base)
     plan = _plan(kind, kind.bodies[0].name, rigid)
     T_base = UNIT if options.base == "free" else organism.base_pose
-    parts = _instance(organism.base, first, plan, Part("", first - 1, T_base, UNIT, NOTHING))
+    parts = _instance(organism.base, first, plan, ModelPart("", first - 1, T_base, UNIT, NOTHING))
     modules[organism.base] = first + plan.root
     starts, kinds = {organism.base: (first, plan.places)}, {organism.base: kind}
-    ways: dict[tuple[int, int | str, int, int | str, int], Way] = {}
+    ways: dict[tuple[int, int | str, int, int | str, int], DockingTemplate] = {}
     for entry in organism.dockings:
         kind_i, kind_j = kinds[entry.parent], organism.kind(entry.child)
         kinds[entry.child] = kind_j
@@ -208,7 +208,7 @@ def _module_parts(
             way = ways[key] = _way(kind_i, entry.port, kind_j, entry.child_port, entry.turn, rigid)
         start, index = starts[entry.parent]
         here = first + len(parts)
-        hung = Part(
+        hung = ModelPart(
             "",
             start + index[way.on],
             way.before,
@@ -225,13 +225,15 @@ def _module_parts(
     return parts
 
 
-def _instance(name: str, start: int, plan: Plan, hung: Part) -> list[Part]:
+def _instance(name: str, start: int, plan: ModuleTemplate, hung: ModelPart) -> list[ModelPart]:
     """The parts of one module; the first is attached as `hung` says."""
     head = plan.parts[0]
-    parts = [Part(name + head.name, hung.previous, hung.before, hung.after, head.solid, *hung[5:])]
+    parts = [
+        ModelPart(name + head.name, hung.previous, hung.before, hung.after, head.solid, *hung[5:])
+    ]
     for suffix, previous, before, after, solid, joint, screw, _, _ in plan.parts[1:]:
         parts.append(
-            Part(name + suffix, start + previous, before, after, solid, joint, screw, name)
+            ModelPart(name + suffix, start + previous, before, after, solid, joint, screw, name)
         )
     return parts
 
@@ -244,13 +246,13 @@ def _serial(entry: Docking) -> str:
 
 
 @lru_cache(maxsize=CACHED_DYADS)
-def _plan(kind: ModuleType, entry_body: str, rigid: bool) -> Plan:
+def _plan(kind: ModuleType, entry_body: str, rigid: bool) -> ModuleTemplate:
     """A kind with a dyad hinge is one body in the dyad model."""
     if rigid and kind.dyad_joint is not None:
-        whole = Part("", -1, UNIT, UNIT, as_one_solid(kind))
-        return Plan((whole,), {body.name: 0 for body in kind.bodies}, 0)
+        whole = ModelPart("", -1, UNIT, UNIT, as_one_solid(kind))
+        return ModuleTemplate((whole,), {body.name: 0 for body in kind.bodies}, 0)
     solids, entry = body_solids(kind), kind.body_index(entry_body)
-    parts, place = [Part(f".{entry_body}", -1, UNIT, UNIT, solids[entry])], {entry: 0}
+    parts, place = [ModelPart(f".{entry_body}", -1, UNIT, UNIT, solids[entry])], {entry: 0}
     for step in kind.outward(entry):
         joint = kind.joints[step.joint]
         moves = joint.kind != "fixed"
@@ -258,7 +260,7 @@ def _plan(kind: ModuleType, entry_body: str, rigid: bool) -> Plan:
         after = UNIT if np.array_equal(step.after, UNIT) else step.after
         place[step.body] = len(parts)
         parts.append(
-            Part(
+            ModelPart(
                 f".{kind.bodies[step.body].name}",
                 place[step.previous],
                 before,
@@ -268,7 +270,9 @@ def _plan(kind: ModuleType, entry_body: str, rigid: bool) -> Plan:
                 step.screw if moves else None,
             )
         )
-    return Plan(tuple(parts), {kind.bodies[b].name: at for b, at in place.items()}, place[0])
+    return ModuleTemplate(
+        tuple(parts), {kind.bodies[b].name: at for b, at in place.items()}, place[0]
+    )
 
 
 @lru_cache(maxsize=CACHED_DYADS)
@@ -279,7 +283,7 @@ def _way(
     port_j: int | str,
     turn: int,
     rigid: bool,
-) -> Way:
+) -> DockingTemplate:
     """A docking of two kinds; docked cubes bend about the outer one's hinge in the dyad model."""
     one_i, one_j = (rigid and kind.dyad_joint is not None for kind in (kind_i, kind_j))
     on, by = kind_i.port(port_i), kind_j.port(port_j)
@@ -287,13 +291,13 @@ def _way(
     T_jb = kind_j.port_pose(port_j) if one_j else by.pose
     T_ij, plan = docked(T_ia, T_jb, turn), _plan(kind_j, by.body, rigid)
     if not (one_i and one_j) or kind_j.dyad_joint is None:
-        return Way(on.body, T_ij, UNIT, None, None, False, plan)
+        return DockingTemplate(on.body, T_ij, UNIT, None, None, False, plan)
     joint = kind_j.joint(kind_j.dyad_joint)
     T_hinge = kind_j.rest_poses[kind_j.body_index(joint.child)]
     before, after = T_ij @ T_hinge + 0.0, se3.inverse(T_hinge) + 0.0
     after = UNIT if np.array_equal(after, UNIT) else after
     serial = dyad(kind_i, port_i, kind_j, port_j, turn).name == "DS"
-    return Way(on.body, before, after, joint, joint.screw, serial, plan)
+    return DockingTemplate(on.body, before, after, joint, joint.screw, serial, plan)
 
 
 @lru_cache(maxsize=CACHED_DYADS)
@@ -321,7 +325,7 @@ def as_one_solid(kind: ModuleType) -> Solid:
 # -- parts to links --------------------------------------------------------------------------------
 
 
-def flatten(assembly: Assembly, organism: Organism) -> Model:
+def flatten(assembly: LinkAssembly, organism: Organism) -> Model:
     """The arrays of a model."""
     parts, first, modules, reasons, tree, options = assembly
     free = options.base == "free"
@@ -361,7 +365,7 @@ def flatten(assembly: Assembly, organism: Organism) -> Model:
     )
 
 
-def collapse(parts: Sequence[Part], reasons: Sequence[str]) -> Tree:
+def collapse(parts: Sequence[ModelPart], reasons: Sequence[str]) -> Tree:
     """Merge what is rigidly attached or locked."""
     link = [0] * len(parts)
     poses: list[np.ndarray] = [UNIT] * len(parts)
@@ -405,7 +409,7 @@ def _gathered(arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarra
     return np.array(distinct).reshape(-1, *shape)[np.array(picks, dtype=np.intp)]
 
 
-def _redundant(parts: Sequence[Part], tree: Tree) -> dict[int, str]:
+def _redundant(parts: Sequence[ModelPart], tree: Tree) -> dict[int, str]:
     """Joints that only repeat the one before: same line, and no mass between the two."""
     mass = np.zeros(len(tree.moving) + 1)
     np.add.at(mass, tree.link, [part.solid.mass for part in parts])
@@ -427,7 +431,7 @@ def _redundant(parts: Sequence[Part], tree: Tree) -> dict[int, str]:
     return found
 
 
-def _reasons(parts: Sequence[Part]) -> list[str]:
+def _reasons(parts: Sequence[ModelPart]) -> list[str]:
     """Why each joint is locked; empty for those that move."""
     beyond = [part.solid.mass for part in parts]
     for index in range(len(parts) - 1, 0, -1):
@@ -448,7 +452,7 @@ def _reasons(parts: Sequence[Part]) -> list[str]:
     return reasons
 
 
-def held_pose(part: Part) -> np.ndarray:
+def held_pose(part: ModelPart) -> np.ndarray:
     """(4, 4) motion of a locked joint: none, unless its limits hold it elsewhere than zero."""
     joint = part.joint
     if joint is None or joint.lower is None or joint.lower != joint.upper:
@@ -457,7 +461,7 @@ def held_pose(part: Part) -> np.ndarray:
 
 
 def _link_inertias(
-    parts: Sequence[Part], poses: np.ndarray, link: np.ndarray, links: int
+    parts: Sequence[ModelPart], poses: np.ndarray, link: np.ndarray, links: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mass, center and inertia of each link: the bodies that were merged into it."""
     m = np.array([part.solid.mass for part in parts])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import common_batch
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model.checks import check_arrays
 from modurob.model.options import ModelOptions
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
         StateSpace,
         StepDerivatives,
     )
-    from modurob.equations.closed_form import ClosedForm, Stacked
+    from modurob.equations.coriolis import ClosedForm
     from modurob.friction import FrictionRate
     from modurob.kinematics import IkResult
     from modurob.model.frames import JointFrames, NearBase
@@ -105,6 +106,16 @@ class Model:
     def nv(self) -> int:
         """Size of a velocity."""
         return len(self.joint_names) + (6 if self.free_base else 0)
+
+    @property
+    def joint_slice_q(self) -> slice:
+        """Place of the joints in a configuration, behind a free base: ``q[..., joint_slice_q]``."""
+        return slice(7 if self.free_base else 0, self.nq)
+
+    @property
+    def joint_slice_v(self) -> slice:
+        """Place of the joints in a velocity, an acceleration or generalized forces."""
+        return slice(6 if self.free_base else 0, self.nv)
 
     @property
     def nbodies(self) -> int:
@@ -192,6 +203,22 @@ class Model:
         base = np.concatenate([T[..., :3, 3], so3.to_quaternion(T[..., :3, :3])], axis=-1)
         return np.concatenate([base, q[..., 7:] + dq[..., 6:]], axis=-1)
 
+    def difference(self, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
+        """(..., nv) velocity that leads from `q0` to `q1` in one second; inverts `integrate`.
+
+        The base's part is a body twist in the frame of `q0`, with an angle of pi at most.
+
+        Args:
+            q0, q1: (..., nq) configurations, whose batch shapes broadcast.
+        """
+        q0, q1 = self.check_configuration(q0), self.check_configuration(q1)
+        common_batch([q0.shape[:-1], q1.shape[:-1]], "q0 and q1")
+        joints = q1[..., self.joint_slice_q] - q0[..., self.joint_slice_q]
+        if not self.free_base:
+            return joints
+        twist = se3.log(se3.inverse(self.base_of(q0)) @ self.base_of(q1))
+        return np.concatenate([twist, joints], axis=-1)
+
     def base_of(self, q: np.ndarray) -> np.ndarray:
         """(..., 4, 4) pose of link 0 in a checked configuration."""
         if not self.free_base:
@@ -201,10 +228,6 @@ class Model:
         T[..., :3, 3] = q[..., :3]
         T[..., 3, 3] = 1.0
         return T
-
-    def joints_of(self, q: np.ndarray) -> np.ndarray:
-        """(..., n) joint displacements in a checked configuration."""
-        return q[..., 7:] if self.free_base else q
 
     def check_configuration(self, q: ArrayLike, finite: bool = True) -> np.ndarray:
         """`q` as (..., nq) floats, quaternion at norm 1 (`so3.unit_quaternion`), or a `StateError`.
@@ -230,10 +253,10 @@ class Model:
         return np.concatenate([array[..., :3], unit, array[..., 7:]], axis=-1)
 
     def _demand_range(self, q: np.ndarray) -> None:
-        over = np.abs(self.joints_of(q)) > LARGEST_DISPLACEMENT
+        over = np.abs(q[..., self.joint_slice_q]) > LARGEST_DISPLACEMENT
         if over.any():
             *row, joint = (int(k) for k in np.argwhere(over)[0])
-            where = [*row, joint + self.nq - len(self.joint_names)]
+            where = [*row, joint + self.joint_slice_q.start]
             raise StateError(
                 f"q{where} ({self.joint_names[joint]}) is {q[tuple(where)]:g}, beyond "
                 f"{LARGEST_DISPLACEMENT:g} rad or m: there numbers are over 0.1 apart; "
@@ -268,27 +291,27 @@ class Model:
         return array
 
     @cached_property
-    def frames(self) -> JointFrames:
+    def _frames(self) -> JointFrames:
         """The same arrays in joint frames, for the recursions and the compiler."""
         from modurob.model.frames import joint_frames
 
-        return joint_frames(self.near)
+        return joint_frames(self._near)
 
     @cached_property
-    def placed_frames(self) -> JointFrames:
-        """Joint frames where the robot stands; `frames` are those near its base."""
+    def _placed_frames(self) -> JointFrames:
+        """Joint frames where the robot stands; `_frames` are those near its base."""
         from modurob.model.frames import NearBase, joint_frames
 
         return joint_frames(NearBase(self, np.ones(self.nq), np.zeros(3)))
 
     @cached_property
-    def near(self) -> NearBase:
+    def _near(self) -> NearBase:
         """The same dynamics with the origin at the base."""
         from modurob.model.frames import near_base
 
         return near_base(self)
 
-    def near_base(self, q: np.ndarray) -> tuple[Model, np.ndarray]:
+    def _near_base(self, q: np.ndarray) -> tuple[Model, np.ndarray]:
         """A model that stands near the origin and a configuration of it: the same dynamics.
 
         Sums over all links are formed there, because far away they would lose their digits.
@@ -296,8 +319,23 @@ class Model:
         Args:
             q: (..., nq) checked configuration.
         """
-        model, counts, _ = self.near
+        model, counts, _ = self._near
         return model, q if counts.all() else q * counts
+
+    @cached_property
+    def _moving_columns(self) -> np.ndarray:
+        """(links, nv) true where a velocity moves a link."""
+        moves = np.zeros((len(self.mass), self.nv), dtype=bool)
+        moves[:, : self.joint_slice_v.start] = True
+        for k, parent in enumerate(self.parent.tolist()):
+            moves[k + 1] = moves[parent]
+            moves[k + 1, self.joint_slice_v.start + k] = True
+        return moves
+
+    @property
+    def _on_cpu(self) -> Model:
+        """The model itself, or the one that was compiled for a GPU."""
+        return getattr(self.dynamics, "source", self)
 
     # -- kinematics ----------------------------------------------------------------------------
 
@@ -324,7 +362,7 @@ class Model:
         """(..., 6, nv) time derivative of `jacobian` along the velocity v, in the same frame."""
         from modurob import kinematics
 
-        return kinematics.jacobian_rate(self, q, v, body, frame)
+        return kinematics.jacobian(self, q, body, frame, v)
 
     def center_of_mass(self, q: ArrayLike) -> np.ndarray:
         """(..., 3) center of mass of the whole organism, a fixed base included. [m]"""
@@ -342,8 +380,8 @@ class Model:
         """A configuration within the joint limits that brings bodies to their targets.
 
         Args:
-            targets: For each body a (4, 4) pose or a (3,) position in the world.
-            q0: (nq,) first guess; by default all joints at zero, or at the limit next to it.
+            targets: For each body (..., 4, 4) poses or (..., 3) positions in the world.
+            q0: (..., nq) first guess; by default all joints at zero, or at the limit next to it.
             restarts: Further random starts while the targets are not reached.
             rng: For the restarts; a fixed seed by default.
         """
@@ -359,13 +397,6 @@ class Model:
         from modurob.dynamics import Dynamics
 
         return Dynamics(self)
-
-    @cached_property
-    def stacked(self) -> Stacked:
-        """The links that move, for sums over all of them."""
-        from modurob.dynamics import stacked_tree
-
-        return stacked_tree(self)
 
     def inverse_dynamics(
         self,
@@ -416,9 +447,12 @@ class Model:
 
     def closed_form(self, q: ArrayLike, v: ArrayLike) -> ClosedForm:
         """M, C and N exactly as in the documents: M a + C v + N + friction = tau."""
-        from modurob import dynamics
+        from modurob.equations.coriolis import ClosedForm
 
-        return dynamics.closed_form(self, q, v)
+        model = self._on_cpu
+        found = model.dynamics.quantity("closed_form_matrices", q, v)
+        N = np.broadcast_to(model.gravity_torque(q), (*found.shape[:-3], self.nv))
+        return ClosedForm(found[..., 0, :, :], found[..., 1, :, :], N)
 
     def momentum(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """(..., 6) linear momentum, angular momentum about the world's origin. [N s, N m s]
@@ -466,13 +500,20 @@ class Model:
 
         With a free base, dq is by the base's twist in its own frame, as in `integrate`.
         """
-        return self.dynamics.inverse_dynamics_derivatives(q, v, a, threads)
+        from modurob.dynamics import InverseDerivatives
+
+        found = self.dynamics.quantity("inverse_dynamics_derivatives", q, v, a, threads=threads)
+        return InverseDerivatives(*(found[..., k, :, :] for k in range(3)))
 
     def forward_dynamics_derivatives(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, threads: int | str = "auto"
     ) -> ForwardDerivatives:
         """Exact derivatives (dq, dv, dtau) of `forward_dynamics`, each (..., nv, nv)."""
-        return self.dynamics.forward_dynamics_derivatives(q, v, tau, threads)
+        from modurob.dynamics import ForwardDerivatives
+
+        a = self.dynamics.quantity("forward_dynamics", q, v, tau, threads=threads)
+        found = self.dynamics.quantity("forward_dynamics_derivatives", q, v, a, threads=threads)
+        return ForwardDerivatives(*(found[..., k, :, :] for k in range(3)))
 
     def step(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, dt: float
@@ -536,8 +577,12 @@ class Model:
         not looked at: what is not finite goes in and comes out.
 
         Args:
-            target: ``cpu``, or ``cuda`` for inverse and forward dynamics and the mass matrix of
-                large batches on an NVIDIA GPU (CuPy arrays in and out; NumPy arrays are moved).
+            target: ``cpu``, or ``cuda`` for large batches on an NVIDIA GPU (CuPy arrays in and out;
+                NumPy arrays are moved). There every quantity with ``straight_line`` in
+                `modurob.equations.quantities` is computed: dynamics, mass, Coriolis and centroidal
+                momentum matrices, kinematics, momentum and energy. Jacobians, inverse kinematics
+                and the closed form of the result are computed on the CPU; derivatives, steps and
+                prepared calls are refused.
             dtype: ``float64``; on ``cuda`` also ``float32``.
             background: Answer from the table of dyads until the new code is ready.
         """

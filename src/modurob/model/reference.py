@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from modurob.equations.passes import Base, Joint, run
+from modurob.equations.passes import Base, JointState, run
 from modurob.equations.quantities import QUANTITIES
 from modurob.equations.vectors import Twist, Vec, Wrench, packed, vec
 from modurob.model.model import Model
@@ -68,11 +68,11 @@ class Reference:
                 Twist(Vec(twist[:3]), Vec(twist[3:])),
                 third,
             )
-        frames = self.model.frames if quantity.near else self.model.placed_frames
+        frames = self.model._frames if quantity.near else self.model._placed_frames
         joints = [
-            Joint(*each)
+            JointState(*each)
             for each in zip(
-                _split(self.model.joints_of(q) * frames.travel),
+                _split(q[..., self.model.joint_slice_q] * frames.travel),
                 *(_split((y[..., 6:] if free else y) * frames.sign) for y in arrays),
                 strict=True,
             )

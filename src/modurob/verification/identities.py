@@ -192,7 +192,7 @@ def _size(M: np.ndarray, a: np.ndarray, v: np.ndarray, N: np.ndarray) -> float:
 
 def _empty_joints(model: Model, M: np.ndarray) -> list[str]:
     """Joints that move nothing at all."""
-    diagonal = np.diagonal(M, axis1=-2, axis2=-1)[..., model.nv - len(model.joint_names) :]
+    diagonal = np.diagonal(M, axis1=-2, axis2=-1)[..., model.joint_slice_v]
     least = np.abs(diagonal).min(axis=tuple(range(diagonal.ndim - 1)))
     return [name for name, each in zip(model.joint_names, least, strict=True) if each == 0]
 
