@@ -38,9 +38,9 @@ def timed(cp: Any, work: Callable[[], Any]) -> float:
 
 def expected(model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
     """Forces by the readable reference, in double precision."""
-    from modurob.model.reference import Reference
+    from modurob.model.reference import reference
 
-    return Reference(model).inverse_dynamics(q, v, a)
+    return reference(model, "inverse_dynamics", q, v, a)
 
 
 def in_jax(model: Model, dtype: str, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> float | None:

@@ -252,10 +252,10 @@ class CallArrays:
         names = QUANTITIES[quantity].inputs
         self._given = dict(zip(names, arrays, strict=True))
         self.v = self.x = self.external = None
-        if external is None and len(arrays) > 1:
+        if external is None:
             plain = _plain_rows(model, *arrays)
             if plain is not None:
-                self.q, (self.v, self.x) = plain[0], (*plain[1:], None)[:2]
+                self.q, (self.v, self.x) = plain[0], (*plain[1:], None, None)[:2]
                 self.batch = np.shape(arrays[0])[:-1]
                 self._demand_memory()
                 return

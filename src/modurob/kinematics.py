@@ -218,7 +218,7 @@ def _errors(model: Model, goals: Goals, q: np.ndarray) -> tuple[np.ndarray, np.n
         J = _moving(model, index, screws)
         R, p = T_wb[:, index, :3, :3], T_wb[:, index, :3, 3]
         errors.append((goal if goal.ndim == 2 else goal[:, :3, 3]) - p)
-        rows.append(J[:, :3] - so3.hat(p) @ J[:, 3:])
+        rows.append(J[:, :3] + np.cross(J[:, 3:], p[..., None], axis=1))
         if goal.ndim == 3:
             R_T = np.swapaxes(R, -1, -2)
             turn = so3.log(R_T @ goal[:, :3, :3])

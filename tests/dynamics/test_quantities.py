@@ -15,7 +15,7 @@ from modurob.equations.mass_matrix import inertia_times
 from modurob.equations.passes import Base, JointState, Passes, Quantity
 from modurob.equations.quantities import QUANTITIES
 from modurob.equations.vectors import Twist
-from modurob.model.reference import Reference
+from modurob.model.reference import reference
 from oracles import GROUPS
 from oracles.rigid_tree import PinocchioDynamics
 from oracles.rough_organisms import case
@@ -38,7 +38,7 @@ def close(actual, expected, scale, relative):
 @every_model
 def test_table_and_fused_code_of_every_quantity_equal_the_reference(kinds, hinges, base):
     c = next(c for c in (case(kinds, seed, hinges, base, most=4) for seed in (1, 2)) if c.model.nv)
-    model, reference = c.model, Reference(c.model)
+    model = c.model
     q = model.check_configuration(c.q)
     given = {"q": q, "v": c.v, "a": c.x, "tau": c.x}
     fastest = np.abs(c.v).max()
@@ -50,7 +50,7 @@ def test_table_and_fused_code_of_every_quantity_equal_the_reference(kinds, hinge
     }
     for name, quantity in QUANTITIES.items():
         arrays = [np.ascontiguousarray(given[each]) for each in quantity.inputs]
-        expected = reference.quantity(name, *arrays)
+        expected = reference(model, name, *arrays)
         scale = np.abs(expected).max(initial=0.0)
         scale = max(scale, cancelling.get(name, 0.0))
         tiers = [DyadTier(model)] + [FusedTier(model, False)] * quantity.straight_line
@@ -226,7 +226,7 @@ def test_what_is_written_late_destroys_nothing_and_sizes_are_checked(monkeypatch
     if says is None:
         monkeypatch.setitem(QUANTITIES, "greedy", Quantity(("q",), shape, Greedy, "g", "A test."))
         model = mr.examples.crab().model("physical", base="free")
-        expected = Reference(model).quantity("greedy", model.neutral())
+        expected = reference(model, "greedy", model.neutral())
         found = model.dynamics.quantity("greedy", model.neutral())
         np.testing.assert_allclose(found, expected, rtol=1e-12)
         return

@@ -71,18 +71,22 @@ class Function(NamedTuple):
 
 MACROS = {"nv": "NV", "bodies": "MODULES"}
 RENAMED = {"forward_kinematics": "kinematics"}  # in C, where only modules have a pose
-FUNCTIONS: dict[str, Function] = {
-    RENAMED.get(name, name): Function(
-        name,
-        dict(zip("qvx", each.inputs, strict=False)),
-        each.symbol,
-        tuple(MACROS.get(str(size), str(size)) for size in each.result),
-        each.meaning.replace("body", "module"),
-    )
-    for name, each in QUANTITIES.items()
-    if each.straight_line
-}
 USUAL = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "kinematics", "center_of_mass")
+
+
+def c_functions() -> dict[str, Function]:
+    """The functions that can be exported: all quantities with code without loops, by name."""
+    return {
+        RENAMED.get(name, name): Function(
+            name,
+            dict(zip("qvx", each.inputs, strict=False)),
+            each.symbol,
+            tuple(MACROS.get(str(size), str(size)) for size in each.result),
+            each.meaning.replace("body", "module"),
+        )
+        for name, each in QUANTITIES.items()
+        if each.straight_line
+    }
 
 
 class Printed(NamedTuple):
@@ -171,9 +175,8 @@ class CPrinter(StatementPrinter):
             self.store(index, self._real.literal(0.0))
 
 
-def printed(name: str, model: Model, real: Real, real_name: str) -> Printed:
-    """The body of a function of `FUNCTIONS`; `real_name` is the type that its header declares."""
-    function = FUNCTIONS[name]
+def printed(function: Function, model: Model, real: Real, real_name: str) -> Printed:
+    """The body of a function; `real_name` is the type that its header declares."""
     trace = function.trace(model)
     printer = CPrinter(trace, function, model, real)
     printer.run()

@@ -75,10 +75,12 @@ class Driver(FunctionWriter):
         after_external = self.value(f"mul i64 {links}, {EXTERNAL}")
         results = self.offset(external, after_external)
         total = self._total(nv)
-        if self.matrices:  # cells of joints that do not feel each other stay zero
-            with self.loop("0", at["results"]) as k:
-                self.store(Slot(self.offset(results, k), 0), splat(0.0, self.width))
+        finish = self.quantity.passes.finish
+        if self.matrices and not finish:  # cells of joints that do not feel each other stay zero
+            self._clear(results, at["results"])
         with self.loop("%begin", "%end", self.width, self.check) as first:
+            if finish:  # it fills all cells
+                self._clear(results, at["results"])
             rows = self._rows(first, at["last"])
             if self.quantity.per == "joint":
                 self._prefetch_results(at["y"], first, total)
@@ -94,6 +96,10 @@ class Driver(FunctionWriter):
         self.do("ret void")
         head = "define void @run(ptr %arguments, i64 %begin, i64 %end, ptr %workspace) {\nentry:\n"
         return head + "\n".join(self.lines) + "\n}\n"
+
+    def _clear(self, results: str, count: str) -> None:
+        with self.loop("0", count) as k:
+            self.store(Slot(self.offset(results, k), 0), splat(0.0, self.width))
 
     def _prefetch_results(self, array: str, first: str, total: str) -> None:
         """Call the next block's results into the cache, or writing them would wait for memory."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modurob.compiler.c_functions import FUNCTIONS, REALS, USUAL, Printed, Real, printed
+from modurob.compiler.c_functions import REALS, USUAL, Function, Printed, Real, c_functions, printed
 from modurob.compiler.c_header import header_text, signature
 from modurob.compiler.c_program import program_text
 from modurob.errors import StateError, UnknownNameError, WriteError, choices
@@ -98,15 +98,16 @@ def c_sources(
         name: What all files, functions and macros start with.
         dtype: ``float64`` for double, ``float32`` for float.
         states: How many reference states the test program holds.
-        functions: Of `c_functions.FUNCTIONS`.
+        functions: Of `c_functions`.
     """
     check_name(name)
-    functions = tuple(dict.fromkeys(functions))
+    known = c_functions()
     if not functions:
-        raise StateError(f"no C function is named: choose from {choices(FUNCTIONS, 20)}")
+        raise StateError(f"no C function is named: choose from {choices(known, 20)}")
     for each in functions:
-        if each not in FUNCTIONS:
-            raise UnknownNameError(f"no C function {each!r}: choose from {choices(FUNCTIONS, 20)}")
+        if each not in known:
+            raise UnknownNameError(f"no C function {each!r}: choose from {choices(known, 20)}")
+    chosen = {each: known[each] for each in functions}
     if dtype not in REALS:
         raise StateError(f"dtype must be one of {choices(REALS)}, got {dtype!r}")
     if not model.nv:
@@ -117,12 +118,14 @@ def c_sources(
             f"at most {MOST_JOINTS}"
         )
     real = REALS[dtype]
-    bodies = {each: _printed(each, model, real, f"{name}_real") for each in functions}
+    bodies = {
+        each: _printed(each, spec, model, real, f"{name}_real") for each, spec in chosen.items()
+    }
     return CSources(
         name=name,
-        header=header_text(model, name, real, bodies),
-        source=_source(name, bodies),
-        test=program_text(model, name, dtype, states, functions),
+        header=header_text(model, name, real, chosen, bodies),
+        source=_source(name, chosen, bodies),
+        test=program_text(model, name, dtype, states, chosen),
         operations={each: body.operations for each, body in bodies.items()},
     )
 
@@ -140,9 +143,9 @@ def check_name(name: str) -> None:
         )
 
 
-def _printed(function: str, model: Model, real: Real, real_name: str) -> Printed:
+def _printed(function: str, spec: Function, model: Model, real: Real, real_name: str) -> Printed:
     try:
-        return printed(function, model, real, real_name)
+        return printed(spec, model, real, real_name)
     except ZeroDivisionError:
         # a joint moves nothing: the model, asked the same, says which one
         rest = np.zeros(model.nv)
@@ -150,7 +153,7 @@ def _printed(function: str, model: Model, real: Real, real_name: str) -> Printed
         raise StateError(f"{function} is singular: a joint has nothing to accelerate") from None
 
 
-def _source(name: str, bodies: Mapping[str, Printed]) -> str:
+def _source(name: str, functions: Mapping[str, Function], bodies: Mapping[str, Printed]) -> str:
     parts = [
         f"/* {name}.c: see {name}.h. Written by modurob; do not edit. */",
         "",
@@ -159,5 +162,6 @@ def _source(name: str, bodies: Mapping[str, Printed]) -> str:
         "#include <math.h>",
     ]
     for function, body in bodies.items():
-        parts += ["", f"{signature(name, function)}", "{", *(f"  {s}" for s in body.lines), "}"]
+        head = signature(name, function, functions[function])
+        parts += ["", head, "{", *(f"  {line}" for line in body.lines), "}"]
     return "\n".join(parts) + "\n"

@@ -19,9 +19,6 @@ STEPS = ("outward", "inward", "back", "carry")
 def walk(quantity: Quantity, free_base: bool) -> str:
     """``void body(io, results, external, arguments)`` of a quantity."""
     w, passes = Walker(quantity, free_base), quantity.passes
-    if passes.finish:  # the block before has filled them
-        with w.loop("0", w.value(f"mul i64 {w.cells}, {passes.matrices}")) as k:
-            w.store(Slot(w.offset("%results", k), 0), splat(0.0, w.width))
     if passes.friction == "x":
         w.friction()
     w.call("base", w.rows, w.states, w.scratch, "%io", "%results")

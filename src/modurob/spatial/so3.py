@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .scalars import (
+from modurob.spatial.scalars import (
     Array,
     Scalars,
     atan2,
