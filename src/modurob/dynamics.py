@@ -63,7 +63,7 @@ class StateSpace(NamedTuple):
 
 
 class Tier(Protocol):
-    """Where compiled routines come from."""
+    """Source of compiled routines."""
 
     name: str
 
@@ -219,7 +219,7 @@ def compiled(model: Model, target: str, dtype: str, background: bool) -> Model:
 
 
 def _plain_rows(model: Model, *arrays: Any) -> tuple[np.ndarray, ...] | None:
-    """(N, n) of contiguous (..., n) float64 arrays of one shape: common, and quick to see."""
+    """(N, n) of contiguous (..., n) float64 arrays of one shape: common, and quick to check."""
     if model.free_base or not model.nv:  # the quaternion must be checked
         return None
     for array in arrays:
@@ -238,7 +238,7 @@ def _plain_rows(model: Model, *arrays: Any) -> tuple[np.ndarray, ...] | None:
 class CallArrays:
     """Arrays of a call, checked for size, broadcast to one batch shape, as contiguous rows.
 
-    Whether all numbers are finite is left to the kernels; `demand_finite` names one that is not.
+    Kernels check that all numbers are finite; `demand_finite` names one that is not.
     """
 
     def __init__(
@@ -295,7 +295,7 @@ class CallArrays:
 
 
 def _wrench(body: str, wrench: ArrayLike) -> np.ndarray:
-    """(..., 6) an external wrench, or a `StateError` that says what is wrong with it."""
+    """(..., 6) an external wrench, or a `StateError` with the reason."""
     try:
         array = np.asarray(wrench, dtype=float)
         if array.ndim and array.shape[-1] == 6:
@@ -336,7 +336,7 @@ def link_wrenches(model: Model, external: External) -> np.ndarray:
 
 
 def _why_not_finite(model: Model, q: np.ndarray) -> str:
-    """What is wrong with finite states whose result is not: a joint that moves nothing, or size."""
+    """Reason why finite states have no finite result: a joint that moves nothing, or size."""
     if not np.sum(model.mass) > 0:
         return "the organism has no mass"
     M = model.mass_matrix(q)
@@ -386,7 +386,7 @@ def stepped_velocity(
     push = model.check_velocity(tau, "tau") - bias
     after = friction.implicit_velocity(model, model.mass_matrix(q), v, push, dt)
     if not np.isfinite(after).all():
-        model.forward_dynamics(q, v, tau, external)  # says what is wrong when it finds it
+        model.forward_dynamics(q, v, tau, external)  # raises the reason if it finds one
         raise StateError("the step has no finite velocity: the numbers are too large")
     return after
 
@@ -451,7 +451,7 @@ def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> State
 
 
 def _transport(model: Model, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How q after `integrate` moves with q before, and with the step itself."""
+    """Derivatives of `integrate` by q before, and by the step."""
     unit = np.broadcast_to(np.eye(model.nv), (*moved.shape, model.nv)).copy()
     if not model.free_base:
         return unit, unit

@@ -79,7 +79,7 @@ def fastest_rate(model: Model) -> FrictionRate:
     for each in M:
         try:
             inverse = np.linalg.inv(each)
-        except np.linalg.LinAlgError:  # forward dynamics says what is wrong there
+        except np.linalg.LinAlgError:  # forward dynamics raises the reason there
             continue
         n = len(root)
         values, vectors = np.linalg.eigh(root[:, None] * inverse[-n:, -n:] * root)
@@ -113,7 +113,7 @@ def substeps(rate: float, cause: str, dt: float, method: str, advice: str) -> in
 
 
 def is_implicit(model: Model, h: float) -> bool:
-    """Whether a semi-implicit Euler step of `h` seconds takes friction at its end."""
+    """Return whether a semi-implicit Euler step of `h` seconds takes friction at its end."""
     return h * model.friction_rate.rate > EXPLICIT
 
 
@@ -167,7 +167,7 @@ def velocity(A: np.ndarray, right: np.ndarray, dry: np.ndarray) -> np.ndarray:
 def _missing(
     A: np.ndarray, right: np.ndarray, dry: np.ndarray, u: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What is left of the equation of `velocity`, the convex function, and the largest error."""
+    """Residual of the equation of `velocity`, the convex function, and the largest error."""
     root, pulled = np.sqrt(u * u + SLIP * SLIP), (A @ u[..., None])[..., 0]
     left = right - pulled - dry * u / root
     height = np.sum(u * (pulled / 2 - right) + dry * root, axis=-1)

@@ -117,7 +117,7 @@ class CPrinter(StatementPrinter):
         self._ending = self._last_uses()
 
     def _last_uses(self) -> dict[int, list[int]]:
-        """For each node the nodes that nobody reads after it."""
+        """For each node the nodes that are read for the last time there."""
         outputs = [value for _, value in self.trace.outputs]
         last: dict[int, int] = {}
         for number in self.trace.graph.needed(outputs):

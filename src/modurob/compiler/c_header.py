@@ -18,7 +18,7 @@ COLUMN = 7  # of the table of operations
 
 
 def plain(text: str) -> str:
-    """A name or a reason that can stand in a comment, whatever somebody called it."""
+    """A name or a reason as text that is safe in a comment of C."""
     safe = UNSAFE.sub("_", " ".join(text.split()))
     return safe if len(safe) <= LONGEST else f"{safe[: LONGEST - 3]}..."
 

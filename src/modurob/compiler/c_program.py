@@ -118,7 +118,7 @@ def reference_states(
             modules = list(model.modules.values())
             expected[name] = found[:, modules] if "MODULES" in spec.sizes else found
     if not all(np.isfinite(each).all() for each in expected.values()):
-        model.forward_dynamics(q, v, tau)  # knows what is wrong
+        model.forward_dynamics(q, v, tau)  # raises the reason
         raise StateError("the model's equations give numbers that are not finite")
     return given | {"q": q}, expected
 

@@ -23,7 +23,7 @@ EXTERNAL = 6  # vectors of a link's external wrench
 
 
 class Arguments(ctypes.Structure):
-    """What a driver is told; one for each call, shared by its threads."""
+    """Arguments of a driver; one for each call, shared by its threads."""
 
     _fields_ = (
         ("q", ctypes.c_void_p),
@@ -76,7 +76,7 @@ class Driver(FunctionWriter):
         results = self.offset(external, after_external)
         total = self._total(nv)
         finish = self.quantity.passes.finish
-        if self.matrices and not finish:  # cells of joints that do not feel each other stay zero
+        if self.matrices and not finish:  # cells of joints on different branches stay zero
             self._clear(results, at["results"])
         with self.loop("%begin", "%end", self.width, self.check) as first:
             if finish:  # it fills all cells
@@ -102,7 +102,7 @@ class Driver(FunctionWriter):
             self.store(Slot(self.offset(results, k), 0), splat(0.0, self.width))
 
     def _prefetch_results(self, array: str, first: str, total: str) -> None:
-        """Call the next block's results into the cache, or writing them would wait for memory."""
+        """Prefetch the next block's results into the cache, so that writing them does not wait."""
         after = self.value(f"add i64 {first}, {self.width}")
         start = self.offset(array, self.value(f"mul i64 {after}, {total}"), "double")
         block = self.value(f"mul i64 {total}, {8 * self.width}")
@@ -247,12 +247,12 @@ class Driver(FunctionWriter):
 
 
 def io_vectors(joints: int) -> int:
-    """Vectors of the records and external wrenches, which lie before the results."""
+    """Vectors of the records and external wrenches, which precede the results."""
     return BASE_RECORD + JOINT_RECORD * joints + EXTERNAL * (joints + 1)
 
 
 def place(writer: FunctionWriter, name: str, arguments: str = "%arguments") -> str:
-    """Where an argument lies."""
+    """Address of an argument."""
     return writer.offset(arguments, NAMES.index(name), "i64")
 
 
@@ -287,7 +287,7 @@ def entry_ir(quantity: Quantity, several: bool) -> str:
     It looks into the arrays itself, because asking each one for its address from Python costs more
     than the dynamics of ten joints. It answers None, having done nothing, unless every array is a
     plain contiguous array of float64 of the right size, and when an input is not finite; the caller
-    then takes the long way, which says what is wrong. `self` is an array that holds the arguments.
+    then takes the slow path, which raises the error. `self` is an array that holds the arguments.
     """
     w = FunctionWriter(1)
     inputs = ["q", "v", "x"][: len(quantity.inputs)]

@@ -36,7 +36,7 @@ class CSources(NamedTuple):
     """An exported organism.
 
     Attributes:
-        name: What all identifiers and files start with.
+        name: Prefix of all identifiers and files.
         header, source, test: Text of ``<name>.h``, ``<name>.c`` and ``<name>_test.c``.
         operations: For each function how often it adds (or subtracts), multiplies and so on.
     """
@@ -95,9 +95,9 @@ def c_sources(
 
     Args:
         model: The organism's model; its numbers become constants of the code.
-        name: What all files, functions and macros start with.
+        name: Prefix of all files, functions and macros.
         dtype: ``float64`` for double, ``float32`` for float.
-        states: How many reference states the test program holds.
+        states: Number of reference states in the test program.
         functions: Of `c_functions`.
     """
     check_name(name)
@@ -131,7 +131,7 @@ def c_sources(
 
 
 def check_name(name: str) -> None:
-    """Refuse what cannot be the beginning of names in C, or would hide a standard header."""
+    """Refuse a name that cannot begin identifiers in C, or would hide a standard header."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise StateError(
             f"{name!r} cannot begin names in C: at most 40 letters (a to z), digits and "
@@ -147,7 +147,7 @@ def _printed(function: str, spec: Function, model: Model, real: Real, real_name:
     try:
         return printed(spec, model, real, real_name)
     except ZeroDivisionError:
-        # a joint moves nothing: the model, asked the same, says which one
+        # a joint moves nothing: forward dynamics raises an error with its name
         rest = np.zeros(model.nv)
         model.forward_dynamics(model.neutral(), rest, rest)
         raise StateError(f"{function} is singular: a joint has nothing to accelerate") from None

@@ -12,7 +12,7 @@ KERNEL = "modurob_kernel"
 
 
 class CudaPrinter(StatementPrinter):
-    """Every value a constant of its own: registers are the compiler's business."""
+    """Prints every value as a constant; the CUDA compiler assigns registers."""
 
     def __init__(self, trace: Trace, real: str) -> None:
         super().__init__(trace)

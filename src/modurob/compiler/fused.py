@@ -51,7 +51,7 @@ class Trace:
         self.shape = self.quantity.shape(self.joints, self.free_base, len(chosen))
         values = enumerate(lifted(self.graph, found))
         self.outputs: list[tuple[int, Traced]] = [
-            # the driver has cleared matrices
+            # the driver clears matrices
             (k, x)
             for k, x in values
             if x.value != 0 or self.quantity.per != "pair"
@@ -85,7 +85,7 @@ class Trace:
         return Base(gravity, Vec(q[:3]), q[3:], Twist(Vec(v[:3]), Vec(v[3:])), x)
 
     def operations(self) -> dict[str, int]:
-        """How much arithmetic is left."""
+        """Number of operations of each kind."""
         return self.graph.operations([value for _, value in self.outputs])
 
 

@@ -1,4 +1,4 @@
-"""Kernels of the table: one link's part of each pass, traced for each way a joint can sit.
+"""Kernels of the table: one link's part of each pass, traced for each seat of a joint.
 
 A kernel reads numbers of its table row, vectors of its own and its parent's state and its joint's
 record; it writes vectors of the states and of the result. All of it is derived from the declaration
@@ -230,7 +230,7 @@ class Tracer:
         return BaseColumns(kind, kept, recipe)
 
     def _columns(self, k: Kernel) -> list[Any]:
-        """The columns of a free base as the other kernels see them, behind `parent`."""
+        """The columns of a free base as the other kernels read them, at `parent`."""
         if not self.passes.base_columns:
             return []
         plan = self.base_columns()
@@ -306,7 +306,7 @@ class Tracer:
             k.put_result([x * link.sign for x in entries])
 
     def carry(self, way: JointSeat) -> Kernel:
-        """The carried value lies behind `parent`."""
+        """Carried value into the parent's frame; it is stored at `parent`."""
         kind = self.carried_kind
         k = Kernel(kind)
         link = self._link(k, way)
@@ -352,7 +352,7 @@ class Tracer:
         return k.state("self").carried
 
     def pair(self) -> Kernel:
-        """Entries (i, j) go to `out`, (j, i) to `row`; a carried value lies behind `record`."""
+        """Entries (i, j) go to `out`, (j, i) to `row`; a carried value is stored at `record`."""
         k = self._kernel()
         entries = self.passes.pair(self._carried(k), k.state("parent").column)
         for matrix, (ij, ji) in zip(self.passes.filled(), entries, strict=True):

@@ -1,7 +1,7 @@
-"""Traced graphs as statements: what C and CUDA have in common.
+"""Traced graphs as statements, for C and CUDA.
 
-The records of `driver` are gathered by nobody here: an input is read where it stands in the user's
-arrays q, v and x, and a result goes straight to its place.
+There are no records as in `driver`: an input is read from the user's arrays q, v and x, and a
+result is written to its place.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TRIGONOMETRY = {driver.COS: "cos", driver.SIN: "sin"}
 
 
 class InputPlace(NamedTuple):
-    """Where an input stands: an entry of q, v or x, or the sine or cosine of an entry of q."""
+    """Place of an input: an entry of q, v or x, or the sine or cosine of an entry of q."""
 
     array: str
     entry: int
@@ -27,7 +27,7 @@ class InputPlace(NamedTuple):
 
 
 def place_of(slot: Slot, free_base: bool) -> InputPlace:
-    """Where a traced input stands in the user's arrays."""
+    """Place of a traced input in the user's arrays."""
     offset = slot.offset
     if offset < driver.BASE_RECORD:
         for array, start in (("x", driver.BASE_X), ("v", driver.BASE_V), ("q", driver.BASE_Q)):
@@ -44,7 +44,7 @@ class StatementPrinter(ABC):
     """Prints the body of one traced function into `lines`."""
 
     root = "sqrt"
-    store_early = False  # whether a result is stored as soon as it is known, or after all others
+    store_early = False  # True: a result is stored as soon as it is known; False: after all others
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace

@@ -1,4 +1,4 @@
-"""Where a model's compiled routines come from: the table of dyads, or code of its own."""
+"""Sources of a model's compiled routines: the table of dyads, or code of its own."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class FusedTier:
     def _compile(self, name: str) -> Routine:
         try:
             ir = fused.module_ir(name, self.model)
-        except ZeroDivisionError:  # a joint moves nothing; the table finds out when it runs
+        except ZeroDivisionError:  # a joint moves nothing; the table raises the error when it runs
             return self.dyads.routine(name)
         model = self.model
         return Routine(

@@ -86,17 +86,15 @@ def projected(link: RigidLink, body: Articulated, tau: Any) -> ProjectedBody:
     return ProjectedBody(U, 1 / U.n[0], tau - body.bias.n[0])
 
 
-def felt_by_parent(
-    link: RigidLink, body: Articulated, joint: ProjectedBody, c: Twist
-) -> Articulated:
-    """The articulated body that the parent feels through the joint, in the link's frame."""
+def reduced(link: RigidLink, body: Articulated, joint: ProjectedBody, c: Twist) -> Articulated:
+    """Articulated body that acts on the parent through the joint, in the link's frame."""
     (U_f, U_n), inv = joint.U, joint.inverse
     K_f, K_n = U_f * inv, U_n * inv
-    # nothing is felt along the joint itself: those rows and columns are zero, not round-off
+    # nothing acts along the joint itself: those rows and columns are zero, not round-off
     slides, turns = (0, None) if link.prismatic else (None, 0)
 
-    def less(value: Any, felt: Any, gone: bool) -> Any:
-        return 0 if gone else value - felt
+    def less(value: Any, passed: Any, gone: bool) -> Any:
+        return 0 if gone else value - passed
 
     A = symmetric(lambda i, j: less(body.A[i, j], U_f[i] * K_f[j], slides in (i, j)))
     D = symmetric(lambda i, j: less(body.D[i, j], U_n[i] * K_n[j], turns in (i, j)))
@@ -222,7 +220,7 @@ class ForwardDynamics(Passes):
     def inward(link: RigidLink, joint: JointState, own: BiasedLink, parent: BiasedLink) -> Inward:
         body = added(alone(link, own.bias), own.beyond)
         seen = projected(link, body, joint.x)
-        felt = to_parent(*joint_pose(link, joint.q), felt_by_parent(link, body, seen, own.drift))
+        felt = to_parent(*joint_pose(link, joint.q), reduced(link, body, seen, own.drift))
         return None, own._replace(joint=seen), parent._replace(beyond=added(parent.beyond, felt))
 
     @staticmethod

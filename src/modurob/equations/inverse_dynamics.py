@@ -54,7 +54,7 @@ def outward(link: RigidLink, parent: LinkMotion, R: Mat, p: Vec, v: Any, a: Any)
 
 
 def inertial(link: RigidLink, motion: LinkMotion) -> Wrench:
-    """The wrench that makes a link move so: f = m a + A h, n = skew part of A S + h x a."""
+    """Wrench of a link's motion: f = m a + A h, n = skew part of A S + h x a."""
     A, S, h, a = motion.A, link.second, link.moment, motion.a
 
     def AS(i: int, j: int) -> Any:
@@ -65,7 +65,7 @@ def inertial(link: RigidLink, motion: LinkMotion) -> Wrench:
 
 
 def base_motion(base: Base) -> LinkMotion:
-    """Motion of the base; one that rests accelerates upward with -gravity."""
+    """Motion of the base; a fixed one accelerates upward with -gravity."""
     if not base.free:
         return motion(ZERO, ZERO, -base.gravity)
     v, w = base.twist

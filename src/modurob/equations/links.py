@@ -1,4 +1,4 @@
-"""The tree of links as the recursions see it.
+"""The tree of links of the recursions.
 
 Joint frames are chosen so that every joint acts along its own x axis, as in the documents
 (s = (0,0,0,1,0,0)), and mass enters through its moments: m, h = m c and the second moment
@@ -18,12 +18,12 @@ SLIP = 1e-3  # velocity that rounds off dry friction. [rad/s, m/s]
 
 
 class RigidLink(NamedTuple):
-    """One link: how its joint sits on the parent, and its mass.
+    """One link: the seat of its joint on the parent, and its mass.
 
     Attributes:
         parent: Index of the parent link; -1 for the base.
         R, p: Joint frame in the parent's frame at q = 0. [m]
-        prismatic: Whether the joint slides along x instead of turning about it.
+        prismatic: True for a joint that slides along x, False for one that turns about it.
         mass, moment, second: m [kg], h = m c [kg m], S about the origin [kg m^2].
         viscous, coulomb: Friction of the joint.
         sign: 1, or -1 for a joint that users read along -x.
@@ -75,7 +75,7 @@ def from_parent(R: Mat, p: Vec, V: Twist) -> Twist:
 
 
 def unit_screw(link: RigidLink, scale: Any = 1) -> Twist:
-    """A joint's own screw, which lies along x of its link."""
+    """A joint's own screw, along x of its link."""
     axis = Vec([scale, 0, 0])
     return Twist(axis, ZERO) if link.prismatic else Twist(ZERO, axis)
 

@@ -52,7 +52,7 @@ class JointState(NamedTuple):
 
 
 class Base(NamedTuple):
-    """State of link 0. A fixed base rests in the world frame.
+    """State of link 0. A fixed base is at rest in the world frame.
 
     Attributes:
         gravity: In the world frame. [m/s^2]
@@ -169,15 +169,15 @@ class Passes:
 
 
 class Quantity(NamedTuple):
-    """A quantity of a model: what it reads, the shape of its result, and how it is computed.
+    """A quantity of a model: its inputs, the shape of its result, and its algorithm.
 
     Attributes:
         inputs: Names of q, v and a third array, as many as it reads.
         result: Shape; "nv" and "bodies" stand for numbers of the model.
         passes: The algorithm.
         symbol, meaning: Letter of the result and a sentence about it, for documentation.
-        near: Whether it is the same wherever the robot stands, and so computed near the origin.
-        straight_line: Whether code without loops is worth its length for one organism.
+        near: True if it does not depend on the robot's place, and is computed near the origin.
+        straight_line: True if code without loops is worth its length for one organism.
     """
 
     inputs: tuple[str, ...]
@@ -201,7 +201,7 @@ class Quantity(NamedTuple):
         return math.prod(self.shape(joints, free_base, bodies))
 
     def checked(self, entries: Sequence[Any]) -> Sequence[Any]:
-        """Numbers of a joint, a body or the whole, if they are as many as the shape says."""
+        """Numbers of a joint, a body or the whole, if they are as many as in the shape."""
         if len(entries) != self.entries:
             raise TypeError(
                 f"{self.passes.__name__} gives {len(entries)} numbers where the shape "

@@ -33,7 +33,7 @@ class Solid(NamedTuple):
 
 
 class ModelPart(NamedTuple):
-    """A body on its way into the model: ``T_previous_part(q) = before exp(screw q) after``.
+    """A body before merging: ``T_previous_part(q) = before exp(screw q) after``.
 
     `joint` is None for what is rigidly attached; `reason` says why a joint cannot move.
     """
@@ -69,7 +69,7 @@ class Tree(NamedTuple):
 
 
 class LinkAssembly(NamedTuple):
-    """An organism taken apart and put together as links.
+    """The parts of an organism, and the links that they form.
 
     Attributes:
         parts: The world first, then virtual joints, then the modules' bodies from `first` on.
@@ -114,7 +114,7 @@ def _warn_of_locks(assembly: LinkAssembly, organism: Organism) -> None:
 
 
 def _by_definition(kind: ModuleType) -> bool:
-    """Whether a kind has massless bodies on purpose: a virtual joint, or a cube of the papers."""
+    """Return whether massless bodies belong to a kind: a virtual joint, or a cube of the papers."""
     return kind.virtual or kind.dyad_joint is not None
 
 
@@ -176,64 +176,63 @@ class ModuleTemplate(NamedTuple):
 
 
 class DockingTemplate(NamedTuple):
-    """How a docked module hangs on its neighbor's body `on`, and its plan."""
+    """Attachment of a docked module to its neighbor's body `on`, and its own template.
+
+    Attributes:
+        attachment: Place of the module's first part; its parent and owner are not filled in.
+        serial: True for a DS dyad, which cannot bend.
+    """
 
     on: str
-    before: np.ndarray
-    after: np.ndarray
-    joint: Joint | None
-    screw: np.ndarray | None
+    attachment: ModelPart
     serial: bool
-    plan: ModuleTemplate
+    module: ModuleTemplate
 
 
 def _module_parts(
     organism: Organism, options: ModelOptions, first: int, modules: dict[str, int]
 ) -> list[ModelPart]:
-    """All bodies of all modules, each after the one it hangs on; numbers start at `first`."""
+    """All bodies of all modules, each after its parent; numbers start at `first`."""
     rigid = options.hinges == "dyad"
     kind = organism.kind(organism.base)
-    plan = _plan(kind, kind.bodies[0].name, rigid)
+    whole = _module_template(kind, kind.bodies[0].name, rigid)
     T_base = UNIT if options.base == "free" else organism.base_pose
-    parts = _instance(organism.base, first, plan, ModelPart("", first - 1, T_base, UNIT, NOTHING))
-    modules[organism.base] = first + plan.root
-    starts, kinds = {organism.base: (first, plan.places)}, {organism.base: kind}
-    ways: dict[tuple[int, int | str, int, int | str, int], DockingTemplate] = {}
+    attachment = ModelPart("", first - 1, T_base, UNIT, NOTHING)
+    parts = _instance(organism.base, first, whole, attachment)
+    modules[organism.base] = first + whole.root
+    starts, kinds = {organism.base: (first, whole.places)}, {organism.base: kind}
+    templates: dict[tuple[int, int | str, int, int | str, int], DockingTemplate] = {}
     for entry in organism.dockings:
         kind_i, kind_j = kinds[entry.parent], organism.kind(entry.child)
         kinds[entry.child] = kind_j
         key = (id(kind_i), entry.port, id(kind_j), entry.child_port, entry.turn)
-        way = ways.get(key)
-        if way is None:
-            way = ways[key] = _way(kind_i, entry.port, kind_j, entry.child_port, entry.turn, rigid)
-        start, index = starts[entry.parent]
+        docking = templates.get(key)
+        if docking is None:
+            docking = templates[key] = _docking_template(
+                kind_i, entry.port, kind_j, entry.child_port, entry.turn, rigid
+            )
+        start, places = starts[entry.parent]
         here = first + len(parts)
-        hung = ModelPart(
-            "",
-            start + index[way.on],
-            way.before,
-            way.after,
-            NOTHING,
-            way.joint,
-            way.screw,
-            entry.child,
-            _serial(entry) if way.serial else "",
+        attachment = docking.attachment._replace(
+            previous=start + places[docking.on],
+            owner=entry.child,
+            reason=_serial(entry) if docking.serial else "",
         )
-        parts.extend(_instance(entry.child, here, way.plan, hung))
-        starts[entry.child] = (here, way.plan.places)
-        modules[entry.child] = here + way.plan.root
+        parts.extend(_instance(entry.child, here, docking.module, attachment))
+        starts[entry.child] = (here, docking.module.places)
+        modules[entry.child] = here + docking.module.root
     return parts
 
 
-def _instance(name: str, start: int, plan: ModuleTemplate, hung: ModelPart) -> list[ModelPart]:
-    """The parts of one module; the first is attached as `hung` says."""
-    head = plan.parts[0]
-    parts = [
-        ModelPart(name + head.name, hung.previous, hung.before, hung.after, head.solid, *hung[5:])
-    ]
-    for suffix, previous, before, after, solid, joint, screw, _, _ in plan.parts[1:]:
+def _instance(
+    name: str, start: int, module: ModuleTemplate, attachment: ModelPart
+) -> list[ModelPart]:
+    """The parts of one module; `attachment` is the place of the first."""
+    head = module.parts[0]
+    parts = [attachment._replace(name=name + head.name, solid=head.solid)]
+    for part in module.parts[1:]:
         parts.append(
-            ModelPart(name + suffix, start + previous, before, after, solid, joint, screw, name)
+            part._replace(name=name + part.name, previous=start + part.previous, owner=name)
         )
     return parts
 
@@ -246,7 +245,7 @@ def _serial(entry: Docking) -> str:
 
 
 @lru_cache(maxsize=CACHED_DYADS)
-def _plan(kind: ModuleType, entry_body: str, rigid: bool) -> ModuleTemplate:
+def _module_template(kind: ModuleType, entry_body: str, rigid: bool) -> ModuleTemplate:
     """A kind with a dyad hinge is one body in the dyad model."""
     if rigid and kind.dyad_joint is not None:
         whole = ModelPart("", -1, UNIT, UNIT, as_one_solid(kind))
@@ -255,28 +254,22 @@ def _plan(kind: ModuleType, entry_body: str, rigid: bool) -> ModuleTemplate:
     parts, place = [ModelPart(f".{entry_body}", -1, UNIT, UNIT, solids[entry])], {entry: 0}
     for step in kind.outward(entry):
         joint = kind.joints[step.joint]
-        moves = joint.kind != "fixed"
-        before = UNIT if np.array_equal(step.before, UNIT) else step.before
-        after = UNIT if np.array_equal(step.after, UNIT) else step.after
+        moving = (joint, step.screw) if joint.kind != "fixed" else (None, None)
         place[step.body] = len(parts)
-        parts.append(
-            ModelPart(
-                f".{kind.bodies[step.body].name}",
-                place[step.previous],
-                before,
-                after,
-                solids[step.body],
-                joint if moves else None,
-                step.screw if moves else None,
-            )
-        )
-    return ModuleTemplate(
-        tuple(parts), {kind.bodies[b].name: at for b, at in place.items()}, place[0]
-    )
+        name, solid = f".{kind.bodies[step.body].name}", solids[step.body]
+        before, after = _unit_or(step.before), _unit_or(step.after)
+        parts.append(ModelPart(name, place[step.previous], before, after, solid, *moving))
+    places = {kind.bodies[body].name: at for body, at in place.items()}
+    return ModuleTemplate(tuple(parts), places, place[0])
+
+
+def _unit_or(T: np.ndarray) -> np.ndarray:
+    """The pose, or the one object `UNIT`, which `collapse` need not multiply with."""
+    return UNIT if np.array_equal(T, UNIT) else T
 
 
 @lru_cache(maxsize=CACHED_DYADS)
-def _way(
+def _docking_template(
     kind_i: ModuleType,
     port_i: int | str,
     kind_j: ModuleType,
@@ -289,15 +282,15 @@ def _way(
     on, by = kind_i.port(port_i), kind_j.port(port_j)
     T_ia = kind_i.port_pose(port_i) if one_i else on.pose
     T_jb = kind_j.port_pose(port_j) if one_j else by.pose
-    T_ij, plan = docked(T_ia, T_jb, turn), _plan(kind_j, by.body, rigid)
+    T_ij, module = docked(T_ia, T_jb, turn), _module_template(kind_j, by.body, rigid)
     if not (one_i and one_j) or kind_j.dyad_joint is None:
-        return DockingTemplate(on.body, T_ij, UNIT, None, None, False, plan)
+        return DockingTemplate(on.body, ModelPart("", -1, T_ij, UNIT, NOTHING), False, module)
     joint = kind_j.joint(kind_j.dyad_joint)
     T_hinge = kind_j.rest_poses[kind_j.body_index(joint.child)]
-    before, after = T_ij @ T_hinge + 0.0, se3.inverse(T_hinge) + 0.0
-    after = UNIT if np.array_equal(after, UNIT) else after
+    before, after = T_ij @ T_hinge + 0.0, _unit_or(se3.inverse(T_hinge) + 0.0)
+    attachment = ModelPart("", -1, before, after, NOTHING, joint, joint.screw)
     serial = dyad(kind_i, port_i, kind_j, port_j, turn).name == "DS"
-    return DockingTemplate(on.body, before, after, joint, joint.screw, serial, plan)
+    return DockingTemplate(on.body, attachment, serial, module)
 
 
 @lru_cache(maxsize=CACHED_DYADS)
@@ -432,7 +425,7 @@ def _redundant(parts: Sequence[ModelPart], tree: Tree) -> dict[int, str]:
 
 
 def _reasons(parts: Sequence[ModelPart]) -> list[str]:
-    """Why each joint is locked; empty for those that move."""
+    """Reason why each joint is locked; empty for those that move."""
     beyond = [part.solid.mass for part in parts]
     for index in range(len(parts) - 1, 0, -1):
         beyond[parts[index].previous] += beyond[index]

@@ -149,7 +149,7 @@ def joint_frames(near: NearBase) -> JointFrames:
     chosen: list[Turned] = []
     known: dict[tuple[int, bytes, bytes], Turned] = {}
     for k, parent in enumerate(model.parent.tolist()):
-        # few joints sit differently from all before: look those up without multiplying
+        # few seats are distinct: known ones need no multiplication
         key = (id(turns[parent]), placed[k].tobytes(), axes[k].tobytes())
         found = known.get(key)
         if found is None:
@@ -213,7 +213,7 @@ class Turned(NamedTuple):
 
 @lru_cache(maxsize=CACHED_TURNS)
 def _turned(R_in: bytes, axis: bytes) -> Turned:
-    """The joint frame for a link that sits at R_in in its parent's joint frame."""
+    """The joint frame for a link at R_in in its parent's joint frame."""
     R = np.frombuffer(R_in).reshape(3, 3)
     x = R @ np.frombuffer(axis)
     along = int(np.argmax(np.abs(x)))

@@ -1,4 +1,4 @@
-"""`Model`: flat arrays, all that the numerics see of an organism."""
+"""`Model`: an organism as flat arrays, for the numerics."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from modurob.organism import Organism
 
 LARGEST_DISPLACEMENT = 1e15  # [rad, m] of a joint: beyond it doubles are over 0.1 apart
-UNIT_QUATERNION = 1e-3  # deviation of the norm still taken for round-off, and normalised away
+UNIT_QUATERNION = 1e-3  # deviation of the norm still taken for round-off, and normalized away
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """A tree of rigid links. Link 0 is the base; link k + 1 hangs on its parent by joint k.
+    """A tree of rigid links. Link 0 is the base; joint k connects link k + 1 to its parent.
 
     ``T_parent_link(q) = placement exp(screw q)``. Rigidly docked bodies are merged into one link;
     every body of the organism keeps its name and its place in its link.
@@ -49,7 +49,7 @@ class Model:
         parent: (n,) parent link of links 1..n.
         placement: (n, 4, 4) joint frames in the parent links' frames at q = 0. [m]
         screw: (n, 6) unit screws in the link frames, linear part first.
-        prismatic: (n,) whether a joint slides.
+        prismatic: (n,) True for a joint that slides.
         lower, upper: (n,) limits, infinite where there is none. [rad, m]
         viscous, coulomb: (n,) friction. [N m s/rad or N s/m; N m or N]
         mass: (n + 1,) of the links. [kg]
@@ -61,7 +61,7 @@ class Model:
         modules: For each module, the body whose frame is the module's frame.
         base_pose: (4, 4) neutral pose of a free base in the world; the identity for a fixed one,
             whose link 0 is the world.
-        free_base: Whether q starts with position and unit quaternion (x, y, z, w) of link 0 in
+        free_base: True if q starts with position and unit quaternion (x, y, z, w) of link 0 in
             the world, and v with its twist in its own frame, linear part first.
         gravity: (3,) in the world frame. [m/s^2]
         organism: The organism that the model was built from; None for a model that was made by hand
@@ -130,7 +130,7 @@ class Model:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles and copies carry the arrays; what was compiled is compiled again when needed."""
+        """Pickles and copies hold the arrays; code is compiled again when needed."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         fields["locked"], fields["modules"] = dict(self.locked), dict(self.modules)
         return _restored, (fields, getattr(vars(self).get("dynamics"), "options", None))
@@ -143,7 +143,7 @@ class Model:
         return {**self.modules, **names}
 
     def body_index(self, body: str | int) -> int:
-        """Where a body stands; a module's name means the body that carries its frame."""
+        """Index of a body; a module's name means the body that carries its frame."""
         if isinstance(body, int | np.integer) and 0 <= body < self.nbodies:
             return int(body)
         if isinstance(body, str) and body in self._body_index:
@@ -160,7 +160,7 @@ class Model:
         return self.body_names[self.modules[module]] == module
 
     def joint_index(self, joint: str) -> int:
-        """Where an active joint stands in `joint_names`."""
+        """Index of an active joint in `joint_names`."""
         if joint in self.joint_names:
             return self.joint_names.index(joint)
         if isinstance(joint, str) and joint in self.locked:
@@ -233,7 +233,7 @@ class Model:
         """`q` as (..., nq) floats, quaternion at norm 1 (`so3.unit_quaternion`), or a `StateError`.
 
         Args:
-            finite: Whether to look at every number; compiled kernels do so themselves.
+            finite: Check every number; compiled kernels do so themselves.
         """
         array = self._checked("q", q, self.nq, "nq", finite)
         if finite:
@@ -299,7 +299,7 @@ class Model:
 
     @cached_property
     def _placed_frames(self) -> JointFrames:
-        """Joint frames where the robot stands; `_frames` are those near its base."""
+        """Joint frames at the robot's place; `_frames` are those near its base."""
         from modurob.model.frames import NearBase, joint_frames
 
         return joint_frames(NearBase(self, np.ones(self.nq), np.zeros(3)))
@@ -312,7 +312,7 @@ class Model:
         return near_base(self)
 
     def _near_base(self, q: np.ndarray) -> tuple[Model, np.ndarray]:
-        """A model that stands near the origin and a configuration of it: the same dynamics.
+        """A model with the same dynamics near the origin, and a configuration of it.
 
         Sums over all links are formed there, because far away they would lose their digits.
 
@@ -349,8 +349,8 @@ class Model:
         """(..., 6, nv) twist of a body per velocity, linear part first.
 
         Args:
-            frame: ``body`` (the documents'), ``world`` (spatial twist about the world's origin) or
-                ``aligned`` (velocity of the body's origin, world axes).
+            frame: ``body`` (its own, as in Meister 2013), ``world`` (spatial twist about the
+                world's origin) or ``aligned`` (velocity of the body's origin, world axes).
         """
         from modurob import kinematics
 
@@ -406,7 +406,7 @@ class Model:
         external: Mapping[str, ArrayLike] | None = None,
         threads: int | str = "auto",
     ) -> np.ndarray:
-        """(..., nv) generalised forces for an acceleration, friction included. [N m, N]
+        """(..., nv) generalized forces for an acceleration, friction included. [N m, N]
 
         Args:
             q, v, a: (..., nq), (..., nv), (..., nv) state and acceleration.
@@ -425,7 +425,7 @@ class Model:
         external: Mapping[str, ArrayLike] | None = None,
         threads: int | str = "auto",
     ) -> np.ndarray:
-        """(..., nv) acceleration under generalised forces `tau` and friction. [rad/s^2, m/s^2]"""
+        """(..., nv) acceleration under generalized forces `tau` and friction. [rad/s^2, m/s^2]"""
         return self.dynamics.quantity(
             "forward_dynamics", q, v, tau, external=external, threads=threads
         )
@@ -446,7 +446,7 @@ class Model:
         return self.dynamics.quantity("coriolis_matrix", q, v, threads=threads)
 
     def closed_form(self, q: ArrayLike, v: ArrayLike) -> ClosedForm:
-        """M, C and N exactly as in the documents: M a + C v + N + friction = tau."""
+        """M, C and N as in Meister 2013, eqs. (29)-(33): M a + C v + N + friction = tau."""
         from modurob.equations.coriolis import ClosedForm
 
         model = self._on_cpu
@@ -571,10 +571,10 @@ class Model:
     def compile(
         self, target: str = "cpu", dtype: str = "float64", background: bool = False
     ) -> Model:
-        """The same model on code of its own: faster, after a moment of compiling.
+        """The same model with compiled code of its own: faster, after some time for compiling.
 
         Each algorithm is compiled when it is first called or prepared. On ``cuda`` the numbers are
-        not looked at: what is not finite goes in and comes out.
+        not checked: numbers that are not finite give results that are not.
 
         Args:
             target: ``cpu``, or ``cuda`` for large batches on an NVIDIA GPU (CuPy arrays in and out;
@@ -584,7 +584,7 @@ class Model:
                 and the closed form of the result are computed on the CPU; derivatives, steps and
                 prepared calls are refused.
             dtype: ``float64``; on ``cuda`` also ``float32``.
-            background: Answer from the table of dyads until the new code is ready.
+            background: Use the table of dyads until the new code is ready.
         """
         from modurob.dynamics import compiled
 

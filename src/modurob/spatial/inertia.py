@@ -99,7 +99,7 @@ def union(mass: Scalars, center: Scalars, inertia: Scalars) -> tuple[Array, Arra
 
 
 def inertia_flaw(mass: float, inertia: Scalars) -> str | None:
-    """What no rigid body could have about this mass and inertia, or None.
+    """Reason why no rigid body has this mass and inertia, or None.
 
     Args:
         mass: one number. [kg]
