@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 from modurob.compiler.emit_llvm import Carry, FunctionWriter, Slot, splat
 from modurob.compiler.sincos import write_sincos
-from modurob.equations.passes import Quantity
+from modurob.equations.passes import Base, Quantity
+from modurob.equations.vectors import Vec
 from modurob.model.model import LARGEST_DISPLACEMENT
 
 BASE_Q, BASE_V, BASE_X, BASE_RECORD = 0, 7, 13, 19  # vectors of the base's record
@@ -244,6 +247,12 @@ class Driver(FunctionWriter):
         for lane, start in enumerate(starts):
             scalar = self.value(f"extractelement {self.vector} {vector}, i64 {lane}")
             self.do(f"store double {scalar}, ptr {self.offset(start, column, 'double')}, align 8")
+
+
+def moving_base(gravity: Vec, record: Sequence[Any]) -> Base:
+    """A free base from its record."""
+    q, v, x = record[:BASE_V], record[BASE_V:BASE_X], record[BASE_X:BASE_RECORD]
+    return Base.moving(gravity, q, v, x)
 
 
 def io_vectors(joints: int) -> int:

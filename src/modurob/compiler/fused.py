@@ -17,7 +17,7 @@ from modurob.compiler.trace import Graph, Traced, lifted
 from modurob.equations.links import RigidLink
 from modurob.equations.passes import Base, JointState, run
 from modurob.equations.quantities import QUANTITIES
-from modurob.equations.vectors import Twist, Vec, vec
+from modurob.equations.vectors import Vec, vec
 from modurob.model import Model
 
 
@@ -77,12 +77,7 @@ class Trace:
         if not self.free_base:
             return Base(gravity)
         values = [self._read(f"base{k}", k) for k in range(driver.BASE_RECORD)]
-        q, v, x = (
-            values[: driver.BASE_V],
-            values[driver.BASE_V : driver.BASE_X],
-            values[driver.BASE_X :],
-        )
-        return Base(gravity, Vec(q[:3]), q[3:], Twist(Vec(v[:3]), Vec(v[3:])), x)
+        return driver.moving_base(gravity, values)
 
     def operations(self) -> dict[str, int]:
         """Number of operations of each kind."""

@@ -18,7 +18,7 @@ from modurob.compiler.packing import fields, flat, size, unflat
 from modurob.compiler.trace import INPUT, Graph, Traced, lifted
 from modurob.equations.links import RigidLink, friction
 from modurob.equations.passes import Base, JointState, Quantity, as_entries
-from modurob.equations.vectors import EYE, ZERO, Mat, Symmetric, Twist, Vec, Wrench
+from modurob.equations.vectors import EYE, ZERO, Mat, Symmetric, Vec, Wrench
 
 PATTERNS, KINDS = 4, 2
 TIP, FIRST = 1, 2  # bits of a variant: nothing beyond the link; first to reach its parent
@@ -197,10 +197,7 @@ class Tracer:
         link = RigidLink(-1, EYE, ZERO, False, row.mass, row.moment, row.second, 0, 0)
         if not self.free_base:
             return link, Base(row.p)
-        values = k.vectors("record", 0, driver.BASE_RECORD)
-        q, v = values[: driver.BASE_V], values[driver.BASE_V : driver.BASE_X]
-        twist = Twist(Vec(v[:3]), Vec(v[3:]))
-        return link, Base(row.p, Vec(q[:3]), q[3:], twist, values[driver.BASE_X :])
+        return link, driver.moving_base(row.p, k.vectors("record", 0, driver.BASE_RECORD))
 
     def base(self) -> Kernel:
         k = self._kernel()

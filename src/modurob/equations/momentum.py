@@ -40,69 +40,16 @@ from modurob.equations.vectors import (
 )
 
 
-class PlacedLink(NamedTuple):
-    """Pose of a link in the world."""
-
-    R: Mat
-    p: Vec
-
-
-class LinkPoses(Passes):
-    """Base of algorithms that need the pose of each link in the world."""
-
-    State = PlacedLink
-
-    @staticmethod
-    def base(link: RigidLink, base: Base) -> PlacedLink:
-        return PlacedLink(*base.pose())
-
-    @staticmethod
-    def outward(link: RigidLink, joint: JointState, parent: PlacedLink) -> PlacedLink:
-        return PlacedLink(*_placed(link, joint, parent))
-
-
-def _placed(link: RigidLink, joint: JointState, parent: Any) -> tuple[Mat, Vec]:
-    R, p = joint_pose(link, joint.q)
-    return parent.R @ R, parent.p + parent.R @ p
-
-
-def _moved(link: RigidLink, joint: JointState, parent: Twist) -> Twist:
-    """Twist of a link in its own frame."""
-    return from_parent(*joint_pose(link, joint.q), parent).plus(unit_screw(link, joint.v))
-
-
-class ForwardKinematics(LinkPoses):
-    """Poses of all bodies in the world: rows of [R | p]. [m]"""
-
-    @staticmethod
-    def output(own: PlacedLink, R: Mat, p: Vec) -> list[Any]:
-        R_wb, p_wb = own.R @ R, own.p + own.R @ p
-        return [x for i in range(3) for x in (*R_wb.row(i), p_wb[i])]
-
-
-class JointScrews(LinkPoses):
-    """Unit screws of all velocities, linear part first, about the world's origin."""
-
-    @staticmethod
-    def inward(link: RigidLink, joint: JointState, own: PlacedLink, parent: PlacedLink) -> Inward:
-        S = screw(link, own.R, own.p)
-        return (*S.v, *S.w), own, parent
-
-    @staticmethod
-    def turn(link: RigidLink, base: Base, own: PlacedLink) -> tuple[Any, PlacedLink]:
-        return [(*S.v, *S.w) for S in base_screws(own.R, own.p)], own
-
-
 class MovingLink(NamedTuple):
-    """Pose and twist of a link, in the world."""
+    """Pose and twist of a link in the world; what an algorithm does not read costs nothing."""
 
     R: Mat
     p: Vec
     V: Twist
 
 
-class JointScrewRates(Passes):
-    """Time derivatives of `JointScrews`."""
+class LinkMotions(Passes):
+    """Base of algorithms on the poses and twists of all links in the world."""
 
     State = MovingLink
 
@@ -117,15 +64,50 @@ class JointScrewRates(Passes):
         R, p = _placed(link, joint, parent)
         return MovingLink(R, p, parent.V.plus(screw(link, R, p).times(joint.v)))
 
-    @staticmethod
-    def inward(link: RigidLink, joint: JointState, own: MovingLink, parent: MovingLink) -> Inward:
-        rate = own.V.cross(screw(link, own.R, own.p))
-        return (*rate.v, *rate.w), own, parent
+
+def _placed(link: RigidLink, joint: JointState, parent: Any) -> tuple[Mat, Vec]:
+    R, p = joint_pose(link, joint.q)
+    return parent.R @ R, parent.p + parent.R @ p
+
+
+def _moved(link: RigidLink, joint: JointState, parent: Twist) -> Twist:
+    """Twist of a link in its own frame."""
+    return from_parent(*joint_pose(link, joint.q), parent).plus(unit_screw(link, joint.v))
+
+
+class ForwardKinematics(LinkMotions):
+    """Poses of all bodies in the world: rows of [R | p]. [m]"""
 
     @staticmethod
-    def turn(link: RigidLink, base: Base, own: MovingLink) -> tuple[Any, MovingLink]:
-        rates = [own.V.cross(S) for S in base_screws(own.R, own.p)]
-        return [(*S.v, *S.w) for S in rates], own
+    def output(own: MovingLink, R: Mat, p: Vec) -> list[Any]:
+        R_wb, p_wb = own.R @ R, own.p + own.R @ p
+        return [x for i in range(3) for x in (*R_wb.row(i), p_wb[i])]
+
+
+class JointScrews(LinkMotions):
+    """Unit screws of all velocities, linear part first, about the world's origin."""
+
+    @staticmethod
+    def result(S: Twist, V: Twist) -> tuple[Any, ...]:
+        """Six numbers of a screw S of a link that moves with V."""
+        return (*S.v, *S.w)
+
+    @classmethod
+    def inward(cls, link: RigidLink, joint: JointState, own: Any, parent: Any) -> Inward:
+        return cls.result(screw(link, own.R, own.p), own.V), own, parent
+
+    @classmethod
+    def turn(cls, link: RigidLink, base: Base, own: Any) -> tuple[Any, Any]:
+        return [cls.result(S, own.V) for S in base_screws(own.R, own.p)], own
+
+
+class JointScrewRates(JointScrews):
+    """Time derivatives of `JointScrews`."""
+
+    @staticmethod
+    def result(S: Twist, V: Twist) -> tuple[Any, ...]:
+        rate = V.cross(S)
+        return (*rate.v, *rate.w)
 
 
 class MassSum(NamedTuple):
@@ -233,66 +215,14 @@ def _energy(link: RigidLink, V: Twist) -> EnergySum:
 # -- centroidal momentum ---------------------------------------------------------------------------
 
 
+UNCHANGED = Composite(0, ZERO, ZERO_MATRIX)
+
+
 class CenterLink(NamedTuple):
-    """State of a link in `CentroidalMomentumMatrix`; `momentum` is per velocity of its joint."""
+    """State of a link in `CentroidalMomentumMatrix` and its rate.
 
-    R: Mat
-    p: Vec
-    body: Composite
-    momentum: Wrench = LATER
-    center: Vec = LATER
-
-
-class CentroidalMomentumMatrix(Passes):
-    """A_G: momentum about the center of mass in world axes, per velocity (Orin, Goswami 2008)."""
-
-    State = CenterLink
-
-    @staticmethod
-    def base(link: RigidLink, base: Base) -> CenterLink:
-        return CenterLink(base.pose()[0], ZERO, composite(link))
-
-    @staticmethod
-    def outward(link: RigidLink, joint: JointState, parent: CenterLink) -> CenterLink:
-        return CenterLink(*_placed(link, joint, parent), composite(link))
-
-    @staticmethod
-    def inward(link: RigidLink, joint: JointState, own: CenterLink, parent: CenterLink) -> Inward:
-        momentum = wrench_to_parent(own.R, own.p, unit_load(link, own.body))
-        passed = added(parent.body, to_parent(*joint_pose(link, joint.q), own.body))
-        return None, own._replace(momentum=momentum), parent._replace(body=passed)
-
-    @staticmethod
-    def turn(link: RigidLink, base: Base, own: CenterLink) -> tuple[Any, CenterLink]:
-        c = own.R @ (own.body.moment * (1 / own.body.mass))
-        loads = [wrench_to_parent(own.R, ZERO, load) for load in _base_loads(own.body)]
-        return [_about(c, load) for load in loads], own._replace(center=c)
-
-    @staticmethod
-    def back(
-        link: RigidLink, joint: JointState, own: CenterLink, parent: CenterLink
-    ) -> tuple[Any, CenterLink]:
-        return _about(parent.center, own.momentum), own._replace(center=parent.center)
-
-
-def _about(c: Vec, F: Wrench) -> tuple[Any, ...]:
-    """Six numbers of a wrench or momentum about another point."""
-    return (*F.f, *(F.n - c.cross(F.f)))
-
-
-def _base_loads(body: Composite) -> list[Wrench]:
-    """Momentum of everything per velocity of a free base, in its frame."""
-    inertia = base_inertia(body)
-    return [
-        Wrench(*(Vec([inertia[3 * part + i][k] for i in range(3)]) for part in range(2)))
-        for k in range(6)
-    ]
-
-
-class CenterRate(NamedTuple):
-    """State of a link in `CentroidalMomentumRate`.
-
-    V, body, its rate and the momentum per velocity of the joint are in the link's frame.
+    V, body, its rate and the momentum per velocity of the joint are in the link's frame; the center
+    of mass of everything and its velocity are in world axes, from the base.
     """
 
     R: Mat
@@ -306,25 +236,28 @@ class CenterRate(NamedTuple):
     center_rate: Vec = LATER
 
 
-UNCHANGED = Composite(0, ZERO, ZERO_MATRIX)
+class CentroidalMomentumMatrix(Passes):
+    """A_G: momentum about the center of mass in world axes, per velocity (Orin, Goswami 2008)."""
 
-
-class CentroidalMomentumRate(Passes):
-    """Time derivative of `CentroidalMomentumMatrix`."""
-
-    State = CenterRate
+    State = CenterLink
 
     @staticmethod
-    def base(link: RigidLink, base: Base) -> CenterRate:
-        return CenterRate(base.pose()[0], ZERO, base.twist, composite(link), UNCHANGED)
+    def about_center(own: CenterLink, F: Wrench, F_rate: Wrench) -> tuple[Any, ...]:
+        """Six numbers of a momentum in the link's frame."""
+        f = own.R @ F.f
+        return (*f, *(own.R @ F.n + (own.p - own.center).cross(f)))
 
     @staticmethod
-    def outward(link: RigidLink, joint: JointState, parent: CenterRate) -> CenterRate:
+    def base(link: RigidLink, base: Base) -> CenterLink:
+        return CenterLink(base.pose()[0], ZERO, base.twist, composite(link), UNCHANGED)
+
+    @staticmethod
+    def outward(link: RigidLink, joint: JointState, parent: CenterLink) -> CenterLink:
         V = _moved(link, joint, parent.V)
-        return CenterRate(*_placed(link, joint, parent), V, composite(link), UNCHANGED)
+        return CenterLink(*_placed(link, joint, parent), V, composite(link), UNCHANGED)
 
     @staticmethod
-    def inward(link: RigidLink, joint: JointState, own: CenterRate, parent: CenterRate) -> Inward:
+    def inward(link: RigidLink, joint: JointState, own: CenterLink, parent: CenterLink) -> Inward:
         pose = joint_pose(link, joint.q)
         rate = to_parent(*pose, _rate_along(own.body, own.rate, unit_screw(link, joint.v)))
         kept = own._replace(
@@ -333,20 +266,39 @@ class CentroidalMomentumRate(Passes):
         body = added(parent.body, to_parent(*pose, own.body))
         return None, kept, parent._replace(body=body, rate=added(parent.rate, rate))
 
-    @staticmethod
-    def turn(link: RigidLink, base: Base, own: CenterRate) -> tuple[Any, CenterRate]:
+    @classmethod
+    def turn(cls, link: RigidLink, base: Base, own: CenterLink) -> tuple[Any, CenterLink]:
         c, (v, w) = own.body.moment * (1 / own.body.mass), own.V
         velocity = v + w.cross(c) + own.rate.moment * (1 / own.body.mass)
         whole = own._replace(center=own.R @ c, center_rate=own.R @ velocity)
         loads = zip(_base_loads(own.body), _base_loads(own.rate), strict=True)
-        return [_rate_about(whole, load, rate) for load, rate in loads], whole
+        return [cls.about_center(whole, *each) for each in loads], whole
+
+    @classmethod
+    def back(cls, link: RigidLink, joint: JointState, own: Any, parent: Any) -> tuple[Any, Any]:
+        whole = own._replace(center=parent.center, center_rate=parent.center_rate)
+        return cls.about_center(whole, own.momentum, own.momentum_rate), whole
+
+
+class CentroidalMomentumRate(CentroidalMomentumMatrix):
+    """Time derivative of `CentroidalMomentumMatrix`."""
 
     @staticmethod
-    def back(
-        link: RigidLink, joint: JointState, own: CenterRate, parent: CenterRate
-    ) -> tuple[Any, CenterRate]:
-        whole = own._replace(center=parent.center, center_rate=parent.center_rate)
-        return _rate_about(whole, own.momentum, own.momentum_rate), whole
+    def about_center(own: CenterLink, F: Wrench, F_rate: Wrench) -> tuple[Any, ...]:
+        R, (v, w) = own.R, own.V
+        r, r_rate = own.p - own.center, R @ v - own.center_rate
+        f, f_rate = R @ F.f, R @ (F_rate.f + w.cross(F.f))
+        n_rate = R @ (F_rate.n + w.cross(F.n))
+        return (*f_rate, *(n_rate + r_rate.cross(f) + r.cross(f_rate)))
+
+
+def _base_loads(body: Composite) -> list[Wrench]:
+    """Momentum of everything per velocity of a free base, in its frame."""
+    inertia = base_inertia(body)
+    return [
+        Wrench(*(Vec([inertia[3 * part + i][k] for i in range(3)]) for part in range(2)))
+        for k in range(6)
+    ]
 
 
 def _rate_along(body: Composite, rate: Composite, V: Twist) -> Composite:
@@ -357,12 +309,3 @@ def _rate_along(body: Composite, rate: Composite, V: Twist) -> Composite:
         lambda i, j: rate.second[i, j] + turned[i, j] + turned[j, i] + swept[i, j] + swept[j, i]
     )
     return Composite(0, rate.moment + v * m + w.cross(h), second)
-
-
-def _rate_about(own: CenterRate, F: Wrench, F_rate: Wrench) -> tuple[Any, ...]:
-    """Time derivative of a momentum about the center of mass, from that in the link's frame."""
-    R, (v, w) = own.R, own.V
-    r, r_rate = own.p - own.center, R @ v - own.center_rate
-    f, f_rate = R @ F.f, R @ (F_rate.f + w.cross(F.f))
-    n_rate = R @ (F_rate.n + w.cross(F.n))
-    return (*f_rate, *(n_rate + r_rate.cross(f) + r.cross(f_rate)))

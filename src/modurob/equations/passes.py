@@ -67,6 +67,11 @@ class Base(NamedTuple):
     twist: Twist = Twist()
     x: Sequence[Any] = ()
 
+    @classmethod
+    def moving(cls, gravity: Vec, q: Sequence[Any], v: Sequence[Any], x: Sequence[Any]) -> Base:
+        """A free base from its seven, six and six numbers."""
+        return cls(gravity, Vec(q[:3]), q[3:], Twist(Vec(v[:3]), Vec(v[3:])), x)
+
     @property
     def free(self) -> bool:
         """True for a base that can move."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from modurob.equations.passes import Base, JointState, run
 from modurob.equations.quantities import QUANTITIES
-from modurob.equations.vectors import Twist, Vec, Wrench, packed, vec
+from modurob.equations.vectors import Wrench, packed, vec
 from modurob.model.model import Model
 
 
@@ -32,13 +32,7 @@ def reference(
     base = Base(vec(model.gravity))
     if free:
         twist, third = (_split(y[..., :6]) for y in arrays)
-        base = Base(
-            base.gravity,
-            Vec(_split(q[..., :3])),
-            _split(q[..., 3:7]),
-            Twist(Vec(twist[:3]), Vec(twist[3:])),
-            third,
-        )
+        base = Base.moving(base.gravity, _split(q[..., :7]), twist, third)
     frames = model._frames if quantity.near else model._placed_frames
     joints = [
         JointState(*each)
