@@ -38,9 +38,9 @@ def timed(cp: Any, work: Callable[[], Any]) -> float:
 
 def expected(model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
     """Forces by the readable reference, in double precision."""
-    from modurob.model.reference import Reference
+    from modurob.model.reference import reference
 
-    return Reference(model).inverse_dynamics(q, v, a)
+    return reference(model, "inverse_dynamics", q, v, a)
 
 
 def in_jax(model: Model, dtype: str, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> float | None:
@@ -51,7 +51,7 @@ def in_jax(model: Model, dtype: str, q: np.ndarray, v: np.ndarray, a: np.ndarray
     except ImportError:
         return None
     jax.config.update("jax_enable_x64", True)
-    frames = model.frames
+    frames = model._frames
     parent = frames.parent.tolist()
     R0, p0, m, h = (
         x.astype(dtype) for x in (frames.rotation, frames.position, frames.mass, frames.moment)

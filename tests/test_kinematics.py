@@ -47,7 +47,7 @@ def assert_reached(model, targets, result):
 
 
 def assert_within_limits(model, q):
-    joints = model.joints_of(q)
+    joints = q[..., model.joint_slice_q]
     assert np.all(joints >= model.lower)
     assert np.all(joints <= model.upper)
 
@@ -150,6 +150,37 @@ def test_an_organism_without_joints_says_how_far_it_is():
     assert model.inverse_kinematics({"m0": np.eye(4)}).reached
 
 
+@pytest.mark.parametrize("base", ["fixed", "free"])
+def test_a_batch_of_targets_is_solved_as_one_by_one(base):
+    model = examples.arm("babac").model(base=base)
+    rng = np.random.default_rng(4)
+    q = np.stack([model.random_configuration(rng) for _ in range(6)]).reshape(2, 3, -1)
+    poses = model.forward_kinematics(q)
+    tip, near = poses[..., model.body_index("m4"), :, :], poses[..., model.body_index("m2"), :3, 3]
+    found = model.inverse_kinematics({"m4": tip, "m2": near})
+    assert found.q.shape == q.shape
+    assert found.reached.shape == found.residual.shape == found.starts.shape == (2, 3)
+    assert found.reached.all()
+    reached = model.forward_kinematics(found.q)[..., model.body_index("m4"), :, :]
+    np.testing.assert_allclose(reached, tip, atol=1e-9)
+    one = model.inverse_kinematics({"m4": tip[1, 2], "m2": near[1, 2]}, restarts=0)
+    many = model.inverse_kinematics({"m4": tip, "m2": near}, restarts=0)
+    assert isinstance(one.reached, bool)
+    assert one.reached == many.reached[1, 2]
+    np.testing.assert_allclose(many.q[1, 2], one.q, atol=1e-6)
+
+
+def test_one_target_may_have_many_first_guesses():
+    model = examples.arm("babac").model()
+    rng = np.random.default_rng(1)
+    guesses = np.stack([model.random_configuration(rng) for _ in range(5)])
+    tip = model.body_index("m4")
+    found = model.inverse_kinematics({"m4": model.forward_kinematics(guesses[0])[tip]}, guesses)
+    assert found.q.shape == guesses.shape
+    assert found.starts[0] == 1
+    np.testing.assert_allclose(found.q[0], guesses[0])
+
+
 # -- wrong questions -------------------------------------------------------------------------------
 
 ARM = examples.arm("bab").model()
@@ -165,19 +196,19 @@ WRONG_QUESTIONS = {
     ),
     "two numbers": (
         lambda: ARM.inverse_kinematics({"m2": [0, 0]}),
-        StateError, "target of 'm2'", "(3,) position or a (4, 4) pose", "(2,)",
+        StateError, "target of 'm2'", "(..., 3) position or a (..., 4, 4) pose", "(2,)",
     ),
     "words": (
         lambda: ARM.inverse_kinematics({"m2": "there"}),
-        StateError, "target of 'm2'", "(3,) position or a (4, 4) pose",
+        StateError, "target of 'm2'", "(..., 3) position or a (..., 4, 4) pose",
     ),
     "no rotation": (
         lambda: ARM.inverse_kinematics({"m2": 2 * np.eye(4)}),
         StateError, "target of 'm2'", "with a rotation",
     ),
-    "batch of guesses": (
-        lambda: ARM.inverse_kinematics({"m2": [0, 0, 0]}, q0=np.zeros((2, 3))),
-        StateError, "q0 is one configuration", "(2, 3)",
+    "batches that do not fit": (
+        lambda: ARM.inverse_kinematics({"m2": np.zeros((4, 3))}, q0=np.zeros((2, 3))),
+        StateError, "q0 and the targets have batch shapes", "(2,), (4,)",
     ),
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Memory: refused before it is asked for, and worked through in blocks."""
+"""Memory: refused before it is asked for, and little more than the results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import modurob as mr
-from modurob.checks import BLOCK_BYTES, LARGEST_BYTES, refuse_over, states_per_block
+from modurob.checks import LARGEST_BYTES, refuse_over
 from modurob.errors import SizeError
 
 
@@ -23,27 +23,6 @@ def test_too_large_a_request_names_what_how_much_and_what_to_do() -> None:
 
 def test_what_fits_is_not_refused() -> None:
     refuse_over("a result", LARGEST_BYTES, "ask for less")
-
-
-@pytest.mark.parametrize("state_bytes", [0, 1, 1000, 10**12])
-def test_blocks_hold_at_least_one_state(state_bytes: int) -> None:
-    assert states_per_block(state_bytes) >= 1
-    assert states_per_block(state_bytes) * state_bytes <= LARGEST_BYTES or state_bytes == 10**12
-
-
-@pytest.mark.parametrize("base", ["fixed", "free"])
-def test_blocks_change_no_result(monkeypatch, base) -> None:
-    model, rng = mr.examples.crab().model(hinges="physical", base=base), np.random.default_rng(1)
-    q = np.stack([model.random_configuration(rng) for _ in range(14)]).reshape(2, 7, -1)
-    v = rng.standard_normal((2, 7, model.nv))
-    names = ("coriolis_matrix", "closed_form", "momentum", "kinetic_energy")
-    whole = [getattr(model, name)(q, v) for name in names]
-    monkeypatch.setattr("modurob.dynamics.states_per_block", lambda state_bytes: 3)
-    for name, expected in zip(names, whole, strict=True):
-        found = getattr(model, name)(q, v)
-        parts = (found, expected) if isinstance(found, tuple) else ((found,), (expected,))
-        for part, exact in zip(*parts, strict=True):
-            np.testing.assert_allclose(part, exact, rtol=1e-12, atol=1e-14)
 
 
 MEMORY_OF_A_LARGE_BATCH = """
@@ -67,7 +46,7 @@ def test_matrices_of_sixty_joints_need_little_more_than_themselves() -> None:
         [sys.executable, "-c", MEMORY_OF_A_LARGE_BATCH], capture_output=True, text=True, check=True
     )
     results = 2 * 600 * 60 * 60 * 8
-    assert int(done.stdout) < results + 4 * BLOCK_BYTES
+    assert int(done.stdout) < results + 128_000_000
 
 
 @pytest.mark.parametrize(

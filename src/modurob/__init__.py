@@ -1,4 +1,4 @@
-"""modurob: equations of modular robots, made in the moment the body changes."""
+"""modurob: equations of modular robots, generated when the body changes."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,18 @@ from modurob.modules import Body, Joint, Mesh, ModuleType, Port, Shape, catalog
 from modurob.organism import Aim, Organism, examples, load
 
 if TYPE_CHECKING:
-    from modurob import control, distributed, estimation, gaits, interop, symbolic
-    from modurob.sim import Dock, Trajectory, Undock, simulate
+    from modurob import (
+        control,
+        distributed,
+        drawing,
+        estimation,
+        gaits,
+        interop,
+        sim,
+        symbolic,
+        verification,
+    )
+    from modurob.sim import Dock, SimulationError, Trajectory, Undock, simulate
     from modurob.symbolic import Equations
 
 __version__ = "0.1.0"
@@ -45,6 +55,7 @@ __all__ = [
     "Organism",
     "Port",
     "Shape",
+    "SimulationError",
     "SizeError",
     "StateError",
     "Trajectory",
@@ -54,30 +65,39 @@ __all__ = [
     "catalog",
     "control",
     "distributed",
+    "drawing",
     "estimation",
     "examples",
     "gaits",
     "interop",
     "load",
+    "sim",
     "simulate",
     "spatial",
     "symbolic",
+    "verification",
 ]
 
-# Loaded on first use: what they need takes longer to import than an organism takes to build.
-_PACKAGES = ("control", "distributed", "estimation", "gaits", "interop", "symbolic")
-_LAZY = {"Equations": "modurob.symbolic"}
-_LAZY |= dict.fromkeys(("Dock", "Trajectory", "Undock", "simulate"), "modurob.sim")
+# Names and packages that are loaded on first use: their imports take longer than building an
+# organism.
+_LAZY = {
+    "Dock": "sim",
+    "Equations": "symbolic",
+    "SimulationError": "sim",
+    "Trajectory": "sim",
+    "Undock": "sim",
+    "simulate": "sim",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PACKAGES:
+    if name in _LAZY:
+        value = globals()[name] = getattr(import_module(f"modurob.{_LAZY[name]}"), name)
+        return value
+    if name in __all__:
         return import_module(f"modurob.{name}")
-    if name not in _LAZY:
-        raise AttributeError(f"module 'modurob' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_LAZY[name]), name)
-    return value
+    raise AttributeError(f"module 'modurob' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PACKAGES, *_LAZY})
+    return sorted({*globals(), *__all__})

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from ipaddress import ip_address
 from numbers import Real
 from typing import Any
 
-from modurob.errors import SizeError, StateError
+import numpy as np
+
+from modurob.errors import SizeError, StateError, choices
 
 LARGEST_BYTES = 8_000_000_000  # arrays of one call; more is refused before it is asked for
-BLOCK_BYTES = 32_000_000  # intermediate arrays of one block of states: the size of a large cache
 
 
 def is_number(value: object) -> bool:
@@ -59,9 +61,13 @@ def refuse_states(what: str, states: int, numbers: int) -> None:
     refuse_over(f"{what} of {states} states", 8 * states * numbers, "give fewer states at once")
 
 
-def states_per_block(state_bytes: float) -> int:
-    """Number of states to work on at once, when each needs that many bytes on the way."""
-    return max(1, int(BLOCK_BYTES // max(state_bytes, 1)))
+def common_batch(shapes: Sequence[tuple[int, ...]], whose: str) -> tuple[int, ...]:
+    """The batch shape that all broadcast to, or a `StateError`."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        given = choices(shapes)
+        raise StateError(f"{whose} have batch shapes {given}, which do not fit together") from None
 
 
 def is_loopback(host: str) -> bool:

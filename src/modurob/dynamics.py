@@ -11,21 +11,18 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob import friction, kinematics
-from modurob.checks import is_number, positive, refuse_states, states_per_block
+from modurob import friction
+from modurob.checks import common_batch, is_number, positive, refuse_states
 from modurob.compiler.cuda import CudaTier
 from modurob.compiler.routine import Routine, thread_count
 from modurob.compiler.tiers import DyadTier, FusedTier
-from modurob.equations import closed_form as stacked
-from modurob.equations.closed_form import ClosedForm, Stacked
 from modurob.equations.quantities import QUANTITIES
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model import Model
-from modurob.spatial import inertia, se3, so3
+from modurob.spatial import se3, so3
 
 External = Mapping[str, ArrayLike]
 TERMS = 20  # of the exponential series up to 1, to rounding
-LINK_NUMBERS = 800  # of a link in sums over all: poses, inertias and what is made of them
 DTYPES = {"cpu": ("float64",), "cuda": ("float64", "float32")}  # of each target
 
 
@@ -66,7 +63,7 @@ class StateSpace(NamedTuple):
 
 
 class Tier(Protocol):
-    """Where compiled routines come from."""
+    """Source of compiled routines."""
 
     name: str
 
@@ -104,24 +101,9 @@ class Dynamics:
         elif not QUANTITIES[name].passes.external:
             raise StateError(f"{name} does not depend on external wrenches: leave external out")
         _demand_arrays(name, arrays)
-        return self._batch(routine, State(self.model, name, arrays, external), threads)
+        return self._batch(routine, CallArrays(self.model, name, arrays, external), threads)
 
-    def inverse_dynamics_derivatives(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, threads: int | str
-    ) -> InverseDerivatives:
-        """See `Model.inverse_dynamics_derivatives`."""
-        found = self.quantity("inverse_dynamics_derivatives", q, v, a, threads=threads)
-        return InverseDerivatives(*(found[..., k, :, :] for k in range(3)))
-
-    def forward_dynamics_derivatives(
-        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, threads: int | str
-    ) -> ForwardDerivatives:
-        """See `Model.forward_dynamics_derivatives`."""
-        a = self.quantity("forward_dynamics", q, v, tau, threads=threads)
-        found = self.quantity("forward_dynamics_derivatives", q, v, a, threads=threads)
-        return ForwardDerivatives(*(found[..., k, :, :] for k in range(3)))
-
-    def _batch(self, routine: Routine, state: State, threads: int | str) -> np.ndarray:
+    def _batch(self, routine: Routine, state: CallArrays, threads: int | str) -> np.ndarray:
         """Run a routine on states of any batch shape."""
         count = thread_count(threads, len(state.q) * self.model.nv)
         found = routine.batch(state.q, state.v, state.x, state.external, count)
@@ -183,12 +165,16 @@ def _demand_arrays(name: str, arrays: Sequence[Any]) -> None:
 
 
 class CudaDynamics:
-    """The dynamics of one model on a GPU; arrays come and go as CuPy arrays."""
+    """The dynamics of one model on a GPU; arrays come and go as CuPy arrays.
+
+    Attributes:
+        source: The model that was compiled, whose routines run on the CPU.
+    """
 
     options: tuple[str, str, bool] | None = None
 
     def __init__(self, model: Model, dtype: str) -> None:
-        self.tier = CudaTier(model, dtype)
+        self.tier, self.source = CudaTier(model, dtype), model
 
     def quantity(
         self, name: str, *arrays: Any, external: External | None = None, threads: int | str = "auto"
@@ -197,18 +183,21 @@ class CudaDynamics:
         if external is not None:
             raise StateError("external wrenches are not there on target 'cuda'; use target 'cpu'")
         if not QUANTITIES[name].straight_line:
-            return getattr(self, name)
+            raise _not_on_cuda(name)
         _demand_arrays(name, arrays)
         return self.tier.run(name, *arrays)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        there = choices([each for each, q in QUANTITIES.items() if q.straight_line], 20)
-        raise StateError(
-            f"{name} is not there on target 'cuda'; it has {there}. "
-            "Call it on the model that was compiled."
-        )
+    def prepare(self, name: str, states: int | None) -> Callable[..., Any]:
+        """Refused: there is no bound callable on the GPU."""
+        raise _not_on_cuda("prepare")
+
+
+def _not_on_cuda(name: str) -> StateError:
+    there = choices([each for each, q in QUANTITIES.items() if q.straight_line], 20)
+    return StateError(
+        f"{name} is not there on target 'cuda'; it has {there}. "
+        "Call it on the model that was compiled."
+    )
 
 
 def compiled(model: Model, target: str, dtype: str, background: bool) -> Model:
@@ -229,17 +218,8 @@ def compiled(model: Model, target: str, dtype: str, background: bool) -> Model:
     return copy
 
 
-def common_batch(shapes: Sequence[tuple[int, ...]], whose: str) -> tuple[int, ...]:
-    """The batch shape that all broadcast to, or a `StateError`."""
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        given = choices(shapes)
-        raise StateError(f"{whose} have batch shapes {given}, which do not fit together") from None
-
-
 def _plain_rows(model: Model, *arrays: Any) -> tuple[np.ndarray, ...] | None:
-    """(N, n) of contiguous (..., n) float64 arrays of one shape: common, and quick to see."""
+    """(N, n) of contiguous (..., n) float64 arrays of one shape: common, and quick to check."""
     if model.free_base or not model.nv:  # the quaternion must be checked
         return None
     for array in arrays:
@@ -255,10 +235,10 @@ def _plain_rows(model: Model, *arrays: Any) -> tuple[np.ndarray, ...] | None:
     return tuple([array.reshape(-1, model.nv) for array in arrays])
 
 
-class State:
+class CallArrays:
     """Arrays of a call, checked for size, broadcast to one batch shape, as contiguous rows.
 
-    Whether all numbers are finite is left to the kernels; `demand_finite` names one that is not.
+    Kernels check that all numbers are finite; `demand_finite` names one that is not.
     """
 
     def __init__(
@@ -272,10 +252,10 @@ class State:
         names = QUANTITIES[quantity].inputs
         self._given = dict(zip(names, arrays, strict=True))
         self.v = self.x = self.external = None
-        if external is None and len(arrays) > 1:
+        if external is None:
             plain = _plain_rows(model, *arrays)
             if plain is not None:
-                self.q, (self.v, self.x) = plain[0], (*plain[1:], None)[:2]
+                self.q, (self.v, self.x) = plain[0], (*plain[1:], None, None)[:2]
                 self.batch = np.shape(arrays[0])[:-1]
                 self._demand_memory()
                 return
@@ -315,7 +295,7 @@ class State:
 
 
 def _wrench(body: str, wrench: ArrayLike) -> np.ndarray:
-    """(..., 6) an external wrench, or a `StateError` that says what is wrong with it."""
+    """(..., 6) an external wrench, or a `StateError` with the reason."""
     try:
         array = np.asarray(wrench, dtype=float)
         if array.ndim and array.shape[-1] == 6:
@@ -349,14 +329,14 @@ def link_wrenches(model: Model, external: External) -> np.ndarray:
     for index, F_body in given:
         link = model.body_link[index]
         F = se3.transform_wrench(se3.inverse(model.body_placement[index]), F_body)
-        turn = model.frames.turn[link]
+        turn = model._frames.turn[link]
         result[..., link, :3] += F[..., :3] @ turn
         result[..., link, 3:] += F[..., 3:] @ turn
     return result
 
 
 def _why_not_finite(model: Model, q: np.ndarray) -> str:
-    """What is wrong with finite states whose result is not: a joint that moves nothing, or size."""
+    """Reason why finite states have no finite result: a joint that moves nothing, or size."""
     if not np.sum(model.mass) > 0:
         return "the organism has no mass"
     M = model.mass_matrix(q)
@@ -366,7 +346,7 @@ def _why_not_finite(model: Model, q: np.ndarray) -> str:
     forward = model.dynamics.tier.routine("forward_dynamics")
     if forward.batch(q, rest, rest, None, 1) is not None:  # at rest and without forces it is finite
         return "the numbers are too large: products of these velocities or forces overflow"
-    joints = np.diagonal(M, axis1=-2, axis2=-1)[..., model.nv - len(model.joint_names) :]
+    joints = np.diagonal(M, axis1=-2, axis2=-1)[..., model.joint_slice_v]
     empty = np.flatnonzero(np.min(np.abs(joints), axis=0) == 0)
     if len(empty):
         names = choices(model.joint_names[k] for k in empty)
@@ -389,7 +369,7 @@ def step(
 ) -> tuple[np.ndarray, np.ndarray]:
     """See `Model.step`."""
     if isinstance(model.dynamics, CudaDynamics):
-        raise StateError("step is not there on target 'cuda'; call it on the model it came from")
+        raise _not_on_cuda("step")
     after = stepped_velocity(model, q, v, tau, positive("dt", dt, "seconds"))
     return model.integrate(q, dt * after), after
 
@@ -406,7 +386,7 @@ def stepped_velocity(
     push = model.check_velocity(tau, "tau") - bias
     after = friction.implicit_velocity(model, model.mass_matrix(q), v, push, dt)
     if not np.isfinite(after).all():
-        model.forward_dynamics(q, v, tau, external)  # says what is wrong when it finds it
+        model.forward_dynamics(q, v, tau, external)  # raises the reason if it finds one
         raise StateError("the step has no finite velocity: the numbers are too large")
     return after
 
@@ -471,7 +451,7 @@ def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> State
 
 
 def _transport(model: Model, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How q after `integrate` moves with q before, and with the step itself."""
+    """Derivatives of `integrate` by q before, and by the step."""
     unit = np.broadcast_to(np.eye(model.nv), (*moved.shape, model.nv)).copy()
     if not model.free_base:
         return unit, unit
@@ -492,49 +472,3 @@ def _right_jacobian(X: np.ndarray) -> np.ndarray:
     for k in range(TERMS, 1, -1):
         result = unit + X @ result / k
     return np.broadcast_to(result, X.shape)
-
-
-# -- sums over all links ---------------------------------------------------------------------------
-
-
-def stacked_tree(model: Model) -> Stacked:
-    """The links that move, for sums over all of them; see `Model.stacked`."""
-    fixed = 0 if model.free_base else 1  # link 0 stands still
-    joints = np.arange(1 - fixed, len(model.mass) - fixed)
-    base = 6 if model.free_base else 0
-    return stacked.stacked(
-        [-1] * (1 - fixed) + (model.parent - fixed).tolist(),
-        [0] * base + joints.tolist(),
-        np.concatenate([np.eye(6)[:base], model.screw]),
-        inertia.spatial_inertia(model.mass, model.center, model.inertia)[fixed:],
-    )
-
-
-def moving_links(model: Model, q: np.ndarray) -> np.ndarray:
-    """(..., links, 4, 4) poses of the links of `Model.stacked` at a checked configuration."""
-    T_w = kinematics.link_poses(model, q)
-    return T_w if model.free_base else T_w[..., 1:, :, :]
-
-
-def closed_form(model: Model, q: ArrayLike, v: ArrayLike) -> ClosedForm:
-    """See `Model.closed_form`."""
-    q, v = model.check_configuration(q), model.check_velocity(v)
-    batch = common_batch([q.shape[:-1], v.shape[:-1]], "q and v")
-    q, v = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v))
-    count, nv = math.prod(batch), model.nv
-    refuse_states("the closed form", count, (2 * nv + 1) * nv)
-
-    def some(q: np.ndarray, v: np.ndarray) -> ClosedForm:
-        near, q_near = model.near_base(q)
-        return stacked.closed_form(near.stacked, moving_links(near, q_near), v, model.gravity)
-
-    block = states_per_block(8 * (LINK_NUMBERS * len(model.mass) + 4 * nv**2))
-    if count <= block:
-        return some(q, v)
-    q, v = (x.reshape(count, x.shape[-1]) for x in (q, v))
-    found = [np.empty((count, *size)) for size in ((nv, nv), (nv, nv), (nv,))]
-    for first in range(0, count, block):
-        rows = slice(first, first + block)
-        for whole, part in zip(found, some(q[rows], v[rows]), strict=True):
-            whole[rows] = part
-    return ClosedForm(*(whole.reshape(*batch, *whole.shape[1:]) for whole in found))

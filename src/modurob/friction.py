@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from modurob.equations import links
 from modurob.equations.links import SLIP
 from modurob.errors import StateError
 
@@ -49,23 +50,21 @@ class FrictionRate(NamedTuple):
 
 def force(model: Model, v: np.ndarray) -> np.ndarray:
     """(..., nv) friction at a velocity, against it. [N m, N]"""
-    result, joints = np.zeros(v.shape), _joints(model, v)
-    dry = model.coulomb * joints / np.sqrt(joints * joints + SLIP * SLIP)
-    _joints(model, result)[...] = model.viscous * joints + dry
+    result = np.zeros(v.shape)
+    _joints(model, result)[...] = links.friction(model.viscous, model.coulomb, _joints(model, v))
     return result
 
 
 def slope(model: Model, v: np.ndarray) -> np.ndarray:
     """(..., nv) its derivative by the velocity. [N m s/rad, N s/m]"""
     result, joints = np.zeros(v.shape), _joints(model, v)
-    dry = model.coulomb * SLIP**2 / (joints * joints + SLIP**2) ** 1.5
-    _joints(model, result)[...] = model.viscous + dry
+    _joints(model, result)[...] = links.friction_slope(model.viscous, model.coulomb, joints)
     return result
 
 
 def _joints(model: Model, v: np.ndarray) -> np.ndarray:
     """(..., n) view of the joints in (..., nv)."""
-    return v[..., v.shape[-1] - len(model.joint_names) :]
+    return v[..., model.joint_slice_v]
 
 
 def fastest_rate(model: Model) -> FrictionRate:
@@ -80,7 +79,7 @@ def fastest_rate(model: Model) -> FrictionRate:
     for each in M:
         try:
             inverse = np.linalg.inv(each)
-        except np.linalg.LinAlgError:  # forward dynamics says what is wrong there
+        except np.linalg.LinAlgError:  # forward dynamics raises the reason there
             continue
         n = len(root)
         values, vectors = np.linalg.eigh(root[:, None] * inverse[-n:, -n:] * root)
@@ -114,7 +113,7 @@ def substeps(rate: float, cause: str, dt: float, method: str, advice: str) -> in
 
 
 def is_implicit(model: Model, h: float) -> bool:
-    """Whether a semi-implicit Euler step of `h` seconds takes friction at its end."""
+    """Return whether a semi-implicit Euler step of `h` seconds takes friction at its end."""
     return h * model.friction_rate.rate > EXPLICIT
 
 
@@ -168,7 +167,7 @@ def velocity(A: np.ndarray, right: np.ndarray, dry: np.ndarray) -> np.ndarray:
 def _missing(
     A: np.ndarray, right: np.ndarray, dry: np.ndarray, u: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What is left of the equation of `velocity`, the convex function, and the largest error."""
+    """Residual of the equation of `velocity`, the convex function, and the largest error."""
     root, pulled = np.sqrt(u * u + SLIP * SLIP), (A @ u[..., None])[..., 0]
     left = right - pulled - dry * u / root
     height = np.sum(u * (pulled / 2 - right) + dry * root, axis=-1)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.equations.links import Link
-from modurob.equations.passes import Base, Joint, run
+from modurob.equations.links import RigidLink
+from modurob.equations.passes import Base, JointState, run
 from modurob.equations.quantities import QUANTITIES
 from modurob.equations.vectors import EYE, ZERO, Mat, Vec, packed
 from modurob.errors import DatasheetError, StateError
@@ -59,7 +59,7 @@ def ne_mod(
     q, v, a = np.broadcast_arrays(
         table.checked(q, "q"), table.checked(v, "v"), table.checked(a, "a")
     )
-    joints = [Joint(*each) for each in zip(_split(q), _split(v), _split(a), strict=True)]
+    joints = [JointState(*each) for each in zip(_split(q), _split(v), _split(a), strict=True)]
     base = Base(Vec(_vector(gravity).tolist()))
     tau = run(QUANTITIES["inverse_dynamics"], links(table), joints, base)
     return packed(tau, np.empty(q.shape[:-1]))
@@ -84,7 +84,7 @@ def mass_matrix(
     """(..., joints, joints) mass matrix; arguments as in `ne_mod`. [kg m^2, kg m, kg]"""
     table = table_of(modules, base_pose)
     q = table.checked(q)
-    joints = [Joint(each, 0, 0) for each in _split(q)]
+    joints = [JointState(each, 0, 0) for each in _split(q)]
     cells = run(QUANTITIES["mass_matrix"], links(table), joints, Base(ZERO))
     batch = q.shape[:-1]
     return packed(cells, np.empty(batch)).reshape(*batch, len(joints), len(joints))
@@ -115,10 +115,10 @@ def _parameters(module: TwoPart | ModuleType | Record) -> TwoPart:
     )
 
 
-def links(table: DhTable) -> list[Link]:
+def links(table: DhTable) -> list[RigidLink]:
     """The links of a table as the recursions take them, the base first."""
     number = {name: k for k, name in enumerate(table.joint_names, start=1)}
-    result = [Link(-1, EYE, ZERO, False, 0.0, ZERO, Mat([[0] * 3] * 3), 0.0, 0.0)]
+    result = [RigidLink(-1, EYE, ZERO, False, 0.0, ZERO, Mat([[0] * 3] * 3), 0.0, 0.0)]
     T_zx = inverse(AXES)
     for link in table.links:
         row = table.rows[link.row]
@@ -129,7 +129,7 @@ def links(table: DhTable) -> list[Link]:
             parent, placement = number[before.joint], T_zx @ before.rest @ AXES
         moved = carried(T_zx @ row.rest, link.solid.moments)
         result.append(
-            Link(
+            RigidLink(
                 parent,
                 Mat(placement[:3, :3].tolist()),
                 Vec(placement[:3, 3].tolist()),

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 import modurob as mr
 from modurob import dynamics
 from modurob.cli import cli
-from modurob.equations.closed_form import ClosedForm
+from modurob.equations.coriolis import ClosedForm
 from modurob.verification import CHECKS, engines, verify
 from modurob.verification.check import FAILED, LEFT_OUT, PASSED
 from oracles.rough_organisms import rough_organism
@@ -157,13 +157,13 @@ def test_the_documents_coriolis_matrix_is_not_skew_and_fails(monkeypatch):
 
 def test_a_dropped_inertia_in_the_closed_form_fails(monkeypatch):
     """Erratum 7: the documents print C without M beside adV*."""
-    original = dynamics.closed_form
+    original = mr.Model.closed_form
 
     def printed(model, q, v):
         M, C, N = original(model, q, v)
         return ClosedForm(M, 0.9 * C, N)
 
-    monkeypatch.setattr(dynamics, "closed_form", printed)
+    monkeypatch.setattr(mr.Model, "closed_form", printed)
     found = failed(verify(mr.examples.snake(4), states=2))
     assert found == {"closed form = recursion", "formulas = numbers"}
 

@@ -16,7 +16,7 @@ import modurob as mr
 from modurob.compiler import emit_cuda
 from modurob.compiler.fused import Trace
 from modurob.equations.quantities import QUANTITIES
-from modurob.model.reference import Reference
+from modurob.model.reference import reference
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 DOUBLE = 1e-12  # relative: another order of additions, fused or not
@@ -78,7 +78,7 @@ def test_cuda_source_computes_what_the_model_computes(organism, base, dtype, tmp
         if not quantity.straight_line:
             continue
         inputs = [given[each] for each in quantity.inputs]
-        arguments, wanted = [*inputs, v, v][:3], Reference(model).quantity(name, *inputs)
+        arguments, wanted = [*inputs, v, v][:3], reference(model, name, *inputs)
         found = as_cpp(name, model, dtype, tmp_path)(*arguments)
         scale = np.abs(wanted).max()
         if name == "coriolis_matrix":

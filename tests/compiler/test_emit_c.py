@@ -135,7 +135,7 @@ def test_the_models_cover_sliding_joints_friction_and_a_free_base():
     assert rough.prismatic.any()
     assert rough.viscous.all()
     assert rough.coulomb.all()
-    assert (model_of("crab").frames.sign < 0).any()  # a joint that is read backwards
+    assert (model_of("crab")._frames.sign < 0).any()  # a joint that is read backwards
     assert model_of("free superbots").free_base
 
 

@@ -17,7 +17,7 @@ import pytest
 
 import modurob as mr
 from modurob.compiler import fused, jit
-from modurob.model.reference import Reference
+from modurob.model.reference import reference
 
 # The same recursions with or without fused multiply-adds: rounding, against the largest entry,
 # times the condition of these mass matrices, up to 6e3.
@@ -87,7 +87,7 @@ def test_this_machines_code_matches_the_reference(own):
     for tier, base in TIERS.items():
         model = model_of(base)
         for name, size in CALLS.items():
-            expected = getattr(Reference(model), name)(*states_of(model)[:size])
+            expected = reference(model, name, *states_of(model)[:size])
             assert_close(own[f"{tier} {name}"], expected, f"{tier} {name}")
 
 

@@ -22,7 +22,7 @@ def table_count(name: str, pattern: int) -> int:
     tracer = kernels.Tracer(quantity, False, kernels.places_of(quantity, False))
     for step in ("outward", "inward", "back", "carry"):
         if getattr(quantity.passes, step) is not None:
-            kernel = getattr(tracer, step)(kernels.Way(pattern, prismatic=False))
+            kernel = getattr(tracer, step)(kernels.JointSeat(pattern, prismatic=False))
             values = [value for _, value in kernel.all_stores()]
             total += sum(kernel.graph.operations(values).values())
     return total

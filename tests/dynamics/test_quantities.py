@@ -10,12 +10,12 @@ import pytest
 
 import modurob as mr
 from modurob.compiler.tiers import DyadTier, FusedTier
-from modurob.equations.links import Link, from_parent, joint_pose, unit_screw
+from modurob.equations.links import RigidLink, from_parent, joint_pose, unit_screw
 from modurob.equations.mass_matrix import inertia_times
-from modurob.equations.passes import Base, Joint, Passes, Quantity
+from modurob.equations.passes import Base, JointState, Passes, Quantity
 from modurob.equations.quantities import QUANTITIES
 from modurob.equations.vectors import Twist
-from modurob.model.reference import Reference
+from modurob.model.reference import reference
 from oracles import GROUPS
 from oracles.rigid_tree import PinocchioDynamics
 from oracles.rough_organisms import case
@@ -38,7 +38,7 @@ def close(actual, expected, scale, relative):
 @every_model
 def test_table_and_fused_code_of_every_quantity_equal_the_reference(kinds, hinges, base):
     c = next(c for c in (case(kinds, seed, hinges, base, most=4) for seed in (1, 2)) if c.model.nv)
-    model, reference = c.model, Reference(c.model)
+    model = c.model
     q = model.check_configuration(c.q)
     given = {"q": q, "v": c.v, "a": c.x, "tau": c.x}
     fastest = np.abs(c.v).max()
@@ -50,7 +50,7 @@ def test_table_and_fused_code_of_every_quantity_equal_the_reference(kinds, hinge
     }
     for name, quantity in QUANTITIES.items():
         arrays = [np.ascontiguousarray(given[each]) for each in quantity.inputs]
-        expected = reference.quantity(name, *arrays)
+        expected = reference(model, name, *arrays)
         scale = np.abs(expected).max(initial=0.0)
         scale = max(scale, cancelling.get(name, 0.0))
         tiers = [DyadTier(model)] + [FusedTier(model, False)] * quantity.straight_line
@@ -150,24 +150,24 @@ class HalfVisViva(Passes):
         energy: Any
 
     @staticmethod
-    def base(link: Link, base: Base) -> Any:
+    def base(link: RigidLink, base: Base) -> Any:
         return HalfVisViva.State(base.twist, HalfVisViva.of(link, base.twist))
 
     @staticmethod
-    def of(link: Link, V: Twist) -> Any:
-        return V.power(inertia_times(link.mass, link.moment, link.second, V)) * 0.5
+    def of(link: RigidLink, V: Twist) -> Any:
+        return V.power(inertia_times(link, V)) * 0.5
 
     @staticmethod
-    def outward(link: Link, joint: Joint, parent: Any) -> Any:
+    def outward(link: RigidLink, joint: JointState, parent: Any) -> Any:
         V = from_parent(*joint_pose(link, joint.q), parent.twist).plus(unit_screw(link, joint.v))
         return HalfVisViva.State(V, HalfVisViva.of(link, V))
 
     @staticmethod
-    def inward(link: Link, joint: Joint, own: Any, parent: Any) -> Any:
+    def inward(link: RigidLink, joint: JointState, own: Any, parent: Any) -> Any:
         return None, own, parent._replace(energy=parent.energy + own.energy)
 
     @staticmethod
-    def turn(link: Link, base: Base, own: Any) -> Any:
+    def turn(link: RigidLink, base: Base, own: Any) -> Any:
         return [own.energy], own
 
 
@@ -201,23 +201,23 @@ class Greedy(Passes):
         spent: Any
 
     @staticmethod
-    def base(link: Link, base: Base) -> Any:
+    def base(link: RigidLink, base: Base) -> Any:
         return Greedy.State(1, link.mass)
 
     @staticmethod
-    def outward(link: Link, joint: Joint, parent: Any) -> Any:
+    def outward(link: RigidLink, joint: JointState, parent: Any) -> Any:
         return Greedy.State(parent.kept * 2, link.mass)
 
     @staticmethod
-    def inward(link: Link, joint: Joint, own: Any, parent: Any) -> Any:
+    def inward(link: RigidLink, joint: JointState, own: Any, parent: Any) -> Any:
         return None, own._replace(kept=own.spent * 2, spent=own.spent * 0 + 7), parent
 
     @staticmethod
-    def turn(link: Link, base: Base, own: Any) -> Any:
+    def turn(link: RigidLink, base: Base, own: Any) -> Any:
         return [own.kept] * 6, own
 
     @staticmethod
-    def back(link: Link, joint: Joint, own: Any, parent: Any) -> Any:
+    def back(link: RigidLink, joint: JointState, own: Any, parent: Any) -> Any:
         return own.kept, own
 
 
@@ -226,7 +226,7 @@ def test_what_is_written_late_destroys_nothing_and_sizes_are_checked(monkeypatch
     if says is None:
         monkeypatch.setitem(QUANTITIES, "greedy", Quantity(("q",), shape, Greedy, "g", "A test."))
         model = mr.examples.crab().model("physical", base="free")
-        expected = Reference(model).quantity("greedy", model.neutral())
+        expected = reference(model, "greedy", model.neutral())
         found = model.dynamics.quantity("greedy", model.neutral())
         np.testing.assert_allclose(found, expected, rtol=1e-12)
         return

@@ -28,7 +28,7 @@ def documents(model, q, v) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     S = np.zeros((len(links), 6, model.nv))
     S[0:1, :, :base] = np.eye(6)[:, :base]
     for k, parent in enumerate(model.parent.tolist()):
-        motion = se3.screw_motion(model.screw[k], model.joints_of(q)[k])
+        motion = se3.screw_motion(model.screw[k], q[model.joint_slice_q][k])
         T_w.append(T_w[parent] @ model.placement[k] @ motion)
         S[place[k + 1], :, base + k] = model.screw[k]
     T = np.zeros((len(links), 6, len(links), 6))

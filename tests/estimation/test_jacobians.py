@@ -7,7 +7,7 @@ import pytest
 
 from modurob import examples
 from modurob.equations.links import SLIP
-from modurob.equations.passes import Base, Joint, run
+from modurob.equations.passes import Base, JointState, run
 from modurob.equations.quantities import QUANTITIES
 from modurob.equations.vectors import vec
 from modurob.estimation.prediction import STEPS
@@ -32,9 +32,9 @@ BODIES = {
 
 def acceleration(model, q, v, tau):
     """(nv,) by the articulated-body recursion, on any numbers."""
-    frames = model.frames
+    frames = model._frames
     signed = ((x * frames.sign).tolist() for x in (q, v, tau))
-    joints = [Joint(*each) for each in zip(*signed, strict=True)]
+    joints = [JointState(*each) for each in zip(*signed, strict=True)]
     base = Base(vec(model.gravity))
     return np.array(run(QUANTITIES["forward_dynamics"], frames.links(), joints, base))
 

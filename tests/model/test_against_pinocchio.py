@@ -35,7 +35,7 @@ def both(organism, hinges, base, seed=0):
     """Our model, the oracle, and one random configuration for each."""
     model, tree = organism.model(hinges, base), PinocchioTree(organism, hinges, base)
     q = model.random_configuration(np.random.default_rng(seed))
-    joints = dict(zip(model.joint_names, model.joints_of(q).tolist(), strict=True))
+    joints = dict(zip(model.joint_names, q[model.joint_slice_q].tolist(), strict=True))
     return model, tree, q, tree.configuration(joints, q[:7] if model.free_base else ())
 
 

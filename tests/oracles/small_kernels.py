@@ -8,18 +8,18 @@ from collections.abc import Callable
 import numpy as np
 
 from modurob.compiler import driver
-from modurob.compiler.emit_llvm import Slot, Writer
+from modurob.compiler.emit_llvm import FunctionWriter, Slot
 from modurob.compiler.jit import compile_ir, host
 
 ALIGNMENT = 64  # bytes; the widest vectors
 
-Write = Callable[[Writer, list[Slot]], list[str]]
+Write = Callable[[FunctionWriter, list[Slot]], list[str]]
 
 
 def compiled(write: Write, inputs: int, outputs: int) -> Callable[[np.ndarray], np.ndarray]:
     """A function (N, inputs) -> (N, outputs); `write` writes its body for a block of states."""
     width = host().width
-    writer = Writer(width)
+    writer = FunctionWriter(width)
     with writer.loop("0", "%blocks") as block:
         start = writer.offset("%given", writer.value(f"mul i64 {block}, {inputs}"))
         end = writer.offset("%found", writer.value(f"mul i64 {block}, {outputs}"))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from modurob.compiler.fused import Trace
-from modurob.compiler.statements import Place, Printer
+from modurob.compiler.statements import InputPlace, StatementPrinter
 from modurob.compiler.trace import CONST, INPUT
 from modurob.equations.quantities import QUANTITIES
 from modurob.errors import StateError
@@ -71,18 +71,22 @@ class Function(NamedTuple):
 
 MACROS = {"nv": "NV", "bodies": "MODULES"}
 RENAMED = {"forward_kinematics": "kinematics"}  # in C, where only modules have a pose
-FUNCTIONS: dict[str, Function] = {
-    RENAMED.get(name, name): Function(
-        name,
-        dict(zip("qvx", each.inputs, strict=False)),
-        each.symbol,
-        tuple(MACROS.get(str(size), str(size)) for size in each.result),
-        each.meaning.replace("body", "module"),
-    )
-    for name, each in QUANTITIES.items()
-    if each.straight_line
-}
 USUAL = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "kinematics", "center_of_mass")
+
+
+def c_functions() -> dict[str, Function]:
+    """The functions that can be exported: all quantities with code without loops, by name."""
+    return {
+        RENAMED.get(name, name): Function(
+            name,
+            dict(zip("qvx", each.inputs, strict=False)),
+            each.symbol,
+            tuple(MACROS.get(str(size), str(size)) for size in each.result),
+            each.meaning.replace("body", "module"),
+        )
+        for name, each in QUANTITIES.items()
+        if each.straight_line
+    }
 
 
 class Printed(NamedTuple):
@@ -93,7 +97,7 @@ class Printed(NamedTuple):
     held: int
 
 
-class CPrinter(Printer):
+class CPrinter(StatementPrinter):
     """Names are reused once a value is spent: little stack is enough, even without optimizing.
 
     Vectors are stored at the very end, so that a result may take the place of an input.
@@ -113,7 +117,7 @@ class CPrinter(Printer):
         self._ending = self._last_uses()
 
     def _last_uses(self) -> dict[int, list[int]]:
-        """For each node the nodes that nobody reads after it."""
+        """For each node the nodes that are read for the last time there."""
         outputs = [value for _, value in self.trace.outputs]
         last: dict[int, int] = {}
         for number in self.trace.graph.needed(outputs):
@@ -132,7 +136,7 @@ class CPrinter(Printer):
     def literal(self, value: float) -> str:
         return self._real.literal(value)
 
-    def read(self, place: Place) -> str:
+    def read(self, place: InputPlace) -> str:
         parameter = self._function.inputs[place.array]
         self.used.add(parameter)
         text = f"{parameter}[{place.entry}]"
@@ -171,9 +175,8 @@ class CPrinter(Printer):
             self.store(index, self._real.literal(0.0))
 
 
-def printed(name: str, model: Model, real: Real, real_name: str) -> Printed:
-    """The body of a function of `FUNCTIONS`; `real_name` is the type that its header declares."""
-    function = FUNCTIONS[name]
+def printed(function: Function, model: Model, real: Real, real_name: str) -> Printed:
+    """The body of a function; `real_name` is the type that its header declares."""
     trace = function.trace(model)
     printer = CPrinter(trace, function, model, real)
     printer.run()

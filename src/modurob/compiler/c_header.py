@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from modurob.compiler.c_functions import COUNTED, FUNCTIONS, Printed, Real
+from modurob.compiler.c_functions import COUNTED, Function, Printed, Real
 from modurob.model import Model
 
 WIDTH = 96  # characters of a comment's line
@@ -18,14 +18,14 @@ COLUMN = 7  # of the table of operations
 
 
 def plain(text: str) -> str:
-    """A name or a reason that can stand in a comment, whatever somebody called it."""
+    """A name or a reason as text that is safe in a comment of C."""
     safe = UNSAFE.sub("_", " ".join(text.split()))
     return safe if len(safe) <= LONGEST else f"{safe[: LONGEST - 3]}..."
 
 
-def signature(name: str, function: str) -> str:
+def signature(name: str, function: str, spec: Function) -> str:
     """``void crab_mass_matrix(const crab_real q[CRAB_NQ], crab_real M[CRAB_NV][CRAB_NV])``."""
-    spec, upper, real = FUNCTIONS[function], name.upper(), f"{name}_real"
+    upper, real = name.upper(), f"{name}_real"
     sizes = {"q": "NQ"}
     parameters = [
         f"const {real} {each}[{upper}_{sizes.get(each, 'NV')}]" for each in spec.inputs.values()
@@ -37,16 +37,18 @@ def signature(name: str, function: str) -> str:
     return line if len(line) < WIDTH else head + "\n    " + ",\n    ".join(parameters) + ")"
 
 
-def header_text(model: Model, name: str, real: Real, bodies: Mapping[str, Printed]) -> str:
+def header_text(
+    model: Model,
+    name: str,
+    real: Real,
+    functions: Mapping[str, Function],
+    bodies: Mapping[str, Printed],
+) -> str:
     """The whole header."""
     upper = name.upper()
     declarations = []
-    for function in bodies:
-        declarations += [
-            *_comment([FUNCTIONS[function].meaning]),
-            f"{signature(name, function)};",
-            "",
-        ]
+    for function, spec in functions.items():
+        declarations += [*_comment([spec.meaning]), f"{signature(name, function, spec)};", ""]
     return "\n".join(
         [
             *_comment(_preface(model, name, real, bodies)),

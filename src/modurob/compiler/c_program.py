@@ -6,14 +6,14 @@ printed from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
-from modurob.compiler.c_functions import FUNCTIONS, REALS, Function, Real
+from modurob.compiler.c_functions import REALS, Function, Real
 from modurob.errors import StateError
 from modurob.model import Model
-from modurob.model.reference import Reference
+from modurob.model.reference import reference
 
 LIMITS = {"float64": 1e-12, "float32": 1e-4}  # allowed error, relative to the largest result
 NUMBERS_A_LINE = 6
@@ -73,31 +73,33 @@ CHECK = """
   ok = passes("{function}", {limit!r}) && ok;"""
 
 
-def program_text(model: Model, name: str, dtype: str, states: int, functions: Sequence[str]) -> str:
+def program_text(
+    model: Model, name: str, dtype: str, states: int, functions: Mapping[str, Function]
+) -> str:
     """The whole program."""
     real = REALS[dtype]
     inputs, expected = reference_states(model, dtype, states, functions)
-    used = {each for key in functions for each in FUNCTIONS[key].inputs.values()}
+    used = {each for spec in functions.values() for each in spec.inputs.values()}
     data = [
         _table(f"{name}_real", f"given_{key}", rows, real)
         for key, rows in inputs.items()
         if key in used
     ]
     checks = []
-    for key in functions:
+    for key, spec in functions.items():
         rows = expected[key].reshape(states, -1)
         data.append(_table(f"{name}_real", f"expected_{key}", rows, real))
-        checks.append(_check(name, key, FUNCTIONS[key], expected[key], LIMITS[dtype]))
+        checks.append(_check(name, key, spec, expected[key], LIMITS[dtype]))
     return TEMPLATE.format(
         name=name, states=states, data="\n\n".join(data), checks="\n".join(checks).lstrip("\n")
     )
 
 
 def reference_states(
-    model: Model, dtype: str, states: int, functions: Sequence[str]
+    model: Model, dtype: str, states: int, functions: Mapping[str, Function]
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Random inputs (q, v, a, tau), exact in the type, and what each function makes of them."""
-    rng, reference = np.random.default_rng(0), Reference(model)
+    rng = np.random.default_rng(0)
 
     def exact(x: np.ndarray) -> np.ndarray:
         return x.astype(dtype).astype(float)
@@ -107,16 +109,16 @@ def reference_states(
     checked = model.check_configuration(q)  # the quaternion normalized, as the model does it
     with np.errstate(all="ignore"):
         # with just the forces that a takes, their rounding errors would be most of the result
-        tau = exact(2 * reference.inverse_dynamics(checked, v, a))
+        tau = exact(2 * reference(model, "inverse_dynamics", checked, v, a))
         given = {"q": checked, "v": v, "a": a, "tau": tau}
         expected = {}
-        for name in functions:
-            spec = FUNCTIONS[name]
-            found = reference.quantity(spec.quantity, *(given[x] for x in spec.inputs.values()))
+        for name, spec in functions.items():
+            inputs = (given[x] for x in spec.inputs.values())
+            found = reference(model, spec.quantity, *inputs)
             modules = list(model.modules.values())
             expected[name] = found[:, modules] if "MODULES" in spec.sizes else found
     if not all(np.isfinite(each).all() for each in expected.values()):
-        model.forward_dynamics(q, v, tau)  # knows what is wrong
+        model.forward_dynamics(q, v, tau)  # raises the reason
         raise StateError("the model's equations give numbers that are not finite")
     return given | {"q": q}, expected
 

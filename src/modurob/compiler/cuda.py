@@ -13,11 +13,11 @@ from modurob.equations.quantities import QUANTITIES
 from modurob.errors import StateError
 from modurob.model import Model
 
-THREADS = 128  # of a block; the straight-line code wants registers more than company
+THREADS = 128  # of a block: few, because straight-line code needs many registers
 
 
 def cupy() -> Any:
-    """CuPy, or an error that says how to get it."""
+    """CuPy, or an error with the way to install it."""
     try:
         cp = importlib.import_module("cupy")
     except ImportError:
@@ -68,7 +68,7 @@ class CudaTier:
         }
         model = self.model
         result = quantity.shape(len(model.parent), model.free_base, model.nbodies)
-        # cells of joints that do not feel each other are never written
+        # cells of joints on different branches are never written
         y = (cp.zeros if quantity.per == "pair" else cp.empty)((*batch, *result), dtype=self.dtype)
         count = int(np.prod(batch))
         if count:

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Sequence
+from typing import Any
 
-from modurob.compiler.emit_llvm import Carry, Slot, Writer, splat
+from modurob.compiler.emit_llvm import Carry, FunctionWriter, Slot, splat
 from modurob.compiler.sincos import write_sincos
-from modurob.equations.passes import Quantity
+from modurob.equations.passes import Base, Quantity
+from modurob.equations.vectors import Vec
 from modurob.model.model import LARGEST_DISPLACEMENT
 
 BASE_Q, BASE_V, BASE_X, BASE_RECORD = 0, 7, 13, 19  # vectors of the base's record
@@ -23,7 +26,7 @@ EXTERNAL = 6  # vectors of a link's external wrench
 
 
 class Arguments(ctypes.Structure):
-    """What a driver is told; one for each call, shared by its threads."""
+    """Arguments of a driver; one for each call, shared by its threads."""
 
     _fields_ = (
         ("q", ctypes.c_void_p),
@@ -54,7 +57,7 @@ NAMES = [field[0] for field in Arguments._fields_]
 INTEGERS = ("joints", "last", "friction", "not_finite", "nq", "nv", "results", "bodies")
 
 
-class Driver(Writer):
+class Driver(FunctionWriter):
     """Writes ``void run(Arguments*, begin, end, workspace)`` for one algorithm."""
 
     def __init__(self, width: int, quantity: Quantity, free_base: bool) -> None:
@@ -75,10 +78,12 @@ class Driver(Writer):
         after_external = self.value(f"mul i64 {links}, {EXTERNAL}")
         results = self.offset(external, after_external)
         total = self._total(nv)
-        if self.matrices:  # cells of joints that do not feel each other stay zero
-            with self.loop("0", at["results"]) as k:
-                self.store(Slot(self.offset(results, k), 0), splat(0.0, self.width))
+        finish = self.quantity.passes.finish
+        if self.matrices and not finish:  # cells of joints on different branches stay zero
+            self._clear(results, at["results"])
         with self.loop("%begin", "%end", self.width, self.check) as first:
+            if finish:  # it fills all cells
+                self._clear(results, at["results"])
             rows = self._rows(first, at["last"])
             if self.quantity.per == "joint":
                 self._prefetch_results(at["y"], first, total)
@@ -95,8 +100,12 @@ class Driver(Writer):
         head = "define void @run(ptr %arguments, i64 %begin, i64 %end, ptr %workspace) {\nentry:\n"
         return head + "\n".join(self.lines) + "\n}\n"
 
+    def _clear(self, results: str, count: str) -> None:
+        with self.loop("0", count) as k:
+            self.store(Slot(self.offset(results, k), 0), splat(0.0, self.width))
+
     def _prefetch_results(self, array: str, first: str, total: str) -> None:
-        """Call the next block's results into the cache, or writing them would wait for memory."""
+        """Prefetch the next block's results into the cache, so that writing them does not wait."""
         after = self.value(f"add i64 {first}, {self.width}")
         start = self.offset(array, self.value(f"mul i64 {after}, {total}"), "double")
         block = self.value(f"mul i64 {total}, {8 * self.width}")
@@ -240,17 +249,23 @@ class Driver(Writer):
             self.do(f"store double {scalar}, ptr {self.offset(start, column, 'double')}, align 8")
 
 
+def moving_base(gravity: Vec, record: Sequence[Any]) -> Base:
+    """A free base from its record."""
+    q, v, x = record[:BASE_V], record[BASE_V:BASE_X], record[BASE_X:BASE_RECORD]
+    return Base.moving(gravity, q, v, x)
+
+
 def io_vectors(joints: int) -> int:
-    """Vectors of the records and external wrenches, which lie before the results."""
+    """Vectors of the records and external wrenches, which precede the results."""
     return BASE_RECORD + JOINT_RECORD * joints + EXTERNAL * (joints + 1)
 
 
-def place(writer: Writer, name: str, arguments: str = "%arguments") -> str:
-    """Where an argument lies."""
+def place(writer: FunctionWriter, name: str, arguments: str = "%arguments") -> str:
+    """Address of an argument."""
     return writer.offset(arguments, NAMES.index(name), "i64")
 
 
-def argument(writer: Writer, name: str, arguments: str = "%arguments") -> str:
+def argument(writer: FunctionWriter, name: str, arguments: str = "%arguments") -> str:
     """The value of an argument."""
     kind = "i64" if name in INTEGERS else "ptr"
     return writer.value(f"load {kind}, ptr {place(writer, name, arguments)}")
@@ -281,9 +296,9 @@ def entry_ir(quantity: Quantity, several: bool) -> str:
     It looks into the arrays itself, because asking each one for its address from Python costs more
     than the dynamics of ten joints. It answers None, having done nothing, unless every array is a
     plain contiguous array of float64 of the right size, and when an input is not finite; the caller
-    then takes the long way, which says what is wrong. `self` is an array that holds the arguments.
+    then takes the slow path, which raises the error. `self` is an array that holds the arguments.
     """
-    w = Writer(1)
+    w = FunctionWriter(1)
     inputs = ["q", "v", "x"][: len(quantity.inputs)]
 
     def field(array: str, offset: int, kind: str) -> str:

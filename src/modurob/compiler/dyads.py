@@ -1,4 +1,4 @@
-"""The dyad tier: one kernel for each way a joint can sit on its parent, walked by a table.
+"""The dyad tier: one kernel for each seat of a joint on its parent, called from a table.
 
 A joint turns or slides (2), along x, y or z of its parent or in any other direction (4): eight
 kernels for each pass of an algorithm, compiled once for all organisms. Masses, lengths, inertias
@@ -25,9 +25,9 @@ from modurob.compiler.kernels import (
     ROW,
     TIP,
     BodyRow,
+    JointSeat,
     Row,
     Tracer,
-    Way,
     places_of,
     scratch_size,
     state_size,
@@ -67,7 +67,7 @@ def library(name: str, free_base: bool) -> Library:
                     function = f"{step}_{pattern}_{int(prismatic)}_{chosen}"
                     exists = getattr(quantity.passes, step) is not None
                     if exists and chosen == variant:
-                        way = Way(pattern, prismatic, variant)
+                        way = JointSeat(pattern, prismatic, variant)
                         parts.append(getattr(tracer, step)(way).ir(function))
                     table.append(f"ptr @{function}" if exists else "ptr null")
     for each in BASE_KERNELS:
@@ -98,7 +98,7 @@ def workspace_vectors(name: str, joints: int, free_base: bool) -> int:
 
 
 class Table(NamedTuple):
-    """An organism as the kernels see it.
+    """Table of an organism that the kernels read.
 
     Attributes:
         rows: (n + 1, ROW) numbers; the base's row holds gravity.

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modurob.compiler.c_functions import FUNCTIONS, REALS, USUAL, Printed, Real, printed
+from modurob.compiler.c_functions import REALS, USUAL, Function, Printed, Real, c_functions, printed
 from modurob.compiler.c_header import header_text, signature
 from modurob.compiler.c_program import program_text
 from modurob.errors import StateError, UnknownNameError, WriteError, choices
@@ -36,7 +36,7 @@ class CSources(NamedTuple):
     """An exported organism.
 
     Attributes:
-        name: What all identifiers and files start with.
+        name: Prefix of all identifiers and files.
         header, source, test: Text of ``<name>.h``, ``<name>.c`` and ``<name>_test.c``.
         operations: For each function how often it adds (or subtracts), multiplies and so on.
     """
@@ -95,18 +95,19 @@ def c_sources(
 
     Args:
         model: The organism's model; its numbers become constants of the code.
-        name: What all files, functions and macros start with.
+        name: Prefix of all files, functions and macros.
         dtype: ``float64`` for double, ``float32`` for float.
-        states: How many reference states the test program holds.
-        functions: Of `c_functions.FUNCTIONS`.
+        states: Number of reference states in the test program.
+        functions: Of `c_functions`.
     """
     check_name(name)
-    functions = tuple(dict.fromkeys(functions))
+    known = c_functions()
     if not functions:
-        raise StateError(f"no C function is named: choose from {choices(FUNCTIONS, 20)}")
+        raise StateError(f"no C function is named: choose from {choices(known, 20)}")
     for each in functions:
-        if each not in FUNCTIONS:
-            raise UnknownNameError(f"no C function {each!r}: choose from {choices(FUNCTIONS, 20)}")
+        if each not in known:
+            raise UnknownNameError(f"no C function {each!r}: choose from {choices(known, 20)}")
+    chosen = {each: known[each] for each in functions}
     if dtype not in REALS:
         raise StateError(f"dtype must be one of {choices(REALS)}, got {dtype!r}")
     if not model.nv:
@@ -117,18 +118,20 @@ def c_sources(
             f"at most {MOST_JOINTS}"
         )
     real = REALS[dtype]
-    bodies = {each: _printed(each, model, real, f"{name}_real") for each in functions}
+    bodies = {
+        each: _printed(each, spec, model, real, f"{name}_real") for each, spec in chosen.items()
+    }
     return CSources(
         name=name,
-        header=header_text(model, name, real, bodies),
-        source=_source(name, bodies),
-        test=program_text(model, name, dtype, states, functions),
+        header=header_text(model, name, real, chosen, bodies),
+        source=_source(name, chosen, bodies),
+        test=program_text(model, name, dtype, states, chosen),
         operations={each: body.operations for each, body in bodies.items()},
     )
 
 
 def check_name(name: str) -> None:
-    """Refuse what cannot be the beginning of names in C, or would hide a standard header."""
+    """Refuse a name that cannot begin identifiers in C, or would hide a standard header."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise StateError(
             f"{name!r} cannot begin names in C: at most 40 letters (a to z), digits and "
@@ -140,17 +143,17 @@ def check_name(name: str) -> None:
         )
 
 
-def _printed(function: str, model: Model, real: Real, real_name: str) -> Printed:
+def _printed(function: str, spec: Function, model: Model, real: Real, real_name: str) -> Printed:
     try:
-        return printed(function, model, real, real_name)
+        return printed(spec, model, real, real_name)
     except ZeroDivisionError:
-        # a joint moves nothing: the model, asked the same, says which one
+        # a joint moves nothing: forward dynamics raises an error with its name
         rest = np.zeros(model.nv)
         model.forward_dynamics(model.neutral(), rest, rest)
         raise StateError(f"{function} is singular: a joint has nothing to accelerate") from None
 
 
-def _source(name: str, bodies: Mapping[str, Printed]) -> str:
+def _source(name: str, functions: Mapping[str, Function], bodies: Mapping[str, Printed]) -> str:
     parts = [
         f"/* {name}.c: see {name}.h. Written by modurob; do not edit. */",
         "",
@@ -159,5 +162,6 @@ def _source(name: str, bodies: Mapping[str, Printed]) -> str:
         "#include <math.h>",
     ]
     for function, body in bodies.items():
-        parts += ["", f"{signature(name, function)}", "{", *(f"  {s}" for s in body.lines), "}"]
+        head = signature(name, function, functions[function])
+        parts += ["", head, "{", *(f"  {line}" for line in body.lines), "}"]
     return "\n".join(parts) + "\n"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 from modurob.compiler.fused import Trace
-from modurob.compiler.statements import Place, Printer
+from modurob.compiler.statements import InputPlace, StatementPrinter
 
 TYPES = {"float32": "float", "float64": "double"}
 KERNEL = "modurob_kernel"
 
 
-class CudaPrinter(Printer):
-    """Every value a constant of its own: registers are the compiler's business."""
+class CudaPrinter(StatementPrinter):
+    """Prints every value as a constant; the CUDA compiler assigns registers."""
 
     def __init__(self, trace: Trace, real: str) -> None:
         super().__init__(trace)
@@ -22,7 +22,7 @@ class CudaPrinter(Printer):
     def literal(self, value: float) -> str:
         return f"({self._real}){value!r}"
 
-    def read(self, place: Place) -> str:
+    def read(self, place: InputPlace) -> str:
         k = place.entry
         if place.function is None:
             return f"{place.array}[{k}]"

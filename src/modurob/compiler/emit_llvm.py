@@ -38,7 +38,7 @@ class Slot(NamedTuple):
 class Vector:
     """A vector of states in a function being written; arithmetic writes instructions."""
 
-    def __init__(self, writer: Writer, name: str) -> None:
+    def __init__(self, writer: FunctionWriter, name: str) -> None:
         self.writer, self.name = writer, name
 
     def _binary(self, op: str, other: Any, reversed_: bool = False) -> Vector:
@@ -71,7 +71,7 @@ class Carry:
         self.value = value
 
 
-class Writer:
+class FunctionWriter:
     """Collects the lines of one function body."""
 
     def __init__(self, width: int) -> None:
@@ -173,7 +173,7 @@ class Writer:
 
 
 def emit(
-    writer: Writer, graph: Graph, outputs: Sequence[Traced], inputs: Mapping[str, Slot]
+    writer: FunctionWriter, graph: Graph, outputs: Sequence[Traced], inputs: Mapping[str, Slot]
 ) -> list[str]:
     """Write the arithmetic of a graph; returns the SSA names of the outputs.
 

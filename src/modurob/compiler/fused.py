@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 from modurob.compiler import driver
 from modurob.compiler.driver import Driver
-from modurob.compiler.emit_llvm import Slot, Writer, emit
+from modurob.compiler.emit_llvm import FunctionWriter, Slot, emit
 from modurob.compiler.jit import host
 from modurob.compiler.kernels import SignedAngle
 from modurob.compiler.trace import Graph, Traced, lifted
-from modurob.equations.links import Link
-from modurob.equations.passes import Base, Joint, run
+from modurob.equations.links import RigidLink
+from modurob.equations.passes import Base, JointState, run
 from modurob.equations.quantities import QUANTITIES
-from modurob.equations.vectors import Twist, Vec, vec
+from modurob.equations.vectors import Vec, vec
 from modurob.model import Model
 
 
@@ -41,7 +41,7 @@ class Trace:
     ) -> None:
         self.graph, self.slots = Graph(), {}
         self.free_base, self.quantity = model.free_base, QUANTITIES[name]
-        frames = model.frames if self.quantity.near else model.placed_frames
+        frames = model._frames if self.quantity.near else model._placed_frames
         links, placed = frames.links(), frames.placements()
         chosen = placed if bodies is None else [placed[k] for k in bodies]
         joints = [self._joint(k, link) for k, link in enumerate(links[1:])]
@@ -51,7 +51,7 @@ class Trace:
         self.shape = self.quantity.shape(self.joints, self.free_base, len(chosen))
         values = enumerate(lifted(self.graph, found))
         self.outputs: list[tuple[int, Traced]] = [
-            # the driver has cleared matrices
+            # the driver clears matrices
             (k, x)
             for k, x in values
             if x.value != 0 or self.quantity.per != "pair"
@@ -61,7 +61,7 @@ class Trace:
         self.slots[name] = Slot("%io", slot)
         return self.graph.input(name)
 
-    def _joint(self, k: int, link: Link) -> Joint:
+    def _joint(self, k: int, link: RigidLink) -> JointState:
         place = driver.BASE_RECORD + driver.JOINT_RECORD * k
 
         def read(field: int) -> Traced:
@@ -71,28 +71,23 @@ class Trace:
             q = read(driver.Q) * link.travel
         else:
             q = SignedAngle(read(driver.COS), read(driver.SIN) * link.sign)
-        return Joint(q, read(driver.V) * link.sign, read(driver.X) * link.sign)
+        return JointState(q, read(driver.V) * link.sign, read(driver.X) * link.sign)
 
     def _base(self, gravity: Vec) -> Base:
         if not self.free_base:
             return Base(gravity)
         values = [self._read(f"base{k}", k) for k in range(driver.BASE_RECORD)]
-        q, v, x = (
-            values[: driver.BASE_V],
-            values[driver.BASE_V : driver.BASE_X],
-            values[driver.BASE_X :],
-        )
-        return Base(gravity, Vec(q[:3]), q[3:], Twist(Vec(v[:3]), Vec(v[3:])), x)
+        return driver.moving_base(gravity, values)
 
     def operations(self) -> dict[str, int]:
-        """How much arithmetic is left."""
+        """Number of operations of each kind."""
         return self.graph.operations([value for _, value in self.outputs])
 
 
 def module_ir(name: str, model: Model) -> str:
     """The whole module: kernel, driver, and the entry for single states."""
     trace, width = Trace(name, model), host().width
-    writer = Writer(width)
+    writer = FunctionWriter(width)
     values = emit(writer, trace.graph, [value for _, value in trace.outputs], trace.slots)
     for (index, _), value in zip(trace.outputs, values, strict=True):
         writer.store(Slot("%results", index), value)

@@ -17,7 +17,7 @@ import llvmlite.binding as llvm
 from modurob.errors import StateError, choices
 from modurob.modules.files import replace_file
 
-OPTIMISATION = 2  # of the code generator; the trace has done the rest
+OPTIMIZATION = 2  # of the code generator; expressions are simplified before
 CACHE_VARIABLE = "MODUROB_CACHE_DIR"
 WIDTH_VARIABLE, WIDTHS = "MODUROB_VECTOR_WIDTH", ("2", "4", "8")
 CPU_VARIABLE, CPUS = "MODUROB_CPU", ("host", "generic")
@@ -38,7 +38,7 @@ class Host:
         self.cpu = _chosen(CPU_VARIABLE, CPUS) or "host"
         if self.cpu == "host":
             self.cpu = llvm.get_host_cpu_name()
-            with contextlib.suppress(RuntimeError):  # LLVM cannot tell on every system
+            with contextlib.suppress(RuntimeError):  # unknown to LLVM on some systems
                 features = llvm.get_host_cpu_features()
         named = sorted(features.items())
         self.features = ",".join(f"{'+' if on else '-'}{name}" for name, on in named)
@@ -51,7 +51,7 @@ class Host:
         return target.create_target_machine(
             cpu=self.cpu,
             features=self.features,
-            opt=OPTIMISATION,
+            opt=OPTIMIZATION,
             reloc="default",
             codemodel="jitdefault",
         )
@@ -82,11 +82,11 @@ class Library:
         self.compiled = compiled  # False when it came from the disk cache
 
     def address(self, name: str) -> int:
-        """Where a function starts."""
+        """Address of a function."""
         return self._engine.get_function_address(name)
 
     def constant(self, name: str) -> int:
-        """Where a global constant lies."""
+        """Address of a global constant."""
         return self._engine.get_global_value_address(name)
 
     def function(self, name: str, *argument_types: Any) -> Any:
@@ -105,7 +105,7 @@ def compile_ir(ir: str) -> Library:
     """
     key = hashlib.sha256(
         "\n".join(
-            (ir, host().cpu, host().features, llvmlite.__version__, str(OPTIMISATION))
+            (ir, host().cpu, host().features, llvmlite.__version__, str(OPTIMIZATION))
         ).encode()
     ).hexdigest()
     with _lock:

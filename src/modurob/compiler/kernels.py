@@ -1,4 +1,4 @@
-"""Kernels of the table: one link's part of each pass, traced for each way a joint can sit.
+"""Kernels of the table: one link's part of each pass, traced for each seat of a joint.
 
 A kernel reads numbers of its table row, vectors of its own and its parent's state and its joint's
 record; it writes vectors of the states and of the result. All of it is derived from the declaration
@@ -12,13 +12,13 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from modurob.compiler import driver
-from modurob.compiler.emit_llvm import Slot, Writer, emit
+from modurob.compiler.emit_llvm import FunctionWriter, Slot, emit
 from modurob.compiler.jit import host
 from modurob.compiler.packing import fields, flat, size, unflat
 from modurob.compiler.trace import INPUT, Graph, Traced, lifted
-from modurob.equations.links import Link, friction
-from modurob.equations.passes import Base, Joint, Quantity, as_entries
-from modurob.equations.vectors import EYE, ZERO, Mat, Symmetric, Twist, Vec, Wrench
+from modurob.equations.links import RigidLink, friction
+from modurob.equations.passes import Base, JointState, Quantity, as_entries
+from modurob.equations.vectors import EYE, ZERO, Mat, Symmetric, Vec, Wrench
 
 PATTERNS, KINDS = 4, 2
 TIP, FIRST = 1, 2  # bits of a variant: nothing beyond the link; first to reach its parent
@@ -137,7 +137,7 @@ class Kernel:
     def ir(self, name: str) -> str:
         """The function as LLVM IR."""
         stores = self.all_stores()
-        writer = Writer(host().width)
+        writer = FunctionWriter(host().width)
         values = emit(writer, self.graph, [value for _, value in stores], self.slots)
         for (slot, _), value in zip(stores, values, strict=True):
             writer.store(slot, value)
@@ -146,7 +146,7 @@ class Kernel:
         return head + "\n".join(writer.lines) + "\n  ret void\n}\n"
 
 
-class Way(NamedTuple):
+class JointSeat(NamedTuple):
     """Seat of a joint: axis along x, y, z of the parent or any other, kind, variant."""
 
     pattern: int
@@ -154,7 +154,7 @@ class Way(NamedTuple):
     variant: int = 0
 
 
-GENERAL = (Way(3, False), Way(3, True))
+GENERAL = (JointSeat(3, False), JointSeat(3, True))
 OWN_INWARD = 4
 PAIRS = 7  # the last event of a state; see `places_of`
 
@@ -176,31 +176,28 @@ class Tracer:
     def _kernel(self) -> Kernel:
         return Kernel(self.passes.State, self.places)
 
-    def _link(self, k: Kernel, way: Way) -> Link:
+    def _link(self, k: Kernel, way: JointSeat) -> RigidLink:
         row = k.row()
         R = row.R
         if way.pattern < 3:
             cycle = CYCLES[way.pattern]
             R = Mat([[1 if cycle[j] == i else 0 for j in range(3)] for i in range(3)])
-        return Link(
+        return RigidLink(
             0, R, row.p, way.prismatic, row.mass, row.moment, row.second,
             row.viscous, row.coulomb, row.sign, row.travel,
         )  # fmt: skip
 
-    def _joint(self, k: Kernel, link: Link) -> Joint:
+    def _joint(self, k: Kernel, link: RigidLink) -> JointState:
         q, c, s, v, x = k.vectors("record", 0, driver.JOINT_RECORD)
         place = q * link.travel if link.prismatic else SignedAngle(c, s * link.sign)
-        return Joint(place, v * link.sign, x * link.sign)
+        return JointState(place, v * link.sign, x * link.sign)
 
-    def _base(self, k: Kernel) -> tuple[Link, Base]:
+    def _base(self, k: Kernel) -> tuple[RigidLink, Base]:
         row = k.row()
-        link = Link(-1, EYE, ZERO, False, row.mass, row.moment, row.second, 0, 0)
+        link = RigidLink(-1, EYE, ZERO, False, row.mass, row.moment, row.second, 0, 0)
         if not self.free_base:
             return link, Base(row.p)
-        values = k.vectors("record", 0, driver.BASE_RECORD)
-        q, v = values[: driver.BASE_V], values[driver.BASE_V : driver.BASE_X]
-        twist = Twist(Vec(v[:3]), Vec(v[3:]))
-        return link, Base(row.p, Vec(q[:3]), q[3:], twist, values[driver.BASE_X :])
+        return link, driver.moving_base(row.p, k.vectors("record", 0, driver.BASE_RECORD))
 
     def base(self) -> Kernel:
         k = self._kernel()
@@ -230,7 +227,7 @@ class Tracer:
         return BaseColumns(kind, kept, recipe)
 
     def _columns(self, k: Kernel) -> list[Any]:
-        """The columns of a free base as the other kernels see them, behind `parent`."""
+        """The columns of a free base as the other kernels read them, at `parent`."""
         if not self.passes.base_columns:
             return []
         plan = self.base_columns()
@@ -248,7 +245,7 @@ class Tracer:
         link, base = self._base(k)
         return self.columns(k, base, self.passes.base(link, base))
 
-    def outward(self, way: Way) -> Kernel:
+    def outward(self, way: JointSeat) -> Kernel:
         k = self._kernel()
         link = self._link(k, way)
         state = self.passes.outward(link, self._joint(k, link), k.state("parent"))
@@ -256,7 +253,7 @@ class Tracer:
         k.put_state("self", kept)
         return k
 
-    def inward(self, way: Way) -> Kernel:
+    def inward(self, way: JointSeat) -> Kernel:
         k = self._kernel()
         link = self._link(k, way)
         own, parent = k.state("self"), k.state("parent")
@@ -289,7 +286,7 @@ class Tracer:
                 k.put(Slot("%out", i, times=(("%stride", entry),)), value)
         return k
 
-    def back(self, way: Way) -> Kernel:
+    def back(self, way: JointSeat) -> Kernel:
         k = self._kernel()
         link = self._link(k, way)
         joint = self._joint(k, link)
@@ -298,15 +295,15 @@ class Tracer:
         self._put_joint(k, link, result)
         return k
 
-    def _put_joint(self, k: Kernel, link: Link, result: Any) -> None:
+    def _put_joint(self, k: Kernel, link: RigidLink, result: Any) -> None:
         if self.quantity.per == "pair":  # the diagonal, which has sign * sign
             k.put_result(result, self.passes.filled())
         else:
             entries = self.quantity.checked(as_entries(result))
             k.put_result([x * link.sign for x in entries])
 
-    def carry(self, way: Way) -> Kernel:
-        """The carried value lies behind `parent`."""
+    def carry(self, way: JointSeat) -> Kernel:
+        """Carried value into the parent's frame; it is stored at `parent`."""
         kind = self.carried_kind
         k = Kernel(kind)
         link = self._link(k, way)
@@ -328,12 +325,12 @@ class Tracer:
         """Added to the result, or taken from the third input."""
         k = self._kernel()
         row, (_, _, _, v, x) = k.row(), k.vectors("record", 0, driver.JOINT_RECORD)
-        rough = Link(0, EYE, ZERO, False, 0, ZERO, EYE, row.viscous, row.coulomb)
+        force = friction(row.viscous, row.coulomb, v)
         if self.passes.friction == "x":
-            k.put(Slot("%record", driver.X), x - friction(rough, v))
+            k.put(Slot("%record", driver.X), x - force)
         else:
             found = k.read("out", Slot("%out", 0))
-            k.put(Slot("%out", 0), found + friction(rough, v))
+            k.put(Slot("%out", 0), found + force)
         return k
 
     def output(self) -> Kernel:
@@ -352,7 +349,7 @@ class Tracer:
         return k.state("self").carried
 
     def pair(self) -> Kernel:
-        """Entries (i, j) go to `out`, (j, i) to `row`; a carried value lies behind `record`."""
+        """Entries (i, j) go to `out`, (j, i) to `row`; a carried value is stored at `record`."""
         k = self._kernel()
         entries = self.passes.pair(self._carried(k), k.state("parent").column)
         for matrix, (ij, ji) in zip(self.passes.filled(), entries, strict=True):

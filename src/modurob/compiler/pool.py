@@ -1,8 +1,8 @@
 """Threads that share a batch.
 
 Handing work to a thread through Python takes a good part of a batch of one millisecond. Here the
-hand-over is machine code: everybody takes shares of the batch from one counter until it runs out,
-and a helper looks out for the next batch for a moment before it goes to sleep.
+hand-over is machine code: each thread takes shares of the batch from one counter until it runs out,
+and a helper waits for the next batch for a moment before it sleeps.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from modurob.compiler.jit import compile_ir, host
 
 SHARES = 16  # of a batch for each thread: a core that is busy elsewhere takes fewer
-PATIENCE = 50_000  # looks of a waiting thread, about a millisecond
+SPINS = 50_000  # checks of a waiting thread before it sleeps, about a millisecond
 
 
 class Batch(ctypes.Structure):
@@ -30,15 +30,15 @@ class Batch(ctypes.Structure):
         ("workspace_size", ctypes.c_int64),  # bytes
         ("count", ctypes.c_int64),  # states
         ("share", ctypes.c_int64),  # states that are taken at once
-        ("next", ctypes.c_int64),  # the first state that nobody has taken
-        ("seats", ctypes.c_int64),  # helpers that may still come in
-        ("inside", ctypes.c_int64),  # helpers that came in and have not left
-        ("open", ctypes.c_int64),  # whether helpers may look at the fields above
+        ("next", ctypes.c_int64),  # the first state that is not taken
+        ("free_slots", ctypes.c_int64),  # helpers that may still join
+        ("inside", ctypes.c_int64),  # helpers that joined and have not left
+        ("open", ctypes.c_int64),  # 1 while helpers may read the fields above
     )
 
 
 class Pool:
-    """Helpers that sleep between batches."""
+    """Helper threads that sleep between batches."""
 
     def __init__(self) -> None:
         library = compile_ir(_ir())
@@ -46,15 +46,16 @@ class Pool:
         self._help = library.function("help", ctypes.c_void_p)
         self._batch = Batch()
         self._leading = threading.Lock()
-        self._beds = [threading.Lock() for _ in range(cores() - 1)]  # locked: asleep
-        for bed in self._beds:
-            bed.acquire()
-            threading.Thread(target=self._helper, args=(bed,), name="modurob", daemon=True).start()
+        # locked while a helper sleeps
+        self._wake_locks = [threading.Lock() for _ in range(cores() - 1)]
+        for lock in self._wake_locks:
+            lock.acquire()
+            threading.Thread(target=self._helper, args=(lock,), name="modurob", daemon=True).start()
 
     def run(self, run: int, arguments: int, count: int, workspaces: np.ndarray) -> None:
         """Run states 0 to count with one thread for each row of `workspaces`.
 
-        When another thread is leading a batch already, this one does its own alone.
+        When another thread leads a batch already, this one computes its own alone.
         """
         threads, width = len(workspaces), host().width
         alone = not self._leading.acquire(blocking=False)
@@ -62,20 +63,20 @@ class Pool:
         batch.run, batch.arguments, batch.count, batch.next = run, arguments, count, 0
         batch.workspaces, batch.workspace_size = workspaces.ctypes.data, workspaces.strides[0]
         batch.share = -(-count // (SHARES * threads * width)) * width
-        batch.seats = threads - 1
+        batch.free_slots = threads - 1
         try:
             if not alone:
-                for bed in self._beds[: threads - 1]:
-                    if bed.locked():
-                        bed.release()
+                for lock in self._wake_locks[: threads - 1]:
+                    if lock.locked():
+                        lock.release()
             self._lead(ctypes.addressof(batch))
         finally:
             if not alone:
                 self._leading.release()
 
-    def _helper(self, bed: threading.Lock) -> None:
+    def _helper(self, lock: threading.Lock) -> None:
         while True:
-            bed.acquire()
+            lock.acquire()
             self._help(ctypes.addressof(self._batch))
 
 
@@ -97,8 +98,8 @@ def cores() -> int:
 def _ir() -> str:
     """`lead` opens the batch and works; `help` waits for open batches and works.
 
-    A leader may change the batch only when nobody is inside and it is closed. So a helper first
-    says that it is inside, and looks afterwards whether the batch is open.
+    A leader may change the batch only when no helper is inside and it is closed. So a helper first
+    counts itself in, and checks afterwards that the batch is open.
     """
     pause, yield_ = _waiting()
     field = {
@@ -151,7 +152,7 @@ wait:
   br i1 %anybody, label %patient, label %done
 patient:
   %looked = add i64 %looks, 1
-  %enough = icmp sgt i64 %looked, {PATIENCE}
+  %enough = icmp sgt i64 %looked, {SPINS}
   br i1 %enough, label %give.way, label %again
 give.way:
   call void @{yield_}()
@@ -167,14 +168,14 @@ define void @help(ptr %batch) {{
 entry:
   %open.at = {field["open"]}
   %inside.at = {field["inside"]}
-  %seats.at = {field["seats"]}
+  %seats.at = {field["free_slots"]}
   %workspaces.at = {field["workspaces"]}
   %size.at = {field["workspace_size"]}
   br label %wait
 wait:
   %looks = phi i64 [ 0, %entry ], [ %looked, %again ], [ %looks.kept, %leave ]
   %looked = add i64 %looks, 1
-  %enough = icmp sgt i64 %looked, {PATIENCE}
+  %enough = icmp sgt i64 %looked, {SPINS}
   br i1 %enough, label %sleep, label %look
 look:
   %seems.open = load atomic i64, ptr %open.at seq_cst, align 8
@@ -213,7 +214,7 @@ sleep:
 
 
 def _waiting() -> tuple[str, str]:
-    """The instruction for a short wait, and the function that gives way to another thread."""
+    """The instruction for a short wait, and the function that yields to another thread."""
     triple = host().triple
     pause = "call void @llvm.x86.sse2.pause()" if triple.startswith(("x86_64", "i686")) else ""
     return pause, "SwitchToThread" if "windows" in triple else "sched_yield"

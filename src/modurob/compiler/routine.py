@@ -1,4 +1,4 @@
-"""A compiled algorithm bound to one model: batches on threads, single states without ceremony."""
+"""A compiled algorithm bound to one model: batches on threads, and single states."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from modurob.errors import StateError
 
 METH_FASTCALL = 0x0080
 ALIGNMENT = 64  # bytes; the widest vectors
-WORTH_A_THREAD = 20_000  # joint states; about 100 us of work, ten times what a hand-over costs
+WORTH_A_THREAD = 20_000  # joint states; about 100 us of work, ten times the cost of a hand-over
 
 
 class _MethodDef(ctypes.Structure):
@@ -31,7 +31,7 @@ class _MethodDef(ctypes.Structure):
 
 
 class _Bound(ctypes.Structure):
-    """What a builtin's `self` owns: arguments first, where machine code looks for them.
+    """Memory of a builtin's `self`: arguments first, where machine code reads them.
 
     The builtin reads its method definition when it is freed, so that must not die before it.
     """
@@ -126,7 +126,7 @@ class Routine:
         return raw[start : start + size * count].reshape(count, size)
 
     def _builtin(self, name: str, states: int) -> Callable[..., np.ndarray | None]:
-        if not _arrays_look_as_expected():
+        if not _layout_is_known():
             return lambda *_: None
         space = self._workspaces(1)
         arguments = Arguments(
@@ -147,7 +147,7 @@ class Routine:
 
 
 def thread_count(threads: int | str, joint_states: int) -> int:
-    """How many threads a batch gets."""
+    """Number of threads for a batch."""
     if threads == "auto":
         return max(1, min(cores(), joint_states // WORTH_A_THREAD))
     if isinstance(threads, int | np.integer) and threads is not True and threads >= 1:
@@ -170,7 +170,7 @@ def _new_builtin() -> Any:
 
 
 @cache
-def _arrays_look_as_expected() -> bool:
-    """Whether array objects are laid out as `single` reads them (any 64-bit CPython with a GIL)."""
+def _layout_is_known() -> bool:
+    """Check that array objects have the layout that `single` reads (64-bit CPython with a GIL)."""
     probe = np.arange(3.0)
     return ctypes.c_void_p.from_address(id(probe) + DATA).value == probe.ctypes.data

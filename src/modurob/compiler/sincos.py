@@ -8,7 +8,7 @@ working range of joint angles.
 
 from __future__ import annotations
 
-from modurob.compiler.emit_llvm import Writer, splat
+from modurob.compiler.emit_llvm import FunctionWriter, splat
 
 TWO_OVER_PI = 0.6366197723675814
 ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the rounded integer in the low bits
@@ -31,7 +31,7 @@ COSINE = (
 )
 
 
-def write_sincos(writer: Writer, x: str) -> tuple[str, str]:
+def write_sincos(writer: FunctionWriter, x: str) -> tuple[str, str]:
     """Lines that compute sin and cos of a vector; returns their SSA names."""
     W, V = writer.width, writer.vector
     integers = f"<{W} x i64>"

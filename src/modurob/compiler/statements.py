@@ -1,7 +1,7 @@
-"""Traced graphs as statements: what C and CUDA have in common.
+"""Traced graphs as statements, for C and CUDA.
 
-The records of `driver` are gathered by nobody here: an input is read where it stands in the user's
-arrays q, v and x, and a result goes straight to its place.
+There are no records as in `driver`: an input is read from the user's arrays q, v and x, and a
+result is written to its place.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 TRIGONOMETRY = {driver.COS: "cos", driver.SIN: "sin"}
 
 
-class Place(NamedTuple):
-    """Where an input stands: an entry of q, v or x, or the sine or cosine of an entry of q."""
+class InputPlace(NamedTuple):
+    """Place of an input: an entry of q, v or x, or the sine or cosine of an entry of q."""
 
     array: str
     entry: int
     function: str | None = None
 
 
-def place_of(slot: Slot, free_base: bool) -> Place:
-    """Where a traced input stands in the user's arrays."""
+def place_of(slot: Slot, free_base: bool) -> InputPlace:
+    """Place of a traced input in the user's arrays."""
     offset = slot.offset
     if offset < driver.BASE_RECORD:
         for array, start in (("x", driver.BASE_X), ("v", driver.BASE_V), ("q", driver.BASE_Q)):
             if offset >= start:
-                return Place(array, offset - start)
+                return InputPlace(array, offset - start)
     joint, field = divmod(offset - driver.BASE_RECORD, driver.JOINT_RECORD)
     in_q, in_v = (joint + 7, joint + 6) if free_base else (joint, joint)
     if field in (driver.V, driver.X):
-        return Place("v" if field == driver.V else "x", in_v)
-    return Place("q", in_q, TRIGONOMETRY.get(field))
+        return InputPlace("v" if field == driver.V else "x", in_v)
+    return InputPlace("q", in_q, TRIGONOMETRY.get(field))
 
 
-class Printer(ABC):
+class StatementPrinter(ABC):
     """Prints the body of one traced function into `lines`."""
 
     root = "sqrt"
-    store_early = False  # whether a result is stored as soon as it is known, or after all others
+    store_early = False  # True: a result is stored as soon as it is known; False: after all others
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -56,7 +56,7 @@ class Printer(ABC):
         """A number."""
 
     @abstractmethod
-    def read(self, place: Place) -> str:
+    def read(self, place: InputPlace) -> str:
         """An input; may write lines to get at it."""
 
     @abstractmethod

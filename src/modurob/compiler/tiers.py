@@ -1,4 +1,4 @@
-"""Where a model's compiled routines come from: the table of dyads, or code of its own."""
+"""Sources of a model's compiled routines: the table of dyads, or code of its own."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class DyadTier:
 
     @cached_property
     def _near_table(self) -> dyads.Table:
-        return dyads.table_rows(self.model.frames, self.model.gravity)
+        return dyads.table_rows(self.model._frames, self.model.gravity)
 
     @cached_property
     def _placed_table(self) -> dyads.Table:
-        return dyads.table_rows(self.model.placed_frames, self.model.gravity)
+        return dyads.table_rows(self.model._placed_frames, self.model.gravity)
 
     def routine(self, name: str) -> Routine:
         """The routine of an algorithm."""
@@ -107,7 +107,7 @@ class FusedTier:
     def _compile(self, name: str) -> Routine:
         try:
             ir = fused.module_ir(name, self.model)
-        except ZeroDivisionError:  # a joint moves nothing; the table finds out when it runs
+        except ZeroDivisionError:  # a joint moves nothing; the table raises the error when it runs
             return self.dyads.routine(name)
         model = self.model
         return Routine(

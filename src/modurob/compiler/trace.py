@@ -1,6 +1,6 @@
-"""Tracing: scalars that record what is done with them.
+"""Tracing: scalars that record the operations on them.
 
-The graph folds constants, shares common subexpressions and normalises signs while it grows, so a
+The graph folds constants, shares common subexpressions and normalizes signs while it grows, so a
 recursion full of zeros and ones leaves only the arithmetic that depends on its inputs.
 """
 
@@ -58,7 +58,7 @@ class Graph:
         return [number for number, used in enumerate(alive) if used]
 
     def operations(self, outputs: Iterable[Traced]) -> dict[str, int]:
-        """How often each operation is needed."""
+        """Number of times that each operation is needed."""
         counts: dict[str, int] = {}
         for number in self.needed(outputs):
             op = self.nodes[number][0]
@@ -80,13 +80,13 @@ class Traced:
             return other
         if isinstance(other, int | float | np.floating | np.integer):
             return self.graph.constant(float(other))
-        return None  # an array: let it hand us its elements one by one
+        return None  # an array: its own operator calls this one for each element
 
     def _make(self, op: str, a: Traced, b: Traced | None = None) -> Traced:
         return Traced(self.graph, self.graph.node(op, a.number, None if b is None else b.number))
 
     def _negated(self) -> Traced | None:
-        """What this is the negative of, if that is how it was made."""
+        """The operand, if this is a negation."""
         op, a, _ = self.graph.nodes[self.number]
         return Traced(self.graph, a) if op == "neg" else None
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from modurob.compiler import driver
-from modurob.compiler.emit_llvm import Slot, Vector, Writer, splat
+from modurob.compiler.emit_llvm import FunctionWriter, Slot, Vector, splat
 from modurob.compiler.jit import host
 from modurob.compiler.kernels import BODY_ROW, ROW, carried_places, scratch_size, state_size
 from modurob.equations.passes import Quantity
@@ -19,9 +19,6 @@ STEPS = ("outward", "inward", "back", "carry")
 def walk(quantity: Quantity, free_base: bool) -> str:
     """``void body(io, results, external, arguments)`` of a quantity."""
     w, passes = Walker(quantity, free_base), quantity.passes
-    if passes.finish:  # the block before has filled them
-        with w.loop("0", w.value(f"mul i64 {w.cells}, {passes.matrices}")) as k:
-            w.store(Slot(w.offset("%results", k), 0), splat(0.0, w.width))
     if passes.friction == "x":
         w.friction()
     w.call("base", w.rows, w.states, w.scratch, "%io", "%results")
@@ -47,7 +44,7 @@ def walk(quantity: Quantity, free_base: bool) -> str:
     return head + "entry:\n" + "\n".join(w.lines) + "\n}\n"
 
 
-class Walker(Writer):
+class Walker(FunctionWriter):
     """Writes the walk; for `Passes.finish` it has the methods of `equations.passes.Matrices`."""
 
     def __init__(self, quantity: Quantity, free_base: bool) -> None:

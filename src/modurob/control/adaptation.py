@@ -71,7 +71,7 @@ class Following:
     def _bring(self, q: ArrayLike) -> None:
         model, before = self.model, self._before
         if before is not None:
-            joints = np.asarray(q, dtype=float)[model.nq - len(model.joint_names) :]
+            joints = np.asarray(q, dtype=float)[model.joint_slice_q]
             self.reference = Carried(self.reference, before, model, joints)
             self._before = None
 

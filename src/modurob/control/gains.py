@@ -193,4 +193,4 @@ def joint_inertia(model: Model, q: ArrayLike | None = None) -> np.ndarray:
         q: (nq,) where; the neutral pose by default.
     """
     M = model.mass_matrix(model.neutral() if q is None else q)
-    return np.diagonal(M)[model.nv - len(model.joint_names) :].copy()
+    return np.diagonal(M)[model.joint_slice_v].copy()

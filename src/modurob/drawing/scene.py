@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modurob import kinematics
 from modurob.drawing import solids
 from modurob.drawing.raster import Facet
 from modurob.errors import DatasheetError
 from modurob.model import Model
 from modurob.organism import Organism
+from modurob.spatial import se3
 
 LIGHT = np.array([-0.28, -0.36, 0.89]) / np.linalg.norm([-0.28, -0.36, 0.89])  # gives form
 SUN = np.array([-0.12, -0.1, 0.987])  # casts the shadow; nearly overhead, so that it stays near
@@ -97,7 +97,7 @@ def _solids(
     """The solids of a module: pose in the world, skin, color."""
     kind = organism.kind(name)
     around = SMOOTH if len(organism) <= MANY else ROUGH
-    as_one = model.body_names[model.modules[name]] == name  # so the dyad model sees its cubes
+    as_one = model.is_merged(name)
     for shape in kind.shapes:
         if as_one:
             T = T_wb[model.body_index(name)] @ kind.rest_poses[kind.body_index(shape.body)]
@@ -122,10 +122,13 @@ def _axes(
     organism: Organism, model: Model, q: np.ndarray, points: dict[str, np.ndarray]
 ) -> np.ndarray:
     """Ends of the active joints' axes: a little more than what the module spans along them."""
-    T_w = kinematics.link_poses(model, q)[1:]
+    first = [model.body_link.tolist().index(link) for link in range(1, len(model.mass))]
+    T_w = model.forward_kinematics(q)[first] @ se3.inverse(model.body_placement[first])
     found = []
     for joint, T, screw in zip(model.joint_names, T_w, model.screw, strict=True):
         owner = joint.partition(".")[0]
+        if owner not in organism:  # a virtual joint of the base
+            continue
         # a virtual joint is a mere dot: its axis runs through what it carries
         carrier = (
             next(iter(organism.children(owner)), owner) if organism.kind(owner).virtual else owner

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from modurob.equations.links import Link, Links, along, from_parent, to_parent, unit_screw
+from modurob.equations.links import Links, RigidLink, along, from_parent, to_parent, unit_screw
 from modurob.equations.mass_matrix import inertia_times
 from modurob.equations.vectors import Mat, Twist, Vec, Wrench
 
@@ -72,7 +72,7 @@ def coriolis_column(
     return entries, loads[0]
 
 
-def _own_load(link: Link, x: Twist, u: Twist, V: Twist) -> Wrench:
+def _own_load(link: RigidLink, x: Twist, u: Twist, V: Twist) -> Wrench:
     """M u - ad(V)^T M x of one link."""
-    momentum = inertia_times(link.mass, link.moment, link.second, x)
-    return inertia_times(link.mass, link.moment, link.second, u).plus(V.cross_wrench(momentum))
+    momentum = inertia_times(link, x)
+    return inertia_times(link, u).plus(V.cross_wrench(momentum))

@@ -20,21 +20,21 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from modurob.equations.links import Link, base_screws, friction_slope, joint_pose, screw
-from modurob.equations.mass_matrix import inertia_times
-from modurob.equations.passes import LATER, Base, Entries, Joint, Matrices, Passes
+from modurob.equations.links import RigidLink, base_screws, friction_slope, joint_pose, screw
+from modurob.equations.mass_matrix import Composite, composite, inertia_times, to_parent
+from modurob.equations.mass_matrix import added as added_composites
+from modurob.equations.passes import LATER, Base, Entries, Inward, JointState, Matrices, Passes
 from modurob.equations.vectors import (
     EYE,
     ZERO,
+    ZERO_MATRIX,
     Mat,
-    Symmetric,
     Twist,
     Vec,
     Wrench,
     hat,
     outer,
     symmetric,
-    turned_symmetric,
 )
 
 
@@ -50,7 +50,7 @@ class Frame(NamedTuple):
     A: Twist
 
 
-class Column(NamedTuple):
+class ScrewColumn(NamedTuple):
     """A joint's screw S in the world, V_parent x S, A_parent x S + V_parent x (V_parent x S), and
     its own rate V x S."""
 
@@ -63,12 +63,10 @@ class Column(NamedTuple):
 class CompositeMotion(NamedTuple):
     """A link with everything beyond it, about the base: composites only add.
 
-    mass, moment, second: of mass; momentum and K: the blocks of 2 B; load: the inertial wrench.
+    momentum and K: the blocks of 2 B; load: the inertial wrench.
     """
 
-    mass: Any
-    moment: Vec
-    second: Symmetric
+    body: Composite
     momentum: Vec
     K: Mat
     load: Wrench
@@ -83,7 +81,7 @@ class JointTerms(NamedTuple):
     d: Wrench
 
 
-def outward(link: Link, parent: Frame, joint: Joint) -> tuple[Frame, Column]:
+def outward(link: RigidLink, parent: Frame, joint: JointState) -> tuple[Frame, ScrewColumn]:
     """Frame of a link from its parent's, and the column of its joint as users read it."""
     R_in, p_in = joint_pose(link, joint.q)
     R, p = parent.R @ R_in, parent.p + parent.R @ p_in
@@ -93,112 +91,128 @@ def outward(link: Link, parent: Frame, joint: Joint) -> tuple[Frame, Column]:
     V = parent.V.plus(S.times(joint.v))
     A = parent.A.plus(S.times(joint.x).plus(rate.times(joint.v)))
     S, rate, second = (x.times(link.sign) for x in (S, rate, second))
-    return Frame(R, p, V, A), Column(S, rate, second, rate)
+    return Frame(R, p, V, A), ScrewColumn(S, rate, second, rate)
 
 
-def alone(link: Link, frame: Frame) -> CompositeMotion:
+def alone(link: RigidLink, frame: Frame) -> CompositeMotion:
     """A single link about the base."""
     R, p, V, A = frame
-    h = R @ link.moment
-    S = turned_symmetric(R, link.second)
-    moment = h + p * link.mass
-    second = symmetric(lambda i, j: S[i, j] + h[i] * p[j] + p[i] * moment[j])
-    momentum = inertia_times(link.mass, moment, second, V)
-    load = inertia_times(link.mass, moment, second, A).plus(V.cross_wrench(momentum))
+    body = to_parent(R, p, composite(link))
+    momentum = inertia_times(body, V)
+    load = inertia_times(body, A).plus(V.cross_wrench(momentum))
     v, w = V
     # K = w^ J - J w^ - v^ h^ - h^ v^ - l^, with J = tr(S) E - S; symmetric part and l^
-    turned = hat(w) @ second
-    swept = outer(v, moment)
-    reach = 2 * v.dot(moment)
+    turned, swept = hat(w) @ body.second, outer(v, body.moment)
+    reach = 2 * v.dot(body.moment)
     even = symmetric(
         lambda i, j: (
             (reach if i == j else 0) - swept[i, j] - swept[j, i] - turned[i, j] - turned[j, i]
         )
     )
-    return CompositeMotion(link.mass, moment, second, momentum.f, even - hat(momentum.n), load)
+    return CompositeMotion(body, momentum.f, even - hat(momentum.n), load)
 
 
 def added(one: CompositeMotion, other: CompositeMotion) -> CompositeMotion:
     """Two bodies that move as one."""
     return CompositeMotion(
-        one.mass + other.mass,
-        one.moment + other.moment,
-        symmetric(lambda i, j: one.second[i, j] + other.second[i, j]),
+        added_composites(one.body, other.body),
         one.momentum + other.momentum,
         one.K + other.K,
         one.load.plus(other.load),
     )
 
 
-def terms(column: Column, body: CompositeMotion) -> JointTerms:
+MASSLESS = CompositeMotion(Composite(0, ZERO, ZERO_MATRIX), ZERO, ZERO_MATRIX, Wrench())
+
+
+def terms(column: ScrewColumn, moved: CompositeMotion) -> JointTerms:
     """The vectors that a joint's pairs are made of."""
     S, rate, second, S_rate = column
-    p, K = body.momentum, body.K
-
-    inertia = partial(inertia_times, body.mass, body.moment, body.second)
+    p, K = moved.momentum, moved.K
+    inertia = partial(inertia_times, moved.body)
 
     def twice_B(U: Twist) -> Wrench:
         return Wrench(U.w.cross(p) * 2, K @ U.w)
 
     a = p.cross(S.v) * 2 + K.T @ S.w
-    c = twice_B(rate).plus(inertia(second)).plus(S.cross_wrench(body.load))
+    c = twice_B(rate).plus(inertia(second)).plus(S.cross_wrench(moved.load))
     d = twice_B(S).plus(inertia(rate.plus(S_rate)))
     return JointTerms(a, inertia(S), c, d)
 
 
 class WorldAxes(Passes):
-    """Passes in world axes about the base: frames and columns outward, composites inward."""
+    """Passes in world axes about the base: frames and columns outward, composites inward.
+
+    `terms(column, composite)` are the vectors of a joint that `pair` needs.
+    """
 
     State: Any
+    terms: Any
 
     @classmethod
-    def base(cls, link: Link, base: Base) -> Any:
+    def base(cls, link: RigidLink, base: Base) -> Any:
         upward = Twist(-base.gravity, ZERO)
         if not base.free:
-            return cls.State(Frame(EYE, ZERO, Twist(), upward), NOTHING)
+            return cls.State(Frame(EYE, ZERO, Twist(), upward), MASSLESS)
         R, (v, w) = base.rotation(), base.twist
         rate = Twist(R @ Vec(base.x[:3]), R @ Vec(base.x[3:6]))
         frame = Frame(R, ZERO, Twist(R @ v, R @ w), rate.plus(upward))
         return cls.State(frame, alone(link, frame))
 
     @classmethod
-    def outward(cls, link: Link, joint: Joint, parent: Any) -> Any:
+    def outward(cls, link: RigidLink, joint: JointState, parent: Any) -> Any:
         frame, column = outward(link, parent.frame, joint)
         return cls.State(frame, alone(link, frame), column)
 
+    @classmethod
+    def inward(cls, link: RigidLink, joint: JointState, own: Any, parent: Any) -> Inward:
+        found = cls.terms(own.column, own.body)
+        diagonal = tuple(ij for ij, _ in cls.pair(found, own.column))
+        passed = parent._replace(body=added(parent.body, own.body))
+        return diagonal, own._replace(carried=found), passed
+
     @staticmethod
-    def base_columns(base: Base, own: Any) -> list[Column]:
+    def base_columns(base: Base, own: Any) -> list[ScrewColumn]:
         """The columns of a free base, whose twist is given in its own frame."""
         upward = Twist(-base.gravity, ZERO)
         screws = base_screws(own.frame.R)
-        return [Column(S, Twist(), upward.cross(S), own.frame.V.cross(S)) for S in screws]
+        return [ScrewColumn(S, Twist(), upward.cross(S), own.frame.V.cross(S)) for S in screws]
 
     @classmethod
-    def base_pairs(cls, carried: Any, columns: Sequence[Column]) -> list[Entries]:
+    def base_pairs(cls, carried: Any, columns: Sequence[ScrewColumn]) -> list[Entries]:
         return [cls.pair(carried, column) for column in columns]
+
+    @classmethod
+    def base_block(cls, own: Any, columns: Sequence[ScrewColumn]) -> list[list[list[Any]]]:
+        rows = [cls.terms(i, own.body) for i in columns]
+        found = [[cls.pair(i, j) for j in columns] for i in rows]
+        return [[[pair[k][0] for pair in row] for row in found] for k in range(len(found[0][0]))]
+
+
+class DerivativeLink(NamedTuple):
+    """State of a link in the derivatives of the dynamics."""
+
+    frame: Frame
+    body: CompositeMotion
+    column: ScrewColumn = LATER
+    carried: JointTerms = LATER
 
 
 class InverseDynamicsDerivatives(WorldAxes):
     """d tau by q, v and a; the columns of a free base come first."""
 
-    class State(NamedTuple):
-        frame: Frame
-        body: CompositeMotion
-        column: Column = LATER
-        carried: JointTerms = LATER
-
+    State = DerivativeLink
     matrices = 3
+    terms = staticmethod(terms)
+
+    @classmethod
+    def inward(cls, link: RigidLink, joint: JointState, own: Any, parent: Any) -> Inward:
+        (dq, dv, da), own, parent = super().inward(link, joint, own, parent)
+        slope = friction_slope(link.viscous, link.coulomb, joint.v)
+        return (dq, dv + slope, da), own, parent
 
     @staticmethod
-    def inward(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State, State]:
-        found = terms(own.column, own.body)
-        dq, dv, da = (ij for ij, _ in InverseDynamicsDerivatives.pair(found, own.column))
-        dv = dv + friction_slope(link, joint.v)
-        passed = parent._replace(body=added(parent.body, own.body))
-        return (dq, dv, da), own._replace(carried=found), passed
-
-    @staticmethod
-    def pair(carried: JointTerms, column: Column) -> Entries:
+    def pair(carried: JointTerms, column: ScrewColumn) -> Entries:
         i, j = carried, column
         da = j.S.power(i.b)
         return (
@@ -206,65 +220,6 @@ class InverseDynamicsDerivatives(WorldAxes):
             (i.a.dot(j.S.w) + j.psi_rate.plus(j.S_rate).power(i.b), j.S.power(i.d)),
             (da, da),
         )
-
-    @staticmethod
-    def base_block(own: State, columns: Sequence[Column]) -> list[list[list[Any]]]:
-        pair = InverseDynamicsDerivatives.pair
-        found = [[pair(terms(i, own.body), j) for j in columns] for i in columns]
-        return [[[entries[k][0] for entries in row] for row in found] for k in range(3)]
-
-
-class CoriolisTerms(NamedTuple):
-    """2 B^T S (angular only), I S and B S + I dS/dt of joint i with everything beyond it."""
-
-    a: Vec
-    b: Wrench
-    e: Wrench
-
-
-class CoriolisMatrix(WorldAxes):
-    """C with C v the velocity forces and dM/dt - 2 C skew (Echeandia and Wensing 2021).
-
-    C = sum over the links of J^T (I dJ/dt + B J).
-    """
-
-    class State(NamedTuple):
-        frame: Frame
-        body: CompositeMotion
-        column: Column = LATER
-        carried: CoriolisTerms = LATER
-
-    matrices = 1
-
-    @staticmethod
-    def inward(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State, State]:
-        found = coriolis_terms(own.column, own.body)
-        diagonal = CoriolisMatrix.pair(found, own.column)[0][0]
-        passed = parent._replace(body=added(parent.body, own.body))
-        return (diagonal,), own._replace(carried=found), passed
-
-    @staticmethod
-    def pair(carried: CoriolisTerms, column: Column) -> Entries:
-        i, j = carried, column
-        return ((i.a.dot(j.S.w) * 0.5 + j.S_rate.power(i.b), j.S.power(i.e)),)
-
-    @staticmethod
-    def base_block(own: State, columns: Sequence[Column]) -> list[list[list[Any]]]:
-        found = [coriolis_terms(i, own.body) for i in columns]
-        return [[[CoriolisMatrix.pair(i, j)[0][0] for j in columns] for i in found]]
-
-
-def coriolis_terms(column: Column, body: CompositeMotion) -> CoriolisTerms:
-    """The vectors that a joint's pairs in the Coriolis matrix are made of."""
-    S, p, K = column.S, body.momentum, body.K
-    inertia = partial(inertia_times, body.mass, body.moment, body.second)
-    half = Wrench(S.w.cross(p), (K @ S.w) * 0.5)
-    a = p.cross(S.v) * 2 + K.T @ S.w
-    return CoriolisTerms(a, inertia(S), half.plus(inertia(column.S_rate)))
-
-
-NO_MATRIX = Mat([[0] * 3] * 3)
-NOTHING = CompositeMotion(0, ZERO, NO_MATRIX, ZERO, NO_MATRIX, Wrench())
 
 
 class ForwardDynamicsDerivatives(InverseDynamicsDerivatives):

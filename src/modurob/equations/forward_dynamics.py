@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from modurob.equations.links import Link, inertia, joint_pose
+from modurob.equations.links import RigidLink, inertia, joint_pose
 from modurob.equations.links import to_parent as wrench_to_parent
-from modurob.equations.passes import LATER, Base, Joint, Passes
+from modurob.equations.passes import LATER, Base, Inward, JointState, Passes
 from modurob.equations.vectors import (
     EYE,
     ZERO,
+    ZERO_MATRIX,
     Mat,
     Symmetric,
     Twist,
@@ -37,8 +38,7 @@ class Articulated(NamedTuple):
     bias: Wrench
 
 
-NO_MATRIX = Mat([[0] * 3] * 3)
-NOTHING = Articulated(NO_MATRIX, NO_MATRIX, NO_MATRIX, Wrench())
+MASSLESS = Articulated(ZERO_MATRIX, ZERO_MATRIX, ZERO_MATRIX, Wrench())
 
 
 class ProjectedBody(NamedTuple):
@@ -56,7 +56,7 @@ def swing(w: Vec) -> Mat:
     return Mat([[-(yy + zz), xy, xz], [xy, -(xx + zz), yz], [xz, yz, -(xx + yy)]])
 
 
-def outward(link: Link, w_parent: Vec, R: Mat, p: Vec, v: Any) -> tuple[Vec, Twist]:
+def outward(link: RigidLink, w_parent: Vec, R: Mat, p: Vec, v: Any) -> tuple[Vec, Twist]:
     """Angular velocity of a link, and its acceleration that depends on velocities only."""
     R_T = R.T
     w = R_T @ w_parent
@@ -67,17 +67,17 @@ def outward(link: Link, w_parent: Vec, R: Mat, p: Vec, v: Any) -> tuple[Vec, Twi
     return Vec([w[0] + v, w[1], w[2]]), Twist(linear, Vec([0, w[2] * v, -(w[1] * v)]))
 
 
-def swing_wrench(link: Link, w: Vec) -> Wrench:
+def swing_wrench(link: RigidLink, w: Vec) -> Wrench:
     """The wrench that keeps a link turning with w about its origin."""
     return Wrench(swing(w) @ link.moment, w.cross(inertia(link) @ w))
 
 
-def alone(link: Link, bias: Wrench) -> Articulated:
+def alone(link: RigidLink, bias: Wrench) -> Articulated:
     """A single link."""
     return Articulated(link.mass * EYE, hat(-link.moment), inertia(link), bias)
 
 
-def projected(link: Link, body: Articulated, tau: Any) -> ProjectedBody:
+def projected(link: RigidLink, body: Articulated, tau: Any) -> ProjectedBody:
     """Project onto the joint; `tau` is without friction."""
     if link.prismatic:
         U = Wrench(body.A.column(0), body.B.row(0))
@@ -86,15 +86,15 @@ def projected(link: Link, body: Articulated, tau: Any) -> ProjectedBody:
     return ProjectedBody(U, 1 / U.n[0], tau - body.bias.n[0])
 
 
-def felt_by_parent(link: Link, body: Articulated, joint: ProjectedBody, c: Twist) -> Articulated:
-    """The articulated body that the parent feels through the joint, in the link's frame."""
+def reduced(link: RigidLink, body: Articulated, joint: ProjectedBody, c: Twist) -> Articulated:
+    """Articulated body that acts on the parent through the joint, in the link's frame."""
     (U_f, U_n), inv = joint.U, joint.inverse
     K_f, K_n = U_f * inv, U_n * inv
-    # nothing is felt along the joint itself: those rows and columns are zero, not round-off
+    # nothing acts along the joint itself: those rows and columns are zero, not round-off
     slides, turns = (0, None) if link.prismatic else (None, 0)
 
-    def less(value: Any, felt: Any, gone: bool) -> Any:
-        return 0 if gone else value - felt
+    def less(value: Any, passed: Any, gone: bool) -> Any:
+        return 0 if gone else value - passed
 
     A = symmetric(lambda i, j: less(body.A[i, j], U_f[i] * K_f[j], slides in (i, j)))
     D = symmetric(lambda i, j: less(body.D[i, j], U_n[i] * K_n[j], turns in (i, j)))
@@ -132,7 +132,7 @@ def added(one: Articulated, other: Articulated) -> Articulated:
 
 
 def accelerated(
-    link: Link, joint: ProjectedBody, R: Mat, p: Vec, parent: Twist, c: Twist
+    link: RigidLink, joint: ProjectedBody, R: Mat, p: Vec, parent: Twist, c: Twist
 ) -> tuple[Any, Twist]:
     """Acceleration of a joint, and of its link."""
     R_T = R.T
@@ -184,49 +184,56 @@ def solve(M: Sequence[Sequence[Any]], right: Sequence[Any]) -> list[Any]:
     return x
 
 
+class BiasedLink(NamedTuple):
+    """State of a link in `ForwardDynamics`."""
+
+    spin: Vec
+    drift: Twist
+    bias: Wrench
+    beyond: Articulated = MASSLESS
+    joint: ProjectedBody = LATER
+    acceleration: Twist = LATER
+
+
 class ForwardDynamics(Passes):
     """Joint accelerations, and the rate of a free base's twist."""
 
-    class State(NamedTuple):
-        spin: Vec
-        drift: Twist
-        bias: Wrench
-        beyond: Articulated = NOTHING
-        joint: ProjectedBody = LATER
-        acceleration: Twist = LATER
+    State = BiasedLink
 
     friction = "x"
 
     @staticmethod
-    def base(link: Link, base: Base) -> State:
+    def base(link: RigidLink, base: Base) -> BiasedLink:
         w = base.twist.w
-        return ForwardDynamics.State(w, LATER, swing_wrench(link, w))
+        return BiasedLink(w, LATER, swing_wrench(link, w))
 
     @staticmethod
-    def outward(link: Link, joint: Joint, parent: State) -> State:
+    def outward(link: RigidLink, joint: JointState, parent: BiasedLink) -> BiasedLink:
         w, drift = outward(link, parent.spin, *joint_pose(link, joint.q), joint.v)
-        return ForwardDynamics.State(w, drift, swing_wrench(link, w))
+        return BiasedLink(w, drift, swing_wrench(link, w))
 
     @staticmethod
-    def external(own: State, wrench: Wrench) -> State:
+    def external(own: BiasedLink, wrench: Wrench) -> BiasedLink:
         return own._replace(bias=own.bias.minus(wrench))
 
     @staticmethod
-    def inward(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State, State]:
+    def inward(link: RigidLink, joint: JointState, own: BiasedLink, parent: BiasedLink) -> Inward:
         body = added(alone(link, own.bias), own.beyond)
         seen = projected(link, body, joint.x)
-        felt = to_parent(*joint_pose(link, joint.q), felt_by_parent(link, body, seen, own.drift))
+        felt = to_parent(*joint_pose(link, joint.q), reduced(link, body, seen, own.drift))
         return None, own._replace(joint=seen), parent._replace(beyond=added(parent.beyond, felt))
 
     @staticmethod
-    def turn(link: Link, base: Base, own: State) -> tuple[Any, State]:
+    def turn(link: RigidLink, base: Base, own: BiasedLink) -> tuple[Any, BiasedLink]:
         if not base.free:
             return None, own._replace(acceleration=Twist(-base.gravity, ZERO))
         moved, rate = free_base(added(alone(link, own.bias), own.beyond), base)
         return rate, own._replace(acceleration=moved)
 
     @staticmethod
-    def back(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State]:
+    def back(
+        link: RigidLink, joint: JointState, own: BiasedLink, parent: BiasedLink
+    ) -> tuple[Any, BiasedLink]:
         R, p = joint_pose(link, joint.q)
         a, moved = accelerated(link, own.joint, R, p, parent.acceleration, own.drift)
         return a, own._replace(acceleration=moved)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from modurob.equations.links import Link, along, joint_pose, to_parent
-from modurob.equations.passes import Base, Joint, Passes
+from modurob.equations.links import RigidLink, along, joint_pose, to_parent
+from modurob.equations.passes import Base, Inward, JointState, Passes
 from modurob.equations.vectors import ZERO, Mat, Vec, Wrench
 
 
-class Motion(NamedTuple):
-    """How a link moves, in its own frame: w, alpha, A = hat(alpha) + hat(w)^2, a of the origin."""
+class LinkMotion(NamedTuple):
+    """Motion of a link, in its own frame: w, alpha, A = hat(alpha) + hat(w)^2, a of the origin."""
 
     w: Vec
     alpha: Vec
@@ -24,7 +24,7 @@ class Motion(NamedTuple):
     a: Vec
 
 
-def motion(w: Vec, alpha: Vec, a: Vec) -> Motion:
+def motion(w: Vec, alpha: Vec, a: Vec) -> LinkMotion:
     """A motion with its acceleration matrix, each product formed once."""
     x, y, z = w
     ax, ay, az = alpha
@@ -36,10 +36,10 @@ def motion(w: Vec, alpha: Vec, a: Vec) -> Motion:
             [xz - ay, yz + ax, -(xx + yy)],
         ]
     )
-    return Motion(w, alpha, A, a)
+    return LinkMotion(w, alpha, A, a)
 
 
-def outward(link: Link, parent: Motion, R: Mat, p: Vec, v: Any, a: Any) -> Motion:
+def outward(link: RigidLink, parent: LinkMotion, R: Mat, p: Vec, v: Any, a: Any) -> LinkMotion:
     """Motion of a link from its parent's and its joint's velocity and acceleration."""
     R_T = R.T
     w, alpha = R_T @ parent.w, R_T @ parent.alpha
@@ -53,8 +53,8 @@ def outward(link: Link, parent: Motion, R: Mat, p: Vec, v: Any, a: Any) -> Motio
     return motion(Vec([w[0] + v, w[1], w[2]]), alpha, a_origin)
 
 
-def inertial(link: Link, motion: Motion) -> Wrench:
-    """The wrench that makes a link move so: f = m a + A h, n = skew part of A S + h x a."""
+def inertial(link: RigidLink, motion: LinkMotion) -> Wrench:
+    """Wrench of a link's motion: f = m a + A h, n = skew part of A S + h x a."""
     A, S, h, a = motion.A, link.second, link.moment, motion.a
 
     def AS(i: int, j: int) -> Any:
@@ -64,42 +64,47 @@ def inertial(link: Link, motion: Motion) -> Wrench:
     return Wrench(link.mass * a + A @ h, n + h.cross(a))
 
 
-def base_motion(base: Base) -> Motion:
-    """Motion of the base; one that rests accelerates upward with -gravity."""
+def base_motion(base: Base) -> LinkMotion:
+    """Motion of the base; a fixed one accelerates upward with -gravity."""
     if not base.free:
         return motion(ZERO, ZERO, -base.gravity)
     v, w = base.twist
     return motion(w, Vec(base.x[3:6]), Vec(base.x[:3]) + w.cross(v) - base.own_gravity())
 
 
+class LoadedLink(NamedTuple):
+    """State of a link in `InverseDynamics`."""
+
+    motion: LinkMotion
+    load: Wrench
+
+
 class InverseDynamics(Passes):
     """Joint forces, and the wrench that a free base needs."""
 
-    class State(NamedTuple):
-        motion: Motion
-        load: Wrench
+    State = LoadedLink
 
     friction = "y"
 
     @staticmethod
-    def base(link: Link, base: Base) -> State:
+    def base(link: RigidLink, base: Base) -> LoadedLink:
         moved = base_motion(base)
-        return InverseDynamics.State(moved, inertial(link, moved) if base.free else Wrench())
+        return LoadedLink(moved, inertial(link, moved) if base.free else Wrench())
 
     @staticmethod
-    def outward(link: Link, joint: Joint, parent: State) -> State:
+    def outward(link: RigidLink, joint: JointState, parent: LoadedLink) -> LoadedLink:
         moved = outward(link, parent.motion, *joint_pose(link, joint.q), joint.v, joint.x)
-        return InverseDynamics.State(moved, inertial(link, moved))
+        return LoadedLink(moved, inertial(link, moved))
 
     @staticmethod
-    def external(own: State, wrench: Wrench) -> State:
+    def external(own: LoadedLink, wrench: Wrench) -> LoadedLink:
         return own._replace(load=own.load.minus(wrench))
 
     @staticmethod
-    def inward(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State, State]:
+    def inward(link: RigidLink, joint: JointState, own: LoadedLink, parent: LoadedLink) -> Inward:
         passed = to_parent(*joint_pose(link, joint.q), own.load)
         return along(link, own.load), own, parent._replace(load=parent.load.plus(passed))
 
     @staticmethod
-    def turn(link: Link, base: Base, own: State) -> tuple[Any, State]:
+    def turn(link: RigidLink, base: Base, own: LoadedLink) -> tuple[Any, LoadedLink]:
         return (*own.load.f, *own.load.n), own

@@ -1,4 +1,4 @@
-"""The tree of links as the recursions see it.
+"""The tree of links of the recursions.
 
 Joint frames are chosen so that every joint acts along its own x axis, as in the documents
 (s = (0,0,0,1,0,0)), and mass enters through its moments: m, h = m c and the second moment
@@ -17,13 +17,13 @@ from modurob.spatial.scalars import cos, sin, sqrt
 SLIP = 1e-3  # velocity that rounds off dry friction. [rad/s, m/s]
 
 
-class Link(NamedTuple):
-    """One link: how its joint sits on the parent, and its mass.
+class RigidLink(NamedTuple):
+    """One link: the seat of its joint on the parent, and its mass.
 
     Attributes:
         parent: Index of the parent link; -1 for the base.
         R, p: Joint frame in the parent's frame at q = 0. [m]
-        prismatic: Whether the joint slides along x instead of turning about it.
+        prismatic: True for a joint that slides along x, False for one that turns about it.
         mass, moment, second: m [kg], h = m c [kg m], S about the origin [kg m^2].
         viscous, coulomb: Friction of the joint.
         sign: 1, or -1 for a joint that users read along -x.
@@ -51,10 +51,10 @@ class Placement(NamedTuple):
     p: Vec
 
 
-Links = Sequence[Link]  # the base first, each link after its parent
+Links = Sequence[RigidLink]  # the base first, each link after its parent
 
 
-def joint_pose(link: Link, q: Any) -> tuple[Mat, Vec]:
+def joint_pose(link: RigidLink, q: Any) -> tuple[Mat, Vec]:
     """(R, p) of the link in its parent's frame after the displacement q."""
     if link.prismatic:
         return link.R, link.p + link.R.column(0) * q
@@ -74,13 +74,13 @@ def from_parent(R: Mat, p: Vec, V: Twist) -> Twist:
     return Twist(R_T @ (V.v + V.w.cross(p)), R_T @ V.w)
 
 
-def unit_screw(link: Link, scale: Any = 1) -> Twist:
-    """A joint's own screw, which lies along x of its link."""
+def unit_screw(link: RigidLink, scale: Any = 1) -> Twist:
+    """A joint's own screw, along x of its link."""
     axis = Vec([scale, 0, 0])
     return Twist(axis, ZERO) if link.prismatic else Twist(ZERO, axis)
 
 
-def screw(link: Link, R: Mat, p: Vec) -> Twist:
+def screw(link: RigidLink, R: Mat, p: Vec) -> Twist:
     """The joint's unit screw about the origin of the frame in which its link is at (R, p)."""
     x = R.column(0)
     return Twist(x, ZERO) if link.prismatic else Twist(p.cross(x), x)
@@ -92,12 +92,12 @@ def base_screws(R: Mat, p: Vec = ZERO) -> list[Twist]:
     return [Twist(x, ZERO) for x in axes] + [Twist(p.cross(x), x) for x in axes]
 
 
-def along(link: Link, F: Wrench) -> Any:
+def along(link: RigidLink, F: Wrench) -> Any:
     """The component of a wrench that the joint of `link` carries."""
     return (F.f if link.prismatic else F.n)[0]
 
 
-def inertia(link: Link) -> Mat:
+def inertia(link: RigidLink) -> Mat:
     """Inertia about the origin: J = tr(S) E - S."""
     S = link.second
     xx, yy, zz = S[0, 0], S[1, 1], S[2, 2]
@@ -110,18 +110,18 @@ def inertia(link: Link) -> Mat:
     )
 
 
-def friction(link: Link, v: Any) -> Any:
+def friction(viscous: Any, coulomb: Any, v: Any) -> Any:
     """Viscous plus rounded dry friction: d v + c v / sqrt(v^2 + SLIP^2).
 
     Within one percent of the dry law c sign(v) from |v| = 7 SLIP on, and smooth through rest.
     """
-    drag = link.viscous * v
-    if isinstance(link.coulomb, int | float) and link.coulomb == 0:
+    drag = viscous * v
+    if isinstance(coulomb, int | float) and coulomb == 0:
         return drag
-    return drag + link.coulomb * v / sqrt(v * v + SLIP * SLIP)
+    return drag + coulomb * v / sqrt(v * v + SLIP * SLIP)
 
 
-def friction_slope(link: Link, v: Any) -> Any:
+def friction_slope(viscous: Any, coulomb: Any, v: Any) -> Any:
     """d friction / d v: d + c SLIP^2 / (v^2 + SLIP^2)^(3/2)."""
     square = v * v + SLIP * SLIP
-    return link.viscous + link.coulomb * (SLIP * SLIP) / (square * sqrt(square))
+    return viscous + coulomb * (SLIP * SLIP) / (square * sqrt(square))

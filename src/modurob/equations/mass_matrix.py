@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from modurob.equations.links import Link, Links, along, joint_pose
+from modurob.equations.links import Links, RigidLink, along, joint_pose
 from modurob.equations.links import to_parent as wrench_to_parent
-from modurob.equations.passes import LATER, Base, Entries, Joint, Passes
+from modurob.equations.passes import LATER, Base, Entries, Inward, JointState, Passes
 from modurob.equations.vectors import (
     Mat,
     Symmetric,
@@ -45,14 +45,20 @@ def added(one: Composite, other: Composite) -> Composite:
     return Composite(one.mass + other.mass, one.moment + other.moment, second)
 
 
-def inertia_times(mass: Any, moment: Vec, second: Mat, U: Twist) -> Wrench:
+def composite(link: RigidLink) -> Composite:
+    """A single link."""
+    return Composite(link.mass, link.moment, link.second)
+
+
+def inertia_times(body: RigidLink | Composite, U: Twist) -> Wrench:
     """I U: linear m v + w x h, angular h x v + J w with J = tr(S) E - S."""
+    moment, second = body.moment, body.second
     trace = second[0, 0] + second[1, 1] + second[2, 2]
     turned = U.w * trace - second @ U.w
-    return Wrench(U.v * mass + U.w.cross(moment), moment.cross(U.v) + turned)
+    return Wrench(U.v * body.mass + U.w.cross(moment), moment.cross(U.v) + turned)
 
 
-def unit_load(link: Link, body: Composite) -> Wrench:
+def unit_load(link: RigidLink, body: Composite) -> Wrench:
     """The wrench that accelerates everything beyond a joint by one unit along it."""
     h, S = body.moment, body.second
     if link.prismatic:
@@ -66,7 +72,7 @@ def mass_column(
     """Entries of M for the joint of link i, by link: its own and those on the way to the base.
 
     Args:
-        body: Link i with everything beyond it.
+        body: RigidLink i with everything beyond it.
 
     Returns:
         The entries, innermost last, and the wrench on that last link.
@@ -100,26 +106,31 @@ class JointAxis(NamedTuple):
     turns: Any
 
 
+class SummedLink(NamedTuple):
+    """State of a link in `MassMatrix`."""
+
+    body: Composite
+    column: JointAxis = LATER
+    carried: Wrench = LATER
+
+
 class MassMatrix(Passes):
     """M(q); the six velocities of a free base come first."""
 
-    class State(NamedTuple):
-        body: Composite
-        column: JointAxis = LATER
-        carried: Wrench = LATER
+    State = SummedLink
 
     matrices = 1
 
     @staticmethod
-    def base(link: Link, base: Base) -> State:
-        return MassMatrix.State(Composite(link.mass, link.moment, link.second))
+    def base(link: RigidLink, base: Base) -> SummedLink:
+        return SummedLink(composite(link))
 
     @staticmethod
-    def outward(link: Link, joint: Joint, parent: State) -> State:
-        return MassMatrix.State(Composite(link.mass, link.moment, link.second))
+    def outward(link: RigidLink, joint: JointState, parent: SummedLink) -> SummedLink:
+        return SummedLink(composite(link))
 
     @staticmethod
-    def inward(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State, State]:
+    def inward(link: RigidLink, joint: JointState, own: SummedLink, parent: SummedLink) -> Inward:
         load = unit_load(link, own.body)
         axis = JointAxis(link.sign, 0) if link.prismatic else JointAxis(0, link.sign)
         passed = added(parent.body, to_parent(*joint_pose(link, joint.q), own.body))
@@ -130,7 +141,7 @@ class MassMatrix(Passes):
         )
 
     @staticmethod
-    def carry(link: Link, joint: Joint, carried: Wrench) -> Wrench:
+    def carry(link: RigidLink, joint: JointState, carried: Wrench) -> Wrench:
         return wrench_to_parent(*joint_pose(link, joint.q), carried)
 
     @staticmethod
@@ -143,5 +154,5 @@ class MassMatrix(Passes):
         return [((x, x),) for x in (*carried.f, *carried.n)]
 
     @staticmethod
-    def base_block(own: State, columns: Sequence[Any]) -> list[list[list[Any]]]:
+    def base_block(own: SummedLink, columns: Sequence[Any]) -> list[list[list[Any]]]:
         return [base_inertia(own.body)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from modurob.equations.links import (
-    Link,
+    RigidLink,
     base_screws,
     from_parent,
     joint_pose,
@@ -21,13 +21,15 @@ from modurob.equations.mass_matrix import (
     Composite,
     added,
     base_inertia,
+    composite,
     inertia_times,
     to_parent,
     unit_load,
 )
-from modurob.equations.passes import LATER, Base, Joint, Passes
+from modurob.equations.passes import LATER, Base, Inward, JointState, Passes
 from modurob.equations.vectors import (
     ZERO,
+    ZERO_MATRIX,
     Mat,
     Twist,
     Vec,
@@ -35,232 +37,259 @@ from modurob.equations.vectors import (
     hat,
     outer,
     symmetric,
-    turned_symmetric,
 )
 
 
-class ForwardKinematics(Passes):
+class MovingLink(NamedTuple):
+    """Pose and twist of a link in the world; what an algorithm does not read costs nothing."""
+
+    R: Mat
+    p: Vec
+    V: Twist
+
+
+class LinkMotions(Passes):
+    """Base of algorithms on the poses and twists of all links in the world."""
+
+    State = MovingLink
+
+    @staticmethod
+    def base(link: RigidLink, base: Base) -> MovingLink:
+        R, p = base.pose()
+        w = R @ base.twist.w
+        return MovingLink(R, p, Twist(R @ base.twist.v + p.cross(w), w))
+
+    @staticmethod
+    def outward(link: RigidLink, joint: JointState, parent: MovingLink) -> MovingLink:
+        R, p = _placed(link, joint, parent)
+        return MovingLink(R, p, parent.V.plus(screw(link, R, p).times(joint.v)))
+
+
+def _placed(link: RigidLink, joint: JointState, parent: Any) -> tuple[Mat, Vec]:
+    R, p = joint_pose(link, joint.q)
+    return parent.R @ R, parent.p + parent.R @ p
+
+
+def _moved(link: RigidLink, joint: JointState, parent: Twist) -> Twist:
+    """Twist of a link in its own frame."""
+    return from_parent(*joint_pose(link, joint.q), parent).plus(unit_screw(link, joint.v))
+
+
+class ForwardKinematics(LinkMotions):
     """Poses of all bodies in the world: rows of [R | p]. [m]"""
 
-    class State(NamedTuple):
-        R: Mat
-        p: Vec
-
     @staticmethod
-    def base(link: Link, base: Base) -> State:
-        return ForwardKinematics.State(*base.pose())
-
-    @staticmethod
-    def outward(link: Link, joint: Joint, parent: State) -> State:
-        return ForwardKinematics.State(*_placed(link, joint, parent))
-
-    @staticmethod
-    def output(own: State, R: Mat, p: Vec) -> list[Any]:
+    def output(own: MovingLink, R: Mat, p: Vec) -> list[Any]:
         R_wb, p_wb = own.R @ R, own.p + own.R @ p
         return [x for i in range(3) for x in (*R_wb.row(i), p_wb[i])]
+
+
+class JointScrews(LinkMotions):
+    """Unit screws of all velocities, linear part first, about the world's origin."""
+
+    @staticmethod
+    def result(S: Twist, V: Twist) -> tuple[Any, ...]:
+        """Six numbers of a screw S of a link that moves with V."""
+        return (*S.v, *S.w)
+
+    @classmethod
+    def inward(cls, link: RigidLink, joint: JointState, own: Any, parent: Any) -> Inward:
+        return cls.result(screw(link, own.R, own.p), own.V), own, parent
+
+    @classmethod
+    def turn(cls, link: RigidLink, base: Base, own: Any) -> tuple[Any, Any]:
+        return [cls.result(S, own.V) for S in base_screws(own.R, own.p)], own
+
+
+class JointScrewRates(JointScrews):
+    """Time derivatives of `JointScrews`."""
+
+    @staticmethod
+    def result(S: Twist, V: Twist) -> tuple[Any, ...]:
+        rate = V.cross(S)
+        return (*rate.v, *rate.w)
+
+
+class MassSum(NamedTuple):
+    """Mass and first moment of a link with everything beyond it, in its frame."""
+
+    mass: Any
+    moment: Vec
 
 
 class CenterOfMass(Passes):
     """Center of mass of all links in the world, a fixed base included. [m]"""
 
-    class State(NamedTuple):
-        mass: Any
-        moment: Vec
+    State = MassSum
 
     @staticmethod
-    def base(link: Link, base: Base) -> State:
-        return CenterOfMass.State(link.mass, link.moment)
+    def base(link: RigidLink, base: Base) -> MassSum:
+        return MassSum(link.mass, link.moment)
 
     @staticmethod
-    def outward(link: Link, joint: Joint, parent: State) -> State:
-        return CenterOfMass.State(link.mass, link.moment)
+    def outward(link: RigidLink, joint: JointState, parent: MassSum) -> MassSum:
+        return MassSum(link.mass, link.moment)
 
     @staticmethod
-    def inward(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State, State]:
+    def inward(link: RigidLink, joint: JointState, own: MassSum, parent: MassSum) -> Inward:
         R, p = joint_pose(link, joint.q)
         moment = parent.moment + R @ own.moment + p * own.mass
-        return None, own, CenterOfMass.State(parent.mass + own.mass, moment)
+        return None, own, MassSum(parent.mass + own.mass, moment)
 
     @staticmethod
-    def turn(link: Link, base: Base, own: State) -> tuple[Any, State]:
+    def turn(link: RigidLink, base: Base, own: MassSum) -> tuple[Any, MassSum]:
         R, p = base.pose()
         return [*(p + R @ (own.moment * (1 / own.mass)))], own
+
+
+class MovedMass(NamedTuple):
+    """Twist of a link, and momentum of it with everything beyond it, in its frame."""
+
+    twist: Twist
+    momentum: Wrench
 
 
 class Momentum(Passes):
     """Linear momentum, and angular momentum about the world's origin. [N s, N m s]"""
 
-    class State(NamedTuple):
-        twist: Twist
-        momentum: Wrench
+    State = MovedMass
 
     @staticmethod
-    def base(link: Link, base: Base) -> State:
-        if not base.free:
-            return Momentum.State(Twist(), Wrench())
-        return Momentum.State(base.twist, _momentum(link, base.twist))
+    def base(link: RigidLink, base: Base) -> MovedMass:
+        return MovedMass(base.twist, inertia_times(link, base.twist) if base.free else Wrench())
 
     @staticmethod
-    def outward(link: Link, joint: Joint, parent: State) -> State:
-        V = from_parent(*joint_pose(link, joint.q), parent.twist).plus(unit_screw(link, joint.v))
-        return Momentum.State(V, _momentum(link, V))
+    def outward(link: RigidLink, joint: JointState, parent: MovedMass) -> MovedMass:
+        V = _moved(link, joint, parent.twist)
+        return MovedMass(V, inertia_times(link, V))
 
     @staticmethod
-    def inward(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State, State]:
+    def inward(link: RigidLink, joint: JointState, own: MovedMass, parent: MovedMass) -> Inward:
         passed = wrench_to_parent(*joint_pose(link, joint.q), own.momentum)
         return None, own, parent._replace(momentum=parent.momentum.plus(passed))
 
     @staticmethod
-    def turn(link: Link, base: Base, own: State) -> tuple[Any, State]:
+    def turn(link: RigidLink, base: Base, own: MovedMass) -> tuple[Any, MovedMass]:
         total = wrench_to_parent(*base.pose(), own.momentum)
         return [*total.f, *total.n], own
 
 
-def _momentum(link: Link, V: Twist) -> Wrench:
-    return inertia_times(link.mass, link.moment, link.second, V)
+class EnergySum(NamedTuple):
+    """Twist of a link, and kinetic energy and mass of it with everything beyond it."""
+
+    twist: Twist
+    kinetic: Any
+    total: MassSum
 
 
 class Energy(Passes):
     """Kinetic energy, and potential energy, which is zero at the world's origin. [J]"""
 
-    class State(NamedTuple):
-        twist: Twist
-        kinetic: Any
-        mass: Any
-        moment: Vec
+    State = EnergySum
 
     @staticmethod
-    def base(link: Link, base: Base) -> State:
+    def base(link: RigidLink, base: Base) -> EnergySum:
         return _energy(link, base.twist)
 
     @staticmethod
-    def outward(link: Link, joint: Joint, parent: State) -> State:
-        V = from_parent(*joint_pose(link, joint.q), parent.twist).plus(unit_screw(link, joint.v))
-        return _energy(link, V)
+    def outward(link: RigidLink, joint: JointState, parent: EnergySum) -> EnergySum:
+        return _energy(link, _moved(link, joint, parent.twist))
 
     @staticmethod
-    def inward(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State, State]:
-        R, p = joint_pose(link, joint.q)
-        total = parent._replace(
-            kinetic=parent.kinetic + own.kinetic,
-            mass=parent.mass + own.mass,
-            moment=parent.moment + R @ own.moment + p * own.mass,
-        )
-        return None, own, total
+    def inward(link: RigidLink, joint: JointState, own: EnergySum, parent: EnergySum) -> Inward:
+        *_, total = CenterOfMass.inward(link, joint, own.total, parent.total)
+        return None, own, parent._replace(kinetic=parent.kinetic + own.kinetic, total=total)
 
     @staticmethod
-    def turn(link: Link, base: Base, own: State) -> tuple[Any, State]:
+    def turn(link: RigidLink, base: Base, own: EnergySum) -> tuple[Any, EnergySum]:
         R, p = base.pose()
-        return [own.kinetic, -base.gravity.dot(p * own.mass + R @ own.moment)], own
+        place = p * own.total.mass + R @ own.total.moment
+        return [own.kinetic, -base.gravity.dot(place)], own
 
 
-def _energy(link: Link, V: Twist) -> Energy.State:
-    return Energy.State(V, V.power(_momentum(link, V)) * 0.5, link.mass, link.moment)
-
-
-class JointScrews(Passes):
-    """Unit screws of all velocities, linear part first, about the world's origin."""
-
-    class State(NamedTuple):
-        R: Mat
-        p: Vec
-
-    @staticmethod
-    def base(link: Link, base: Base) -> State:
-        return JointScrews.State(*base.pose())
-
-    @staticmethod
-    def outward(link: Link, joint: Joint, parent: State) -> State:
-        return JointScrews.State(*_placed(link, joint, parent))
-
-    @staticmethod
-    def inward(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State, State]:
-        S = screw(link, own.R, own.p)
-        return (*S.v, *S.w), own, parent
-
-    @staticmethod
-    def turn(link: Link, base: Base, own: State) -> tuple[Any, State]:
-        return [(*S.v, *S.w) for S in base_screws(own.R, own.p)], own
-
-
-class JointScrewRates(Passes):
-    """Time derivatives of `JointScrews`."""
-
-    class State(NamedTuple):
-        R: Mat
-        p: Vec
-        V: Twist
-
-    @staticmethod
-    def base(link: Link, base: Base) -> State:
-        R, p = base.pose()
-        w = R @ base.twist.w
-        return JointScrewRates.State(R, p, Twist(R @ base.twist.v + p.cross(w), w))
-
-    @staticmethod
-    def outward(link: Link, joint: Joint, parent: State) -> State:
-        R, p = _placed(link, joint, parent)
-        return JointScrewRates.State(R, p, parent.V.plus(screw(link, R, p).times(joint.v)))
-
-    @staticmethod
-    def inward(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State, State]:
-        rate = own.V.cross(screw(link, own.R, own.p))
-        return (*rate.v, *rate.w), own, parent
-
-    @staticmethod
-    def turn(link: Link, base: Base, own: State) -> tuple[Any, State]:
-        rates = [own.V.cross(S) for S in base_screws(own.R, own.p)]
-        return [(*S.v, *S.w) for S in rates], own
-
-
-def _placed(link: Link, joint: Joint, parent: Any) -> tuple[Mat, Vec]:
-    R, p = joint_pose(link, joint.q)
-    return parent.R @ R, parent.p + parent.R @ p
+def _energy(link: RigidLink, V: Twist) -> EnergySum:
+    kinetic = V.power(inertia_times(link, V)) * 0.5
+    return EnergySum(V, kinetic, MassSum(link.mass, link.moment))
 
 
 # -- centroidal momentum ---------------------------------------------------------------------------
 
 
+UNCHANGED = Composite(0, ZERO, ZERO_MATRIX)
+
+
+class CenterLink(NamedTuple):
+    """State of a link in `CentroidalMomentumMatrix` and its rate.
+
+    V, body, its rate and the momentum per velocity of the joint are in the link's frame; the center
+    of mass of everything and its velocity are in world axes, from the base.
+    """
+
+    R: Mat
+    p: Vec
+    V: Twist
+    body: Composite
+    rate: Composite
+    momentum: Wrench = LATER
+    momentum_rate: Wrench = LATER
+    center: Vec = LATER
+    center_rate: Vec = LATER
+
+
 class CentroidalMomentumMatrix(Passes):
     """A_G: momentum about the center of mass in world axes, per velocity (Orin, Goswami 2008)."""
 
-    class State(NamedTuple):
-        R: Mat
-        p: Vec
-        body: Composite
-        momentum: Wrench = LATER  # per velocity of the joint
-        center: Vec = LATER
+    State = CenterLink
 
     @staticmethod
-    def base(link: Link, base: Base) -> State:
-        body = Composite(link.mass, link.moment, link.second)
-        return CentroidalMomentumMatrix.State(base.pose()[0], ZERO, body)
+    def about_center(own: CenterLink, F: Wrench, F_rate: Wrench) -> tuple[Any, ...]:
+        """Six numbers of a momentum in the link's frame."""
+        f = own.R @ F.f
+        return (*f, *(own.R @ F.n + (own.p - own.center).cross(f)))
 
     @staticmethod
-    def outward(link: Link, joint: Joint, parent: State) -> State:
-        body = Composite(link.mass, link.moment, link.second)
-        return CentroidalMomentumMatrix.State(*_placed(link, joint, parent), body)
+    def base(link: RigidLink, base: Base) -> CenterLink:
+        return CenterLink(base.pose()[0], ZERO, base.twist, composite(link), UNCHANGED)
 
     @staticmethod
-    def inward(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State, State]:
-        momentum = wrench_to_parent(own.R, own.p, unit_load(link, own.body))
-        passed = added(parent.body, to_parent(*joint_pose(link, joint.q), own.body))
-        return None, own._replace(momentum=momentum), parent._replace(body=passed)
+    def outward(link: RigidLink, joint: JointState, parent: CenterLink) -> CenterLink:
+        V = _moved(link, joint, parent.V)
+        return CenterLink(*_placed(link, joint, parent), V, composite(link), UNCHANGED)
 
     @staticmethod
-    def turn(link: Link, base: Base, own: State) -> tuple[Any, State]:
-        c = own.R @ (own.body.moment * (1 / own.body.mass))
-        loads = [wrench_to_parent(own.R, ZERO, load) for load in _base_loads(own.body)]
-        return [_about(c, load) for load in loads], own._replace(center=c)
+    def inward(link: RigidLink, joint: JointState, own: CenterLink, parent: CenterLink) -> Inward:
+        pose = joint_pose(link, joint.q)
+        rate = to_parent(*pose, _rate_along(own.body, own.rate, unit_screw(link, joint.v)))
+        kept = own._replace(
+            momentum=unit_load(link, own.body), momentum_rate=unit_load(link, own.rate)
+        )
+        body = added(parent.body, to_parent(*pose, own.body))
+        return None, kept, parent._replace(body=body, rate=added(parent.rate, rate))
+
+    @classmethod
+    def turn(cls, link: RigidLink, base: Base, own: CenterLink) -> tuple[Any, CenterLink]:
+        c, (v, w) = own.body.moment * (1 / own.body.mass), own.V
+        velocity = v + w.cross(c) + own.rate.moment * (1 / own.body.mass)
+        whole = own._replace(center=own.R @ c, center_rate=own.R @ velocity)
+        loads = zip(_base_loads(own.body), _base_loads(own.rate), strict=True)
+        return [cls.about_center(whole, *each) for each in loads], whole
+
+    @classmethod
+    def back(cls, link: RigidLink, joint: JointState, own: Any, parent: Any) -> tuple[Any, Any]:
+        whole = own._replace(center=parent.center, center_rate=parent.center_rate)
+        return cls.about_center(whole, own.momentum, own.momentum_rate), whole
+
+
+class CentroidalMomentumRate(CentroidalMomentumMatrix):
+    """Time derivative of `CentroidalMomentumMatrix`."""
 
     @staticmethod
-    def back(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State]:
-        return _about(parent.center, own.momentum), own._replace(center=parent.center)
-
-
-def _about(c: Vec, F: Wrench) -> tuple[Any, ...]:
-    """Six numbers of a wrench or momentum about another point."""
-    return (*F.f, *(F.n - c.cross(F.f)))
+    def about_center(own: CenterLink, F: Wrench, F_rate: Wrench) -> tuple[Any, ...]:
+        R, (v, w) = own.R, own.V
+        r, r_rate = own.p - own.center, R @ v - own.center_rate
+        f, f_rate = R @ F.f, R @ (F_rate.f + w.cross(F.f))
+        n_rate = R @ (F_rate.n + w.cross(F.n))
+        return (*f_rate, *(n_rate + r_rate.cross(f) + r.cross(f_rate)))
 
 
 def _base_loads(body: Composite) -> list[Wrench]:
@@ -272,76 +301,11 @@ def _base_loads(body: Composite) -> list[Wrench]:
     ]
 
 
-class CentroidalMomentumRate(Passes):
-    """Time derivative of `CentroidalMomentumMatrix`."""
-
-    class State(NamedTuple):
-        R: Mat
-        p: Vec
-        V: Twist  # in the link's frame
-        body: Composite
-        rate: Composite  # of the body's moments in the link's frame
-        momentum: Wrench = LATER  # per velocity of the joint, in the link's frame
-        momentum_rate: Wrench = LATER
-        center: Vec = LATER
-        center_rate: Vec = LATER
-
-    @staticmethod
-    def base(link: Link, base: Base) -> State:
-        body = Composite(link.mass, link.moment, link.second)
-        return CentroidalMomentumRate.State(base.pose()[0], ZERO, base.twist, body, UNCHANGED)
-
-    @staticmethod
-    def outward(link: Link, joint: Joint, parent: State) -> State:
-        V = from_parent(*joint_pose(link, joint.q), parent.V).plus(unit_screw(link, joint.v))
-        body = Composite(link.mass, link.moment, link.second)
-        return CentroidalMomentumRate.State(*_placed(link, joint, parent), V, body, UNCHANGED)
-
-    @staticmethod
-    def inward(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State, State]:
-        R, p = joint_pose(link, joint.q)
-        rate = _rate_in_parent(R, p, own.body, own.rate, unit_screw(link, joint.v))
-        kept = own._replace(
-            momentum=unit_load(link, own.body), momentum_rate=unit_load(link, own.rate)
-        )
-        body = added(parent.body, to_parent(R, p, own.body))
-        return None, kept, parent._replace(body=body, rate=added(parent.rate, rate))
-
-    @staticmethod
-    def turn(link: Link, base: Base, own: State) -> tuple[Any, State]:
-        c, (v, w) = own.body.moment * (1 / own.body.mass), own.V
-        velocity = v + w.cross(c) + own.rate.moment * (1 / own.body.mass)
-        whole = own._replace(center=own.R @ c, center_rate=own.R @ velocity)
-        loads = zip(_base_loads(own.body), _base_loads(own.rate), strict=True)
-        return [_rate_about(whole, load, rate) for load, rate in loads], whole
-
-    @staticmethod
-    def back(link: Link, joint: Joint, own: State, parent: State) -> tuple[Any, State]:
-        whole = own._replace(center=parent.center, center_rate=parent.center_rate)
-        return _rate_about(whole, own.momentum, own.momentum_rate), whole
-
-
-UNCHANGED = Composite(0, ZERO, Mat([[0] * 3] * 3))
-
-
-def _rate_in_parent(R: Mat, p: Vec, body: Composite, rate: Composite, V: Twist) -> Composite:
-    """Rates of moments in the parent's frame, of a body that moves there with V in its own."""
+def _rate_along(body: Composite, rate: Composite, V: Twist) -> Composite:
+    """Rates of moments in a frame at rest, of a body that moves there with V."""
     m, h, (v, w) = body.mass, body.moment, V
     turned, swept = hat(w) @ body.second, outer(v, h)
     second = symmetric(
         lambda i, j: rate.second[i, j] + turned[i, j] + turned[j, i] + swept[i, j] + swept[j, i]
     )
-    moment = R @ (rate.moment + v * m + w.cross(h))
-    S = turned_symmetric(R, second)
-    return Composite(
-        0, moment, symmetric(lambda i, j: S[i, j] + moment[i] * p[j] + p[i] * moment[j])
-    )
-
-
-def _rate_about(own: CentroidalMomentumRate.State, F: Wrench, F_rate: Wrench) -> tuple[Any, ...]:
-    """Time derivative of a momentum about the center of mass, from that in the link's frame."""
-    R, (v, w) = own.R, own.V
-    r, r_rate = own.p - own.center, R @ v - own.center_rate
-    f, f_rate = R @ F.f, R @ (F_rate.f + w.cross(F.f))
-    n_rate = R @ (F_rate.n + w.cross(F.n))
-    return (*f_rate, *(n_rate + r_rate.cross(f) + r.cross(f_rate)))
+    return Composite(0, rate.moment + v * m + w.cross(h), second)

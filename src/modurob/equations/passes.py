@@ -39,10 +39,11 @@ from modurob.equations.links import Links, Placement, friction
 from modurob.equations.vectors import EYE, ZERO, Mat, Twist, Vec, Wrench
 
 LATER: Any = None  # default of a state's fields that a later pass fills
+Inward = tuple[Any, Any, Any]  # result, own state, parent's state
 Entries = tuple[tuple[Any, Any], ...]  # (i, j) and (j, i) of each matrix
 
 
-class Joint(NamedTuple):
+class JointState(NamedTuple):
     """Displacement, velocity and third input (acceleration or force) of a joint along its +x."""
 
     q: Any
@@ -51,7 +52,7 @@ class Joint(NamedTuple):
 
 
 class Base(NamedTuple):
-    """State of link 0. A fixed base rests in the world frame.
+    """State of link 0. A fixed base is at rest in the world frame.
 
     Attributes:
         gravity: In the world frame. [m/s^2]
@@ -65,6 +66,11 @@ class Base(NamedTuple):
     quaternion: Sequence[Any] = ()
     twist: Twist = Twist()
     x: Sequence[Any] = ()
+
+    @classmethod
+    def moving(cls, gravity: Vec, q: Sequence[Any], v: Sequence[Any], x: Sequence[Any]) -> Base:
+        """A free base from its seven, six and six numbers."""
+        return cls(gravity, Vec(q[:3]), q[3:], Twist(Vec(v[:3]), Vec(v[3:])), x)
 
     @property
     def free(self) -> bool:
@@ -168,15 +174,15 @@ class Passes:
 
 
 class Quantity(NamedTuple):
-    """A quantity of a model: what it reads, the shape of its result, and how it is computed.
+    """A quantity of a model: its inputs, the shape of its result, and its algorithm.
 
     Attributes:
         inputs: Names of q, v and a third array, as many as it reads.
         result: Shape; "nv" and "bodies" stand for numbers of the model.
         passes: The algorithm.
         symbol, meaning: Letter of the result and a sentence about it, for documentation.
-        near: Whether it is the same wherever the robot stands, and so computed near the origin.
-        straight_line: Whether code without loops is worth its length for one organism.
+        near: True if it does not depend on the robot's place, and is computed near the origin.
+        straight_line: True if code without loops is worth its length for one organism.
     """
 
     inputs: tuple[str, ...]
@@ -200,7 +206,7 @@ class Quantity(NamedTuple):
         return math.prod(self.shape(joints, free_base, bodies))
 
     def checked(self, entries: Sequence[Any]) -> Sequence[Any]:
-        """Numbers of a joint, a body or the whole, if they are as many as the shape says."""
+        """Numbers of a joint, a body or the whole, if they are as many as in the shape."""
         if len(entries) != self.entries:
             raise TypeError(
                 f"{self.passes.__name__} gives {len(entries)} numbers where the shape "
@@ -224,7 +230,7 @@ class Quantity(NamedTuple):
 def run(
     quantity: Quantity,
     links: Links,
-    joints: Sequence[Joint],
+    joints: Sequence[JointState],
     base: Base,
     external: Sequence[Wrench | None] | None = None,
     bodies: Sequence[Placement] = (),
@@ -240,7 +246,7 @@ def run(
     passes = quantity.passes
     if passes.friction == "x":
         joints = [
-            joint._replace(x=joint.x - friction(link, joint.v))
+            joint._replace(x=joint.x - friction(link.viscous, link.coulomb, joint.v))
             for link, joint in zip(links[1:], joints, strict=True)
         ]
     states = [passes.base(links[0], base)]
@@ -274,7 +280,7 @@ def run(
         return list(quantity.checked(at_base))
     if passes.friction == "y":
         found = [
-            y + friction(link, joint.v)
+            y + friction(link.viscous, link.coulomb, joint.v)
             for y, link, joint in zip(found, links[1:], joints, strict=True)
         ]
     columns = [as_entries(y) for y in at_base] if base.free else []
@@ -291,7 +297,7 @@ def as_entries(result: Any) -> Sequence[Any]:
 def _pairs(
     quantity: Quantity,
     links: Links,
-    joints: Sequence[Joint],
+    joints: Sequence[JointState],
     base: Base,
     states: Sequence[Any],
     diagonals: Sequence[Any],

@@ -5,11 +5,8 @@ The compiled tiers, the reference, C and CUDA read this table; see `passes`.
 
 from __future__ import annotations
 
-from modurob.equations.derivatives import (
-    CoriolisMatrix,
-    ForwardDynamicsDerivatives,
-    InverseDynamicsDerivatives,
-)
+from modurob.equations.coriolis import ClosedFormMatrices, CoriolisMatrix
+from modurob.equations.derivatives import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from modurob.equations.forward_dynamics import ForwardDynamics
 from modurob.equations.inverse_dynamics import InverseDynamics
 from modurob.equations.mass_matrix import MassMatrix
@@ -40,6 +37,10 @@ QUANTITIES: dict[str, Quantity] = {
     "coriolis_matrix": Quantity(
         ("q", "v"), ("nv", "nv"), CoriolisMatrix, "C",
         "C with C v the velocity forces and dM/dt - 2 C skew.",
+    ),
+    "closed_form_matrices": Quantity(
+        ("q", "v"), (2, "nv", "nv"), ClosedFormMatrices, "MC",
+        "M and C as in the documents; dM/dt - 2 C is not skew.", straight_line=False,
     ),
     "inverse_dynamics_derivatives": Quantity(
         ("q", "v", "a"), (3, "nv", "nv"), InverseDynamicsDerivatives, "D",

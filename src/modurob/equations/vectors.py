@@ -100,6 +100,7 @@ class Mat:
 
 ZERO = Vec([0, 0, 0])
 EYE = Mat([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+ZERO_MATRIX = Mat([[0] * 3] * 3)
 Symmetric = Annotated[Mat, "symmetric"]  # six numbers are enough to keep one
 
 

@@ -29,7 +29,7 @@ def carried_over(old: Ekf, model: Model, known: Mapping[str, float], rate_sigma:
         raise StateError(f"rate_sigma must be positive, got {rate_sigma!r}")
     q, v, T = _moved(old, model)
     P = T @ old.P @ T.T
-    base = model.nv - len(model.joint_names)
+    base = model.joint_slice_v.start
     noise = _typical(old)
     for name in new_names:
         k = model.joint_index(name)
@@ -76,9 +76,9 @@ def _moved(old: Ekf, model: Model) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         for k, name in enumerate(model.joint_names)
         if name in old.model.joint_names
     ]
-    base, base_old = (m.nv - len(m.joint_names) for m in (model, old.model))
+    base, base_old = (m.joint_slice_v.start for m in (model, old.model))
     q, v, T = model.neutral(), np.zeros(model.nv), np.zeros((2 * model.nv, 2 * old.model.nv))
-    joints = old.model.joints_of(old.q)
+    joints = old.q[old.model.joint_slice_q]
     for there, here in pairs:
         q[len(q) - len(model.joint_names) + here] = joints[there]
         v[base + here] = old.v[base_old + there]
@@ -170,7 +170,7 @@ def _process(old: Ekf, model: Model, noise: Mapping[str, float]) -> np.ndarray:
 
 def _places(model: Model) -> dict[tuple[str, str], int]:
     """Where each coordinate and velocity stands in the state."""
-    base = [f"base {k}" for k in range(model.nv - len(model.joint_names))]
+    base = [f"base {k}" for k in range(model.joint_slice_v.start)]
     names = [*base, *model.joint_names]
     return {
         (part, name): shift + k

@@ -19,7 +19,6 @@ from modurob.estimation.prediction import STEPS, chosen
 from modurob.estimation.statistics import chi_square
 from modurob.model import Model
 from modurob.model.model import LARGEST_DISPLACEMENT
-from modurob.spatial import se3
 
 Q_POSITION, Q_RATE = 1e-8, 1e-4  # default variances a sample adds: mostly unknown torques
 R_ANGLE = 1e-4  # [rad^2] default: encoders of half a degree
@@ -90,7 +89,7 @@ class Ekf:
     ) -> None:
         self.model = _checked(model)
         self.dt = positive("dt", dt, "seconds")
-        nv, self._base = model.nv, model.nv - len(model.joint_names)
+        nv, self._base = model.nv, model.joint_slice_v.start
         self.q = _one(model.check_configuration(model.neutral() if q is None else q), "q").copy()
         self.v = _one(model.check_velocity(np.zeros(nv) if v is None else v), "v").copy()
         usual = np.repeat([Q_POSITION, Q_RATE], nv)
@@ -248,11 +247,7 @@ class Ekf:
     def error(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """(2nv,) the true state minus the estimate, the base's pose as a twist in its frame."""
         q, v = self.model.check_configuration(q), self.model.check_velocity(v)
-        joints = self.model.joints_of(q) - self.model.joints_of(self.q)
-        if not self.model.free_base:
-            return np.concatenate([joints, v - self.v])
-        T = se3.inverse(self.model.base_of(self.q)) @ self.model.base_of(q)
-        return np.concatenate([np.asarray(se3.log(T), dtype=float), joints, v - self.v])
+        return np.concatenate([self.model.difference(self.q, q), v - self.v])
 
     def nees(self, q: ArrayLike, v: ArrayLike) -> float:
         """Normalised error squared: chi-square with 2 nv degrees when the filter is consistent."""

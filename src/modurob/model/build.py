@@ -9,10 +9,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from modurob.errors import ModelWarning, StateError, choices
 from modurob.model.model import Model, frozen
+from modurob.model.options import VIRTUAL_JOINTS, ModelOptions
 from modurob.modules import Joint, ModuleType
 from modurob.organism.docking import CACHED_DYADS, Docking, docked, dyad
 from modurob.organism.organism import Organism
@@ -22,7 +22,6 @@ UNIT = np.eye(4)
 ONE_LINE = 1e-9  # difference of unit screws, per meter, below which two joints share their line
 MASSLESS, SAME_LINE = "nothing with mass beyond it", "moves along the same line"
 MOST_NAMED = 6  # joints in a warning
-VIRTUAL_JOINTS = ("px", "py", "pz", "rx", "ry", "rz")
 
 
 class Solid(NamedTuple):
@@ -33,8 +32,8 @@ class Solid(NamedTuple):
     inertia: np.ndarray
 
 
-class Part(NamedTuple):
-    """A body on its way into the model: ``T_previous_part(q) = before exp(screw q) after``.
+class ModelPart(NamedTuple):
+    """A body before merging: ``T_previous_part(q) = before exp(screw q) after``.
 
     `joint` is None for what is rigidly attached; `reason` says why a joint cannot move.
     """
@@ -69,37 +68,33 @@ class Tree(NamedTuple):
     poses: np.ndarray
 
 
-class Assembly(NamedTuple):
-    """An organism taken apart and put together as links.
+class LinkAssembly(NamedTuple):
+    """The parts of an organism, and the links that they form.
 
     Attributes:
         parts: The world first, then virtual joints, then the modules' bodies from `first` on.
         modules: For each module, the part that carries its frame.
         reasons: Why each part's joint is locked; empty for those that move.
         tree: The links.
-        gravity: (3,) [m/s^2]
-        free: Whether the base is free.
+        options: That the model is built with.
     """
 
-    parts: list[Part]
+    parts: list[ModelPart]
     first: int
     modules: dict[str, int]
     reasons: list[str]
     tree: Tree
-    gravity: np.ndarray
-    free: bool
+    options: ModelOptions
 
 
-def build_model(
-    organism: Organism, hinges: str, base: str | Sequence[str], gravity: ArrayLike
-) -> Model:
+def build_model(organism: Organism, options: ModelOptions) -> Model:
     """See `Organism.model`."""
-    assembly = assembled(organism, hinges, base, gravity)
+    assembly = assembled(organism, options)
     _warn_of_locks(assembly, organism)
     return flatten(assembly, organism)
 
 
-def _warn_of_locks(assembly: Assembly, organism: Organism) -> None:
+def _warn_of_locks(assembly: LinkAssembly, organism: Organism) -> None:
     """Warn of joints that lack of mass has locked; limits and DS dyads lock by definition."""
     lost = [
         f"{part.owner}.{part.joint.name} {reason}"
@@ -119,59 +114,36 @@ def _warn_of_locks(assembly: Assembly, organism: Organism) -> None:
 
 
 def _by_definition(kind: ModuleType) -> bool:
-    """Whether a kind has massless bodies on purpose: a virtual joint, or a cube of the papers."""
+    """Return whether massless bodies belong to a kind: a virtual joint, or a cube of the papers."""
     return kind.virtual or kind.dyad_joint is not None
 
 
-def assembled(
-    organism: Organism, hinges: str, base: str | Sequence[str], gravity: ArrayLike
-) -> Assembly:
+def assembled(organism: Organism, options: ModelOptions) -> LinkAssembly:
     """The parts of an organism and the links they form."""
-    if hinges not in ("dyad", "physical"):
-        raise StateError(f"hinges must be 'dyad' or 'physical', got {hinges!r}")
-    try:
-        g = np.array(gravity, dtype=float)  # a copy: the model's arrays become read-only
-    except (TypeError, ValueError, OverflowError):
-        g = np.array(np.nan)
-    if g.shape != (3,) or not np.isfinite(g).all():
-        raise StateError(f"gravity is three finite numbers, got {gravity!r}")
-    free = isinstance(base, str) and base == "free"
-    if free:
-        _not_virtual(organism, base)
-    parts = [Part("world", -1, UNIT, UNIT, NOTHING), *_base_parts(base, organism)]
+    if options.base != "fixed":
+        _check_base(organism, options.base)
+    parts = [ModelPart("world", -1, UNIT, UNIT, NOTHING), *_base_parts(options.base)]
     first = len(parts)
     modules: dict[str, int] = {}
-    parts.extend(_module_parts(organism, hinges, first, modules, free))
+    parts.extend(_module_parts(organism, options, first, modules))
     reasons = _reasons(parts)
     tree = collapse(parts, reasons)
     while redundant := _redundant(parts, tree):
         reasons = [old or redundant.get(k, "") for k, old in enumerate(reasons)]
         tree = collapse(parts, reasons)
-    return Assembly(parts, first, modules, reasons, tree, g, free)
+    return LinkAssembly(parts, first, modules, reasons, tree, options)
 
 
-def _base_parts(base: str | Sequence[str], organism: Organism) -> Iterator[Part]:
+def _base_parts(base: str | tuple[str, ...]) -> Iterator[ModelPart]:
     """The virtual joints between the world and the base module."""
-    if isinstance(base, str) or not isinstance(base, Sequence):
-        if base not in ("fixed", "free"):
-            raise StateError(
-                f"base must be 'fixed', 'free' or a list of {choices(VIRTUAL_JOINTS)}, got {base!r}"
-            )
-        return
-    _not_virtual(organism, base)
-    if "world" in organism:
-        raise StateError("a module is called 'world', like the virtual joints' frame; rename it")
-    for index, name in enumerate(base):
-        if name not in VIRTUAL_JOINTS or name in base[:index]:
-            raise StateError(
-                f"virtual joint {name!r} is unknown or there twice: "
-                f"use each of {choices(VIRTUAL_JOINTS)} at most once"
-            )
+    for index, name in enumerate(() if isinstance(base, str) else base):
         joint = _virtual_joint(name)
-        yield Part(f"world.{name}", index, UNIT, UNIT, NOTHING, joint, joint.screw, "world")
+        yield ModelPart(f"world.{name}", index, UNIT, UNIT, NOTHING, joint, joint.screw, "world")
 
 
-def _not_virtual(organism: Organism, base: object) -> None:
+def _check_base(organism: Organism, base: str | tuple[str, ...]) -> None:
+    if base != "free" and "world" in organism:
+        raise StateError("a module is called 'world', like the virtual joints' frame; rename it")
     if organism.kind(organism.base).virtual:
         raise StateError(
             f"base={base!r} would move the organism twice: its base '{organism.base}' is a virtual "
@@ -189,7 +161,7 @@ def _virtual_joint(name: str) -> Joint:
 # -- modules to parts ------------------------------------------------------------------------------
 
 
-class Plan(NamedTuple):
+class ModuleTemplate(NamedTuple):
     """The bodies of a kind as parts, seen from the one it is entered by.
 
     Attributes:
@@ -198,68 +170,69 @@ class Plan(NamedTuple):
         root: The part that carries the module's frame.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[ModelPart, ...]
     places: dict[str, int]
     root: int
 
 
-class Way(NamedTuple):
-    """How a docked module hangs on its neighbor's body `on`, and its plan."""
+class DockingTemplate(NamedTuple):
+    """Attachment of a docked module to its neighbor's body `on`, and its own template.
+
+    Attributes:
+        attachment: Place of the module's first part; its parent and owner are not filled in.
+        serial: True for a DS dyad, which cannot bend.
+    """
 
     on: str
-    before: np.ndarray
-    after: np.ndarray
-    joint: Joint | None
-    screw: np.ndarray | None
+    attachment: ModelPart
     serial: bool
-    plan: Plan
+    module: ModuleTemplate
 
 
 def _module_parts(
-    organism: Organism, hinges: str, first: int, modules: dict[str, int], free: bool
-) -> list[Part]:
-    """All bodies of all modules, each after the one it hangs on; numbers start at `first`."""
-    rigid = hinges == "dyad"
+    organism: Organism, options: ModelOptions, first: int, modules: dict[str, int]
+) -> list[ModelPart]:
+    """All bodies of all modules, each after its parent; numbers start at `first`."""
+    rigid = options.hinges == "dyad"
     kind = organism.kind(organism.base)
-    plan = _plan(kind, kind.bodies[0].name, rigid)
-    T_base = UNIT if free else organism.base_pose
-    parts = _instance(organism.base, first, plan, Part("", first - 1, T_base, UNIT, NOTHING))
-    modules[organism.base] = first + plan.root
-    starts, kinds = {organism.base: (first, plan.places)}, {organism.base: kind}
-    ways: dict[tuple[int, int | str, int, int | str, int], Way] = {}
+    whole = _module_template(kind, kind.bodies[0].name, rigid)
+    T_base = UNIT if options.base == "free" else organism.base_pose
+    attachment = ModelPart("", first - 1, T_base, UNIT, NOTHING)
+    parts = _instance(organism.base, first, whole, attachment)
+    modules[organism.base] = first + whole.root
+    starts, kinds = {organism.base: (first, whole.places)}, {organism.base: kind}
+    templates: dict[tuple[int, int | str, int, int | str, int], DockingTemplate] = {}
     for entry in organism.dockings:
         kind_i, kind_j = kinds[entry.parent], organism.kind(entry.child)
         kinds[entry.child] = kind_j
         key = (id(kind_i), entry.port, id(kind_j), entry.child_port, entry.turn)
-        way = ways.get(key)
-        if way is None:
-            way = ways[key] = _way(kind_i, entry.port, kind_j, entry.child_port, entry.turn, rigid)
-        start, index = starts[entry.parent]
+        docking = templates.get(key)
+        if docking is None:
+            docking = templates[key] = _docking_template(
+                kind_i, entry.port, kind_j, entry.child_port, entry.turn, rigid
+            )
+        start, places = starts[entry.parent]
         here = first + len(parts)
-        hung = Part(
-            "",
-            start + index[way.on],
-            way.before,
-            way.after,
-            NOTHING,
-            way.joint,
-            way.screw,
-            entry.child,
-            _serial(entry) if way.serial else "",
+        attachment = docking.attachment._replace(
+            previous=start + places[docking.on],
+            owner=entry.child,
+            reason=_serial(entry) if docking.serial else "",
         )
-        parts.extend(_instance(entry.child, here, way.plan, hung))
-        starts[entry.child] = (here, way.plan.places)
-        modules[entry.child] = here + way.plan.root
+        parts.extend(_instance(entry.child, here, docking.module, attachment))
+        starts[entry.child] = (here, docking.module.places)
+        modules[entry.child] = here + docking.module.root
     return parts
 
 
-def _instance(name: str, start: int, plan: Plan, hung: Part) -> list[Part]:
-    """The parts of one module; the first is attached as `hung` says."""
-    head = plan.parts[0]
-    parts = [Part(name + head.name, hung.previous, hung.before, hung.after, head.solid, *hung[5:])]
-    for suffix, previous, before, after, solid, joint, screw, _, _ in plan.parts[1:]:
+def _instance(
+    name: str, start: int, module: ModuleTemplate, attachment: ModelPart
+) -> list[ModelPart]:
+    """The parts of one module; `attachment` is the place of the first."""
+    head = module.parts[0]
+    parts = [attachment._replace(name=name + head.name, solid=head.solid)]
+    for part in module.parts[1:]:
         parts.append(
-            Part(name + suffix, start + previous, before, after, solid, joint, screw, name)
+            part._replace(name=name + part.name, previous=start + part.previous, owner=name)
         )
     return parts
 
@@ -272,56 +245,52 @@ def _serial(entry: Docking) -> str:
 
 
 @lru_cache(maxsize=CACHED_DYADS)
-def _plan(kind: ModuleType, entry_body: str, rigid: bool) -> Plan:
+def _module_template(kind: ModuleType, entry_body: str, rigid: bool) -> ModuleTemplate:
     """A kind with a dyad hinge is one body in the dyad model."""
     if rigid and kind.dyad_joint is not None:
-        whole = Part("", -1, UNIT, UNIT, as_one_solid(kind))
-        return Plan((whole,), {body.name: 0 for body in kind.bodies}, 0)
+        whole = ModelPart("", -1, UNIT, UNIT, as_one_solid(kind))
+        return ModuleTemplate((whole,), {body.name: 0 for body in kind.bodies}, 0)
     solids, entry = body_solids(kind), kind.body_index(entry_body)
-    parts, place = [Part(f".{entry_body}", -1, UNIT, UNIT, solids[entry])], {entry: 0}
+    parts, place = [ModelPart(f".{entry_body}", -1, UNIT, UNIT, solids[entry])], {entry: 0}
     for step in kind.outward(entry):
         joint = kind.joints[step.joint]
-        moves = joint.kind != "fixed"
-        before = UNIT if np.array_equal(step.before, UNIT) else step.before
-        after = UNIT if np.array_equal(step.after, UNIT) else step.after
+        moving = (joint, step.screw) if joint.kind != "fixed" else (None, None)
         place[step.body] = len(parts)
-        parts.append(
-            Part(
-                f".{kind.bodies[step.body].name}",
-                place[step.previous],
-                before,
-                after,
-                solids[step.body],
-                joint if moves else None,
-                step.screw if moves else None,
-            )
-        )
-    return Plan(tuple(parts), {kind.bodies[b].name: at for b, at in place.items()}, place[0])
+        name, solid = f".{kind.bodies[step.body].name}", solids[step.body]
+        before, after = _unit_or(step.before), _unit_or(step.after)
+        parts.append(ModelPart(name, place[step.previous], before, after, solid, *moving))
+    places = {kind.bodies[body].name: at for body, at in place.items()}
+    return ModuleTemplate(tuple(parts), places, place[0])
+
+
+def _unit_or(T: np.ndarray) -> np.ndarray:
+    """The pose, or the one object `UNIT`, which `collapse` need not multiply with."""
+    return UNIT if np.array_equal(T, UNIT) else T
 
 
 @lru_cache(maxsize=CACHED_DYADS)
-def _way(
+def _docking_template(
     kind_i: ModuleType,
     port_i: int | str,
     kind_j: ModuleType,
     port_j: int | str,
     turn: int,
     rigid: bool,
-) -> Way:
+) -> DockingTemplate:
     """A docking of two kinds; docked cubes bend about the outer one's hinge in the dyad model."""
     one_i, one_j = (rigid and kind.dyad_joint is not None for kind in (kind_i, kind_j))
     on, by = kind_i.port(port_i), kind_j.port(port_j)
     T_ia = kind_i.port_pose(port_i) if one_i else on.pose
     T_jb = kind_j.port_pose(port_j) if one_j else by.pose
-    T_ij, plan = docked(T_ia, T_jb, turn), _plan(kind_j, by.body, rigid)
+    T_ij, module = docked(T_ia, T_jb, turn), _module_template(kind_j, by.body, rigid)
     if not (one_i and one_j) or kind_j.dyad_joint is None:
-        return Way(on.body, T_ij, UNIT, None, None, False, plan)
+        return DockingTemplate(on.body, ModelPart("", -1, T_ij, UNIT, NOTHING), False, module)
     joint = kind_j.joint(kind_j.dyad_joint)
     T_hinge = kind_j.rest_poses[kind_j.body_index(joint.child)]
-    before, after = T_ij @ T_hinge + 0.0, se3.inverse(T_hinge) + 0.0
-    after = UNIT if np.array_equal(after, UNIT) else after
+    before, after = T_ij @ T_hinge + 0.0, _unit_or(se3.inverse(T_hinge) + 0.0)
+    attachment = ModelPart("", -1, before, after, NOTHING, joint, joint.screw)
     serial = dyad(kind_i, port_i, kind_j, port_j, turn).name == "DS"
-    return Way(on.body, before, after, joint, joint.screw, serial, plan)
+    return DockingTemplate(on.body, attachment, serial, module)
 
 
 @lru_cache(maxsize=CACHED_DYADS)
@@ -349,9 +318,10 @@ def as_one_solid(kind: ModuleType) -> Solid:
 # -- parts to links --------------------------------------------------------------------------------
 
 
-def flatten(assembly: Assembly, organism: Organism) -> Model:
+def flatten(assembly: LinkAssembly, organism: Organism) -> Model:
     """The arrays of a model."""
-    parts, first, modules, reasons, tree, gravity, free = assembly
+    parts, first, modules, reasons, tree, options = assembly
+    free = options.base == "free"
     moving, link, poses = [parts[k] for k in tree.moving], tree.link, tree.poses
     locked = {
         f"{part.owner}.{part.joint.name}": reason
@@ -381,12 +351,14 @@ def flatten(assembly: Assembly, organism: Organism) -> Model:
             modules=MappingProxyType({name: index - first for name, index in modules.items()}),
             base_pose=organism.base_pose if free else UNIT,
             free_base=free,
-            gravity=gravity,
+            gravity=np.array(options.gravity),
+            organism=organism,
+            options=options,
         )
     )
 
 
-def collapse(parts: Sequence[Part], reasons: Sequence[str]) -> Tree:
+def collapse(parts: Sequence[ModelPart], reasons: Sequence[str]) -> Tree:
     """Merge what is rigidly attached or locked."""
     link = [0] * len(parts)
     poses: list[np.ndarray] = [UNIT] * len(parts)
@@ -430,7 +402,7 @@ def _gathered(arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarra
     return np.array(distinct).reshape(-1, *shape)[np.array(picks, dtype=np.intp)]
 
 
-def _redundant(parts: Sequence[Part], tree: Tree) -> dict[int, str]:
+def _redundant(parts: Sequence[ModelPart], tree: Tree) -> dict[int, str]:
     """Joints that only repeat the one before: same line, and no mass between the two."""
     mass = np.zeros(len(tree.moving) + 1)
     np.add.at(mass, tree.link, [part.solid.mass for part in parts])
@@ -452,8 +424,8 @@ def _redundant(parts: Sequence[Part], tree: Tree) -> dict[int, str]:
     return found
 
 
-def _reasons(parts: Sequence[Part]) -> list[str]:
-    """Why each joint is locked; empty for those that move."""
+def _reasons(parts: Sequence[ModelPart]) -> list[str]:
+    """Reason why each joint is locked; empty for those that move."""
     beyond = [part.solid.mass for part in parts]
     for index in range(len(parts) - 1, 0, -1):
         beyond[parts[index].previous] += beyond[index]
@@ -473,7 +445,7 @@ def _reasons(parts: Sequence[Part]) -> list[str]:
     return reasons
 
 
-def held_pose(part: Part) -> np.ndarray:
+def held_pose(part: ModelPart) -> np.ndarray:
     """(4, 4) motion of a locked joint: none, unless its limits hold it elsewhere than zero."""
     joint = part.joint
     if joint is None or joint.lower is None or joint.lower != joint.upper:
@@ -482,7 +454,7 @@ def held_pose(part: Part) -> np.ndarray:
 
 
 def _link_inertias(
-    parts: Sequence[Part], poses: np.ndarray, link: np.ndarray, links: int
+    parts: Sequence[ModelPart], poses: np.ndarray, link: np.ndarray, links: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mass, center and inertia of each link: the bodies that were merged into it."""
     m = np.array([part.solid.mass for part in parts])

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modurob.equations.links import Link, Placement
+from modurob.equations.links import Placement, RigidLink
 from modurob.equations.vectors import mat, vec
 from modurob.model.model import Model, frozen
 
@@ -69,8 +69,8 @@ class JointFrames(NamedTuple):
             )
         ]
 
-    def links(self) -> list[Link]:
-        """The same as the recursions take it: one `Link` after the other, floats inside."""
+    def links(self) -> list[RigidLink]:
+        """The same as the recursions take it: one `RigidLink` after the other, floats inside."""
         nothing = (-1, np.eye(3), np.zeros(3), False, 0.0, 0.0, 1.0, 1.0)
         joints = zip(
             self.parent.tolist(),
@@ -85,7 +85,7 @@ class JointFrames(NamedTuple):
         )
         masses = zip(self.mass.tolist(), self.moment, self.second, strict=True)
         return [
-            Link(parent, mat(R), vec(p), slides, m, vec(h), mat(S), viscous, coulomb, *signs)
+            RigidLink(parent, mat(R), vec(p), slides, m, vec(h), mat(S), viscous, coulomb, *signs)
             for (parent, R, p, slides, viscous, coulomb, *signs), (m, h, S) in zip(
                 (nothing, *joints), masses, strict=True
             )
@@ -149,7 +149,7 @@ def joint_frames(near: NearBase) -> JointFrames:
     chosen: list[Turned] = []
     known: dict[tuple[int, bytes, bytes], Turned] = {}
     for k, parent in enumerate(model.parent.tolist()):
-        # few joints sit differently from all before: look those up without multiplying
+        # few seats are distinct: known ones need no multiplication
         key = (id(turns[parent]), placed[k].tobytes(), axes[k].tobytes())
         found = known.get(key)
         if found is None:
@@ -177,7 +177,7 @@ def joint_frames(near: NearBase) -> JointFrames:
         position=_snapped(position, np.abs(position).max(axis=-1, initial=0.0)[:, None]),
         pattern=pattern,
         sign=sign,
-        travel=sign * counts[model.nq - n :],
+        travel=sign * counts[model.joint_slice_q],
         prismatic=model.prismatic,
         mass=model.mass,
         moment=_snapped(h, np.sqrt(model.mass * spread)[:, None]),
@@ -213,7 +213,7 @@ class Turned(NamedTuple):
 
 @lru_cache(maxsize=CACHED_TURNS)
 def _turned(R_in: bytes, axis: bytes) -> Turned:
-    """The joint frame for a link that sits at R_in in its parent's joint frame."""
+    """The joint frame for a link at R_in in its parent's joint frame."""
     R = np.frombuffer(R_in).reshape(3, 3)
     x = R @ np.frombuffer(axis)
     along = int(np.argmax(np.abs(x)))

@@ -1,4 +1,4 @@
-"""`Model`: flat arrays, all that the numerics see of an organism."""
+"""`Model`: an organism as flat arrays, for the numerics."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import common_batch
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model.checks import check_arrays
+from modurob.model.options import ModelOptions
 from modurob.spatial import se3, so3
 
 if TYPE_CHECKING:
@@ -24,18 +26,19 @@ if TYPE_CHECKING:
         StateSpace,
         StepDerivatives,
     )
-    from modurob.equations.closed_form import ClosedForm, Stacked
+    from modurob.equations.coriolis import ClosedForm
     from modurob.friction import FrictionRate
     from modurob.kinematics import IkResult
     from modurob.model.frames import JointFrames, NearBase
+    from modurob.organism import Organism
 
 LARGEST_DISPLACEMENT = 1e15  # [rad, m] of a joint: beyond it doubles are over 0.1 apart
-UNIT_QUATERNION = 1e-3  # deviation of the norm still taken for round-off, and normalised away
+UNIT_QUATERNION = 1e-3  # deviation of the norm still taken for round-off, and normalized away
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """A tree of rigid links. Link 0 is the base; link k + 1 hangs on its parent by joint k.
+    """A tree of rigid links. Link 0 is the base; joint k connects link k + 1 to its parent.
 
     ``T_parent_link(q) = placement exp(screw q)``. Rigidly docked bodies are merged into one link;
     every body of the organism keeps its name and its place in its link.
@@ -46,7 +49,7 @@ class Model:
         parent: (n,) parent link of links 1..n.
         placement: (n, 4, 4) joint frames in the parent links' frames at q = 0. [m]
         screw: (n, 6) unit screws in the link frames, linear part first.
-        prismatic: (n,) whether a joint slides.
+        prismatic: (n,) True for a joint that slides.
         lower, upper: (n,) limits, infinite where there is none. [rad, m]
         viscous, coulomb: (n,) friction. [N m s/rad or N s/m; N m or N]
         mass: (n + 1,) of the links. [kg]
@@ -58,9 +61,12 @@ class Model:
         modules: For each module, the body whose frame is the module's frame.
         base_pose: (4, 4) neutral pose of a free base in the world; the identity for a fixed one,
             whose link 0 is the world.
-        free_base: Whether q starts with position and unit quaternion (x, y, z, w) of link 0 in
+        free_base: True if q starts with position and unit quaternion (x, y, z, w) of link 0 in
             the world, and v with its twist in its own frame, linear part first.
         gravity: (3,) in the world frame. [m/s^2]
+        organism: The organism that the model was built from; None for a model that was made by hand
+            or whose arrays differ from the organism's, such as one with scaled masses.
+        options: The arguments of `Organism.model` that it was built with; None without `organism`.
     """
 
     joint_names: tuple[str, ...]
@@ -83,9 +89,13 @@ class Model:
     base_pose: np.ndarray
     free_base: bool
     gravity: np.ndarray
+    organism: Organism | None = None
+    options: ModelOptions | None = None
 
     def __post_init__(self) -> None:
         check_arrays(self)
+        if (self.organism is None) != (self.options is None):
+            raise StateError("a model has both, organism and options, or neither")
 
     @property
     def nq(self) -> int:
@@ -96,6 +106,16 @@ class Model:
     def nv(self) -> int:
         """Size of a velocity."""
         return len(self.joint_names) + (6 if self.free_base else 0)
+
+    @property
+    def joint_slice_q(self) -> slice:
+        """Place of the joints in a configuration, behind a free base: ``q[..., joint_slice_q]``."""
+        return slice(7 if self.free_base else 0, self.nq)
+
+    @property
+    def joint_slice_v(self) -> slice:
+        """Place of the joints in a velocity, an acceleration or generalized forces."""
+        return slice(6 if self.free_base else 0, self.nv)
 
     @property
     def nbodies(self) -> int:
@@ -110,7 +130,7 @@ class Model:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles and copies carry the arrays; what was compiled is compiled again when needed."""
+        """Pickles and copies hold the arrays; code is compiled again when needed."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         fields["locked"], fields["modules"] = dict(self.locked), dict(self.modules)
         return _restored, (fields, getattr(vars(self).get("dynamics"), "options", None))
@@ -123,15 +143,24 @@ class Model:
         return {**self.modules, **names}
 
     def body_index(self, body: str | int) -> int:
-        """Where a body stands; a module's name means the body that carries its frame."""
+        """Index of a body; a module's name means the body that carries its frame."""
         if isinstance(body, int | np.integer) and 0 <= body < self.nbodies:
             return int(body)
         if isinstance(body, str) and body in self._body_index:
             return self._body_index[body]
         raise UnknownNameError(f"no body {body!r}: bodies are {choices(self.body_names)}")
 
+    def is_merged(self, module: str) -> bool:
+        """Return whether a module is one body, named as the module (a cube in the dyad model).
+
+        Otherwise each body of the module's datasheet is a body ``module.body`` of the model.
+        """
+        if module not in self.modules:
+            raise UnknownNameError(f"no module {module!r}: modules are {choices(self.modules)}")
+        return self.body_names[self.modules[module]] == module
+
     def joint_index(self, joint: str) -> int:
-        """Where an active joint stands in `joint_names`."""
+        """Index of an active joint in `joint_names`."""
         if joint in self.joint_names:
             return self.joint_names.index(joint)
         if isinstance(joint, str) and joint in self.locked:
@@ -174,6 +203,22 @@ class Model:
         base = np.concatenate([T[..., :3, 3], so3.to_quaternion(T[..., :3, :3])], axis=-1)
         return np.concatenate([base, q[..., 7:] + dq[..., 6:]], axis=-1)
 
+    def difference(self, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
+        """(..., nv) velocity that leads from `q0` to `q1` in one second; inverts `integrate`.
+
+        The base's part is a body twist in the frame of `q0`, with an angle of pi at most.
+
+        Args:
+            q0, q1: (..., nq) configurations, whose batch shapes broadcast.
+        """
+        q0, q1 = self.check_configuration(q0), self.check_configuration(q1)
+        common_batch([q0.shape[:-1], q1.shape[:-1]], "q0 and q1")
+        joints = q1[..., self.joint_slice_q] - q0[..., self.joint_slice_q]
+        if not self.free_base:
+            return joints
+        twist = se3.log(se3.inverse(self.base_of(q0)) @ self.base_of(q1))
+        return np.concatenate([twist, joints], axis=-1)
+
     def base_of(self, q: np.ndarray) -> np.ndarray:
         """(..., 4, 4) pose of link 0 in a checked configuration."""
         if not self.free_base:
@@ -184,15 +229,11 @@ class Model:
         T[..., 3, 3] = 1.0
         return T
 
-    def joints_of(self, q: np.ndarray) -> np.ndarray:
-        """(..., n) joint displacements in a checked configuration."""
-        return q[..., 7:] if self.free_base else q
-
     def check_configuration(self, q: ArrayLike, finite: bool = True) -> np.ndarray:
         """`q` as (..., nq) floats, quaternion at norm 1 (`so3.unit_quaternion`), or a `StateError`.
 
         Args:
-            finite: Whether to look at every number; compiled kernels do so themselves.
+            finite: Check every number; compiled kernels do so themselves.
         """
         array = self._checked("q", q, self.nq, "nq", finite)
         if finite:
@@ -212,10 +253,10 @@ class Model:
         return np.concatenate([array[..., :3], unit, array[..., 7:]], axis=-1)
 
     def _demand_range(self, q: np.ndarray) -> None:
-        over = np.abs(self.joints_of(q)) > LARGEST_DISPLACEMENT
+        over = np.abs(q[..., self.joint_slice_q]) > LARGEST_DISPLACEMENT
         if over.any():
             *row, joint = (int(k) for k in np.argwhere(over)[0])
-            where = [*row, joint + self.nq - len(self.joint_names)]
+            where = [*row, joint + self.joint_slice_q.start]
             raise StateError(
                 f"q{where} ({self.joint_names[joint]}) is {q[tuple(where)]:g}, beyond "
                 f"{LARGEST_DISPLACEMENT:g} rad or m: there numbers are over 0.1 apart; "
@@ -250,36 +291,51 @@ class Model:
         return array
 
     @cached_property
-    def frames(self) -> JointFrames:
+    def _frames(self) -> JointFrames:
         """The same arrays in joint frames, for the recursions and the compiler."""
         from modurob.model.frames import joint_frames
 
-        return joint_frames(self.near)
+        return joint_frames(self._near)
 
     @cached_property
-    def placed_frames(self) -> JointFrames:
-        """Joint frames where the robot stands; `frames` are those near its base."""
+    def _placed_frames(self) -> JointFrames:
+        """Joint frames at the robot's place; `_frames` are those near its base."""
         from modurob.model.frames import NearBase, joint_frames
 
         return joint_frames(NearBase(self, np.ones(self.nq), np.zeros(3)))
 
     @cached_property
-    def near(self) -> NearBase:
+    def _near(self) -> NearBase:
         """The same dynamics with the origin at the base."""
         from modurob.model.frames import near_base
 
         return near_base(self)
 
-    def near_base(self, q: np.ndarray) -> tuple[Model, np.ndarray]:
-        """A model that stands near the origin and a configuration of it: the same dynamics.
+    def _near_base(self, q: np.ndarray) -> tuple[Model, np.ndarray]:
+        """A model with the same dynamics near the origin, and a configuration of it.
 
         Sums over all links are formed there, because far away they would lose their digits.
 
         Args:
             q: (..., nq) checked configuration.
         """
-        model, counts, _ = self.near
+        model, counts, _ = self._near
         return model, q if counts.all() else q * counts
+
+    @cached_property
+    def _moving_columns(self) -> np.ndarray:
+        """(links, nv) true where a velocity moves a link."""
+        moves = np.zeros((len(self.mass), self.nv), dtype=bool)
+        moves[:, : self.joint_slice_v.start] = True
+        for k, parent in enumerate(self.parent.tolist()):
+            moves[k + 1] = moves[parent]
+            moves[k + 1, self.joint_slice_v.start + k] = True
+        return moves
+
+    @property
+    def _on_cpu(self) -> Model:
+        """The model itself, or the one that was compiled for a GPU."""
+        return getattr(self.dynamics, "source", self)
 
     # -- kinematics ----------------------------------------------------------------------------
 
@@ -293,8 +349,8 @@ class Model:
         """(..., 6, nv) twist of a body per velocity, linear part first.
 
         Args:
-            frame: ``body`` (the documents'), ``world`` (spatial twist about the world's origin) or
-                ``aligned`` (velocity of the body's origin, world axes).
+            frame: ``body`` (its own, as in Meister 2013), ``world`` (spatial twist about the
+                world's origin) or ``aligned`` (velocity of the body's origin, world axes).
         """
         from modurob import kinematics
 
@@ -306,7 +362,7 @@ class Model:
         """(..., 6, nv) time derivative of `jacobian` along the velocity v, in the same frame."""
         from modurob import kinematics
 
-        return kinematics.jacobian_rate(self, q, v, body, frame)
+        return kinematics.jacobian(self, q, body, frame, v)
 
     def center_of_mass(self, q: ArrayLike) -> np.ndarray:
         """(..., 3) center of mass of the whole organism, a fixed base included. [m]"""
@@ -324,8 +380,8 @@ class Model:
         """A configuration within the joint limits that brings bodies to their targets.
 
         Args:
-            targets: For each body a (4, 4) pose or a (3,) position in the world.
-            q0: (nq,) first guess; by default all joints at zero, or at the limit next to it.
+            targets: For each body (..., 4, 4) poses or (..., 3) positions in the world.
+            q0: (..., nq) first guess; by default all joints at zero, or at the limit next to it.
             restarts: Further random starts while the targets are not reached.
             rng: For the restarts; a fixed seed by default.
         """
@@ -342,13 +398,6 @@ class Model:
 
         return Dynamics(self)
 
-    @cached_property
-    def stacked(self) -> Stacked:
-        """The links that move, for sums over all of them."""
-        from modurob.dynamics import stacked_tree
-
-        return stacked_tree(self)
-
     def inverse_dynamics(
         self,
         q: ArrayLike,
@@ -357,7 +406,7 @@ class Model:
         external: Mapping[str, ArrayLike] | None = None,
         threads: int | str = "auto",
     ) -> np.ndarray:
-        """(..., nv) generalised forces for an acceleration, friction included. [N m, N]
+        """(..., nv) generalized forces for an acceleration, friction included. [N m, N]
 
         Args:
             q, v, a: (..., nq), (..., nv), (..., nv) state and acceleration.
@@ -376,7 +425,7 @@ class Model:
         external: Mapping[str, ArrayLike] | None = None,
         threads: int | str = "auto",
     ) -> np.ndarray:
-        """(..., nv) acceleration under generalised forces `tau` and friction. [rad/s^2, m/s^2]"""
+        """(..., nv) acceleration under generalized forces `tau` and friction. [rad/s^2, m/s^2]"""
         return self.dynamics.quantity(
             "forward_dynamics", q, v, tau, external=external, threads=threads
         )
@@ -397,10 +446,13 @@ class Model:
         return self.dynamics.quantity("coriolis_matrix", q, v, threads=threads)
 
     def closed_form(self, q: ArrayLike, v: ArrayLike) -> ClosedForm:
-        """M, C and N exactly as in the documents: M a + C v + N + friction = tau."""
-        from modurob import dynamics
+        """M, C and N as in Meister 2013, eqs. (29)-(33): M a + C v + N + friction = tau."""
+        from modurob.equations.coriolis import ClosedForm
 
-        return dynamics.closed_form(self, q, v)
+        model = self._on_cpu
+        found = model.dynamics.quantity("closed_form_matrices", q, v)
+        N = np.broadcast_to(model.gravity_torque(q), (*found.shape[:-3], self.nv))
+        return ClosedForm(found[..., 0, :, :], found[..., 1, :, :], N)
 
     def momentum(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """(..., 6) linear momentum, angular momentum about the world's origin. [N s, N m s]
@@ -448,13 +500,20 @@ class Model:
 
         With a free base, dq is by the base's twist in its own frame, as in `integrate`.
         """
-        return self.dynamics.inverse_dynamics_derivatives(q, v, a, threads)
+        from modurob.dynamics import InverseDerivatives
+
+        found = self.dynamics.quantity("inverse_dynamics_derivatives", q, v, a, threads=threads)
+        return InverseDerivatives(*(found[..., k, :, :] for k in range(3)))
 
     def forward_dynamics_derivatives(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, threads: int | str = "auto"
     ) -> ForwardDerivatives:
         """Exact derivatives (dq, dv, dtau) of `forward_dynamics`, each (..., nv, nv)."""
-        return self.dynamics.forward_dynamics_derivatives(q, v, tau, threads)
+        from modurob.dynamics import ForwardDerivatives
+
+        a = self.dynamics.quantity("forward_dynamics", q, v, tau, threads=threads)
+        found = self.dynamics.quantity("forward_dynamics_derivatives", q, v, a, threads=threads)
+        return ForwardDerivatives(*(found[..., k, :, :] for k in range(3)))
 
     def step(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, dt: float
@@ -512,16 +571,20 @@ class Model:
     def compile(
         self, target: str = "cpu", dtype: str = "float64", background: bool = False
     ) -> Model:
-        """The same model on code of its own: faster, after a moment of compiling.
+        """The same model with compiled code of its own: faster, after some time for compiling.
 
         Each algorithm is compiled when it is first called or prepared. On ``cuda`` the numbers are
-        not looked at: what is not finite goes in and comes out.
+        not checked: numbers that are not finite give results that are not.
 
         Args:
-            target: ``cpu``, or ``cuda`` for inverse and forward dynamics and the mass matrix of
-                large batches on an NVIDIA GPU (CuPy arrays in and out; NumPy arrays are moved).
+            target: ``cpu``, or ``cuda`` for large batches on an NVIDIA GPU (CuPy arrays in and out;
+                NumPy arrays are moved). There every quantity with ``straight_line`` in
+                `modurob.equations.quantities` is computed: dynamics, mass, Coriolis and centroidal
+                momentum matrices, kinematics, momentum and energy. Jacobians, inverse kinematics
+                and the closed form of the result are computed on the CPU; derivatives, steps and
+                prepared calls are refused.
             dtype: ``float64``; on ``cuda`` also ``float32``.
-            background: Answer from the table of dyads until the new code is ready.
+            background: Use the table of dyads until the new code is ready.
         """
         from modurob.dynamics import compiled
 

@@ -6,92 +6,52 @@ from typing import Any
 
 import numpy as np
 
-from modurob.equations.passes import Base, Joint, run
+from modurob.equations.passes import Base, JointState, run
 from modurob.equations.quantities import QUANTITIES
-from modurob.equations.vectors import Twist, Vec, Wrench, packed, vec
+from modurob.equations.vectors import Wrench, packed, vec
 from modurob.model.model import Model
 
 
-class Reference:
-    """Dynamics of a model without any compiler; takes checked states of equal batch shape."""
+def reference(
+    model: Model,
+    name: str,
+    q: np.ndarray,
+    v: np.ndarray | None = None,
+    x: np.ndarray | None = None,
+    external: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return a quantity of the table, computed without any compiler.
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
-
-    def inverse_dynamics(
-        self, q: np.ndarray, v: np.ndarray, a: np.ndarray, external: np.ndarray | None = None
-    ) -> np.ndarray:
-        """(..., nv) generalised forces; external (..., links, 6) in joint frames."""
-        return self.quantity("inverse_dynamics", q, v, a, external=external)
-
-    def forward_dynamics(
-        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, external: np.ndarray | None = None
-    ) -> np.ndarray:
-        """(..., nv) accelerations; external (..., links, 6) in joint frames."""
-        return self.quantity("forward_dynamics", q, v, tau, external=external)
-
-    def mass_matrix(self, q: np.ndarray) -> np.ndarray:
-        """(..., nv, nv)."""
-        return self.quantity("mass_matrix", q)
-
-    def inverse_dynamics_derivatives(
-        self, q: np.ndarray, v: np.ndarray, a: np.ndarray
-    ) -> np.ndarray:
-        """(..., 3, nv, nv) by q, v and a."""
-        return self.quantity("inverse_dynamics_derivatives", q, v, a)
-
-    def forward_dynamics_derivatives(
-        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray
-    ) -> np.ndarray:
-        """(..., 3, nv, nv) by q, v and tau."""
-        a = self.forward_dynamics(q, v, tau)
-        return self.quantity("forward_dynamics_derivatives", q, v, a)
-
-    def quantity(
-        self,
-        name: str,
-        q: np.ndarray,
-        v: np.ndarray | None = None,
-        x: np.ndarray | None = None,
-        external: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Any quantity of the table; external (..., links, 6) in joint frames."""
-        quantity, free = QUANTITIES[name], self.model.free_base
-        arrays = [np.zeros((*q.shape[:-1], self.model.nv)) if y is None else y for y in (v, x)]
-        base = Base(vec(self.model.gravity))
-        if free:
-            twist, third = (_split(y[..., :6]) for y in arrays)
-            base = Base(
-                base.gravity,
-                Vec(_split(q[..., :3])),
-                _split(q[..., 3:7]),
-                Twist(Vec(twist[:3]), Vec(twist[3:])),
-                third,
-            )
-        frames = self.model.frames if quantity.near else self.model.placed_frames
-        joints = [
-            Joint(*each)
-            for each in zip(
-                _split(self.model.joints_of(q) * frames.travel),
-                *(_split((y[..., 6:] if free else y) * frames.sign) for y in arrays),
-                strict=True,
-            )
-        ]
-        bodies = frames.placements()
-        found = run(quantity, frames.links(), joints, base, _wrenches(external), bodies)
-        shape = quantity.shape(len(joints), free, len(bodies))
-        return packed(found, np.empty(q.shape[:-1])).reshape(*q.shape[:-1], *shape)
+    Args:
+        name: Of the quantity; derivatives of forward dynamics take the acceleration as x.
+        q, v, x: Checked arrays of equal batch shape, as many as the quantity reads.
+        external: (..., links, 6) wrenches in joint frames.
+    """
+    quantity, free = QUANTITIES[name], model.free_base
+    arrays = [np.zeros((*q.shape[:-1], model.nv)) if y is None else y for y in (v, x)]
+    base = Base(vec(model.gravity))
+    if free:
+        twist, third = (_split(y[..., :6]) for y in arrays)
+        base = Base.moving(base.gravity, _split(q[..., :7]), twist, third)
+    frames = model._frames if quantity.near else model._placed_frames
+    joints = [
+        JointState(*each)
+        for each in zip(
+            _split(q[..., model.joint_slice_q] * frames.travel),
+            *(_split(y[..., model.joint_slice_v] * frames.sign) for y in arrays),
+            strict=True,
+        )
+    ]
+    wrenches = None
+    if external is not None:
+        each = (external[..., i, :] for i in range(external.shape[-2]))
+        wrenches = [Wrench(vec(F[..., :3]), vec(F[..., 3:])) for F in each]
+    bodies = frames.placements()
+    found = run(quantity, frames.links(), joints, base, wrenches, bodies)
+    shape = quantity.shape(len(joints), free, len(bodies))
+    return packed(found, np.empty(q.shape[:-1])).reshape(*q.shape[:-1], *shape)
 
 
 def _split(x: np.ndarray) -> list[Any]:
     """The last axis as scalars: floats without batch, arrays with one."""
     return x.tolist() if x.ndim == 1 else [x[..., k] for k in range(x.shape[-1])]
-
-
-def _wrenches(external: np.ndarray | None) -> list[Wrench | None] | None:
-    if external is None:
-        return None
-    return [
-        Wrench(vec(external[..., i, :3]), vec(external[..., i, 3:]))
-        for i in range(external.shape[-2])
-    ]

@@ -43,7 +43,7 @@ class State:
 
     def joints(self) -> dict[str, float]:
         """Displacements by joint."""
-        values = self.model.joints_of(self.q).tolist()
+        values = self.q[self.model.joint_slice_q].tolist()
         return dict(zip(self.model.joint_names, values, strict=True))
 
     def rates(self) -> dict[str, float]:
@@ -130,7 +130,7 @@ def newcomer(
     mine = dict(zip(guest.joint_names, joints.tolist(), strict=True))
     q = _posed(model, whole, host.frame(whole.base), {**held, **mine, **host.joints()})
     v = np.zeros(model.nv)
-    base = model.nv - len(model.joint_names)
+    base = model.joint_slice_v.start
     if model.free_base:
         q[:7], v[:6] = host.q[:7], host.v[:6]
     moving = host.rates()
@@ -175,7 +175,7 @@ def _posed(
     q = model.neutral()
     if model.free_base:
         q[:7] = _base(model, organism, T_base)
-    q[model.nq - len(model.joint_names) :] = [joints.get(n, 0.0) for n in model.joint_names]
+    q[model.joint_slice_q] = [joints.get(n, 0.0) for n in model.joint_names]
     return q
 
 

@@ -189,7 +189,7 @@ def _described(answer: Any) -> str:
 
 def _not_finite(model: Model, tau: np.ndarray) -> str:
     *state, column = (int(k) for k in np.argwhere(~np.isfinite(tau))[0])
-    skip = model.nv - len(model.joint_names)
+    skip = model.joint_slice_v.start
     where = f"joint '{model.joint_names[column - skip]}'" if column >= skip else "the base"
     whose = f" of state {state[0] if len(state) == 1 else state}" if state else ""
     return f"the controller returned {tau[(*state, column)]} for {where}{whose}"
@@ -209,7 +209,7 @@ class _Noisy:
         self._q, self._v, tau = (np.asarray(x, dtype=float) for x in (noise.q, noise.v, noise.tau))
         self._tau = np.array(np.broadcast_to(tau, (model.nv,)))
         if tau.ndim == 0:
-            self._tau[: model.nv - len(model.joint_names)] = 0.0  # motors push joints
+            self._tau[: model.joint_slice_v.start] = 0.0  # motors push joints
 
     def seen(
         self, q: np.ndarray, v: np.ndarray, rng: np.random.Generator

@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from modurob.dynamics import moving_links
-from modurob.equations.closed_form import world_jacobians
 from modurob.model import Model
 from modurob.model.build import Solid, as_one_solid, body_solids
 from modurob.organism import Organism
@@ -109,13 +107,10 @@ class Pose:
     """
 
     def __init__(self, model: Model, q: np.ndarray) -> None:
-        T = moving_links(model, q)
-        J = world_jacobians(model.stacked, T)
-        if not model.free_base:  # the tree leaves out what stands still
-            J = np.concatenate([np.zeros((1, 6, model.nv)), J])
-            T = np.concatenate([model.base_pose[None], T])
-        self.model, self.q, self.J = model, q, J
-        self.bodies = T[model.body_link] @ model.body_placement
+        screws = model.dynamics.quantity("joint_screws", q)
+        self.model, self.q = model, q
+        self.J = np.where(model._moving_columns[:, None, :], screws, 0.0)
+        self.bodies = model.forward_kinematics(q)
 
     def masses(self, organism: Organism, v: np.ndarray) -> Masses:
         """All bodies with mass of the model's organism, moving."""
@@ -143,7 +138,7 @@ def _solids(organism: Organism, model: Model) -> tuple[list[str], list[Solid]]:
     solids: list[Solid] = []
     for module in organism.modules:
         kind = organism.kind(module)
-        if model.body_names[model.modules[module]] == module:  # the dyad model sees it as one
+        if model.is_merged(module):
             found = [(module, as_one_solid(kind))]
         else:
             each = zip(kind.bodies, body_solids(kind), strict=True)
@@ -168,8 +163,8 @@ def closest_joints(
     Returns:
         (nq,) and (4, 4), the motion from the body's frame to the wanted one.
     """
-    skip, scale = model.nq - len(model.joint_names), np.array([1 / size] * 3 + [1.0] * 3)
-    base = model.nv - len(model.joint_names)
+    scale = np.array([1 / size] * 3 + [1.0] * 3)
+    skip, base = model.joint_slice_q.start, model.joint_slice_v.start
     q, row = q.copy(), model.body_index(body)
 
     def left() -> np.ndarray:

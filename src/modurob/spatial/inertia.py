@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import so3
-from .scalars import Array, Scalars, block, common, entry, quotient, stack, transpose
-from .se3 import Ad, inverse
+from modurob.spatial import so3
+from modurob.spatial.scalars import Array, Scalars, block, common, entry, quotient, stack, transpose
+from modurob.spatial.se3 import Ad, inverse
 
 INERTIA_TOLERANCE = 1e-6
 """Share of the largest moment that `inertia_flaw` forgives: files often keep only 6-7 digits."""
@@ -99,7 +99,7 @@ def union(mass: Scalars, center: Scalars, inertia: Scalars) -> tuple[Array, Arra
 
 
 def inertia_flaw(mass: float, inertia: Scalars) -> str | None:
-    """What no rigid body could have about this mass and inertia, or None.
+    """Reason why no rigid body has this mass and inertia, or None.
 
     Args:
         mass: one number. [kg]

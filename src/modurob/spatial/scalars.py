@@ -226,8 +226,8 @@ def _entire(x: Scalars, closed_form: Callable[[Any], Any], first: int) -> Any:
             return closed_form(element)
 
         return np.frompyfunc(generic, 1, 1)(x)
-    if x.ndim == 0 and x.dtype == np.float64:  # common, and quicker without arrays
-        return _entire_number(x[()], closed_form, first)
+    if x.size == 1 and x.dtype == np.float64:  # common, and quicker without arrays
+        return np.reshape(_entire_number(x.reshape(())[()], closed_form, first), x.shape)[()]
     near = np.abs(x) < _SERIES_RADIUS
     squared = np.where(near, x * np.where(near, x, 0), 0)
     series = np.zeros_like(squared)

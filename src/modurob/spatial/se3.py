@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import so3
-from .scalars import Array, Scalars, block, common, matvec, sin, transpose, versine
+from modurob.spatial import so3
+from modurob.spatial.scalars import Array, Scalars, block, common, matvec, sin, transpose, versine
 
 
 def pose(R_ab: Scalars, p_ab: Scalars) -> Array:

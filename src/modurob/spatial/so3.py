@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .scalars import (
+from modurob.spatial.scalars import (
     Array,
     Scalars,
     atan2,
@@ -155,7 +155,7 @@ def squared_norm(q: np.ndarray) -> Any:
 
 
 def is_unit(q: np.ndarray) -> bool:
-    """Whether all quaternions (..., 4) have norm 1 up to rounding: `unit_quaternion` keeps them."""
+    """Return whether all quaternions (..., 4) have norm 1 up to rounding; see `unit_quaternion`."""
     close = abs(squared_norm(q) - 1) < UNIT_TOLERANCE
     return close if q.ndim == 1 else bool(close.all())
 
@@ -202,7 +202,7 @@ def left_jacobian_inverse(w: Scalars) -> Array:
 
 
 def is_rotation(R: Scalars, tolerance: float = ROTATION_TOLERANCE) -> Any:
-    """Whether numeric matrices (..., 3, 3) are rotations: orthonormal and right-handed.
+    """Check that numeric matrices (..., 3, 3) are rotations: orthonormal and right-handed.
 
     Args:
         R: (..., 3, 3) real numbers; NaN and infinity are allowed and are no rotations.

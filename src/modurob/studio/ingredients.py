@@ -44,13 +44,13 @@ def configuration(model: Model, pose: dict[str, float]) -> np.ndarray:
 def velocities(model: Model, settings: Settings) -> np.ndarray:
     """(nv,) at the start."""
     v = np.zeros(model.nv)
-    v[model.nv - len(model.joint_names) :] = [settings.rates.get(n, 0.0) for n in model.joint_names]
+    v[model.joint_slice_v] = [settings.rates.get(n, 0.0) for n in model.joint_names]
     return v
 
 
 def reference_of(model: Model, q: np.ndarray, settings: Settings) -> Callable[[float], Any] | None:
     """What the joints shall follow."""
-    motion, joints = settings.motion, model.joints_of(q)
+    motion, joints = settings.motion, q[model.joint_slice_q]
     if motion == NONE:
         return None
     if motion == "hold":

@@ -168,7 +168,7 @@ def _error(trajectory: Trajectory, reference: Any) -> dict[str, Any]:
         first = trajectory.parts[0].model.joint_names
         for part in trajectory.parts:
             wanted = np.array([np.asarray(reference(t).q) for t in part.t.tolist()])
-            joints = part.model.joints_of(part.q)
+            joints = part.q[..., part.model.joint_slice_q]
             for k, joint in enumerate(part.model.joint_names):
                 if joint in first:
                     error = joints[:, k] - wanted[:, first.index(joint)]

@@ -19,7 +19,7 @@ from modurob.equations.closed_entries import (
 from modurob.equations.links import along, from_parent, joint_pose, unit_screw
 from modurob.equations.links import to_parent as wrench_to_parent
 from modurob.equations.mass_matrix import Composite, added, base_inertia, mass_column, to_parent
-from modurob.equations.passes import Base, Joint, base_rotation, run
+from modurob.equations.passes import Base, JointState, base_rotation, run
 from modurob.equations.quantities import QUANTITIES
 from modurob.equations.vectors import EYE, ZERO, Twist, Vec, Wrench
 from modurob.symbolic.links import SymbolicTree
@@ -105,7 +105,7 @@ class Exact:
         for module, wrench in self.external.items():
             place = tree.modules[module]
             pushes[place.link] = pushes[place.link].plus(wrench_to_parent(place.R, place.p, wrench))
-        joints = [Joint(*each) for each in zip(tree.q, tree.v, tree.a, strict=True)]
+        joints = [JointState(*each) for each in zip(tree.q, tree.v, tree.a, strict=True)]
         forces = run(QUANTITIES["inverse_dynamics"], tree.links, joints, base, pushes)
         return [trig(x) * sign for x, sign in zip(forces, self.signs, strict=True)]
 

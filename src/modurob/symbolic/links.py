@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from modurob.equations.links import Link
+from modurob.equations.links import RigidLink
 from modurob.equations.mass_matrix import Composite, added, to_parent
 from modurob.equations.vectors import EYE, ZERO, Mat, Vec, outer
 from modurob.model import Model
-from modurob.model.build import UNIT, Assembly, Part, Solid, Tree, collapse, held_pose
+from modurob.model.build import UNIT, LinkAssembly, ModelPart, Solid, Tree, collapse, held_pose
 from modurob.symbolic.trigonometric import Angle, Trig, exactly
 from modurob.symbolic.vocabulary import Vocabulary, label
 
@@ -55,7 +55,7 @@ class SymbolicTree(NamedTuple):
         base: Of a free base.
     """
 
-    links: list[Link]
+    links: list[RigidLink]
     signs: list[int]
     q: list[Any]
     v: list[Any]
@@ -71,7 +71,7 @@ class SymbolicTree(NamedTuple):
 
 
 def symbolic_tree(
-    assembly: Assembly, model: Model, words: Vocabulary, whole_links: bool = False
+    assembly: LinkAssembly, model: Model, words: Vocabulary, whole_links: bool = False
 ) -> SymbolicTree:
     """The links of an organism; every symbol it needs is introduced to `words`.
 
@@ -82,18 +82,18 @@ def symbolic_tree(
     motion = _Motion(model, words)
     parts = _symbolic_parts(assembly, words)
     tree = collapse(parts, assembly.reasons)
-    turns = [exact_rotation(turn) for turn in model.frames.turn]
+    turns = [exact_rotation(turn) for turn in model._frames.turn]
     rotations = _joint_rotations(model)
     if whole_links:
         bodies = [ten_parameters(k, words) for k in range(len(turns))]
     else:
         bodies = _merged(assembly, tree, words)
     moved = [to_parent(turn.T, ZERO, body) for turn, body in zip(turns, bodies, strict=True)]
-    links = [Link(-1, EYE, ZERO, False, *moved[0], 0, 0)]
+    links = [RigidLink(-1, EYE, ZERO, False, *moved[0], 0, 0)]
     for k, (parent, place) in enumerate(zip(tree.parent.tolist(), tree.placement, strict=True)):
         p = _rounded(turns[parent].T @ _split(place)[1])
         slides = bool(model.prismatic[k])
-        links.append(Link(parent, rotations[k], p, slides, *moved[k + 1], 0, 0))
+        links.append(RigidLink(parent, rotations[k], p, slides, *moved[k + 1], 0, 0))
     frames = {}
     for name, index in assembly.modules.items():
         link = int(tree.link[index])
@@ -110,13 +110,13 @@ def symbolic_tree(
         rates=motion.rates,
         viscous=_friction(model, words, "d", "viscous", model.viscous),
         coulomb=_friction(model, words, "f", "dry", model.coulomb),
-        gravity=_gravity(assembly.gravity, words),
+        gravity=_gravity(model.gravity, words),
         modules=frames,
         base=motion.base,
     )
 
 
-def _merged(assembly: Assembly, tree: Tree, words: Vocabulary) -> list[Composite]:
+def _merged(assembly: LinkAssembly, tree: Tree, words: Vocabulary) -> list[Composite]:
     """Moments of mass of the links: the bodies that were merged into each."""
     bodies = [Composite(0, ZERO, _zero()) for _ in range(len(tree.moving) + 1)]
     solids = _solids(assembly, words)
@@ -149,7 +149,7 @@ class _Motion:
     """Symbols for displacements, velocities and accelerations."""
 
     def __init__(self, model: Model, words: Vocabulary) -> None:
-        self.signs = [int(sign) for sign in model.frames.sign]
+        self.signs = [int(sign) for sign in model._frames.sign]
         self.base = _free_base(words) if model.free_base else None
         units = ["m" if slides else "rad" for slides in model.prismatic.tolist()]
 
@@ -190,7 +190,7 @@ def _free_base(words: Vocabulary) -> FreeBase:
 # -- parts -----------------------------------------------------------------------------------------
 
 
-def _symbolic_parts(assembly: Assembly, words: Vocabulary) -> list[Part]:
+def _symbolic_parts(assembly: LinkAssembly, words: Vocabulary) -> list[ModelPart]:
     """The parts with lengths as symbols; a locked joint becomes rigid."""
     # where the base stands in the world is no length of the organism
     owners = [
@@ -219,12 +219,12 @@ def _symbolic_parts(assembly: Assembly, words: Vocabulary) -> list[Part]:
     return result
 
 
-def _owners(assembly: Assembly) -> list[str]:
+def _owners(assembly: LinkAssembly) -> list[str]:
     """The module of each part; empty for the world and its virtual joints."""
     return ["" if k < assembly.first else _owner(part) for k, part in enumerate(assembly.parts)]
 
 
-def _owner(part: Part) -> str:
+def _owner(part: ModelPart) -> str:
     return part.name.partition(".")[0]
 
 
@@ -252,7 +252,7 @@ def _exact_pose(
     return exact
 
 
-def _solids(assembly: Assembly, words: Vocabulary) -> list[Composite]:
+def _solids(assembly: LinkAssembly, words: Vocabulary) -> list[Composite]:
     """Moments of mass of each part about its own origin."""
     owners = _owners(assembly)
     massive = [owner for part, owner in zip(assembly.parts, owners, strict=True) if part.solid.mass]
@@ -411,7 +411,7 @@ def _joint_rotations(model: Model) -> list[Mat]:
     exact: list[Mat] = [EYE]
     found: list[Mat] = []
     slides = [False, *model.prismatic.tolist()]
-    for parent, rotation in zip(model.frames.parent.tolist(), model.frames.rotation, strict=True):
+    for parent, rotation in zip(model._frames.parent.tolist(), model._frames.rotation, strict=True):
         after_slide = slides[parent]
         seen.append(seen[parent] @ rotation if after_slide else rotation)
         exact.append(exact_rotation(seen[-1]))

@@ -102,7 +102,7 @@ def _paths(model: Model) -> Iterator[tuple[int, int, float, int]]:
 
 def _shape(model: Model) -> tuple[list[int], list[bool], list[bool]]:
     """Of each link: its parent, whether its joint slides, or is parallel to the parent's."""
-    frames = model.frames
+    frames = model._frames
     parallel = np.abs(np.abs(frames.rotation[:, 0, 0]) - 1) < PARALLEL
     return (
         [-1, *frames.parent.tolist()],

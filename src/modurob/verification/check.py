@@ -109,7 +109,7 @@ class Case(NamedTuple):
 
 def friction(model: Model, v: np.ndarray) -> np.ndarray:
     """(..., nv) forces of viscous and rounded dry friction."""
-    base = model.nv - len(model.joint_names)
+    base = model.joint_slice_v.start
     joints, force = v[..., base:], np.zeros_like(v)
     dry = model.coulomb * joints / np.sqrt(joints**2 + SLIP**2)
     force[..., base:] = model.viscous * joints + dry

@@ -9,7 +9,7 @@ import numpy as np
 
 from modurob.errors import SizeError
 from modurob.model import Model
-from modurob.model.reference import Reference
+from modurob.model.reference import reference
 from modurob.sim import simulate
 from modurob.spatial import se3
 from modurob.verification.check import Case, Finding, LeftOut, friction, relative
@@ -42,11 +42,11 @@ def closed_form_is_recursion(case: Case) -> Finding:
 def tiers_agree(case: Case) -> Finding:
     """The compiled routines are the recursions on plain numbers."""
     model, q, v, a = case.model, case.q, case.v, case.a
-    reference, tiers = Reference(model), [model]
+    tiers = [model]
     if model.nv <= FUSED_JOINTS:
         tiers.append(model.compile())
-    tau, M = reference.inverse_dynamics(q, v, a), reference.mass_matrix(q)
-    slopes = reference.inverse_dynamics_derivatives(q, v, a)
+    tau, M = reference(model, "inverse_dynamics", q, v, a), reference(model, "mass_matrix", q)
+    slopes = reference(model, "inverse_dynamics_derivatives", q, v, a)
     errors = []
     for tier in tiers:
         found = np.stack(tier.inverse_dynamics_derivatives(q, v, a), axis=-3)
@@ -56,11 +56,12 @@ def tiers_agree(case: Case) -> Finding:
             relative(found, slopes),
         ]
     if not _is_singular(model, M):
-        expected = reference.forward_dynamics(q, v, tau)
+        expected = reference(model, "forward_dynamics", q, v, tau)
         # accelerations lose the digits of M's condition; the torques they need do not
-        needed = reference.inverse_dynamics(q, v, expected)
+        needed = reference(model, "inverse_dynamics", q, v, expected)
         for tier in tiers:
-            mine = reference.inverse_dynamics(q, v, tier.forward_dynamics(q, v, tau))
+            found = tier.forward_dynamics(q, v, tau)
+            mine = reference(model, "inverse_dynamics", q, v, found)
             errors.append(relative(mine, needed, float(np.abs(tau).max())))
     names = ", ".join(tier.dynamics.tier.name for tier in tiers)
     return Finding(max(errors), ROUNDING, f"compiled ({names}) against plain Python")
@@ -192,7 +193,7 @@ def _size(M: np.ndarray, a: np.ndarray, v: np.ndarray, N: np.ndarray) -> float:
 
 def _empty_joints(model: Model, M: np.ndarray) -> list[str]:
     """Joints that move nothing at all."""
-    diagonal = np.diagonal(M, axis1=-2, axis2=-1)[..., model.nv - len(model.joint_names) :]
+    diagonal = np.diagonal(M, axis1=-2, axis2=-1)[..., model.joint_slice_v]
     least = np.abs(diagonal).min(axis=tuple(range(diagonal.ndim - 1)))
     return [name for name, each in zip(model.joint_names, least, strict=True) if each == 0]
 

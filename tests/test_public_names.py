@@ -1,0 +1,131 @@
+"""The public names of the package and of `Model`: a new one is added here on purpose."""
+
+import subprocess
+import sys
+
+import modurob as mr
+
+NAMES = [
+    "Aim",
+    "Body",
+    "DatasheetError",
+    "Dock",
+    "DockingError",
+    "Equations",
+    "FileError",
+    "Joint",
+    "MatrixError",
+    "Mesh",
+    "Model",
+    "ModelWarning",
+    "ModuleType",
+    "ModurobError",
+    "Organism",
+    "Port",
+    "Shape",
+    "SimulationError",
+    "SizeError",
+    "StateError",
+    "Trajectory",
+    "Undock",
+    "UnknownNameError",
+    "WriteError",
+    "catalog",
+    "control",
+    "distributed",
+    "drawing",
+    "estimation",
+    "examples",
+    "gaits",
+    "interop",
+    "load",
+    "sim",
+    "simulate",
+    "spatial",
+    "symbolic",
+    "verification",
+]
+MODEL = [
+    "base_of",
+    "base_pose",
+    "body_index",
+    "body_link",
+    "body_names",
+    "body_placement",
+    "center",
+    "center_of_mass",
+    "centroidal_momentum_matrix",
+    "centroidal_momentum_matrix_rate",
+    "check_configuration",
+    "check_velocity",
+    "closed_form",
+    "compile",
+    "coriolis_matrix",
+    "coulomb",
+    "difference",
+    "dynamics",
+    "energy",
+    "forward_dynamics",
+    "forward_dynamics_derivatives",
+    "forward_kinematics",
+    "free_base",
+    "friction_rate",
+    "gravity",
+    "gravity_torque",
+    "inertia",
+    "integrate",
+    "inverse_dynamics",
+    "inverse_dynamics_derivatives",
+    "inverse_kinematics",
+    "is_merged",
+    "jacobian",
+    "jacobian_rate",
+    "joint_index",
+    "joint_names",
+    "joint_slice_q",
+    "joint_slice_v",
+    "kinetic_energy",
+    "linearize",
+    "locked",
+    "lower",
+    "mass",
+    "mass_matrix",
+    "modules",
+    "momentum",
+    "nbodies",
+    "neutral",
+    "nq",
+    "nv",
+    "options",
+    "organism",
+    "parent",
+    "placement",
+    "potential_energy",
+    "prepare",
+    "prismatic",
+    "random_configuration",
+    "screw",
+    "step",
+    "step_derivatives",
+    "upper",
+    "viscous",
+]
+HEAVY = "modurob.sim", "modurob.control", "modurob.drawing", "sympy", "matplotlib", "llvmlite"
+
+
+def test_the_package_has_these_names():
+    assert sorted(mr.__all__) == sorted(NAMES)
+    assert set(NAMES) <= set(dir(mr))
+    assert all(getattr(mr, name) is not None for name in NAMES)
+    assert issubclass(mr.SimulationError, mr.StateError)
+
+
+def test_a_model_has_these_names():
+    found = {name for name in dir(mr.examples.snake(2).model()) if not name.startswith("_")}
+    assert sorted(found) == sorted(MODEL)
+
+
+def test_importing_the_package_loads_no_heavy_part():
+    code = f"import sys, modurob; print([x for x in {HEAVY!r} if x in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
