@@ -82,10 +82,9 @@ def generator(
     if rng is None and seed is not None:
         return np.random.default_rng(seed)
     if not isinstance(rng, np.random.Generator):
-        given = "none" if rng is None else type(rng).__name__
         raise StateError(
-            f"{purpose} needs a numpy.random.Generator: rng=numpy.random.default_rng(...), "
-            f"got {given}"
+            f"{purpose} needs rng=numpy.random.default_rng(...), a numpy.random.Generator, "
+            f"got {type(rng).__name__}"
         )
     return rng
 

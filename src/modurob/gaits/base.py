@@ -9,12 +9,11 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import not_negative
+from modurob.checks import Numbers, generator, not_negative, per_joint
 from modurob.errors import StateError, UnknownNameError, choices
-from modurob.gaits.body import within_limits
-from modurob.gaits.checks import Numbers, checked_joints, checked_times, per_joint
-from modurob.gaits.quintic import Motion, blend
+from modurob.gaits.body import Edges, checked_edges, neighbors, within_limits
 from modurob.model import Model
+from modurob.quintic import Curve, blend
 from modurob.reference import Reference
 
 G = TypeVar("G", bound="Gait")
@@ -92,7 +91,7 @@ class Gait(ABC):
         return {}
 
     @abstractmethod
-    def swing(self, t: np.ndarray) -> Motion:
+    def swing(self, t: np.ndarray) -> Curve:
         """The swing w with its two derivatives, (m, n) each, at times t (m,) from 0 on. [s]"""
 
     @property
@@ -147,14 +146,70 @@ def gait_class(name: object) -> type[Gait]:
 
 
 class Synchronizing(Gait):
-    """A gait whose joints find together by themselves.
+    """A gait of coupled joints that synchronize by themselves.
 
     Attributes:
         logarithmic: Whether its measures are best seen on a logarithmic scale.
+        reach: Of the random first values.
+        edges: (m, 2) indices of coupled joints.
+        start: (n,) first values of the joints.
     """
 
+    random = True
     logarithmic: ClassVar[bool] = False
+    reach: ClassVar[float] = 1.0
+
+    def __init__(
+        self,
+        joints: Sequence[str],
+        amplitude: Numbers,
+        *,
+        edges: Edges,
+        offset: Numbers,
+        start: Numbers | None,
+        rng: np.random.Generator | None,
+        ramp: float,
+    ) -> None:
+        super().__init__(joints, amplitude, offset=offset, ramp=ramp)
+        self.edges = checked_edges(edges, self.joints)
+        if start is None:
+            random = generator(rng, "a random start", seed=0)
+            start = random.uniform(-self.reach, self.reach, len(self.joints))
+        self.start = per_joint("start", start, self.joints)
+
+    @classmethod
+    def body_settings(cls, model: Model) -> dict[str, Any]:
+        return {"edges": neighbors(model)}
 
     @abstractmethod
     def synchrony(self, t: ArrayLike) -> dict[str, np.ndarray]:
-        """How far the joints have come at times t (...): measures (...) by their names."""
+        """Measures (...) of synchronization at times t (...), by their names."""
+
+
+def checked_joints(joints: Sequence[str]) -> tuple[str, ...]:
+    """Names of joints, none of them twice."""
+    if isinstance(joints, str) or not all(isinstance(name, str) for name in joints):
+        raise StateError(f"joints are given by their names, such as model.joint_names: {joints!r}")
+    if len(set(joints)) < len(joints):
+        twice = sorted({name for name in joints if list(joints).count(name) > 1})
+        raise StateError(f"joints are there twice: {choices(twice)}")
+    return tuple(joints)
+
+
+def checked_times(t: ArrayLike, resting: bool = False) -> np.ndarray:
+    """(...) finite times; from 0 on unless the gait rests before."""
+    try:
+        times = np.asarray(t)
+        if times.dtype.kind not in "iuf":
+            raise TypeError
+        times = times.astype(float, copy=False)
+    except (TypeError, ValueError, OverflowError):
+        raise StateError(f"t must hold times in seconds, got {t!r}"[:300]) from None
+    if times.size and not np.isfinite(times).all():
+        raise StateError("all times must be finite, got nan or inf in t")
+    if not resting and times.size and times.min() < 0:
+        raise StateError(
+            f"the gait begins at t = 0 and was asked for t = {times.min():g}; "
+            "with a ramp it rests before"
+        )
+    return times

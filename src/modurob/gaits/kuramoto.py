@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from modurob.errors import StateError
-from modurob.gaits.quintic import Motion, between
+from modurob.quintic import Curve, between
 
 FINE = 0.2  # of the fastest time constant: a step of RK4, with errors near 1e-6 rad
 LONGEST_STEP = 0.05  # [s]
@@ -44,17 +44,17 @@ class Track:
         self.locked: float | None = None
         self._nodes = self._ended(self._rates(start[None]))
 
-    def __call__(self, t: np.ndarray) -> Motion:
+    def __call__(self, t: np.ndarray) -> Curve:
         """y and its derivatives, (m, n) each, at times t (m,) from 0 on."""
         self.extend(t.max(initial=0.0) / self._h)
         nodes = self._nodes
-        end = len(nodes.w) - 1
+        end = len(nodes.x) - 1
         if end == 0:
-            return Motion(*(np.repeat(part, len(t), axis=0) for part in nodes))
+            return Curve(*(np.repeat(part, len(t), axis=0) for part in nodes))
         # after the last node, where all stands still, time stops
         place = np.minimum(t / self._h, end)
         k = np.minimum(place.astype(int), end - 1)
-        start, stop = (Motion(*(part[k + i] for part in nodes)) for i in (0, 1))
+        start, stop = (Curve(*(part[k + i] for part in nodes)) for i in (0, 1))
         return between((place - k)[:, None], self._h, start, stop)
 
     def extend(self, steps: float) -> None:
@@ -64,16 +64,16 @@ class Track:
                 f"oscillators that do not lock are followed for {MOST_STEPS * self._h:.0f} s; "
                 "ask for earlier times, or couple them more strongly"
             )
-        while self.locked is None and len(self._nodes.w) - 1 <= steps:
+        while self.locked is None and len(self._nodes.x) - 1 <= steps:
             nodes = self._nodes
-            y, path = nodes.w[-1], []
+            y, path = nodes.x[-1], []
             # growing shares: what is there already is copied few times
-            for _ in range(max(CHUNK, len(nodes.w) // 4)):
+            for _ in range(max(CHUNK, len(nodes.x) // 4)):
                 y = self._step(y)
                 path.append(y)
             added = self._rates(np.array(path))
             self._nodes = self._ended(
-                Motion(*(np.concatenate(pair) for pair in zip(nodes, added, strict=True)))
+                Curve(*(np.concatenate(pair) for pair in zip(nodes, added, strict=True)))
             )
 
     def settle(self) -> float | None:
@@ -81,16 +81,16 @@ class Track:
         self.extend(PATIENCE)
         return self.locked
 
-    def _ended(self, nodes: Motion) -> Motion:
+    def _ended(self, nodes: Curve) -> Curve:
         """The nodes up to where all speeds are equal, which are made exactly so there."""
-        moving = np.flatnonzero(np.abs(nodes.dw).max(axis=1, initial=0.0) >= LOCKED)
+        moving = np.flatnonzero(np.abs(nodes.dx).max(axis=1, initial=0.0) >= LOCKED)
         first = int(moving[-1]) + 1 if len(moving) else 0
-        if first == len(nodes.w):
+        if first == len(nodes.x):
             return nodes
         y, dy, ddy = (part[: first + 1].copy() for part in nodes)
         dy[-1] = ddy[-1] = 0.0
         self.locked = first * self._h
-        return Motion(y, dy, ddy)
+        return Curve(y, dy, ddy)
 
     def _slope(self, y: np.ndarray) -> np.ndarray:
         return self._excess - self._coupling * (np.sin(self._D @ y) @ self._D)
@@ -103,9 +103,9 @@ class Track:
         k4 = self._slope(y + h * k3)
         return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
 
-    def _rates(self, y: np.ndarray) -> Motion:
+    def _rates(self, y: np.ndarray) -> Curve:
         """y (m, n) with its exact first and second derivatives."""
         d = y @ self._D.T
         dy = self._excess - self._coupling * (np.sin(d) @ self._D)
         ddy = -self._coupling * ((np.cos(d) * (dy @ self._D.T)) @ self._D)
-        return Motion(y, dy, ddy)
+        return Curve(y, dy, ddy)

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import not_negative
-from modurob.gaits.base import Synchronizing, register
-from modurob.gaits.body import neighbors
-from modurob.gaits.checks import (
-    Edges,
-    Numbers,
-    checked_edges,
-    checked_times,
-    generator,
-    per_joint,
-)
+from modurob.checks import Numbers, not_negative, per_joint
+from modurob.gaits.base import Synchronizing, checked_times, register
+from modurob.gaits.body import Edges
 from modurob.gaits.kuramoto import Track
-from modurob.gaits.quintic import Motion
 from modurob.gaits.sine import checked_frequency
-from modurob.model import Model
+from modurob.quintic import Curve
 
 
 @register
@@ -50,7 +40,7 @@ class Oscillators(Synchronizing):
     """
 
     name = "oscillators"
-    random = True
+    reach = np.pi  # [rad]
 
     def __init__(
         self,
@@ -66,18 +56,12 @@ class Oscillators(Synchronizing):
         rng: np.random.Generator | None = None,
         ramp: float = 0.0,
     ) -> None:
-        super().__init__(joints, amplitude, offset=offset, ramp=ramp)
-        self.edges = checked_edges(edges, self.joints)
+        super().__init__(
+            joints, amplitude, edges=edges, offset=offset, start=start, rng=rng, ramp=ramp
+        )
         self.frequency = checked_frequency(frequency, self.joints)
         self.coupling = not_negative("coupling", coupling, "rad/s")
         self.phase = per_joint("phase", phase, self.joints)
-        if start is None:
-            start = generator(rng).uniform(-np.pi, np.pi, len(self.joints))
-        self.start = per_joint("start", start, self.joints)
-
-    @classmethod
-    def body_settings(cls, model: Model) -> dict[str, Any]:
-        return {"edges": neighbors(model)}
 
     @cached_property
     def speed(self) -> float:
@@ -100,7 +84,7 @@ class Oscillators(Synchronizing):
     def phases(self, t: ArrayLike) -> np.ndarray:
         """(..., n) phases theta at times t (...). [rad]"""
         times = checked_times(t)
-        theta = self._phases(times.reshape(-1)).w
+        theta = self._phases(times.reshape(-1)).x
         return theta.reshape(*times.shape, len(self.joints))
 
     def order(self, t: ArrayLike) -> np.ndarray:
@@ -112,14 +96,14 @@ class Oscillators(Synchronizing):
     def synchrony(self, t: ArrayLike) -> dict[str, np.ndarray]:
         return {"order parameter": self.order(t)}
 
-    def swing(self, t: np.ndarray) -> Motion:
+    def swing(self, t: np.ndarray) -> Curve:
         theta, speed, change = self._phases(t)
         w, c = np.sin(theta), np.cos(theta)
-        return Motion(w, c * speed, c * change - w * speed**2)
+        return Curve(w, c * speed, c * change - w * speed**2)
 
-    def _phases(self, t: np.ndarray) -> Motion:
+    def _phases(self, t: np.ndarray) -> Curve:
         y, dy, ddy = self._track(t)
-        return Motion(self.phase + self.speed * t[:, None] + y, self.speed + dy, ddy)
+        return Curve(self.phase + self.speed * t[:, None] + y, self.speed + dy, ddy)
 
     @cached_property
     def _track(self) -> Track:

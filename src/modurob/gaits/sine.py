@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from modurob.checks import Numbers, per_joint
 from modurob.errors import StateError
 from modurob.gaits.base import Gait, register
-from modurob.gaits.checks import Numbers, per_joint
-from modurob.gaits.quintic import Motion
+from modurob.quintic import Curve
 
 
 @register
@@ -46,12 +46,12 @@ class Sine(Gait):
         used = np.unique(self.frequency[self.amplitude != 0])
         return 1 / float(used[0]) if len(used) == 1 else None
 
-    def swing(self, t: np.ndarray) -> Motion:
+    def swing(self, t: np.ndarray) -> Curve:
         # whole turns are dropped first, so that late times are as exact as early ones
         angle = 2 * np.pi * np.mod(self.frequency * t[:, None], 1.0) + self.phase
         rate = 2 * np.pi * self.frequency
         w = np.sin(angle)
-        return Motion(w, rate * np.cos(angle), -(rate**2) * w)
+        return Curve(w, rate * np.cos(angle), -(rate**2) * w)
 
 
 def checked_frequency(frequency: Numbers, joints: Sequence[str]) -> np.ndarray:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from modurob.gaits.base import register
+from modurob.checks import Numbers, inside, per_joint
+from modurob.gaits.base import checked_joints, register
 from modurob.gaits.body import depths
-from modurob.gaits.checks import Numbers, checked_joints, inside, per_joint
 from modurob.gaits.sine import Sine
 from modurob.model import Model
 
