@@ -2,8 +2,7 @@
 
 from modurob.control import gains, references
 from modurob.control.adaptation import OutputFeedback, TrackingController, Transient, transient
-from modurob.control.assumptions import Finding
-from modurob.control.certificate import Certificate
+from modurob.control.certificate import AssumptionCheck, Certificate
 from modurob.control.computed_torque import ComputedTorque
 from modurob.control.controller import Controller, Slopes
 from modurob.control.independent_pid import IndependentPid
@@ -20,11 +19,11 @@ from modurob.reference import Reference
 
 __all__ = [
     "CONTROLLERS",
+    "AssumptionCheck",
     "Case",
     "Certificate",
     "ComputedTorque",
     "Controller",
-    "Finding",
     "IndependentPid",
     "Lqr",
     "OutputFeedback",
