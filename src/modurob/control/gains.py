@@ -1,4 +1,4 @@
-"""Gains from poles, or from a settling time: starting values that a person can argue about.
+"""Gains of laws: from poles, from a settling time, or as given.
 
 The settling time is the one of textbooks: an error of 1 at rest stays within 2 % from then on. It
 is computed from the exact response, not from the rule of thumb 4 / (damping * frequency).
@@ -21,7 +21,6 @@ SETTLING_TIME = 1.0  # [s] of default gains
 DAMPING = 1.0  # of default gains: no overshoot
 HORIZON = 12.0  # slowest time constants to look ahead: e^-12 times a cubic is far within the band
 GRID = 4096  # points over the horizon; an oscillation of damping 0.01 has 20 of them a period
-BISECTIONS = 40  # to rounding, from one cell of the grid
 MOTOR_SHARE = 0.1  # of the damping stays with the motor: friction in datasheets is not exact
 PI_FACTOR = 5.3  # slow pole times settling time of (1 - x) e^-x, the limit of much drag, is 5.39
 FASTEST = 0.79  # damping at which an error settles soonest without leaving the 2 % band again
@@ -82,7 +81,7 @@ def pid_from_settling_time(
         drag: Viscous friction per inertia, which the law does not cancel. [1/s]
     """
     time = positive("settling_time", settling_time, "seconds")
-    rate = _triple_factor() / time
+    rate = _settling_time(3.0, 3.0, 1.0) / time
     kd, total = _shared(3 * rate, drag)
     if total > 3 * rate:
 
@@ -105,9 +104,8 @@ def for_joints(
         viscous: (n,) friction that the law does not cancel. [N m s/rad, N s/m]
     """
     drag = np.divide(viscous, inertia, out=np.zeros(len(inertia)), where=inertia > 0)
-    kinds = len(design(drag=0.0))
-    each = np.array([design(drag=float(x)) for x in drag]).reshape(-1, kinds)
-    return tuple(each.T * inertia)
+    each = np.array([design(drag=float(x)) for x in (0.0, *drag)])  # the first: without joints
+    return tuple(each[1:].T * inertia)
 
 
 def _shared(wanted: float, drag: float) -> tuple[float, float]:
@@ -165,25 +163,12 @@ def _settling_time(k0: float, k1: float, ki: float) -> float:
     if rates.max() >= 0:
         return float("inf")
     h = HORIZON / -rates.max() / GRID
-    step, x = expm(A * h), np.eye(len(A))[0]
-    last, before = 0, x
+    step, x, last = expm(A * h), np.eye(len(A))[0], 0
     for k in range(GRID):
-        after = step @ x
-        if abs(x[0]) > SETTLED:
-            last, before = k, x
-        x = after
-    low, high = 0.0, h  # the response leaves the band for the last time within this cell
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        outside = abs((expm(A * middle) @ before)[0]) > SETTLED
-        low, high = (middle, high) if outside else (low, middle)
-    return float(last * h + (low + high) / 2)
-
-
-@lru_cache(maxsize=1)
-def _triple_factor() -> float:
-    """Pole times settling time of (s + 1)^3."""
-    return settling_time(3.0, 3.0, 1.0)
+        last = k if abs(x[0]) > SETTLED else last
+        x = step @ x
+    # the response leaves the band for the last time within this cell
+    return _root(lambda t: abs(_error(t, k0, k1, ki)) - SETTLED, last * h, (last + 1) * h)
 
 
 def joint_inertia(model: Model, q: ArrayLike | None = None) -> np.ndarray:

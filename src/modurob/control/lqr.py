@@ -87,15 +87,10 @@ class Lqr(Controller):
 
     def linear(self) -> tuple[np.ndarray, np.ndarray]:
         """(2n, 2n), (2n, m) A and B of the joints' small deviations, motors only."""
-        n, skip, rest = len(self.torque_limit), self._skip, np.zeros(self.model.nv)
-        by = self.model.forward_dynamics_derivatives(
-            self.set_point, rest, self._holding(self.set_point)
-        )
-        A, B = np.zeros((2 * n, 2 * n)), np.zeros((2 * n, len(self._driven)))
-        A[:n, n:] = np.eye(n)
-        A[n:] = np.hstack([by.dq[skip:, skip:], by.dv[skip:, skip:]])
-        B[n:] = by.dtau[skip:, self._driven]
-        return A, B
+        nv, at = self.model.nv, self.set_point
+        A, B = self.model.linearize(at, np.zeros(nv), self._holding(at))
+        rows = np.r_[self._skip : nv, nv + self._skip : 2 * nv]
+        return A[np.ix_(rows, rows)], B[np.ix_(rows, self._driven)]
 
     def _solved(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """(m, 2n) the gain of the motors."""

@@ -57,10 +57,8 @@ class PolePlacement(ComputedTorque):
             pair = gains.from_poles(given.tolist())
         else:
             time = gains.SETTLING_TIME if settling_time is None else settling_time
-            times = real_array("settling_time", time)
-            both = np.broadcast_arrays(times, real_array("damping", damping))
-            each = [gains.from_settling_time(*x) for x in zip(*map(np.ravel, both), strict=True)]
-            pair = tuple(np.array(each).T.reshape(2, *both[0].shape))
+            given = real_array("settling_time", time), real_array("damping", damping)
+            pair = np.vectorize(gains.from_settling_time)(*given)
         if pair[0].ndim == 0:  # the same for all joints, also for those still to come
             super().__init__(model, float(pair[0]), float(pair[1]), **options)
         else:
