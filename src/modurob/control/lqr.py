@@ -20,13 +20,7 @@ from modurob.reference import Reference
 BALANCED = 1e-6  # [N m, N] force on a joint without a motor that still counts as rest
 
 
-@register(
-    "lqr",
-    "optimal near a set point; also for joints without a motor",
-    set_point="rad, m",
-    Q="",
-    R="",
-)
+@register("lqr", "optimal near a set point, passive joints too", set_point="rad, m", Q="", R="")
 class Lqr(Controller):
     """``tau = tau_d - K (x - x_d)``, K from SciPy's Riccati solvers, ``x = (q, v)`` of the joints.
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from modurob.control import gains
 from modurob.control.controller import Slopes
-from modurob.control.designed import DesignedLaw
+from modurob.control.gains import DesignedLaw
 from modurob.control.laws import register
 from modurob.model import Model
 from modurob.reference import Reference
@@ -17,11 +17,10 @@ from modurob.reference import Reference
 
 @register(
     "pd-gravity",
-    "stable by an energy argument; for set points, with a rough model",
+    "for set points, with a rough model",
     kp="N m/rad",
     kd="N m s/rad",
     settling_time="s",
-    damping="",
 )
 class PdGravity(DesignedLaw):
     """``tau = Kp (q_d - q) + Kd (v_d - v) + N(q)``.

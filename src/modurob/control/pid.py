@@ -1,4 +1,4 @@
-"""The memory of PID laws: integral, filtered derivative, anti-windup, hand-over."""
+"""PID laws: integral, filtered derivative, anti-windup; independent PIDs without a model."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike
 
 from modurob.checks import per_joint, positive
 from modurob.control import gains
-from modurob.control.controller import Controller
-from modurob.control.designed import DesignedLaw
+from modurob.control.controller import Controller, Slopes
+from modurob.control.gains import DesignedLaw
+from modurob.control.laws import register
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.model.joint_map import JointMap
+from modurob.reference import Reference
 
 SAMPLE_TIME = 1e-3  # [s] unless told: a law with a memory needs a clock
 
@@ -195,3 +197,42 @@ class PidLaw(DesignedLaw):
     def _saturation(self, tau: np.ndarray, bound: np.ndarray) -> np.ndarray:
         """+1, -1 or 0 for each entry."""
         return np.sign(tau) * (np.abs(tau) > bound)
+
+
+@register(
+    "independent-pid", "no model", kp="N m/rad", ki="N m/(rad s)", kd="N m s/rad", settling_time="s"
+)
+class IndependentPid(PidLaw):
+    """``tau = Kp e + Ki int(e) + Kd e'`` for each joint by itself, ``e = q_d - q``.
+
+    Args:
+        model: The body; used for the default gains only.
+        kp, ki, kd: One number or one for each joint. [N m/rad, N m/(rad s), N m s/rad]
+        settling_time: Instead of gains, for the inertia and viscous friction of each joint in the
+            neutral pose with the others held. 1 s if nothing is given. [s]
+        filter_time: Time constant of a low-pass on the velocity error; 0 for none. [s]
+        integral_limit: Largest torque that the integral may ask for. [N m, N]
+        sample_time: Seconds between commands. [s]
+        options: See `Controller`.
+    """
+
+    name = "independent PID"
+    claim = "errors vanish, constant loads included"
+    _gains_make_torques = True
+
+    def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
+        tau = np.zeros(v.shape)
+        tau[..., self._skip :] = self.pid.output(t, *self._errors(q, v, aim))
+        tau[..., self._idle] = 0.0
+        if self._limited:
+            self.pid.hold(self._saturation(tau, self._bound)[..., self._skip :])
+        return tau
+
+    def slopes(self, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Slopes:
+        """Exact derivatives of the torque by the state; see `Controller.slopes`."""
+        return self._driven_only(*self._joint_slopes(*self.pid.slopes()))
+
+    def _settle_in(self, t: float, q: np.ndarray) -> None:
+        super()._settle_in(t, q)
+        new = self._added[self.pid.ki[self._added] > 0]
+        self.pid.integral[new] = self._holding(q)[self._skip + new]  # the load it has to carry

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from modurob.control.computed_torque import Linearizing
 from modurob.control.laws import register
-from modurob.control.linearizing import Linearizing
 from modurob.control.pid import PidLaw
 from modurob.reference import Reference
 
 
 @register(
-    "pid-linearized",
-    "linear error dynamics with an integral; for constant disturbances",
-    kp="1/s^2",
-    ki="1/s^3",
-    kd="1/s",
-    settling_time="s",
+    "pid-linearized", "for constant loads", kp="1/s^2", ki="1/s^3", kd="1/s", settling_time="s"
 )
 class PidLinearized(PidLaw, Linearizing):
     """``tau = M (a_d + Kp e + Ki int(e) + Kd e') + C v + N + friction`` with ``e = q_d - q``.
