@@ -5,8 +5,7 @@ from modurob.gaits.body import depths, neighbors
 from modurob.gaits.chaotic import ChaoticMaps
 from modurob.gaits.oscillators import Oscillators
 from modurob.gaits.preview import preview
-from modurob.gaits.sine import Sine
-from modurob.gaits.wave import Wave
+from modurob.gaits.sine import Sine, Wave
 
 __all__ = [
     "GAITS",

@@ -1,15 +1,20 @@
-"""Sines: every joint swings by itself."""
+"""Sines of each joint, and traveling waves with phases that fall with the distance to the base."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from modurob.checks import Numbers, per_joint
+from modurob.checks import Numbers, inside, per_joint
 from modurob.errors import StateError
-from modurob.gaits.base import Gait, register
+from modurob.gaits.base import Gait, checked_joints, register
+from modurob.gaits.body import depths
+from modurob.model import Model
 from modurob.quintic import Curve
+
+STEEPEST = np.pi  # [rad] between neighbors: steeper waves look like shallower ones the other way
 
 
 @register
@@ -52,6 +57,52 @@ class Sine(Gait):
         rate = 2 * np.pi * self.frequency
         w = np.sin(angle)
         return Curve(w, rate * np.cos(angle), -(rate**2) * w)
+
+
+@register
+class Wave(Sine):
+    """``q_i = offset_i + amplitude_i sin(2 pi frequency t - lag depth_i + phase_i)``.
+
+    A wave runs from the base outward along every chain, ``2 pi frequency / lag`` joints a second;
+    a negative lag brings it back to the base.
+
+    Args:
+        joints: Names of the joints.
+        amplitude, offset: One number, (n,), or numbers by joint. A negative amplitude mirrors a
+            joint whose axis points the other way. [rad, m]
+        frequency: One number for all. [Hz]
+        lag: Phase between a joint and the next one outward, from -pi to pi; `2 pi / lag` joints
+            make one wavelength. [rad]
+        depth: How far out the joints are, counted in joints; by default the order they are named.
+        phase: Added to the phases. [rad]
+        ramp: Seconds from rest to full swing.
+    """
+
+    name = "wave"
+
+    def __init__(
+        self,
+        joints: Sequence[str],
+        amplitude: Numbers,
+        *,
+        offset: Numbers = 0.0,
+        frequency: float = 1.0,
+        lag: float = np.pi / 3,
+        depth: Numbers | None = None,
+        phase: Numbers = 0.0,
+        ramp: float = 0.0,
+    ) -> None:
+        self.lag = inside("lag", lag, -STEEPEST, STEEPEST, "rad between neighbors")
+        joints = checked_joints(joints)
+        self.depth = per_joint("depth", range(len(joints)) if depth is None else depth, joints)
+        shifted = per_joint("phase", phase, joints) - self.lag * self.depth
+        super().__init__(
+            joints, amplitude, offset=offset, frequency=frequency, phase=shifted, ramp=ramp
+        )
+
+    @classmethod
+    def body_settings(cls, model: Model) -> dict[str, Any]:
+        return {"depth": depths(model)}
 
 
 def checked_frequency(frequency: Numbers, joints: Sequence[str]) -> np.ndarray:
