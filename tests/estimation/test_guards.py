@@ -5,8 +5,7 @@ import pytest
 
 from modurob import StateError, UnknownNameError, examples
 from modurob.estimation import Ekf, chi_square, consistency, ekf_for_sensors
-from modurob.estimation.correction import gained, joseph, rows_of, symmetric
-from modurob.estimation.noise import covariance
+from modurob.estimation.covariance import covariance, gained, joseph, rows_of, symmetric
 from modurob.estimation.sensors import ACCELERATION, LEAST_NOISE
 from oracles import complains
 

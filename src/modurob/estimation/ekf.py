@@ -13,10 +13,16 @@ from numpy.typing import ArrayLike
 from modurob.checks import positive, whole
 from modurob.dynamics import cpu_model
 from modurob.errors import StateError, UnknownNameError, choices
-from modurob.estimation.correction import gained, joseph, rows_of, symmetric
-from modurob.estimation.noise import covariance, shaped
+from modurob.estimation.covariance import (
+    chi_square,
+    covariance,
+    gained,
+    joseph,
+    rows_of,
+    shaped,
+    symmetric,
+)
 from modurob.estimation.prediction import STEPS, chosen
-from modurob.estimation.statistics import chi_square
 from modurob.model import Model
 from modurob.model.model import LARGEST_DISPLACEMENT
 from modurob.spatial import se3
