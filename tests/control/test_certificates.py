@@ -155,7 +155,7 @@ def test_a_start_that_would_saturate_is_named(law, crab):
         assert law(crab, torque_limit=limit).certificate(GOAL, (near, Z)).guaranteed
     certificate = law(crab, torque_limit=limit).certificate(GOAL, (far, Z))
     assert not certificate.guaranteed
-    assert "wants" in failed(certificate)
+    assert "needs" in failed(certificate)
     assert law(crab).certificate(GOAL, (far, Z)).guaranteed
 
 

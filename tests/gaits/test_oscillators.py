@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from modurob import StateError, UnknownNameError, examples
-from modurob.gaits import Oscillators, depths, kuramoto
+from modurob.gaits import Oscillators, depths
 from oracles import complains
 
 SOLVED = 3e-6  # [rad] RK4 against an adaptive method of order eight
@@ -137,8 +137,8 @@ def test_locked_oscillators_can_be_asked_for_any_time():
 
 
 def test_unlocked_oscillators_have_an_end(monkeypatch):
-    monkeypatch.setattr(kuramoto, "PATIENCE", 300)
-    monkeypatch.setattr(kuramoto, "MOST_STEPS", 1000)
+    monkeypatch.setattr("modurob.gaits.oscillators.PATIENCE", 300)
+    monkeypatch.setattr("modurob.gaits.oscillators.MOST_STEPS", 1000)
     gait = oscillators("chain", frequency=FREQUENCIES, coupling=0.0)
     assert gait.period is None
     assert np.isfinite(gait(40.0).q).all()

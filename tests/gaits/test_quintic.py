@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from modurob.gaits.quintic import REACH, Motion, between, blend, through
+from modurob.gaits.chaotic import REACH, through
+from modurob.quintic import Curve, between, blend
 
 ROUNDING = 1e-12
 
@@ -16,10 +17,10 @@ def test_a_quintic_is_found_again():
         w = sum(c[k] * t**k for k in range(6))
         dw = sum(k * c[k] * t ** (k - 1) for k in range(1, 6))
         ddw = sum(k * (k - 1) * c[k] * t ** (k - 2) for k in range(2, 6))
-        return Motion(w, dw, ddw)
+        return Curve(w, dw, ddw)
 
     t = np.linspace(0, h, 20)[:, None]
-    ends = (Motion(*(np.broadcast_to(x, (20, 3)) for x in exact(np.array([[e]])))) for e in (0, h))
+    ends = (Curve(*(np.broadcast_to(x, (20, 3)) for x in exact(np.array([[e]])))) for e in (0, h))
     for found, expected in zip(between(t / h, h, *ends), exact(t), strict=True):
         np.testing.assert_allclose(found, expected, atol=100 * ROUNDING)
 
@@ -46,7 +47,7 @@ def test_the_reach_of_the_spline_is_the_largest_there_is():
     """All 16 sequences of samples at the ends of their range, on a fine grid."""
     signs = np.array(np.meshgrid(*[[-1.0, 1.0]] * 4)).reshape(4, 1, -1)
     u = np.linspace(0, 1, 1001)[:, None]
-    w = through(np.broadcast_to(signs, (4, len(u), 16)), u, 1.0).w
+    w = through(np.broadcast_to(signs, (4, len(u), 16)), u, 1.0).x
     assert np.abs(w).max() <= REACH * (1 + ROUNDING)
     assert np.abs(w).max() >= REACH * (1 - ROUNDING)
 

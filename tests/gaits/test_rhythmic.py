@@ -165,7 +165,7 @@ def test_a_gait_prints_what_it_is():
 
 def test_numbers_for_joints_are_one_or_one_each():
     for wrong in ([[1], [1, 2]], [1, "2"], [True, True], {"hip": None, "knee": 1.0}, object()):
-        with complains(StateError, "amplitude must hold finite numbers"):
+        with complains(StateError, "amplitude must hold finite real numbers"):
             Sine(["hip", "knee"], wrong)
     for wrong in ([1.0], [1.0, 2, 3], [[1.0, 2.0]]):
         with complains(StateError, "amplitude has shape", "(2,)", "hip, knee"):

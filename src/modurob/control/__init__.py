@@ -1,36 +1,28 @@
-"""Control: one law a file, one contract: ``command(t, q, v, reference) -> tau``."""
+"""Control laws with one contract: ``command(t, q, v, reference) -> tau``."""
 
 from modurob.control import gains, references
-from modurob.control.adaptation import Following, OutputFeedback, Transient, transient
-from modurob.control.assumptions import Finding
-from modurob.control.certificate import Certificate
-from modurob.control.computed_torque import ComputedTorque
+from modurob.control.adaptation import OutputFeedback, TrackingController, Transient, transient
+from modurob.control.certificate import AssumptionCheck, Certificate
+from modurob.control.computed_torque import ComputedTorque, PolePlacement
 from modurob.control.controller import Controller, Slopes
-from modurob.control.independent_pid import IndependentPid
+from modurob.control.laws import CONTROLLERS, law_class, register
 from modurob.control.lqr import Lqr
 from modurob.control.pd_gravity import PdGravity
+from modurob.control.pid import IndependentPid
 from modurob.control.pid_linearized import PidLinearized
 from modurob.control.plants import scaled
 from modurob.control.plots import plot_closed_loop
-from modurob.control.pole_placement import PolePlacement
 from modurob.control.response import StepResponse, step_response
 from modurob.control.robustness import Case, Robustness, robustness
 from modurob.reference import Reference
 
-# What the contract tests run over: each is made from a model alone, with default gains.
-CONTROLLERS: dict[str, type[Controller]] = {
-    law.__name__: law
-    for law in (ComputedTorque, PolePlacement, PidLinearized, PdGravity, IndependentPid, Lqr)
-}
-
 __all__ = [
     "CONTROLLERS",
+    "AssumptionCheck",
     "Case",
     "Certificate",
     "ComputedTorque",
     "Controller",
-    "Finding",
-    "Following",
     "IndependentPid",
     "Lqr",
     "OutputFeedback",
@@ -41,10 +33,13 @@ __all__ = [
     "Robustness",
     "Slopes",
     "StepResponse",
+    "TrackingController",
     "Transient",
     "gains",
+    "law_class",
     "plot_closed_loop",
     "references",
+    "register",
     "robustness",
     "scaled",
     "step_response",

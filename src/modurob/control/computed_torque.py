@@ -1,20 +1,90 @@
-"""Computed torque: each joint's error follows a linear equation of one's choice."""
+"""Computed torque: the error of each joint follows a chosen linear equation.
+
+``tau = M(q) a + C v + N + friction`` makes every joint a double integrator. With joints that have
+no motor (or a free base) the others are linearized and the rest follows its own equations: the zero
+dynamics. Their acceleration comes from the rows that have no torque,
+``M_uu a_u = -(M_ua a_a + C v + N + friction)_u``.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.control import checks, gains
-from modurob.control.linearizing import Linearizing
+from modurob.checks import complex_array, real_array
+from modurob.control import gains
+from modurob.control.controller import Controller, Slopes
+from modurob.control.gains import DesignedLaw
+from modurob.control.laws import register
+from modurob.dynamics import cpu_model
 from modurob.errors import StateError
 from modurob.model import Model
+from modurob.model.joint_map import JointMap
 from modurob.reference import Reference
 
 
-class ComputedTorque(Linearizing):
+class Linearizing(Controller):
+    """Base of all laws that ask for accelerations."""
+
+    scope = "global"
+
+    @abstractmethod
+    def _acceleration(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
+        """(..., n) what the joints shall do. [rad/s^2, m/s^2]"""
+
+    @abstractmethod
+    def _gains(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(n, n), (n, n), (n, k) derivatives of that acceleration by q, v and the memory."""
+
+    def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
+        return self._forces(q, v, self._acceleration(t, q, v, aim))
+
+    def _forces(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """(..., nv) torque for accelerations of the joints that have a motor."""
+        idle = self._idle
+        if not len(idle):
+            return self._inverse(q, v, a)
+        tau = self._inverse(q, v, self._completed(q, v, a)).copy()
+        tau[..., idle] = 0.0
+        return tau
+
+    def _completed(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """(..., nv) accelerations: of the joints as wanted, of the rest as it follows."""
+        full, idle = np.zeros(v.shape), self._idle
+        full[..., self._driven] = a[..., self._driven - self._skip]
+        missing = self._inverse(q, v, full)[..., idle, None]
+        M_uu = self._mass(q)[..., idle[:, None], idle]
+        full[..., idle] = -np.linalg.solve(M_uu, missing)[..., 0]
+        return full
+
+    def slopes(self, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Slopes:
+        """Exact derivatives of the torque by the state; see `Controller.slopes`."""
+        q, v = self._state(q, v)
+        aim = self._aim(reference, q)
+        idle = self._idle
+        a = self._steady(q, v, aim)
+        full = self._completed(q, v, a) if len(idle) else a
+        by = self.model.inverse_dynamics_derivatives(q, v, full)
+        a_q, a_v, a_m = self._joint_slopes(*self._gains())
+        for wanted, direct in ((a_q, by.dq), (a_v, by.dv), (a_m, np.zeros_like(a_m))):
+            wanted[idle] = 0.0
+            if len(idle):  # rows without a torque stay zero: M_uu da_u = -(d tau)_u
+                rest = (direct + by.da @ wanted)[idle]
+                wanted[idle] = -np.linalg.solve(by.da[np.ix_(idle, idle)], rest)
+        return self._driven_only(by.dq + by.da @ a_q, by.dv + by.da @ a_v, by.da @ a_m)
+
+    def _steady(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
+        """(n,) wanted acceleration with the memory as it is."""
+        return self._acceleration(0.0, q, v, aim)
+
+
+@register(
+    "computed-torque", "follows motions, with a good model", k0="1/s^2", k1="1/s", settling_time="s"
+)
+class ComputedTorque(DesignedLaw, Linearizing):
     """``tau = M (a_d - K0 e - K1 e') + C v + N + friction`` with ``e = q - q_d``.
 
     The error follows ``e'' + K1 e' + K0 e = 0``.
@@ -41,36 +111,80 @@ class ComputedTorque(Linearizing):
         **options: Any,
     ) -> None:
         super().__init__(model, **options)
-        given = k0 is not None, k1 is not None
-        if given[0] != given[1] or (given[0] and settling_time is not None):
-            raise StateError("give k0 and k1, or a settling_time, or nothing")
-        self._design: tuple[float, float] | None = None
-        if k0 is None or k1 is None:
-            time = gains.SETTLING_TIME if settling_time is None else settling_time
-            k0, k1 = gains.from_settling_time(time, damping)
-            self._design = (time, damping)
-        self._typical |= {"k0": checks.typical(k0), "k1": checks.typical(k1)}
-        self.k0, self.k1 = checks.gain("k0", k0, model), checks.gain("k1", k1, model)
+        chosen = self._choose_gains({"k0": k0, "k1": k1}, settling_time, damping=damping)
+        self.k0, self.k1 = gains.gain("k0", chosen[0], model), gains.gain("k1", chosen[1], model)
 
     def _acceleration(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         e, rate = self._errors(q, v, aim)
-        return aim.a + checks.applied(self.k0, e) + checks.applied(self.k1, rate)
+        return aim.a + gains.applied(self.k0, e) + gains.applied(self.k1, rate)
 
     def _gains(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        k0, k1 = checks.as_matrix(self.k0), checks.as_matrix(self.k1)
+        k0, k1 = gains.as_matrix(self.k0), gains.as_matrix(self.k1)
         return -k0, -k1, np.zeros((len(k0), 0))
 
     def error_matrix(self) -> np.ndarray:
         """(2n, 2n) A of ``d(e, e')/dt = A (e, e')``."""
-        n = len(self.k0)
-        upper = np.hstack([np.zeros((n, n)), np.eye(n)])
-        return np.vstack([upper, np.hstack([-checks.as_matrix(k) for k in (self.k0, self.k1)])])
+        n, (by_e, by_rate, _) = len(self.k0), self._gains()
+        return np.block([[np.zeros((n, n)), np.eye(n)], [by_e, by_rate]])
 
-    def _settings(self, model: Model) -> dict[str, Any]:
-        common = super()._settings(model)
-        if self._design is not None:
-            return common | dict(zip(("settling_time", "damping"), self._design, strict=True))
-        return common | {
-            name: checks.carried(getattr(self, name), self.model, model, self._typical[name])
-            for name in ("k0", "k1")
-        }
+
+@register("pole-placement", "computed torque with given poles", poles="1/s", settling_time="s")
+class PolePlacement(ComputedTorque):
+    """Two poles for each joint: ``K0 = p1 p2``, ``K1 = -(p1 + p2)`` (thesis 6.36, corrected).
+
+    Args:
+        model: The body.
+        poles: (2,) for all joints or (n, 2), real or conjugate pairs, in the left half-plane. [1/s]
+        settling_time, damping: Instead of poles, for all joints or for each. [s]
+        options: See `Controller`.
+    """
+
+    name = "pole placement"
+
+    def __init__(
+        self,
+        model: Model,
+        poles: ArrayLike | None = None,
+        *,
+        settling_time: ArrayLike | None = None,
+        damping: ArrayLike = gains.DAMPING,
+        **options: Any,
+    ) -> None:
+        n = len(cpu_model("a controller", model).joint_names)
+        if poles is not None and settling_time is not None:
+            raise StateError("give poles or a settling_time, not both")
+        if poles is not None:
+            given = complex_array("poles", poles)
+            if given.shape not in ((2,), (n, 2)):
+                raise StateError(
+                    f"poles are two numbers, or two for each of {n} joints, got shape {given.shape}"
+                )
+            pair = gains.from_poles(given.tolist())
+        else:
+            time = gains.SETTLING_TIME if settling_time is None else settling_time
+            given = real_array("settling_time", time), real_array("damping", damping)
+            pair = np.vectorize(gains.from_settling_time)(*given)
+        if pair[0].ndim == 0:  # the same for all joints, also for those still to come
+            super().__init__(model, float(pair[0]), float(pair[1]), **options)
+        else:
+            super().__init__(model, *pair, **options)
+
+    @property
+    def poles(self) -> np.ndarray:
+        """(n, 2) complex. [1/s]"""
+        return _poles(self.k0, self.k1)
+
+    def _settings(self, joints: JointMap) -> dict[str, Any]:
+        settings = super()._settings(joints)
+        k0, k1 = settings.pop("k0"), settings.pop("k1")
+        for_all = self._given_for_all
+        if "k0" in for_all and "k1" in for_all:
+            k0, k1 = for_all["k0"], for_all["k1"]
+        return settings | {"poles": _poles(k0, k1)}
+
+
+def _poles(k0: ArrayLike, k1: ArrayLike) -> np.ndarray:
+    """(..., 2) roots of s^2 + k1 s + k0."""
+    half = np.asarray(k1, dtype=float) / 2
+    root = np.sqrt((half**2 - np.asarray(k0, dtype=float)).astype(complex))
+    return np.stack([-half + root, -half - root], axis=-1)

@@ -1,4 +1,4 @@
-"""Gains from poles, or from a settling time: starting values that a person can argue about.
+"""Gains of laws: from poles, from a settling time, or as given.
 
 The settling time is the one of textbooks: an error of 1 at rest stays within 2 % from then on. It
 is computed from the exact response, not from the rule of thumb 4 / (damping * frequency).
@@ -6,22 +6,24 @@ is computed from the exact response, not from the rule of thumb 4 / (damping * f
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import positive
+from modurob.checks import positive, real_array
+from modurob.control.controller import Controller
 from modurob.errors import StateError
 from modurob.model import Model
+from modurob.model.joint_map import JointMap
 
 SETTLED = 0.02  # of the first error: the customary band
 SETTLING_TIME = 1.0  # [s] of default gains
 DAMPING = 1.0  # of default gains: no overshoot
 HORIZON = 12.0  # slowest time constants to look ahead: e^-12 times a cubic is far within the band
 GRID = 4096  # points over the horizon; an oscillation of damping 0.01 has 20 of them a period
-BISECTIONS = 40  # to rounding, from one cell of the grid
 MOTOR_SHARE = 0.1  # of the damping stays with the motor: friction in datasheets is not exact
 PI_FACTOR = 5.3  # slow pole times settling time of (1 - x) e^-x, the limit of much drag, is 5.39
 FASTEST = 0.79  # damping at which an error settles soonest without leaving the 2 % band again
@@ -82,7 +84,7 @@ def pid_from_settling_time(
         drag: Viscous friction per inertia, which the law does not cancel. [1/s]
     """
     time = positive("settling_time", settling_time, "seconds")
-    rate = _triple_factor() / time
+    rate = _settling_time(3.0, 3.0, 1.0) / time
     kd, total = _shared(3 * rate, drag)
     if total > 3 * rate:
 
@@ -95,19 +97,18 @@ def pid_from_settling_time(
 
 
 def for_joints(
-    design: Callable[[float], tuple[float, ...]], inertia: np.ndarray, viscous: np.ndarray
+    design: Callable[..., tuple[float, ...]], inertia: np.ndarray, viscous: np.ndarray
 ) -> tuple[np.ndarray, ...]:
     """(n,) gains of each kind, in torques, for joints that move alone.
 
     Args:
-        design: Gains per inertia from the drag, as of `from_settling_time`. [1/s]
+        design: Gains per inertia from `drag`, as of `from_settling_time`. [1/s]
         inertia: (n,) inertia or mass that each joint moves. [kg m^2, kg]
         viscous: (n,) friction that the law does not cancel. [N m s/rad, N s/m]
     """
     drag = np.divide(viscous, inertia, out=np.zeros(len(inertia)), where=inertia > 0)
-    kinds = len(design(0.0))
-    each = np.array([design(float(x)) for x in drag]).reshape(-1, kinds)
-    return tuple(each.T * inertia)
+    each = np.array([design(drag=float(x)) for x in (0.0, *drag)])  # the first: without joints
+    return tuple(each[1:].T * inertia)
 
 
 def _shared(wanted: float, drag: float) -> tuple[float, float]:
@@ -165,25 +166,12 @@ def _settling_time(k0: float, k1: float, ki: float) -> float:
     if rates.max() >= 0:
         return float("inf")
     h = HORIZON / -rates.max() / GRID
-    step, x = expm(A * h), np.eye(len(A))[0]
-    last, before = 0, x
+    step, x, last = expm(A * h), np.eye(len(A))[0], 0
     for k in range(GRID):
-        after = step @ x
-        if abs(x[0]) > SETTLED:
-            last, before = k, x
-        x = after
-    low, high = 0.0, h  # the response leaves the band for the last time within this cell
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        outside = abs((expm(A * middle) @ before)[0]) > SETTLED
-        low, high = (middle, high) if outside else (low, middle)
-    return float(last * h + (low + high) / 2)
-
-
-@lru_cache(maxsize=1)
-def _triple_factor() -> float:
-    """Pole times settling time of (s + 1)^3."""
-    return settling_time(3.0, 3.0, 1.0)
+        last = k if abs(x[0]) > SETTLED else last
+        x = step @ x
+    # the response leaves the band for the last time within this cell
+    return _root(lambda t: abs(_error(t, k0, k1, ki)) - SETTLED, last * h, (last + 1) * h)
 
 
 def joint_inertia(model: Model, q: ArrayLike | None = None) -> np.ndarray:
@@ -194,3 +182,87 @@ def joint_inertia(model: Model, q: ArrayLike | None = None) -> np.ndarray:
     """
     M = model.mass_matrix(model.neutral() if q is None else q)
     return np.diagonal(M)[model.joint_slice_v].copy()
+
+
+def gain(name: str, value: ArrayLike, model: Model) -> np.ndarray:
+    """(n,) or (n, n) gains: positive, one for all joints or for each; or any matrix.
+
+    The entries of a matrix do not show whether the loop is stable: its certificate does.
+    """
+    n, array = len(model.joint_names), real_array(name, value)
+    if array.ndim == 2 and array.shape == (n, n):
+        return array
+    if array.shape not in ((), (n,)):
+        raise StateError(
+            f"{name} is one number, one for each of {n} joints, or a ({n}, {n}) matrix, "
+            f"got shape {array.shape}"
+        )
+    if np.any(array <= 0):
+        raise StateError(f"{name} must be positive, got {value!r}: the joints would be pushed away")
+    return np.array(np.broadcast_to(array, (n,)))
+
+
+def as_matrix(values: np.ndarray) -> np.ndarray:
+    """(n, n) of a gain."""
+    return np.diag(values) if values.ndim == 1 else values
+
+
+def applied(values: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """(..., n) gain times error."""
+    return values * error if values.ndim == 1 else error @ values.T
+
+
+class DesignedLaw(Controller):
+    """Base of laws with gains that are given, or follow from a settling time.
+
+    Gains make accelerations of errors, for a law that cancels inertia and friction; or torques.
+    """
+
+    _gains_make_torques: ClassVar[bool] = False
+    _design: ClassVar[Callable[..., tuple[float, ...]]] = staticmethod(from_settling_time)
+
+    def _inertias(self, model: Model) -> np.ndarray:
+        """(n,) factors from accelerations of the joints to what the gains make of errors."""
+        n = len(model.joint_names)
+        return joint_inertia(model) if self._gains_make_torques else np.ones(n)
+
+    def _choose_gains(
+        self, given: Mapping[str, ArrayLike | None], settling_time: float | None, **shape: float
+    ) -> list[Any]:
+        """Return gains as given, or (n,) each, designed for the joints' inertia and friction.
+
+        Args:
+            given: By name; all of them, or none.
+            settling_time: Instead of them. [s]
+            shape: Further arguments of the design.
+        """
+        *first, last = given
+        some = [value is not None for value in given.values()]
+        if any(some) and (not all(some) or settling_time is not None):
+            raise StateError(f"give {', '.join(first)} and {last}, or a settling_time, or nothing")
+        self._gain_names, self._designed_for = tuple(given), None
+        self._remember(**given)
+        if any(some):
+            return list(given.values())
+        time = SETTLING_TIME if settling_time is None else settling_time
+        self._designed_for = {"settling_time": time, **shape}
+        design = partial(self._design, time, **shape)
+        inertia = self._inertias(self.model)
+        friction = self.model.viscous if self._gains_make_torques else np.zeros(len(inertia))
+        return list(for_joints(design, inertia, friction))
+
+    def _gain(self, name: str) -> np.ndarray:
+        return getattr(self, name)
+
+    def _settings(self, joints: JointMap) -> dict[str, Any]:
+        common = super()._settings(joints)
+        if self._designed_for is not None:
+            return common | self._designed_for
+        return common | {
+            name: self._carry(name, self._gain(name), joints) for name in self._gain_names
+        }
+
+    def _carry(self, name: str, values: np.ndarray, joints: JointMap) -> np.ndarray:
+        """Numbers in the unit of the gains' output for a new body."""
+        sizes = self._inertias(joints.old), self._inertias(joints.new)
+        return joints.carry(values, self._given_for_all.get(name), sizes)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import not_negative
-from modurob.errors import StateError
-from modurob.gaits.body import within_limits
-from modurob.gaits.checks import Numbers, checked_joints, checked_times, per_joint
-from modurob.gaits.quintic import Motion, blend
+from modurob.checks import Numbers, generator, not_negative, per_joint
+from modurob.errors import StateError, UnknownNameError, choices
+from modurob.gaits.body import Edges, checked_edges, neighbors, within_limits
 from modurob.model import Model
+from modurob.quintic import Curve, blend
 from modurob.reference import Reference
+
+G = TypeVar("G", bound="Gait")
 
 
 class Gait(ABC):
@@ -24,7 +25,7 @@ class Gait(ABC):
     Every gait is ``q_i(t) = offset_i + amplitude_i s(t) w_i(t)``, with a swing w between -1 and 1
     and a ramp s from 0 to 1. So no joint leaves offset ± amplitude, whatever w is.
 
-    A subclass is one small file with a `swing`; list it in `gaits.GAITS`.
+    A subclass is one small file with a `swing`; the decorator `register` lists it.
 
     Attributes:
         name: What users call this kind of gait.
@@ -90,7 +91,7 @@ class Gait(ABC):
         return {}
 
     @abstractmethod
-    def swing(self, t: np.ndarray) -> Motion:
+    def swing(self, t: np.ndarray) -> Curve:
         """The swing w with its two derivatives, (m, n) each, at times t (m,) from 0 on. [s]"""
 
     @property
@@ -128,15 +129,87 @@ class Gait(ABC):
         return f"<{type(self).__name__} gait of {count}>"
 
 
+GAITS: dict[str, type[Gait]] = {}  # by name; the command line and the studio offer these
+
+
+def register(kind: type[G]) -> type[G]:
+    """List a class as a kind of gait; a decorator."""
+    GAITS[kind.name] = kind
+    return kind
+
+
+def gait_class(name: object) -> type[Gait]:
+    """Return the kind of gait with this name, or raise an error that lists the names."""
+    if isinstance(name, str) and name in GAITS:
+        return GAITS[name]
+    raise UnknownNameError(f"no gait {name!r}: gaits are {choices(GAITS)}")
+
+
 class Synchronizing(Gait):
-    """A gait whose joints find together by themselves.
+    """A gait of coupled joints that synchronize by themselves.
 
     Attributes:
         logarithmic: Whether its measures are best seen on a logarithmic scale.
+        reach: Of the random first values.
+        edges: (m, 2) indices of coupled joints.
+        start: (n,) first values of the joints.
     """
 
+    random = True
     logarithmic: ClassVar[bool] = False
+    reach: ClassVar[float] = 1.0
+
+    def __init__(
+        self,
+        joints: Sequence[str],
+        amplitude: Numbers,
+        *,
+        edges: Edges,
+        offset: Numbers,
+        start: Numbers | None,
+        rng: np.random.Generator | None,
+        ramp: float,
+    ) -> None:
+        super().__init__(joints, amplitude, offset=offset, ramp=ramp)
+        self.edges = checked_edges(edges, self.joints)
+        if start is None:
+            random = generator(rng, "a random start", seed=0)
+            start = random.uniform(-self.reach, self.reach, len(self.joints))
+        self.start = per_joint("start", start, self.joints)
+
+    @classmethod
+    def body_settings(cls, model: Model) -> dict[str, Any]:
+        return {"edges": neighbors(model)}
 
     @abstractmethod
     def synchrony(self, t: ArrayLike) -> dict[str, np.ndarray]:
-        """How far the joints have come at times t (...): measures (...) by their names."""
+        """Measures (...) of synchronization at times t (...), by their names."""
+
+
+def checked_joints(joints: Sequence[str]) -> tuple[str, ...]:
+    """Names of joints, none of them twice."""
+    if isinstance(joints, str) or not all(isinstance(name, str) for name in joints):
+        raise StateError(f"joints are given by their names, such as model.joint_names: {joints!r}")
+    if len(set(joints)) < len(joints):
+        twice = sorted({name for name in joints if list(joints).count(name) > 1})
+        raise StateError(f"joints are there twice: {choices(twice)}")
+    return tuple(joints)
+
+
+def checked_times(t: ArrayLike, resting: bool = False) -> np.ndarray:
+    """(...) finite times; from 0 on unless the gait rests before."""
+    try:
+        times = np.asarray(t)
+        if times.dtype.kind not in "iuf":
+            raise TypeError
+        times = times.astype(float, copy=False)
+    except (TypeError, ValueError, OverflowError):
+        raise StateError(f"t must hold times in seconds, got {t!r}"[:300]) from None
+    if times.size and not np.isfinite(times).all():
+        raise StateError("all times must be finite, got nan or inf in t")
+    if not resting and times.size and times.min() < 0:
+        raise StateError(
+            f"the gait begins at t = 0 and was asked for t = {times.min():g}; "
+            "with a ramp it rests before"
+        )
+    return times

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from itertools import combinations
+from typing import TypeAlias
 
 import numpy as np
 
-from modurob.errors import StateError
-from modurob.gaits.checks import Numbers, per_joint
+from modurob.checks import Numbers, per_joint
+from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model import Model
+
+Edges: TypeAlias = Iterable[tuple[str, str]]  # pairs of joint names
 
 SHARE = 0.5  # of the way to the next limit, where no amplitude is given
 SWING = 0.5, 0.05  # [rad], [m] where there is no limit either
@@ -66,3 +70,23 @@ def depths(model: Model) -> np.ndarray:
     for link in model.parent.tolist():
         found.append(0 if link == 0 else found[link - 1] + 1)
     return np.array(found, dtype=int)
+
+
+def checked_edges(edges: Edges, joints: Sequence[str]) -> np.ndarray:
+    """(m, 2) indices of the joints that each edge connects."""
+    index = {name: k for k, name in enumerate(joints)}
+    pairs: list[tuple[int, int]] = []
+    for edge in edges:
+        if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2:
+            raise StateError(f"an edge is a pair of joint names, got {edge!r}")
+        unknown = [name for name in edge if name not in index]
+        if unknown:
+            raise UnknownNameError(
+                f"an edge names no joint with {unknown[0]!r}: joints are {choices(joints)}"
+            )
+        i, j = sorted(index[name] for name in edge)
+        if i == j or (i, j) in pairs:
+            why = "leads back to itself" if i == j else "is there twice"
+            raise StateError(f"the edge between '{edge[0]}' and '{edge[1]}' {why}")
+        pairs.append((i, j))
+    return np.array(pairs, dtype=np.intp).reshape(-1, 2)

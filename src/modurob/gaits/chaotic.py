@@ -4,36 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import positive
+from modurob.checks import Numbers, inside, positive, whole
 from modurob.errors import StateError
 from modurob.gaits import lattice
-from modurob.gaits.base import Synchronizing
-from modurob.gaits.body import neighbors
-from modurob.gaits.checks import (
-    Edges,
-    Numbers,
-    checked_edges,
-    checked_times,
-    generator,
-    inside,
-    per_joint,
-    whole,
-)
-from modurob.gaits.quintic import REACH, Motion, through
-from modurob.model import Model
+from modurob.gaits.base import Synchronizing, checked_times, register
+from modurob.gaits.body import Edges
+from modurob.quintic import Curve, between
 
 PATIENCE = 4000  # steps within which a lattice becomes periodic, or counts as chaotic
 LONGEST_CYCLE = 64  # steps
 REPEATED = 1e-9  # of the range of the map: difference of a cycle from the one before
 MOST_STEPS = 1_000_000
+# Largest value that `through` reaches between samples of size 1: the sum of the weights' sizes at
+# u = 1/2, where they are -1/16, 9/16, 9/16, -1/16.
+REACH = 1.25
 SMALLEST = 1e-17  # below any difference of two numbers in the map's range; for logarithms
 
 
+@register
 class ChaoticMaps(Synchronizing):
     """One logistic map for each joint, mixed with its neighbors, one step every `step` seconds.
 
@@ -59,7 +51,6 @@ class ChaoticMaps(Synchronizing):
     """
 
     name = "chaotic"
-    random = True
     logarithmic = True
 
     def __init__(
@@ -77,24 +68,18 @@ class ChaoticMaps(Synchronizing):
         rng: np.random.Generator | None = None,
         ramp: float = 0.0,
     ) -> None:
-        super().__init__(joints, amplitude, offset=offset, ramp=ramp)
-        self.edges = checked_edges(edges, self.joints)
+        super().__init__(
+            joints, amplitude, edges=edges, offset=offset, start=start, rng=rng, ramp=ramp
+        )
         self.step = positive("step", step, "seconds")
         self.r = inside("r", r, 3.0, 4.0, "the logistic map's")
         self.coupling = inside("coupling", coupling, 0.0, 1.0, "a share")
-        if start is None:
-            start = generator(rng).uniform(-1.0, 1.0, len(self.joints))
-        self.start = per_joint("start", start, self.joints)
         if (np.abs(self.start) > 1).any():
             raise StateError("start must lie between -1 and 1, the ends of the map's range")
         self.warm_up = whole("warm_up", warm_up, 0, MOST_STEPS)
         low, high = lattice.invariant(self.r)
         self._middle, self._half = (high + low) / 2, (high - low) / 2
         self._found = self.start[None], self._middle + self._half * self.start[None]
-
-    @classmethod
-    def body_settings(cls, model: Model) -> dict[str, Any]:
-        return {"edges": neighbors(model)}
 
     # -- the lattice ---------------------------------------------------------------------------
 
@@ -176,7 +161,7 @@ class ChaoticMaps(Synchronizing):
         k = (times / self.step).astype(int)
         return {name: np.maximum(y, SMALLEST)[k] for name, y in found.items()}
 
-    def swing(self, t: np.ndarray) -> Motion:
+    def swing(self, t: np.ndarray) -> Curve:
         place = t / self.step
         x = self.samples(int(place.max(initial=0.0)) + 2)
         k = place.astype(int)
@@ -184,3 +169,20 @@ class ChaoticMaps(Synchronizing):
         before = np.where(k == 0, 1, k - 1)
         four = x[np.stack([before, k, k + 1, k + 2])] / REACH
         return through(four, (place - k)[:, None], self.step)
+
+
+def through(samples: np.ndarray, u: np.ndarray, h: float) -> Curve:
+    """A quintic spline through equidistant samples, between the two in the middle of four.
+
+    Slope and curvature at a sample are the central differences with its neighbors, so the spline is
+    local: nothing that comes later changes it. Between samples of size 1 it stays below `REACH`.
+
+    Args:
+        samples: (4, m, n) the two samples before and the two after each time.
+        u: (m, 1) how far between the middle ones, from 0 to 1.
+        h: Seconds between samples.
+    """
+    before, start, end, after = samples
+    slopes = (end - before) / (2 * h), (after - start) / (2 * h)
+    bends = (end - 2 * start + before) / h**2, (after - 2 * end + start) / h**2
+    return between(u, h, Curve(start, slopes[0], bends[0]), Curve(end, slopes[1], bends[1]))

@@ -1,31 +1,29 @@
-"""Coupled phase oscillators: one for each joint, pulled along by its neighbors."""
+"""Coupled phase oscillators: one for each joint, synchronized with its neighbors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import not_negative
-from modurob.gaits.base import Synchronizing
-from modurob.gaits.body import neighbors
-from modurob.gaits.checks import (
-    Edges,
-    Numbers,
-    checked_edges,
-    checked_times,
-    generator,
-    per_joint,
-)
-from modurob.gaits.kuramoto import Track
-from modurob.gaits.quintic import Motion
+from modurob.checks import Numbers, not_negative, per_joint
+from modurob.errors import StateError
+from modurob.gaits.base import Synchronizing, checked_times, register
+from modurob.gaits.body import Edges
 from modurob.gaits.sine import checked_frequency
-from modurob.model import Model
+from modurob.quintic import Curve, between
+
+FINE = 0.2  # of the fastest time constant: a step of RK4, with errors near 1e-6 rad
+LONGEST_STEP = 0.05  # [s]
+CHUNK = 500  # steps integrated at once, at least
+PATIENCE = 30_000  # steps after which oscillators count as never locking; about a second of work
+MOST_STEPS = 1_000_000
+LOCKED = 1e-10  # [rad/s] difference of speeds below which they are locked for good
 
 
+@register
 class Oscillators(Synchronizing):
     """``q_i = offset_i + amplitude_i sin(theta_i)``, with phases that pull at each other.
 
@@ -49,7 +47,7 @@ class Oscillators(Synchronizing):
     """
 
     name = "oscillators"
-    random = True
+    reach = np.pi  # [rad]
 
     def __init__(
         self,
@@ -65,18 +63,12 @@ class Oscillators(Synchronizing):
         rng: np.random.Generator | None = None,
         ramp: float = 0.0,
     ) -> None:
-        super().__init__(joints, amplitude, offset=offset, ramp=ramp)
-        self.edges = checked_edges(edges, self.joints)
+        super().__init__(
+            joints, amplitude, edges=edges, offset=offset, start=start, rng=rng, ramp=ramp
+        )
         self.frequency = checked_frequency(frequency, self.joints)
         self.coupling = not_negative("coupling", coupling, "rad/s")
         self.phase = per_joint("phase", phase, self.joints)
-        if start is None:
-            start = generator(rng).uniform(-np.pi, np.pi, len(self.joints))
-        self.start = per_joint("start", start, self.joints)
-
-    @classmethod
-    def body_settings(cls, model: Model) -> dict[str, Any]:
-        return {"edges": neighbors(model)}
 
     @cached_property
     def speed(self) -> float:
@@ -99,7 +91,7 @@ class Oscillators(Synchronizing):
     def phases(self, t: ArrayLike) -> np.ndarray:
         """(..., n) phases theta at times t (...). [rad]"""
         times = checked_times(t)
-        theta = self._phases(times.reshape(-1)).w
+        theta = self._phases(times.reshape(-1)).x
         return theta.reshape(*times.shape, len(self.joints))
 
     def order(self, t: ArrayLike) -> np.ndarray:
@@ -111,16 +103,112 @@ class Oscillators(Synchronizing):
     def synchrony(self, t: ArrayLike) -> dict[str, np.ndarray]:
         return {"order parameter": self.order(t)}
 
-    def swing(self, t: np.ndarray) -> Motion:
+    def swing(self, t: np.ndarray) -> Curve:
         theta, speed, change = self._phases(t)
         w, c = np.sin(theta), np.cos(theta)
-        return Motion(w, c * speed, c * change - w * speed**2)
+        return Curve(w, c * speed, c * change - w * speed**2)
 
-    def _phases(self, t: np.ndarray) -> Motion:
+    def _phases(self, t: np.ndarray) -> Curve:
         y, dy, ddy = self._track(t)
-        return Motion(self.phase + self.speed * t[:, None] + y, self.speed + dy, ddy)
+        return Curve(self.phase + self.speed * t[:, None] + y, self.speed + dy, ddy)
 
     @cached_property
-    def _track(self) -> Track:
+    def _track(self) -> PhaseTrack:
         excess = 2 * np.pi * self.frequency - self.speed
-        return Track(self.edges, excess, self.coupling, self.start - self.phase)
+        return PhaseTrack(self.edges, excess, self.coupling, self.start - self.phase)
+
+
+class PhaseTrack:
+    """Phases y(t) relative to a phase that grows at the mean speed (Kuramoto's equation).
+
+    ``y_i' = excess_i + coupling sum_j sin(y_j - y_i)``, by the classical Runge-Kutta method in
+    equal steps, so that it makes no difference how far it was asked before; quintics between.
+
+    Attributes:
+        locked: When all speeds became equal; None as long as they are not. [s]
+
+    Args:
+        edges: (m, 2) pairs of oscillators.
+        excess: (n,) speeds of their own, less the mean. [rad/s]
+        coupling: [rad/s]
+        start: (n,) phases at t = 0. [rad]
+    """
+
+    def __init__(
+        self, edges: np.ndarray, excess: np.ndarray, coupling: float, start: np.ndarray
+    ) -> None:
+        self._excess, self._coupling = excess, coupling
+        self._D = np.zeros((len(edges), len(excess)))  # D y: differences along the edges
+        rows = np.arange(len(edges))
+        self._D[rows, edges[:, 0]], self._D[rows, edges[:, 1]] = -1.0, 1.0
+        most = np.abs(self._D).sum(axis=0).max(initial=0.0)
+        fastest = 2 * coupling * most + 2 * np.abs(excess).max(initial=0.0)
+        self._h = min(LONGEST_STEP, FINE / fastest) if fastest else LONGEST_STEP
+        self.locked: float | None = None
+        self._nodes = self._ended(self._rates(start[None]))
+
+    def __call__(self, t: np.ndarray) -> Curve:
+        """y and its derivatives, (m, n) each, at times t (m,) from 0 on."""
+        self.extend(t.max(initial=0.0) / self._h)
+        nodes = self._nodes
+        end = len(nodes.x) - 1
+        if end == 0:
+            return Curve(*(np.repeat(part, len(t), axis=0) for part in nodes))
+        # after the last node nothing changes
+        place = np.minimum(t / self._h, end)
+        k = np.minimum(place.astype(int), end - 1)
+        start, stop = (Curve(*(part[k + i] for part in nodes)) for i in (0, 1))
+        return between((place - k)[:, None], self._h, start, stop)
+
+    def extend(self, steps: float) -> None:
+        """Integrate beyond `steps` steps, unless the oscillators lock before."""
+        if steps > MOST_STEPS and self.settle() is None:
+            raise StateError(
+                f"oscillators that do not lock are followed for {MOST_STEPS * self._h:.0f} s; "
+                "ask for earlier times, or couple them more strongly"
+            )
+        while self.locked is None and len(self._nodes.x) - 1 <= steps:
+            nodes = self._nodes
+            y, path = nodes.x[-1], []
+            # growing shares: what is there already is copied few times
+            for _ in range(max(CHUNK, len(nodes.x) // 4)):
+                y = self._step(y)
+                path.append(y)
+            added = self._rates(np.array(path))
+            self._nodes = self._ended(
+                Curve(*(np.concatenate(pair) for pair in zip(nodes, added, strict=True)))
+            )
+
+    def settle(self) -> float | None:
+        """When the oscillators lock, after trying for long enough. [s]"""
+        self.extend(PATIENCE)
+        return self.locked
+
+    def _ended(self, nodes: Curve) -> Curve:
+        """The nodes up to where all speeds are equal, which are made exactly so there."""
+        moving = np.flatnonzero(np.abs(nodes.dx).max(axis=1, initial=0.0) >= LOCKED)
+        first = int(moving[-1]) + 1 if len(moving) else 0
+        if first == len(nodes.x):
+            return nodes
+        y, dy, ddy = (part[: first + 1].copy() for part in nodes)
+        dy[-1] = ddy[-1] = 0.0
+        self.locked = first * self._h
+        return Curve(y, dy, ddy)
+
+    def _slope(self, y: np.ndarray) -> np.ndarray:
+        return self._excess - self._coupling * (np.sin(self._D @ y) @ self._D)
+
+    def _step(self, y: np.ndarray) -> np.ndarray:
+        h = self._h
+        k1 = self._slope(y)
+        k2 = self._slope(y + h / 2 * k1)
+        k3 = self._slope(y + h / 2 * k2)
+        k4 = self._slope(y + h * k3)
+        return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+
+    def _rates(self, y: np.ndarray) -> Curve:
+        """y (m, n) with its exact first and second derivatives."""
+        d = y @ self._D.T
+        dy = self._excess - self._coupling * (np.sin(d) @ self._D)
+        ddy = -self._coupling * ((np.cos(d) * (dy @ self._D.T)) @ self._D)
+        return Curve(y, dy, ddy)

@@ -22,7 +22,7 @@ POINTS = 2000  # of each line
 WIDTH, PANEL, LOWER, HEAD = 8.4, 2.3, 1.5, 0.75  # inches: figure, panels, title and time axis
 
 
-class Panel(NamedTuple):
+class PreviewPanel(NamedTuple):
     """Lines that share a scale."""
 
     label: str
@@ -77,7 +77,7 @@ def _title(gait: Gait) -> str:
     return f"{gait.name}, {rhythm}"
 
 
-def _panels(gait: Gait, t: np.ndarray) -> Iterator[Panel]:
+def _panels(gait: Gait, t: np.ndarray) -> Iterator[PreviewPanel]:
     q = gait(t).q
     colors = charts.colors(len(gait.joints))
     if gait.prismatic is None:
@@ -88,14 +88,14 @@ def _panels(gait: Gait, t: np.ndarray) -> Iterator[Panel]:
     for label, columns in groups:
         if len(columns):
             lines = {gait.joints[k]: q[:, k] for k in columns}
-            yield Panel(label, lines, [colors[k] for k in columns])
+            yield PreviewPanel(label, lines, [colors[k] for k in columns])
     if isinstance(gait, Synchronizing):
         measures = gait.synchrony(t)
         label = "difference" if gait.logarithmic else "synchrony"
-        yield Panel(label, measures, [INK, *PALETTE[1:]], True, gait.logarithmic)
+        yield PreviewPanel(label, measures, [INK, *PALETTE[1:]], True, gait.logarithmic)
 
 
-def _planes(panels: list[Panel]) -> list[Axes]:
+def _planes(panels: list[PreviewPanel]) -> list[Axes]:
     """The axes of a new figure that pyplot never hears of, one below the other."""
     heights = [LOWER if panel.measure else PANEL for panel in panels]
     figure = charts.blank((WIDTH, HEAD + sum(heights)))
@@ -105,7 +105,7 @@ def _planes(panels: list[Panel]) -> list[Axes]:
     return list(planes)
 
 
-def _draw(plane: Axes, panel: Panel, t: np.ndarray) -> None:
+def _draw(plane: Axes, panel: PreviewPanel, t: np.ndarray) -> None:
     from matplotlib.ticker import LogLocator
 
     names = list(panel.lines)

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import generator, is_whole
 from modurob.errors import DockingError, MatrixError, StateError, choices
 from modurob.modules import ModuleType, catalog
-from modurob.organism.checks import checked_generator, is_whole
 from modurob.organism.docking import Docking
 from modurob.organism.matrices import Aim
 from modurob.organism.organism import HEADINGS, Organism, resolve_kind
@@ -307,7 +307,7 @@ def random(
     kind: str | ModuleType | Sequence[str | ModuleType], modules: int, rng: np.random.Generator
 ) -> Organism:
     """See `Organism.random`."""
-    checked_generator(rng)
+    generator(rng, "a random organism")
     if not is_whole(modules) or modules < 1:
         raise StateError(f"an organism has at least one module, a whole number; got {modules!r}")
     given = [kind] if isinstance(kind, str | ModuleType) else list(kind)

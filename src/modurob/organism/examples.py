@@ -6,9 +6,9 @@ from numbers import Real
 
 import numpy as np
 
+from modurob.checks import generator, is_whole
 from modurob.errors import DatasheetError, StateError, UnknownNameError
 from modurob.modules import ModuleType
-from modurob.organism.checks import checked_generator, is_whole
 from modurob.organism.organism import Organism
 from modurob.spatial import se3, so3
 
@@ -96,7 +96,7 @@ def superbot_tree(
     module of the first branch; the other branches grow from its free connectors. Connectors and
     turns along each chain are random; nothing keeps branches from passing through each other.
     """
-    rng = np.random.default_rng(0) if rng is None else checked_generator(rng)
+    rng = generator(rng, "a random tree", seed=0)
     if not (is_whole(branches) and is_whole(length) and 1 <= branches <= 5 and length >= 1):
         raise StateError(
             f"a tree has 1 to 5 branches of at least 1 module, got {branches!r} of {length!r}"

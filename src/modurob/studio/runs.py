@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from modurob import Model, ModuleType, Organism, StateError, Trajectory, simulate
-from modurob.control import Following
+from modurob.control import CONTROLLERS, TrackingController
 from modurob.distributed import balance
 from modurob.distributed.balancing import Drive
 from modurob.organism.files import from_document
 from modurob.sim import Noise, Part, SimulationError
 from modurob.studio import ingredients, recording, signals
-from modurob.studio.ingredients import LAWS
 from modurob.studio.recording import Mark
 from modurob.studio.settings import BALANCE, NONE, RunRecord, Settings
 
@@ -51,7 +50,7 @@ def title(settings: Settings) -> str:
         words.append(f"{100 * settings.loss:.3g} % lost")
     if settings.motion == BALANCE:
         return _titled(words, settings)
-    law = "no controller" if settings.controller == NONE else LAWS[settings.controller]
+    law = "no controller" if settings.controller == NONE else CONTROLLERS[settings.controller].name
     words = [law, "free motion" if settings.motion == NONE else settings.motion]
     if settings.estimator != NONE:
         words.append("EKF")
@@ -116,7 +115,7 @@ def simulated(
     reference = ingredients.reference_of(model, q, settings)
     law = ingredients.controller_of(model, q, v, settings)
     if law is not None and reference is not None:
-        law = Following(law, reference)
+        law = TrackingController(law, reference)
     if settings.noisy and law is None:
         raise StateError("noise acts on what a controller sees and does: choose a controller")
     noise = Noise(settings.noise_q, settings.noise_v, settings.noise_tau)
