@@ -101,11 +101,15 @@ class ModuleType(Part):
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> ModuleType:
         """Read a datasheet (JSON, or TOML when the name ends so) and check every field."""
-        data = read_document(path, FORMAT, VERSION)
+        return cls.from_document(read_document(path, FORMAT, VERSION), str(path))
+
+    @classmethod
+    def from_document(cls, data: dict[str, Any], where: str) -> ModuleType:
+        """The datasheet of a file's content; `where` is the file's name for error messages."""
         try:
             return cls(**data)
         except DatasheetError as error:
-            raise FileError(f"{path}: {error}") from None
+            raise FileError(f"{where}: {error}") from None
 
     @model_validator(mode="before")
     @classmethod

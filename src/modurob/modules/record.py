@@ -293,14 +293,18 @@ def write_json(record: Record, path: str | os.PathLike[str]) -> None:
 
 def read_json(path: str | os.PathLike[str]) -> Record:
     """Read what `write_json` wrote; the parameters are recalculated from the geometry."""
-    data = read_document(path, FORMAT, VERSION)
+    return from_document(read_document(path, FORMAT, VERSION), str(path))
+
+
+def from_document(data: dict[str, Any], where: str) -> Record:
+    """The record of a file's content; `where` is the file's name for error messages."""
     try:
         uid = _read_id(data.get("uid"))
         if not isinstance(data.get("datasheet"), dict):
             raise DatasheetError("there is no datasheet in it")
         kind = ModuleType(**data["datasheet"])
     except ValueError as error:
-        raise FileError(f"{path}: {error}") from None
+        raise FileError(f"{where}: {error}") from None
     return Record(uid, kind, tuple(connector_pairs(kind)))
 
 

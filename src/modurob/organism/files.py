@@ -124,13 +124,13 @@ def to_document(organism: Organism) -> dict[str, Any]:
     }
 
 
-def load(path: str | os.PathLike[str]) -> Organism:
-    """Read an organism that `Organism.save` wrote."""
+def read(path: str | os.PathLike[str]) -> Organism:
+    """See `Organism.from_file`."""
     return from_document(read_document(path, FORMAT, VERSION), str(path))
 
 
 def from_document(data: dict[str, Any], where: str) -> Organism:
-    """The organism of a file's content; `where` it stood is for error messages."""
+    """The organism of a file's content; `where` is the file's name for error messages."""
     try:
         record = OrganismFile.model_validate(data)
     except ValidationError as error:

@@ -150,6 +150,13 @@ class Organism:
 
         return random(kind, modules, rng)
 
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Organism:
+        """Read an organism that `save` wrote; `modurob.load` reads files of every kind."""
+        from modurob.organism.files import read
+
+        return read(path)
+
     # -- looking at it -------------------------------------------------------------------------
 
     @cached_property
