@@ -14,7 +14,7 @@ from typing import Any
 from modurob.checks import is_number
 from modurob.errors import DatasheetError, FileError, ModelWarning, StateError, choices
 from modurob.interop.cobra_reader import plain_kind
-from modurob.interop.cobra_records import MOST_PARTS, ModuleRecord, ModuleSetRecord, validated
+from modurob.interop.cobra_records import MOST_PARTS, CobraModule, ModuleSetRecord, validated
 from modurob.interop.cobra_writer import module_data
 from modurob.interop.conventions import Names, Repairs
 from modurob.interop.files import read_json, write_json
@@ -132,7 +132,7 @@ def _entries(kinds: Any) -> list[tuple[None, Any]]:
     return [(None, kind) for kind in kinds]
 
 
-def _kind(module: ModuleRecord, entry: Any, types: Names, repairs: Repairs) -> ModuleType:
+def _kind(module: CobraModule, entry: Any, types: Names, repairs: Repairs) -> ModuleType:
     """The datasheet that comes with a module, as far as its fields still say the same."""
     ours = _enclosed(module)
     if ours is None:
@@ -153,7 +153,7 @@ def _kind(module: ModuleRecord, entry: Any, types: Names, repairs: Repairs) -> M
         return plain
 
 
-def _enclosed(module: ModuleRecord) -> ModuleType | None:
+def _enclosed(module: CobraModule) -> ModuleType | None:
     listed = module.header.affiliation
     for text in listed if isinstance(listed, list) else ():
         if isinstance(text, str) and text.startswith(OURS):

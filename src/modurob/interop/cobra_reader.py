@@ -12,10 +12,10 @@ from modurob.checks import is_number
 from modurob.errors import DatasheetError
 from modurob.interop.cobra_records import (
     BodyRecord,
+    CobraModule,
     ConnectorRecord,
     GeometryRecord,
     JointRecord,
-    ModuleRecord,
 )
 from modurob.interop.cobra_writer import MATES
 from modurob.interop.conventions import (
@@ -37,7 +37,7 @@ LONGEST_TYPE = 40  # characters of a connector's type; size and gender follow
 Z = np.array([0.0, 0.0, 1.0])
 
 
-def plain_kind(module: ModuleRecord, connectors: Names, repairs: Repairs) -> ModuleType:
+def plain_kind(module: CobraModule, connectors: Names, repairs: Repairs) -> ModuleType:
     """The kind that a module's own fields describe.
 
     Args:
@@ -82,7 +82,7 @@ class Crossing(NamedTuple):
     axis: np.ndarray
 
 
-def _frames(module: ModuleRecord) -> tuple[dict[str, np.ndarray], dict[str, Crossing]]:
+def _frames(module: CobraModule) -> tuple[dict[str, np.ndarray], dict[str, Crossing]]:
     """Where each body's frame of the file lies in ours (T_ours_file), and the joints between ours.
 
     Our axes go through the child's origin. Where one of the file does not, our frame of that body

@@ -73,13 +73,13 @@ Limit = Annotated[Annotated[float, Strict()] | None, AfterValidator(_limit)]
 Friction = Annotated[Number, Field(ge=0)]
 
 
-class Record(BaseModel):
+class CobraRecord(BaseModel):
     """Part of a file; fields that modurob has no use for are passed over."""
 
     model_config = ConfigDict(extra="ignore", arbitrary_types_allowed=True, populate_by_name=True)
 
 
-class Header(Record):
+class Header(CobraRecord):
     """Who and what a module is."""
 
     id: Id = Field(alias="ID")
@@ -88,7 +88,7 @@ class Header(Record):
     affiliation: Any = ()
 
 
-class ConnectorRecord(Record):
+class ConnectorRecord(CobraRecord):
     """A place where another module docks: z outward."""
 
     id: Id = Field(alias="ID")
@@ -101,7 +101,7 @@ class ConnectorRecord(Record):
     ] = ()
 
 
-class GeometryRecord(Record):
+class GeometryRecord(CobraRecord):
     """A solid; the parameters depend on the type."""
 
     type: str
@@ -113,7 +113,7 @@ Connectors = Annotated[list[ConnectorRecord], FailFast(), BeforeValidator(_liste
 Geometries = Annotated[list[GeometryRecord], FailFast(), BeforeValidator(_listed)]
 
 
-class BodyRecord(Record):
+class BodyRecord(CobraRecord):
     """A rigid body; the inertia is about the center of mass."""
 
     id: Id = Field(alias="ID")
@@ -139,7 +139,7 @@ class BodyRecord(Record):
         return data
 
 
-class LimitsRecord(Record):
+class LimitsRecord(CobraRecord):
     """Of a joint; what is missing is unlimited."""
 
     lower: Limit = Field(None, validation_alias=AliasChoices("positionLower", "lower"))
@@ -154,7 +154,7 @@ class LimitsRecord(Record):
         return data
 
 
-class JointRecord(Record):
+class JointRecord(CobraRecord):
     """T_parent_child(q) = poseParent exp(z q) poseChild."""
 
     id: Id = Field(alias="ID")
@@ -173,7 +173,7 @@ class JointRecord(Record):
     motor_inertia: Friction = Field(0.0, alias="motorInertia")
 
 
-class ModuleRecord(Record):
+class CobraModule(CobraRecord):
     """A module."""
 
     header: Header
@@ -185,7 +185,7 @@ class ModuleRecord(Record):
     ] = []
 
     @model_validator(mode="after")
-    def _not_too_many(self) -> ModuleRecord:
+    def _not_too_many(self) -> CobraModule:
         for what in ("connectors", "visual", "collision"):
             count = sum(len(getattr(body, what)) for body in self.bodies)
             if count > MOST_PARTS:
@@ -193,11 +193,11 @@ class ModuleRecord(Record):
         return self
 
 
-class ModuleSetRecord(Record):
+class ModuleSetRecord(CobraRecord):
     """A file of modules: a list of them, one alone, or a list under ``modules``."""
 
     modules: Annotated[
-        list[ModuleRecord],
+        list[CobraModule],
         Field(min_length=1, max_length=MOST_MODULES),
         FailFast(),
         BeforeValidator(_listed),
@@ -211,7 +211,7 @@ class ModuleSetRecord(Record):
         return data
 
 
-class AssemblyRecord(Record):
+class AssemblyRecord(CobraRecord):
     """Which modules are connected, and where they stand."""
 
     order: Annotated[list[Id], Field(min_length=1, max_length=MOST_MODULES), FailFast()] = Field(
@@ -226,7 +226,7 @@ class AssemblyRecord(Record):
     base_pose: Annotated[list[Pose], FailFast()] = Field([], alias="basePose")
 
 
-AnyRecord = TypeVar("AnyRecord", bound=Record)
+AnyRecord = TypeVar("AnyRecord", bound=CobraRecord)
 
 
 def validated(

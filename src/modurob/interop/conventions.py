@@ -60,7 +60,7 @@ class Repairs:
             warnings.warn(f"{path}: {line}", ModelWarning, stacklevel=stacklevel)
 
 
-class Robot(NamedTuple):
+class ExportTree(NamedTuple):
     """What is exported: the links, what they are called, and what their bodies look like.
 
     Attributes:
@@ -81,7 +81,7 @@ def robot_of(
     hinges: str | None,
     base: str | Sequence[str] | None,
     gravity: ArrayLike | None = None,
-) -> Robot:
+) -> ExportTree:
     """The tree of links of an organism, or of a model that was made from one.
 
     Args:
@@ -106,7 +106,7 @@ def robot_of(
     bodies: list[list[int]] = [[] for _ in model.mass]
     for body, link in enumerate(model.body_link.tolist()):
         bodies[link].append(body)
-    return Robot(model, _link_names(model, root), tuple(map(tuple, bodies)), looks)
+    return ExportTree(model, _link_names(model, root), tuple(map(tuple, bodies)), looks)
 
 
 def _link_names(model: Model, root: str) -> tuple[str, ...]:

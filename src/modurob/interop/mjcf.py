@@ -13,7 +13,7 @@ from modurob.checks import positive
 from modurob.errors import StateError, choices
 from modurob.interop.conventions import (
     UNLIMITED,
-    Robot,
+    ExportTree,
     axis_of,
     checked_title,
     rgba,
@@ -94,7 +94,7 @@ def write_mjcf(
     write_file(path, str(text).encode("utf-8"))
 
 
-def _bodies(text: XmlText, tree: Robot) -> None:
+def _bodies(text: XmlText, tree: ExportTree) -> None:
     """All links, each inside its parent."""
     beyond: list[list[int]] = [[] for _ in tree.links]
     for joint, parent in enumerate(tree.model.parent.tolist()):
@@ -124,7 +124,7 @@ def _check_depth(model: Model) -> None:
         )
 
 
-def _open_body(text: XmlText, tree: Robot, link: int) -> None:
+def _open_body(text: XmlText, tree: ExportTree, link: int) -> None:
     model = tree.model
     T = model.base_pose if link == 0 else model.placement[link - 1]
     text.open("body", name=tree.links[link], **_placed(T))
@@ -165,7 +165,7 @@ def _inertial(text: XmlText, model: Model, link: int) -> None:
     text.leaf("inertial", **_placed(T), mass=numbers([mass]), diaginertia=numbers(moments))
 
 
-def _site(text: XmlText, tree: Robot, body: int) -> None:
+def _site(text: XmlText, tree: ExportTree, body: int) -> None:
     """A body of the organism: its frame and its solids."""
     model = tree.model
     T_link_body, name = model.body_placement[body], model.body_names[body]

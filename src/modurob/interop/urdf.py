@@ -9,8 +9,8 @@ import numpy as np
 
 from modurob.interop.conventions import (
     UNLIMITED,
+    ExportTree,
     Looks,
-    Robot,
     axis_of,
     checked_title,
     rgba,
@@ -72,7 +72,7 @@ def write_urdf(
     write_file(path, str(text).encode("utf-8"))
 
 
-def _link(text: XmlText, tree: Robot, link: int, contact: bool) -> None:
+def _link(text: XmlText, tree: ExportTree, link: int, contact: bool) -> None:
     """A link of the model, and the other bodies that are part of it on fixed joints."""
     model, name = tree.model, tree.links[link]
     text.open("link", name=name)
@@ -127,7 +127,7 @@ def _shapes(text: XmlText, looks: Looks, contact: bool) -> None:
             text.close()
 
 
-def _joint(text: XmlText, tree: Robot, joint: int) -> None:
+def _joint(text: XmlText, tree: ExportTree, joint: int) -> None:
     model = tree.model
     lower, upper = model.lower[joint], model.upper[joint]
     endless = np.isinf(lower) and np.isinf(upper) and not model.prismatic[joint]

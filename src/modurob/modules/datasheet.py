@@ -160,7 +160,7 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-class Part(BaseModel):
+class DatasheetPart(BaseModel):
     """A frozen piece of a datasheet that reports bad data as `DatasheetError`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -183,7 +183,7 @@ class Part(BaseModel):
             raise DatasheetError(describe(error, cls)) from None
 
 
-class Body(Part):
+class Body(DatasheetPart):
     """A rigid body of a module.
 
     Attributes:
@@ -207,7 +207,7 @@ class Body(Part):
         return self
 
 
-class Joint(Part):
+class Joint(DatasheetPart):
     """A joint between two bodies: ``T_parent_child(q) = T(position, rpy) exp(axis q)``.
 
     Attributes:
@@ -261,7 +261,7 @@ def _without_required_side(schema: dict[str, Any]) -> None:
     schema["required"].remove("side")
 
 
-class Port(Part):
+class Port(DatasheetPart):
     """A place where another module docks.
 
     Attributes:
@@ -316,7 +316,7 @@ class Port(Part):
         return other.connector in self.mates and self.connector in other.mates
 
 
-class Shape(Part):
+class Shape(DatasheetPart):
     """A solid for drawing, fixed to a body.
 
     Attributes:
@@ -345,7 +345,7 @@ class Shape(Part):
         return se3.pose(so3.from_rpy(*self.rpy), np.array(self.position))
 
 
-class Mesh(Part):
+class Mesh(DatasheetPart):
     """A surface for drawing in a file of its own, fixed to a body; kept for other programs.
 
     modurob neither reads nor draws it.

@@ -20,11 +20,11 @@ from modurob.modules.datasheet import (
     PERPENDICULAR,
     VISIBLE,
     Body,
+    DatasheetPart,
     Flag,
     Joint,
     Mesh,
     Name,
-    Part,
     Port,
     Positive,
     Shape,
@@ -37,7 +37,7 @@ VERSION = 1
 PARAMETERS = ("mass", "size", "inertia", "viscous", "coulomb", "limits", "body", "joint")
 
 
-class Step(NamedTuple):
+class JointCrossing(NamedTuple):
     """One joint crossed while walking through a module, away from the body it was entered by.
 
     ``T_previous_body(q) = before @ exp(screw q) @ after``
@@ -62,7 +62,7 @@ def _publish(schema: dict[str, Any]) -> None:
     )
 
 
-class ModuleType(Part):
+class ModuleType(DatasheetPart):
     """A kind of module: its bodies, the joints between them, its ports and its looks.
 
     Frozen. `with_parameters` returns an edited copy; `from_file` reads a user's own module.
@@ -211,16 +211,16 @@ class ModuleType(Part):
     # -- geometry ------------------------------------------------------------------------------
 
     @cached_property
-    def _walks(self) -> dict[int, tuple[Step, ...]]:
+    def _walks(self) -> dict[int, tuple[JointCrossing, ...]]:
         return {}
 
-    def outward(self, entry: int) -> tuple[Step, ...]:
+    def outward(self, entry: int) -> tuple[JointCrossing, ...]:
         """The steps that reach every other body, each from one reached before, breadth first."""
         if entry not in self._walks:
             self._walks[entry] = tuple(self._walk(entry))
         return self._walks[entry]
 
-    def _walk(self, entry: int) -> list[Step]:
+    def _walk(self, entry: int) -> list[JointCrossing]:
         index = self._body_index
         steps, reached, front, unit = [], {entry}, [entry], np.eye(4)
         while front:
@@ -228,11 +228,11 @@ class ModuleType(Part):
             for number, joint in enumerate(self.joints):
                 parent, child = index[joint.parent], index[joint.child]
                 if body == parent and child not in reached:
-                    step = Step(child, body, number, joint.pose, joint.screw, unit)
+                    step = JointCrossing(child, body, number, joint.pose, joint.screw, unit)
                 elif body == child and parent not in reached:
                     # q keeps its meaning (child relative to parent), so the screw turns round
                     back = se3.inverse(joint.pose) + 0.0
-                    step = Step(parent, body, number, unit, 0.0 - joint.screw, back)
+                    step = JointCrossing(parent, body, number, unit, 0.0 - joint.screw, back)
                 else:
                     continue
                 steps.append(step)

@@ -49,15 +49,15 @@ class Dyad(NamedTuple):
     step: tuple[int, int, int] | None
 
 
-def docked(T_ia: np.ndarray, T_jb: np.ndarray, turn: int) -> np.ndarray:
+def mated_pose(T_ia: np.ndarray, T_jb: np.ndarray, turn: int) -> np.ndarray:
     """(4, 4) T_ij when port frame b of j meets port frame a of i; `turn` in degrees."""
-    T_ij = T_ia @ _met(turn) @ se3.inverse(T_jb) + 0.0  # + 0.0: no minus zeros
+    T_ij = T_ia @ mating_rotation(turn) @ se3.inverse(T_jb) + 0.0  # + 0.0: no minus zeros
     T_ij.setflags(write=False)
     return T_ij
 
 
 @lru_cache(maxsize=360)
-def _met(turn: int) -> np.ndarray:
+def mating_rotation(turn: int) -> np.ndarray:
     """(4, 4) port frame b in port frame a."""
     R_ab = so3.from_rpy(0.0, 0.0, np.deg2rad(turn)) @ so3.from_rpy(np.pi, 0.0, 0.0)
     return se3.pose(R_ab, np.zeros(3))
@@ -68,7 +68,7 @@ def dyad(
     kind_i: ModuleType, port_i: int | str, kind_j: ModuleType, port_j: int | str, turn: int
 ) -> Dyad:
     """The docking of side `port_i` of one kind to side `port_j` of another."""
-    T_ij = docked(kind_i.port_pose(port_i), kind_j.port_pose(port_j), turn)
+    T_ij = mated_pose(kind_i.port_pose(port_i), kind_j.port_pose(port_j), turn)
     step = _grid_step(T_ij) if kind_i.grid and kind_j.grid else None
     return Dyad(T_ij, _class(kind_i, kind_j, T_ij), step)
 

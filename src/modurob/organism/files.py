@@ -29,18 +29,18 @@ VERSION = 1
 MOST_KINDS = 10_000  # all are checked before the first fault is told
 
 
-class _Record(BaseModel):
+class _FileModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class ModuleRecord(_Record):
+class ModuleEntry(_FileModel):
     """One module: its name and the datasheet it has."""
 
     name: str
     kind: str
 
 
-class DockingRecord(_Record):
+class DockingEntry(_FileModel):
     """One docking, parent first."""
 
     parent: str
@@ -65,7 +65,7 @@ def _limited(kinds: Any) -> Any:
     return kinds
 
 
-class OrganismFile(_Record):
+class OrganismFile(_FileModel):
     """The whole file. Rows of the matrices follow `modules`, columns follow `dockings`."""
 
     model_config = ConfigDict(json_schema_extra=_publish)
@@ -78,8 +78,8 @@ class OrganismFile(_Record):
         Field(min_length=4, max_length=4),
     ]
     kinds: Annotated[dict[str, ModuleType], BeforeValidator(_limited)]
-    modules: Annotated[list[ModuleRecord], Field(min_length=1), FailFast()]
-    dockings: Annotated[list[DockingRecord], FailFast()]
+    modules: Annotated[list[ModuleEntry], Field(min_length=1), FailFast()]
+    dockings: Annotated[list[DockingEntry], FailFast()]
 
     @model_validator(mode="before")
     @classmethod

@@ -31,7 +31,7 @@ HEADINGS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # where x points after 0, 1, 2, 3
 ROTATION_TOLERANCE = 1e-9  # a base pose typed by hand or read from a file
 
 
-class Place(NamedTuple):
+class GridPlace(NamedTuple):
     """A cell of a planar grid and how its module is turned; each patch of cubes has its own."""
 
     grid: str
@@ -49,7 +49,7 @@ class Member(NamedTuple):
 
     kind: ModuleType
     row: int
-    place: Place | None
+    place: GridPlace | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,7 +88,7 @@ class Organism:
             pose: (4, 4) frame of the base in the world; the origin by default.
         """
         kind, name = resolve_kind(kind), _checked_name(name)
-        place = Place(name, 0, 0, 0) if kind.grid else None
+        place = GridPlace(name, 0, 0, 0) if kind.grid else None
         cells = HashTrieMap({place.cell: name}) if place else HashTrieMap()
         return cls(
             base=name,
@@ -203,7 +203,7 @@ class Organism:
         """The datasheet of a module."""
         return self._member(name).kind
 
-    def place(self, name: str) -> Place | None:
+    def place(self, name: str) -> GridPlace | None:
         """The grid cell of a module, or None for one that is not a grid cube."""
         return self._member(name).place
 
@@ -349,20 +349,20 @@ class Organism:
 
     def _occupied(
         self, new: Docking, kind: ModuleType
-    ) -> tuple[Place | None, HashTrieMap[tuple[str, int, int], str]]:
+    ) -> tuple[GridPlace | None, HashTrieMap[tuple[str, int, int], str]]:
         """Where the new module stands on the grid, and the cells with it."""
         if not kind.grid:
             return None, self._cells
         parent = self._members[new.parent]
         step = rule.dyad(parent.kind, new.port, kind, new.child_port, new.turn).step
         if step is None or parent.place is None:
-            place = Place(new.child, 0, 0, 0)
+            place = GridPlace(new.child, 0, 0, 0)
         else:
             grid, x, y, quarter = parent.place
             (ax, ay), (bx, by) = HEADINGS[quarter], HEADINGS[(quarter + 1) % 4]
             dx, dy, turned = step
             x, y = x + dx * ax + dy * bx, y + dx * ay + dy * by
-            place = Place(grid, x, y, (quarter + turned) % 4)
+            place = GridPlace(grid, x, y, (quarter + turned) % 4)
         if place.cell in self._cells:
             raise DockingError(
                 f"'{new.child}' at port {new.port} of '{new.parent}' would stand in the cell of "

@@ -24,13 +24,13 @@ from modurob.model.options import ModelOptions
 from modurob.organism.organism import Organism
 from modurob.symbolic import output, size
 from modurob.symbolic.exact import Exact
-from modurob.symbolic.forms import Writer
+from modurob.symbolic.forms import ExpressionWriter
 from modurob.symbolic.linear import Linearization, derivative_by_place, linearize
 from modurob.symbolic.links import AXES, SymbolicTree, symbolic_tree
 from modurob.symbolic.regressor import Regressor, regressor
 from modurob.symbolic.trigonometric import Trig, trig
 from modurob.symbolic.values import Given, given
-from modurob.symbolic.vocabulary import Quantity, Vocabulary, chosen, label
+from modurob.symbolic.vocabulary import NamedSymbol, Vocabulary, chosen, label
 
 _ENTRY = re.compile(r"\s*([MCN])\s*\[\s*(\d{1,6})\s*(?:,\s*(\d{1,6})\s*)?\]\s*")
 INERTIAL, MOVING = ("m", "J"), ("dq", "ddq", "V", "dV")  # letters that the short form collects
@@ -67,7 +67,7 @@ def _wrench(module: str, words: Vocabulary) -> Wrench:
     return Wrench(three("F", "force", "N"), three("n", "torque", "N m"))
 
 
-class Entry(NamedTuple):
+class MatrixEntry(NamedTuple):
     """One entry of M, C or N; row and column count from 1, column is 0 in N."""
 
     matrix: str
@@ -118,7 +118,7 @@ class Equations:
     # -- symbols ---------------------------------------------------------------------------------
 
     @property
-    def quantities(self) -> list[Quantity]:
+    def quantities(self) -> list[NamedSymbol]:
         replaced = self._replaced
         return [q for k, q in enumerate(self._words.quantities) if k not in replaced]
 
@@ -197,7 +197,7 @@ class Equations:
         value = self.exact_entry(entry)
         return self._writer.short(value) if short else self._writer.expanded(value)
 
-    def exact_entry(self, entry: Entry) -> Trig:
+    def exact_entry(self, entry: MatrixEntry) -> Trig:
         """One entry as a trigonometric polynomial, its size checked first."""
         matrix, row, column = entry
         joints = [k - self._exact.offset - 1 for k in (row, column or row)]
@@ -209,7 +209,7 @@ class Equations:
         size.check_size(terms, self.limit, entry.name, groups)
         return self._exact_entry(entry)
 
-    def parse_entry(self, name: str) -> Entry:
+    def parse_entry(self, name: str) -> MatrixEntry:
         """``M[1,2]`` taken apart and checked."""
         match = _ENTRY.fullmatch(name) if isinstance(name, str) else None
         if match is None or (match[1] == "N") != (match[3] is None):
@@ -218,16 +218,16 @@ class Equations:
         nv = self.model.nv
         if not 1 <= row <= nv or not (match[1] == "N" or 1 <= column <= nv):
             raise StateError(f"{name} is outside: rows and columns go from 1 to {nv}")
-        return Entry(match[1], row, column)
+        return MatrixEntry(match[1], row, column)
 
-    def entries(self, matrix: str | None = None) -> list[Entry]:
+    def entries(self, matrix: str | None = None) -> list[MatrixEntry]:
         """All entries, of one matrix or of all three."""
         order = range(1, self.model.nv + 1)
         found = []
         for letter in "MCN":
             if matrix in (None, letter):
                 columns = [0] if letter == "N" else order
-                found += [Entry(letter, row, column) for row in order for column in columns]
+                found += [MatrixEntry(letter, row, column) for row in order for column in columns]
         return found
 
     def evaluate(
@@ -411,7 +411,7 @@ class Equations:
         self._check_size(f"{letter} as a whole", letter)
         nv, written = self.model.nv, {}
         for entry in self.entries(letter):
-            mirrored = Entry(letter, entry.column, entry.row)
+            mirrored = MatrixEntry(letter, entry.column, entry.row)
             if letter == "M" and mirrored in written:
                 written[entry] = written[mirrored]
             else:
@@ -438,7 +438,7 @@ class Equations:
             link = self._exact.tree.modules[name].link
             size.check_size(terms[link], self.limit, f"the pose of {name}", ())
 
-    def _exact_entry(self, entry: Entry) -> Trig:
+    def _exact_entry(self, entry: MatrixEntry) -> Trig:
         matrix, row, column = entry
         if matrix == "N":
             return self._valued(self._exact.bias(row - 1))
@@ -479,12 +479,12 @@ class Equations:
         return self.write(Trig.variable(variable))
 
     @cached_property
-    def _writer(self) -> Writer:
+    def _writer(self) -> ExpressionWriter:
         return _writer(self._words, self._exact.tree)
 
     @cached_property
-    def _printer(self) -> output.Printer:
-        return output.Printer(self._writer, self.quantities)
+    def _printer(self) -> output.EquationPrinter:
+        return output.EquationPrinter(self._writer, self.quantities)
 
     def names_in(self, value: Trig) -> set[str]:
         """The symbols of a polynomial."""
@@ -493,9 +493,9 @@ class Equations:
         return found | {names[places[j]].name for term in value.terms() for j, _ in term.angles}
 
 
-def _writer(words: Vocabulary, tree: SymbolicTree) -> Writer:
+def _writer(words: Vocabulary, tree: SymbolicTree) -> ExpressionWriter:
     letters = [quantity.letter for quantity in words.quantities]
-    return Writer(
+    return ExpressionWriter(
         words.symbols,
         [words.symbols[place] for place in tree.places],
         [k for k, letter in enumerate(letters) if letter in INERTIAL],

@@ -21,7 +21,7 @@ Powers = tuple[tuple[int, int], ...]
 Wave = tuple[bool, tuple[tuple[int, int], ...]]
 
 
-class Writer:
+class ExpressionWriter:
     """Writes polynomials with the symbols of one organism.
 
     Args:

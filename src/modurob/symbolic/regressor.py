@@ -18,7 +18,7 @@ import sympy
 from sympy.polys.matrices import DomainMatrix
 
 from modurob.symbolic.exact import Exact
-from modurob.symbolic.forms import Powers, Writer, exact_number
+from modurob.symbolic.forms import ExpressionWriter, Powers, exact_number
 from modurob.symbolic.trigonometric import Trig
 from modurob.symbolic.values import Given
 from modurob.symbolic.vocabulary import Vocabulary
@@ -47,7 +47,7 @@ class Regressor(NamedTuple):
 
 
 def regressor(
-    exact: Exact, words: Vocabulary, writer: Writer, values: Sequence[Given]
+    exact: Exact, words: Vocabulary, writer: ExpressionWriter, values: Sequence[Given]
 ) -> Regressor:
     """Take the inverse dynamics apart; `exact` has whole links as parameters.
 

@@ -14,7 +14,7 @@ import sympy
 from modurob.checks import is_number
 from modurob.errors import StateError
 from modurob.symbolic.trigonometric import Trig, exactly
-from modurob.symbolic.vocabulary import Quantity, Vocabulary
+from modurob.symbolic.vocabulary import NamedSymbol, Vocabulary
 
 _NAME = re.compile(r"[A-Za-z]\w{0,63}")
 NEAR = 1e-12  # from a multiple of pi/2: its sine and cosine are whole numbers
@@ -80,7 +80,7 @@ def _scalar(key: object, value: Any, words: Vocabulary, replaced: Collection[int
                 "and _; formulas are not evaluated"
             )
         old = words.quantities[words.index(str(key))]
-        return words.add(Quantity(name, (), f"in place of {old.name}", old.unit, None))
+        return words.add(NamedSymbol(name, (), f"in place of {old.name}", old.unit, None))
     return _number(key, value)
 
 

@@ -16,7 +16,7 @@ LATIN_END = "\u0180"  # the letters before it are in every TeX font
 _NUMBERED = re.compile(r"m(\d+)")
 
 
-class Quantity(NamedTuple):
+class NamedSymbol(NamedTuple):
     """A symbol.
 
     Attributes:
@@ -57,15 +57,15 @@ class Vocabulary:
 
     def __init__(self, groups: Collection[str]) -> None:
         self.groups = frozenset(groups)
-        self.quantities: list[Quantity] = []
+        self.quantities: list[NamedSymbol] = []
 
     def variable(
         self, letter: str, marks: tuple[str, ...], meaning: str, unit: str, value: float | None
     ) -> Trig:
         """A new symbol."""
-        return self.add(Quantity(letter, marks, meaning, unit, value))
+        return self.add(NamedSymbol(letter, marks, meaning, unit, value))
 
-    def add(self, quantity: Quantity) -> Trig:
+    def add(self, quantity: NamedSymbol) -> Trig:
         """A new symbol."""
         self.quantities.append(quantity)
         return Trig.variable(len(self.quantities) - 1)
