@@ -22,8 +22,7 @@ from modurob.modules.axis_pairs import inverse
 from modurob.modules.dh import TwoPart, carried, characterize
 from modurob.modules.record import Record
 from modurob.organism import Organism
-from modurob.organism.dh_synthesis import chain_table
-from modurob.organism.dh_table import DhTable
+from modurob.organism.dh_table import DhTable, chain_table
 from modurob.spatial import se3
 
 Modules = DhTable | Organism | Sequence[TwoPart | ModuleType | Record]

@@ -532,7 +532,7 @@ class Organism:
         (a, alpha, d, theta, n, p, kind, joint, ...) leads from one joint axis to the next or to a
         tip.
         """
-        from modurob.organism.dh_synthesis import dh_table
+        from modurob.organism.dh_table import dh_table
 
         return dh_table(self)
 
