@@ -148,15 +148,17 @@ def characterize(
             f"joints ({names}); these parameters are for one. Use Organism.dh_table(), which "
             "takes any module"
         )
-    T_entry_in, T_entry_out = there.pose @ FLIP, poses[exit] @ back.pose
+    T_entry_in = there.pose @ FLIP
     if crossed:
         ((number, T_entry_axis),) = crossed
-        joint, T_axis_out = kind.joints[number], inverse(T_entry_axis) @ T_entry_out
+        joint, T_in_axis = kind.joints[number], inverse(T_entry_in) @ T_entry_axis
+        T_axis_out = inverse(T_entry_axis) @ poses[exit] @ back.pose
         distal_mass = _part_mass(kind, exit, back.pose)
     else:  # a link: the axis is the out-connector's
-        joint, T_entry_axis, T_axis_out = None, T_entry_out, np.eye(4)
+        joint, T_axis_out = None, np.eye(4)
+        T_in_axis = inverse(T_entry_in) @ poses[exit] @ back.pose
         distal_mass = part_mass(NOTHING)
-    first, second = axis_pair(inverse(T_entry_in) @ T_entry_axis), axis_pair(T_axis_out)
+    first, second = axis_pair(T_in_axis), axis_pair(T_axis_out)
     return TwoPart(
         kind.name,
         there,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from modurob.symbolic.equations import Equations, MatrixEntry
 
 LINE = 64  # visible characters of a formula that fit on a line of an A4 page
+FORMATS = ("text", "markdown", "latex", "mathml")
 PREAMBLE = r"""\documentclass[10pt,a4paper]{article}
 \usepackage{amsmath}
 \usepackage[margin=20mm]{geometry}
@@ -116,52 +117,31 @@ class EquationPrinter:
 def written(
     equations: Equations, form: str, entries: Sequence[MatrixEntry], printer: EquationPrinter
 ) -> str:
-    """Entries in one of the formats, without those that are zero, and a list of the symbols."""
+    """Entries in one of the `FORMATS`, without those that are zero, and a list of the symbols."""
     values = {entry: equations.exact_entry(entry) for entry in entries}
     shown = {e: v for e, v in values.items() if len(v) or len(entries) == 1}
     if form == "mathml":
         return "\n".join(printer.mathml(value, e.name) for e, value in shown.items()) + "\n"
-    words, remark = _used(equations, list(shown.values())), _remark(values, shown)
-    return WRITERS[form](shown, printer, words, remark)
-
-
-def _text(
-    shown: dict[MatrixEntry, Trig],
-    printer: EquationPrinter,
-    words: Sequence[NamedSymbol],
-    remark: str,
-) -> str:
-    lines = [f"{entry.name} = {printer.text(value)}" for entry, value in shown.items()]
-    width = max((len(q.name) for q in words), default=0)
-    where = [f"  {q.name:<{width}}  {q.meaning} [{q.unit}] {_value(q)}".rstrip() for q in words]
-    return "\n".join([*lines, *([remark] if remark else []), "where", *where]) + "\n"
-
-
-def _markdown(
-    shown: dict[MatrixEntry, Trig],
-    printer: EquationPrinter,
-    words: Sequence[NamedSymbol],
-    remark: str,
-) -> str:
-    table = ["| symbol | meaning | unit | value |", "| --- | --- | --- | --- |"]
-    table += [f"| ${q.latex}$ | {q.meaning} | {q.unit} | {_value(q)[2:]} |" for q in words]
-    formulas = ["$$", _aligned("aligned", shown, printer), "$$", ""]
-    return "\n".join([*formulas, *([remark, ""] if remark else []), *table]) + "\n"
-
-
-def _latex(
-    shown: dict[MatrixEntry, Trig],
-    printer: EquationPrinter,
-    words: Sequence[NamedSymbol],
-    remark: str,
-) -> str:
-    items = [rf"\item ${q.latex}$: {latex_text(q.meaning)}{_latex_value(q)}" for q in words]
-    where = [rf"\noindent {remark} Here", r"\begin{itemize}", *items, r"\end{itemize}"]
-    return "\n".join([_aligned("align*", shown, printer), *(where if words else [])]) + "\n"
-
-
-WRITERS = {"text": _text, "markdown": _markdown, "latex": _latex}
-FORMATS = (*WRITERS, "mathml")
+    names = set[str]().union(*map(equations.names_in, shown.values()))
+    words = [quantity for quantity in equations.quantities if quantity.name in names]
+    remark = "M is symmetric." if len(values) > 1 else ""
+    if len(shown) < len(values):
+        remark = f"{remark} All other entries are zero."
+    if form == "text":
+        lines = [f"{entry.name} = {printer.text(value)}" for entry, value in shown.items()]
+        width = max((len(q.name) for q in words), default=0)
+        where = [f"  {q.name:<{width}}  {q.meaning} [{q.unit}] {_value(q)}".rstrip() for q in words]
+        lines += [*([remark] if remark else []), "where", *where]
+    elif form == "markdown":
+        table = ["| symbol | meaning | unit | value |", "| --- | --- | --- | --- |"]
+        table += [f"| ${q.latex}$ | {q.meaning} | {q.unit} | {_value(q)[2:]} |" for q in words]
+        formulas = ["$$", _aligned("aligned", shown, printer), "$$", ""]
+        lines = [*formulas, *([remark, ""] if remark else []), *table]
+    else:
+        items = [rf"\item ${q.latex}$: {latex_text(q.meaning)}{_latex_value(q)}" for q in words]
+        where = [rf"\noindent {remark} Here", r"\begin{itemize}", *items, r"\end{itemize}"]
+        lines = [_aligned("align*", shown, printer), *(where if words else [])]
+    return "\n".join(lines) + "\n"
 
 
 def document(body: str, title: str) -> str:
@@ -178,19 +158,6 @@ def _aligned(environment: str, shown: dict[MatrixEntry, Trig], printer: Equation
         rows.append(f"{entry.matrix}_{{{entry.name[2:-1]}}} &= {lines[0]}")
         rows += [rf"&\quad {line}" for line in lines[1:]]
     return f"\\begin{{{environment}}}\n" + " \\\\\n".join(rows) + f"\n\\end{{{environment}}}"
-
-
-def _remark(values: dict[MatrixEntry, Trig], shown: dict[MatrixEntry, Trig]) -> str:
-    symmetric = "M is symmetric." if len(values) > 1 else ""
-    return f"{symmetric} All other entries are zero." if len(shown) < len(values) else symmetric
-
-
-def _used(equations: Equations, values: Sequence[Trig]) -> list[NamedSymbol]:
-    """The symbols that appear, in their order."""
-    names: set[str] = set()
-    for value in values:
-        names |= equations.names_in(value)
-    return [quantity for quantity in equations.quantities if quantity.name in names]
 
 
 def _value(quantity: NamedSymbol) -> str:

@@ -20,8 +20,7 @@ from sympy.polys.matrices import DomainMatrix
 from modurob.symbolic.exact import Exact
 from modurob.symbolic.forms import ExpressionWriter, Powers, exact_number
 from modurob.symbolic.trigonometric import Trig
-from modurob.symbolic.values import Given
-from modurob.symbolic.vocabulary import Vocabulary
+from modurob.symbolic.vocabulary import Given, Vocabulary
 
 Line = dict[int, dict[Powers, Fraction]]  # by column, then by the powers of the symbols
 
