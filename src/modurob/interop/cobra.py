@@ -14,10 +14,15 @@ from typing import Any
 from modurob.checks import is_number
 from modurob.errors import DatasheetError, FileError, ModelWarning, StateError, choices
 from modurob.interop.cobra_reader import plain_kind
-from modurob.interop.cobra_records import MOST_PARTS, CobraModule, ModuleSetRecord, validated
+from modurob.interop.cobra_records import (
+    MOST_PARTS,
+    CobraModule,
+    ModuleSetRecord,
+    read_record,
+    write_json,
+)
 from modurob.interop.cobra_writer import module_data
 from modurob.interop.conventions import Names, Repairs
-from modurob.interop.files import read_json, write_json
 from modurob.modules import ModuleType
 from modurob.modules.files import checked_path
 from modurob.organism import Organism
@@ -80,8 +85,7 @@ def read_cobra_modules(path: str | os.PathLike[str], strict: bool = True) -> dic
     """
     repairs = Repairs(strict)
     path = checked_path(path)
-    data = read_json(path)
-    record = validated(ModuleSetRecord, data, path, repairs)
+    record, data = read_record(ModuleSetRecord, path, repairs)
     entries = data.get("modules", data) if isinstance(data, dict) else data
     entries = entries if isinstance(entries, list) else [entries]
     kinds: dict[str, ModuleType] = {}

@@ -9,10 +9,9 @@ import numpy as np
 
 from modurob.errors import FileError, ModurobError, StateError, choices
 from modurob.interop.cobra import named_kinds, read_cobra_modules
-from modurob.interop.cobra_records import AssemblyRecord, validated
+from modurob.interop.cobra_records import AssemblyRecord, read_record, write_json
 from modurob.interop.cobra_writer import HALF_TURN, Connector, base_connector, connectors
 from modurob.interop.conventions import checked_rotation, checked_title, to_name
-from modurob.interop.files import read_json, write_json
 from modurob.modules import Body, ModuleType
 from modurob.modules.files import checked_path
 from modurob.organism import Docking, Organism
@@ -83,7 +82,7 @@ def read_cobra_assembly(
     """
     path = checked_path(path)
     kinds = modules if isinstance(modules, Mapping) else read_cobra_modules(modules)
-    record = validated(AssemblyRecord, read_json(path), path)
+    record, _ = read_record(AssemblyRecord, path)
     try:
         return _organism(record, kinds)
     except ModurobError as error:
@@ -104,7 +103,7 @@ def _connection(organism: Organism, entry: Docking, row: Mapping[str, int]) -> l
 
 def _organism(record: AssemblyRecord, kinds: Mapping[str, ModuleType]) -> Organism:
     members = []
-    for id in record.order:
+    for id in record.module_order:
         if id not in kinds:
             raise FileError(f"no module '{id}' in the module set: that has {choices(kinds)}")
         members.append(kinds[id])
@@ -144,7 +143,7 @@ def _with_bodies(kind: ModuleType, bodies: Sequence[Body]) -> ModuleType:
 def _dockings(record: AssemblyRecord, members: list[ModuleType], base: int) -> list[Docking]:
     """The connections, each seen from the side of the base."""
     beside: dict[int, list[int]] = {}
-    for number, (i, _, j, _) in enumerate(record.connections):
+    for number, (i, _, j, _) in enumerate(record.module_connection):
         for index in (i, j):
             beside.setdefault(_index(index, members), []).append(number)
     dockings, used, held, front = [], set(), {base}, [base]
@@ -153,7 +152,7 @@ def _dockings(record: AssemblyRecord, members: list[ModuleType], base: int) -> l
             if number in used:
                 continue
             used.add(number)
-            i, id_i, j, id_j = record.connections[number]
+            i, id_i, j, id_j = record.module_connection[number]
             if i != here:
                 i, id_i, j, id_j = j, id_j, i, id_i
             if j in held:

@@ -26,8 +26,7 @@ from modurob.interop.conventions import (
     to_name,
     typical_size,
 )
-from modurob.interop.files import read_xml
-from modurob.interop.xml_text import read_number, read_numbers, read_text, shown
+from modurob.interop.xml_files import read_number, read_numbers, read_text, read_xml, shown
 from modurob.modules import ModuleType
 from modurob.modules.files import checked_path
 from modurob.spatial import se3
