@@ -30,6 +30,7 @@ from modurob.interop.conventions import (
     typical_size,
 )
 from modurob.modules import ModuleType
+from modurob.organism.docking import edges_outward
 from modurob.spatial import se3
 
 THROUGH = 1e-9  # distance of an axis from a body's origin that counts as none [m]
@@ -94,22 +95,18 @@ def _frames(module: CobraModule) -> tuple[dict[str, np.ndarray], dict[str, Cross
             raise DatasheetError(f"{what} '{max(ids, key=ids.count)}' is there twice")
     placed = {body.id: np.eye(4) for body in module.bodies}
     poses = {joint.id: _poses(joint) for joint in module.joints}
-    touching: dict[str, list[JointRecord]] = {body: [] for body in placed}
     for joint in module.joints:
         for end in (joint.parent, joint.child):
             if end not in placed:
                 raise DatasheetError(f"joint '{joint.id}' names body '{end}', which is not there")
-            touching[end].append(joint)
     crossed: dict[str, Crossing] = {}
-    reached, front = {module.bodies[0].id}, [module.bodies[0].id]
-    for here in front:
-        for joint in touching[here]:
-            there = joint.child if joint.parent == here else joint.parent
-            if joint.id in crossed or there in reached:
-                continue
+    reached = {module.bodies[0].id}
+    edges = [(joint.parent, joint.child) for joint in module.joints]
+    for number, here, there in edges_outward(edges, module.bodies[0].id):
+        if there not in reached:
+            joint = module.joints[number]
             crossed[joint.id], placed[there] = _crossed(joint, *poses[joint.id], here, placed[here])
             reached.add(there)
-            front.append(there)
     if len(reached) < len(placed) or len(module.joints) != len(placed) - 1:
         raise DatasheetError(
             f"module '{module.header.id}': the joints must connect the {len(placed)} bodies into "

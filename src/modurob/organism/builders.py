@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from modurob.errors import DockingError, MatrixError, StateError, choices
 from modurob.modules import ModuleType, catalog
 from modurob.organism.checks import checked_generator, is_whole
-from modurob.organism.docking import Docking
+from modurob.organism.docking import Docking, edges_outward
 from modurob.organism.matrices import Aim
 from modurob.organism.organism import HEADINGS, Organism, resolve_kind
 
@@ -33,39 +33,27 @@ def from_aim(matrix: ArrayLike | Aim, kinds: Sequence[str | ModuleType] | None =
     sides = _checked_matrix(matrix)
     types = [_kind_of(kind) for kind in _checked_kinds(kinds, len(sides))]
     joints = [_joint(column, index) for index, column in enumerate(sides.T)]
-    touching: dict[int, list[int]] = {}
-    for index, ends in enumerate(joints):
-        for row in ends:
-            touching.setdefault(row, []).append(index)
-
-    organism, done = Organism.start(types[0], "m0"), set()
-    reached = [0]
-    for row in reached:
-        for column in touching.get(row, []):
-            if column in done:
-                continue
-            done.add(column)
-            beyond = sum(joints[column]) - row
-            if f"m{beyond}" in organism:
-                raise MatrixError(
-                    f"AIM column {column + 1} closes a loop: v{row} and v{beyond} are already "
-                    "connected; an organism is a tree"
-                )
-            new = Docking(
-                f"m{row}",
-                _port(types[row], sides[row, column], row, column),
-                f"m{beyond}",
-                _port(types[beyond], sides[beyond, column], beyond, column),
-                turns[column] if turns is not None else 0,
-                column + 1,
+    organism = Organism.start(types[0], "m0")
+    for column, row, beyond in edges_outward(joints, 0):
+        if f"m{beyond}" in organism:
+            raise MatrixError(
+                f"AIM column {column + 1} closes a loop: v{row} and v{beyond} are already "
+                "connected; an organism is a tree"
             )
-            try:
-                organism = organism._docked(new, types[beyond], row=beyond)
-            except DockingError as error:
-                raise MatrixError(f"AIM column {column + 1}: {error}") from None
-            reached.append(beyond)
-    if len(reached) < len(types):
-        missing = [f"v{row}" for row in range(len(types)) if row not in set(reached)]
+        new = Docking(
+            f"m{row}",
+            _port(types[row], sides[row, column], row, column),
+            f"m{beyond}",
+            _port(types[beyond], sides[beyond, column], beyond, column),
+            turns[column] if turns is not None else 0,
+            column + 1,
+        )
+        try:
+            organism = organism._docked(new, types[beyond], row=beyond)
+        except DockingError as error:
+            raise MatrixError(f"AIM column {column + 1}: {error}") from None
+    if len(organism) < len(types):
+        missing = [f"v{row}" for row in range(len(types)) if f"m{row}" not in organism]
         raise MatrixError(f"the AIM is disconnected: {choices(missing)} cannot be reached from v0")
     return organism
 

@@ -1,4 +1,4 @@
-"""The one docking rule, for cubes on the grid and for everything else.
+"""The docking rule, for cubes on the grid and for everything else.
 
 Two port frames meet: origins coincide, normals oppose, and the references enclose the turn:
 
@@ -11,8 +11,9 @@ On the cubes the reference of every side points up, so the rule turns module j a
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class Docking(NamedTuple):
 
 
 class Dyad(NamedTuple):
-    """What a docking of two kinds means, whatever the modules are called.
+    """Geometry of a docking of two kinds.
 
     Attributes:
         transform: (4, 4) frame of module j in module i, joints at zero.
@@ -93,3 +94,26 @@ def _grid_step(T_ij: np.ndarray) -> tuple[int, int, int]:
     reach = max(abs(x), abs(y))
     quarter = round(np.arctan2(T_ij[1, 0], T_ij[0, 0]) / (np.pi / 2)) % 4
     return round(x / reach), round(y / reach), quarter
+
+
+def edges_outward(edges: Sequence[tuple[Any, Any]], root: Any) -> Iterator[tuple[int, Any, Any]]:
+    """(number, near end, far end) of the edges that can be reached from `root`, breadth first.
+
+    A far end that was yielded before, or is the root, closes a loop.
+    """
+    touching: dict[Any, list[int]] = {}
+    for number, ends in enumerate(edges):
+        for end in ends:
+            touching.setdefault(end, []).append(number)
+    used, reached, front = set[int](), {root}, [root]
+    for here in front:
+        for number in touching.get(here, ()):
+            if number in used:
+                continue
+            used.add(number)
+            one, other = edges[number]
+            there = other if one == here else one
+            yield number, here, there
+            if there not in reached:
+                reached.add(there)
+                front.append(there)
