@@ -305,7 +305,7 @@ WRONG_MATRICES = {
         [[3, 2, 0, 0], [4, 0, 2, 0], [0, 5, 0, 3], [0, 0, 5, 0], [0, 0, 0, 4]],
         "BBBBB",
         "AIM column 4",
-        "would stand in the cell",
+        "would take the cell",
     ),
     "too few kinds": ([[3], [4]], "B", "2 rows", "as many kinds, got 1"),
     "a name for all kinds": ([[3], [4]], "backbone", "2 rows", "'backbone'", "letter by letter"),

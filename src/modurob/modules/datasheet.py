@@ -1,4 +1,4 @@
-"""What a datasheet is made of: bodies, joints, ports, shapes and meshes.
+"""Parts of a datasheet: bodies, joints, ports, shapes and meshes.
 
 All frames are right-handed, SI units, radians; docking turns are whole degrees. The frame of the
 first body is the frame of the module.
@@ -112,28 +112,30 @@ Label = Annotated[int | Name, BeforeValidator(_label)]
 
 def describe(error: ValidationError, model: type[BaseModel]) -> str:
     """Pydantic's findings about a `model` as one line that names each field: ``bodies[0].mass``."""
-    findings, errors = [], _causes(error.errors(include_url=False))
+    errors: list[Any] = error.errors(include_url=False)
+    # a list is not too short because an entry of it is wrong
+    places = {finding["loc"][:end] for finding in errors for end in range(len(finding["loc"]))}
+    errors = [e for e in errors if not (e["type"] == "too_short" and e["loc"] in places)]
+    findings = []
     for finding in errors[:MOST_FINDINGS]:
         path = "".join(
             f"[{part}]" if isinstance(part, int) else f".{part}" for part in finding["loc"]
         ).lstrip(".")
-        message, given = _message(finding, model), finding["input"]
-        shown = "" if isinstance(given, dict | BaseModel) else f" (given {_short(given)})"
-        findings.append(f"{path}: {message}{shown}" if path else f"{message}{shown}")
+        given = SHORT.repr(finding["input"])
+        given = given if len(given) <= 60 else given[:57] + "..."
+        shown = "" if isinstance(finding["input"], dict | BaseModel) else f" (given {given})"
+        findings.append(f"{path}{': ' if path else ''}{_message(finding, model)}{shown}")
     if len(errors) > MOST_FINDINGS:
         findings.append(f"and {len(errors) - MOST_FINDINGS} more")
     return "; ".join(findings)
 
 
-def _causes(errors: list[Any]) -> list[Any]:
-    """Without what only follows: a list is not too short because an entry of it is wrong."""
-    places = {finding["loc"][:end] for finding in errors for end in range(len(finding["loc"]))}
-    return [e for e in errors if not (e["type"] == "too_short" and e["loc"] in places)]
-
-
 def _message(finding: Any, model: type[BaseModel]) -> str:
     if finding["type"] == "extra_forbidden":
-        return f"no such field; fields are {choices(_fields(model, finding['loc']), MOST_FIELDS)}"
+        for part in finding["loc"][:-1]:  # to the part of the model that has the field
+            if part in model.model_fields:
+                model = _model_in(model.model_fields[str(part)].annotation) or model
+        return f"no such field; fields are {choices(model.model_fields, MOST_FIELDS)}"
     if finding["type"] == "string_pattern_mismatch":
         pattern = finding["ctx"]["pattern"]
         return IN_WORDS.get(pattern, f"must match {pattern}")
@@ -141,23 +143,10 @@ def _message(finding: Any, model: type[BaseModel]) -> str:
     return message[:1].lower() + message[1:]
 
 
-def _fields(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """The fields of the part of `model` that holds this location."""
-    for part in location[:-1]:
-        if part in model.model_fields:
-            model = _model_in(model.model_fields[str(part)].annotation) or model
-    return list(model.model_fields)
-
-
 def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next(filter(None, map(_model_in, get_args(annotation))), None)
-
-
-def _short(value: object) -> str:
-    text = SHORT.repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 class DatasheetPart(BaseModel):

@@ -26,9 +26,7 @@ from modurob.modules.datasheet import Body, Joint, Port
 from modurob.modules.module_type import ModuleType
 from modurob.spatial import se3, so3
 
-FLIP = se3.pose(
-    so3.from_rpy(np.pi, 0.0, 0.0), np.zeros(3)
-)  # port to in-connector
+FLIP = se3.pose(so3.from_rpy(np.pi, 0.0, 0.0), np.zeros(3))  # port to in-connector
 
 
 class Segment(NamedTuple):

@@ -51,15 +51,15 @@ class JointCrossing(NamedTuple):
     after: np.ndarray
 
 
+ABOUT = (
+    "A kind of module: rigid bodies, the joints between them, the ports where other modules dock, "
+    "and solids for drawing. SI units, radians; docking turns are whole degrees.\n"
+)
+
+
 def _publish(schema: dict[str, Any]) -> None:
     attributes = schema["description"].partition("Attributes:")[2]
-    publish(
-        schema,
-        "modurob module datasheet",
-        "A kind of module: rigid bodies, the joints between them, the ports where other modules "
-        "dock, and solids for drawing. SI units, radians; docking turns are whole degrees.\n"
-        + attributes,
-    )
+    publish(schema, "modurob module datasheet", ABOUT + attributes)
 
 
 class ModuleType(DatasheetPart):
@@ -119,10 +119,15 @@ class ModuleType(DatasheetPart):
     @model_validator(mode="after")
     def _consistent(self) -> ModuleType:
         names = [body.name for body in self.bodies]
-        _unique("body", names)
-        _unique("joint", [joint.name for joint in self.joints])
-        _unique("port", [port.label for port in self.ports])
-        _unique("side", [port.side for port in self.ports])
+        for what, listed in (
+            ("body", names),
+            ("joint", [joint.name for joint in self.joints]),
+            ("port", [port.label for port in self.ports]),
+            ("side", [port.side for port in self.ports]),
+        ):
+            for name in listed:
+                if listed.count(name) > 1:
+                    raise ValueError(f"{what} {name!r} is there twice")
         for part, body in [
             *((f"joint '{joint.name}'", joint.parent) for joint in self.joints),
             *((f"joint '{joint.name}'", joint.child) for joint in self.joints),
@@ -318,7 +323,13 @@ class ModuleType(DatasheetPart):
             raise DatasheetError(
                 f"no parameter {choices(unknown)}: parameters are {choices(PARAMETERS)}"
             )
-        joint_edits = _joint_edits(viscous, coulomb, limits)
+        joint_edits: dict[str, Any] = {"viscous": viscous, "coulomb": coulomb}
+        joint_edits = {key: value for key, value in joint_edits.items() if value is not None}
+        if limits is not None:
+            limits = _as_list(limits)
+            if not (isinstance(limits, tuple | list) and len(limits) == 2):
+                raise DatasheetError(f"limits are (lower, upper), got {limits!r}")
+            joint_edits["lower"], joint_edits["upper"] = limits
         if body is not None:
             self.body_index(body)
             if mass is None and inertia is None:
@@ -331,11 +342,19 @@ class ModuleType(DatasheetPart):
                 )
         data = self.model_dump()
         if size is not None:
-            _scale_lengths(data, _positive("size", size) / self.size)
+            if not (is_number(size) and size > 0):
+                raise DatasheetError(f"size must be a positive number, got {size!r}")
+            _scale_lengths(data, float(size) / self.size)
         if mass is not None:
             _set_mass(data, self, mass, body)
         if inertia is not None:
-            index = self._only_massive_body() if body is None else self.body_index(body)
+            massive = [k for k, entry in enumerate(self.bodies) if entry.mass > 0]
+            if body is None and len(massive) != 1:
+                names = choices(self.bodies[k].name for k in massive)
+                raise DatasheetError(
+                    f"say which body's inertia: in a {self.name}, mass is in {names}"
+                )
+            index = massive[0] if body is None else self.body_index(body)
             inertia = _as_list(inertia)
             moments = [inertia] * 3 if isinstance(inertia, Real) else inertia
             data["bodies"][index]["inertia"] = moments
@@ -344,41 +363,9 @@ class ModuleType(DatasheetPart):
                 entry.update(joint_edits)
         return ModuleType(**data)
 
-    def _only_massive_body(self) -> int:
-        massive = [index for index, body in enumerate(self.bodies) if body.mass > 0]
-        if len(massive) == 1:
-            return massive[0]
-        names = choices(self.bodies[index].name for index in massive)
-        raise DatasheetError(f"say which body's inertia: in a {self.name}, mass is in {names}")
-
-
-def _unique(what: str, names: Sequence[object]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"{what} {name!r} is there twice")
-
-
-def _positive(what: str, value: float) -> float:
-    if not (is_number(value) and value > 0):
-        raise DatasheetError(f"{what} must be a positive number, got {value!r}")
-    return float(value)
-
 
 def _as_list(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
-
-
-def _joint_edits(
-    viscous: float | None, coulomb: float | None, limits: Sequence[float | None] | np.ndarray | None
-) -> dict[str, Any]:
-    edits: dict[str, Any] = {"viscous": viscous, "coulomb": coulomb}
-    edits = {key: value for key, value in edits.items() if value is not None}
-    if limits is not None:
-        limits = _as_list(limits)
-        if not (isinstance(limits, tuple | list) and len(limits) == 2):
-            raise DatasheetError(f"limits are (lower, upper), got {limits!r}")
-        edits["lower"], edits["upper"] = limits
-    return edits
 
 
 def _scale_lengths(data: dict[str, Any], factor: float) -> None:

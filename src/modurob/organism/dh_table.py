@@ -25,7 +25,8 @@ from modurob.modules.axis_pairs import (
     wrapped,
 )
 from modurob.modules.dh import FLIP, PartMass, TwoPart, carried, moments, part_mass
-from modurob.organism.organism import Organism, _checked_pose
+from modurob.organism.matrices import aligned
+from modurob.organism.organism import Organism, checked_pose
 from modurob.spatial import se3
 
 TURN = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0])  # unit screws along z, linear part first
@@ -155,17 +156,13 @@ class DhTable(NamedTuple):
 
     def __str__(self) -> str:
         head = ("joint", "next", "a", "alpha", "d", "theta", "n", "p", "axes")
-        lines: list[tuple[str, ...]] = [head]
+        lines = [head]
         for row in self.rows:
             d = f"{row.d:.6g}" + (" + q" if row.kind == "prismatic" else "")
             theta = f"{row.theta:.6g}" + (" + q" if row.kind == "revolute" else "")
             a, alpha, n, p = (f"{value:.6g}" for value in (row.a, row.alpha, row.n, row.p))
             lines.append((row.joint, row.next, a, alpha, d, theta, n, p, row.case))
-        widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
-        texts = (
-            "  ".join(word.ljust(w) for word, w in zip(line, widths, strict=True)) for line in lines
-        )
-        return "\n".join(text.rstrip() for text in texts)
+        return aligned(lines, str.ljust)
 
 
 class Axis(NamedTuple):
@@ -333,7 +330,7 @@ def chain_table(modules: Sequence[TwoPart], base_pose: ArrayLike | None = None) 
         if module.joint is not None:
             masses.append(carried(T, module.distal_mass.moments))
         tips[len(axes) - 1] = f"m{k}.{module.output.label}", T
-    return _synthesized(axes, tips, masses, _checked_pose(base_pose))
+    return _synthesized(axes, tips, masses, checked_pose(base_pose))
 
 
 def _check_chain(k: int, module: TwoPart, before: TwoPart | None) -> None:

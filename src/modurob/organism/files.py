@@ -26,7 +26,7 @@ from modurob.organism.organism import Member, Organism, assemble
 
 FORMAT = "modurob-organism"
 VERSION = 1
-MOST_KINDS = 10_000  # all are checked before the first fault is told
+MOST_KINDS = 10_000  # all are checked before the first fault is reported
 
 
 class _FileModel(BaseModel):
@@ -50,13 +50,10 @@ class DockingEntry(_FileModel):
     turn: int = 0
 
 
-def _publish(schema: dict[str, Any]) -> None:
-    publish(
-        schema,
-        "modurob organism",
-        "Modules docked into a tree, with the datasheets of their kinds. Rows of the matrices "
-        "follow `modules`, columns follow `dockings`. SI units; docking turns are whole degrees.",
-    )
+ABOUT = (
+    "Modules docked into a tree, with the datasheets of their kinds. Rows of the matrices "
+    "follow `modules`, columns follow `dockings`. SI units; docking turns are whole degrees."
+)
 
 
 def _limited(kinds: Any) -> Any:
@@ -68,7 +65,9 @@ def _limited(kinds: Any) -> Any:
 class OrganismFile(_FileModel):
     """The whole file. Rows of the matrices follow `modules`, columns follow `dockings`."""
 
-    model_config = ConfigDict(json_schema_extra=_publish)
+    model_config = ConfigDict(
+        json_schema_extra=lambda schema: publish(schema, "modurob organism", ABOUT)
+    )
 
     format: Literal["modurob-organism"]
     version: Literal[1]
@@ -112,13 +111,7 @@ def to_document(organism: Organism) -> dict[str, Any]:
         },
         "modules": [{"name": name, "kind": keys[organism.kind(name)]} for name in organism.modules],
         "dockings": [
-            {
-                "parent": entry.parent,
-                "port": entry.port,
-                "child": entry.child,
-                "child_port": entry.child_port,
-                "turn": entry.turn,
-            }
+            {name: value for name, value in entry._asdict().items() if name != "column"}
             for entry in sorted(organism.dockings, key=lambda entry: entry.column)
         ],
     }
@@ -159,10 +152,7 @@ def _rebuild(record: OrganismFile) -> Organism:
         held.add(entry.child)
     if record.base not in members:
         raise FileError(f"the base '{record.base}' is not among the modules")
-    dockings = [
-        Docking(e.parent, e.port, e.child, e.child_port, e.turn, column + 1)
-        for column, e in enumerate(record.dockings)
-    ]
+    dockings = [Docking(**dict(e), column=k) for k, e in enumerate(record.dockings, start=1)]
     organism = assemble(record.base, np.array(record.base_pose), members, dockings)
     if len(organism) < len(members):
         loose = sorted(set(members) - set(organism.modules))
