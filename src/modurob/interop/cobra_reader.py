@@ -17,7 +17,7 @@ from modurob.interop.cobra_records import (
     GeometryRecord,
     JointRecord,
 )
-from modurob.interop.cobra_writer import MATES
+from modurob.interop.cobra_writer import MATES, SIZE_KEYS
 from modurob.interop.conventions import (
     Names,
     Repairs,
@@ -84,7 +84,7 @@ class Crossing(NamedTuple):
 
 
 def _frames(module: CobraModule) -> tuple[dict[str, np.ndarray], dict[str, Crossing]]:
-    """Where each body's frame of the file lies in ours (T_ours_file), and the joints between ours.
+    """Each body's frame of the file in ours (T_ours_file), and the joints between ours.
 
     Our axes go through the child's origin. Where one of the file does not, our frame of that body
     is the joint's instead; so the tree is walked outward from the first body, whose frame stays.
@@ -94,7 +94,13 @@ def _frames(module: CobraModule) -> tuple[dict[str, np.ndarray], dict[str, Cross
         if len(set(ids)) < len(ids):
             raise DatasheetError(f"{what} '{max(ids, key=ids.count)}' is there twice")
     placed = {body.id: np.eye(4) for body in module.bodies}
-    poses = {joint.id: _poses(joint) for joint in module.joints}
+    poses = {
+        joint.id: (
+            _checked(joint.pose_parent, f"poseParent of joint '{joint.id}'"),
+            _checked(joint.pose_child, f"poseChild of joint '{joint.id}'"),
+        )
+        for joint in module.joints
+    }
     for joint in module.joints:
         for end in (joint.parent, joint.child):
             if end not in placed:
@@ -140,13 +146,8 @@ def _outward(
 
 
 def _misses(after: np.ndarray) -> bool:
-    """Whether the axis z goes past the origin of the frame behind it."""
+    """Whether the axis z misses the origin of the frame behind it."""
     return math.hypot(after[0, 3], after[1, 3]) > THROUGH
-
-
-def _poses(joint: JointRecord) -> tuple[np.ndarray, np.ndarray]:
-    before = _checked(joint.pose_parent, f"poseParent of joint '{joint.id}'")
-    return before, _checked(joint.pose_child, f"poseChild of joint '{joint.id}'")
 
 
 def _checked(T: np.ndarray, what: str) -> np.ndarray:
@@ -245,7 +246,7 @@ def _look(geometry: GeometryRecord, what: str, repairs: Repairs) -> dict[str, An
             raise DatasheetError(f"{what} needs the parameter file, the path of a mesh")
         return {"file": given["file"], "scale": scale}
     long = {"r": "radius", "z": "length"} if geometry.type == "cylinder" else {"r": "radius"}
-    keys = {"box": "xyz", "cylinder": "rz", "sphere": "r"}.get(geometry.type)
+    keys = SIZE_KEYS.get(geometry.type)
     if keys is None:
         repairs(f"{what}: its type is none of box, cylinder, sphere, mesh", "it is left out")
         return None

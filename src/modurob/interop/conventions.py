@@ -1,4 +1,4 @@
-"""What the formats share: names, angles, colors, and an organism as a tree of links."""
+"""Shared by all formats: names, angles, colors, and an organism as a tree of links."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from modurob.organism import Organism
 from modurob.spatial import inertia as spatial_inertia
 from modurob.spatial import so3
 
-UNLIMITED = 1e9  # stands for "no limit" where a format wants a number [rad, m, N m, rad/s, ...]
+UNLIMITED = 1e9  # "no limit" where a format requires a number [rad, m, N m, rad/s, ...]
 LONGEST_NAME = 64  # characters, as in datasheets
-SOME_SIZE = 0.1  # of a module whose data do not tell [m]
+SOME_SIZE_M = 0.1  # of a module without lengths
 ORTHONORMAL = 1e-12  # a rotation this good is kept to the last digit
 CACHED_ANGLES = 4096
 SLOPPY = 1e-6  # the worst that is taken for a rotation: files often keep six digits
@@ -61,7 +61,7 @@ class Repairs:
 
 
 class ExportTree(NamedTuple):
-    """What is exported: the links, what they are called, and what their bodies look like.
+    """The links of an export, with their names, bodies and shapes.
 
     Attributes:
         links: Name of each link of the model: a body whose frame is the link's, or its joint.
@@ -85,24 +85,24 @@ def robot_of(
     """The tree of links of an organism, or of a model that was made from one.
 
     Args:
-        root: What link 0 is called when it is the world and no body.
+        root: Name of link 0 where that is the world and no body.
         hinges, base, gravity: See `Organism.model`; a model has them already.
     """
     given = {"hinges": hinges, "base": base, "gravity": gravity}
     options = {key: value for key, value in given.items() if value is not None}
-    if isinstance(source, Model):
-        if options:
-            key, value = next(iter(options.items()))
-            raise StateError(
-                f"{key}={reprlib.repr(value)} was given with a Model, which was built with its "
-                f"own; give the Organism, or leave {key} out"
-            )
-        model, looks = source, tuple(() for _ in source.body_names)
-    elif isinstance(source, Organism):
+    if isinstance(source, Organism):
         model = source.model(**options)
         looks = _looks(source, model)
-    else:
+    elif not isinstance(source, Model):
         raise StateError(f"an Organism or a Model can be written, got {type(source).__name__}")
+    elif options:
+        key, value = next(iter(options.items()))
+        raise StateError(
+            f"{key}={reprlib.repr(value)} was given with a Model, which was built with its "
+            f"own; give the Organism, or leave {key} out"
+        )
+    else:
+        model, looks = source, tuple(() for _ in source.body_names)
     bodies: list[list[int]] = [[] for _ in model.mass]
     for body, link in enumerate(model.body_link.tolist()):
         bodies[link].append(body)
@@ -110,7 +110,7 @@ def robot_of(
 
 
 def _link_names(model: Model, root: str) -> tuple[str, ...]:
-    """A link is called as the first body whose frame it has; else as its joint, with ``.link``."""
+    """Name of the first body whose frame is the link's, else of the joint with ``.link``."""
     names: dict[int, str] = {}
     if not model.free_base:
         while root in model.body_names:
@@ -125,18 +125,17 @@ def _link_names(model: Model, root: str) -> tuple[str, ...]:
 
 def _looks(organism: Organism, model: Model) -> tuple[Looks, ...]:
     looks: list[list[tuple[np.ndarray, Shape | Mesh]]] = [[] for _ in model.body_names]
-    poses: dict[int, list[np.ndarray]] = {}
+    poses: dict[tuple[int, bool], list[np.ndarray]] = {}
     for name in organism.modules:
-        kind = organism.kind(name)
-        if id(kind) not in poses:
-            poses[id(kind)] = [look.pose for look in (*kind.shapes, *kind.meshes)]
-        whole = model.is_merged(name)
-        for shape, T in zip((*kind.shapes, *kind.meshes), poses[id(kind)], strict=True):
-            if whole:
-                T_body = kind.rest_poses[kind.body_index(shape.body)] @ T
-                looks[model.body_index(name)].append((T_body, shape))
-            else:
-                looks[model.body_index(f"{name}.{shape.body}")].append((T, shape))
+        kind, merged = organism.kind(name), model.is_merged(name)
+        if (id(kind), merged) not in poses:
+            poses[id(kind), merged] = [
+                kind.rest_poses[kind.body_index(look.body)] @ look.pose if merged else look.pose
+                for look in (*kind.shapes, *kind.meshes)
+            ]
+        for look, T in zip((*kind.shapes, *kind.meshes), poses[id(kind), merged], strict=True):
+            body = name if merged else f"{name}.{look.body}"
+            looks[model.body_index(body)].append((T, look))
     return tuple(map(tuple, looks))
 
 
@@ -289,7 +288,7 @@ def limits_of(
 def typical_size(positions: Iterable[ArrayLike]) -> float:
     """A width for plots: the longest step from one frame of a module to the next. [m]"""
     longest = max((float(np.linalg.norm(p)) for p in positions), default=0.0)
-    return longest if longest > 0 else SOME_SIZE
+    return longest if longest > 0 else SOME_SIZE_M
 
 
 def rgba(color: str) -> tuple[float, float, float, float]:

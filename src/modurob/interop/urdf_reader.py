@@ -114,19 +114,18 @@ def _robot(root: Element, stem: str, repairs: Repairs) -> ModuleType:
     if len(looks) > MOST_SHAPES:
         raise DatasheetError(f"a robot has at most {MOST_SHAPES:,} shapes; this one has more")
     title = root.get("name", "") or stem
-    fields = {
-        "name": to_name(title),
-        "symbol": "R",
-        "title": title,
-        "source": "read from URDF",
-        "size": typical_size(hinge["position"] for hinge in hinges),
-        "bodies": [bodies.pop(first), *bodies.values()],
-        "joints": hinges,
-        "ports": list(_ports(first, list(bodies), hinges)),
-        "shapes": [look for look in looks if "form" in look],
-        "meshes": [look for look in looks if "file" in look],
-    }
-    return ModuleType(**fields)
+    return ModuleType(
+        name=to_name(title),
+        symbol="R",
+        title=title,
+        source="read from URDF",
+        size=typical_size(hinge["position"] for hinge in hinges),
+        bodies=[bodies.pop(first), *bodies.values()],
+        joints=hinges,
+        ports=list(_ports(first, list(bodies), hinges)),
+        shapes=[look for look in looks if "form" in look],
+        meshes=[look for look in looks if "file" in look],
+    )
 
 
 def _elements(root: Element) -> tuple[list[Element], list[Element]]:
@@ -152,7 +151,7 @@ def _elements(root: Element) -> tuple[list[Element], list[Element]]:
 
 
 def _root(links: list[str], joints: list[dict[str, Any]]) -> str:
-    """The one link that no joint moves, if all others hang on it."""
+    """The link that no joint moves, if all others are connected to it."""
     held = [joint["child"] for joint in joints]
     roots = [link for link in links if link not in set(held)]
     if len(roots) != 1 or len(set(held)) < len(held):
@@ -171,7 +170,7 @@ def _root(links: list[str], joints: list[dict[str, Any]]) -> str:
 
 
 def _outward(root: str, joints: list[dict[str, Any]]) -> list[str]:
-    """The links that hang on the root, each after the one that carries it."""
+    """The links beyond the root, each after its parent."""
     carried: dict[str, list[str]] = {}
     for joint in joints:
         carried.setdefault(joint["parent"], []).append(joint["child"])
@@ -205,7 +204,7 @@ def _add_placeholders(
 
 
 def _ports(root: str, others: list[str], joints: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Where this robot stands, and where it carries something."""
+    """The ports at the root and at the tips."""
     place = {"position": (0.0, 0.0, 0.0), "reference": (1.0, 0.0, 0.0)}
     yield {"label": "base", "body": root, "side": 1, "normal": (0.0, 0.0, -1.0),
            "connector": BASE, "mates": [TIP], **place}  # fmt: skip
@@ -247,10 +246,8 @@ def _body(link: Element, name: str, repairs: Repairs) -> dict[str, Any]:
     if element is None:
         repairs(f"{what}: <inertial> needs <inertia>", "its mass is a point")
     else:
-        xx, xy, xz, yy, yz, zz = (
-            read_number(element, key, what) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-        )
-        I_c = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        rows = (("ixx", "ixy", "ixz"), ("ixy", "iyy", "iyz"), ("ixz", "iyz", "izz"))
+        I_c = np.array([[read_number(element, key, what) for key in row] for row in rows])
     mass, I_c = checked_inertia(mass, I_c, what, repairs)
     T = _origin(inertial, what)
     R = T[:3, :3]
@@ -314,7 +311,7 @@ def _kind(joint: Element, what: str, repairs: Repairs) -> str:
         factor, offset = (read_number(mimic, *pair) for pair in (
             ("multiplier", what, 1.0), ("offset", what, 0.0)))  # fmt: skip
         repairs(
-            f"{what} mimics '{leader}'; modurob knows independent joints only",
+            f"{what} mimics '{leader}'; modurob has independent joints only",
             f"it moves freely, and {what} = {factor:g} '{leader}' + {offset:g} is not enforced",
         )
     return kind
