@@ -41,7 +41,7 @@ def ne_mod(
     gravity: ArrayLike = GRAVITY,
     base_pose: ArrayLike | None = None,
 ) -> np.ndarray:
-    """Joint forces of a manipulator, friction included, from what its modules say of themselves.
+    """Joint forces of a manipulator, friction included, from the datasheets of its modules.
 
     Args:
         q, v, a: (..., joints) displacements, velocities, accelerations. [rad, m]
@@ -90,7 +90,7 @@ def mass_matrix(
 
 
 def table_of(modules: Modules, base_pose: ArrayLike | None = None) -> DhTable:
-    """The table of whatever `ne_mod` takes."""
+    """The table of the modules, as `ne_mod` takes them."""
     if isinstance(modules, DhTable | Organism):
         if base_pose is not None:
             raise StateError(

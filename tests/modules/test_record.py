@@ -137,7 +137,7 @@ def test_records_cut_off_or_too_long_are_refused():
         with pytest.raises(FileError) as caught:
             decode(RECORD[:size])
         assert (TEXT in str(caught.value)) == (size >= HEADER)
-    with complains(FileError, TEXT, f"{len(RECORD) + 1} bytes where its header says {len(RECORD)}"):
+    with complains(FileError, TEXT, f"{len(RECORD) + 1} bytes, but its header gives {len(RECORD)}"):
         decode(RECORD + b"\0")
 
 
@@ -371,7 +371,7 @@ def test_the_guide_s_example_works(tmp_path, monkeypatch):
 def test_codecs_refuse_what_no_writer_wrote():
     kinds = word(("fixed", "revolute"))
     assert kinds.read(ByteReader(kinds.write("revolute"))) == "revolute"
-    with pytest.raises(ValueError, match="byte 2 stands for none of fixed, revolute"):
+    with pytest.raises(ValueError, match="byte 2 is none of fixed, revolute"):
         kinds.read(ByteReader(b"\x02"))
     numbers = several(floats(1))
     assert numbers.read(ByteReader(numbers.write([(1.5,), (0.0,)]))) == ((1.5,), (0.0,))

@@ -341,7 +341,7 @@ def test_wrong_matrix_says_what_is_wrong_with_it(case):
     ("kinds", "pieces"),
     [
         ("BX", ("no module kind 'X'", "B = backbone")),
-        ("BV", ("'V' stands for several kinds", "virtual_px", "give the name")),
+        ("BV", ("'V' is the letter of several kinds", "virtual_px", "give the name")),
         (["backbone", "spine"], ("no module kind 'spine'", "scout")),
     ],
 )

@@ -53,7 +53,7 @@ SECTIONS = ("bodies", "joints", "ports", "shapes")
 
 
 class LossWarning(ModelWarning):
-    """A file says something that matters and that modurob cannot hold."""
+    """Data of a file that matter and that modurob has no place for."""
 
 
 def write_cobra_modules(
@@ -93,7 +93,7 @@ def read_cobra_modules(path: str | os.PathLike[str], strict: bool = True) -> dic
     a joint is passive, and, with a `LossWarning`, the inertia of motors. Infinite limits are none.
 
     By default a flaw is an error that names the module and its part. With ``strict=False`` these
-    are repaired, each with a `ModelWarning` that says what was done: an inertia that no rigid body
+    are repaired, each with a `ModelWarning` that names the repair: an inertia that no rigid body
     has is replaced by the nearest possible one; inertia without mass gets 1e-12 kg; mass, inertia
     and ``r_com`` that are missing are zero; limits 0 and 0 are none, and limits in the wrong order
     are exchanged; shapes without size or of an unknown type are left out.
@@ -137,7 +137,7 @@ def write_cobra_assembly(
     """Write how an organism is docked, for the module set that `write_cobra_modules` makes of it.
 
     Modules are listed in the order of the organism's rows; CoBRA has no names for them. The base
-    connector stands at the base module's frame, so that ``basePose`` is the organism's base pose.
+    connector is at the base module's frame, so that ``basePose`` is the organism's base pose.
 
     Args:
         path: The file; an old one stays intact if writing fails.
@@ -185,7 +185,7 @@ def read_cobra_assembly(
 
     Args:
         path: A JSON file with ``moduleOrder``, ``moduleConnection``, and ``baseConnection`` and
-            ``basePose`` if it does not stand at the origin on module 0.
+            ``basePose`` if the base is not module 0 at the origin.
         modules: The module set: its file, or what `read_cobra_modules` gave.
     """
     path = checked_path(path)
@@ -225,7 +225,7 @@ def named_kinds(kinds: Kinds) -> dict[str, ModuleType]:
 
 
 def _kind(module: CobraModule, entry: Any, types: Names, repairs: Repairs) -> ModuleType:
-    """The datasheet that comes with a module, as far as its fields still say the same."""
+    """The datasheet that comes with a module, as far as its fields still agree with it."""
     ours = _enclosed(module)
     if ours is None:
         return plain_kind(module, types, repairs)
@@ -259,7 +259,7 @@ def _enclosed(module: CobraModule) -> ModuleType | None:
 
 
 def _sections(module: dict[str, Any]) -> dict[str, Any]:
-    """What a module's fields say of bodies, joints, ports and shapes, in no order."""
+    """Bodies, joints, ports and shapes of a module's fields, by their IDs."""
     bodies, joints = module["bodies"], module.get("joints", [])
     bodies = {str(b.get("ID")): b for b in (bodies if isinstance(bodies, list) else [bodies])}
     joints = joints if isinstance(joints, list) else [joints]

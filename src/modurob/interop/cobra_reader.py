@@ -55,7 +55,7 @@ def plain_kind(module: CobraModule, connectors: Names, repairs: Repairs) -> Modu
         for body in module.bodies
         for c in body.connectors
     ]
-    looks = [look for body in module.bodies for look in _looks(body, frames[body.id], repairs)]
+    visuals = [v for body in module.bodies for v in _visuals(body, frames[body.id], repairs)]
     fields = {
         "name": to_name(header.id),
         "symbol": "C",
@@ -65,8 +65,8 @@ def plain_kind(module: CobraModule, connectors: Names, repairs: Repairs) -> Modu
         "bodies": [_body(body, frames[body.id], bodies, repairs) for body in module.bodies],
         "joints": kinds,
         "ports": ports,
-        "shapes": [look for look in looks if "form" in look],
-        "meshes": [look for look in looks if "file" in look],
+        "shapes": [visual for visual in visuals if "form" in visual],
+        "meshes": [visual for visual in visuals if "file" in visual],
     }
     return ModuleType(**fields)
 
@@ -131,7 +131,7 @@ def _crossed(
     after = after @ se3.inverse(placed)
     if not (turns and _misses(after)):
         return Crossing(joint.parent, joint.child, before @ after, after[:3, :3].T @ Z), np.eye(4)
-    # q keeps its meaning (child relative to parent), so the axis turns round
+    # q stays child relative to parent, so the axis is reversed
     inward, outward = se3.inverse(after), se3.inverse(before)
     return _outward(joint.child, joint.parent, inward, outward, -Z, turns)
 
@@ -146,7 +146,7 @@ def _outward(
 
 
 def _misses(after: np.ndarray) -> bool:
-    """Whether the axis z misses the origin of the frame behind it."""
+    """Return whether the axis z misses the origin of the frame behind it."""
     return math.hypot(after[0, 3], after[1, 3]) > THROUGH
 
 
@@ -210,7 +210,7 @@ def _port(
 
 
 def _label(id: str) -> int | str:
-    """What a port is called here: a whole number stays one."""
+    """Label of a port: a whole number stays one."""
     number = id.removeprefix("-")
     whole = number.isascii() and number.isdigit() and str(int(number[:18])) == number
     return int(id) if whole else to_name(id)
@@ -226,17 +226,17 @@ def _sides(labels: list[int | str]) -> dict[int | str, int]:
     }
 
 
-def _looks(body: BodyRecord, T: np.ndarray, repairs: Repairs) -> Iterator[dict[str, Any]]:
+def _visuals(body: BodyRecord, T: np.ndarray, repairs: Repairs) -> Iterator[dict[str, Any]]:
     """Shapes and meshes of a body as fields of a datasheet."""
     for geometry in body.visual or body.collision:
         what = f"a {geometry.type[:20]} of body '{to_name(body.id)}'"
-        look = _look(geometry, what, repairs)
-        if look is not None:
+        visual = _visual(geometry, what, repairs)
+        if visual is not None:
             pose = _checked(geometry.pose, f"the pose of {what}")
-            yield {"body": to_name(body.id), **look, **position_and_rpy(T @ pose)}
+            yield {"body": to_name(body.id), **visual, **position_and_rpy(T @ pose)}
 
 
-def _look(geometry: GeometryRecord, what: str, repairs: Repairs) -> dict[str, Any] | None:
+def _visual(geometry: GeometryRecord, what: str, repairs: Repairs) -> dict[str, Any] | None:
     """A shape or mesh; None if it cannot be kept."""
     given: Mapping[str, Any] = geometry.parameters
     if geometry.type == "mesh":

@@ -42,7 +42,7 @@ UNIT.setflags(write=False)
 
 
 def _limit(value: float | None) -> float | None:
-    """Infinite, missing and not a number all mean that there is no limit."""
+    """Infinite, missing and not a number are all no limit."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -57,7 +57,7 @@ def _as_pose(rows: Any) -> np.ndarray:
     return T
 
 
-# a single entry may stand for a list of one
+# a single entry may be given instead of a list of one
 Listed = BeforeValidator(lambda value: [value] if isinstance(value, dict) else value)
 # module and connector; Timor appends the number of the pose
 FirstTwo = BeforeValidator(lambda value: value[:2] if isinstance(value, list) else value)
@@ -125,7 +125,7 @@ class BodyRecord(CobraRecord):
     @model_validator(mode="before")
     @classmethod
     def _unfolded(cls, data: Any, info: ValidationInfo) -> Any:
-        """Mass, inertia and r_com may stand together under ``inertia``."""
+        """Mass, inertia and r_com may be together under ``inertia``."""
         if not isinstance(data, dict):
             return data
         if isinstance(data.get("inertia"), dict) and "inertia" in data["inertia"]:

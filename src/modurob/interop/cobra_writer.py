@@ -138,8 +138,8 @@ def _body(kind: ModuleType, index: int) -> dict[str, Any]:
         "r_com": list(body.center_of_mass),
         "connectors": held,
     }
-    looks = [look for look in (*kind.shapes, *kind.meshes) if look.body == body.name]
-    return {**data, "visual": list(map(_geometry, looks))} if looks else data
+    visuals = [visual for visual in (*kind.shapes, *kind.meshes) if visual.body == body.name]
+    return {**data, "visual": list(map(_geometry, visuals))} if visuals else data
 
 
 def _connector(id: str, T: np.ndarray, type: str, size: list[float], gender: str) -> dict[str, Any]:

@@ -29,9 +29,9 @@ ORTHONORMAL = 1e-12  # a rotation this good is kept to the last digit
 CACHED_ANGLES = 4096
 SLOPPY = 1e-6  # the worst that is taken for a rotation: files often keep six digits
 LARGEST_NUMBER = 1e30  # of a file, in any unit: products of a few such numbers stay finite
-PLACEHOLDER = 1e-12  # mass and moments that stand for missing ones: below what M shows [kg, kg m^2]
+PLACEHOLDER = 1e-12  # mass and moments in place of missing ones: below what M shows [kg, kg m^2]
 
-Looks = tuple[tuple[np.ndarray, Shape | Mesh], ...]
+Visuals = tuple[tuple[np.ndarray, Shape | Mesh], ...]
 
 
 class Repairs:
@@ -66,13 +66,13 @@ class ExportTree(NamedTuple):
     Attributes:
         links: Name of each link of the model: a body whose frame is the link's, or its joint.
         bodies: For each link the bodies that are part of it.
-        looks: For each body of the model its solids: (4, 4) in the body's frame, and the shape.
+        visuals: For each body of the model its solids: (4, 4) in the body's frame, and the shape.
     """
 
     model: Model
     links: tuple[str, ...]
     bodies: tuple[tuple[int, ...], ...]
-    looks: tuple[Looks, ...]
+    visuals: tuple[Visuals, ...]
 
 
 def robot_of(
@@ -92,7 +92,7 @@ def robot_of(
     options = {key: value for key, value in given.items() if value is not None}
     if isinstance(source, Organism):
         model = source.model(**options)
-        looks = _looks(source, model)
+        visuals = _visuals(source, model)
     elif not isinstance(source, Model):
         raise StateError(f"an Organism or a Model can be written, got {type(source).__name__}")
     elif options:
@@ -102,11 +102,11 @@ def robot_of(
             f"own; give the Organism, or leave {key} out"
         )
     else:
-        model, looks = source, tuple(() for _ in source.body_names)
+        model, visuals = source, tuple(() for _ in source.body_names)
     bodies: list[list[int]] = [[] for _ in model.mass]
     for body, link in enumerate(model.body_link.tolist()):
         bodies[link].append(body)
-    return ExportTree(model, _link_names(model, root), tuple(map(tuple, bodies)), looks)
+    return ExportTree(model, _link_names(model, root), tuple(map(tuple, bodies)), visuals)
 
 
 def _link_names(model: Model, root: str) -> tuple[str, ...]:
@@ -123,20 +123,22 @@ def _link_names(model: Model, root: str) -> tuple[str, ...]:
     return tuple(names.get(link, f"{joint}.link") for link, joint in enumerate(joints))
 
 
-def _looks(organism: Organism, model: Model) -> tuple[Looks, ...]:
-    looks: list[list[tuple[np.ndarray, Shape | Mesh]]] = [[] for _ in model.body_names]
+def _visuals(organism: Organism, model: Model) -> tuple[Visuals, ...]:
+    visuals: list[list[tuple[np.ndarray, Shape | Mesh]]] = [[] for _ in model.body_names]
     poses: dict[tuple[int, bool], list[np.ndarray]] = {}
     for name in organism.modules:
         kind, merged = organism.kind(name), model.is_merged(name)
         if (id(kind), merged) not in poses:
             poses[id(kind), merged] = [
-                kind.rest_poses[kind.body_index(look.body)] @ look.pose if merged else look.pose
-                for look in (*kind.shapes, *kind.meshes)
+                kind.rest_poses[kind.body_index(visual.body)] @ visual.pose
+                if merged
+                else visual.pose
+                for visual in (*kind.shapes, *kind.meshes)
             ]
-        for look, T in zip((*kind.shapes, *kind.meshes), poses[id(kind), merged], strict=True):
-            body = name if merged else f"{name}.{look.body}"
-            looks[model.body_index(body)].append((T, look))
-    return tuple(map(tuple, looks))
+        for visual, T in zip((*kind.shapes, *kind.meshes), poses[id(kind), merged], strict=True):
+            body = name if merged else f"{name}.{visual.body}"
+            visuals[model.body_index(body)].append((T, visual))
+    return tuple(map(tuple, visuals))
 
 
 def axis_of(model: Model, joint: int) -> np.ndarray:
@@ -179,7 +181,7 @@ class Names:
         return iter(self._known)
 
     def keep(self, name: str, text: str) -> str:
-        """`name`, if it stands for nothing but `text`; else one with a number."""
+        """`name`, if it is free or that of `text`; else one with a number."""
         if text in self._names:
             return self._names[text]
         if name in self._known:
@@ -224,7 +226,7 @@ def rotation_of(rpy: tuple[float, float, float]) -> np.ndarray:
 
 
 def checked_rotation(R: np.ndarray, what: str) -> np.ndarray:
-    """The rotation that a file's rounded digits mean."""
+    """The rotation nearest to a file's rounded digits."""
     if so3.is_rotation(R, ORTHONORMAL):
         return R
     if not so3.is_rotation(R, SLOPPY):
@@ -278,7 +280,7 @@ def limits_of(
             lower, upper = upper, lower
         elif lower == upper == 0:
             repairs(f"{what}: its limits are 0 and 0, which leaves no room to move; make it fixed "
-                    "if that is meant", "it has no limits")  # fmt: skip
+                    "if that is intended", "it has no limits")  # fmt: skip
             lower = upper = None
         elif lower == upper:
             repairs.made.append(f"{what} is locked in models: both of its limits are {lower:g}")

@@ -28,7 +28,7 @@ from modurob.organism import Organism
 from modurob.spatial import so3
 
 GROUND = "ground"  # MuJoCo keeps the name "world" for itself
-DUST = 2e-15  # kg, kg m^2: twice what MuJoCo takes for nothing and refuses in what moves
+DUST = 2e-15  # kg, kg m^2: twice the least that MuJoCo accepts in moving bodies
 LONGEST_CHAIN = 490  # links; MuJoCo reads XML up to 500 levels deep
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
 
@@ -55,7 +55,7 @@ def write_mjcf(
 
     MuJoCo refuses to move what has no mass: massless links and point masses get 2e-15 kg or kg m^2,
     which changes no result by more than rounding. A moment that exceeds the sum of the other two
-    (datasheets forgive a millionth) is written as that sum. Viscous friction is ``damping``, dry
+    (datasheets tolerate a millionth) is written as that sum. Viscous friction is ``damping``, dry
     friction ``frictionloss``, which MuJoCo solves as a constraint. The names of locked joints,
     which ports are docked and what a module is are lost.
 
@@ -157,7 +157,7 @@ def _site(text: XmlText, tree: ExportTree, body: int) -> None:
     model = tree.model
     T_link_body, name = model.body_placement[body], model.body_names[body]
     text.leaf("site", name=name, **_placed(T_link_body), size="0.001", group="5")
-    for T, shape in tree.looks[body]:
+    for T, shape in tree.visuals[body]:
         if isinstance(shape, Mesh):
             continue
         halved = {"box": 0, "cylinder": 1, "sphere": 1}[shape.form]  # a radius comes first

@@ -10,7 +10,7 @@ import numpy as np
 from modurob.interop.conventions import (
     UNLIMITED,
     ExportTree,
-    Looks,
+    Visuals,
     axis_of,
     checked_title,
     rgba,
@@ -57,7 +57,7 @@ def write_urdf(
     path = checked_target(path)
     tree = robot_of(robot, WORLD, hinges, base)
     text = XmlText()
-    shapes = (look for looks in tree.looks for _, look in looks if isinstance(look, Shape))
+    shapes = (v for visuals in tree.visuals for _, v in visuals if isinstance(v, Shape))
     with text.open("robot", name=checked_title(name)):
         for color in sorted({shape.color for shape in shapes}):
             with text.open("material", name=color):
@@ -76,13 +76,13 @@ def _link(text: XmlText, tree: ExportTree, link: int, contact: bool) -> None:
         _inertial(text, model, link)
         for body in tree.bodies[link]:
             if model.body_names[body] == name:
-                _shapes(text, tree.looks[body], contact)
+                _shapes(text, tree.visuals[body], contact)
     for body in tree.bodies[link]:
         other = model.body_names[body]
         if other == name:
             continue
         with text.open("link", name=other):
-            _shapes(text, tree.looks[body], contact)
+            _shapes(text, tree.visuals[body], contact)
         # a colon is in no name of ours, so no joint is called like this
         with text.open("joint", name=f"fixed:{other}", type="fixed"):
             _origin(text, model.body_placement[body])
@@ -100,9 +100,9 @@ def _inertial(text: XmlText, model: Model, link: int) -> None:
         text.leaf("inertia", ixx=xx, ixy=xy, ixz=xz, iyy=yy, iyz=yz, izz=zz)
 
 
-def _shapes(text: XmlText, looks: Looks, contact: bool) -> None:
+def _shapes(text: XmlText, visuals: Visuals, contact: bool) -> None:
     for tag in ("visual", "collision") if contact else ("visual",):
-        for T, shape in looks:
+        for T, shape in visuals:
             with text.open(tag):
                 _origin(text, T)
                 with text.open("geometry"):

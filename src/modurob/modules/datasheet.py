@@ -34,7 +34,7 @@ PERPENDICULAR = 1e-9  # |cos| between a port's normal and reference; datasheets 
 UNIT_LENGTH = 1e-15  # a direction this close to length 1 stays as it is, so that files round-trip
 MOST_FINDINGS = 5  # a message is for reading
 MOST_FIELDS = 24  # more than any part has
-SHORT = reprlib.Repr()  # of what was given, without looking at all of a long list
+SHORT = reprlib.Repr()  # of a given value, without reading all of a long list
 SHORT.maxstring = SHORT.maxother = SHORT.maxlong = 60
 SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = 20
 
@@ -179,7 +179,7 @@ class Body(DatasheetPart):
         name: Unique in the module.
         mass: [kg]
         center_of_mass: In the body frame. [m]
-        inertia: About the center of mass, in the body frame; three numbers mean a diagonal
+        inertia: About the center of mass, in the body frame; three numbers are a diagonal
             matrix. [kg m^2]
     """
 
@@ -203,8 +203,8 @@ class Joint(DatasheetPart):
         kind: ``revolute`` [rad], ``prismatic`` [m], or ``fixed``.
         parent, child: Body names. The child's frame is the joint frame.
         position, rpy: Of the joint frame in the parent's frame; rpy as in URDF. [m, rad]
-        axis: In the joint frame; normalised.
-        lower, upper: Limits; null means unlimited. [rad, m]
+        axis: In the joint frame; normalized.
+        lower, upper: Limits; null is unlimited. [rad, m]
         viscous: Friction per velocity. [N m s/rad, N s/m]
         coulomb: Dry friction. [N m, N]
     """
@@ -246,7 +246,7 @@ class Joint(DatasheetPart):
 
 
 def _without_required_side(schema: dict[str, Any]) -> None:
-    """In a file, a numbered port need not say its side."""
+    """In a file, the side of a numbered port may be left out."""
     schema["required"].remove("side")
 
 
@@ -254,13 +254,13 @@ class Port(DatasheetPart):
     """A place where another module docks.
 
     Attributes:
-        label: What the user calls it: a side number or a word.
+        label: Name for users: a side number or a word.
         body: The body it belongs to.
         position: In the body's frame. [m]
         normal: Outward direction: z of the port frame.
         reference: x of the port frame, perpendicular to the normal.
         turns: Allowed docking turns about the normal. [deg]
-        connector: What kind of connector this is.
+        connector: Kind of this connector.
         mates: The kinds of connectors it mates with.
         side: The number written into the assembly incidence matrix; by default the label.
     """
@@ -301,7 +301,7 @@ class Port(DatasheetPart):
         return se3.pose(np.stack([x, so3.cross(z, x), z], axis=-1), np.array(self.position))
 
     def mates_with(self, other: Port) -> bool:
-        """Whether both connectors accept each other."""
+        """Return whether both connectors accept each other."""
         return other.connector in self.mates and self.connector in other.mates
 
 

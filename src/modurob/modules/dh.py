@@ -116,7 +116,7 @@ class TwoPart(NamedTuple):
         return T_in_joint @ (lift_z(q) @ turned if slides else turned) @ T_joint_out
 
 
-NOTHING = np.zeros((4, 4))  # moments of no mass
+NO_MASS = np.zeros((4, 4))  # moments of no mass
 
 
 # -- from a datasheet ------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def characterize(
     else:  # a link: the axis is the out-connector's
         joint, T_axis_out = None, np.eye(4)
         T_in_axis = inverse(T_entry_in) @ poses[exit] @ back.pose
-        distal_mass = part_mass(NOTHING)
+        distal_mass = part_mass(NO_MASS)
     first, second = axis_pair(T_in_axis), axis_pair(T_axis_out)
     return TwoPart(
         kind.name,
@@ -187,7 +187,7 @@ def _ports(
     if input is None or output is None:
         if len(kind.docks) != 2:
             raise UnknownNameError(
-                f"say which ports of a {kind.name} are its input and output: it has "
+                f"give the input and output ports of a {kind.name}: it has "
                 f"{len(kind.docks)} docks, {choices(kind.docks)}"
             )
         first, second = kind.docks
@@ -225,7 +225,7 @@ def _part_mass(kind: ModuleType, body: int, T_body_connector: np.ndarray) -> Par
     for step in kind.outward(body):
         if step.previous in poses and kind.joints[step.joint].kind == "fixed":
             poses[step.body] = poses[step.previous] @ step.before @ step.after
-    return part_mass(sum((carried(T, moments(kind.bodies[k])) for k, T in poses.items()), NOTHING))
+    return part_mass(sum((carried(T, moments(kind.bodies[k])) for k, T in poses.items()), NO_MASS))
 
 
 # -- mass by its moments ---------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def read_bytes(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> byt
     path = checked_path(path)
     check_regular(path, largest)
     with reading(path), path.open("rb") as stream:
-        content = stream.read(largest + 1)  # a file may be longer than it says
+        content = stream.read(largest + 1)  # a file may grow meanwhile
     if len(content) > largest:
         raise FileError(f"{path}: more than {largest:,} bytes")
     return content
@@ -230,7 +230,7 @@ def without_schema(data: Any) -> Any:
 
 
 def publish(schema: dict[str, Any], title: str, description: str) -> None:
-    """Make a JSON schema say what a whole file is, rather than how a program may construct it."""
+    """Turn the JSON schema of a class into that of a whole file."""
     schema["title"], schema["description"] = title, description
     schema["properties"] = {"$schema": {"type": "string"}, **schema["properties"]}
     rest = [name for name in schema["required"] if name not in ("format", "version")]
@@ -250,7 +250,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def checked_target(path: str | os.PathLike[str]) -> Path:
-    """A path that a file can be written to, as far as can be told before the work."""
+    """A path that a file can be written to, as far as can be checked before the work."""
     path = checked_path(path)
     with writing(path):
         if not path.parent.is_dir():
@@ -264,7 +264,7 @@ def write_document(path: str | os.PathLike[str], data: dict[str, Any]) -> None:
     """Write JSON so that a crash leaves either the old file or the new one, never half of it."""
     path = checked_path(path)
     if path.suffix == ".toml":
-        raise FileError(f"{path}: modurob writes JSON; let the file's name end in .json")
+        raise FileError(f"{path}: modurob writes JSON; use a file name that ends in .json")
     text = json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
     write_file(path, text.encode("utf-8"))
 

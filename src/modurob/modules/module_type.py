@@ -63,7 +63,7 @@ def _publish(schema: dict[str, Any]) -> None:
 
 
 class ModuleType(DatasheetPart):
-    """A kind of module: its bodies, the joints between them, its ports and its looks.
+    """A kind of module: its bodies, the joints between them, its ports and its shapes.
 
     Frozen. `with_parameters` returns an edited copy; `from_file` reads a user's own module.
 
@@ -170,7 +170,7 @@ class ModuleType(DatasheetPart):
                     "reference along +z"
                 )
 
-    # -- looking things up ---------------------------------------------------------------------
+    # -- lookup --------------------------------------------------------------------------------
 
     @cached_property
     def _ports(self) -> dict[int | str, Port]:
@@ -205,7 +205,7 @@ class ModuleType(DatasheetPart):
         )
 
     def body_index(self, name: str) -> int:
-        """Where the body with this name stands in `bodies`."""
+        """Index in `bodies` of the body with this name."""
         try:
             return self._body_index[name]
         except (KeyError, TypeError):
@@ -235,7 +235,7 @@ class ModuleType(DatasheetPart):
                 if body == parent and child not in reached:
                     step = JointCrossing(child, body, number, joint.pose, joint.screw, unit)
                 elif body == child and parent not in reached:
-                    # q keeps its meaning (child relative to parent), so the screw turns round
+                    # q stays child relative to parent, so the screw is reversed
                     back = se3.inverse(joint.pose) + 0.0
                     step = JointCrossing(parent, body, number, unit, 0.0 - joint.screw, back)
                 else:
@@ -352,7 +352,7 @@ class ModuleType(DatasheetPart):
             if body is None and len(massive) != 1:
                 names = choices(self.bodies[k].name for k in massive)
                 raise DatasheetError(
-                    f"say which body's inertia: in a {self.name}, mass is in {names}"
+                    f"give the body whose inertia changes: in a {self.name}, mass is in {names}"
                 )
             index = massive[0] if body is None else self.body_index(body)
             inertia = _as_list(inertia)
@@ -400,7 +400,7 @@ def _set_mass(data: dict[str, Any], kind: ModuleType, mass: float, body: str | N
         chosen = [data["bodies"][kind.body_index(body)]]
         before = chosen[0]["mass"]
     if before == 0 and len(chosen) > 1 and mass > 0:
-        raise DatasheetError(f"a {kind.name} has no mass to scale: say which body gets {mass} kg")
+        raise DatasheetError(f"a {kind.name} has no mass to scale: give the body to change")
     for entry in chosen:
         ratio = mass / before if before else 0.0
         entry["mass"] = entry["mass"] * ratio if before else mass

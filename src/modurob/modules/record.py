@@ -167,7 +167,7 @@ def _header(data: bytes) -> tuple[int, int]:
     check_version(version, f"record of module {id_text(uid)}", VERSION)
     if len(data) != length or length < SMALLEST:
         raise FileError(
-            f"record of module {id_text(uid)}: {len(data)} bytes where its header says {length}"
+            f"record of module {id_text(uid)}: {len(data)} bytes, but its header gives {length}"
         )
     return uid, version
 

@@ -1,8 +1,8 @@
 """Byte layouts of the fields of a record: the table of docs/guide/records.md as code.
 
 A layout lists the entries of one field in order; a codec writes and reads one entry. Newer writers
-may append entries to a field, never insert them, so a reader takes what it knows and leaves the
-rest.
+may append entries to a field, never insert them, so a reader takes the known ones and leaves
+the rest.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def word(words: Sequence[str]) -> Codec:
     def read(reader: ByteReader) -> str:
         (place,) = reader.take(1)
         if place >= len(words):
-            raise ValueError(f"byte {place} stands for none of {', '.join(words)}")
+            raise ValueError(f"byte {place} is none of {', '.join(words)}")
         return words[place]
 
     return Codec(lambda value: bytes([words.index(value)]), read)

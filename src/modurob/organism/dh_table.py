@@ -31,7 +31,7 @@ from modurob.spatial import se3
 
 TURN = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0])  # unit screws along z, linear part first
 SLIDE = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
-WORLD = -1  # stands for the axis before the first ones
+WORLD = -1  # in place of the axis before the first ones
 
 
 class DhRow(NamedTuple):
@@ -307,7 +307,7 @@ def chain_table(modules: Sequence[TwoPart], base_pose: ArrayLike | None = None) 
 
     Args:
         modules: Base first; each one's out-connector holds the next one's in-connector. Module k
-            is called ``mk``. Links without a joint are welcome.
+            is called ``mk``. Links without a joint are allowed.
         base_pose: (4, 4) in-connector of the first module in the world; the origin by default.
 
     Raises:

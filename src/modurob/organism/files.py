@@ -92,7 +92,7 @@ def save(organism: Organism, path: str | os.PathLike[str]) -> None:
 
 
 def to_document(organism: Organism) -> dict[str, Any]:
-    """What a file of the organism holds."""
+    """Content of an organism's file."""
     keys: dict[ModuleType, str] = {}
     for name in organism.modules:
         kind = organism.kind(name)

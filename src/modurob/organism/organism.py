@@ -140,7 +140,7 @@ class Organism:
         """A random tree of `modules` modules of the given kind or kinds.
 
         Not every kind need appear: virtual joints are left out, and so is a kind whose connectors
-        mate with nothing that is there.
+        mate with no module that is there.
         """
         from modurob.organism.builders import random
 
@@ -153,7 +153,7 @@ class Organism:
 
         return read(path)
 
-    # -- looking at it -------------------------------------------------------------------------
+    # -- structure -----------------------------------------------------------------------------
 
     @cached_property
     def modules(self) -> tuple[str, ...]:
@@ -221,7 +221,7 @@ class Organism:
         return tuple(n for n in neighbors if n is not None and n != parent)
 
     def free_ports(self, name: str) -> tuple[int | str, ...]:
-        """The docks of a module that hold nothing."""
+        """The docks of a module that are not in use."""
         kind = self.kind(name)
         return tuple(label for label in kind.docks if (name, label) not in self._taken)
 
@@ -513,7 +513,7 @@ class Organism:
         return to_grid(self)
 
     def canonical(self) -> tuple[tuple[str, int, int | str, int | str, int], ...]:
-        """A form that does not depend on names, docking order or where the base stands.
+        """A form that does not depend on names, docking order or the base pose.
 
         One entry for each module, in the order a walk along the ports meets them: fingerprint of
         its datasheet, position of its parent in this list, the two ports, the turn.
@@ -533,7 +533,7 @@ class Organism:
         return tuple(form)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both have the same `canonical` form; the base pose does not count."""
+        """Compare the `canonical` forms; the base pose does not count."""
         return isinstance(other, Organism) and (
             self is other or (len(self) == len(other) and self._canonical == other._canonical)
         )

@@ -83,7 +83,7 @@ class Equations:
     """Closed forms of an organism: ``M ddq + C dq + N + friction = tau``.
 
     All expressions are exact and in normal form: sums of rational * parameters * cos or sin of
-    angle sums, so equal expressions are identical. C is the documents' Coriolis matrix (see
+    angle sums, so equal expressions are identical. C is the Coriolis matrix of Meister 2013 (see
     `Model.closed_form`). With a free base its six velocities come first.
 
     Attributes:
@@ -157,7 +157,7 @@ class Equations:
 
     @cached_property
     def C(self) -> sympy.ImmutableMatrix:
-        """(nv, nv) Coriolis matrix of the documents."""
+        """(nv, nv) Coriolis matrix as in Meister 2013."""
         return self._matrix("C")
 
     @cached_property

@@ -1,6 +1,6 @@
 """The entries of M, C and N, poses and twists of an organism as trigonometric polynomials.
 
-Nothing here is computed before it is asked for: one entry of a large matrix costs no more than the
+Everything is computed on demand: one entry of a large matrix costs no more than the
 links it depends on.
 """
 
@@ -59,7 +59,7 @@ class Exact:
         return trig(entries.get(row, 0)) * (self.signs[row] * self.signs[column])
 
     def coriolis(self, row: int, column: int) -> Trig:
-        """An entry of the documents' C, counted from 0."""
+        """An entry of C as in Meister 2013, counted from 0."""
         return trig(self._coriolis_column(column)[row]) * (self.signs[row] * self.signs[column])
 
     def bias(self, row: int) -> Trig:

@@ -54,7 +54,7 @@ class ExpressionWriter:
         factors, number = [self._power(*pair) for pair in term.powers], term.coefficient
         if term.angles:
             wave = self._wave((term.sine, term.angles))
-            if wave.is_Mul:  # SymPy writes sin(a - b) as -sin(b - a) when it likes that better
+            if wave.is_Mul:  # SymPy may write sin(a - b) as -sin(b - a)
                 number, wave = -number, -wave
             factors.append(wave)
         return [self._number(number), *factors] if number != 1 or not factors else factors
@@ -68,7 +68,7 @@ class ExpressionWriter:
         return sympy.Mul(self._product(common), sympy.Add(*pieces))
 
     def summands(self, value: Trig) -> list[sympy.Expr]:
-        """The short form as a list of what it adds, nothing taken out of the whole."""
+        """The short form as a list of what it adds, no factor taken out of the whole."""
         return self._pieces(list(value.terms()))
 
     def _pieces(self, terms: list[Term]) -> list[sympy.Expr]:

@@ -317,7 +317,7 @@ def _snapped(array: np.ndarray) -> np.ndarray:
 
 
 def exact_rotation(R: np.ndarray) -> Mat:
-    """The rational matrix with R^T R = 1, exactly, that stands for a rotation in floats.
+    """The rational matrix with R^T R = 1, exactly, for a rotation in floats.
 
     Decimals of sines and cosines do not square to one, and what depends on it (which terms cancel,
     which parameters act only together) would be lost. R = Rz Ry Rx, each from a rational half-angle

@@ -124,7 +124,7 @@ class Vocabulary:
 
 
 def chosen(symbols: str | Collection[str]) -> frozenset[str]:
-    """The groups that a user wants as symbols."""
+    """The groups that are symbols, checked."""
     if isinstance(symbols, str):
         if symbols in ("all", "none"):
             return frozenset(GROUPS if symbols == "all" else ())
@@ -138,13 +138,13 @@ def chosen(symbols: str | Collection[str]) -> frozenset[str]:
 
 
 def label(module: str) -> str:
-    """What stands behind the letters of a module's symbols: ``1`` for m1, else its name."""
+    """Mark in the names of a module's symbols: ``1`` for m1, else its name."""
     numbered = _NUMBERED.fullmatch(module)
     return numbered[1] if numbered else module
 
 
 def latex_text(text: str) -> str:
-    """Text for LaTeX: nothing in it is a command, and pdflatex knows every letter."""
+    """Text for LaTeX: commands are escaped, and every letter is in TeX's fonts."""
     special = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
     return "".join(
         special.get(c) or (rf"\{c}" if c in "_%&#${}" else c if c < LATIN_END else f"u{ord(c):04X}")

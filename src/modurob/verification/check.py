@@ -1,4 +1,4 @@
-"""Results of a check, and the states it looks at."""
+"""Results of a check, and the states it uses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CheckValue(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether the number keeps its limit; NaN never does."""
+        """Return whether the number keeps its limit; NaN never does."""
         return bool(self.found >= self.limit if self.at_least else self.found <= self.limit)
 
 
@@ -66,7 +66,7 @@ class VerificationReport:
 
     @property
     def passed(self) -> bool:
-        """Whether no check failed; those left out do not count."""
+        """True if no check failed; those left out do not count."""
         return not self.count(FAILED)
 
     def count(self, verdict: str) -> int:

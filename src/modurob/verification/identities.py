@@ -32,7 +32,7 @@ TERMS = 50_000  # at most, by the estimate, of closed forms in numbers: what tak
 
 
 def closed_form_is_recursion(case: CheckCase) -> CheckValue:
-    """M a + C v + N + friction of the documents is what the recursion gives."""
+    """M a + C v + N + friction of the closed form agrees with the recursion."""
     model, v, a = case.model, case.v, case.a
     M, C, N = model.closed_form(case.q, v)
     tau = (M @ a[..., None] + C @ v[..., None])[..., 0] + N + friction(model, v)
@@ -218,7 +218,7 @@ def columns(function: Callable[[np.ndarray], np.ndarray], size: int) -> np.ndarr
 
 
 def _empty_joints(model: Model, M: np.ndarray) -> list[str]:
-    """Joints that move nothing at all."""
+    """Joints without inertia about them."""
     diagonal = np.diagonal(M, axis1=-2, axis2=-1)[..., model.nv - len(model.joint_names) :]
     least = np.abs(diagonal).min(axis=tuple(range(diagonal.ndim - 1)))
     return [name for name, each in zip(model.joint_names, least, strict=True) if each == 0]

@@ -60,7 +60,7 @@ def verify(
     Args:
         organism: Whose equations.
         hinges, base: See `Organism.model`.
-        states: How many random states each check looks at.
+        states: Number of random states of each check.
         seed: Of the random states.
         progress: Called with the name of each check before it starts.
     """
