@@ -114,18 +114,19 @@ def _robot(root: Element, stem: str, repairs: Repairs) -> ModuleType:
     if len(visuals) > MOST_SHAPES:
         raise DatasheetError(f"a robot has at most {MOST_SHAPES:,} shapes; this one has more")
     title = root.get("name", "") or stem
-    return ModuleType(
-        name=to_name(title),
-        symbol="R",
-        title=title,
-        source="read from URDF",
-        size=typical_size(hinge["position"] for hinge in hinges),
-        bodies=[bodies.pop(first), *bodies.values()],
-        joints=hinges,
-        ports=list(_ports(first, list(bodies), hinges)),
-        shapes=[visual for visual in visuals if "form" in visual],
-        meshes=[visual for visual in visuals if "file" in visual],
-    )
+    fields: dict[str, Any] = {
+        "name": to_name(title),
+        "symbol": "R",
+        "title": title,
+        "source": "read from URDF",
+        "size": typical_size(hinge["position"] for hinge in hinges),
+        "bodies": [bodies.pop(first), *bodies.values()],
+        "joints": hinges,
+        "ports": list(_ports(first, list(bodies), hinges)),
+        "shapes": [visual for visual in visuals if "form" in visual],
+        "meshes": [visual for visual in visuals if "file" in visual],
+    }
+    return ModuleType(**fields)
 
 
 def _elements(root: Element) -> tuple[list[Element], list[Element]]:

@@ -119,12 +119,13 @@ class ModuleType(DatasheetPart):
     @model_validator(mode="after")
     def _consistent(self) -> ModuleType:
         names = [body.name for body in self.bodies]
-        for what, listed in (
+        unique: tuple[tuple[str, list[Any]], ...] = (
             ("body", names),
             ("joint", [joint.name for joint in self.joints]),
             ("port", [port.label for port in self.ports]),
             ("side", [port.side for port in self.ports]),
-        ):
+        )
+        for what, listed in unique:
             for name in listed:
                 if listed.count(name) > 1:
                     raise ValueError(f"{what} {name!r} is there twice")

@@ -156,7 +156,7 @@ class DhTable(NamedTuple):
 
     def __str__(self) -> str:
         head = ("joint", "next", "a", "alpha", "d", "theta", "n", "p", "axes")
-        lines = [head]
+        lines: list[tuple[str, ...]] = [head]
         for row in self.rows:
             d = f"{row.d:.6g}" + (" + q" if row.kind == "prismatic" else "")
             theta = f"{row.theta:.6g}" + (" + q" if row.kind == "revolute" else "")

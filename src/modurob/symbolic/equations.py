@@ -145,8 +145,8 @@ class Equations:
         """
         wanted, words = {**(values or {}), **named}, self._words.copy()
         new = given(wanted, words, self._motion.places, self.model.prismatic, self._replaced)
-        values = (*self._values, new)
-        return Equations(self._assembly, self.model, self._exact, words, self.limit, values)
+        given_values = (*self._values, new)
+        return Equations(self._assembly, self.model, self._exact, words, self.limit, given_values)
 
     # -- the matrices ----------------------------------------------------------------------------
 
