@@ -34,6 +34,7 @@ LAYERS = (
     ("drawing",),
     ("reference", "quintic"),
     ("sim", "control", "estimation", "gaits"),
+    ("loading",),
     ("distributed",),  # coordinators hand out controllers, balancing runs in simulations
     ("interop",),
     ("verification",),

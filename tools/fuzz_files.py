@@ -44,7 +44,6 @@ from modurob import interop
 from modurob.modules import record
 from modurob.modules.files import read_bytes, read_text
 from modurob.modules.record_fields import split_fields, write_count
-from modurob.organism.files import load as load_organism
 from modurob.sim import Trajectory
 from modurob.studio import project
 
@@ -393,7 +392,7 @@ def use_organism(organism: mr.Organism) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "again.json"
         organism.save(file)
-        assert load_organism(file) == organism
+        assert mr.Organism.from_file(file) == organism
     organism.aim()
     organism.canonical()
     if len(organism) <= 50:
@@ -471,8 +470,12 @@ FORMATS = {
     "module.toml": Format(
         ".toml", "ModuleType.from_file", odd_toml, mr.ModuleType.from_file, use_kind
     ),
-    "organism.json": Format(".json", "modurob.load", odd_json, load_organism, use_organism),
-    "organism.toml": Format(".toml", "modurob.load", odd_toml, load_organism, use_organism),
+    "organism.json": Format(
+        ".json", "Organism.from_file", odd_json, mr.Organism.from_file, use_organism
+    ),
+    "organism.toml": Format(
+        ".toml", "Organism.from_file", odd_toml, mr.Organism.from_file, use_organism
+    ),
     "trajectory.npz": Format(".npz", "Trajectory.load", odd_npz, Trajectory.load, use_trajectory),
     "project": Format(".modurob.json", "studio.project.read", odd_json, project.read, use_project),
     "record.json": Format(

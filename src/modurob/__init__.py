@@ -16,9 +16,10 @@ from modurob.errors import (
     UnknownNameError,
     WriteError,
 )
+from modurob.loading import load
 from modurob.model import Model
 from modurob.modules import Body, Joint, Mesh, ModuleType, Port, Shape, catalog
-from modurob.organism import Aim, Organism, examples, load
+from modurob.organism import Aim, Organism, examples
 
 if TYPE_CHECKING:
     from modurob import (

@@ -22,8 +22,7 @@ from modurob.modules.axis_pairs import inverse
 from modurob.modules.dh import TwoPart, carried, characterize
 from modurob.modules.record import Record
 from modurob.organism import Organism
-from modurob.organism.dh_synthesis import chain_table
-from modurob.organism.dh_table import DhTable
+from modurob.organism.dh_table import DhTable, chain_table
 from modurob.spatial import se3
 
 Modules = DhTable | Organism | Sequence[TwoPart | ModuleType | Record]
@@ -42,7 +41,7 @@ def ne_mod(
     gravity: ArrayLike = GRAVITY,
     base_pose: ArrayLike | None = None,
 ) -> np.ndarray:
-    """Joint forces of a manipulator, friction included, from what its modules say of themselves.
+    """Joint forces of a manipulator, friction included, from the datasheets of its modules.
 
     Args:
         q, v, a: (..., joints) displacements, velocities, accelerations. [rad, m]
@@ -91,7 +90,7 @@ def mass_matrix(
 
 
 def table_of(modules: Modules, base_pose: ArrayLike | None = None) -> DhTable:
-    """The table of whatever `ne_mod` takes."""
+    """The table of the modules, as `ne_mod` takes them."""
     if isinstance(modules, DhTable | Organism):
         if base_pose is not None:
             raise StateError(

@@ -55,7 +55,7 @@ RECORDS = {
     "future version": (sealed(GOOD[:4] + b"\x02\0" + GOOD[6:]), "newer modurob"),
     "not a number": (with_nan(GOOD), "mass"),
     "output not reachable": (without_joints(GOOD), "joints must connect"),
-    "cut off": (GOOD[:100], "100 bytes where its header says"),
+    "cut off": (GOOD[:100], "100 bytes, but its header gives"),
     "nothing": (b"", "not a module's record"),
     "garbage": (b"\xff" * 3000, "not a module's record"),
     "another module's": (encode(catalog["giusti_a"], 5), "record of module 00:00:00:00:00:05"),

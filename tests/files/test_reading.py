@@ -15,14 +15,14 @@ import modurob as mr
 from modurob import FileError, examples
 from modurob.interop import read_cobra_assembly, read_cobra_modules, read_urdf
 from modurob.modules import files, record
-from modurob.organism.files import load
 from modurob.sim import Trajectory
 from modurob.studio import folder, project
 from oracles import complains
 
 READERS = {
     "module": mr.ModuleType.from_file,
-    "organism": load,
+    "organism": mr.Organism.from_file,
+    "any": mr.load,
     "trajectory": Trajectory.load,
     "project": project.read,
     "source of a project": folder.fingerprint,
@@ -157,7 +157,7 @@ def test_an_organism_of_very_many_kinds_is_refused_at_once(tmp_path):
     data["kinds"] = {str(k): {} for k in range(10_001)}
     path.write_text(json.dumps(data))
     with complains(FileError, "it.json", "kinds: 10,001 kinds; at most 10,000"):
-        load(path)
+        mr.load(path)
 
 
 @pytest.mark.parametrize("name", ["modules", "moduleOrder", "moduleConnection"])
@@ -206,7 +206,7 @@ def test_names_with_line_breaks_give_errors_of_one_line(tmp_path):
     data["base"] = "a\nb\u2028c" + "x" * 5000
     path.write_text(json.dumps(data))
     with complains(FileError, "it.json", "the base 'a\\nb\\u2028cxxx", "not among the modules"):
-        load(path)
+        mr.load(path)
 
 
 def test_a_list_of_many_mistakes_is_refused_after_the_first(tmp_path):
@@ -217,7 +217,7 @@ def test_a_list_of_many_mistakes_is_refused_after_the_first(tmp_path):
     data["dockings"] = [{}] * 50_000
     path.write_text(json.dumps(data))
     with in_time(), complains(FileError, "modules[0].name: field required"):
-        load(path)
+        mr.load(path)
 
 
 # -- projects --------------------------------------------------------------------------------------

@@ -417,7 +417,7 @@ def test_a_kind_of_several_bodies_without_mass_may_stay_without():
         body.update(mass=0.0, inertia=(0.0, 0.0, 0.0))
     empty = ModuleType(**data)
     assert empty.with_parameters(mass=0.0).mass == 0
-    with complains(DatasheetError, "no mass to scale", "which body gets 1.0 kg"):
+    with complains(DatasheetError, "no mass to scale", "give the body to change"):
         empty.with_parameters(mass=1.0)
 
 
@@ -482,14 +482,14 @@ def test_parameters_may_be_numbers_and_arrays_of_numpy():
         ("backbone", {"size": "wide"}, DatasheetError, ("size", "positive", "'wide'")),
         ("backbone", {"inertia": [1, 1, 3]}, DatasheetError, ("bodies[0]", "triangle")),
         ("backbone", {"inertia": -1.0}, DatasheetError, ("bodies[0]", "negative")),
-        ("superbot", {"inertia": 1.0}, DatasheetError, ("which body", "end_a", "end_b")),
+        ("superbot", {"inertia": 1.0}, DatasheetError, ("give the body", "end_a", "end_b")),
         ("backbone", {"viscous": -1.0}, DatasheetError, ("joints[0].viscous", "-1")),
         ("backbone", {"coulomb": NAN}, DatasheetError, ("joints[0].coulomb", "nan")),
         ("backbone", {"limits": (1, -1)}, DatasheetError, ("lower limit 1.0", "upper limit -1.0")),
         ("backbone", {"limits": 1.0}, DatasheetError, ("limits", "1.0")),
         ("backbone", {"mass": 1.0, "body": "C"}, UnknownNameError, ("no body 'C'", "A, B")),
         ("backbone", {"viscous": 1.0, "joint": "e"}, UnknownNameError, ("no joint 'e'", "hinge")),
-        ("virtual_px", {"mass": 1.0}, DatasheetError, ("no mass to scale", "which body")),
+        ("virtual_px", {"mass": 1.0}, DatasheetError, ("no mass to scale", "give the body")),
     ],
 )
 def test_wrong_parameters_are_refused_in_one_line(kind, parameters, error, pieces):

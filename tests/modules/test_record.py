@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from modurob import DatasheetError, FileError, ModuleType, catalog
 from modurob.modules.dh import connector_pairs
 from modurob.modules.record import decode, describe, encode, read_json, write_json
-from modurob.modules.record_fields import Reader, floats, several, word
+from modurob.modules.record_fields import ByteReader, floats, several, word
 from oracles import WRIST, complains
 from oracles.two_part_modules import two_part_module
 
@@ -137,7 +137,7 @@ def test_records_cut_off_or_too_long_are_refused():
         with pytest.raises(FileError) as caught:
             decode(RECORD[:size])
         assert (TEXT in str(caught.value)) == (size >= HEADER)
-    with complains(FileError, TEXT, f"{len(RECORD) + 1} bytes where its header says {len(RECORD)}"):
+    with complains(FileError, TEXT, f"{len(RECORD) + 1} bytes, but its header gives {len(RECORD)}"):
         decode(RECORD + b"\0")
 
 
@@ -370,16 +370,16 @@ def test_the_guide_s_example_works(tmp_path, monkeypatch):
 
 def test_codecs_refuse_what_no_writer_wrote():
     kinds = word(("fixed", "revolute"))
-    assert kinds.read(Reader(kinds.write("revolute"))) == "revolute"
-    with pytest.raises(ValueError, match="byte 2 stands for none of fixed, revolute"):
-        kinds.read(Reader(b"\x02"))
+    assert kinds.read(ByteReader(kinds.write("revolute"))) == "revolute"
+    with pytest.raises(ValueError, match="byte 2 is none of fixed, revolute"):
+        kinds.read(ByteReader(b"\x02"))
     numbers = several(floats(1))
-    assert numbers.read(Reader(numbers.write([(1.5,), (0.0,)]))) == ((1.5,), (0.0,))
+    assert numbers.read(ByteReader(numbers.write([(1.5,), (0.0,)]))) == ((1.5,), (0.0,))
     with pytest.raises(ValueError, match="a list of 5 entries in 4 bytes"):
-        numbers.read(Reader(b"\x05" + 4 * b"\0"))
-    assert len(numbers.read(Reader(b"\x05" + 5 * b"\0"))) == 5
+        numbers.read(ByteReader(b"\x05" + 4 * b"\0"))
+    assert len(numbers.read(ByteReader(b"\x05" + 5 * b"\0"))) == 5
     with pytest.raises(ValueError, match="a mask names more than 1 numbers"):
-        floats(1).read(Reader(b"\x02"))
+        floats(1).read(ByteReader(b"\x02"))
 
 
 def test_a_twin_without_a_datasheet_is_refused(tmp_path):

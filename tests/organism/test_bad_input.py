@@ -305,7 +305,7 @@ WRONG_MATRICES = {
         [[3, 2, 0, 0], [4, 0, 2, 0], [0, 5, 0, 3], [0, 0, 5, 0], [0, 0, 0, 4]],
         "BBBBB",
         "AIM column 4",
-        "would stand in the cell",
+        "would take the cell",
     ),
     "too few kinds": ([[3], [4]], "B", "2 rows", "as many kinds, got 1"),
     "a name for all kinds": ([[3], [4]], "backbone", "2 rows", "'backbone'", "letter by letter"),
@@ -341,7 +341,7 @@ def test_wrong_matrix_says_what_is_wrong_with_it(case):
     ("kinds", "pieces"),
     [
         ("BX", ("no module kind 'X'", "B = backbone")),
-        ("BV", ("'V' stands for several kinds", "virtual_px", "give the name")),
+        ("BV", ("'V' is the letter of several kinds", "virtual_px", "give the name")),
         (["backbone", "spine"], ("no module kind 'spine'", "scout")),
     ],
 )

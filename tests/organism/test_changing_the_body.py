@@ -151,7 +151,7 @@ def test_merging_equals_docking_one_by_one(kinds, sizes, seed):
     try:
         merged = one.merge(parent, port, other, child, child_port, turn=turn)
     except DockingError as error:
-        assume("would stand in the cell" not in str(error))
+        assume("would take the cell" not in str(error))
         raise
     grown = one.dock(parent, port, child, child_port, kind=other.kind(child), turn=turn)
     for entry in other.rebase(child).dockings:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from modurob import ModuleType, Organism, catalog
-from modurob.organism.docking import docked, dyad
+from modurob.organism.docking import dyad, mated_pose
 from oracles import WRIST
 
 SIDES = (2, 3, 4, 5)
@@ -108,7 +108,7 @@ def test_ports_meet_with_opposed_normals_and_the_turn_between_their_references(k
     labels = kind.docks
     for a, b in itertools.product(labels, labels):
         T_ia, T_jb = kind.port_pose(a), kind.port_pose(b)
-        T_ib = docked(T_ia, T_jb, turn) @ T_jb
+        T_ib = mated_pose(T_ia, T_jb, turn) @ T_jb
         np.testing.assert_allclose(T_ib[:3, 3], T_ia[:3, 3], rtol=0, atol=ROUNDING)
         np.testing.assert_allclose(T_ib[:3, 2], -T_ia[:3, 2], rtol=0, atol=ROUNDING)
         x, y = T_ia[:3, 0], T_ia[:3, 1]

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from modurob import FileError, WriteError, examples, load
+from modurob import FileError, Organism, WriteError, catalog, examples, load, simulate
+from modurob.modules import record
+from modurob.sim import Trajectory
 from oracles import complains, organisms
 
 TEN_MEGABYTES = 10 * 1024 * 1024
@@ -127,7 +129,7 @@ def test_what_is_no_organism_file_is_refused_in_one_line(tmp_path, case):
     path = tmp_path / "it.json"
     path.write_bytes(content)
     with complains(FileError, "it.json", *pieces):
-        load(path)
+        Organism.from_file(path)
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path):
@@ -248,3 +250,31 @@ def test_a_damaged_file_is_refused_or_read_but_never_crashes(crab_file, seed):
     else:
         complaint = "none"
     assert len(complaint.splitlines()) == 1
+
+
+# -- one function for all files --------------------------------------------------------------------
+
+
+def test_load_returns_what_a_file_holds(tmp_path):
+    crab, scout = examples.crab(), catalog["scout"]
+    crab.save(tmp_path / "crab.json")
+    (tmp_path / "scout.json").write_text(scout.model_dump_json())
+    (tmp_path / "memory").write_bytes(record.encode(scout, 7))
+    record.write_json(record.Record(7, scout), tmp_path / "memory.json")
+    model = crab.model()
+    simulate(model, None, None, 0.01).save(tmp_path / "run.npz")
+    assert load(tmp_path / "crab.json") == crab
+    assert load(tmp_path / "scout.json") == scout
+    for name in ("memory", "memory.json"):
+        assert (load(tmp_path / name).uid, load(tmp_path / name).kind) == (7, scout)
+    assert isinstance(load(tmp_path / "run.npz"), Trajectory)
+
+
+def test_load_refuses_other_files_and_lists_the_formats(tmp_path):
+    for content, found in ((b"[1]", "None"), (b'{"format": "pcb"}', "'pcb'")):
+        (tmp_path / "it.json").write_bytes(content)
+        with complains(FileError, "it.json", f"its format is {found}", "modurob-organism"):
+            load(tmp_path / "it.json")
+    (tmp_path / "it.json").write_text('{"format": "modurob-record", "version": 2}')
+    with complains(FileError, "it.json", "newer modurob"):
+        load(tmp_path / "it.json")

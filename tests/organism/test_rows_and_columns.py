@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from modurob import DockingError, Organism, examples
-from modurob.organism.files import load
 
 SCOUTS = Organism.start("scout", "a").dock("a", 2, "b", 4).dock("b", 2, "c", 4).dock("a", 3, "d", 5)
 
@@ -15,7 +14,7 @@ PAIR = Organism.start("scout", "x").dock("x", 3, "y", 3)
 
 def saved_and_loaded(organism, folder):
     organism.save(folder / "it.json")
-    return load(folder / "it.json")
+    return Organism.from_file(folder / "it.json")
 
 
 def cut_short():

@@ -136,7 +136,7 @@ def test_sites_say_why_a_kind_cannot_dock():
     square = _from_rows("backbone", [(0, 1, 3, 4), (1, 2, 2, 5), (2, 3, 4, 3)])
     found = edits.sites(square, catalog["scout"], None, None)
     whys = {(site.module, site.port): site.why for site in found}
-    assert "would stand in the cell" in whys["m0", 2]
+    assert "would take the cell" in whys["m0", 2]
     assert whys["m0", 4] == ""
     superbot = [*edits.sites(square, catalog["superbot"], None, None)]
     assert all("does not mate" in site.why for site in superbot)

@@ -19,7 +19,6 @@ from modurob import (
     UnknownNameError,
     catalog,
     examples,
-    load,
 )
 from modurob.drawing.terminal import shorten
 from modurob.errors import choices
@@ -96,7 +95,7 @@ def find(name: str) -> tuple[str, Organism]:
     if name.lower().endswith(".urdf"):
         given = shorten(name, 60)
         raise FileError(f"{given}: make an organism of it first: modurob new --urdf {given}")
-    return Path(name).stem, load(name)
+    return Path(name).stem, Organism.from_file(name)
 
 
 def kind(name: str) -> ModuleType:

@@ -10,7 +10,7 @@ import click
 from rich.text import Text
 
 from modurob.cli import organisms, output
-from modurob.verification import Check, Report, verify
+from modurob.verification import Check, VerificationReport, verify
 from modurob.verification.check import FAILED, LEFT_OUT, PASSED
 
 EXAMPLE = """\b
@@ -67,7 +67,7 @@ def command(
         ctx.exit(1)
 
 
-def _print(title: str, report: Report) -> None:
+def _print(title: str, report: VerificationReport) -> None:
     console = output.console()
     table = output.plain_table()
     table.add_column("check", style="bold", no_wrap=True)
@@ -82,7 +82,7 @@ def _print(title: str, report: Report) -> None:
     console.print(_summary(report))
 
 
-def _summary(report: Report) -> Text:
+def _summary(report: VerificationReport) -> Text:
     counts = [f"{report.count(verdict)} {verdict}" for verdict in STYLES if report.count(verdict)]
     return Text(", ".join(counts), style="green" if report.passed else "bold red")
 
@@ -96,6 +96,6 @@ def _limit(check: Check) -> str:
     return "" if check.limit is None else f"{relation} {check.limit:.0e}"
 
 
-def _data(title: str, report: Report) -> dict[str, Any]:
+def _data(title: str, report: VerificationReport) -> dict[str, Any]:
     facts = {"title": title, "model": report.title, "passed": report.passed}
     return {**facts, "checks": [dataclasses.asdict(check) for check in report.checks]}

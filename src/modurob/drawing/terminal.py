@@ -6,7 +6,7 @@ import numpy as np
 
 from modurob.modules import ModuleType
 from modurob.organism.builders import ARROWS
-from modurob.organism.organism import HEADINGS, Organism, Place
+from modurob.organism.organism import HEADINGS, GridPlace, Organism
 
 INSIDE = 11  # characters between the left and right border of a box
 WIDTH, HEIGHT = INSIDE + 2, 5  # of a box, borders included
@@ -51,7 +51,7 @@ def shorten(name: str, room: int) -> str:
 # -- boxes -----------------------------------------------------------------------------------------
 
 
-def _planar(organism: Organism) -> dict[str, Place] | None:
+def _planar(organism: Organism) -> dict[str, GridPlace] | None:
     """The cell of each module if all share one grid."""
     places = {name: organism.place(name) for name in organism.modules}
     spots = {name: place for name, place in places.items() if place is not None}
@@ -59,12 +59,12 @@ def _planar(organism: Organism) -> dict[str, Place] | None:
     return spots if one_grid and len(spots) == len(places) else None
 
 
-def _columns(spots: dict[str, Place]) -> int:
+def _columns(spots: dict[str, GridPlace]) -> int:
     xs = [place.x for place in spots.values()]
     return max(xs) - min(xs) + 1
 
 
-def _boxes(organism: Organism, spots: dict[str, Place]) -> str:
+def _boxes(organism: Organism, spots: dict[str, GridPlace]) -> str:
     left, top = min(p.x for p in spots.values()), max(p.y for p in spots.values())
     rows = top - min(p.y for p in spots.values()) + 1
     canvas = [[" "] * (_columns(spots) * STEP_X) for _ in range(rows * STEP_Y)]
@@ -83,7 +83,7 @@ def _boxes(organism: Organism, spots: dict[str, Place]) -> str:
     return "\n".join([*lines[:-GAP_Y], "", _legend(organism)])
 
 
-def _box(organism: Organism, name: str, place: Place) -> list[str]:
+def _box(organism: Organism, name: str, place: GridPlace) -> list[str]:
     kind, is_base = organism.kind(name), name == organism.base
     tl, across, tr, down, bl, br = DOUBLE if is_base else PLAIN
     axis = _axis(kind, place.quarter)

@@ -1,4 +1,4 @@
-"""Module sets of CoBRA, the benchmark for modular robots, as Timor reads and writes them."""
+"""Module sets and assemblies of CoBRA, the benchmark for modular robots, as Timor has them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,40 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from modurob.checks import is_number
-from modurob.errors import DatasheetError, FileError, ModelWarning, StateError, choices
+from modurob.errors import (
+    DatasheetError,
+    FileError,
+    ModelWarning,
+    ModurobError,
+    StateError,
+    choices,
+)
 from modurob.interop.cobra_reader import plain_kind
-from modurob.interop.cobra_records import MOST_PARTS, ModuleRecord, ModuleSetRecord, validated
-from modurob.interop.cobra_writer import module_data
-from modurob.interop.conventions import Names, Repairs
-from modurob.interop.files import read_json, write_json
+from modurob.interop.cobra_records import (
+    MOST_PARTS,
+    AssemblyRecord,
+    CobraModule,
+    ModuleSetRecord,
+    read_record,
+    write_json,
+)
+from modurob.interop.cobra_writer import (
+    HALF_TURN,
+    Connector,
+    base_connector,
+    connectors,
+    module_data,
+)
+from modurob.interop.conventions import Names, Repairs, checked_rotation, checked_title, to_name
 from modurob.modules import ModuleType
 from modurob.modules.files import checked_path
-from modurob.organism import Organism
+from modurob.organism import Docking, Organism
+from modurob.organism.docking import edges_outward
+from modurob.organism.organism import Member, assemble
+from modurob.spatial import se3
 
 Kinds = ModuleType | Organism | Mapping[str, ModuleType] | Iterable[ModuleType]
 OURS = '{"format":"modurob-module"'  # how the datasheet among the affiliations starts
@@ -29,7 +53,7 @@ SECTIONS = ("bodies", "joints", "ports", "shapes")
 
 
 class LossWarning(ModelWarning):
-    """A file says something that matters and that modurob cannot hold."""
+    """Data of a file that matter and that modurob has no place for."""
 
 
 def write_cobra_modules(
@@ -69,7 +93,7 @@ def read_cobra_modules(path: str | os.PathLike[str], strict: bool = True) -> dic
     a joint is passive, and, with a `LossWarning`, the inertia of motors. Infinite limits are none.
 
     By default a flaw is an error that names the module and its part. With ``strict=False`` these
-    are repaired, each with a `ModelWarning` that says what was done: an inertia that no rigid body
+    are repaired, each with a `ModelWarning` that names the repair: an inertia that no rigid body
     has is replaced by the nearest possible one; inertia without mass gets 1e-12 kg; mass, inertia
     and ``r_com`` that are missing are zero; limits 0 and 0 are none, and limits in the wrong order
     are exchanged; shapes without size or of an unknown type are left out.
@@ -80,8 +104,7 @@ def read_cobra_modules(path: str | os.PathLike[str], strict: bool = True) -> dic
     """
     repairs = Repairs(strict)
     path = checked_path(path)
-    data = read_json(path)
-    record = validated(ModuleSetRecord, data, path, repairs)
+    record, data = read_record(ModuleSetRecord, path, repairs)
     entries = data.get("modules", data) if isinstance(data, dict) else data
     entries = entries if isinstance(entries, list) else [entries]
     kinds: dict[str, ModuleType] = {}
@@ -104,11 +127,86 @@ def read_cobra_modules(path: str | os.PathLike[str], strict: bool = True) -> dic
     return kinds
 
 
+def write_cobra_assembly(
+    organism: Organism,
+    path: str | os.PathLike[str],
+    modules: Mapping[str, ModuleType] | None = None,
+    *,
+    module_set: str = "modurob",
+) -> None:
+    """Write how an organism is docked, for the module set that `write_cobra_modules` makes of it.
+
+    Modules are listed in the order of the organism's rows; CoBRA has no names for them. The base
+    connector is at the base module's frame, so that ``basePose`` is the organism's base pose.
+
+    Args:
+        path: The file; an old one stays intact if writing fails.
+        modules: Kinds by their IDs in the module set; by default those that
+            ``write_cobra_modules(organism, ...)`` gives them.
+        module_set: What CoBRA calls the set: the name of the folder it lies in.
+    """
+    path = checked_path(path)
+    if not isinstance(organism, Organism):
+        raise StateError(f"an Organism has an assembly, got {type(organism).__name__}")
+    ids = {kind: id for id, kind in named_kinds(organism if modules is None else modules).items()}
+    row = {name: index for index, name in enumerate(organism.modules)}
+    for name in row:
+        if organism.kind(name) not in ids:
+            raise StateError(
+                f"'{name}' is a {organism.kind(name).name}, which is not in the module set: "
+                f"that has {choices(ids.values())}"
+            )
+    base = organism.kind(organism.base)
+    connector, T_base = base_connector(base)
+    T_world = organism.base_pose @ T_base @ HALF_TURN  # the ground's side of that connector
+    write_json(
+        path,
+        {
+            "moduleSet": checked_title(module_set),
+            "moduleOrder": [ids[organism.kind(name)] for name in row],
+            "moduleConnection": [
+                _connection(organism, entry, row)
+                for entry in sorted(organism.dockings, key=lambda entry: entry.column)
+            ],
+            "baseConnection": [[row[organism.base], connector, 0]],
+            "basePose": [(T_world + 0.0).tolist()],
+        },
+    )
+
+
+def read_cobra_assembly(
+    path: str | os.PathLike[str],
+    modules: str | os.PathLike[str] | Mapping[str, ModuleType],
+) -> Organism:
+    """Read a CoBRA assembly as an organism; its modules are ``m0``, ``m1``, ... in CoBRA's order.
+
+    The module with the base connection is the base. CoBRA holds the body that has the connector; if
+    that is not the kind's first body, the base's kind is the same with this body put first.
+
+    Args:
+        path: A JSON file with ``moduleOrder``, ``moduleConnection``, and ``baseConnection`` and
+            ``basePose`` if the base is not module 0 at the origin.
+        modules: The module set: its file, or what `read_cobra_modules` gave.
+    """
+    path = checked_path(path)
+    kinds = modules if isinstance(modules, Mapping) else read_cobra_modules(modules)
+    record, _ = read_record(AssemblyRecord, path)
+    try:
+        return _organism(record, kinds)
+    except ModurobError as error:
+        raise FileError(f"{path}: {error}") from None
+
+
+# -- module sets -----------------------------------------------------------------------------------
+
+
 def named_kinds(kinds: Kinds) -> dict[str, ModuleType]:
     """Kinds by their IDs."""
     if isinstance(kinds, Organism):
         kinds = [kinds.kind(name) for name in kinds.modules]
-    given = list(kinds.items() if isinstance(kinds, Mapping) else _entries(kinds))
+    if isinstance(kinds, ModuleType) or not isinstance(kinds, Iterable):
+        kinds = [kinds]
+    given = kinds.items() if isinstance(kinds, Mapping) else [(None, kind) for kind in kinds]
     named: dict[str, ModuleType] = {}
     for id, kind in given:
         if not isinstance(kind, ModuleType) or not isinstance(id, str | None):
@@ -126,14 +224,8 @@ def named_kinds(kinds: Kinds) -> dict[str, ModuleType]:
     return named
 
 
-def _entries(kinds: Any) -> list[tuple[None, Any]]:
-    if isinstance(kinds, ModuleType) or not isinstance(kinds, Iterable):
-        return [(None, kinds)]
-    return [(None, kind) for kind in kinds]
-
-
-def _kind(module: ModuleRecord, entry: Any, types: Names, repairs: Repairs) -> ModuleType:
-    """The datasheet that comes with a module, as far as its fields still say the same."""
+def _kind(module: CobraModule, entry: Any, types: Names, repairs: Repairs) -> ModuleType:
+    """The datasheet that comes with a module, as far as its fields still agree with it."""
     ours = _enclosed(module)
     if ours is None:
         return plain_kind(module, types, repairs)
@@ -153,7 +245,7 @@ def _kind(module: ModuleRecord, entry: Any, types: Names, repairs: Repairs) -> M
         return plain
 
 
-def _enclosed(module: ModuleRecord) -> ModuleType | None:
+def _enclosed(module: CobraModule) -> ModuleType | None:
     listed = module.header.affiliation
     for text in listed if isinstance(listed, list) else ():
         if isinstance(text, str) and text.startswith(OURS):
@@ -167,7 +259,7 @@ def _enclosed(module: ModuleRecord) -> ModuleType | None:
 
 
 def _sections(module: dict[str, Any]) -> dict[str, Any]:
-    """What a module's fields say of bodies, joints, ports and shapes, in no order."""
+    """Bodies, joints, ports and shapes of a module's fields, by their IDs."""
     bodies, joints = module["bodies"], module.get("joints", [])
     bodies = {str(b.get("ID")): b for b in (bodies if isinstance(bodies, list) else [bodies])}
     joints = joints if isinstance(joints, list) else [joints]
@@ -195,3 +287,81 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, int | float) and isinstance(b, int | float) and is_number(a) and is_number(b):
         return math.isclose(a, b, **UNEDITED)
     return a == b
+
+
+# -- assemblies ------------------------------------------------------------------------------------
+
+
+def _connection(organism: Organism, entry: Docking, row: Mapping[str, int]) -> list[int | str]:
+    """The connectors that meet: the parent's is turned, the child's straight."""
+    here = organism.kind(entry.parent).port(entry.port)
+    there = organism.kind(entry.child).port(entry.child_port)
+    ways = [c.id for c in connectors(here) if (c.mate, c.turn) == (there.connector, entry.turn)]
+    back = [c.id for c in connectors(there) if (c.mate, c.turn) == (here.connector, 0)]
+    return [row[entry.parent], ways[0], row[entry.child], back[0]]
+
+
+def _organism(record: AssemblyRecord, kinds: Mapping[str, ModuleType]) -> Organism:
+    unknown = [id for id in record.module_order if id not in kinds]
+    if unknown:
+        raise FileError(f"no module '{unknown[0]}' in the module set: that has {choices(kinds)}")
+    members = [kinds[id] for id in record.module_order]
+    base, T_base = 0, np.eye(4)
+    if record.base_connection:
+        if len(record.base_connection) > 1:
+            raise FileError("there are several baseConnections; modurob reads one")
+        base, id = record.base_connection[0][:2]
+        members[_index(base, members)], T_base = _standing(members[_index(base, members)], id)
+    pose = record.base_pose[0] if record.base_pose else np.eye(4)
+    pose = se3.pose(checked_rotation(pose[:3, :3], "basePose"), pose[:3, 3])
+    dockings = _dockings(record, members, base)
+    names = {f"m{k}": Member(kind, k, None) for k, kind in enumerate(members)}
+    organism = assemble(f"m{base}", pose @ T_base, names, dockings)
+    if len(organism) < len(members):
+        loose = [name for name in names if name not in organism]
+        raise FileError(f"not connected to the base m{base}: {choices(loose)}")
+    return organism
+
+
+def _standing(kind: ModuleType, id: str) -> tuple[ModuleType, np.ndarray]:
+    """The kind with the body first that the base connector belongs to, and T_ground_module."""
+    own, T = base_connector(kind)
+    if id != own:
+        port = kind.port(_connector(kind, id).label)
+        first = kind.bodies[kind.body_index(port.body)]
+        if kind.bodies[0] is not first:
+            bodies = [first, *(body for body in kind.bodies if body is not first)]
+            dumped = [body.model_dump() for body in bodies]
+            kind = ModuleType(**{**kind.model_dump(), "bodies": dumped})
+        T = port.pose
+    return kind, HALF_TURN @ se3.inverse(T) + 0.0
+
+
+def _dockings(record: AssemblyRecord, members: list[ModuleType], base: int) -> list[Docking]:
+    """The connections, each seen from the side of the base."""
+    ends = [(_index(i, members), _index(j, members)) for i, _, j, _ in record.module_connection]
+    dockings, held = [], {base}
+    for number, here, there in edges_outward(ends, base):
+        if there in held:
+            raise FileError(f"moduleConnection[{number}] closes a loop at module {there}")
+        held.add(there)
+        i, id_i, _, id_j = record.module_connection[number]
+        id_i, id_j = (id_i, id_j) if i == here else (id_j, id_i)
+        a, b = _connector(members[here], id_i), _connector(members[there], id_j)
+        turn = (a.turn + b.turn) % 360  # Rz(a) Rx(pi) Rz(-b) = Rz(a + b) Rx(pi)
+        dockings.append(Docking(f"m{here}", a.label, f"m{there}", b.label, turn, number + 1))
+    return dockings
+
+
+def _connector(kind: ModuleType, id: str) -> Connector:
+    known = {c.id: c for port in kind.ports for c in connectors(port)}
+    found = known.get(id) or {to_name(key): c for key, c in known.items()}.get(to_name(id))
+    if found is None:
+        raise FileError(f"no connector '{id}' on a {kind.name}: connectors are {choices(known)}")
+    return found
+
+
+def _index(index: int, members: list[ModuleType]) -> int:
+    if not 0 <= index < len(members):
+        raise FileError(f"module {index} is not there: modules are 0 to {len(members) - 1}")
+    return index

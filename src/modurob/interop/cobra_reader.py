@@ -12,12 +12,12 @@ from modurob.checks import is_number
 from modurob.errors import DatasheetError
 from modurob.interop.cobra_records import (
     BodyRecord,
+    CobraModule,
     ConnectorRecord,
     GeometryRecord,
     JointRecord,
-    ModuleRecord,
 )
-from modurob.interop.cobra_writer import MATES
+from modurob.interop.cobra_writer import MATES, SIZE_KEYS
 from modurob.interop.conventions import (
     Names,
     Repairs,
@@ -30,6 +30,7 @@ from modurob.interop.conventions import (
     typical_size,
 )
 from modurob.modules import ModuleType
+from modurob.organism.docking import edges_outward
 from modurob.spatial import se3
 
 THROUGH = 1e-9  # distance of an axis from a body's origin that counts as none [m]
@@ -37,7 +38,7 @@ LONGEST_TYPE = 40  # characters of a connector's type; size and gender follow
 Z = np.array([0.0, 0.0, 1.0])
 
 
-def plain_kind(module: ModuleRecord, connectors: Names, repairs: Repairs) -> ModuleType:
+def plain_kind(module: CobraModule, connectors: Names, repairs: Repairs) -> ModuleType:
     """The kind that a module's own fields describe.
 
     Args:
@@ -54,7 +55,7 @@ def plain_kind(module: ModuleRecord, connectors: Names, repairs: Repairs) -> Mod
         for body in module.bodies
         for c in body.connectors
     ]
-    looks = [look for body in module.bodies for look in _looks(body, frames[body.id], repairs)]
+    visuals = [v for body in module.bodies for v in _visuals(body, frames[body.id], repairs)]
     fields = {
         "name": to_name(header.id),
         "symbol": "C",
@@ -64,8 +65,8 @@ def plain_kind(module: ModuleRecord, connectors: Names, repairs: Repairs) -> Mod
         "bodies": [_body(body, frames[body.id], bodies, repairs) for body in module.bodies],
         "joints": kinds,
         "ports": ports,
-        "shapes": [look for look in looks if "form" in look],
-        "meshes": [look for look in looks if "file" in look],
+        "shapes": [visual for visual in visuals if "form" in visual],
+        "meshes": [visual for visual in visuals if "file" in visual],
     }
     return ModuleType(**fields)
 
@@ -82,8 +83,8 @@ class Crossing(NamedTuple):
     axis: np.ndarray
 
 
-def _frames(module: ModuleRecord) -> tuple[dict[str, np.ndarray], dict[str, Crossing]]:
-    """Where each body's frame of the file lies in ours (T_ours_file), and the joints between ours.
+def _frames(module: CobraModule) -> tuple[dict[str, np.ndarray], dict[str, Crossing]]:
+    """Each body's frame of the file in ours (T_ours_file), and the joints between ours.
 
     Our axes go through the child's origin. Where one of the file does not, our frame of that body
     is the joint's instead; so the tree is walked outward from the first body, whose frame stays.
@@ -93,23 +94,25 @@ def _frames(module: ModuleRecord) -> tuple[dict[str, np.ndarray], dict[str, Cros
         if len(set(ids)) < len(ids):
             raise DatasheetError(f"{what} '{max(ids, key=ids.count)}' is there twice")
     placed = {body.id: np.eye(4) for body in module.bodies}
-    poses = {joint.id: _poses(joint) for joint in module.joints}
-    touching: dict[str, list[JointRecord]] = {body: [] for body in placed}
+    poses = {
+        joint.id: (
+            _checked(joint.pose_parent, f"poseParent of joint '{joint.id}'"),
+            _checked(joint.pose_child, f"poseChild of joint '{joint.id}'"),
+        )
+        for joint in module.joints
+    }
     for joint in module.joints:
         for end in (joint.parent, joint.child):
             if end not in placed:
                 raise DatasheetError(f"joint '{joint.id}' names body '{end}', which is not there")
-            touching[end].append(joint)
     crossed: dict[str, Crossing] = {}
-    reached, front = {module.bodies[0].id}, [module.bodies[0].id]
-    for here in front:
-        for joint in touching[here]:
-            there = joint.child if joint.parent == here else joint.parent
-            if joint.id in crossed or there in reached:
-                continue
+    reached = {module.bodies[0].id}
+    edges = [(joint.parent, joint.child) for joint in module.joints]
+    for number, here, there in edges_outward(edges, module.bodies[0].id):
+        if there not in reached:
+            joint = module.joints[number]
             crossed[joint.id], placed[there] = _crossed(joint, *poses[joint.id], here, placed[here])
             reached.add(there)
-            front.append(there)
     if len(reached) < len(placed) or len(module.joints) != len(placed) - 1:
         raise DatasheetError(
             f"module '{module.header.id}': the joints must connect the {len(placed)} bodies into "
@@ -128,7 +131,7 @@ def _crossed(
     after = after @ se3.inverse(placed)
     if not (turns and _misses(after)):
         return Crossing(joint.parent, joint.child, before @ after, after[:3, :3].T @ Z), np.eye(4)
-    # q keeps its meaning (child relative to parent), so the axis turns round
+    # q stays child relative to parent, so the axis is reversed
     inward, outward = se3.inverse(after), se3.inverse(before)
     return _outward(joint.child, joint.parent, inward, outward, -Z, turns)
 
@@ -143,13 +146,8 @@ def _outward(
 
 
 def _misses(after: np.ndarray) -> bool:
-    """Whether the axis z goes past the origin of the frame behind it."""
+    """Return whether the axis z misses the origin of the frame behind it."""
     return math.hypot(after[0, 3], after[1, 3]) > THROUGH
-
-
-def _poses(joint: JointRecord) -> tuple[np.ndarray, np.ndarray]:
-    before = _checked(joint.pose_parent, f"poseParent of joint '{joint.id}'")
-    return before, _checked(joint.pose_child, f"poseChild of joint '{joint.id}'")
 
 
 def _checked(T: np.ndarray, what: str) -> np.ndarray:
@@ -212,7 +210,7 @@ def _port(
 
 
 def _label(id: str) -> int | str:
-    """What a port is called here: a whole number stays one."""
+    """Label of a port: a whole number stays one."""
     number = id.removeprefix("-")
     whole = number.isascii() and number.isdigit() and str(int(number[:18])) == number
     return int(id) if whole else to_name(id)
@@ -228,17 +226,17 @@ def _sides(labels: list[int | str]) -> dict[int | str, int]:
     }
 
 
-def _looks(body: BodyRecord, T: np.ndarray, repairs: Repairs) -> Iterator[dict[str, Any]]:
+def _visuals(body: BodyRecord, T: np.ndarray, repairs: Repairs) -> Iterator[dict[str, Any]]:
     """Shapes and meshes of a body as fields of a datasheet."""
     for geometry in body.visual or body.collision:
         what = f"a {geometry.type[:20]} of body '{to_name(body.id)}'"
-        look = _look(geometry, what, repairs)
-        if look is not None:
+        visual = _visual(geometry, what, repairs)
+        if visual is not None:
             pose = _checked(geometry.pose, f"the pose of {what}")
-            yield {"body": to_name(body.id), **look, **position_and_rpy(T @ pose)}
+            yield {"body": to_name(body.id), **visual, **position_and_rpy(T @ pose)}
 
 
-def _look(geometry: GeometryRecord, what: str, repairs: Repairs) -> dict[str, Any] | None:
+def _visual(geometry: GeometryRecord, what: str, repairs: Repairs) -> dict[str, Any] | None:
     """A shape or mesh; None if it cannot be kept."""
     given: Mapping[str, Any] = geometry.parameters
     if geometry.type == "mesh":
@@ -248,7 +246,7 @@ def _look(geometry: GeometryRecord, what: str, repairs: Repairs) -> dict[str, An
             raise DatasheetError(f"{what} needs the parameter file, the path of a mesh")
         return {"file": given["file"], "scale": scale}
     long = {"r": "radius", "z": "length"} if geometry.type == "cylinder" else {"r": "radius"}
-    keys = {"box": "xyz", "cylinder": "rz", "sphere": "r"}.get(geometry.type)
+    keys = SIZE_KEYS.get(geometry.type)
     if keys is None:
         repairs(f"{what}: its type is none of box, cylinder, sphere, mesh", "it is left out")
         return None

@@ -1,7 +1,8 @@
-"""CoBRA's files field by field, so that a mistake is answered with the field that holds it."""
+"""CoBRA's files: JSON, checked field by field so that an error names the field."""
 
 from __future__ import annotations
 
+import json
 import math
 import reprlib
 from pathlib import Path
@@ -22,25 +23,26 @@ from pydantic import (
     ValidationInfo,
     model_validator,
 )
+from pydantic.alias_generators import to_camel
 
 from modurob.errors import FileError
 from modurob.interop.conventions import LARGEST_NUMBER, Repairs
 from modurob.modules.datasheet import ONE_LINE, describe
 from modurob.modules.datasheet import Number as AnyNumber
+from modurob.modules.files import parse_json, read_text, write_file
 
 MOST_MODULES = 100_000
-NO_MASS = {"mass": 0.0, "inertia": [[0.0] * 3] * 3, "r_com": [0.0] * 3}
-LAST_ROW = np.array([0.0, 0.0, 0.0, 1.0])
 MOST_PARTS = 1000  # bodies, connectors, ... of one module: checking a datasheet takes the square
+NO_MASS = {"mass": 0.0, "inertia": [[0.0] * 3] * 3, "r_com": [0.0] * 3}
+UNIT = np.eye(4)
+UNIT.setflags(write=False)
 
 
-def _listed(value: Any) -> Any:
-    """A single entry may stand for a list of one."""
-    return [value] if isinstance(value, dict) else value
+# -- types of the fields ---------------------------------------------------------------------------
 
 
 def _limit(value: float | None) -> float | None:
-    """Infinite, missing and not a number all mean that there is no limit."""
+    """Infinite, missing and not a number are all no limit."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -50,20 +52,16 @@ def _as_pose(rows: Any) -> np.ndarray:
     except (TypeError, ValueError, OverflowError):
         T = np.empty(0)
     fits = T.shape == (4, 4) and np.abs(T).max() <= LARGEST_NUMBER  # a NaN is no less than that
-    if not fits or np.abs(T[3] - LAST_ROW).max() > 1e-9:
+    if not fits or np.abs(T[3] - UNIT[3]).max() > 1e-9:
         raise ValueError("a pose is a 4x4 matrix of numbers whose last row is 0, 0, 0, 1")
     return T
 
 
-def _unit() -> np.ndarray:
-    return np.eye(4)
-
-
-def _first_two(value: Any) -> Any:
-    """Module and connector; Timor puts the number of the pose behind."""
-    return value[:2] if isinstance(value, list) else value
-
-
+# a single entry may be given instead of a list of one
+Listed = BeforeValidator(lambda value: [value] if isinstance(value, dict) else value)
+# module and connector; Timor appends the number of the pose
+FirstTwo = BeforeValidator(lambda value: value[:2] if isinstance(value, list) else value)
+SizeList = BeforeValidator(lambda v: () if v is None else [v] if isinstance(v, int | float) else v)
 Id = Annotated[str, Field(max_length=200, pattern=ONE_LINE)]
 Number = Annotated[AnyNumber, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
 Vector = tuple[Number, Number, Number]
@@ -73,61 +71,61 @@ Limit = Annotated[Annotated[float, Strict()] | None, AfterValidator(_limit)]
 Friction = Annotated[Number, Field(ge=0)]
 
 
-class Record(BaseModel):
-    """Part of a file; fields that modurob has no use for are passed over."""
-
-    model_config = ConfigDict(extra="ignore", arbitrary_types_allowed=True, populate_by_name=True)
+# -- records ---------------------------------------------------------------------------------------
 
 
-class Header(Record):
-    """Who and what a module is."""
+class CobraRecord(BaseModel):
+    """Part of a file; fields that modurob does not use are ignored."""
+
+    model_config = ConfigDict(
+        extra="ignore",
+        arbitrary_types_allowed=True,
+        populate_by_name=True,
+        alias_generator=to_camel,
+    )
+
+
+class Header(CobraRecord):
+    """Identity of a module."""
 
     id: Id = Field(alias="ID")
     name: str = ""
-    author: Any = ()
     affiliation: Any = ()
 
 
-class ConnectorRecord(Record):
+class ConnectorRecord(CobraRecord):
     """A place where another module docks: z outward."""
 
     id: Id = Field(alias="ID")
-    pose: Pose = Field(default_factory=_unit)
+    pose: Pose = UNIT
     gender: Literal["f", "female", "m", "male", "h", "hermaphroditic"] = "h"
     type: str = ""
-    size: Annotated[
-        tuple[Annotated[Number, Field(ge=0)], ...],
-        BeforeValidator(lambda v: () if v is None else [v] if isinstance(v, int | float) else v),
-    ] = ()
+    size: Annotated[tuple[Annotated[Number, Field(ge=0)], ...], SizeList] = ()
 
 
-class GeometryRecord(Record):
+class GeometryRecord(CobraRecord):
     """A solid; the parameters depend on the type."""
 
     type: str
     parameters: dict[str, Any] = {}
-    pose: Pose = Field(default_factory=_unit)
+    pose: Pose = UNIT
 
 
-Connectors = Annotated[list[ConnectorRecord], FailFast(), BeforeValidator(_listed)]
-Geometries = Annotated[list[GeometryRecord], FailFast(), BeforeValidator(_listed)]
-
-
-class BodyRecord(Record):
+class BodyRecord(CobraRecord):
     """A rigid body; the inertia is about the center of mass."""
 
     id: Id = Field(alias="ID")
     mass: Number
     inertia: tuple[Vector, Vector, Vector]
-    r_com: Vector
-    connectors: Connectors = []
-    visual: Geometries = []
-    collision: Geometries = []
+    r_com: Vector = Field(alias="r_com")
+    connectors: Annotated[list[ConnectorRecord], FailFast(), Listed] = []
+    visual: Annotated[list[GeometryRecord], FailFast(), Listed] = []
+    collision: Annotated[list[GeometryRecord], FailFast(), Listed] = []
 
     @model_validator(mode="before")
     @classmethod
     def _unfolded(cls, data: Any, info: ValidationInfo) -> Any:
-        """Mass, inertia and r_com may stand together under ``inertia``."""
+        """Mass, inertia and r_com may be together under ``inertia``."""
         if not isinstance(data, dict):
             return data
         if isinstance(data.get("inertia"), dict) and "inertia" in data["inertia"]:
@@ -139,8 +137,8 @@ class BodyRecord(Record):
         return data
 
 
-class LimitsRecord(Record):
-    """Of a joint; what is missing is unlimited."""
+class LimitsRecord(CobraRecord):
+    """Of a joint; missing ones are infinite."""
 
     lower: Limit = Field(None, validation_alias=AliasChoices("positionLower", "lower"))
     upper: Limit = Field(None, validation_alias=AliasChoices("positionUpper", "upper"))
@@ -154,15 +152,15 @@ class LimitsRecord(Record):
         return data
 
 
-class JointRecord(Record):
+class JointRecord(CobraRecord):
     """T_parent_child(q) = poseParent exp(z q) poseChild."""
 
     id: Id = Field(alias="ID")
     type: Literal["revolute", "continuous", "prismatic", "fixed"]
     parent: Id
     child: Id
-    pose_parent: Pose = Field(default_factory=_unit, alias="poseParent")
-    pose_child: Pose = Field(default_factory=_unit, alias="poseChild")
+    pose_parent: Pose = UNIT
+    pose_child: Pose = UNIT
     limits: LimitsRecord = Field(default_factory=lambda: LimitsRecord.model_validate({}))
     coulomb: Friction = Field(
         0.0, validation_alias=AliasChoices("frictionCoulomb", "coulombFriction")
@@ -170,22 +168,18 @@ class JointRecord(Record):
     viscous: Friction = Field(
         0.0, validation_alias=AliasChoices("frictionViscous", "viscousFriction")
     )
-    motor_inertia: Friction = Field(0.0, alias="motorInertia")
+    motor_inertia: Friction = 0.0
 
 
-class ModuleRecord(Record):
+class CobraModule(CobraRecord):
     """A module."""
 
     header: Header
-    bodies: Annotated[
-        list[BodyRecord], Field(min_length=1, max_length=MOST_PARTS), BeforeValidator(_listed)
-    ]
-    joints: Annotated[
-        list[JointRecord], Field(max_length=MOST_PARTS), BeforeValidator(_listed)
-    ] = []
+    bodies: Annotated[list[BodyRecord], Field(min_length=1, max_length=MOST_PARTS), Listed]
+    joints: Annotated[list[JointRecord], Field(max_length=MOST_PARTS), Listed] = []
 
     @model_validator(mode="after")
-    def _not_too_many(self) -> ModuleRecord:
+    def _not_too_many(self) -> CobraModule:
         for what in ("connectors", "visual", "collision"):
             count = sum(len(getattr(body, what)) for body in self.bodies)
             if count > MOST_PARTS:
@@ -193,14 +187,11 @@ class ModuleRecord(Record):
         return self
 
 
-class ModuleSetRecord(Record):
+class ModuleSetRecord(CobraRecord):
     """A file of modules: a list of them, one alone, or a list under ``modules``."""
 
     modules: Annotated[
-        list[ModuleRecord],
-        Field(min_length=1, max_length=MOST_MODULES),
-        FailFast(),
-        BeforeValidator(_listed),
+        list[CobraModule], Field(min_length=1, max_length=MOST_MODULES), FailFast(), Listed
     ]
 
     @model_validator(mode="before")
@@ -211,29 +202,46 @@ class ModuleSetRecord(Record):
         return data
 
 
-class AssemblyRecord(Record):
-    """Which modules are connected, and where they stand."""
+class AssemblyRecord(CobraRecord):
+    """Connections between modules, and the place of the base."""
 
-    order: Annotated[list[Id], Field(min_length=1, max_length=MOST_MODULES), FailFast()] = Field(
-        alias="moduleOrder"
-    )
-    connections: Annotated[list[tuple[Index, Id, Index, Id]], Field(max_length=MOST_MODULES)] = (
-        Field(alias="moduleConnection")
-    )
-    base_connection: list[Annotated[tuple[Index, Id], BeforeValidator(_first_two)]] = Field(
-        [], alias="baseConnection"
-    )
-    base_pose: Annotated[list[Pose], FailFast()] = Field([], alias="basePose")
+    module_order: Annotated[list[Id], Field(min_length=1, max_length=MOST_MODULES), FailFast()]
+    module_connection: Annotated[list[tuple[Index, Id, Index, Id]], Field(max_length=MOST_MODULES)]
+    base_connection: list[Annotated[tuple[Index, Id], FirstTwo]] = []
+    base_pose: Annotated[list[Pose], FailFast()] = []
 
 
-AnyRecord = TypeVar("AnyRecord", bound=Record)
+# -- files -----------------------------------------------------------------------------------------
+
+AnyRecord = TypeVar("AnyRecord", bound=CobraRecord)
 
 
-def validated(
-    model: type[AnyRecord], data: Any, path: Path, repairs: Repairs | None = None
-) -> AnyRecord:
-    """The content of a file, or an error that names the field."""
+def read_record(
+    model: type[AnyRecord], path: Path, repairs: Repairs | None = None
+) -> tuple[AnyRecord, Any]:
+    """The content of a file, checked and as it is, or an error that names the field."""
+    # Infinity and NaN are numbers here, as Timor writes them
+    data = parse_json(read_text(path), path, finite=False)
     try:
-        return model.model_validate(data, context=repairs)
+        return model.model_validate(data, context=repairs), data
     except ValidationError as error:
         raise FileError(f"{path}: {describe(error, model)}") from None
+
+
+def write_json(path: Path, data: Any) -> None:
+    """JSON with one line for each vector; unlimited is ``Infinity``, as Timor reads it."""
+    write_file(path, (_laid_out(data, 0) + "\n").encode("utf-8"))
+
+
+def _laid_out(value: Any, depth: int) -> str:
+    flat = json.dumps(value, ensure_ascii=False)
+    nested = value.values() if isinstance(value, dict) else value
+    if not isinstance(value, dict | list) or not any(isinstance(v, dict | list) for v in nested):
+        return flat
+    margin = "\n" + " " * (depth + 1)
+    if isinstance(value, dict):
+        entries = [f"{json.dumps(key)}: {_laid_out(v, depth + 1)}" for key, v in value.items()]
+    else:
+        entries = [_laid_out(entry, depth + 1) for entry in value]
+    ends = "{}" if isinstance(value, dict) else "[]"
+    return ends[0] + ",".join(margin + entry for entry in entries) + margin[:-1] + ends[1]

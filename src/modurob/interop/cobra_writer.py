@@ -28,7 +28,8 @@ from modurob.spatial import se3, so3
 
 HALF_TURN = se3.pose(so3.from_rpy(math.pi, 0.0, 0.0), np.zeros(3))
 MATES = {"f": "m", "m": "f", "h": "h"}
-BASE = "base"  # the type of connectors that stand on the ground
+BASE = "base"  # the type of connectors to the ground
+SIZE_KEYS = {"box": "xyz", "cylinder": "rz", "sphere": "r"}  # parameters of the shapes
 FOREIGN = re.compile(r"(?P<type>.+?)(?:-size(?P<size>[0-9px]+))?-(?P<gender>[fmh])")
 
 
@@ -60,7 +61,7 @@ def connectors(port: Port) -> list[Connector]:
 
 
 def base_connector(kind: ModuleType) -> tuple[str, np.ndarray]:
-    """Name of the connector that an assembly stands on, and its (4, 4) frame in the module."""
+    """Name of the connector between an assembly and the ground, and its (4, 4) frame."""
     for port in kind.ports:
         kind_of, _, gender = mating(port.connector, port.mates[0])
         if kind_of == BASE and gender == "f" and port.body == kind.bodies[0].name:
@@ -85,23 +86,20 @@ def mating(connector: str, mate: str) -> tuple[str, list[float], str]:
     found = FOREIGN.fullmatch(connector)
     if found and mate == f"{connector[:-1]}{MATES[found['gender']]}":
         # named by the reader: back to what it was
-        sizes = found["size"].split("x") if found["size"] else []
-        return found["type"], [_size(size) for size in sizes], found["gender"]
+        texts = found["size"].split("x") if found["size"] else []
+        sizes = [float(t.replace("p", ".")) if "p" in t else int(t) for t in texts]
+        return found["type"], sizes, found["gender"]
     if connector == mate:
         return connector, [], "h"
     female, male = sorted((connector, mate))
     return f"{female}+{male}", [], "f" if connector == female else "m"
 
 
-def _size(text: str) -> float:
-    return float(text.replace("p", ".")) if "p" in text else int(text)
-
-
 def module_data(kind: ModuleType, id: str, date: datetime.date) -> dict[str, Any]:
     """A kind as a CoBRA module.
 
-    The whole datasheet travels as a line of text among the affiliations, where no reader of CoBRA
-    minds it: title, symbol, colors, the dyad's hinge and all digits come back with it.
+    The whole datasheet is one line of text among the affiliations, which readers of CoBRA ignore:
+    title, symbol, colors, the dyad's hinge and all digits come back with it.
     """
     data = {"format": kind.format, "version": kind.version}
     data |= kind.model_dump(mode="json", exclude_defaults=True)
@@ -123,11 +121,16 @@ def module_data(kind: ModuleType, id: str, date: datetime.date) -> dict[str, Any
 
 def _body(kind: ModuleType, index: int) -> dict[str, Any]:
     body = kind.bodies[index]
-    held = [c for port in kind.ports if port.body == body.name for c in _connectors(port)]
+    held = []
+    for port in (port for port in kind.ports if port.body == body.name):
+        for connector in connectors(port):
+            turned = so3.from_rpy(0.0, 0.0, math.radians(connector.turn))
+            T = port.pose @ se3.pose(turned, np.zeros(3)) if connector.turn else port.pose
+            held.append(_connector(connector.id, T, *mating(port.connector, connector.mate)))
     if index == 0:
         id, T = base_connector(kind)
         if all(connector["ID"] != id for connector in held):
-            held.append({"ID": id, "pose": T.tolist(), "gender": "f", "type": BASE, "size": []})
+            held.append(_connector(id, T, BASE, [], "f"))
     data = {
         "ID": part_id(body.name),
         "mass": body.mass,
@@ -135,21 +138,12 @@ def _body(kind: ModuleType, index: int) -> dict[str, Any]:
         "r_com": list(body.center_of_mass),
         "connectors": held,
     }
-    looks = (*kind.shapes, *kind.meshes)
-    shapes = [_geometry(look) for look in looks if look.body == body.name]
-    return {**data, "visual": shapes} if shapes else data
+    visuals = [visual for visual in (*kind.shapes, *kind.meshes) if visual.body == body.name]
+    return {**data, "visual": list(map(_geometry, visuals))} if visuals else data
 
 
-def _connectors(port: Port) -> list[dict[str, Any]]:
-    found = []
-    for connector in connectors(port):
-        turned = so3.from_rpy(0.0, 0.0, math.radians(connector.turn))
-        T = port.pose @ se3.pose(turned, np.zeros(3)) if connector.turn else port.pose
-        kind, size, gender = mating(port.connector, connector.mate)
-        found.append(
-            {"ID": connector.id, "pose": T.tolist(), "gender": gender, "type": kind, "size": size}
-        )
-    return found
+def _connector(id: str, T: np.ndarray, type: str, size: list[float], gender: str) -> dict[str, Any]:
+    return {"ID": id, "pose": T.tolist(), "gender": gender, "type": type, "size": size}
 
 
 def _joint(joint: Joint) -> dict[str, Any]:
@@ -189,11 +183,8 @@ def _frame_along(axis: np.ndarray) -> np.ndarray:
 
 def _geometry(shape: Shape | Mesh) -> dict[str, Any]:
     if isinstance(shape, Mesh):
-        parameters = {"file": shape.file, "scale": list(shape.scale)}
-        return {"type": "mesh", "parameters": parameters, "pose": shape.pose.tolist()}
-    keys = {"box": "xyz", "cylinder": "rz", "sphere": "r"}[shape.form]
-    return {
-        "type": shape.form,
-        "parameters": dict(zip(keys, shape.size, strict=True)),
-        "pose": shape.pose.tolist(),
-    }
+        form, parameters = "mesh", {"file": shape.file, "scale": list(shape.scale)}
+    else:
+        form, keys = shape.form, SIZE_KEYS[shape.form]
+        parameters = dict(zip(keys, shape.size, strict=True))
+    return {"type": form, "parameters": parameters, "pose": shape.pose.tolist()}

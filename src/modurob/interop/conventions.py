@@ -1,4 +1,4 @@
-"""What the formats share: names, angles, colors, and an organism as a tree of links."""
+"""Shared by all formats: names, angles, colors, and an organism as a tree of links."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from modurob.organism import Organism
 from modurob.spatial import inertia as spatial_inertia
 from modurob.spatial import so3
 
-UNLIMITED = 1e9  # stands for "no limit" where a format wants a number [rad, m, N m, rad/s, ...]
+UNLIMITED = 1e9  # "no limit" where a format requires a number [rad, m, N m, rad/s, ...]
 LONGEST_NAME = 64  # characters, as in datasheets
-SOME_SIZE = 0.1  # of a module whose data do not tell [m]
+SOME_SIZE_M = 0.1  # of a module without lengths
 ORTHONORMAL = 1e-12  # a rotation this good is kept to the last digit
 CACHED_ANGLES = 4096
 SLOPPY = 1e-6  # the worst that is taken for a rotation: files often keep six digits
 LARGEST_NUMBER = 1e30  # of a file, in any unit: products of a few such numbers stay finite
-PLACEHOLDER = 1e-12  # mass and moments that stand for missing ones: below what M shows [kg, kg m^2]
+PLACEHOLDER = 1e-12  # mass and moments in place of missing ones: below what M shows [kg, kg m^2]
 
-Looks = tuple[tuple[np.ndarray, Shape | Mesh], ...]
+Visuals = tuple[tuple[np.ndarray, Shape | Mesh], ...]
 
 
 class Repairs:
@@ -60,19 +60,19 @@ class Repairs:
             warnings.warn(f"{path}: {line}", ModelWarning, stacklevel=stacklevel)
 
 
-class Robot(NamedTuple):
-    """What is exported: the links, what they are called, and what their bodies look like.
+class ExportTree(NamedTuple):
+    """The links of an export, with their names, bodies and shapes.
 
     Attributes:
         links: Name of each link of the model: a body whose frame is the link's, or its joint.
         bodies: For each link the bodies that are part of it.
-        looks: For each body of the model its solids: (4, 4) in the body's frame, and the shape.
+        visuals: For each body of the model its solids: (4, 4) in the body's frame, and the shape.
     """
 
     model: Model
     links: tuple[str, ...]
     bodies: tuple[tuple[int, ...], ...]
-    looks: tuple[Looks, ...]
+    visuals: tuple[Visuals, ...]
 
 
 def robot_of(
@@ -81,36 +81,36 @@ def robot_of(
     hinges: str | None,
     base: str | Sequence[str] | None,
     gravity: ArrayLike | None = None,
-) -> Robot:
+) -> ExportTree:
     """The tree of links of an organism, or of a model that was made from one.
 
     Args:
-        root: What link 0 is called when it is the world and no body.
+        root: Name of link 0 where that is the world and no body.
         hinges, base, gravity: See `Organism.model`; a model has them already.
     """
     given = {"hinges": hinges, "base": base, "gravity": gravity}
     options = {key: value for key, value in given.items() if value is not None}
-    if isinstance(source, Model):
-        if options:
-            key, value = next(iter(options.items()))
-            raise StateError(
-                f"{key}={reprlib.repr(value)} was given with a Model, which was built with its "
-                f"own; give the Organism, or leave {key} out"
-            )
-        model, looks = source, tuple(() for _ in source.body_names)
-    elif isinstance(source, Organism):
+    if isinstance(source, Organism):
         model = source.model(**options)
-        looks = _looks(source, model)
-    else:
+        visuals = _visuals(source, model)
+    elif not isinstance(source, Model):
         raise StateError(f"an Organism or a Model can be written, got {type(source).__name__}")
+    elif options:
+        key, value = next(iter(options.items()))
+        raise StateError(
+            f"{key}={reprlib.repr(value)} was given with a Model, which was built with its "
+            f"own; give the Organism, or leave {key} out"
+        )
+    else:
+        model, visuals = source, tuple(() for _ in source.body_names)
     bodies: list[list[int]] = [[] for _ in model.mass]
     for body, link in enumerate(model.body_link.tolist()):
         bodies[link].append(body)
-    return Robot(model, _link_names(model, root), tuple(map(tuple, bodies)), looks)
+    return ExportTree(model, _link_names(model, root), tuple(map(tuple, bodies)), visuals)
 
 
 def _link_names(model: Model, root: str) -> tuple[str, ...]:
-    """A link is called as the first body whose frame it has; else as its joint, with ``.link``."""
+    """Name of the first body whose frame is the link's, else of the joint with ``.link``."""
     names: dict[int, str] = {}
     if not model.free_base:
         while root in model.body_names:
@@ -123,21 +123,22 @@ def _link_names(model: Model, root: str) -> tuple[str, ...]:
     return tuple(names.get(link, f"{joint}.link") for link, joint in enumerate(joints))
 
 
-def _looks(organism: Organism, model: Model) -> tuple[Looks, ...]:
-    looks: list[list[tuple[np.ndarray, Shape | Mesh]]] = [[] for _ in model.body_names]
-    poses: dict[int, list[np.ndarray]] = {}
+def _visuals(organism: Organism, model: Model) -> tuple[Visuals, ...]:
+    visuals: list[list[tuple[np.ndarray, Shape | Mesh]]] = [[] for _ in model.body_names]
+    poses: dict[tuple[int, bool], list[np.ndarray]] = {}
     for name in organism.modules:
-        kind = organism.kind(name)
-        if id(kind) not in poses:
-            poses[id(kind)] = [look.pose for look in (*kind.shapes, *kind.meshes)]
-        whole = model.is_merged(name)
-        for shape, T in zip((*kind.shapes, *kind.meshes), poses[id(kind)], strict=True):
-            if whole:
-                T_body = kind.rest_poses[kind.body_index(shape.body)] @ T
-                looks[model.body_index(name)].append((T_body, shape))
-            else:
-                looks[model.body_index(f"{name}.{shape.body}")].append((T, shape))
-    return tuple(map(tuple, looks))
+        kind, merged = organism.kind(name), model.is_merged(name)
+        if (id(kind), merged) not in poses:
+            poses[id(kind), merged] = [
+                kind.rest_poses[kind.body_index(visual.body)] @ visual.pose
+                if merged
+                else visual.pose
+                for visual in (*kind.shapes, *kind.meshes)
+            ]
+        for visual, T in zip((*kind.shapes, *kind.meshes), poses[id(kind), merged], strict=True):
+            body = name if merged else f"{name}.{visual.body}"
+            visuals[model.body_index(body)].append((T, visual))
+    return tuple(map(tuple, visuals))
 
 
 def axis_of(model: Model, joint: int) -> np.ndarray:
@@ -180,7 +181,7 @@ class Names:
         return iter(self._known)
 
     def keep(self, name: str, text: str) -> str:
-        """`name`, if it stands for nothing but `text`; else one with a number."""
+        """`name`, if it is free or that of `text`; else one with a number."""
         if text in self._names:
             return self._names[text]
         if name in self._known:
@@ -225,7 +226,7 @@ def rotation_of(rpy: tuple[float, float, float]) -> np.ndarray:
 
 
 def checked_rotation(R: np.ndarray, what: str) -> np.ndarray:
-    """The rotation that a file's rounded digits mean."""
+    """The rotation nearest to a file's rounded digits."""
     if so3.is_rotation(R, ORTHONORMAL):
         return R
     if not so3.is_rotation(R, SLOPPY):
@@ -279,7 +280,7 @@ def limits_of(
             lower, upper = upper, lower
         elif lower == upper == 0:
             repairs(f"{what}: its limits are 0 and 0, which leaves no room to move; make it fixed "
-                    "if that is meant", "it has no limits")  # fmt: skip
+                    "if that is intended", "it has no limits")  # fmt: skip
             lower = upper = None
         elif lower == upper:
             repairs.made.append(f"{what} is locked in models: both of its limits are {lower:g}")
@@ -289,7 +290,7 @@ def limits_of(
 def typical_size(positions: Iterable[ArrayLike]) -> float:
     """A width for plots: the longest step from one frame of a module to the next. [m]"""
     longest = max((float(np.linalg.norm(p)) for p in positions), default=0.0)
-    return longest if longest > 0 else SOME_SIZE
+    return longest if longest > 0 else SOME_SIZE_M
 
 
 def rgba(color: str) -> tuple[float, float, float, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import reprlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,21 +14,21 @@ from modurob.checks import positive
 from modurob.errors import StateError, choices
 from modurob.interop.conventions import (
     UNLIMITED,
-    Robot,
+    ExportTree,
     axis_of,
     checked_title,
     rgba,
     robot_of,
 )
-from modurob.interop.xml_text import XmlText, numbers
+from modurob.interop.xml_files import XmlText
 from modurob.model import Model
 from modurob.modules import Mesh
-from modurob.modules.files import checked_target, write_file
+from modurob.modules.files import checked_target
 from modurob.organism import Organism
 from modurob.spatial import so3
 
 GROUND = "ground"  # MuJoCo keeps the name "world" for itself
-DUST = 2e-15  # kg, kg m^2: twice what MuJoCo takes for nothing and refuses in what moves
+DUST = 2e-15  # kg, kg m^2: twice the least that MuJoCo accepts in moving bodies
 LONGEST_CHAIN = 490  # links; MuJoCo reads XML up to 500 levels deep
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
 
@@ -48,13 +49,13 @@ def write_mjcf(
 
     Each link of the model is a body of MuJoCo, each body of the organism a site of its name
     (``m3.A``), each joint is called as in `Model.joint_names` and has a motor of the same name; the
-    motors stand in our order, so that ``ctrl`` is our ``tau``, without a free base's six entries.
+    motors are in our order, so that ``ctrl`` is our ``tau``, without a free base's six entries.
     MuJoCo sorts joints its own way: find them by their names. Its free base has the quaternion as
     w, x, y, z and the linear velocity along the world's axes.
 
     MuJoCo refuses to move what has no mass: massless links and point masses get 2e-15 kg or kg m^2,
     which changes no result by more than rounding. A moment that exceeds the sum of the other two
-    (datasheets forgive a millionth) is written as that sum. Viscous friction is ``damping``, dry
+    (datasheets tolerate a millionth) is written as that sum. Viscous friction is ``damping``, dry
     friction ``frictionloss``, which MuJoCo solves as a constraint. The names of locked joints,
     which ports are docked and what a module is are lost.
 
@@ -63,7 +64,7 @@ def write_mjcf(
         path: The file to write; an old one stays intact if writing fails.
         hinges, base, gravity: See `Organism.model`.
         name: Of the model.
-        contact: Whether the shapes collide, or are for looking at only.
+        contact: Whether the shapes collide, or are for drawing only.
         integrator: One of MuJoCo's.
         timestep: Of the simulation. [s]
     """
@@ -73,83 +74,69 @@ def write_mjcf(
         given = reprlib.repr(integrator)
         raise StateError(f"integrator must be one of {choices(INTEGRATORS)}, got {given}")
     positive("timestep", timestep, "seconds")
-    text = XmlText()
-    text.open("mujoco", model=checked_title(name))
-    text.leaf("compiler", angle="radian", inertiafromgeom="false", balanceinertia="false",
-              boundmass="0", boundinertia="0", fusestatic="false")  # fmt: skip
-    text.leaf("option", gravity=numbers(tree.model.gravity), integrator=integrator,
-              timestep=numbers([timestep]))  # fmt: skip
-    text.open("default")
     collide = "1" if contact else "0"
-    text.leaf("geom", contype=collide, conaffinity=collide)
-    text.close()
-    text.open("worldbody")
-    _bodies(text, tree)
-    text.close()
-    text.open("actuator")
-    for joint in tree.model.joint_names:
-        text.leaf("motor", name=joint, joint=joint)
-    text.close()
-    text.close()
-    write_file(path, str(text).encode("utf-8"))
+    text = XmlText()
+    with text.open("mujoco", model=checked_title(name)):
+        text.leaf("compiler", angle="radian", inertiafromgeom="false", balanceinertia="false",
+                  boundmass="0", boundinertia="0", fusestatic="false")  # fmt: skip
+        text.leaf("option", gravity=tree.model.gravity, integrator=integrator, timestep=timestep)
+        with text.open("default"):
+            text.leaf("geom", contype=collide, conaffinity=collide)
+        with text.open("worldbody"):
+            _bodies(text, tree)
+        with text.open("actuator"):
+            for joint in tree.model.joint_names:
+                text.leaf("motor", name=joint, joint=joint)
+    text.write(path)
 
 
-def _bodies(text: XmlText, tree: Robot) -> None:
+def _bodies(text: XmlText, tree: ExportTree) -> None:
     """All links, each inside its parent."""
+    model = tree.model
     beyond: list[list[int]] = [[] for _ in tree.links]
-    for joint, parent in enumerate(tree.model.parent.tolist()):
-        beyond[parent].append(joint + 1)
-    _check_depth(tree.model)
-    waiting: list[int | None] = [0]
-    while waiting:
-        link = waiting.pop()
-        if link is None:
-            text.close()
-            continue
-        _open_body(text, tree, link)
-        for body in tree.bodies[link]:
-            _site(text, tree, body)
-        waiting.append(None)
-        waiting.extend(reversed(beyond[link]))
-
-
-def _check_depth(model: Model) -> None:
     depth = [0]
-    for parent in model.parent.tolist():
+    for joint, parent in enumerate(model.parent.tolist()):
+        beyond[parent].append(joint + 1)
         depth.append(depth[parent] + 1)
     if max(depth) > LONGEST_CHAIN:
         raise StateError(
             f"the longest chain has {max(depth):,} joints; MuJoCo reads up to {LONGEST_CHAIN}. "
             "Choose another base to shorten it, or write URDF"
         )
-
-
-def _open_body(text: XmlText, tree: Robot, link: int) -> None:
-    model = tree.model
-    T = model.base_pose if link == 0 else model.placement[link - 1]
-    text.open("body", name=tree.links[link], **_placed(T))
-    if link == 0 and model.free_base:
-        text.leaf("freejoint", name=f"free:{tree.links[0]}")
-    elif link > 0:
-        _joint(text, model, link - 1)
-    if link > 0 or model.free_base or model.mass[0] > 0:
-        _inertial(text, model, link)
+    waiting: list[int | None] = [0]
+    while waiting:
+        link = waiting.pop()
+        if link is None:
+            text.close()
+            continue
+        T = model.base_pose if link == 0 else model.placement[link - 1]
+        text.open("body", name=tree.links[link], **_placed(T))
+        if link > 0:
+            _joint(text, model, link - 1)
+        elif model.free_base:
+            text.leaf("freejoint", name=f"free:{tree.links[0]}")
+        if link > 0 or model.free_base or model.mass[0] > 0:
+            _inertial(text, model, link)
+        for body in tree.bodies[link]:
+            _site(text, tree, body)
+        waiting.append(None)
+        waiting.extend(reversed(beyond[link]))
 
 
 def _joint(text: XmlText, model: Model, joint: int) -> None:
     lower, upper = model.lower[joint], model.upper[joint]
     limits = {}
     if np.isfinite(lower) or np.isfinite(upper):
-        limits = {"range": numbers(np.clip([lower, upper], -UNLIMITED, UNLIMITED))}
+        limits = {"range": np.clip([lower, upper], -UNLIMITED, UNLIMITED)}
     text.leaf(
         "joint",
         name=model.joint_names[joint],
         type="slide" if model.prismatic[joint] else "hinge",
-        axis=numbers(axis_of(model, joint)),
+        axis=axis_of(model, joint),
         limited="true" if limits else "false",
         **limits,
-        damping=numbers([model.viscous[joint]]),
-        frictionloss=numbers([model.coulomb[joint]]),
+        damping=model.viscous[joint],
+        frictionloss=model.coulomb[joint],
     )
 
 
@@ -162,27 +149,23 @@ def _inertial(text: XmlText, model: Model, link: int) -> None:
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = axes, model.center[link]
     mass = max(float(model.mass[link]), DUST)
-    text.leaf("inertial", **_placed(T), mass=numbers([mass]), diaginertia=numbers(moments))
+    text.leaf("inertial", **_placed(T), mass=mass, diaginertia=moments)
 
 
-def _site(text: XmlText, tree: Robot, body: int) -> None:
+def _site(text: XmlText, tree: ExportTree, body: int) -> None:
     """A body of the organism: its frame and its solids."""
     model = tree.model
     T_link_body, name = model.body_placement[body], model.body_names[body]
     text.leaf("site", name=name, **_placed(T_link_body), size="0.001", group="5")
-    for T, shape in tree.looks[body]:
+    for T, shape in tree.visuals[body]:
         if isinstance(shape, Mesh):
             continue
-        if shape.form == "box":
-            size = [length / 2 for length in shape.size]
-        elif shape.form == "cylinder":
-            size = [shape.size[0], shape.size[1] / 2]
-        else:
-            size = list(shape.size)
-        text.leaf("geom", type=shape.form, size=numbers(size), **_placed(T_link_body @ T),
-                  rgba=numbers(rgba(shape.color)))  # fmt: skip
+        halved = {"box": 0, "cylinder": 1, "sphere": 1}[shape.form]  # a radius comes first
+        size = [x if k < halved else x / 2 for k, x in enumerate(shape.size)]
+        text.leaf("geom", type=shape.form, size=size, **_placed(T_link_body @ T),
+                  rgba=rgba(shape.color))  # fmt: skip
 
 
-def _placed(T: np.ndarray) -> dict[str, str]:
+def _placed(T: np.ndarray) -> dict[str, Any]:
     x, y, z, w = so3.to_quaternion(T[:3, :3])
-    return {"pos": numbers(T[:3, 3]), "quat": numbers((w, x, y, z))}
+    return {"pos": T[:3, 3], "quat": (w, x, y, z)}

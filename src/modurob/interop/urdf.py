@@ -9,18 +9,18 @@ import numpy as np
 
 from modurob.interop.conventions import (
     UNLIMITED,
-    Looks,
-    Robot,
+    ExportTree,
+    Visuals,
     axis_of,
     checked_title,
     rgba,
     robot_of,
     rpy_of,
 )
-from modurob.interop.xml_text import XmlText, numbers
+from modurob.interop.xml_files import XmlText
 from modurob.model import Model
 from modurob.modules import Mesh, Shape
-from modurob.modules.files import checked_target, write_file
+from modurob.modules.files import checked_target
 from modurob.organism import Organism
 
 WORLD = "world"
@@ -38,13 +38,13 @@ def write_urdf(
     """Write an organism as URDF.
 
     Every body is a link of its name: ``m3.A``, or ``m3`` where the dyad model takes a module for
-    one body. What is rigidly attached hangs on fixed joints; the joints that move are called as in
+    one body. Rigidly attached bodies have fixed joints; the joints that move are called as in
     `Model.joint_names`. On a fixed base and on virtual joints the root link is ``world``; with a
     free base it is the base's first body, to be loaded with a free-flyer root joint. Masses of
     bodies that move as one are summed up in one of their links.
 
     URDF does not hold gravity, the pose of a free base, the names of locked joints, which ports
-    are docked, nor what a module is. It wants limits of effort and velocity: both are 1e9, as is
+    are docked, nor what a module is. It requires limits of effort and velocity: both are 1e9, as is
     the limit of a slide that has none.
 
     Args:
@@ -57,97 +57,84 @@ def write_urdf(
     path = checked_target(path)
     tree = robot_of(robot, WORLD, hinges, base)
     text = XmlText()
-    text.open("robot", name=checked_title(name))
-    for color in sorted(
-        {look.color for looks in tree.looks for _, look in looks if isinstance(look, Shape)}
-    ):
-        text.open("material", name=color)
-        text.leaf("color", rgba=numbers(rgba(color)))
-        text.close()
-    for link in range(len(tree.links)):
-        _link(text, tree, link, contact)
-    for joint in range(len(tree.model.joint_names)):
-        _joint(text, tree, joint)
-    text.close()
-    write_file(path, str(text).encode("utf-8"))
+    shapes = (v for visuals in tree.visuals for _, v in visuals if isinstance(v, Shape))
+    with text.open("robot", name=checked_title(name)):
+        for color in sorted({shape.color for shape in shapes}):
+            with text.open("material", name=color):
+                text.leaf("color", rgba=rgba(color))
+        for link in range(len(tree.links)):
+            _link(text, tree, link, contact)
+        for joint in range(len(tree.model.joint_names)):
+            _joint(text, tree, joint)
+    text.write(path)
 
 
-def _link(text: XmlText, tree: Robot, link: int, contact: bool) -> None:
+def _link(text: XmlText, tree: ExportTree, link: int, contact: bool) -> None:
     """A link of the model, and the other bodies that are part of it on fixed joints."""
     model, name = tree.model, tree.links[link]
-    text.open("link", name=name)
-    _inertial(text, model, link)
+    with text.open("link", name=name):
+        _inertial(text, model, link)
+        for body in tree.bodies[link]:
+            if model.body_names[body] == name:
+                _shapes(text, tree.visuals[body], contact)
     for body in tree.bodies[link]:
-        if model.body_names[body] == name:
-            _shapes(text, tree.looks[body], contact)
-    text.close()
-    for body in tree.bodies[link]:
-        if model.body_names[body] == name:
+        other = model.body_names[body]
+        if other == name:
             continue
-        text.open("link", name=model.body_names[body])
-        _shapes(text, tree.looks[body], contact)
-        text.close()
+        with text.open("link", name=other):
+            _shapes(text, tree.visuals[body], contact)
         # a colon is in no name of ours, so no joint is called like this
-        text.open("joint", name=f"fixed:{model.body_names[body]}", type="fixed")
-        _origin(text, model.body_placement[body])
-        text.leaf("parent", link=name)
-        text.leaf("child", link=model.body_names[body])
-        text.close()
+        with text.open("joint", name=f"fixed:{other}", type="fixed"):
+            _origin(text, model.body_placement[body])
+            text.leaf("parent", link=name)
+            text.leaf("child", link=other)
 
 
 def _inertial(text: XmlText, model: Model, link: int) -> None:
     if model.mass[link] == 0:
         return
-    text.open("inertial")
-    text.leaf("origin", xyz=numbers(model.center[link]), rpy="0 0 0")
-    text.leaf("mass", value=numbers([model.mass[link]]))
-    (xx, xy, xz), (_, yy, yz), (_, _, zz) = ((numbers([x]) for x in r) for r in model.inertia[link])
-    text.leaf("inertia", ixx=xx, ixy=xy, ixz=xz, iyy=yy, iyz=yz, izz=zz)
-    text.close()
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = model.inertia[link].tolist()
+    with text.open("inertial"):
+        text.leaf("origin", xyz=model.center[link], rpy="0 0 0")
+        text.leaf("mass", value=model.mass[link])
+        text.leaf("inertia", ixx=xx, ixy=xy, ixz=xz, iyy=yy, iyz=yz, izz=zz)
 
 
-def _shapes(text: XmlText, looks: Looks, contact: bool) -> None:
+def _shapes(text: XmlText, visuals: Visuals, contact: bool) -> None:
     for tag in ("visual", "collision") if contact else ("visual",):
-        for T, shape in looks:
-            text.open(tag)
-            _origin(text, T)
-            text.open("geometry")
-            if isinstance(shape, Mesh):
-                text.leaf("mesh", filename=shape.file, scale=numbers(shape.scale))
-            elif shape.form == "box":
-                text.leaf("box", size=numbers(shape.size))
-            elif shape.form == "cylinder":
-                radius, length = (numbers([x]) for x in shape.size)
-                text.leaf("cylinder", radius=radius, length=length)
-            else:
-                text.leaf("sphere", radius=numbers(shape.size))
-            text.close()
-            if tag == "visual" and isinstance(shape, Shape):
-                text.leaf("material", name=shape.color)
-            text.close()
+        for T, shape in visuals:
+            with text.open(tag):
+                _origin(text, T)
+                with text.open("geometry"):
+                    if isinstance(shape, Mesh):
+                        text.leaf("mesh", filename=shape.file, scale=shape.scale)
+                    elif shape.form == "box":
+                        text.leaf("box", size=shape.size)
+                    else:  # radius, and the length of a cylinder
+                        names = ("radius", "length")[: len(shape.size)]
+                        text.leaf(shape.form, **dict(zip(names, shape.size, strict=True)))
+                if tag == "visual" and isinstance(shape, Shape):
+                    text.leaf("material", name=shape.color)
 
 
-def _joint(text: XmlText, tree: Robot, joint: int) -> None:
+def _joint(text: XmlText, tree: ExportTree, joint: int) -> None:
     model = tree.model
     lower, upper = model.lower[joint], model.upper[joint]
-    endless = np.isinf(lower) and np.isinf(upper) and not model.prismatic[joint]
-    kind = "prismatic" if model.prismatic[joint] else "continuous" if endless else "revolute"
-    text.open("joint", name=model.joint_names[joint], type=kind)
-    _origin(text, model.placement[joint])
-    text.leaf("parent", link=tree.links[model.parent[joint]])
-    text.leaf("child", link=tree.links[joint + 1])
-    text.leaf("axis", xyz=numbers(axis_of(model, joint)))
-    most = numbers([UNLIMITED])
-    if endless:
-        text.leaf("limit", effort=most, velocity=most)
+    limit: dict[str, float] = {"effort": UNLIMITED, "velocity": UNLIMITED}
+    kind = "prismatic" if model.prismatic[joint] else "revolute"
+    if np.isinf(lower) and np.isinf(upper) and kind == "revolute":
+        kind = "continuous"
     else:
-        ends = np.clip([lower, upper], -UNLIMITED, UNLIMITED)
-        low, high = (numbers([end]) for end in ends)
-        text.leaf("limit", lower=low, upper=high, effort=most, velocity=most)
-    damping, friction = numbers([model.viscous[joint]]), numbers([model.coulomb[joint]])
-    text.leaf("dynamics", damping=damping, friction=friction)
-    text.close()
+        low, high = np.clip([lower, upper], -UNLIMITED, UNLIMITED).tolist()
+        limit = {"lower": low, "upper": high, **limit}
+    with text.open("joint", name=model.joint_names[joint], type=kind):
+        _origin(text, model.placement[joint])
+        text.leaf("parent", link=tree.links[model.parent[joint]])
+        text.leaf("child", link=tree.links[joint + 1])
+        text.leaf("axis", xyz=axis_of(model, joint))
+        text.leaf("limit", **limit)
+        text.leaf("dynamics", damping=model.viscous[joint], friction=model.coulomb[joint])
 
 
 def _origin(text: XmlText, T: np.ndarray) -> None:
-    text.leaf("origin", xyz=numbers(T[:3, 3]), rpy=numbers(rpy_of(T[:3, :3])))
+    text.leaf("origin", xyz=T[:3, 3], rpy=rpy_of(T[:3, :3]))

@@ -26,8 +26,7 @@ from modurob.interop.conventions import (
     to_name,
     typical_size,
 )
-from modurob.interop.files import read_xml
-from modurob.interop.xml_text import read_number, read_numbers, read_text, shown
+from modurob.interop.xml_files import read_number, read_numbers, read_text, read_xml, shown
 from modurob.modules import ModuleType
 from modurob.modules.files import checked_path
 from modurob.spatial import se3
@@ -53,7 +52,7 @@ def read_urdf(path: str | os.PathLike[str], strict: bool = True) -> ModuleType:
 
     ``Organism.start(read_urdf("arm.urdf"))`` gives it to all of modurob. The root link comes first
     and its frame is the module's. For docking there is the port ``base`` under the root link (z
-    down), and one port at each link that carries nothing, named after it (z along the link's own z,
+    down), and one port at each link without a child, named after it (z along the link's own z,
     outward); the base of one such robot fits onto a tip of another, the two frames coinciding.
 
     Characters that datasheets do not allow in names become ``_``: ``arm.1`` is ``arm_1``. Boxes,
@@ -62,7 +61,7 @@ def read_urdf(path: str | os.PathLike[str], strict: bool = True) -> ModuleType:
     velocity, transmissions, sensors and what simulators add. Limits of 1e9 or more are none.
 
     Many published files have flaws. By default each one is an error that names the link or joint.
-    With ``strict=False`` these are repaired, each with a `ModelWarning` that says what was done:
+    With ``strict=False`` these are repaired, each with a `ModelWarning` that names the repair:
 
     * A joint that mimics another one moves freely; one that is ``floating`` or ``planar``, or
       whose axis is zero, becomes fixed, and so does a ``spherical`` one of other dialects.
@@ -72,13 +71,13 @@ def read_urdf(path: str | os.PathLike[str], strict: bool = True) -> ModuleType:
     * Limits that are missing, or 0 and 0, are none; limits in the wrong order are exchanged;
       friction below zero is none.
     * Commas with a space behind them between numbers are taken for spaces.
-    * Shapes without size, and those that URDF does not know, are left out.
+    * Shapes without size, and those that URDF does not have, are left out.
     * Names that are there twice, or that would become one, get a number. Link names that are there
       twice stay an error, and so does all that breaks the tree: loops, unknown links, several
       roots.
 
     A joint whose two limits are equal and not zero is locked by the file itself; a `ModelWarning`
-    says so in both cases.
+    is issued in both cases.
 
     Args:
         path: An XML file without entities; xacro has to be expanded first.
@@ -110,12 +109,12 @@ def _robot(root: Element, stem: str, repairs: Repairs) -> ModuleType:
     first = _root(list(bodies), hinges)
     _add_placeholders(bodies, hinges, first, repairs)
     colors = {m.get("name", ""): _color(m) for m in root.findall("material")}
-    drawn = (look for link in links for look in _looks(link, names, colors, repairs))
-    looks = list(islice(drawn, MOST_SHAPES + 1))
-    if len(looks) > MOST_SHAPES:
+    drawn = (visual for link in links for visual in _visuals(link, names, colors, repairs))
+    visuals = list(islice(drawn, MOST_SHAPES + 1))
+    if len(visuals) > MOST_SHAPES:
         raise DatasheetError(f"a robot has at most {MOST_SHAPES:,} shapes; this one has more")
     title = root.get("name", "") or stem
-    fields = {
+    fields: dict[str, Any] = {
         "name": to_name(title),
         "symbol": "R",
         "title": title,
@@ -124,8 +123,8 @@ def _robot(root: Element, stem: str, repairs: Repairs) -> ModuleType:
         "bodies": [bodies.pop(first), *bodies.values()],
         "joints": hinges,
         "ports": list(_ports(first, list(bodies), hinges)),
-        "shapes": [look for look in looks if "form" in look],
-        "meshes": [look for look in looks if "file" in look],
+        "shapes": [visual for visual in visuals if "form" in visual],
+        "meshes": [visual for visual in visuals if "file" in visual],
     }
     return ModuleType(**fields)
 
@@ -153,7 +152,7 @@ def _elements(root: Element) -> tuple[list[Element], list[Element]]:
 
 
 def _root(links: list[str], joints: list[dict[str, Any]]) -> str:
-    """The one link that no joint moves, if all others hang on it."""
+    """The link that no joint moves, if all others are connected to it."""
     held = [joint["child"] for joint in joints]
     roots = [link for link in links if link not in set(held)]
     if len(roots) != 1 or len(set(held)) < len(held):
@@ -172,7 +171,7 @@ def _root(links: list[str], joints: list[dict[str, Any]]) -> str:
 
 
 def _outward(root: str, joints: list[dict[str, Any]]) -> list[str]:
-    """The links that hang on the root, each after the one that carries it."""
+    """The links beyond the root, each after its parent."""
     carried: dict[str, list[str]] = {}
     for joint in joints:
         carried.setdefault(joint["parent"], []).append(joint["child"])
@@ -206,7 +205,7 @@ def _add_placeholders(
 
 
 def _ports(root: str, others: list[str], joints: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Where this robot stands, and where it carries something."""
+    """The ports at the root and at the tips."""
     place = {"position": (0.0, 0.0, 0.0), "reference": (1.0, 0.0, 0.0)}
     yield {"label": "base", "body": root, "side": 1, "normal": (0.0, 0.0, -1.0),
            "connector": BASE, "mates": [TIP], **place}  # fmt: skip
@@ -248,10 +247,8 @@ def _body(link: Element, name: str, repairs: Repairs) -> dict[str, Any]:
     if element is None:
         repairs(f"{what}: <inertial> needs <inertia>", "its mass is a point")
     else:
-        xx, xy, xz, yy, yz, zz = (
-            read_number(element, key, what) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-        )
-        I_c = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        rows = (("ixx", "ixy", "ixz"), ("ixy", "iyy", "iyz"), ("ixz", "iyz", "izz"))
+        I_c = np.array([[read_number(element, key, what) for key in row] for row in rows])
     mass, I_c = checked_inertia(mass, I_c, what, repairs)
     T = _origin(inertial, what)
     R = T[:3, :3]
@@ -315,7 +312,7 @@ def _kind(joint: Element, what: str, repairs: Repairs) -> str:
         factor, offset = (read_number(mimic, *pair) for pair in (
             ("multiplier", what, 1.0), ("offset", what, 0.0)))  # fmt: skip
         repairs(
-            f"{what} mimics '{leader}'; modurob knows independent joints only",
+            f"{what} mimics '{leader}'; modurob has independent joints only",
             f"it moves freely, and {what} = {factor:g} '{leader}' + {offset:g} is not enforced",
         )
     return kind
@@ -339,7 +336,7 @@ def _friction(dynamics: Element, key: str, what: str, repairs: Repairs) -> float
     return max(value, 0.0)
 
 
-def _looks(
+def _visuals(
     link: Element, names: Names, colors: dict[str, str | None], repairs: Repairs
 ) -> Iterator[dict[str, Any]]:
     """Shapes and meshes of a link as fields of a datasheet."""
@@ -350,18 +347,18 @@ def _looks(
         if not solids:
             repairs(f"{what}: <{element.tag}> has no shape in a <geometry>", "it is left out")
         for solid in solids:
-            look = _look(solid, what, repairs)
-            if look is None:
+            visual = _visual(solid, what, repairs)
+            if visual is None:
                 continue
-            look |= {"body": body, **position_and_rpy(_origin(element, what))}
+            visual |= {"body": body, **position_and_rpy(_origin(element, what))}
             material = element.find("material")
-            if material is not None and "form" in look:
+            if material is not None and "form" in visual:
                 color = _color(material) or colors.get(material.get("name", ""))
-                look |= {} if color is None else {"color": color}
-            yield look
+                visual |= {} if color is None else {"color": color}
+            yield visual
 
 
-def _look(solid: Element, what: str, repairs: Repairs) -> dict[str, Any] | None:
+def _visual(solid: Element, what: str, repairs: Repairs) -> dict[str, Any] | None:
     """A shape or mesh; None if it cannot be kept."""
     form = solid.tag
     if form not in SHAPES:
@@ -370,13 +367,13 @@ def _look(solid: Element, what: str, repairs: Repairs) -> dict[str, Any] | None:
         return None
     if form == "mesh":
         size = read_numbers(solid, "scale", what, 3, "1 1 1")
-        look, drawn = {"file": read_text(solid, "filename", what), "scale": size}, all(size)
+        visual, drawn = {"file": read_text(solid, "filename", what), "scale": size}, all(size)
     else:
         count = 3 if form == "box" else 1
         size = [x for key in SHAPES[form] for x in read_numbers(solid, key, what, count)]
-        look, drawn = {"form": form, "size": size}, min(size) > 0
+        visual, drawn = {"form": form, "size": size}, min(size) > 0
     if drawn:
-        return look
+        return visual
     given = " ".join(f"{x:g}" for x in size)
     repairs(f"{what}: <{form}> has the size {given}; it must be greater than 0", "it is left out")
     return None

@@ -14,7 +14,7 @@ from modurob.errors import ModelWarning, StateError, choices
 from modurob.model.model import Model, frozen
 from modurob.model.options import VIRTUAL_JOINTS, ModelOptions
 from modurob.modules import Joint, ModuleType
-from modurob.organism.docking import CACHED_DYADS, Docking, docked, dyad
+from modurob.organism.docking import CACHED_DYADS, Docking, dyad, mated_pose
 from modurob.organism.organism import Organism
 from modurob.spatial import inertia, se3
 
@@ -282,7 +282,7 @@ def _docking_template(
     on, by = kind_i.port(port_i), kind_j.port(port_j)
     T_ia = kind_i.port_pose(port_i) if one_i else on.pose
     T_jb = kind_j.port_pose(port_j) if one_j else by.pose
-    T_ij, module = docked(T_ia, T_jb, turn), _module_template(kind_j, by.body, rigid)
+    T_ij, module = mated_pose(T_ia, T_jb, turn), _module_template(kind_j, by.body, rigid)
     if not (one_i and one_j) or kind_j.dyad_joint is None:
         return DockingTemplate(on.body, ModelPart("", -1, T_ij, UNIT, NOTHING), False, module)
     joint = kind_j.joint(kind_j.dyad_joint)

@@ -23,7 +23,7 @@ for parallel moves them by up to the sine, keeping them apart costs epsilon over
 
 TOUCHING = 1e-12
 """Distance below which parallel axes overlap and others intersect: above the rounding errors of a
-body of meters, below what a round trip to 1e-12 can see. [m]"""
+body of meters, below the 1e-12 of a round trip. [m]"""
 
 
 class AxisPair(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a datasheet is made of: bodies, joints, ports, shapes and meshes.
+"""Parts of a datasheet: bodies, joints, ports, shapes and meshes.
 
 All frames are right-handed, SI units, radians; docking turns are whole degrees. The frame of the
 first body is the frame of the module.
@@ -34,7 +34,7 @@ PERPENDICULAR = 1e-9  # |cos| between a port's normal and reference; datasheets 
 UNIT_LENGTH = 1e-15  # a direction this close to length 1 stays as it is, so that files round-trip
 MOST_FINDINGS = 5  # a message is for reading
 MOST_FIELDS = 24  # more than any part has
-SHORT = reprlib.Repr()  # of what was given, without looking at all of a long list
+SHORT = reprlib.Repr()  # of a given value, without reading all of a long list
 SHORT.maxstring = SHORT.maxother = SHORT.maxlong = 60
 SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = 20
 
@@ -112,41 +112,35 @@ Label = Annotated[int | Name, BeforeValidator(_label)]
 
 def describe(error: ValidationError, model: type[BaseModel]) -> str:
     """Pydantic's findings about a `model` as one line that names each field: ``bodies[0].mass``."""
-    findings, errors = [], _causes(error.errors(include_url=False))
+    errors: list[Any] = error.errors(include_url=False)
+    # a list is not too short because an entry of it is wrong
+    places = {finding["loc"][:end] for finding in errors for end in range(len(finding["loc"]))}
+    errors = [e for e in errors if not (e["type"] == "too_short" and e["loc"] in places)]
+    findings = []
     for finding in errors[:MOST_FINDINGS]:
         path = "".join(
             f"[{part}]" if isinstance(part, int) else f".{part}" for part in finding["loc"]
         ).lstrip(".")
-        message, given = _message(finding, model), finding["input"]
-        shown = "" if isinstance(given, dict | BaseModel) else f" (given {_short(given)})"
-        findings.append(f"{path}: {message}{shown}" if path else f"{message}{shown}")
+        given = SHORT.repr(finding["input"])
+        given = given if len(given) <= 60 else given[:57] + "..."
+        shown = "" if isinstance(finding["input"], dict | BaseModel) else f" (given {given})"
+        findings.append(f"{path}{': ' if path else ''}{_message(finding, model)}{shown}")
     if len(errors) > MOST_FINDINGS:
         findings.append(f"and {len(errors) - MOST_FINDINGS} more")
     return "; ".join(findings)
 
 
-def _causes(errors: list[Any]) -> list[Any]:
-    """Without what only follows: a list is not too short because an entry of it is wrong."""
-    places = {finding["loc"][:end] for finding in errors for end in range(len(finding["loc"]))}
-    return [e for e in errors if not (e["type"] == "too_short" and e["loc"] in places)]
-
-
 def _message(finding: Any, model: type[BaseModel]) -> str:
     if finding["type"] == "extra_forbidden":
-        return f"no such field; fields are {choices(_fields(model, finding['loc']), MOST_FIELDS)}"
+        for part in finding["loc"][:-1]:  # to the part of the model that has the field
+            if part in model.model_fields:
+                model = _model_in(model.model_fields[str(part)].annotation) or model
+        return f"no such field; fields are {choices(model.model_fields, MOST_FIELDS)}"
     if finding["type"] == "string_pattern_mismatch":
         pattern = finding["ctx"]["pattern"]
         return IN_WORDS.get(pattern, f"must match {pattern}")
     message = finding["msg"].removeprefix("Value error, ")
     return message[:1].lower() + message[1:]
-
-
-def _fields(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """The fields of the part of `model` that holds this location."""
-    for part in location[:-1]:
-        if part in model.model_fields:
-            model = _model_in(model.model_fields[str(part)].annotation) or model
-    return list(model.model_fields)
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
@@ -155,12 +149,7 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     return next(filter(None, map(_model_in, get_args(annotation))), None)
 
 
-def _short(value: object) -> str:
-    text = SHORT.repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-class Part(BaseModel):
+class DatasheetPart(BaseModel):
     """A frozen piece of a datasheet that reports bad data as `DatasheetError`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -183,14 +172,14 @@ class Part(BaseModel):
             raise DatasheetError(describe(error, cls)) from None
 
 
-class Body(Part):
+class Body(DatasheetPart):
     """A rigid body of a module.
 
     Attributes:
         name: Unique in the module.
         mass: [kg]
         center_of_mass: In the body frame. [m]
-        inertia: About the center of mass, in the body frame; three numbers mean a diagonal
+        inertia: About the center of mass, in the body frame; three numbers are a diagonal
             matrix. [kg m^2]
     """
 
@@ -207,15 +196,15 @@ class Body(Part):
         return self
 
 
-class Joint(Part):
+class Joint(DatasheetPart):
     """A joint between two bodies: ``T_parent_child(q) = T(position, rpy) exp(axis q)``.
 
     Attributes:
         kind: ``revolute`` [rad], ``prismatic`` [m], or ``fixed``.
         parent, child: Body names. The child's frame is the joint frame.
         position, rpy: Of the joint frame in the parent's frame; rpy as in URDF. [m, rad]
-        axis: In the joint frame; normalised.
-        lower, upper: Limits; null means unlimited. [rad, m]
+        axis: In the joint frame; normalized.
+        lower, upper: Limits; null is unlimited. [rad, m]
         viscous: Friction per velocity. [N m s/rad, N s/m]
         coulomb: Dry friction. [N m, N]
     """
@@ -257,21 +246,21 @@ class Joint(Part):
 
 
 def _without_required_side(schema: dict[str, Any]) -> None:
-    """In a file, a numbered port need not say its side."""
+    """In a file, the side of a numbered port may be left out."""
     schema["required"].remove("side")
 
 
-class Port(Part):
+class Port(DatasheetPart):
     """A place where another module docks.
 
     Attributes:
-        label: What the user calls it: a side number or a word.
+        label: Name for users: a side number or a word.
         body: The body it belongs to.
         position: In the body's frame. [m]
         normal: Outward direction: z of the port frame.
         reference: x of the port frame, perpendicular to the normal.
         turns: Allowed docking turns about the normal. [deg]
-        connector: What kind of connector this is.
+        connector: Kind of this connector.
         mates: The kinds of connectors it mates with.
         side: The number written into the assembly incidence matrix; by default the label.
     """
@@ -312,11 +301,11 @@ class Port(Part):
         return se3.pose(np.stack([x, so3.cross(z, x), z], axis=-1), np.array(self.position))
 
     def mates_with(self, other: Port) -> bool:
-        """Whether both connectors accept each other."""
+        """Return whether both connectors accept each other."""
         return other.connector in self.mates and self.connector in other.mates
 
 
-class Shape(Part):
+class Shape(DatasheetPart):
     """A solid for drawing, fixed to a body.
 
     Attributes:
@@ -345,7 +334,7 @@ class Shape(Part):
         return se3.pose(so3.from_rpy(*self.rpy), np.array(self.position))
 
 
-class Mesh(Part):
+class Mesh(DatasheetPart):
     """A surface for drawing in a file of its own, fixed to a body; kept for other programs.
 
     modurob neither reads nor draws it.

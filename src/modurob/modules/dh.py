@@ -7,13 +7,13 @@ the module: into it at the input, out of it at the output.
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
 
 from modurob.errors import DatasheetError, UnknownNameError, choices
 from modurob.modules.axis_pairs import (
-    AxisPair,
     axis_frame,
     axis_pair,
     inverse,
@@ -26,7 +26,7 @@ from modurob.modules.datasheet import Body, Joint, Port
 from modurob.modules.module_type import ModuleType
 from modurob.spatial import se3, so3
 
-FLIP = se3.pose(so3.from_rpy(np.pi, 0.0, 0.0), np.zeros(3))  # a port looks out, an in-connector in
+FLIP = se3.pose(so3.from_rpy(np.pi, 0.0, 0.0), np.zeros(3))  # port to in-connector
 
 
 class Segment(NamedTuple):
@@ -74,7 +74,7 @@ class PartMass(NamedTuple):
 
 
 class TwoPart(NamedTuple):
-    """What a module tells about one pair of its connectors: giusti2015, Tab. I and II.
+    """Parameters of a module for one pair of its connectors: giusti2015, Tab. I and II.
 
     Attributes:
         module: Name of the kind.
@@ -104,7 +104,7 @@ class TwoPart(NamedTuple):
         return "fixed" if self.joint is None else self.joint.kind
 
     def transform(self, q: float = 0.0) -> np.ndarray:
-        """(4, 4) the out-connector in the in-connector: the geometry the parameters stand for.
+        """(4, 4) the out-connector in the in-connector: the geometry of the parameters.
 
         Args:
             q: Displacement of the joint. [rad, m]
@@ -116,7 +116,7 @@ class TwoPart(NamedTuple):
         return T_in_joint @ (lift_z(q) @ turned if slides else turned) @ T_joint_out
 
 
-NOTHING = np.zeros((4, 4))  # moments of no mass
+NO_MASS = np.zeros((4, 4))  # moments of no mass
 
 
 # -- from a datasheet ------------------------------------------------------------------------------
@@ -138,7 +138,6 @@ def characterize(
     """
     there, back = _ports(kind, input, output)
     entry, exit = kind.body_index(there.body), kind.body_index(back.body)
-    moving = [joint.name for joint in kind.joints if joint.kind != "fixed"]
     crossed, poses = _way(kind, entry, exit)
     if len(crossed) > 1:
         names = choices(kind.joints[k].name for k, _ in crossed)
@@ -147,50 +146,39 @@ def characterize(
             f"joints ({names}); these parameters are for one. Use Organism.dh_table(), which "
             "takes any module"
         )
-    T_entry_in, T_exit_out = there.pose @ FLIP, back.pose
-    if not crossed:
-        pair = axis_pair(inverse(T_entry_in) @ poses[exit] @ T_exit_out)
-        proximal, distal = _segment(pair, -pair.before), Segment(0.0, 0.0, 0.0, 0.0, 0.0)
-        mass = _part_mass(kind, entry, T_entry_in)
-        return TwoPart(
-            kind.name,
-            there,
-            back,
-            proximal,
-            distal,
-            pair.after,
-            None,
-            mass,
-            part_mass(NOTHING),
-            tuple(moving),
-        )
-    ((number, T_entry_axis),) = crossed
-    first = axis_pair(inverse(T_entry_in) @ T_entry_axis)
-    second = axis_pair(inverse(T_entry_axis) @ poses[exit] @ T_exit_out)
-    joint = kind.joints[number]
+    T_entry_in = there.pose @ FLIP
+    if crossed:
+        ((number, T_entry_axis),) = crossed
+        joint, T_in_axis = kind.joints[number], inverse(T_entry_in) @ T_entry_axis
+        T_axis_out = inverse(T_entry_axis) @ poses[exit] @ back.pose
+        distal_mass = _part_mass(kind, exit, back.pose)
+    else:  # a link: the axis is the out-connector's
+        joint, T_axis_out = None, np.eye(4)
+        T_in_axis = inverse(T_entry_in) @ poses[exit] @ back.pose
+        distal_mass = part_mass(NO_MASS)
+    first, second = axis_pair(T_in_axis), axis_pair(T_axis_out)
     return TwoPart(
         kind.name,
         there,
         back,
-        _segment(first, -first.before),
-        _segment(second, second.after),
+        Segment(*first[:4], wrapped(-first.before)),
+        Segment(*second[:4], wrapped(second.after)),
         wrapped(first.after + second.before),
         joint,
         _part_mass(kind, entry, T_entry_in),
-        _part_mass(kind, exit, T_exit_out),
-        tuple(name for name in moving if name != joint.name),
+        distal_mass,
+        tuple(j.name for j in kind.joints if j.kind != "fixed" and j is not joint),
     )
 
 
 def connector_pairs(kind: ModuleType) -> list[TwoPart]:
     """The parameters of every pair of docks with at most one joint between, earlier dock first."""
-    pairs = []
-    for i, input in enumerate(kind.docks):
-        for output in kind.docks[i + 1 :]:
-            entry, exit = (kind.body_index(kind.port(label).body) for label in (input, output))
-            if len(_way(kind, entry, exit)[0]) <= 1:
-                pairs.append(characterize(kind, input, output))
-    return pairs
+    body = {label: kind.body_index(kind.port(label).body) for label in kind.docks}
+    return [
+        characterize(kind, input, output)
+        for input, output in itertools.combinations(kind.docks, 2)
+        if len(_way(kind, body[input], body[output])[0]) <= 1
+    ]
 
 
 def _ports(
@@ -199,7 +187,7 @@ def _ports(
     if input is None or output is None:
         if len(kind.docks) != 2:
             raise UnknownNameError(
-                f"say which ports of a {kind.name} are its input and output: it has "
+                f"give the input and output ports of a {kind.name}: it has "
                 f"{len(kind.docks)} docks, {choices(kind.docks)}"
             )
         first, second = kind.docks
@@ -218,8 +206,7 @@ def _way(
 ) -> tuple[list[tuple[int, np.ndarray]], dict[int, np.ndarray]]:
     """Moving joints between two bodies, each with its axis frame, and all bodies; q = 0.
 
-    Poses are in the frame of the body it is entered by. Every body can be reached: a `ModuleType`
-    is one tree.
+    Poses are in the frame of the entry body.
     """
     poses, crossed = {entry: np.eye(4)}, {entry: []}
     for step in kind.outward(entry):
@@ -231,10 +218,6 @@ def _way(
     return crossed[exit], poses
 
 
-def _segment(pair: AxisPair, delta: float) -> Segment:
-    return Segment(pair.a, pair.alpha, pair.p, pair.n, wrapped(delta))
-
-
 def _part_mass(kind: ModuleType, body: int, T_body_connector: np.ndarray) -> PartMass:
     """Everything rigidly tied to a body, in the frame of a connector on it."""
     T = inverse(T_body_connector)
@@ -242,7 +225,7 @@ def _part_mass(kind: ModuleType, body: int, T_body_connector: np.ndarray) -> Par
     for step in kind.outward(body):
         if step.previous in poses and kind.joints[step.joint].kind == "fixed":
             poses[step.body] = poses[step.previous] @ step.before @ step.after
-    return part_mass(sum((carried(T, moments(kind.bodies[k])) for k, T in poses.items()), NOTHING))
+    return part_mass(sum((carried(T, moments(kind.bodies[k])) for k, T in poses.items()), NO_MASS))
 
 
 # -- mass by its moments ---------------------------------------------------------------------------
@@ -265,7 +248,7 @@ def carried(T_ab: np.ndarray, moments_b: np.ndarray) -> np.ndarray:
 
 
 def part_mass(moments: np.ndarray) -> PartMass:
-    """Mass properties of (4, 4) moments; the center of nothing is the origin."""
+    """Mass properties of (4, 4) moments; without mass the center is the origin."""
     mass, S = float(moments[3, 3]), moments[:3, :3]
     center = moments[:3, 3] / mass if mass > 0 else np.zeros(3)
     J = np.trace(S) * np.eye(3) - (S + S.T) / 2

@@ -16,9 +16,9 @@ import reprlib
 import stat
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Never
+from typing import Any
 
 from modurob.errors import FileError, WriteError
 
@@ -83,7 +83,7 @@ def read_bytes(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> byt
     path = checked_path(path)
     check_regular(path, largest)
     with reading(path), path.open("rb") as stream:
-        content = stream.read(largest + 1)  # a file may be longer than it says
+        content = stream.read(largest + 1)  # a file may grow meanwhile
     if len(content) > largest:
         raise FileError(f"{path}: more than {largest:,} bytes")
     return content
@@ -106,91 +106,71 @@ def parse_json(text: str, where: object, finite: bool = True) -> Any:
     """
     if text.count("{") + text.count("[") > MOST_PARTS:
         raise FileError(f"{where}: more than {MOST_PARTS:,} objects and lists")
+    return _parsed(lambda: json.loads(text, object_pairs_hook=_object), where, finite)
+
+
+def _parsed(parse: Callable[[], Any], where: object, finite: bool) -> Any:
     try:
-        data = json.loads(text, object_pairs_hook=_object)
+        data = parse()
     except json.JSONDecodeError as error:
-        raise FileError(
-            f"{where}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
-        ) from None
+        place = f"line {error.lineno}, column {error.colno}"
+        raise FileError(f"{where}: not valid JSON at {place}: {error.msg}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise FileError(f"{where}: not valid TOML: {' '.join(str(error).split())}") from None
     except RecursionError:
         raise FileError(f"{where}: nested more than {DEEPEST} deep") from None
     except FileError as error:
         raise FileError(f"{where}: {error}") from None
     except ValueError:  # Python converts 4300 digits at most
         raise FileError(f"{where}: {TOO_LONG}") from None
-    _check_values(data, where, finite)
+    _check_values({"": data}, where, finite)
     return data
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names: set[str] = set()
-        twice = next(name for name, _ in pairs if name in names or names.add(name))
+        twice = max(found, key=[name for name, _ in pairs].count)
         raise FileError(f"field {ascii(twice)[:60]} is there twice in one object")
     return found
 
 
-def _parse_toml(text: str, where: object) -> Any:
-    if LONG_KEY.search(text):
-        raise FileError(f"{where}: a TOML key of more than 32 parts")
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise FileError(f"{where}: not valid TOML: {' '.join(str(error).split())}") from None
-    except RecursionError:
-        raise FileError(f"{where}: nested more than {DEEPEST} deep") from None
-    except ValueError:
-        raise FileError(f"{where}: {TOO_LONG}") from None
-    _check_values(data, where, finite=True)
-    return data
-
-
-def _check_values(data: Any, where: object, finite: bool) -> None:
+def _check_values(
+    parent: dict[str, Any] | list[Any], where: object, finite: bool, place: str = "", depth: int = 1
+) -> None:
     """Refuse values that can be parsed, but neither calculated with nor written again."""
-    open_: list[Iterator[tuple[Any, Any]]] = [iter([("", data)])]
-    keys: list[Any] = []
-
-    def refuse(key: Any, what: str) -> Never:
-        place = "".join(f"[{k}]" if isinstance(k, int) else f".{k}" for k in (*keys[1:], key))
-        place = ascii(place.lstrip("."))[1:-1][:200]
-        raise FileError(f"{where}: {f'{place}: ' if place else ''}{what}")
-
-    while open_:
-        for key, value in open_[-1]:
-            kind = type(value)
-            if kind is float:
-                if finite and not math.isfinite(value):
-                    refuse(key, f"a number must be finite, got {value}")
-            elif kind is int:
-                if abs(value) > LARGEST_INTEGER:
-                    refuse(key, TOO_LONG)
-            elif kind is str:
-                if not (value.isascii() or _is_text(value)):
-                    refuse(key, "text with half a character (a lone surrogate)")
-            elif kind is dict or kind is list:
-                if len(open_) > DEEPEST:
-                    refuse(key, f"nested more than {DEEPEST} deep")
-                if kind is dict and len(value) > MOST_FIELDS:
-                    refuse(key, f"{len(value):,} fields; at most {MOST_FIELDS:,}")
-                if kind is dict and not all(k.isascii() or _is_text(k) for k in value):
-                    refuse(key, "a field's name with half a character (a lone surrogate)")
-                if value:
-                    open_.append(iter(value.items() if kind is dict else enumerate(value)))
-                    keys.append(key)
-                    break
-        else:
-            open_.pop()
-            if keys:
-                keys.pop()
+    for key, value in parent.items() if isinstance(parent, dict) else enumerate(parent):
+        kind, flaw = type(value), ""
+        if kind is float:
+            if finite and not math.isfinite(value):
+                flaw = f"a number must be finite, got {value}"
+        elif kind is int:
+            if abs(value) > LARGEST_INTEGER:
+                flaw = TOO_LONG
+        elif kind is str:
+            if not _is_text(value):
+                flaw = "text with half a character (a lone surrogate)"
+        elif kind is dict or kind is list:
+            if depth > DEEPEST:
+                flaw = f"nested more than {DEEPEST} deep"
+            elif kind is dict and len(value) > MOST_FIELDS:
+                flaw = f"{len(value):,} fields; at most {MOST_FIELDS:,}"
+            elif kind is dict and not all(map(_is_text, value)):
+                flaw = "a field's name with half a character (a lone surrogate)"
+            else:
+                here = f"{place}[{key}]" if isinstance(key, int) else f"{place}.{key}"
+                _check_values(value, where, finite, here, depth + 1)
+        if flaw:
+            here = f"{place}[{key}]" if isinstance(key, int) else f"{place}.{key}"
+            shown = ascii(here.lstrip("."))[1:-1][:200]
+            raise FileError(f"{where}: {f'{shown}: ' if shown else ''}{flaw}")
 
 
 def _is_text(value: str) -> bool:
     try:
-        value.encode("utf-8")
+        return value.isascii() or bool(value.encode("utf-8"))
     except UnicodeEncodeError:
         return False
-    return True
 
 
 # -- our documents ---------------------------------------------------------------------------------
@@ -204,13 +184,20 @@ def read_document(path: str | os.PathLike[str], format: str, version: int) -> di
         format: The word the file's ``format`` field must hold.
         version: The newest version this program reads.
     """
-    path = checked_path(path)
-    if path.suffix == ".toml":
-        data = _parse_toml(read_text(path, LARGEST_TOML), path)
-    else:
-        data = parse_json(read_text(path), path)
+    data = parse_document(path)
     check_document(data, path, format, version)
     return data
+
+
+def parse_document(path: str | os.PathLike[str]) -> Any:
+    """The content of a ``.toml`` file, or of JSON with any other ending."""
+    path = checked_path(path)
+    if path.suffix != ".toml":
+        return parse_json(read_text(path), path)
+    text = read_text(path, LARGEST_TOML)
+    if LONG_KEY.search(text):
+        raise FileError(f"{path}: a TOML key of more than 32 parts")
+    return _parsed(lambda: tomllib.loads(text), path, finite=True)
 
 
 def check_document(data: Any, where: object, format: str, version: int) -> None:
@@ -220,7 +207,11 @@ def check_document(data: Any, where: object, format: str, version: int) -> None:
     if data["format"] != format:
         given = reprlib.repr(data["format"])
         raise FileError(f"{where}: this is a {given} file, expected {format!r}")
-    found = data.get("version")
+    check_version(data.get("version"), where, version)
+
+
+def check_version(found: Any, where: object, version: int) -> None:
+    """Refuse the version of a file or record unless it is a whole number from 1 to `version`."""
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
         known = "1" if version == 1 else f"a whole number from 1 to {version}"
         raise FileError(f"{where}: version must be {known}, got {reprlib.repr(found)}")
@@ -232,14 +223,14 @@ def check_document(data: Any, where: object, format: str, version: int) -> None:
 
 
 def without_schema(data: Any) -> Any:
-    """The fields without ``$schema``, which tells editors how to check a file and us nothing."""
+    """The fields without ``$schema``, which is for editors."""
     if isinstance(data, dict):
         return {key: value for key, value in data.items() if key != "$schema"}
     return data
 
 
 def publish(schema: dict[str, Any], title: str, description: str) -> None:
-    """Make a JSON schema say what a whole file is, rather than how a program may construct it."""
+    """Turn the JSON schema of a class into that of a whole file."""
     schema["title"], schema["description"] = title, description
     schema["properties"] = {"$schema": {"type": "string"}, **schema["properties"]}
     rest = [name for name in schema["required"] if name not in ("format", "version")]
@@ -259,7 +250,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def checked_target(path: str | os.PathLike[str]) -> Path:
-    """A path that a file can be written to, as far as can be told before the work."""
+    """A path that a file can be written to, as far as can be checked before the work."""
     path = checked_path(path)
     with writing(path):
         if not path.parent.is_dir():
@@ -273,13 +264,13 @@ def write_document(path: str | os.PathLike[str], data: dict[str, Any]) -> None:
     """Write JSON so that a crash leaves either the old file or the new one, never half of it."""
     path = checked_path(path)
     if path.suffix == ".toml":
-        raise FileError(f"{path}: modurob writes JSON; let the file's name end in .json")
+        raise FileError(f"{path}: modurob writes JSON; use a file name that ends in .json")
     text = json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
     write_file(path, text.encode("utf-8"))
 
 
 def write_file(path: str | os.PathLike[str], content: bytes) -> None:
-    """Put a whole new file in the place of an old one, or say why not and change nothing."""
+    """Put a whole new file in the place of an old one, or raise a `WriteError`, nothing changed."""
     path = checked_target(path)
     with writing(path):
         replace_file(path, content)
@@ -293,14 +284,9 @@ def replace_file(path: Path, content: bytes) -> None:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
+        os.umask(mask := os.umask(0))  # the only way to read it is to set it
+        os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

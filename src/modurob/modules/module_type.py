@@ -20,11 +20,11 @@ from modurob.modules.datasheet import (
     PERPENDICULAR,
     VISIBLE,
     Body,
+    DatasheetPart,
     Flag,
     Joint,
     Mesh,
     Name,
-    Part,
     Port,
     Positive,
     Shape,
@@ -37,7 +37,7 @@ VERSION = 1
 PARAMETERS = ("mass", "size", "inertia", "viscous", "coulomb", "limits", "body", "joint")
 
 
-class Step(NamedTuple):
+class JointCrossing(NamedTuple):
     """One joint crossed while walking through a module, away from the body it was entered by.
 
     ``T_previous_body(q) = before @ exp(screw q) @ after``
@@ -51,19 +51,19 @@ class Step(NamedTuple):
     after: np.ndarray
 
 
+ABOUT = (
+    "A kind of module: rigid bodies, the joints between them, the ports where other modules dock, "
+    "and solids for drawing. SI units, radians; docking turns are whole degrees.\n"
+)
+
+
 def _publish(schema: dict[str, Any]) -> None:
     attributes = schema["description"].partition("Attributes:")[2]
-    publish(
-        schema,
-        "modurob module datasheet",
-        "A kind of module: rigid bodies, the joints between them, the ports where other modules "
-        "dock, and solids for drawing. SI units, radians; docking turns are whole degrees.\n"
-        + attributes,
-    )
+    publish(schema, "modurob module datasheet", ABOUT + attributes)
 
 
-class ModuleType(Part):
-    """A kind of module: its bodies, the joints between them, its ports and its looks.
+class ModuleType(DatasheetPart):
+    """A kind of module: its bodies, the joints between them, its ports and its shapes.
 
     Frozen. `with_parameters` returns an edited copy; `from_file` reads a user's own module.
 
@@ -101,11 +101,15 @@ class ModuleType(Part):
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> ModuleType:
         """Read a datasheet (JSON, or TOML when the name ends so) and check every field."""
-        data = read_document(path, FORMAT, VERSION)
+        return cls.from_document(read_document(path, FORMAT, VERSION), str(path))
+
+    @classmethod
+    def from_document(cls, data: dict[str, Any], where: str) -> ModuleType:
+        """The datasheet of a file's content; `where` is the file's name for error messages."""
         try:
             return cls(**data)
         except DatasheetError as error:
-            raise FileError(f"{path}: {error}") from None
+            raise FileError(f"{where}: {error}") from None
 
     @model_validator(mode="before")
     @classmethod
@@ -115,10 +119,16 @@ class ModuleType(Part):
     @model_validator(mode="after")
     def _consistent(self) -> ModuleType:
         names = [body.name for body in self.bodies]
-        _unique("body", names)
-        _unique("joint", [joint.name for joint in self.joints])
-        _unique("port", [port.label for port in self.ports])
-        _unique("side", [port.side for port in self.ports])
+        unique: tuple[tuple[str, list[Any]], ...] = (
+            ("body", names),
+            ("joint", [joint.name for joint in self.joints]),
+            ("port", [port.label for port in self.ports]),
+            ("side", [port.side for port in self.ports]),
+        )
+        for what, listed in unique:
+            for name in listed:
+                if listed.count(name) > 1:
+                    raise ValueError(f"{what} {name!r} is there twice")
         for part, body in [
             *((f"joint '{joint.name}'", joint.parent) for joint in self.joints),
             *((f"joint '{joint.name}'", joint.child) for joint in self.joints),
@@ -161,7 +171,7 @@ class ModuleType(Part):
                     "reference along +z"
                 )
 
-    # -- looking things up ---------------------------------------------------------------------
+    # -- lookup --------------------------------------------------------------------------------
 
     @cached_property
     def _ports(self) -> dict[int | str, Port]:
@@ -196,7 +206,7 @@ class ModuleType(Part):
         )
 
     def body_index(self, name: str) -> int:
-        """Where the body with this name stands in `bodies`."""
+        """Index in `bodies` of the body with this name."""
         try:
             return self._body_index[name]
         except (KeyError, TypeError):
@@ -207,16 +217,16 @@ class ModuleType(Part):
     # -- geometry ------------------------------------------------------------------------------
 
     @cached_property
-    def _walks(self) -> dict[int, tuple[Step, ...]]:
+    def _walks(self) -> dict[int, tuple[JointCrossing, ...]]:
         return {}
 
-    def outward(self, entry: int) -> tuple[Step, ...]:
+    def outward(self, entry: int) -> tuple[JointCrossing, ...]:
         """The steps that reach every other body, each from one reached before, breadth first."""
         if entry not in self._walks:
             self._walks[entry] = tuple(self._walk(entry))
         return self._walks[entry]
 
-    def _walk(self, entry: int) -> list[Step]:
+    def _walk(self, entry: int) -> list[JointCrossing]:
         index = self._body_index
         steps, reached, front, unit = [], {entry}, [entry], np.eye(4)
         while front:
@@ -224,11 +234,11 @@ class ModuleType(Part):
             for number, joint in enumerate(self.joints):
                 parent, child = index[joint.parent], index[joint.child]
                 if body == parent and child not in reached:
-                    step = Step(child, body, number, joint.pose, joint.screw, unit)
+                    step = JointCrossing(child, body, number, joint.pose, joint.screw, unit)
                 elif body == child and parent not in reached:
-                    # q keeps its meaning (child relative to parent), so the screw turns round
+                    # q stays child relative to parent, so the screw is reversed
                     back = se3.inverse(joint.pose) + 0.0
-                    step = Step(parent, body, number, unit, 0.0 - joint.screw, back)
+                    step = JointCrossing(parent, body, number, unit, 0.0 - joint.screw, back)
                 else:
                     continue
                 steps.append(step)
@@ -314,7 +324,13 @@ class ModuleType(Part):
             raise DatasheetError(
                 f"no parameter {choices(unknown)}: parameters are {choices(PARAMETERS)}"
             )
-        joint_edits = _joint_edits(viscous, coulomb, limits)
+        joint_edits: dict[str, Any] = {"viscous": viscous, "coulomb": coulomb}
+        joint_edits = {key: value for key, value in joint_edits.items() if value is not None}
+        if limits is not None:
+            limits = _as_list(limits)
+            if not (isinstance(limits, tuple | list) and len(limits) == 2):
+                raise DatasheetError(f"limits are (lower, upper), got {limits!r}")
+            joint_edits["lower"], joint_edits["upper"] = limits
         if body is not None:
             self.body_index(body)
             if mass is None and inertia is None:
@@ -327,11 +343,19 @@ class ModuleType(Part):
                 )
         data = self.model_dump()
         if size is not None:
-            _scale_lengths(data, _positive("size", size) / self.size)
+            if not (is_number(size) and size > 0):
+                raise DatasheetError(f"size must be a positive number, got {size!r}")
+            _scale_lengths(data, float(size) / self.size)
         if mass is not None:
             _set_mass(data, self, mass, body)
         if inertia is not None:
-            index = self._only_massive_body() if body is None else self.body_index(body)
+            massive = [k for k, entry in enumerate(self.bodies) if entry.mass > 0]
+            if body is None and len(massive) != 1:
+                names = choices(self.bodies[k].name for k in massive)
+                raise DatasheetError(
+                    f"give the body whose inertia changes: in a {self.name}, mass is in {names}"
+                )
+            index = massive[0] if body is None else self.body_index(body)
             inertia = _as_list(inertia)
             moments = [inertia] * 3 if isinstance(inertia, Real) else inertia
             data["bodies"][index]["inertia"] = moments
@@ -340,41 +364,9 @@ class ModuleType(Part):
                 entry.update(joint_edits)
         return ModuleType(**data)
 
-    def _only_massive_body(self) -> int:
-        massive = [index for index, body in enumerate(self.bodies) if body.mass > 0]
-        if len(massive) == 1:
-            return massive[0]
-        names = choices(self.bodies[index].name for index in massive)
-        raise DatasheetError(f"say which body's inertia: in a {self.name}, mass is in {names}")
-
-
-def _unique(what: str, names: Sequence[object]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"{what} {name!r} is there twice")
-
-
-def _positive(what: str, value: float) -> float:
-    if not (is_number(value) and value > 0):
-        raise DatasheetError(f"{what} must be a positive number, got {value!r}")
-    return float(value)
-
 
 def _as_list(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
-
-
-def _joint_edits(
-    viscous: float | None, coulomb: float | None, limits: Sequence[float | None] | np.ndarray | None
-) -> dict[str, Any]:
-    edits: dict[str, Any] = {"viscous": viscous, "coulomb": coulomb}
-    edits = {key: value for key, value in edits.items() if value is not None}
-    if limits is not None:
-        limits = _as_list(limits)
-        if not (isinstance(limits, tuple | list) and len(limits) == 2):
-            raise DatasheetError(f"limits are (lower, upper), got {limits!r}")
-        edits["lower"], edits["upper"] = limits
-    return edits
 
 
 def _scale_lengths(data: dict[str, Any], factor: float) -> None:
@@ -409,7 +401,7 @@ def _set_mass(data: dict[str, Any], kind: ModuleType, mass: float, body: str | N
         chosen = [data["bodies"][kind.body_index(body)]]
         before = chosen[0]["mass"]
     if before == 0 and len(chosen) > 1 and mass > 0:
-        raise DatasheetError(f"a {kind.name} has no mass to scale: say which body gets {mass} kg")
+        raise DatasheetError(f"a {kind.name} has no mass to scale: give the body to change")
     for entry in chosen:
         ratio = mass / before if before else 0.0
         entry["mass"] = entry["mass"] * ratio if before else mass

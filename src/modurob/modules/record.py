@@ -16,7 +16,7 @@ import numpy as np
 
 from modurob.errors import DatasheetError, FileError, choices
 from modurob.modules.dh import PartMass, Segment, TwoPart, connector_pairs, frozen
-from modurob.modules.files import read_document, write_document
+from modurob.modules.files import check_version, read_document, write_document
 from modurob.modules.module_type import ModuleType
 from modurob.modules.record_fields import (
     NEEDED,
@@ -32,11 +32,11 @@ VERSION = 1
 FORMAT = "modurob-record"  # of the JSON twin
 HEADER = struct.Struct("<4sHI16s")  # magic, version, length of the record, id; then its checksum
 CRC = struct.Struct("<I")
+CONTENT = slice(HEADER.size + CRC.size, -CRC.size)
 SMALLEST = HEADER.size + 2 * CRC.size
 LARGEST_ID = 2**128 - 1
 AGREE = 1e-9  # between Tab. I and II and the geometry beside them. [m, kg, kg m^2, and of a matrix]
-SYMMETRIC = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))  # order of an inertia's entries
-KNOWN = frozenset(Tag)
+TRIANGLE = (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)  # rows and columns of an inertia's entries
 LISTS = {
     Tag.BODY: "bodies",
     Tag.JOINT: "joints",
@@ -44,18 +44,19 @@ LISTS = {
     Tag.SHAPE: "shapes",
     Tag.MESH: "meshes",
 }
+BODY_NAMES = ("parent", "child", "body")  # entries that are the number of a body in a record
 
 
 class Record(NamedTuple):
-    """What a module's memory holds.
+    """Content of a module's memory.
 
     Attributes:
         uid: The module's own number, of up to 128 bits: a MAC address, an EUI-64 or a UUID.
         kind: Its datasheet.
         pairs: Extended Denavit-Hartenberg parameters (giusti2015, Tab. I and II) for pairs of
-            docks, as they stand in the record.
+            docks, as the record has them.
         version: Of the record's layout.
-        skipped: Tags of fields that only newer readers know.
+        skipped: Tags of unknown fields, written by newer versions.
     """
 
     uid: int
@@ -77,12 +78,11 @@ def encode(kind: ModuleType, uid: int | bytes) -> bytes:
     """
     number = _checked_id(uid)
     try:
-        with np.errstate(all="ignore"):  # what overflows is found afterwards
+        with np.errstate(all="ignore"):  # overflows are found afterwards
             body = b"".join(write_field(tag, entries) for tag, entries in _fields(kind))
     except ValueError as error:
         raise DatasheetError(f"a {kind.name} does not fit into a record: {error}") from None
-    length = HEADER.size + CRC.size + len(body) + CRC.size
-    header = HEADER.pack(MAGIC, VERSION, length, number.to_bytes(16, "big"))
+    header = HEADER.pack(MAGIC, VERSION, SMALLEST + len(body), number.to_bytes(16, "big"))
     data = header + CRC.pack(zlib.crc32(header)) + body
     return data + CRC.pack(zlib.crc32(data))
 
@@ -97,24 +97,20 @@ def _checked_id(uid: int | bytes) -> int:
 
 def _fields(kind: ModuleType) -> list[tuple[Tag, dict[str, Any]]]:
     data = kind.model_dump()
-    fields = [(Tag.KIND, {**data, "flags": data, "dyad_joint": data["dyad_joint"] or ""})]
+    fields = [(Tag.KIND, data)]
     fields += [(tag, data) for tag in (Tag.TITLE, Tag.SOURCE) if data[tag.name.lower()]]
     for tag, name in LISTS.items():
         for entry in data[name]:
-            for role in ("parent", "child", "body"):
-                if role in entry:
-                    entry[role] = kind.body_index(entry[role])
+            entry |= {role: kind.body_index(entry[role]) for role in BODY_NAMES if role in entry}
             if tag is Tag.BODY:
-                entry["inertia"] = [value for line in entry["inertia"] for value in line]
-            if tag is Tag.JOINT:
-                entry |= {"limits": entry, "friction": (entry["viscous"], entry["coulomb"])}
+                entry["inertia"] = np.ravel(entry["inertia"]).tolist()
             fields.append((tag, entry))
-    labels, joints = [port.label for port in kind.ports], list(kind.joints)
+    labels, joints = [port.label for port in kind.ports], [None, *kind.joints]
     for pair in connector_pairs(kind):
         entries = {
             "input": labels.index(pair.input.label),
             "output": labels.index(pair.output.label),
-            "joint": 0 if pair.joint is None else 1 + joints.index(pair.joint),
+            "joint": joints.index(pair.joint),
             "kinematics": (*pair.proximal, *pair.distal, pair.delta_j),
             "proximal": _numbers(pair.proximal_mass),
             "distal": _numbers(pair.distal_mass),
@@ -129,15 +125,15 @@ def _finite(entries: dict[str, Any]) -> bool:
     return all(np.isfinite(entries[name]).all() for name in ("kinematics", "proximal", "distal"))
 
 
-def _numbers(part: PartMass) -> tuple[float, ...]:
-    return (part.mass, *part.center.tolist(), *(float(part.inertia[ij]) for ij in SYMMETRIC))
+def _numbers(part: PartMass) -> list[float]:
+    return [part.mass, *part.center.tolist(), *part.inertia[TRIANGLE].tolist()]
 
 
 # -- reading ---------------------------------------------------------------------------------------
 
 
 def decode(data: bytes) -> Record:
-    """The module behind a record.
+    """Read a record.
 
     Raises:
         FileError: Not a record, damaged, cut off, from a newer version, or of an impossible module.
@@ -151,7 +147,7 @@ def decode(data: bytes) -> Record:
         if zlib.crc32(data[: -CRC.size]) != CRC.unpack(data[-CRC.size :])[0]:
             raise ValueError("its checksum does not match: some of its bytes are damaged")
         with np.errstate(all="ignore"):
-            return _content(data[HEADER.size + CRC.size : -CRC.size], uid, version)
+            return _content(data[CONTENT], uid, version)
     except ValueError as error:  # DatasheetError and bad UTF-8 are ValueErrors too
         raise FileError(f"record of module {id_text(uid)}: {error}") from None
 
@@ -168,18 +164,10 @@ def _header(data: bytes) -> tuple[int, int]:
     if zlib.crc32(data[: HEADER.size]) != CRC.unpack_from(data, HEADER.size)[0]:
         raise FileError("a record with a damaged header, so its module's id is not known")
     uid = int.from_bytes(number, "big")
-    if version > VERSION:
-        raise FileError(
-            f"record of module {id_text(uid)}: version {version} was written by a newer modurob; "
-            f"this one reads up to version {VERSION}. Update modurob to read it."
-        )
-    if version < 1:
-        raise FileError(
-            f"record of module {id_text(uid)}: version must be {VERSION}, got {version}"
-        )
+    check_version(version, f"record of module {id_text(uid)}", VERSION)
     if len(data) != length or length < SMALLEST:
         raise FileError(
-            f"record of module {id_text(uid)}: {len(data)} bytes where its header says {length}"
+            f"record of module {id_text(uid)}: {len(data)} bytes, but its header gives {length}"
         )
     return uid, version
 
@@ -188,7 +176,7 @@ def _content(body: bytes, uid: int, version: int) -> Record:
     found: dict[Tag, list[dict[str, Any]]] = {tag: [] for tag in Tag}
     skipped = []
     for tag, payload in split_fields(body):
-        if tag in KNOWN:
+        if tag in found:
             found[Tag(tag)].append(read_field(Tag(tag), payload))
         elif tag >= NEEDED:
             raise ValueError(f"field 0x{tag:02x} is needed and unknown here. Update modurob")
@@ -204,57 +192,46 @@ def _content(body: bytes, uid: int, version: int) -> Record:
 
 
 def _datasheet(found: dict[Tag, list[dict[str, Any]]]) -> dict[str, Any]:
-    (data,) = found[Tag.KIND]
-    data |= data.pop("flags")
-    data["dyad_joint"] = data["dyad_joint"] or None
-    for tag in (Tag.TITLE, Tag.SOURCE):
-        data.update(*found[tag])
+    data: dict[str, Any] = {}
+    data.update(*found[Tag.KIND])
+    data.update(*found[Tag.TITLE])
+    data.update(*found[Tag.SOURCE])
     names = [body["name"] for body in found[Tag.BODY]]
     for tag, name in LISTS.items():
         for entry in found[tag]:
-            for role in ("parent", "child", "body"):
-                if role in entry:
-                    entry[role] = _entry(names, entry[role], "body")
+            entry |= {key: _item(names, entry[key], "body") for key in BODY_NAMES if key in entry}
             if tag is Tag.BODY:
-                inertia = entry["inertia"]
-                entry["inertia"] = (inertia[:3], inertia[3:6], inertia[6:])
-            if tag is Tag.JOINT:
-                entry |= entry.pop("limits")
-                entry["viscous"], entry["coulomb"] = entry.pop("friction")
+                entry["inertia"] = np.reshape(entry["inertia"], (3, 3)).tolist()
         data[name] = tuple(found[tag])
     return data
 
 
-def _entry(values: Any, index: int, what: str) -> Any:
+def _item(values: Any, index: int, what: str) -> Any:
     if index >= len(values):
         raise ValueError(f"it names {what} number {index} of {len(values)}")
     return values[index]
 
 
 def _pair(kind: ModuleType, possible: list[TwoPart], entries: dict[str, Any]) -> TwoPart:
-    """Tab. I and II of a pair of docks, if they say the same as the geometry."""
-    there, back = (_entry(kind.ports, entries[name], "port") for name in ("input", "output"))
-    matching = [p for p in possible if (p.input, p.output) == (there, back)]
+    """Tab. I and II of a pair of docks, if they agree with the geometry."""
+    there, back = (_item(kind.ports, entries[name], "port") for name in ("input", "output"))
+    right = next((p for p in possible if (p.input, p.output) == (there, back)), None)
     name, numbers = f"ports {there.label} and {back.label}", entries["kinematics"]
-    if not matching:
+    if right is None:
         raise ValueError(f"no parameters are possible between {name}")
     if not _finite(entries):
         raise ValueError(f"its parameters between {name} are not all finite numbers")
-    parts = (_mass(entries["proximal"]), _mass(entries["distal"]))
-    (right,) = matching
     pair = right._replace(
         proximal=Segment(*numbers[:5]),
         distal=Segment(*numbers[5:10]),
         delta_j=numbers[10],
-        proximal_mass=parts[0],
-        distal_mass=parts[1],
+        proximal_mass=_mass(entries["proximal"]),
+        distal_mass=_mass(entries["distal"]),
     )
-    joint = None if entries["joint"] == 0 else _entry(kind.joints, entries["joint"] - 1, "joint")
+    joint = None if entries["joint"] == 0 else _item(kind.joints, entries["joint"] - 1, "joint")
     off = [np.abs(pair.transform(q) - right.transform(q)).max() for q in (0.0, 1.0)]
-    off += [
-        np.abs(np.subtract(_numbers(a), _numbers(b))).max()
-        for a, b in zip(parts, (right.proximal_mass, right.distal_mass), strict=True)
-    ]
+    for found, part in zip(pair[7:9], right[7:9], strict=True):
+        off.append(np.abs(np.subtract(_numbers(found), _numbers(part))).max())
     if joint != right.joint or not max(off) <= AGREE:  # a comparison with NaN is false
         raise ValueError(f"its parameters between {name} contradict its geometry")
     return pair
@@ -262,8 +239,7 @@ def _pair(kind: ModuleType, possible: list[TwoPart], entries: dict[str, Any]) ->
 
 def _mass(numbers: tuple[float, ...]) -> PartMass:
     inertia = np.empty((3, 3))
-    for (i, j), value in zip(SYMMETRIC, numbers[4:], strict=True):
-        inertia[i, j] = inertia[j, i] = value
+    inertia[TRIANGLE] = inertia.T[TRIANGLE] = numbers[4:]
     return frozen(numbers[0], np.array(numbers[1:4]), inertia)
 
 
@@ -276,15 +252,14 @@ def id_text(uid: int) -> str:
 
 
 def describe(record: Record | bytes) -> str:
-    """What a record holds and how many bytes each kind of field takes."""
+    """A record's content, and how many bytes each kind of field takes."""
     if isinstance(record, Record):
         data = encode(record.kind, record.uid)
     else:
         data, record = bytes(record), decode(record)
-    fields = split_fields(data[HEADER.size + CRC.size : -CRC.size])
     count, size = Counter(), Counter()
-    for tag, payload in fields:
-        name = Tag(tag).name if tag in KNOWN else f"0x{tag:02x} (skipped)"
+    for tag, payload in split_fields(data[CONTENT]):
+        name = Tag(tag).name if tag in set(Tag) else f"0x{tag:02x} (skipped)"
         count[name] += 1
         size[name] += 1 + len(write_count(len(payload))) + len(payload)
     kind = record.kind
@@ -294,46 +269,42 @@ def describe(record: Record | bytes) -> str:
         f"version {record.version}, {len(data)} bytes, checksum {data[-4:][::-1].hex()}",
         f"  header and checksum {SMALLEST} bytes",
     ]
-    lines += [f"  {count[name]} {name} {size[name]} bytes" for name in count]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(f"  {count[key]} {key} {size[key]} bytes" for key in count)])
 
 
 def write_json(record: Record, path: str | os.PathLike[str]) -> None:
-    """The record's twin for people: a JSON file with the id, the datasheet and Tab. I."""
-    write_document(path, document(record))
-
-
-def document(record: Record) -> dict[str, Any]:
-    """The content of the JSON twin."""
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "uid": id_text(record.uid),
-        "datasheet": record.kind.model_dump(mode="json"),
-        "pairs": [
-            {
-                "input": pair.input.label,
-                "output": pair.output.label,
-                "joint": None if pair.joint is None else pair.joint.name,
-                "proximal": pair.proximal._asdict(),
-                "distal": pair.distal._asdict(),
-                "delta_j": pair.delta_j,
-            }
-            for pair in record.pairs
-        ],
-    }
+    """Write the record for people: a JSON file with the id, the datasheet and Tab. I."""
+    pairs = [
+        {
+            "input": pair.input.label,
+            "output": pair.output.label,
+            "joint": None if pair.joint is None else pair.joint.name,
+            "proximal": pair.proximal._asdict(),
+            "distal": pair.distal._asdict(),
+            "delta_j": pair.delta_j,
+        }
+        for pair in record.pairs
+    ]
+    document = {"format": FORMAT, "version": VERSION, "uid": id_text(record.uid)}
+    write_document(
+        path, document | {"datasheet": record.kind.model_dump(mode="json"), "pairs": pairs}
+    )
 
 
 def read_json(path: str | os.PathLike[str]) -> Record:
-    """The record of a JSON twin; its parameters are those of its geometry."""
-    data = read_document(path, FORMAT, VERSION)
+    """Read what `write_json` wrote; the parameters are recalculated from the geometry."""
+    return from_document(read_document(path, FORMAT, VERSION), str(path))
+
+
+def from_document(data: dict[str, Any], where: str) -> Record:
+    """The record of a file's content; `where` is the file's name for error messages."""
     try:
         uid = _read_id(data.get("uid"))
         if not isinstance(data.get("datasheet"), dict):
             raise DatasheetError("there is no datasheet in it")
         kind = ModuleType(**data["datasheet"])
     except ValueError as error:
-        raise FileError(f"{path}: {error}") from None
+        raise FileError(f"{where}: {error}") from None
     return Record(uid, kind, tuple(connector_pairs(kind)))
 
 

@@ -1,8 +1,8 @@
-"""How the fields of a record are written: the layouts of docs/guide/records.md, and no more.
+"""Byte layouts of the fields of a record: the table of docs/guide/records.md as code.
 
 A layout lists the entries of one field in order; a codec writes and reads one entry. Newer writers
-may append entries to a field, never insert them, so a reader takes what it knows and leaves the
-rest.
+may append entries to a field, never insert them, so a reader takes the known ones and leaves
+the rest.
 """
 
 from __future__ import annotations
@@ -12,12 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-LARGEST_COUNT = 2**64 - 1  # what firmware can hold
-ZERO = struct.pack("<d", 0.0)  # minus zero has another sign bit and is written out
+LARGEST_COUNT = 2**64 - 1  # the largest integer of firmware
 KINDS = ("fixed", "revolute", "prismatic")
 FORMS = ("box", "cylinder", "sphere")
-FLAGS = ("nominal", "grid", "virtual")
-LIMITS = ("lower", "upper")
 
 
 class Tag(IntEnum):
@@ -37,7 +34,7 @@ class Tag(IntEnum):
 NEEDED = 0x80
 
 
-class Reader:
+class ByteReader:
     """Takes values from the front of some bytes; ValueError where they end too early."""
 
     def __init__(self, data: bytes) -> None:
@@ -56,17 +53,14 @@ class Reader:
 
 
 class Codec(NamedTuple):
-    """How one entry is written and read."""
+    """Writer and reader of one entry."""
 
     write: Callable[[Any], bytes]
-    read: Callable[[Reader], Any]
-
-
-# -- numbers and texts -----------------------------------------------------------------------------
+    read: Callable[[ByteReader], Any]
 
 
 def write_count(value: int) -> bytes:
-    """Unsigned LEB128: seven bits a byte, low ones first, the top bit says that more follow."""
+    """Unsigned LEB128: seven bits a byte, low ones first, top bit set when more follow."""
     if not 0 <= value <= LARGEST_COUNT:
         raise ValueError(f"{value} does not fit into 64 bits")
     result = bytearray()
@@ -76,7 +70,7 @@ def write_count(value: int) -> bytes:
     return bytes([*result, value])
 
 
-def read_count(reader: Reader) -> int:
+def read_count(reader: ByteReader) -> int:
     value = shift = 0
     while True:
         (byte,) = reader.take(1)
@@ -93,39 +87,46 @@ def write_text(value: str) -> bytes:
     return write_count(len(data)) + data
 
 
-def read_text(reader: Reader) -> str:
+def read_text(reader: ByteReader) -> str:
     return reader.take(read_count(reader)).decode("utf-8")
 
 
-def read_float(reader: Reader) -> float:
-    return struct.unpack("<d", reader.take(8))[0]
+COUNT, TEXT = Codec(write_count, read_count), Codec(write_text, read_text)
+F64 = Codec(struct.Struct("<d").pack, lambda reader: struct.unpack("<d", reader.take(8))[0])
 
 
-def floats(count: int) -> Codec:
-    """`count` numbers: a mask, low bits first, of those that are not zero, then these."""
+def optional(count: int, missing: float | None = None) -> Codec:
+    """`count` numbers: a mask, low bits first, of those that are not `missing`, then these."""
     width = (count + 7) // 8
+    # by its bits: minus zero equals zero and is written all the same
+    absent = None if missing is None else F64.write(missing)
 
-    def write(values: Sequence[float]) -> bytes:
-        packed = [struct.pack("<d", value) for value in values]
-        mask = sum(1 << k for k, data in enumerate(packed) if data != ZERO)
-        return mask.to_bytes(width, "little") + b"".join(data for data in packed if data != ZERO)
+    def write(values: Sequence[float | None]) -> bytes:
+        packed = [None if value is None else F64.write(value) for value in values]
+        mask = sum(1 << k for k, data in enumerate(packed) if data != absent)
+        return mask.to_bytes(width, "little") + b"".join(d for d in packed if d and d != absent)
 
-    def read(reader: Reader) -> tuple[float, ...]:
+    def read(reader: ByteReader) -> tuple[float | None, ...]:
         mask = int.from_bytes(reader.take(width), "little")
         if mask >> count:
             raise ValueError(f"a mask names more than {count} numbers")
-        return tuple(read_float(reader) if mask >> k & 1 else 0.0 for k in range(count))
+        return tuple(F64.read(reader) if mask >> k & 1 else missing for k in range(count))
 
     return Codec(write, read)
+
+
+def floats(count: int) -> Codec:
+    """`count` numbers, those that are zero left out."""
+    return optional(count, 0.0)
 
 
 def word(words: Sequence[str]) -> Codec:
     """One of some words: a byte, its place in the list."""
 
-    def read(reader: Reader) -> str:
+    def read(reader: ByteReader) -> str:
         (place,) = reader.take(1)
         if place >= len(words):
-            raise ValueError(f"byte {place} stands for none of {', '.join(words)}")
+            raise ValueError(f"byte {place} is none of {', '.join(words)}")
         return words[place]
 
     return Codec(lambda value: bytes([words.index(value)]), read)
@@ -137,7 +138,7 @@ def several(codec: Codec) -> Codec:
     def write(values: Sequence[Any]) -> bytes:
         return write_count(len(values)) + b"".join(map(codec.write, values))
 
-    def read(reader: Reader) -> tuple[Any, ...]:
+    def read(reader: ByteReader) -> tuple[Any, ...]:
         many = read_count(reader)
         if many > reader.left:
             raise ValueError(f"a list of {many} entries in {reader.left} bytes")
@@ -146,27 +147,14 @@ def several(codec: Codec) -> Codec:
     return Codec(write, read)
 
 
-# -- entries with a form of their own --------------------------------------------------------------
+def flags(count: int) -> Codec:
+    """A byte with one bit for each truth value; higher bits belong to newer writers."""
 
+    def read(reader: ByteReader) -> tuple[bool, ...]:
+        (bits,) = reader.take(1)
+        return tuple(bool(bits >> k & 1) for k in range(count))
 
-def _write_flags(flags: Mapping[str, bool]) -> bytes:
-    return bytes([sum(1 << k for k, name in enumerate(FLAGS) if flags[name])])
-
-
-def _read_flags(reader: Reader) -> dict[str, bool]:
-    (bits,) = reader.take(1)  # higher bits belong to newer writers
-    return {name: bool(bits >> k & 1) for k, name in enumerate(FLAGS)}
-
-
-def _write_limits(limits: Mapping[str, float | None]) -> bytes:
-    there = [value for name in LIMITS if (value := limits[name]) is not None]
-    mask = sum(1 << k for k, name in enumerate(LIMITS) if limits[name] is not None)
-    return bytes([mask]) + struct.pack(f"<{len(there)}d", *there)
-
-
-def _read_limits(reader: Reader) -> dict[str, float | None]:
-    (mask,) = reader.take(1)
-    return {name: read_float(reader) if mask >> k & 1 else None for k, name in enumerate(LIMITS)}
+    return Codec(lambda values: bytes([sum(bool(v) << k for k, v in enumerate(values))]), read)
 
 
 def _write_label(label: int | str) -> bytes:
@@ -176,24 +164,24 @@ def _write_label(label: int | str) -> bytes:
     return b"\x00" + write_count(2 * label if label >= 0 else -2 * label - 1)
 
 
-def _read_label(reader: Reader) -> int | str:
+def _read_label(reader: ByteReader) -> int | str:
     if word(("number", "name")).read(reader) == "name":
         return read_text(reader)
     coded = read_count(reader)
     return -(coded + 1) // 2 if coded & 1 else coded // 2
 
 
-COUNT = Codec(write_count, read_count)
-TEXT = Codec(write_text, read_text)
-F64 = Codec(lambda value: struct.pack("<d", value), read_float)
 VECTOR = floats(3)
-LAYOUTS: dict[Tag, dict[str, Codec]] = {
+PLACE = {"position": VECTOR, "rpy": VECTOR}
+# by the name of a field of the datasheet, or by those of several that are written as one entry
+Layout = Mapping[str | tuple[str, ...], Codec]
+LAYOUTS: dict[Tag, Layout] = {
     Tag.KIND: {
         "name": TEXT,
         "symbol": TEXT,
         "size": F64,
-        "flags": Codec(_write_flags, _read_flags),
-        "dyad_joint": TEXT,
+        ("nominal", "grid", "virtual"): flags(3),
+        "dyad_joint": Codec(lambda name: write_text(name or ""), lambda r: read_text(r) or None),
     },
     Tag.TITLE: {"title": TEXT},
     Tag.SOURCE: {"source": TEXT},
@@ -203,11 +191,10 @@ LAYOUTS: dict[Tag, dict[str, Codec]] = {
         "kind": word(KINDS),
         "parent": COUNT,
         "child": COUNT,
-        "position": VECTOR,
-        "rpy": VECTOR,
+        **PLACE,
         "axis": VECTOR,
-        "limits": Codec(_write_limits, _read_limits),
-        "friction": floats(2),
+        ("lower", "upper"): optional(2),
+        ("viscous", "coulomb"): floats(2),
     },
     Tag.PORT: {
         "label": Codec(_write_label, _read_label),
@@ -220,15 +207,8 @@ LAYOUTS: dict[Tag, dict[str, Codec]] = {
         "mates": several(TEXT),
         "side": COUNT,
     },
-    Tag.SHAPE: {
-        "body": COUNT,
-        "form": word(FORMS),
-        "size": several(F64),
-        "position": VECTOR,
-        "rpy": VECTOR,
-        "color": TEXT,
-    },
-    Tag.MESH: {"body": COUNT, "file": TEXT, "scale": VECTOR, "position": VECTOR, "rpy": VECTOR},
+    Tag.SHAPE: {"body": COUNT, "form": word(FORMS), "size": several(F64), **PLACE, "color": TEXT},
+    Tag.MESH: {"body": COUNT, "file": TEXT, "scale": VECTOR, **PLACE},
     Tag.PAIR: {
         "input": COUNT,
         "output": COUNT,
@@ -242,13 +222,16 @@ LAYOUTS: dict[Tag, dict[str, Codec]] = {
 
 def write_field(tag: Tag, entries: Mapping[str, Any]) -> bytes:
     """One whole field: tag, length, entries."""
-    payload = b"".join(codec.write(entries[name]) for name, codec in LAYOUTS[tag].items())
+    payload = b"".join(
+        codec.write(entries[name] if isinstance(name, str) else [entries[each] for each in name])
+        for name, codec in LAYOUTS[tag].items()
+    )
     return bytes([tag]) + write_count(len(payload)) + payload
 
 
 def split_fields(data: bytes) -> list[tuple[int, bytes]]:
     """(tag, payload) of all fields, known or not, in order."""
-    reader, fields = Reader(data), []
+    reader, fields = ByteReader(data), []
     while reader.left:
         (tag,) = reader.take(1)
         fields.append((tag, reader.take(read_count(reader))))
@@ -257,5 +240,8 @@ def split_fields(data: bytes) -> list[tuple[int, bytes]]:
 
 def read_field(tag: Tag, payload: bytes) -> dict[str, Any]:
     """The entries of a field by name; what a newer writer appended stays unread."""
-    reader = Reader(payload)
-    return {name: codec.read(reader) for name, codec in LAYOUTS[tag].items()}
+    reader, entries = ByteReader(payload), {}
+    for name, codec in LAYOUTS[tag].items():
+        value = codec.read(reader)
+        entries |= {name: value} if isinstance(name, str) else zip(name, value, strict=True)
+    return entries

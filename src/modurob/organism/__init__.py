@@ -2,8 +2,7 @@
 
 from modurob.organism import examples
 from modurob.organism.docking import Docking
-from modurob.organism.files import load
 from modurob.organism.matrices import Aim
 from modurob.organism.organism import Organism
 
-__all__ = ["Aim", "Docking", "Organism", "examples", "load"]
+__all__ = ["Aim", "Docking", "Organism", "examples"]

@@ -1,4 +1,4 @@
-"""Organisms from matrices, from drawings, and by chance."""
+"""Organisms from matrices and drawings, and random ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from modurob.checks import generator, is_whole
 from modurob.errors import DockingError, MatrixError, StateError, choices
 from modurob.modules import ModuleType, catalog
-from modurob.organism.docking import Docking
+from modurob.organism.docking import Docking, edges_outward
 from modurob.organism.matrices import Aim
 from modurob.organism.organism import HEADINGS, Organism, resolve_kind
 
@@ -25,47 +25,38 @@ TRIES = 200  # random dockings into taken cells before giving up; dense patches 
 # -- assembly incidence matrix ---------------------------------------------------------------------
 
 
-def from_aim(matrix: ArrayLike | Aim, kinds: Sequence[str | ModuleType] | None = None) -> Organism:
+Kinds = Sequence[str | ModuleType]
+
+
+def from_aim(matrix: ArrayLike | Aim, kinds: Kinds | None = None) -> Organism:
     """See `Organism.from_aim`."""
     turns: Sequence[int] | None = None
     if isinstance(matrix, Aim):
         kinds, turns, matrix = matrix.types if kinds is None else kinds, matrix.turns, matrix.matrix
     sides = _checked_matrix(matrix)
-    types = [_kind_of(kind) for kind in _checked_kinds(kinds, len(sides))]
+    types = _checked_kinds(kinds, len(sides))
     joints = [_joint(column, index) for index, column in enumerate(sides.T)]
-    touching: dict[int, list[int]] = {}
-    for index, ends in enumerate(joints):
-        for row in ends:
-            touching.setdefault(row, []).append(index)
-
-    organism, done = Organism.start(types[0], "m0"), set()
-    reached = [0]
-    for row in reached:
-        for column in touching.get(row, []):
-            if column in done:
-                continue
-            done.add(column)
-            beyond = sum(joints[column]) - row
-            if f"m{beyond}" in organism:
-                raise MatrixError(
-                    f"AIM column {column + 1} closes a loop: v{row} and v{beyond} are already "
-                    "connected; an organism is a tree"
-                )
-            new = Docking(
-                f"m{row}",
-                _port(types[row], sides[row, column], row, column),
-                f"m{beyond}",
-                _port(types[beyond], sides[beyond, column], beyond, column),
-                turns[column] if turns is not None else 0,
-                column + 1,
+    organism = Organism.start(types[0], "m0")
+    for column, row, beyond in edges_outward(joints, 0):
+        if f"m{beyond}" in organism:
+            raise MatrixError(
+                f"AIM column {column + 1} closes a loop: v{row} and v{beyond} are already "
+                "connected; an organism is a tree"
             )
-            try:
-                organism = organism._docked(new, types[beyond], row=beyond)
-            except DockingError as error:
-                raise MatrixError(f"AIM column {column + 1}: {error}") from None
-            reached.append(beyond)
-    if len(reached) < len(types):
-        missing = [f"v{row}" for row in range(len(types)) if row not in set(reached)]
+        new = Docking(
+            f"m{row}",
+            _port(types[row], sides[row, column], row, column),
+            f"m{beyond}",
+            _port(types[beyond], sides[beyond, column], beyond, column),
+            turns[column] if turns is not None else 0,
+            column + 1,
+        )
+        try:
+            organism = organism._docked(new, types[beyond], row=beyond)
+        except DockingError as error:
+            raise MatrixError(f"AIM column {column + 1}: {error}") from None
+    if len(organism) < len(types):
+        missing = [f"v{row}" for row in range(len(types)) if f"m{row}" not in organism]
         raise MatrixError(f"the AIM is disconnected: {choices(missing)} cannot be reached from v0")
     return organism
 
@@ -77,7 +68,10 @@ def _checked_matrix(matrix: ArrayLike) -> np.ndarray:
         raise MatrixError("the AIM's rows have different lengths") from None
     if sides.ndim != 2 or sides.shape[0] < 1:
         raise MatrixError(f"an AIM has two dimensions (modules, joints), got shape {sides.shape}")
-    if sides.size and not _are_sides(sides):
+    whole = sides.dtype.kind in "iuf" and np.all(
+        (np.abs(sides) <= LARGEST_SIDE) & (np.floor(sides) == sides)
+    )
+    if sides.size and not whole:
         raise MatrixError("an AIM holds whole side numbers (0 where a joint touches nothing)")
     rows, columns = sides.shape
     if columns != rows - 1:
@@ -87,9 +81,7 @@ def _checked_matrix(matrix: ArrayLike) -> np.ndarray:
     return sides.astype(int)
 
 
-def _checked_kinds(
-    kinds: Sequence[str | ModuleType] | None, rows: int
-) -> Sequence[str | ModuleType]:
+def _checked_kinds(kinds: Kinds | None, rows: int) -> list[ModuleType]:
     needed = f"the AIM has {rows} rows and needs as many kinds"
     if kinds is None:
         raise MatrixError(f"{needed}, got none")
@@ -102,13 +94,10 @@ def _checked_kinds(
         )
     if len(kinds) != rows:
         raise MatrixError(f"{needed}, got {len(kinds)}")
-    return kinds
-
-
-def _are_sides(sides: np.ndarray) -> bool:
-    if sides.dtype.kind not in "iuf":
-        return False
-    return bool(np.all((np.abs(sides) <= LARGEST_SIDE) & (np.floor(sides) == sides)))
+    return [
+        catalog.by_symbol(kind) if isinstance(kind, str) and len(kind) == 1 else resolve_kind(kind)
+        for kind in kinds
+    ]
 
 
 def _joint(column: np.ndarray, index: int) -> tuple[int, int]:
@@ -118,12 +107,6 @@ def _joint(column: np.ndarray, index: int) -> tuple[int, int]:
             f"AIM column {index + 1} must touch exactly two modules, it touches {len(ends)}"
         )
     return int(ends[0]), int(ends[1])
-
-
-def _kind_of(kind: str | ModuleType) -> ModuleType:
-    if isinstance(kind, str) and len(kind) == 1:
-        return catalog.by_symbol(kind)
-    return resolve_kind(kind)
 
 
 def _port(kind: ModuleType, side: int, row: int, column: int) -> int | str:
@@ -155,7 +138,13 @@ def from_grid(drawing: str, kinds: Mapping[str, str | ModuleType] | None = None)
     lines = [line[margin:] for line in lines]
     cells, base = _cells(lines)
     _check_strokes(lines, cells)
-    types = {letter: _letter(letter, kinds or {}) for letter, _ in cells.values()}
+    types: dict[str, ModuleType] = {}
+    for letter in {letter: None for letter, _ in cells.values()}:
+        own = (kinds or {}).get(letter)
+        types[letter] = catalog.by_symbol(letter) if own is None else resolve_kind(own)
+        if not types[letter].grid:
+            name = types[letter].name
+            raise MatrixError(f"'{letter}' ({name}) is no grid cube; a drawing shows cubes only")
 
     quarter = {cell: ARROWS.index(arrow) for cell, (_, arrow) in cells.items()}
     order = [base] + [cell for cell in cells if cell != base]
@@ -164,9 +153,9 @@ def from_grid(drawing: str, kinds: Mapping[str, str | ModuleType] | None = None)
     for here in reached:
         for heading, (dx, dy) in enumerate(HEADINGS):
             there = (here[0] + dx, here[1] + dy)
-            if there not in cells or not _joined(lines, here, there):
+            if there not in cells or not _strokes(lines, here, there):
                 continue
-            if organism.parent(names[here]) == names.get(there):
+            if organism.parent(names[here]) == names[there]:
                 continue
             if names[there] in organism:
                 raise MatrixError(
@@ -209,8 +198,8 @@ def _cells(lines: Sequence[str]) -> tuple[dict[tuple[int, int], tuple[str, str]]
         for token in TOKEN.finditer(line):
             if token.start() % CELL_WIDTH or row % CELL_HEIGHT:
                 raise MatrixError(
-                    f"'{token.group()}' stands at line {row + 1}, character {token.start() + 1}; "
-                    f"modules stand every {CELL_WIDTH} characters and every {CELL_HEIGHT} lines"
+                    f"'{token.group()}' is at line {row + 1}, character {token.start() + 1}; "
+                    f"modules are every {CELL_WIDTH} characters and every {CELL_HEIGHT} lines"
                 )
             cell = (token.start() // CELL_WIDTH, -(row // CELL_HEIGHT))
             cells[cell] = (token["kind"], token["arrow"])
@@ -221,17 +210,6 @@ def _cells(lines: Sequence[str]) -> tuple[dict[tuple[int, int], tuple[str, str]]
     if len(bases) > 1:
         raise MatrixError(f"the drawing has {len(bases)} bases (*); one is needed")
     return cells, bases[0] if bases else next(iter(cells))
-
-
-def _letter(letter: str, kinds: Mapping[str, str | ModuleType]) -> ModuleType:
-    kind = resolve_kind(kinds[letter]) if letter in kinds else catalog.by_symbol(letter)
-    if not kind.grid:
-        raise MatrixError(f"'{letter}' ({kind.name}) is no grid cube; a drawing shows cubes only")
-    return kind
-
-
-def _joined(lines: Sequence[str], here: tuple[int, int], there: tuple[int, int]) -> bool:
-    return bool(_strokes(lines, here, there))
 
 
 def _strokes(
@@ -248,7 +226,7 @@ def _strokes(
 
 
 def _check_strokes(lines: Sequence[str], cells: Mapping[tuple[int, int], tuple[str, str]]) -> None:
-    """A stroke that docks nothing is a slip: a module is missing, or it stands elsewhere."""
+    """Refuse a stroke that docks nothing: a module is missing or misplaced."""
     used: set[tuple[int, int]] = set()
     for x, y in cells:
         for there in ((x + 1, y), (x, y - 1)):
@@ -259,7 +237,7 @@ def _check_strokes(lines: Sequence[str], cells: Mapping[tuple[int, int], tuple[s
             if sign in "-|" and (row, column) not in used:
                 raise MatrixError(
                     f"'{sign}' at line {row + 1}, character {column + 1} of the drawing docks "
-                    "nothing; - stands between modules side by side, | below the letter of one "
+                    "nothing; - goes between modules side by side, | below the letter of one "
                     "above another"
                 )
 
@@ -300,12 +278,10 @@ def to_grid(organism: Organism) -> str:
     return "\n".join("".join(line).rstrip() for line in canvas)
 
 
-# -- chance ----------------------------------------------------------------------------------------
+# -- random ----------------------------------------------------------------------------------------
 
 
-def random(
-    kind: str | ModuleType | Sequence[str | ModuleType], modules: int, rng: np.random.Generator
-) -> Organism:
+def random(kind: str | ModuleType | Kinds, modules: int, rng: np.random.Generator) -> Organism:
     """See `Organism.random`."""
     generator(rng, "a random organism")
     if not is_whole(modules) or modules < 1:
@@ -341,12 +317,10 @@ def random(
             organism = organism.dock(
                 parent, port, name, there.label, kind=new_kind, turn=turns[rng.integers(len(turns))]
             )
+            tries, added = 0, organism.free_ports(name)
         except DockingError:  # the cell is taken, whatever side faces it
-            free[pick] = free[-1]
-            free.pop()
-            continue
-        tries = 0
+            added = ()
         free[pick] = free[-1]
         free.pop()
-        free.extend((name, label) for label in organism.free_ports(name))
+        free.extend((name, label) for label in added)
     return organism

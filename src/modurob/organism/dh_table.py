@@ -14,22 +14,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.errors import StateError, choices
+from modurob.errors import DockingError, StateError, choices
 from modurob.modules import Joint
 from modurob.modules.axis_pairs import (
-    AxisPair,
+    axis_frame,
     axis_pair,
     inverse,
     link_transform,
     turn_z,
     wrapped,
 )
-from modurob.modules.dh import PartMass, carried, part_mass
+from modurob.modules.dh import FLIP, PartMass, TwoPart, carried, moments, part_mass
+from modurob.organism.matrices import aligned
+from modurob.organism.organism import Organism, checked_pose
 from modurob.spatial import se3
 
 TURN = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0])  # unit screws along z, linear part first
 SLIDE = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
-WORLD = -1  # stands for the axis before the first ones
+WORLD = -1  # in place of the axis before the first ones
 
 
 class DhRow(NamedTuple):
@@ -160,14 +162,7 @@ class DhTable(NamedTuple):
             theta = f"{row.theta:.6g}" + (" + q" if row.kind == "revolute" else "")
             a, alpha, n, p = (f"{value:.6g}" for value in (row.a, row.alpha, row.n, row.p))
             lines.append((row.joint, row.next, a, alpha, d, theta, n, p, row.case))
-        widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
-        texts = (
-            "  ".join(word.ljust(w) for word, w in zip(line, widths, strict=True)) for line in lines
-        )
-        return "\n".join(text.rstrip() for text in texts)
-
-
-# -- what both ways lead to ------------------------------------------------------------------------
+        return aligned(lines, str.ljust)
 
 
 class Axis(NamedTuple):
@@ -179,16 +174,13 @@ class Axis(NamedTuple):
     placement: np.ndarray
 
 
-class Tip(NamedTuple):
-    """A port at the end of a link: (4, 4) in the frame of the link's axis."""
-
-    name: str
-    placement: np.ndarray
+Tip = tuple[str, np.ndarray]  # a port at the end of a link: (4, 4) in the frame of the link's axis
+Places = dict[tuple[str, str], tuple[int, np.ndarray]]  # body -> axis that moves it, frame there
 
 
-def synthesized(
+def _synthesized(
     axes: Sequence[Axis],
-    tips: dict[int, Tip],
+    tips: Mapping[int, Tip],
     masses: Sequence[np.ndarray],
     base_pose: np.ndarray,
 ) -> DhTable:
@@ -201,30 +193,34 @@ def synthesized(
     """
     pairs = [axis_pair(axis.placement) for axis in axes]
     beyond: list[list[int]] = [[] for _ in axes]
+    rows: list[DhRow] = []
+    links: list[DhLink] = []
+    ending: dict[int, int] = {}  # the row that ends at an axis
     for k, axis in enumerate(axes):
         if axis.before != WORLD:
             beyond[axis.before].append(k)
-    rows: list[DhRow] = []
-    first: list[int] = []
-    ending: dict[int, int] = {}  # the row that ends at an axis
     for k, axis in enumerate(axes):
-        first.append(len(rows))
-        for other in beyond[k]:
-            ending[other] = len(rows)
-            rows.append(_row(axis, pairs[k].after, pairs[other], axes[other].name))
-        if not beyond[k]:
-            rows.append(_row(axis, pairs[k].after, axis_pair(tips[k].placement), tips[k].name))
-    previous = [ending.get(k, WORLD) for k in range(len(axes)) for _ in beyond[k] or [k]]
-    rows = [_joined(row, rows, at) for row, at in zip(rows, previous, strict=True)]
+        first, previous = len(rows), ending.get(k, WORLD)
+        ends = [(axes[other].name, pairs[other]) for other in beyond[k]]
+        ending |= {other: first + number for number, other in enumerate(beyond[k])}
+        if not ends:
+            name, placement = tips[k]
+            ends = [(name, axis_pair(placement))]
+        # d = n_{i-1} - p_i; the first axis counts from its joint's connection point
+        n = 0.0 if previous == WORLD else rows[previous].n
+        for name, (a, alpha, p, n_next, before, after, case) in ends:
+            # giusti2015: gamma_i = phi'_i + delta_j - phi_{i-1}; `before` holds the first two, and
+            # phi turns from the datasheet's x to the table's, so it is minus the pair's `after`
+            theta, kind = wrapped(pairs[k].after + before), axis.joint.kind
+            numbers = (a, alpha, n - p + 0.0, theta, n_next, p)
+            rows.append(DhRow(*numbers, kind, axis.name, name, previous, after, case))
+        T = inverse(rows[first].rest) @ turn_z(pairs[k].after)
+        links.append(DhLink(axis.name, first, part_mass(carried(T, masses[k])), axis.joint))
     roots = {
         axis.name: base_pose @ axis.placement @ turn_z(-pair.after)
         for axis, pair in zip(axes, pairs, strict=True)
         if axis.before == WORLD
     }
-    links = (
-        _link(axis, first[k], rows, carried(turn_z(pairs[k].after), masses[k]))
-        for k, axis in enumerate(axes)
-    )
     return _table(tuple(rows), tuple(links), roots)
 
 
@@ -236,20 +232,122 @@ def _table(
     return DhTable(rows, links, MappingProxyType(roots))
 
 
-def _row(axis: Axis, after: float, pair: AxisPair, name: str) -> DhRow:
-    # giusti2015: gamma_i = phi'_i + delta_j - phi_{i-1}; `before` holds the first two, and phi
-    # turns from the datasheet's x to the table's, so it is minus `after`
-    theta, kind = wrapped(after + pair.before), axis.joint.kind
-    a, alpha, p, n, _, turn, case = pair
-    return DhRow(a, alpha, -p, theta, n, p, kind, axis.name, name, WORLD, turn, case)
+# -- from an organism ------------------------------------------------------------------------------
 
 
-def _joined(row: DhRow, rows: Sequence[DhRow], previous: int) -> DhRow:
-    """With d = n_{i-1} - p_i; the first axis counts from its joint's connection point."""
-    n = 0.0 if previous == WORLD else rows[previous].n
-    return row._replace(previous=previous, d=n - row.p + 0.0)
+def dh_table(organism: Organism) -> DhTable:
+    """See `Organism.dh_table`; the frame of the base module is the first in-connector."""
+    axes: list[Axis] = []
+    masses: list[np.ndarray] = []
+    # the world's frame is the base module's
+    root = organism.base, organism.kind(organism.base).bodies[0].name
+    places: Places = {root: (WORLD, np.eye(4))}
+    _walk(organism, organism.base, 0, axes, masses, places)
+    for entry in organism.dockings:
+        here = organism.kind(entry.parent).port(entry.port)
+        kind = organism.kind(entry.child)
+        there = kind.port(entry.child_port)
+        axis, T = places[entry.parent, here.body]
+        # the out-connector, turned, is the in-connector of the next module
+        T_out_in = turn_z(np.deg2rad(entry.turn))
+        T = T @ here.pose @ T_out_in @ inverse(there.pose @ FLIP)
+        places[entry.child, there.body] = axis, T
+        _walk(organism, entry.child, kind.body_index(there.body), axes, masses, places)
+    tips = _tips(organism, axes, places)
+    return _synthesized(axes, tips, masses, organism.base_pose)
 
 
-def _link(axis: Axis, row: int, rows: Sequence[DhRow], mass: np.ndarray) -> DhLink:
-    solid = part_mass(carried(inverse(rows[row].rest), mass))
-    return DhLink(axis.name, row, solid, axis.joint)
+def _tips(organism: Organism, axes: Sequence[Axis], places: Places) -> dict[int, Tip]:
+    """Ends of the links that carry no further joint: a free port of their outermost module."""
+    ends = set(range(len(axes))) - {axis.before for axis in axes}
+    # without a free port a link ends in the middle of its joint
+    tips = {axis: (f"{axes[axis].name}:end", np.eye(4)) for axis in ends}
+    chosen: dict[int, tuple[str, int | str]] = {}
+    for name in organism.modules:
+        for label in reversed(organism.free_ports(name)):
+            chosen[places[name, organism.kind(name).port(label).body][0]] = name, label
+    for axis in ends & chosen.keys():
+        name, label = chosen[axis]
+        port = organism.kind(name).port(label)
+        tips[axis] = f"{name}.{label}", places[name, port.body][1] @ port.pose
+    return tips
+
+
+def _walk(
+    organism: Organism,
+    module: str,
+    entry: int,
+    axes: list[Axis],
+    masses: list[np.ndarray],
+    places: Places,
+) -> None:
+    """Place the bodies of a module whose first one, `entry`, has its place; add their masses."""
+    kind = organism.kind(module)
+    for step in kind.outward(entry):
+        axis, T = places[module, kind.bodies[step.previous].name]
+        joint, T = kind.joints[step.joint], T @ step.before
+        if joint.kind == "fixed":
+            T = T @ step.after
+        else:
+            axes.append(Axis(f"{module}.{joint.name}", joint, axis, axis_frame(T, step.screw)))
+            masses.append(np.zeros((4, 4)))
+            axis, T = len(axes) - 1, inverse(axis_frame(np.eye(4), step.screw)) @ step.after
+        places[module, kind.bodies[step.body].name] = axis, T
+    for body in kind.bodies:
+        axis, T = places[module, body.name]
+        if axis != WORLD:
+            masses[axis] += carried(T, moments(body))
+
+
+# -- from datasheets alone -------------------------------------------------------------------------
+
+
+def chain_table(modules: Sequence[TwoPart], base_pose: ArrayLike | None = None) -> DhTable:
+    """The table of modules docked in a row, from their parameters alone (giusti2015 (2)-(4)).
+
+    Args:
+        modules: Base first; each one's out-connector holds the next one's in-connector. Module k
+            is called ``mk``. Links without a joint are allowed.
+        base_pose: (4, 4) in-connector of the first module in the world; the origin by default.
+
+    Raises:
+        DockingError: Two connectors do not mate, or a module moves in ways a chain does not show.
+    """
+    axes: list[Axis] = []
+    masses: list[np.ndarray] = []
+    tips: dict[int, Tip] = {}
+    T = np.eye(4)  # the connector so far, in the frame of the last axis
+    for k, module in enumerate(modules):
+        _check_chain(k, module, modules[k - 1] if k else None)
+        if axes:
+            masses[-1] += carried(T, module.proximal_mass.moments)
+        T = T @ turn_z(-module.proximal.delta) @ module.proximal.transform
+        if module.joint is not None:
+            # the frame on the axis has x along the proximal part's normal, so phi_0 = 0
+            axes.append(Axis(f"m{k}.{module.joint.name}", module.joint, len(axes) - 1, T))
+            T = np.eye(4)
+        T = T @ turn_z(module.delta_j) @ module.distal.transform @ turn_z(module.distal.delta)
+        if module.joint is not None:
+            masses.append(carried(T, module.distal_mass.moments))
+        tips[len(axes) - 1] = f"m{k}.{module.output.label}", T
+    return _synthesized(axes, tips, masses, checked_pose(base_pose))
+
+
+def _check_chain(k: int, module: TwoPart, before: TwoPart | None) -> None:
+    if module.beside:
+        raise DockingError(
+            f"m{k} ({module.module}) also moves {choices(module.beside)}, beside the way from port "
+            f"{module.input.label} to {module.output.label}; use the organism's dh_table()"
+        )
+    if before is None:
+        return
+    if not before.output.mates_with(module.input):
+        raise DockingError(
+            f"port {before.output.label} of m{k - 1} ({before.module}, {before.output.connector}) "
+            f"does not mate with port {module.input.label} of m{k} ({module.module}, "
+            f"{module.input.connector})"
+        )
+    if 0 not in before.output.turns or 0 not in module.input.turns:
+        raise DockingError(
+            f"m{k - 1} and m{k} cannot dock without a turn; use the organism's dh_table()"
+        )

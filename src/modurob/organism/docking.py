@@ -1,4 +1,4 @@
-"""The one docking rule, for cubes on the grid and for everything else.
+"""The docking rule, for cubes on the grid and for everything else.
 
 Two port frames meet: origins coincide, normals oppose, and the references enclose the turn:
 
@@ -11,8 +11,9 @@ On the cubes the reference of every side points up, so the rule turns module j a
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class Docking(NamedTuple):
 
 
 class Dyad(NamedTuple):
-    """What a docking of two kinds means, whatever the modules are called.
+    """Geometry of a docking of two kinds.
 
     Attributes:
         transform: (4, 4) frame of module j in module i, joints at zero.
@@ -49,15 +50,15 @@ class Dyad(NamedTuple):
     step: tuple[int, int, int] | None
 
 
-def docked(T_ia: np.ndarray, T_jb: np.ndarray, turn: int) -> np.ndarray:
+def mated_pose(T_ia: np.ndarray, T_jb: np.ndarray, turn: int) -> np.ndarray:
     """(4, 4) T_ij when port frame b of j meets port frame a of i; `turn` in degrees."""
-    T_ij = T_ia @ _met(turn) @ se3.inverse(T_jb) + 0.0  # + 0.0: no minus zeros
+    T_ij = T_ia @ mating_rotation(turn) @ se3.inverse(T_jb) + 0.0  # + 0.0: no minus zeros
     T_ij.setflags(write=False)
     return T_ij
 
 
 @lru_cache(maxsize=360)
-def _met(turn: int) -> np.ndarray:
+def mating_rotation(turn: int) -> np.ndarray:
     """(4, 4) port frame b in port frame a."""
     R_ab = so3.from_rpy(0.0, 0.0, np.deg2rad(turn)) @ so3.from_rpy(np.pi, 0.0, 0.0)
     return se3.pose(R_ab, np.zeros(3))
@@ -68,7 +69,7 @@ def dyad(
     kind_i: ModuleType, port_i: int | str, kind_j: ModuleType, port_j: int | str, turn: int
 ) -> Dyad:
     """The docking of side `port_i` of one kind to side `port_j` of another."""
-    T_ij = docked(kind_i.port_pose(port_i), kind_j.port_pose(port_j), turn)
+    T_ij = mated_pose(kind_i.port_pose(port_i), kind_j.port_pose(port_j), turn)
     step = _grid_step(T_ij) if kind_i.grid and kind_j.grid else None
     return Dyad(T_ij, _class(kind_i, kind_j, T_ij), step)
 
@@ -93,3 +94,26 @@ def _grid_step(T_ij: np.ndarray) -> tuple[int, int, int]:
     reach = max(abs(x), abs(y))
     quarter = round(np.arctan2(T_ij[1, 0], T_ij[0, 0]) / (np.pi / 2)) % 4
     return round(x / reach), round(y / reach), quarter
+
+
+def edges_outward(edges: Sequence[tuple[Any, Any]], root: Any) -> Iterator[tuple[int, Any, Any]]:
+    """(number, near end, far end) of the edges that can be reached from `root`, breadth first.
+
+    A far end that was yielded before, or is the root, closes a loop.
+    """
+    touching: dict[Any, list[int]] = {}
+    for number, ends in enumerate(edges):
+        for end in ends:
+            touching.setdefault(end, []).append(number)
+    used, reached, front = set[int](), {root}, [root]
+    for here in front:
+        for number in touching.get(here, ()):
+            if number in used:
+                continue
+            used.add(number)
+            one, other = edges[number]
+            there = other if one == here else one
+            yield number, here, there
+            if there not in reached:
+                reached.add(there)
+                front.append(there)

@@ -1,4 +1,4 @@
-"""Organisms from the documents, and a few that everybody needs."""
+"""Organisms from the papers, and a few common ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from modurob.modules import ModuleType
 from modurob.organism.organism import Organism
 from modurob.spatial import se3, so3
 
-# y of the base points down, so that a chain on side 3 hangs
+# y of the base points down, so that a chain on side 3 hangs down
 HANGING = se3.pose(so3.from_rpy(-np.pi / 2, 0.0, 0.0), np.zeros(3))
 
 
@@ -92,9 +92,9 @@ def superbot_tree(
 ) -> Organism:
     """A random SuperBot tree as in moll2006: `branches` chains of `length` modules.
 
-    The root stands upright on the ground (its connector 1 at the world's origin) and is the first
+    The root is upright on the ground (its connector 1 at the world's origin) and is the first
     module of the first branch; the other branches grow from its free connectors. Connectors and
-    turns along each chain are random; nothing keeps branches from passing through each other.
+    turns along each chain are random; branches may pass through each other.
     """
     rng = generator(rng, "a random tree", seed=0)
     if not (is_whole(branches) and is_whole(length) and 1 <= branches <= 5 and length >= 1):

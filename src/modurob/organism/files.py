@@ -26,21 +26,21 @@ from modurob.organism.organism import Member, Organism, assemble
 
 FORMAT = "modurob-organism"
 VERSION = 1
-MOST_KINDS = 10_000  # all are checked before the first fault is told
+MOST_KINDS = 10_000  # all are checked before the first fault is reported
 
 
-class _Record(BaseModel):
+class _FileModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class ModuleRecord(_Record):
+class ModuleEntry(_FileModel):
     """One module: its name and the datasheet it has."""
 
     name: str
     kind: str
 
 
-class DockingRecord(_Record):
+class DockingEntry(_FileModel):
     """One docking, parent first."""
 
     parent: str
@@ -50,13 +50,10 @@ class DockingRecord(_Record):
     turn: int = 0
 
 
-def _publish(schema: dict[str, Any]) -> None:
-    publish(
-        schema,
-        "modurob organism",
-        "Modules docked into a tree, with the datasheets of their kinds. Rows of the matrices "
-        "follow `modules`, columns follow `dockings`. SI units; docking turns are whole degrees.",
-    )
+ABOUT = (
+    "Modules docked into a tree, with the datasheets of their kinds. Rows of the matrices "
+    "follow `modules`, columns follow `dockings`. SI units; docking turns are whole degrees."
+)
 
 
 def _limited(kinds: Any) -> Any:
@@ -65,10 +62,12 @@ def _limited(kinds: Any) -> Any:
     return kinds
 
 
-class OrganismFile(_Record):
+class OrganismFile(_FileModel):
     """The whole file. Rows of the matrices follow `modules`, columns follow `dockings`."""
 
-    model_config = ConfigDict(json_schema_extra=_publish)
+    model_config = ConfigDict(
+        json_schema_extra=lambda schema: publish(schema, "modurob organism", ABOUT)
+    )
 
     format: Literal["modurob-organism"]
     version: Literal[1]
@@ -78,8 +77,8 @@ class OrganismFile(_Record):
         Field(min_length=4, max_length=4),
     ]
     kinds: Annotated[dict[str, ModuleType], BeforeValidator(_limited)]
-    modules: Annotated[list[ModuleRecord], Field(min_length=1), FailFast()]
-    dockings: Annotated[list[DockingRecord], FailFast()]
+    modules: Annotated[list[ModuleEntry], Field(min_length=1), FailFast()]
+    dockings: Annotated[list[DockingEntry], FailFast()]
 
     @model_validator(mode="before")
     @classmethod
@@ -93,7 +92,7 @@ def save(organism: Organism, path: str | os.PathLike[str]) -> None:
 
 
 def to_document(organism: Organism) -> dict[str, Any]:
-    """What a file of the organism holds."""
+    """Content of an organism's file."""
     keys: dict[ModuleType, str] = {}
     for name in organism.modules:
         kind = organism.kind(name)
@@ -112,25 +111,19 @@ def to_document(organism: Organism) -> dict[str, Any]:
         },
         "modules": [{"name": name, "kind": keys[organism.kind(name)]} for name in organism.modules],
         "dockings": [
-            {
-                "parent": entry.parent,
-                "port": entry.port,
-                "child": entry.child,
-                "child_port": entry.child_port,
-                "turn": entry.turn,
-            }
+            {name: value for name, value in entry._asdict().items() if name != "column"}
             for entry in sorted(organism.dockings, key=lambda entry: entry.column)
         ],
     }
 
 
-def load(path: str | os.PathLike[str]) -> Organism:
-    """Read an organism that `Organism.save` wrote."""
+def read(path: str | os.PathLike[str]) -> Organism:
+    """See `Organism.from_file`."""
     return from_document(read_document(path, FORMAT, VERSION), str(path))
 
 
 def from_document(data: dict[str, Any], where: str) -> Organism:
-    """The organism of a file's content; `where` it stood is for error messages."""
+    """The organism of a file's content; `where` is the file's name for error messages."""
     try:
         record = OrganismFile.model_validate(data)
     except ValidationError as error:
@@ -159,10 +152,7 @@ def _rebuild(record: OrganismFile) -> Organism:
         held.add(entry.child)
     if record.base not in members:
         raise FileError(f"the base '{record.base}' is not among the modules")
-    dockings = [
-        Docking(e.parent, e.port, e.child, e.child_port, e.turn, column + 1)
-        for column, e in enumerate(record.dockings)
-    ]
+    dockings = [Docking(**dict(e), column=k) for k, e in enumerate(record.dockings, start=1)]
     organism = assemble(record.base, np.array(record.base_pose), members, dockings)
     if len(organism) < len(members):
         loose = sorted(set(members) - set(organism.modules))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from modurob.modules import ModuleType
-from modurob.organism.organism import Organism
+
+if TYPE_CHECKING:
+    from modurob.organism.organism import Organism
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +49,17 @@ class Aim:
 
     def __str__(self) -> str:
         joints = [f"e{k + 1}" for k in range(self.matrix.shape[1])]
-        rows = [["", *joints, ""]]
-        for i, sides in enumerate(self.matrix):
-            rows.append([f"v{i}", *(str(side) for side in sides), self.kinds[i]])
-        rows.append(["", *self.classes, ""])
-        widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-        lines = (
-            "  ".join(text.rjust(w) for text, w in zip(row, widths, strict=True)) for row in rows
-        )
-        return "\n".join(line.rstrip() for line in lines)
+        rows = [
+            [f"v{i}", *map(str, sides), kind]
+            for i, (sides, kind) in enumerate(zip(self.matrix, self.kinds, strict=True))
+        ]
+        return aligned([["", *joints, ""], *rows, ["", *self.classes, ""]], str.rjust)
+
+
+def aligned(rows: Sequence[Sequence[str]], justify: Callable[[str, int], str]) -> str:
+    """A table as text, each column as wide as its longest entry."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(justify, row, widths)).rstrip() for row in rows)
 
 
 def aim(organism: Organism) -> Aim:

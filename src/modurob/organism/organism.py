@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import os
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,13 +18,14 @@ from rpds import HashTrieMap
 from modurob.errors import DockingError, StateError, UnknownNameError, choices
 from modurob.modules import ModuleType, Port, catalog
 from modurob.organism import docking as rule
+from modurob.organism import matrices
 from modurob.organism.docking import Docking, Dyad
+from modurob.organism.matrices import Aim
 from modurob.spatial import so3
 
 if TYPE_CHECKING:
     from modurob.model import Model
     from modurob.organism.dh_table import DhTable
-    from modurob.organism.matrices import Aim
     from modurob.symbolic import Equations
 
 NAME = re.compile(r"[^\W\d][\w-]{0,63}")
@@ -31,8 +33,8 @@ HEADINGS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # where x points after 0, 1, 2, 3
 ROTATION_TOLERANCE = 1e-9  # a base pose typed by hand or read from a file
 
 
-class Place(NamedTuple):
-    """A cell of a planar grid and how its module is turned; each patch of cubes has its own."""
+class GridPlace(NamedTuple):
+    """A cell of a planar grid and the turn of its module; each patch of cubes has its own grid."""
 
     grid: str
     x: int
@@ -49,7 +51,7 @@ class Member(NamedTuple):
 
     kind: ModuleType
     row: int
-    place: Place | None
+    place: GridPlace | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,7 +62,7 @@ class Organism:
     not change, so docking one module costs the same on an organism of 10 or of 10,000.
 
     Two organisms are equal when the same kinds are docked in the same way from the base: names, the
-    order of docking and where the base stands do not count.
+    order of docking and the base pose do not count.
 
     Attributes:
         base: Name of the base module.
@@ -88,16 +90,10 @@ class Organism:
             pose: (4, 4) frame of the base in the world; the origin by default.
         """
         kind, name = resolve_kind(kind), _checked_name(name)
-        place = Place(name, 0, 0, 0) if kind.grid else None
+        place = GridPlace(name, 0, 0, 0) if kind.grid else None
         cells = HashTrieMap({place.cell: name}) if place else HashTrieMap()
-        return cls(
-            base=name,
-            base_pose=_checked_pose(pose),
-            _members=HashTrieMap({name: Member(kind, 0, place)}),
-            _dockings=HashTrieMap(),
-            _taken=HashTrieMap(),
-            _cells=cells,
-        )
+        members = HashTrieMap({name: Member(kind, 0, place)})
+        return cls(name, checked_pose(pose), members, HashTrieMap(), HashTrieMap(), cells)
 
     @classmethod
     def from_aim(
@@ -144,13 +140,20 @@ class Organism:
         """A random tree of `modules` modules of the given kind or kinds.
 
         Not every kind need appear: virtual joints are left out, and so is a kind whose connectors
-        mate with nothing that is there.
+        mate with no module that is there.
         """
         from modurob.organism.builders import random
 
         return random(kind, modules, rng)
 
-    # -- looking at it -------------------------------------------------------------------------
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Organism:
+        """Read an organism that `save` wrote; `modurob.load` reads files of every kind."""
+        from modurob.organism.files import read
+
+        return read(path)
+
+    # -- structure -----------------------------------------------------------------------------
 
     @cached_property
     def modules(self) -> tuple[str, ...]:
@@ -196,7 +199,7 @@ class Organism:
         """The datasheet of a module."""
         return self._member(name).kind
 
-    def place(self, name: str) -> Place | None:
+    def place(self, name: str) -> GridPlace | None:
         """The grid cell of a module, or None for one that is not a grid cube."""
         return self._member(name).place
 
@@ -218,7 +221,7 @@ class Organism:
         return tuple(n for n in neighbors if n is not None and n != parent)
 
     def free_ports(self, name: str) -> tuple[int | str, ...]:
-        """The docks of a module that hold nothing."""
+        """The docks of a module that are not in use."""
         kind = self.kind(name)
         return tuple(label for label in kind.docks if (name, label) not in self._taken)
 
@@ -230,14 +233,9 @@ class Organism:
         return tuple(reached)
 
     def dyad(self, entry: Docking) -> Dyad:
-        """What one docking means: transform, class, grid step."""
-        return rule.dyad(
-            self._members[entry.parent].kind,
-            entry.port,
-            self._members[entry.child].kind,
-            entry.child_port,
-            entry.turn,
-        )
+        """Transform, class and grid step of a docking."""
+        kind_i, kind_j = self._members[entry.parent].kind, self._members[entry.child].kind
+        return rule.dyad(kind_i, entry.port, kind_j, entry.child_port, entry.turn)
 
     def rest_pose(self, name: str) -> np.ndarray:
         """(4, 4) frame of a module in the world with all joints at zero."""
@@ -255,10 +253,7 @@ class Organism:
         return self.base_pose @ _product(steps[::-1])
 
     def __repr__(self) -> str:
-        counts: dict[str, int] = {}
-        for name in self.modules:
-            kind = self._members[name].kind.name
-            counts[kind] = counts.get(kind, 0) + 1
+        counts = Counter(self._members[name].kind.name for name in self.modules)
         kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
         modules = "1 module" if len(self) == 1 else f"{len(self)} modules"
         return f"<Organism of {modules} ({kinds}), base {self.base}>"
@@ -295,33 +290,32 @@ class Organism:
             )
         new = self._checked_docking(new, kind)
         place, cells = self._occupied(new, kind)
+        member = Member(kind, self._next if row is None else row, place)
+        taken = self._taken.insert((new.parent, new.port), new.child)
         return _changed(
             self,
-            _members=self._members.insert(
-                new.child, Member(kind, self._next if row is None else row, place)
-            ),
+            _members=self._members.insert(new.child, member),
             _dockings=self._dockings.insert(new.child, new),
-            _taken=self._taken.insert((new.parent, new.port), new.child).insert(
-                (new.child, new.child_port), new.parent
-            ),
+            _taken=taken.insert((new.child, new.child_port), new.parent),
             _cells=cells,
             _next=self._next + 1,
         )
 
-    def _checked_docking(self, new: Docking, kind: ModuleType) -> Docking:
-        """The docking with the datasheets' own labels and turns, if no rule speaks against it."""
-        parent_kind = self.kind(new.parent)
-        here = _port(new.parent, parent_kind, new.port)
-        if (new.parent, new.port) in self._taken:
+    def _demand_free(self, module: str, port: int | str) -> None:
+        if (module, port) in self._taken:
             raise DockingError(
-                f"port {new.port} of '{new.parent}' already holds "
-                f"'{self._taken[new.parent, new.port]}'; "
-                f"free docks are {choices(self.free_ports(new.parent))}"
+                f"port {port} of '{module}' already holds '{self._taken[module, port]}'; "
+                f"free docks are {choices(self.free_ports(module))}"
             )
+
+    def _checked_docking(self, new: Docking, kind: ModuleType) -> Docking:
+        """The docking with the datasheets' own labels and turns, if it breaks no rule."""
+        here = _port(new.parent, self.kind(new.parent), new.port)
+        self._demand_free(new.parent, new.port)
         there = _port(new.child, kind, new.child_port)
         if kind.virtual:
             raise DockingError(
-                f"'{new.child}' ({kind.name}) is a virtual joint: it stands between the world and "
+                f"'{new.child}' ({kind.name}) is a virtual joint: it lies between the world and "
                 f"the base. Start the organism with it, or pass base=[...] to model()."
             )
         if not here.mates_with(there):
@@ -342,29 +336,29 @@ class Organism:
 
     def _occupied(
         self, new: Docking, kind: ModuleType
-    ) -> tuple[Place | None, HashTrieMap[tuple[str, int, int], str]]:
-        """Where the new module stands on the grid, and the cells with it."""
+    ) -> tuple[GridPlace | None, HashTrieMap[tuple[str, int, int], str]]:
+        """Place of the new module on the grid, and the cells with it."""
         if not kind.grid:
             return None, self._cells
         parent = self._members[new.parent]
         step = rule.dyad(parent.kind, new.port, kind, new.child_port, new.turn).step
         if step is None or parent.place is None:
-            place = Place(new.child, 0, 0, 0)
+            place = GridPlace(new.child, 0, 0, 0)
         else:
             grid, x, y, quarter = parent.place
             (ax, ay), (bx, by) = HEADINGS[quarter], HEADINGS[(quarter + 1) % 4]
             dx, dy, turned = step
             x, y = x + dx * ax + dy * bx, y + dx * ay + dy * by
-            place = Place(grid, x, y, (quarter + turned) % 4)
+            place = GridPlace(grid, x, y, (quarter + turned) % 4)
         if place.cell in self._cells:
             raise DockingError(
-                f"'{new.child}' at port {new.port} of '{new.parent}' would stand in the cell of "
+                f"'{new.child}' at port {new.port} of '{new.parent}' would take the cell of "
                 f"'{self._cells[place.cell]}' ({place.x}, {place.y}); choose another port"
             )
         return place, self._cells.insert(place.cell, new.child)
 
     def undock(self, name: str) -> tuple[Organism, Organism]:
-        """Let go of a module: what stays with the base, and the module with all beyond it.
+        """Undock a module: what stays with the base, and the module with all beyond it.
 
         The loose part keeps its names and its place in the world; `name` is its base.
         """
@@ -388,16 +382,13 @@ class Organism:
         return rest, assemble(name, self.rest_pose(name), parts, held)
 
     def split(self, name: str) -> tuple[Organism, ...]:
-        """Let a module go of all its neighbors: the base's part, the module, each part beyond."""
-        pieces = []
-        remaining, beyond = self, None
+        """Undock a module from all its neighbors: the base's part, the module, each part beyond."""
+        pieces, remaining = [], self
         for child in self.children(name):
             remaining, beyond = remaining.undock(child)
             pieces.append(beyond)
-        if name == self.base:
-            return (remaining, *pieces)
-        rest, alone = remaining.undock(name)
-        return (rest, alone, *pieces)
+        held = (remaining,) if name == self.base else remaining.undock(name)
+        return (*held, *pieces)
 
     def merge(
         self,
@@ -418,12 +409,7 @@ class Organism:
                 f"both organisms have modules named {choices(shared)}; "
                 "rename one side first: other.rename(prefix='other_')"
             )
-        if (child, child_port) in other._taken:
-            raise DockingError(
-                f"port {child_port} of '{child}' already holds "
-                f"'{other._taken[child, child_port]}'; "
-                f"free docks are {choices(other.free_ports(child))}"
-            )
+        other._demand_free(child, child_port)
         other = other.rebase(child)
         result = self.dock(parent, port, child, child_port, kind=other.kind(child), turn=turn)
         for entry in other.dockings:
@@ -431,7 +417,7 @@ class Organism:
         return result
 
     def rebase(self, name: str) -> Organism:
-        """The same body seen from another base; it stands where it stood."""
+        """The same body with another base, at the same place in the world."""
         if name == self.base:
             return self
         if self.kind(self.base).virtual:
@@ -442,10 +428,9 @@ class Organism:
         turned: dict[str, Docking] = {}
         entry = self.docking(name)
         while entry is not None:
-            turned[entry.child] = Docking(
-                entry.child, entry.child_port, entry.parent, entry.port, entry.turn, entry.column
-            )
-            entry = self._dockings.get(entry.parent)
+            parent, port, child, child_port, *rest = entry
+            turned[child] = Docking(child, child_port, parent, port, *rest)
+            entry = self._dockings.get(parent)
         dockings = [turned.get(e.child, e) for e in self.dockings]
         members = {module: self._members[module] for module in self.modules}
         return assemble(name, self.rest_pose(name), members, dockings)
@@ -458,8 +443,8 @@ class Organism:
         for old in names:
             self._member(old)
         new = {old: prefix + names.get(old, old) for old in self.modules}
-        if len(set(new.values())) < len(new):
-            twice = sorted({name for name in new.values() if list(new.values()).count(name) > 1})
+        twice = sorted(name for name, count in Counter(new.values()).items() if count > 1)
+        if twice:
             raise DockingError(f"two modules would be called {choices(twice)}")
         members = {_checked_name(new[old]): self._members[old] for old in self.modules}
         dockings = [
@@ -486,32 +471,24 @@ class Organism:
 
     def with_base_pose(self, pose: ArrayLike) -> Organism:
         """The same organism with its base elsewhere: (4, 4) in the world."""
-        return _changed(self, base_pose=_checked_pose(pose))
+        return _changed(self, base_pose=checked_pose(pose))
 
     # -- matrices, files, models -----------------------------------------------------------------
 
     def aim(self) -> Aim:
         """The assembly incidence matrix with its kinds and dyad classes."""
-        from modurob.organism import matrices
-
         return matrices.aim(self)
 
     def accessibility(self) -> np.ndarray:
         """(n, n) 0/1: entry (i, j) is 1 when module j lies beyond module i."""
-        from modurob.organism import matrices
-
         return matrices.accessibility(self)
 
     def direct_transforms(self) -> np.ndarray:
         """(n - 1, 4) rows (i, j, side_i, side_j), one for each docking (DTL)."""
-        from modurob.organism import matrices
-
         return matrices.direct_transforms(self)
 
     def indirect_transforms(self) -> np.ndarray:
         """(k, 6) rows (i, j, i, x, x, j): T_ij = T_ix T_xj from rows before or the DTL (IDTL)."""
-        from modurob.organism import matrices
-
         return matrices.indirect_transforms(self)
 
     def dyad_classes(self) -> list[str]:
@@ -525,7 +502,7 @@ class Organism:
         (a, alpha, d, theta, n, p, kind, joint, ...) leads from one joint axis to the next or to a
         tip.
         """
-        from modurob.organism.dh_synthesis import dh_table
+        from modurob.organism.dh_table import dh_table
 
         return dh_table(self)
 
@@ -536,11 +513,15 @@ class Organism:
         return to_grid(self)
 
     def canonical(self) -> tuple[tuple[str, int, int | str, int | str, int], ...]:
-        """A form that does not depend on names, docking order or where the base stands.
+        """A form that does not depend on names, docking order or the base pose.
 
         One entry for each module, in the order a walk along the ports meets them: fingerprint of
         its datasheet, position of its parent in this list, the two ports, the turn.
         """
+        return self._canonical
+
+    @cached_property
+    def _canonical(self) -> tuple[tuple[str, int, int | str, int | str, int], ...]:
         form, stack = [], [(self.base, -1)]
         while stack:
             name, parent = stack.pop()
@@ -551,12 +532,8 @@ class Organism:
             stack.extend((child, here) for child in reversed(self.children(name)))
         return tuple(form)
 
-    @cached_property
-    def _canonical(self) -> tuple[tuple[str, int, int | str, int | str, int], ...]:
-        return self.canonical()
-
     def __eq__(self, other: object) -> bool:
-        """Whether both have the same `canonical` form; the base pose does not count."""
+        """Compare the `canonical` forms; the base pose does not count."""
         return isinstance(other, Organism) and (
             self is other or (len(self) == len(other) and self._canonical == other._canonical)
         )
@@ -576,7 +553,7 @@ class Organism:
         base: str | Sequence[str] = "fixed",
         gravity: ArrayLike = (0.0, 0.0, -9.81),
     ) -> Model:
-        """What the numerics see of this organism.
+        """Build the numeric model of this organism.
 
         Args:
             hinges: ``dyad`` (the papers: docked cubes bend about the hinge of the outer module) or
@@ -646,11 +623,10 @@ def assemble(
     base: str, base_pose: np.ndarray, members: Mapping[str, Member], dockings: Iterable[Docking]
 ) -> Organism:
     """An organism from its parts, rows and columns kept."""
-    row, dockings = members[base].row, tuple(dockings)
+    dockings = tuple(dockings)
     result = Organism.start(members[base].kind, base, pose=base_pose)
-    result = _changed(
-        result, _members=result._members.insert(base, result._members[base]._replace(row=row))
-    )
+    first = result._members[base]._replace(row=members[base].row)
+    result = _changed(result, _members=result._members.insert(base, first))
     for entry in result._sorted_outward(sorted(dockings, key=lambda e: e.column)):
         member = members[entry.child]
         result = result._docked(entry, member.kind, row=member.row)
@@ -681,19 +657,21 @@ def _checked_name(name: str) -> str:
     return name
 
 
-def _checked_pose(pose: ArrayLike | None) -> np.ndarray:
+def checked_pose(pose: ArrayLike | None) -> np.ndarray:
+    """(4, 4) a pose as a read-only array; the origin by default."""
     try:
         T = np.eye(4) if pose is None else np.array(pose, dtype=float)
     except (TypeError, ValueError, OverflowError):
         raise StateError("a pose is a finite 4x4 matrix [R p; 0 1], got no numbers") from None
+    flaw = ""
     if T.shape != (4, 4):
-        raise StateError(f"a pose is a finite 4x4 matrix [R p; 0 1], got shape {T.shape}")
-    if not np.isfinite(T).all():
-        raise StateError("a pose is a finite 4x4 matrix [R p; 0 1], got nan or inf in it")
-    if not np.array_equal(T[3], [0, 0, 0, 1]):
-        raise StateError(
-            f"a pose is a finite 4x4 matrix [R p; 0 1], got {T[3].tolist()} as its last row"
-        )
+        flaw = f"shape {T.shape}"
+    elif not np.isfinite(T).all():
+        flaw = "nan or inf in it"
+    elif not np.array_equal(T[3], [0, 0, 0, 1]):
+        flaw = f"{T[3].tolist()} as its last row"
+    if flaw:
+        raise StateError(f"a pose is a finite 4x4 matrix [R p; 0 1], got {flaw}")
     if not so3.is_rotation(T[:3, :3], ROTATION_TOLERANCE):
         raise StateError("the rotation part of the pose is not orthonormal and right-handed")
     T.setflags(write=False)

@@ -24,13 +24,12 @@ from modurob.model.options import ModelOptions
 from modurob.organism.organism import Organism
 from modurob.symbolic import output, size
 from modurob.symbolic.exact import Exact
-from modurob.symbolic.forms import Writer
-from modurob.symbolic.linear import Linearization, derivative_by_place, linearize
+from modurob.symbolic.forms import ExpressionWriter
+from modurob.symbolic.linear import Linearization, linearize
 from modurob.symbolic.links import AXES, SymbolicTree, symbolic_tree
 from modurob.symbolic.regressor import Regressor, regressor
 from modurob.symbolic.trigonometric import Trig, trig
-from modurob.symbolic.values import Given, given
-from modurob.symbolic.vocabulary import Quantity, Vocabulary, chosen, label
+from modurob.symbolic.vocabulary import Given, NamedSymbol, Vocabulary, chosen, given, label
 
 _ENTRY = re.compile(r"\s*([MCN])\s*\[\s*(\d{1,6})\s*(?:,\s*(\d{1,6})\s*)?\]\s*")
 INERTIAL, MOVING = ("m", "J"), ("dq", "ddq", "V", "dV")  # letters that the short form collects
@@ -62,12 +61,12 @@ def build_equations(
 def _wrench(module: str, words: Vocabulary) -> Wrench:
     def three(letter: str, what: str, unit: str) -> Vec:
         meaning = f"external {what} on {module}, in its frame"
-        return Vec([words.variable(letter, (label(module), x), meaning, unit, None) for x in AXES])
+        return Vec([words.variable(letter, (label(module), x), meaning, unit) for x in AXES])
 
     return Wrench(three("F", "force", "N"), three("n", "torque", "N m"))
 
 
-class Entry(NamedTuple):
+class MatrixEntry(NamedTuple):
     """One entry of M, C or N; row and column count from 1, column is 0 in N."""
 
     matrix: str
@@ -84,7 +83,7 @@ class Equations:
     """Closed forms of an organism: ``M ddq + C dq + N + friction = tau``.
 
     All expressions are exact and in normal form: sums of rational * parameters * cos or sin of
-    angle sums, so equal expressions are identical. C is the documents' Coriolis matrix (see
+    angle sums, so equal expressions are identical. C is the Coriolis matrix of Meister 2013 (see
     `Model.closed_form`). With a free base its six velocities come first.
 
     Attributes:
@@ -103,6 +102,7 @@ class Equations:
     ) -> None:
         self.model, self.limit = model, limit
         self._assembly, self._exact, self._words, self._values = assembly, exact, words, values
+        self._motion = exact.tree.motion
 
     def __repr__(self) -> str:
         free = sum(quantity.value is not None for quantity in self.quantities)
@@ -110,7 +110,7 @@ class Equations:
 
     @property
     def title(self) -> str:
-        """One line that says what these are the equations of."""
+        """Number of modules and joints in one line."""
         modules, joints = len(self._exact.tree.modules), len(self.model.joint_names)
         counts = f"{modules} module{'s'[: modules != 1]}, {joints} joint{'s'[: joints != 1]}"
         return f"Equations of motion: {counts}"
@@ -118,7 +118,7 @@ class Equations:
     # -- symbols ---------------------------------------------------------------------------------
 
     @property
-    def quantities(self) -> list[Quantity]:
+    def quantities(self) -> list[NamedSymbol]:
         replaced = self._replaced
         return [q for k, q in enumerate(self._words.quantities) if k not in replaced]
 
@@ -144,11 +144,9 @@ class Equations:
                 may be replaced by numbers. A string is a name and is never evaluated.
         """
         wanted, words = {**(values or {}), **named}, self._words.copy()
-        places, slides = self._exact.tree.places, self.model.prismatic.tolist()
-        new = given(wanted, words, places, slides, self._replaced)
-        return Equations(
-            self._assembly, self.model, self._exact, words, self.limit, (*self._values, new)
-        )
+        new = given(wanted, words, self._motion.places, self.model.prismatic, self._replaced)
+        given_values = (*self._values, new)
+        return Equations(self._assembly, self.model, self._exact, words, self.limit, given_values)
 
     # -- the matrices ----------------------------------------------------------------------------
 
@@ -159,7 +157,7 @@ class Equations:
 
     @cached_property
     def C(self) -> sympy.ImmutableMatrix:
-        """(nv, nv) Coriolis matrix of the documents."""
+        """(nv, nv) Coriolis matrix as in Meister 2013."""
         return self._matrix("C")
 
     @cached_property
@@ -171,20 +169,24 @@ class Equations:
     def friction(self) -> sympy.ImmutableMatrix:
         """(nv, 1) viscous and rounded dry friction; see `modurob.equations.links.friction`."""
         rows: list[Any] = [0] * self._exact.offset
-        slip, tables = sympy.Float(SLIP) ** 2, (self._exact.tree.viscous, self._exact.tree.coulomb)
-        for k, speed in enumerate(self._exact.tree.speeds):
+        slip, tree = sympy.Float(SLIP) ** 2, self._exact.tree
+        for *laws, speed in zip(tree.viscous, tree.coulomb, self._motion.speeds, strict=True):
+            viscous, coulomb = (self.write(trig(law)) for law in laws)
             v = self.write(Trig.variable(speed))
-            viscous, coulomb = (self.write(trig(table[k])) for table in tables)
             rows.append(viscous * v + coulomb * v / sympy.sqrt(v**2 + slip))
         return sympy.ImmutableMatrix(len(rows), 1, rows)
 
     @cached_property
     def tau(self) -> sympy.ImmutableMatrix:
         """(nv, 1) generalised forces M ddq + C dq + N + friction."""
-        tree, nv = self._exact.tree, self.model.nv
-        twist, rate = (tree.base.twist, tree.base.rate) if tree.base else ([], [])
-        v = sympy.Matrix(nv, 1, [self._symbol(k) for k in (*twist, *tree.speeds)])
-        a = sympy.Matrix(nv, 1, [self._symbol(k) for k in (*rate, *tree.rates)])
+        motion = self._motion
+        v, a = (
+            sympy.Matrix(self.model.nv, 1, [self.write(Trig.variable(k)) for k in numbers])
+            for numbers in (
+                (*motion.base.twist, *motion.speeds),
+                (*motion.base.rate, *motion.rates),
+            )
+        )
         return sympy.ImmutableMatrix(self.M * a + self.C * v + self.N + self.friction)
 
     def entry(self, name: str, short: bool = True) -> sympy.Expr:
@@ -193,11 +195,10 @@ class Equations:
         Args:
             short: Common factors taken out, masses and velocities collected; else the normal form.
         """
-        entry = self.parse_entry(name)
-        value = self.exact_entry(entry)
+        value = self.exact_entry(self.parse_entry(name))
         return self._writer.short(value) if short else self._writer.expanded(value)
 
-    def exact_entry(self, entry: Entry) -> Trig:
+    def exact_entry(self, entry: MatrixEntry) -> Trig:
         """One entry as a trigonometric polynomial, its size checked first."""
         matrix, row, column = entry
         joints = [k - self._exact.offset - 1 for k in (row, column or row)]
@@ -209,7 +210,7 @@ class Equations:
         size.check_size(terms, self.limit, entry.name, groups)
         return self._exact_entry(entry)
 
-    def parse_entry(self, name: str) -> Entry:
+    def parse_entry(self, name: str) -> MatrixEntry:
         """``M[1,2]`` taken apart and checked."""
         match = _ENTRY.fullmatch(name) if isinstance(name, str) else None
         if match is None or (match[1] == "N") != (match[3] is None):
@@ -218,17 +219,17 @@ class Equations:
         nv = self.model.nv
         if not 1 <= row <= nv or not (match[1] == "N" or 1 <= column <= nv):
             raise StateError(f"{name} is outside: rows and columns go from 1 to {nv}")
-        return Entry(match[1], row, column)
+        return MatrixEntry(match[1], row, column)
 
-    def entries(self, matrix: str | None = None) -> list[Entry]:
+    def entries(self, matrix: str | None = None) -> list[MatrixEntry]:
         """All entries, of one matrix or of all three."""
         order = range(1, self.model.nv + 1)
-        found = []
-        for letter in "MCN":
-            if matrix in (None, letter):
-                columns = [0] if letter == "N" else order
-                found += [Entry(letter, row, column) for row in order for column in columns]
-        return found
+        return [
+            MatrixEntry(letter, row, column)
+            for letter in ("MCN" if matrix is None else matrix)
+            for row in order
+            for column in ([0] if letter == "N" else order)
+        ]
 
     def evaluate(
         self, q: ArrayLike, v: ArrayLike, values: Mapping[Any, float] | None = None
@@ -245,17 +246,17 @@ class Equations:
         if q.ndim > 1 or v.ndim > 1:
             raise StateError(f"q and v are one state, got shapes {q.shape} and {v.shape}")
         self._check_size("all of M, C and N")
-        tree = self._exact.tree
+        motion = self._motion
         numbers = {k: each.value for k, each in enumerate(self._words.quantities)}
-        place, twist = ([*tree.base[0], *tree.base[1]], tree.base[2]) if tree.base else ([], [])
-        numbers |= zip([*place, *tree.places], q.tolist(), strict=True)
-        numbers |= zip([*twist, *tree.speeds], v.tolist(), strict=True)
+        position, quaternion, twist, _ = motion.base
+        numbers |= zip([*position, *quaternion, *motion.places], q.tolist(), strict=True)
+        numbers |= zip([*twist, *motion.speeds], v.tolist(), strict=True)
         for key, value in (values or {}).items():
             index = self._words.index(str(key), self._replaced)
             if not is_number(value):
                 raise StateError(f"{key} takes a finite number, got {value!r}")
             numbers[index] = float(value)
-        angles = {joint: numbers[place] for joint, place in enumerate(tree.places)}
+        angles = {joint: numbers[place] for joint, place in enumerate(motion.places)}
         exact = {letter: [self._exact_entry(e) for e in self.entries(letter)] for letter in "MCN"}
         used = set[int]().union(*(each.variables() for each in itertools.chain(*exact.values())))
         unknown = [self._words.quantities[k].name for k in sorted(used) if numbers[k] is None]
@@ -264,15 +265,12 @@ class Equations:
                 f"no value for {choices(unknown)}: give it as in "
                 f"evaluate(q, v, {{{unknown[0]!r}: 1.0}})"
             )
-
-        nv, shapes = self.model.nv, {"M": 2, "C": 2, "N": 1}
-        found = {
-            letter: np.array(
-                [each.evaluate(numbers, angles) for each in exact[letter]], dtype=float
-            )
-            for letter in shapes
-        }
-        return ClosedForm(*(found[letter].reshape((nv,) * n) for letter, n in shapes.items()))
+        M, C, N = (
+            np.array([each.evaluate(numbers, angles) for each in entries], dtype=float)
+            for entries in exact.values()
+        )
+        square = (self.model.nv, self.model.nv)
+        return ClosedForm(M.reshape(square), C.reshape(square), N)
 
     # -- on paper --------------------------------------------------------------------------------
 
@@ -304,17 +302,17 @@ class Equations:
         """All entries of M, C and N, or one: as ``text``, ``latex``, ``markdown``, ``mathml``."""
         if form not in output.FORMATS:
             raise StateError(f"no format {form!r}: formats are {choices(output.FORMATS)}")
-        if entry is None:
-            self._check_size("all of M, C and N")
-            needed = [e for e in self.entries() if e.matrix != "M" or e.row <= e.column]
-            return output.written(self, form, needed, self._printer)
-        return output.written(self, form, [self.parse_entry(entry)], self._printer)
+        if entry is not None:
+            return output.written(self, form, [self.parse_entry(entry)], self._printer)
+        self._check_size("all of M, C and N")
+        needed = [e for e in self.entries() if e.matrix != "M" or e.row <= e.column]
+        return output.written(self, form, needed, self._printer)
 
     def data(self, entry: str | None = None) -> dict[str, Any]:
         """Entries and symbols for machines; entries in SymPy's notation, those not zero."""
-        wanted = [self.parse_entry(entry)] if entry is not None else self.entries()
         if entry is None:
             self._check_size("all of M, C and N")
+        wanted = self.entries() if entry is None else [self.parse_entry(entry)]
         values = {each.name: self.exact_entry(each) for each in wanted}
         return {
             "joints": list(self.model.joint_names),
@@ -357,7 +355,8 @@ class Equations:
             q, v, a: Numbers for all joints, one number for each of them, or None to leave the
                 symbols in place. The joint forces are those that keep this motion.
         """
-        return linearize(self, q, v, a)
+        self._check_size("the linearized equations", has_entries=False)
+        return linearize(self, self._exact, q, v, a)
 
     def regressor(self) -> Regressor:
         """The equations as a linear map of ten inertial parameters a link, and base parameters.
@@ -371,25 +370,9 @@ class Equations:
         values = []
         for each in self._values:
             self._check_beside_links(each.wanted, words)
-            places, slides = exact.tree.places, self.model.prismatic.tolist()
-            values.append(given(each.wanted, words, places, slides))
+            places = exact.tree.motion.places
+            values.append(given(each.wanted, words, places, self.model.prismatic))
         return regressor(exact, words, _writer(words, exact.tree), values)
-
-    def slopes(self) -> tuple[list[Trig], list[Trig]]:
-        """d(M ddq + C dq + N) by q and by dq, row by row, without friction."""
-        self._check_size("the linearised equations", has_entries=False)
-        tree, slides = self._exact.tree, self.model.prismatic.tolist()
-        forces = self._exact.forces()
-        stiffness = [
-            derivative_by_place(tau, joint, tree.places[joint], slides[joint])
-            for tau in forces
-            for joint in range(len(slides))
-        ]
-        return stiffness, [tau.derivative(speed) for tau in forces for speed in tree.speeds]
-
-    def speeds(self) -> list[sympy.Symbol]:
-        """The symbols of the joint velocities."""
-        return [self._words.symbols[speed] for speed in self._exact.tree.speeds]
 
     def to_c(self, name: str = "modurob", dtype: str = "float64") -> CSources:
         """C99 for firmware, with the organism's own numbers: header, source and a test program.
@@ -411,11 +394,10 @@ class Equations:
         self._check_size(f"{letter} as a whole", letter)
         nv, written = self.model.nv, {}
         for entry in self.entries(letter):
-            mirrored = Entry(letter, entry.column, entry.row)
-            if letter == "M" and mirrored in written:
-                written[entry] = written[mirrored]
-            else:
-                written[entry] = self._writer.expanded(self._exact_entry(entry))
+            mirrored = written.get((entry.column, entry.row)) if letter == "M" else None
+            if mirrored is None:
+                mirrored = self._writer.expanded(self._exact_entry(entry))
+            written[entry.row, entry.column] = mirrored
         return sympy.ImmutableMatrix(nv, 1 if letter == "N" else nv, list(written.values()))
 
     def _check_size(self, what: str, letters: str = "MCN", has_entries: bool = True) -> None:
@@ -428,17 +410,13 @@ class Equations:
 
     def _check_pose(self, *modules: str | None) -> None:
         """A module's pose, twist and Jacobian have about as many terms."""
-        terms = size.terms_of_poses(self.model)
-        for name in modules:
-            if name is None:
-                continue
-            if name not in self._exact.tree.modules:
-                known = choices(self._exact.tree.modules)
-                raise UnknownNameError(f"no module {name!r}: modules are {known}")
-            link = self._exact.tree.modules[name].link
-            size.check_size(terms[link], self.limit, f"the pose of {name}", ())
+        terms, known = size.terms_of_poses(self.model), self._exact.tree.modules
+        for name in filter(lambda name: name is not None, modules):
+            if name not in known:
+                raise UnknownNameError(f"no module {name!r}: modules are {choices(known)}")
+            size.check_size(terms[known[name].link], self.limit, f"the pose of {name}", ())
 
-    def _exact_entry(self, entry: Entry) -> Trig:
+    def _exact_entry(self, entry: MatrixEntry) -> Trig:
         matrix, row, column = entry
         if matrix == "N":
             return self._valued(self._exact.bias(row - 1))
@@ -475,29 +453,26 @@ class Equations:
     def _replaced(self) -> frozenset[int]:
         return frozenset().union(*(values.hidden for values in self._values))
 
-    def _symbol(self, variable: int) -> sympy.Expr:
-        return self.write(Trig.variable(variable))
-
     @cached_property
-    def _writer(self) -> Writer:
+    def _writer(self) -> ExpressionWriter:
         return _writer(self._words, self._exact.tree)
 
     @cached_property
-    def _printer(self) -> output.Printer:
-        return output.Printer(self._writer, self.quantities)
+    def _printer(self) -> output.EquationPrinter:
+        return output.EquationPrinter(self._writer, self.quantities)
 
     def names_in(self, value: Trig) -> set[str]:
         """The symbols of a polynomial."""
-        names, places = self._words.quantities, self._exact.tree.places
+        names, places = self._words.quantities, self._motion.places
         found = {names[v].name for term in value.terms() for v, _ in term.powers}
         return found | {names[places[j]].name for term in value.terms() for j, _ in term.angles}
 
 
-def _writer(words: Vocabulary, tree: SymbolicTree) -> Writer:
+def _writer(words: Vocabulary, tree: SymbolicTree) -> ExpressionWriter:
     letters = [quantity.letter for quantity in words.quantities]
-    return Writer(
+    return ExpressionWriter(
         words.symbols,
-        [words.symbols[place] for place in tree.places],
+        [words.symbols[place] for place in tree.motion.places],
         [k for k, letter in enumerate(letters) if letter in INERTIAL],
         [k for k, letter in enumerate(letters) if letter in MOVING],
     )

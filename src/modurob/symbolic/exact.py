@@ -1,6 +1,6 @@
 """The entries of M, C and N, poses and twists of an organism as trigonometric polynomials.
 
-Nothing here is computed before it is asked for: one entry of a large matrix costs no more than the
+Everything is computed on demand: one entry of a large matrix costs no more than the
 links it depends on.
 """
 
@@ -25,8 +25,6 @@ from modurob.equations.vectors import EYE, ZERO, Twist, Vec, Wrench
 from modurob.symbolic.links import SymbolicTree
 from modurob.symbolic.trigonometric import Trig, trig
 
-BASE = 6  # velocities of a free base, which come first
-
 
 class Exact:
     """Exact closed forms of one tree.
@@ -37,9 +35,9 @@ class Exact:
 
     def __init__(self, tree: SymbolicTree, external: dict[str, Wrench]) -> None:
         self.tree, self.external = tree, external
-        self.offset = BASE if tree.base else 0
-        self.nv = len(tree.signs) + self.offset
-        self.signs = [1] * self.offset + tree.signs
+        self.offset = len(tree.motion.base.twist)  # a free base comes first
+        self.nv = len(tree.motion.signs) + self.offset
+        self.signs = [1] * self.offset + tree.motion.signs
         self._bodies: dict[int, Composite] = {}
         self._masses: dict[int, dict[int, Any]] = {}
         self._coriolis: dict[int, list[Any]] = {}
@@ -50,7 +48,7 @@ class Exact:
     def poses(self) -> list[Pose]:
         """(R, p) of each link in its parent."""
         links = self.tree.links[1:]
-        return [joint_pose(link, q) for link, q in zip(links, self.tree.q, strict=True)]
+        return [joint_pose(link, q) for link, q in zip(links, self.tree.motion.q, strict=True)]
 
     def mass(self, row: int, column: int) -> Trig:
         """An entry of M, counted from 0."""
@@ -61,7 +59,7 @@ class Exact:
         return trig(entries.get(row, 0)) * (self.signs[row] * self.signs[column])
 
     def coriolis(self, row: int, column: int) -> Trig:
-        """An entry of the documents' C, counted from 0."""
+        """An entry of C as in Meister 2013, counted from 0."""
         return trig(self._coriolis_column(column)[row]) * (self.signs[row] * self.signs[column])
 
     def bias(self, row: int) -> Trig:
@@ -90,22 +88,20 @@ class Exact:
 
     def forces(self) -> list[Trig]:
         """M ddq + C dq + N in one recursion."""
-        tree, base = self.tree, Base(self.tree.gravity)
-        if tree.base is not None:
-            free = tree.base
-            twist = _variables(free.twist)
+        tree, motion, base = self.tree, self.tree.motion, Base(self.tree.gravity)
+        if self.offset:
             base = Base(
                 tree.gravity,
-                Vec(_variables(free.position)),
-                _variables(free.quaternion),
-                Twist(Vec(twist[:3]), Vec(twist[3:])),
-                _variables(free.rate),
+                Vec(_variables(motion.base.position)),
+                _variables(motion.base.quaternion),
+                self._base_twist,
+                _variables(motion.base.rate),
             )
         pushes = [Wrench() for _ in tree.links]
         for module, wrench in self.external.items():
             place = tree.modules[module]
             pushes[place.link] = pushes[place.link].plus(wrench_to_parent(place.R, place.p, wrench))
-        joints = [JointState(*each) for each in zip(tree.q, tree.v, tree.a, strict=True)]
+        joints = [JointState(*each) for each in zip(motion.q, motion.v, motion.a, strict=True)]
         forces = run(QUANTITIES["inverse_dynamics"], tree.links, joints, base, pushes)
         return [trig(x) * sign for x, sign in zip(forces, self.signs, strict=True)]
 
@@ -169,30 +165,32 @@ class Exact:
         return base_inertia(self._body(0))
 
     @cached_property
+    def _base_twist(self) -> Twist:
+        twist = _variables(self.tree.motion.base.twist)
+        return Twist(Vec(twist[:3]), Vec(twist[3:])) if twist else Twist()
+
+    @cached_property
     def _twists(self) -> list[Twist]:
-        base = self.tree.base
-        twist = _variables(base.twist) if base else []
-        start = Twist(Vec(twist[:3]), Vec(twist[3:])) if base else Twist()
-        return twists(self.tree.links, self.poses, self.tree.v, start)
+        return twists(self.tree.links, self.poses, self.tree.motion.v, self._base_twist)
 
     def _coriolis_column(self, column: int) -> list[Any]:
         if column not in self._coriolis:
             inside = column - self.offset
             start = inside + 1 if inside >= 0 else -1 - column
             joints, base = coriolis_column(
-                self.tree.links, self.poses, self.tree.v, self._twists, start
+                self.tree.links, self.poses, self.tree.motion.v, self._twists, start
             )
             self._coriolis[column] = [*base.f, *base.n, *joints] if self.offset else joints
         return self._coriolis[column]
 
     def _link_pose(self, link: int) -> Pose:
         if link not in self._links:
-            base = self.tree.base
+            base = self.tree.motion.base
             if link:
                 R, p = self._link_pose(self.tree.links[link].parent)
                 R_in, p_in = self.poses[link - 1]
                 self._links[link] = R @ R_in, p + R @ p_in
-            elif base:
+            elif self.offset:
                 R = base_rotation(_variables(base.quaternion))
                 self._links[0] = R, Vec(_variables(base.position))
             else:

@@ -1,4 +1,4 @@
-"""The equations linearised about a state."""
+"""The equations linearized about a state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import sympy
 
 from modurob.errors import SizeError, StateError
-from modurob.symbolic.trigonometric import Trig
+from modurob.symbolic.exact import Exact
 
 if TYPE_CHECKING:
     from modurob.symbolic.equations import Equations
@@ -29,12 +29,12 @@ class Linearization(NamedTuple):
     B: sympy.ImmutableMatrix
 
 
-def linearize(equations: Equations, q: Any, v: Any, a: Any) -> Linearization:
-    """See `Equations.linearize`."""
+def linearize(equations: Equations, exact: Exact, q: Any, v: Any, a: Any) -> Linearization:
+    """See `Equations.linearize`; `exact` has its entries."""
     model = equations.model
     if model.free_base:
         raise StateError(
-            "a free base is not linearised symbolically: give it virtual joints, such as "
+            "a free base is not linearized symbolically: give it virtual joints, such as "
             "base=['px', 'pz', 'ry'], or use model.linearize for numbers"
         )
     n = model.nv
@@ -45,12 +45,22 @@ def linearize(equations: Equations, q: Any, v: Any, a: Any) -> Linearization:
         for k, value in enumerate(_each(letter, values, n))
     }
     here = equations.substitute(state)
-    stiffness, damping = equations.slopes()
-    slip = equations.friction.jacobian(sympy.Matrix(equations.speeds())) if n else sympy.zeros(0)
+    forces, motion = exact.forces(), exact.tree.motion
+    stiffness = [
+        tau.derivative(place) if slides else tau.angle_derivative(joint)
+        for tau in forces
+        for joint, (place, slides) in enumerate(zip(motion.places, model.prismatic, strict=True))
+    ]
+    damping = [tau.derivative(speed) for tau in forces for speed in motion.speeds]
+    speeds = sympy.Matrix([sympy.Symbol(f"dq{k + 1}") for k in range(n)])
+    slip = equations.friction.jacobian(speeds) if n else sympy.zeros(0)
     numbers = {sympy.Symbol(name): value for name, value in state.items()}
     M = here.M
-    K = sympy.ImmutableMatrix(n, n, [here.write(value) for value in stiffness])
-    D = sympy.ImmutableMatrix(n, n, [here.write(value) for value in damping]) + slip.subs(numbers)
+    K, D = (
+        sympy.ImmutableMatrix(n, n, [here.write(value) for value in values])
+        for values in (stiffness, damping)
+    )
+    D += slip.subs(numbers)
     if n > LARGEST_INVERSE and M.free_symbols:
         raise SizeError(
             f"A and B need the inverse of a symbolic {n} x {n} mass matrix, readable up to "
@@ -72,8 +82,3 @@ def _each(letter: str, values: Any, n: int) -> Sequence[Any]:
     if len(listed) != n:
         raise StateError(f"{letter} has {len(listed)} entries, the equations have {n} joints")
     return listed
-
-
-def derivative_by_place(value: Trig, joint: int, place: int, slides: bool) -> Trig:
-    """By a joint's displacement: a variable if it slides, an angle if it turns."""
-    return value.derivative(place) if slides else value.angle_derivative(joint)

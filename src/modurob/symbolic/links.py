@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -21,10 +22,16 @@ from modurob.symbolic.vocabulary import Vocabulary, label
 SNAP = 1e-12  # numbers this close to a multiple of 1/2 are rounding errors of it
 ROUNDING = 2.0**-53  # relative, of a float
 AXES = "xyz"
+FREE_BASE = (  # letter, marks, meaning and unit
+    ("r", AXES, "position of the base in the world", "m"),
+    ("e", AXES + "w", "unit quaternion of the base", "1"),
+    ("V", "123456", "twist of the base in its frame, linear part first", "m/s, rad/s"),
+    ("dV", "123456", "rate of the twist of the base", "m/s^2, rad/s^2"),
+)
 
 
 class Placed(NamedTuple):
-    """Where a frame sits: its link, and (R, p) in that link's joint frame."""
+    """A frame: its link, and (R, p) in that link's joint frame."""
 
     link: int
     R: Mat
@@ -32,7 +39,7 @@ class Placed(NamedTuple):
 
 
 class FreeBase(NamedTuple):
-    """Variables of a free base: quaternion is (x, y, z, w), twist and rate in its own frame."""
+    """Variables of a free base, none of a fixed one; quaternion x, y, z, w; twist in its frame."""
 
     position: list[int]
     quaternion: list[int]
@@ -40,46 +47,54 @@ class FreeBase(NamedTuple):
     rate: list[int]
 
 
-class SymbolicTree(NamedTuple):
-    """What the recursions need, over exact scalars.
+class JointMotion(NamedTuple):
+    """Symbols of the motion.
 
     Attributes:
-        links: In joint frames, the base first.
         signs: +1 or -1 for each joint: -1 where the joint frame reads it backwards.
+        places, speeds, rates: The variables of q, v and a in the vocabulary.
         q, v, a: Displacements (`Angle` or a variable), velocities and accelerations of the joints,
             as the joint frames read them.
-        places, speeds, rates: The variables of q, v and a in the vocabulary.
-        viscous, coulomb: Friction of the joints; the links themselves have none.
-        gravity: In the world frame.
-        modules: Frames of the modules.
-        base: Of a free base.
     """
 
-    links: list[RigidLink]
+    base: FreeBase
     signs: list[int]
-    q: list[Any]
-    v: list[Any]
-    a: list[Any]
     places: list[int]
     speeds: list[int]
     rates: list[int]
+    q: list[Any]
+    v: list[Any]
+    a: list[Any]
+
+
+class SymbolicTree(NamedTuple):
+    """Input of the recursions, over exact scalars.
+
+    Attributes:
+        links: In joint frames, the base first.
+        viscous, coulomb: Friction of the joints; the links themselves have none.
+        gravity: In the world frame.
+        modules: Frames of the modules.
+    """
+
+    links: list[RigidLink]
+    motion: JointMotion
     viscous: list[Any]
     coulomb: list[Any]
     gravity: Vec
     modules: dict[str, Placed]
-    base: FreeBase | None
 
 
 def symbolic_tree(
     assembly: LinkAssembly, model: Model, words: Vocabulary, whole_links: bool = False
 ) -> SymbolicTree:
-    """The links of an organism; every symbol it needs is introduced to `words`.
+    """The links of an organism; every symbol is added to `words`.
 
     Args:
         whole_links: Ten inertial parameters for each link, in the model's link frames, in place of
             those of the modules.
     """
-    motion = _Motion(model, words)
+    motion = _joint_motion(model, words)
     parts = _symbolic_parts(assembly, words)
     tree = collapse(parts, assembly.reasons)
     turns = [exact_rotation(turn) for turn in model._frames.turn]
@@ -101,28 +116,26 @@ def symbolic_tree(
         frames[name] = Placed(link, turns[link].T @ R, _rounded(turns[link].T @ p))
     return SymbolicTree(
         links=links,
-        signs=motion.signs,
-        q=motion.q,
-        v=motion.v,
-        a=motion.a,
-        places=motion.places,
-        speeds=motion.speeds,
-        rates=motion.rates,
+        motion=motion,
         viscous=_friction(model, words, "d", "viscous", model.viscous),
         coulomb=_friction(model, words, "f", "dry", model.coulomb),
         gravity=_gravity(model.gravity, words),
         modules=frames,
-        base=motion.base,
     )
 
 
 def _merged(assembly: LinkAssembly, tree: Tree, words: Vocabulary) -> list[Composite]:
     """Moments of mass of the links: the bodies that were merged into each."""
-    bodies = [Composite(0, ZERO, _zero()) for _ in range(len(tree.moving) + 1)]
-    solids = _solids(assembly, words)
-    for part, solid, link, pose in zip(
-        assembly.parts, solids, tree.link.tolist(), tree.poses, strict=True
+    bodies = [Composite(0, ZERO, Mat([[0] * 3] * 3)) for _ in range(len(tree.moving) + 1)]
+    owners = _owners(assembly)
+    massive = [owner for part, owner in zip(assembly.parts, owners, strict=True) if part.solid.mass]
+    for part, owner, link, pose in zip(
+        assembly.parts, owners, tree.link.tolist(), tree.poses, strict=True
     ):
+        body = part.name.partition(".")[2]
+        several = massive.count(owner) > 1 and body
+        marks = (label(owner), body) if several else (label(owner),)
+        solid = _solid(part.solid, marks, part.name if several else owner, words)
         if part.solid.mass:
             bodies[link] = added(bodies[link], to_parent(*_split(pose), solid))
     return bodies
@@ -130,61 +143,42 @@ def _merged(assembly: LinkAssembly, tree: Tree, words: Vocabulary) -> list[Compo
 
 def ten_parameters(link: int, words: Vocabulary) -> Composite:
     """A link as ten symbols: mass, first moment, inertia about the link's origin."""
-    where = f"of link {link}"
 
     def symbol(letter: str, meaning: str, unit: str) -> Trig:
-        return words.variable(letter, (str(link),), f"{meaning} {where}", unit, None)
+        return words.variable(letter, (str(link),), f"{meaning} of link {link}", unit)
 
     m = symbol("m", "mass", "kg")
     h = Vec([symbol(f"h{x}", f"first moment of mass ({x})", "kg m") for x in AXES])
-    J: dict[tuple[int, int], Trig] = {}
-    for i in range(3):
-        for j in range(i, 3):
-            axes = AXES[i] + AXES[j]
-            J[i, j] = J[j, i] = symbol(f"J{axes}", f"inertia ({axes})", "kg m^2")
-    return Composite(m, h, _second_moment(Mat([[J[i, j] for j in range(3)] for i in range(3)])))
+    J = _symmetric(
+        lambda i, j: symbol(f"J{AXES[i]}{AXES[j]}", f"inertia ({AXES[i]}{AXES[j]})", "kg m^2")
+    )
+    return Composite(m, h, _second_moment(J))
 
 
-class _Motion:
-    """Symbols for displacements, velocities and accelerations."""
+def _joint_motion(model: Model, words: Vocabulary) -> JointMotion:
+    base = FreeBase([], [], [], [])
+    if model.free_base:
+        base = FreeBase(*(words.family(*family) for family in FREE_BASE))
+    signs, slides = [int(sign) for sign in model._frames.sign], model.prismatic.tolist()
 
-    def __init__(self, model: Model, words: Vocabulary) -> None:
-        self.signs = [int(sign) for sign in model._frames.sign]
-        self.base = _free_base(words) if model.free_base else None
-        units = ["m" if slides else "rad" for slides in model.prismatic.tolist()]
+    units = ["m" if slide else "rad" for slide in slides]
 
-        def family(letter: str, meaning: str, per: str) -> tuple[list[int], list[Trig]]:
-            start = len(words.quantities)
-            made = [
-                words.variable(letter, (str(k + 1),), f"{meaning} of {name}", unit + per, None)
-                for k, (name, unit) in enumerate(zip(model.joint_names, units, strict=True))
-            ]
-            return list(range(start, len(words.quantities))), joints_of(made, self.signs)
-
-        self.places, q = family("q", "displacement", "")
-        self.speeds, self.v = family("dq", "velocity", "/s")
-        self.rates, self.a = family("ddq", "acceleration", "/s^2")
-        self.q: list[Any] = [
-            place if slides else Angle(k, backwards=sign < 0)
-            for k, (place, sign, slides) in enumerate(
-                zip(q, self.signs, model.prismatic.tolist(), strict=True)
-            )
+    def joints(letter: str, meaning: str, per: str) -> list[int]:
+        return [
+            words.new(letter, (str(k + 1),), f"{meaning} of {name}", unit + per)
+            for k, (name, unit) in enumerate(zip(model.joint_names, units, strict=True))
         ]
 
+    def signed(numbers: list[int]) -> list[Trig]:
+        return [Trig.variable(k) * sign for k, sign in zip(numbers, signs, strict=True)]
 
-def _free_base(words: Vocabulary) -> FreeBase:
-    def family(letter: str, marks: str, meaning: str, unit: str) -> list[int]:
-        start = len(words.quantities)
-        for mark in marks:
-            words.variable(letter, (mark,), meaning, unit, None)
-        return list(range(start, len(words.quantities)))
-
-    return FreeBase(
-        family("r", AXES, "position of the base in the world", "m"),
-        family("e", AXES + "w", "unit quaternion of the base", "1"),
-        family("V", "123456", "twist of the base in its frame, linear part first", "m/s, rad/s"),
-        family("dV", "123456", "rate of the twist of the base", "m/s^2, rad/s^2"),
-    )
+    places = joints("q", "displacement", "")
+    speeds, rates = joints("dq", "velocity", "/s"), joints("ddq", "acceleration", "/s^2")
+    q = [
+        place if slide else Angle(k, backwards=sign < 0)
+        for k, (place, sign, slide) in enumerate(zip(signed(places), signs, slides, strict=True))
+    ]
+    return JointMotion(base, signs, places, speeds, rates, q, signed(speeds), signed(rates))
 
 
 # -- parts -----------------------------------------------------------------------------------------
@@ -192,28 +186,41 @@ def _free_base(words: Vocabulary) -> FreeBase:
 
 def _symbolic_parts(assembly: LinkAssembly, words: Vocabulary) -> list[ModelPart]:
     """The parts with lengths as symbols; a locked joint becomes rigid."""
-    # where the base stands in the world is no length of the organism
+    # where the base is in the world is no length of the organism
     owners = [
         "" if part.previous < assembly.first else owner
         for part, owner in zip(assembly.parts, _owners(assembly), strict=True)
     ]
-    counts: dict[str, int] = {}
-    for part, owner in zip(assembly.parts, owners, strict=True):
-        offsets = sum(bool(np.any(_snapped(T)[:3, 3] != 0)) for T in (part.before, part.after))
-        counts[owner] = counts.get(owner, 0) + offsets
-    used: dict[str, int] = {}
+    exact = [
+        [T if T is UNIT else _snapped(T) for T in (part.before, part.after)]
+        for part in assembly.parts
+    ]
+    counts = Counter(
+        owner
+        for poses, owner in zip(exact, owners, strict=True)
+        for T in poses
+        if np.any(T[:3, 3] != 0)
+    )
+    used: Counter[str] = Counter()
     result = []
-    for part, owner, reason in zip(assembly.parts, owners, assembly.reasons, strict=True):
+    for part, poses, owner, reason in zip(
+        assembly.parts, exact, owners, assembly.reasons, strict=True
+    ):
         inner = _owner(assembly.parts[part.previous])
         meaning = f"offset in {owner}" if inner == owner else f"offset from {inner} to {owner}"
-        before, after = (
-            _exact_pose(T, words, owner, meaning, counts, used) for T in (part.before, part.after)
-        )
+        for T in poses:
+            along = [k for k in range(3) if T[k, 3] != 0]
+            if owner and along:
+                used[owner] += 1
+                marks = (label(owner), str(used[owner])) if counts[owner] > 1 else (label(owner),)
+                for k in along:
+                    mark = marks if len(along) == 1 else (*marks, AXES[k])
+                    T[k, 3] = words.parameter("length", "l", mark, meaning, "m", T[k, 3])
+        before, after = poses
         joint = part.joint
         if joint is not None and reason:
             held = held_pose(part)
-            if held is not UNIT:
-                before = before @ _snapped(held)
+            before = before if held is UNIT else before @ _snapped(held)
             joint = None
         result.append(part._replace(before=before, after=after, joint=joint))
     return result
@@ -228,53 +235,16 @@ def _owner(part: ModelPart) -> str:
     return part.name.partition(".")[0]
 
 
-def _exact_pose(
-    T: np.ndarray,
-    words: Vocabulary,
-    owner: str,
-    meaning: str,
-    counts: dict[str, int],
-    used: dict[str, int],
-) -> np.ndarray:
-    """A pose with exact numbers, its offset as a symbol if it belongs to a module."""
-    if T is UNIT:
-        return UNIT
-    exact = _snapped(T)
-    if not owner or not np.any(exact[:3, 3] != 0):
-        return exact
-    used[owner] = used.get(owner, 0) + 1
-    marks = (label(owner), str(used[owner])) if counts[owner] > 1 else (label(owner),)
-    along = [k for k in range(3) if exact[k, 3] != 0]
-    for k in along:
-        mark = marks if len(along) == 1 else (*marks, AXES[k])
-        size, sign = abs(float(exact[k, 3])), 1 if exact[k, 3] > 0 else -1
-        exact[k, 3] = sign * words.parameter("length", "l", mark, meaning, "m", size)
-    return exact
-
-
-def _solids(assembly: LinkAssembly, words: Vocabulary) -> list[Composite]:
-    """Moments of mass of each part about its own origin."""
-    owners = _owners(assembly)
-    massive = [owner for part, owner in zip(assembly.parts, owners, strict=True) if part.solid.mass]
-    found = []
-    for part, owner in zip(assembly.parts, owners, strict=True):
-        body = part.name.partition(".")[2]
-        several = massive.count(owner) > 1 and body
-        marks = (label(owner), body) if several else (label(owner),)
-        found.append(_solid(part.solid, marks, part.name if several else owner, words))
-    return found
-
-
 def _solid(solid: Solid, marks: tuple[str, ...], name: str, words: Vocabulary) -> Composite:
+    """Moments of mass of a part about its own origin."""
     m = words.parameter("mass", "m", marks, f"mass of {name}", "kg", solid.mass)
-    center = _snapped(solid.center)
+    meaning, center = f"center of mass of {name}", _snapped(solid.center)
     c = Vec(
         [
-            _signed(center[k], words, "length", "c", (*marks, AXES[k]),
-                    f"center of mass of {name}, {AXES[k]}", "m")
-            for k in range(3)
+            words.parameter("length", "c", (*marks, x), f"{meaning}, {x}", "m", center[k])
+            for k, x in enumerate(AXES)
         ]
-    )  # fmt: skip
+    )
     about_center = _second_moment(_inertia(solid.inertia, marks, name, words))
     return Composite(m, c * m, about_center + outer(c * m, c))
 
@@ -285,37 +255,26 @@ def _second_moment(J: Mat) -> Mat:
     return Mat([[half - J[i, j] if i == j else -J[i, j] for j in range(3)] for i in range(3)])
 
 
+def _symmetric(entry: Callable[[int, int], Any]) -> Mat:
+    """A matrix from the entries on and above its diagonal."""
+    found = {(i, j): entry(i, j) for i in range(3) for j in range(i, 3)}
+    return Mat([[found[min(i, j), max(i, j)] for j in range(3)] for i in range(3)])
+
+
 def _inertia(inertia: np.ndarray, marks: tuple[str, ...], name: str, words: Vocabulary) -> Mat:
     """Inertia about the center: one symbol if it is the same about all axes."""
     scale = np.abs(inertia).max()
     clean = np.where(np.abs(inertia) < SNAP * scale, 0.0, inertia)
     diagonal = np.diag(clean)
-    meaning = f"inertia of {name} about its center"
+
+    def symbol(tail: tuple[str, ...], value: float) -> Any:
+        meaning = ", ".join((f"inertia of {name} about its center", *tail))
+        return words.parameter("inertia", "J", (*marks, *tail), meaning, "kg m^2", value)
+
     if scale > 0 and np.ptp(diagonal) <= SNAP * scale and np.count_nonzero(clean) == 3:
-        J = words.parameter("inertia", "J", marks, meaning, "kg m^2", float(diagonal[0]))
+        J = symbol((), diagonal[0])
         return Mat([[J if i == j else 0 for j in range(3)] for i in range(3)])
-    found: dict[tuple[int, int], Any] = {}
-    for i in range(3):
-        for j in range(i, 3):
-            axes = AXES[i] if i == j else AXES[i] + AXES[j]
-            found[i, j] = found[j, i] = _signed(
-                clean[i, j], words, "inertia", "J", (*marks, axes), f"{meaning}, {axes}", "kg m^2"
-            )
-    return Mat([[found[i, j] for j in range(3)] for i in range(3)])
-
-
-def _signed(
-    value: Any,
-    words: Vocabulary,
-    group: str,
-    letter: str,
-    marks: tuple[str, ...],
-    meaning: str,
-    unit: str,
-) -> Any:
-    """A parameter that may be negative: its symbol stands for the size."""
-    sign = -1 if value < 0 else 1
-    return sign * words.parameter(group, letter, marks, meaning, unit, abs(float(value)))
+    return _symmetric(lambda i, j: symbol((AXES[i] if i == j else AXES[i] + AXES[j],), clean[i, j]))
 
 
 def _friction(
@@ -334,14 +293,13 @@ def _friction(
 
 def _gravity(gravity: np.ndarray, words: Vocabulary) -> Vec:
     exact = _snapped(gravity)
-    along = [k for k in range(3) if exact[k] != 0]
+    several = np.count_nonzero(exact) > 1
     return Vec(
         [
-            _signed(exact[k], words, "gravity", "g", () if len(along) == 1 else (AXES[k],),
-                    "gravity", "m/s^2")
-            for k in range(3)
+            words.parameter("gravity", "g", (x,) if several else (), "gravity", "m/s^2", exact[k])
+            for k, x in enumerate(AXES)
         ]
-    )  # fmt: skip
+    )
 
 
 # -- exact numbers ---------------------------------------------------------------------------------
@@ -359,7 +317,7 @@ def _snapped(array: np.ndarray) -> np.ndarray:
 
 
 def exact_rotation(R: np.ndarray) -> Mat:
-    """The rational matrix with R^T R = 1, exactly, that stands for a rotation in floats.
+    """The rational matrix with R^T R = 1, exactly, for a rotation in floats.
 
     Decimals of sines and cosines do not square to one, and what depends on it (which terms cancel,
     which parameters act only together) would be lost. R = Rz Ry Rx, each from a rational half-angle
@@ -426,12 +384,3 @@ def _rounded(p: Vec) -> Vec:
 
 def _split(pose: np.ndarray) -> tuple[Mat, Vec]:
     return exact_rotation(pose[:3, :3].astype(float)), _rounded(Vec(pose[:3, 3].tolist()))
-
-
-def _zero() -> Mat:
-    return Mat([[0] * 3] * 3)
-
-
-def joints_of(values: Sequence[Any], signs: Sequence[int]) -> list[Any]:
-    """Results of the recursions as the user reads the joints."""
-    return [value * sign for value, sign in zip(values, signs, strict=True)]

@@ -10,14 +10,15 @@ import sympy
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.mathml import MathMLPresentationPrinter
 
-from modurob.symbolic.forms import Writer
+from modurob.symbolic.forms import ExpressionWriter
 from modurob.symbolic.trigonometric import Trig
-from modurob.symbolic.vocabulary import Quantity, latex_text
+from modurob.symbolic.vocabulary import NamedSymbol, latex_text
 
 if TYPE_CHECKING:
-    from modurob.symbolic.equations import Entry, Equations
+    from modurob.symbolic.equations import Equations, MatrixEntry
 
 LINE = 64  # visible characters of a formula that fit on a line of an A4 page
+FORMATS = ("text", "markdown", "latex", "mathml")
 PREAMBLE = r"""\documentclass[10pt,a4paper]{article}
 \usepackage{amsmath}
 \usepackage[margin=20mm]{geometry}
@@ -44,7 +45,7 @@ class Latex(LatexPrinter):
 class MathMl(MathMLPresentationPrinter):
     """SymPy's printer with our subscripts, and dots for rates."""
 
-    def __init__(self, quantities: Sequence[Quantity]) -> None:
+    def __init__(self, quantities: Sequence[NamedSymbol]) -> None:
         super().__init__({})
         self._quantities = {q.name: q for q in quantities}
 
@@ -72,10 +73,10 @@ class MathMl(MathMLPresentationPrinter):
         return element
 
 
-class Printer:
+class EquationPrinter:
     """Prints entries of one set of equations."""
 
-    def __init__(self, writer: Writer, quantities: Sequence[Quantity]) -> None:
+    def __init__(self, writer: ExpressionWriter, quantities: Sequence[NamedSymbol]) -> None:
         self.writer = writer
         names = {sympy.Symbol(q.name): q.latex for q in quantities}
         self._latex = Latex({"symbol_names": names})
@@ -113,44 +114,34 @@ class Printer:
         )
 
 
-def written(equations: Equations, form: str, entries: Sequence[Entry], printer: Printer) -> str:
-    """Entries in one of the formats, without those that are zero, and a list of the symbols."""
+def written(
+    equations: Equations, form: str, entries: Sequence[MatrixEntry], printer: EquationPrinter
+) -> str:
+    """Entries in one of the `FORMATS`, without those that are zero, and a list of the symbols."""
     values = {entry: equations.exact_entry(entry) for entry in entries}
     shown = {e: v for e, v in values.items() if len(v) or len(entries) == 1}
     if form == "mathml":
         return "\n".join(printer.mathml(value, e.name) for e, value in shown.items()) + "\n"
-    words, remark = _used(equations, list(shown.values())), _remark(values, shown)
-    return WRITERS[form](shown, printer, words, remark)
-
-
-def _text(
-    shown: dict[Entry, Trig], printer: Printer, words: Sequence[Quantity], remark: str
-) -> str:
-    lines = [f"{entry.name} = {printer.text(value)}" for entry, value in shown.items()]
-    width = max((len(q.name) for q in words), default=0)
-    where = [f"  {q.name:<{width}}  {q.meaning} [{q.unit}] {_value(q)}".rstrip() for q in words]
-    return "\n".join([*lines, *([remark] if remark else []), "where", *where]) + "\n"
-
-
-def _markdown(
-    shown: dict[Entry, Trig], printer: Printer, words: Sequence[Quantity], remark: str
-) -> str:
-    table = ["| symbol | meaning | unit | value |", "| --- | --- | --- | --- |"]
-    table += [f"| ${q.latex}$ | {q.meaning} | {q.unit} | {_value(q)[2:]} |" for q in words]
-    formulas = ["$$", _aligned("aligned", shown, printer), "$$", ""]
-    return "\n".join([*formulas, *([remark, ""] if remark else []), *table]) + "\n"
-
-
-def _latex(
-    shown: dict[Entry, Trig], printer: Printer, words: Sequence[Quantity], remark: str
-) -> str:
-    items = [rf"\item ${q.latex}$: {latex_text(q.meaning)}{_latex_value(q)}" for q in words]
-    where = [rf"\noindent {remark} Here", r"\begin{itemize}", *items, r"\end{itemize}"]
-    return "\n".join([_aligned("align*", shown, printer), *(where if words else [])]) + "\n"
-
-
-WRITERS = {"text": _text, "markdown": _markdown, "latex": _latex}
-FORMATS = (*WRITERS, "mathml")
+    names = set[str]().union(*map(equations.names_in, shown.values()))
+    words = [quantity for quantity in equations.quantities if quantity.name in names]
+    remark = "M is symmetric." if len(values) > 1 else ""
+    if len(shown) < len(values):
+        remark = f"{remark} All other entries are zero."
+    if form == "text":
+        lines = [f"{entry.name} = {printer.text(value)}" for entry, value in shown.items()]
+        width = max((len(q.name) for q in words), default=0)
+        where = [f"  {q.name:<{width}}  {q.meaning} [{q.unit}] {_value(q)}".rstrip() for q in words]
+        lines += [*([remark] if remark else []), "where", *where]
+    elif form == "markdown":
+        table = ["| symbol | meaning | unit | value |", "| --- | --- | --- | --- |"]
+        table += [f"| ${q.latex}$ | {q.meaning} | {q.unit} | {_value(q)[2:]} |" for q in words]
+        formulas = ["$$", _aligned("aligned", shown, printer), "$$", ""]
+        lines = [*formulas, *([remark, ""] if remark else []), *table]
+    else:
+        items = [rf"\item ${q.latex}$: {latex_text(q.meaning)}{_latex_value(q)}" for q in words]
+        where = [rf"\noindent {remark} Here", r"\begin{itemize}", *items, r"\end{itemize}"]
+        lines = [_aligned("align*", shown, printer), *(where if words else [])]
+    return "\n".join(lines) + "\n"
 
 
 def document(body: str, title: str) -> str:
@@ -160,7 +151,7 @@ def document(body: str, title: str) -> str:
     return f"{PREAMBLE}{heading}\n{meaning}\n{body}\\end{{document}}\n"
 
 
-def _aligned(environment: str, shown: dict[Entry, Trig], printer: Printer) -> str:
+def _aligned(environment: str, shown: dict[MatrixEntry, Trig], printer: EquationPrinter) -> str:
     rows = []
     for entry, value in shown.items():
         lines = printer.latex_lines(value, LINE)
@@ -169,24 +160,11 @@ def _aligned(environment: str, shown: dict[Entry, Trig], printer: Printer) -> st
     return f"\\begin{{{environment}}}\n" + " \\\\\n".join(rows) + f"\n\\end{{{environment}}}"
 
 
-def _remark(values: dict[Entry, Trig], shown: dict[Entry, Trig]) -> str:
-    symmetric = "M is symmetric." if len(values) > 1 else ""
-    return f"{symmetric} All other entries are zero." if len(shown) < len(values) else symmetric
-
-
-def _used(equations: Equations, values: Sequence[Trig]) -> list[Quantity]:
-    """The symbols that appear, in their order."""
-    names: set[str] = set()
-    for value in values:
-        names |= equations.names_in(value)
-    return [quantity for quantity in equations.quantities if quantity.name in names]
-
-
-def _value(quantity: Quantity) -> str:
+def _value(quantity: NamedSymbol) -> str:
     return "" if quantity.value is None else f"= {quantity.value:g}"
 
 
-def _latex_value(quantity: Quantity) -> str:
+def _latex_value(quantity: NamedSymbol) -> str:
     unit = re.sub(r"\^(\d)", r"$^\1$", quantity.unit)
     return f" [{unit}]" if quantity.value is None else f", {quantity.value:g} {unit}"
 

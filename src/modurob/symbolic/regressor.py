@@ -1,4 +1,4 @@
-"""The equations as a linear map of the inertial parameters, and which of those can be told apart.
+"""The equations as a linear map of the inertial parameters, and their base parameters.
 
 ``tau = Y(q, dq, ddq) theta`` with ten parameters a link. Not all of them act on the joint forces,
 and some only together; the base parameters pi are the fewest combinations with the same forces,
@@ -18,10 +18,9 @@ import sympy
 from sympy.polys.matrices import DomainMatrix
 
 from modurob.symbolic.exact import Exact
-from modurob.symbolic.forms import Powers, Writer, exact_number
+from modurob.symbolic.forms import ExpressionWriter, Powers, exact_number
 from modurob.symbolic.trigonometric import Trig
-from modurob.symbolic.values import Given
-from modurob.symbolic.vocabulary import Vocabulary
+from modurob.symbolic.vocabulary import Given, Vocabulary
 
 Line = dict[int, dict[Powers, Fraction]]  # by column, then by the powers of the symbols
 
@@ -47,7 +46,7 @@ class Regressor(NamedTuple):
 
 
 def regressor(
-    exact: Exact, words: Vocabulary, writer: Writer, values: Sequence[Given]
+    exact: Exact, words: Vocabulary, writer: ExpressionWriter, values: Sequence[Given]
 ) -> Regressor:
     """Take the inverse dynamics apart; `exact` has whole links as parameters.
 
@@ -84,7 +83,7 @@ def regressor(
 def _independent(
     rows: Sequence[Sequence[Trig]], order: Sequence[int], moving: set[int], words: Vocabulary
 ) -> tuple[list[int], list[list[tuple[int, Any]]]]:
-    """Columns that carry all others, and for each the combination of columns it stands for.
+    """Columns that carry all others, and for each its combination of columns.
 
     Columns are eliminated in the given order. With inertias before first moments before masses a
     pivot has no length in it, as a length only enters where a mass or a moment is moved by it, and
@@ -129,7 +128,7 @@ def _independent(
 def _spanning(lines: Sequence[Line]) -> list[Line]:
     """The shortest lines that span all: elimination with symbols costs more with every line.
 
-    Lines are told apart by their remainders modulo a large prime, for symbols drawn at random: what
+    Lines are compared by their remainders modulo a large prime, for symbols drawn at random: what
     depends there and nowhere else has a chance of about 1e-16.
     """
     draw = Random(0)  # the same lines on every machine

@@ -1,4 +1,4 @@
-"""How long a closed form will be, told before it is made.
+"""Estimated length of a closed form before it is computed.
 
 An entry M_ij (j beyond i) is a sum over the links k beyond j, and each of those depends on the
 angles between i and k. A joint whose axis is not parallel to its neighbors' multiplies the number
@@ -65,11 +65,11 @@ def _spread(groups: Collection[str]) -> int:
 def check_size(
     terms: float, limit: float, what: str, groups: Collection[str], has_entries: bool = False
 ) -> None:
-    """Refuse what nobody could read.
+    """Refuse a closed form that is too long to read.
 
     Args:
         groups: Quantities that are symbols, not numbers.
-        has_entries: Whether `what` consists of entries that can be asked for one by one.
+        has_entries: Whether `what` consists of entries that can be computed one by one.
     """
     if terms > limit:
         count = f"{terms:,.0f}" if terms < 1e9 else f"{terms:.0e}"

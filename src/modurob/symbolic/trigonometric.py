@@ -214,7 +214,7 @@ class Trig:
         }
         return Trig(waves, scale)
 
-    # -- looking inside --------------------------------------------------------------------------
+    # -- terms -----------------------------------------------------------------------------------
 
     def terms(self) -> Iterator[Term]:
         """The terms, constants first, then by their angles, then by their monomials."""
@@ -250,7 +250,7 @@ class Trig:
 
 
 class Angle:
-    """A joint angle, which the equations see only through its cosine and sine."""
+    """A joint angle, which enters the equations only by its cosine and sine."""
 
     def __init__(self, joint: int, backwards: bool = False) -> None:
         self._wave = 2 << (FACTOR_BITS * joint)
@@ -264,7 +264,7 @@ class Angle:
 
 
 def exactly(value: Any) -> Fraction:
-    """A rational; a float means the shortest decimal that it prints as, so 0.1 is one tenth."""
+    """A rational; a float is the shortest decimal that it prints as, so 0.1 is one tenth."""
     return (
         Fraction(repr(float(value))) if isinstance(value, float | np.floating) else Fraction(value)
     )
@@ -373,7 +373,7 @@ def _unpacked_powers(monomial: int) -> tuple[tuple[int, int], ...]:
 
 @lru_cache(maxsize=UNPACKED)
 def _unpacked_angles(packed: int) -> tuple[tuple[int, int], ...]:
-    """(joint, factor) pairs of an angle sum; digits above half the base stand for negative ones."""
+    """(joint, factor) pairs of an angle sum; digits above half the base are negative ones."""
     found, joint, base = [], 0, 1 << FACTOR_BITS
     while packed:
         factor = packed & (base - 1)

@@ -1,22 +1,28 @@
-"""Names, meanings and values of the symbols in an organism's equations."""
+"""Names, meanings and values of the symbols in an organism's equations, and their substitution."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
+from numbers import Rational
 from typing import Any, NamedTuple
 
+import numpy as np
 import sympy
 
+from modurob.checks import is_number
 from modurob.errors import StateError, choices
 from modurob.symbolic.trigonometric import Trig, exactly
 
 GROUPS = ("mass", "length", "inertia", "gravity", "friction")
 LATIN_END = "\u0180"  # the letters before it are in every TeX font
-_NUMBERED = re.compile(r"m(\d+)")
+_NUMBERED, _NAME = re.compile(r"m(\d+)"), re.compile(r"[A-Za-z]\w{0,63}")
+NEAR = 1e-12  # from a multiple of pi/2: its sine and cosine are whole numbers
 
 
-class Quantity(NamedTuple):
+class NamedSymbol(NamedTuple):
     """A symbol.
 
     Attributes:
@@ -57,18 +63,27 @@ class Vocabulary:
 
     def __init__(self, groups: Collection[str]) -> None:
         self.groups = frozenset(groups)
-        self.quantities: list[Quantity] = []
+        self.quantities: list[NamedSymbol] = []
 
-    def variable(
-        self, letter: str, marks: tuple[str, ...], meaning: str, unit: str, value: float | None
-    ) -> Trig:
-        """A new symbol."""
-        return self.add(Quantity(letter, marks, meaning, unit, value))
+    def new(
+        self,
+        letter: str,
+        marks: tuple[str, ...],
+        meaning: str,
+        unit: str,
+        value: float | None = None,
+    ) -> int:
+        """Add a symbol; returns the number of its variable."""
+        self.quantities.append(NamedSymbol(letter, marks, meaning, unit, value))
+        return len(self.quantities) - 1
 
-    def add(self, quantity: Quantity) -> Trig:
-        """A new symbol."""
-        self.quantities.append(quantity)
-        return Trig.variable(len(self.quantities) - 1)
+    def variable(self, letter: str, marks: tuple[str, ...], meaning: str, unit: str) -> Trig:
+        """Add a symbol without a value of its own."""
+        return Trig.variable(self.new(letter, marks, meaning, unit))
+
+    def family(self, letter: str, marks: str, meaning: str, unit: str) -> list[int]:
+        """Add one symbol for each mark; returns the numbers of their variables."""
+        return [self.new(letter, (mark,), meaning, unit) for mark in marks]
 
     def copy(self) -> Vocabulary:
         """The same symbols, to which others can be added."""
@@ -83,14 +98,15 @@ class Vocabulary:
         marks: tuple[str, ...],
         meaning: str,
         unit: str,
-        value: float,
+        value: Any,
     ) -> Any:
-        """A number of the organism: a symbol if its group is one, zero if it is zero."""
-        if value == 0:
+        """A number of the organism, or a symbol for its size if its group is among `groups`."""
+        sign, size = -1 if value < 0 else 1, abs(float(value))
+        if size == 0:
             return 0
         if group not in self.groups:
-            return exactly(value)
-        return self.variable(letter, marks, meaning, unit, value)
+            return sign * exactly(size)
+        return sign * Trig.variable(self.new(letter, marks, meaning, unit, size))
 
     @property
     def symbols(self) -> list[sympy.Symbol]:
@@ -108,7 +124,7 @@ class Vocabulary:
 
 
 def chosen(symbols: str | Collection[str]) -> frozenset[str]:
-    """The groups that a user wants as symbols."""
+    """The groups that are symbols, checked."""
     if isinstance(symbols, str):
         if symbols in ("all", "none"):
             return frozenset(GROUPS if symbols == "all" else ())
@@ -122,13 +138,13 @@ def chosen(symbols: str | Collection[str]) -> frozenset[str]:
 
 
 def label(module: str) -> str:
-    """What stands behind the letters of a module's symbols: ``1`` for m1, else its name."""
+    """Mark in the names of a module's symbols: ``1`` for m1, else its name."""
     numbered = _NUMBERED.fullmatch(module)
     return numbered[1] if numbered else module
 
 
 def latex_text(text: str) -> str:
-    """Text for LaTeX: nothing in it is a command, and pdflatex knows every letter."""
+    """Text for LaTeX: commands are escaped, and every letter is in TeX's fonts."""
     special = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
     return "".join(
         special.get(c) or (rf"\{c}" if c in "_%&#${}" else c if c < LATIN_END else f"u{ord(c):04X}")
@@ -138,3 +154,92 @@ def latex_text(text: str) -> str:
 
 def _is_letter(mark: str) -> bool:
     return len(mark) == 1 and mark.isascii() and mark.isalpha()
+
+
+# -- substitution ---------------------------------------------------------------------------------
+
+
+class Given(NamedTuple):
+    """One substitution.
+
+    Attributes:
+        variables: Scalars for variables.
+        angles: (cos, sin) for joints.
+        hidden: The variables that no longer appear.
+        wanted: The user's mapping.
+    """
+
+    variables: dict[int, Any]
+    angles: dict[int, tuple[Any, Any]]
+    hidden: frozenset[int]
+    wanted: Mapping[Any, Any]
+
+    def into(self, value: Trig) -> Trig:
+        """The polynomial with the values in place."""
+        return value.substituted(self.variables, self.angles)
+
+
+def given(
+    wanted: Mapping[Any, Any],
+    words: Vocabulary,
+    places: Sequence[int],
+    slides: Sequence[bool] | np.ndarray,
+    replaced: Collection[int] = (),
+) -> Given:
+    """A user's mapping, checked; new symbols are added to `words`.
+
+    Args:
+        places: The variables of the joints' displacements.
+        slides: Which of these joints are prismatic.
+        replaced: Variables that an earlier substitution removed.
+    """
+    variables: dict[int, Any] = {}
+    angles: dict[int, tuple[Any, Any]] = {}
+    turning = {place: joint for joint, place in enumerate(places) if not slides[joint]}
+    for key, value in wanted.items():
+        index = words.index(str(key) if isinstance(key, sympy.Symbol) else key, replaced)
+        if index in turning:
+            angles[turning[index]] = _cosine_and_sine(key, value)
+        else:
+            variables[index] = _scalar(key, value, words, replaced)
+    back = {places[joint] for joint in angles}
+    kept = {k for v in variables.values() if isinstance(v, Trig) for k in v.variables()}
+    return Given(variables, angles, frozenset((set(variables) | back) - kept), wanted)
+
+
+def _scalar(key: object, value: Any, words: Vocabulary, replaced: Collection[int]) -> Any:
+    if isinstance(value, sympy.Symbol | str):
+        name = str(value)
+        names = [quantity.name for quantity in words.quantities]
+        if name in names:
+            return Trig.variable(words.index(name, replaced))
+        if not _NAME.fullmatch(name):
+            raise StateError(
+                f"{name!r} for {key} is no symbol: a name has a letter first, then letters, digits "
+                "and _; formulas are not evaluated"
+            )
+        old = words.quantities[words.index(str(key))]
+        return words.variable(name, (), f"in place of {old.name}", old.unit)
+    return _number(key, value)
+
+
+def _number(key: object, value: Any) -> Fraction:
+    if isinstance(value, sympy.Rational):
+        value = Fraction(int(value.p), int(value.q))
+    elif isinstance(value, sympy.Expr) and value.is_number and value.is_real:
+        value = float(value)
+    if isinstance(value, Rational) and not isinstance(value, bool):
+        return Fraction(value)
+    if is_number(value):
+        return exactly(float(value))
+    raise StateError(f"{key} takes a finite number or the name of a symbol, got {value!r}")
+
+
+def _cosine_and_sine(key: object, value: Any) -> tuple[Any, Any]:
+    if isinstance(value, sympy.Symbol | str):
+        raise StateError(f"joint angle {key} takes a finite number, got the name {str(value)!r}")
+    angle = float(_number(key, value))
+    quarter = round(2 * angle / math.pi)
+    if abs(angle - quarter * math.pi / 2) < NEAR:
+        return ((1, 0), (0, 1), (-1, 0), (0, -1))[quarter % 4]
+    return exactly(math.cos(angle)), exactly(math.sin(angle))

@@ -1,15 +1,14 @@
-"""What a check finds, and the states it looks at."""
+"""Results of a check, and the states it uses."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.equations.links import SLIP
-from modurob.model import Model
+from modurob.model import Model, ModelOptions
 from modurob.organism import Organism
 
 PASSED, FAILED, LEFT_OUT = "passed", "FAILED", "left out"
@@ -17,16 +16,11 @@ TINY = 1e-300  # keeps a relative error of nothing but zeros at zero
 
 
 class LeftOut(Exception):
-    """A check that cannot be made; the text says why."""
+    """A check that cannot be made; the text gives the reason."""
 
 
-class Finding(NamedTuple):
-    """A number and what it may be at most, or at least.
-
-    Attributes:
-        limit: The number that `found` must not exceed, or must reach when `at_least` is set.
-        note: What was compared, in a few words.
-    """
+class CheckValue(NamedTuple):
+    """A number and its limit, an upper one unless `at_least` is set."""
 
     found: float
     limit: float
@@ -35,13 +29,13 @@ class Finding(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether the number is as it should be; NaN never is."""
+        """Return whether the number keeps its limit; NaN never does."""
         return bool(self.found >= self.limit if self.at_least else self.found <= self.limit)
 
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the verdict.
+    """One line of the report.
 
     Attributes:
         found, limit: None when the check was left out.
@@ -59,7 +53,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Report:
+class VerificationReport:
     """All checks of one model.
 
     Attributes:
@@ -72,25 +66,25 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether no check failed; those left out do not count."""
-        return all(check.verdict != FAILED for check in self.checks)
+        """True if no check failed; those left out do not count."""
+        return not self.count(FAILED)
 
     def count(self, verdict: str) -> int:
-        """How many checks ended this way."""
+        """Number of checks with this verdict."""
         return sum(check.verdict == verdict for check in self.checks)
 
 
-class Case(NamedTuple):
-    """A model and the states to look at it.
+class CheckCase(NamedTuple):
+    """A model and states of it.
 
     Attributes:
+        options: That the model was built with.
         q, v, a: (states, nq), (states, nv), (states, nv).
         rng: For whatever else a check needs at random.
     """
 
     organism: Organism
-    hinges: str
-    base: Any
+    options: ModelOptions
     model: Model
     q: np.ndarray
     v: np.ndarray
@@ -101,24 +95,14 @@ class Case(NamedTuple):
     def slow(self) -> np.ndarray:
         """(states, nv) velocities that turn the whole organism by about 1 rad/s.
 
-        A chain adds up the speeds of its joints; differences over some hundredths of a second
-        want tips that hardly move.
+        A chain adds up the speeds of its joints, and differences over some hundredths of a second
+        need tips that hardly move.
         """
         return self.v / max(1.0, np.sqrt(self.model.nv))
-
-
-def friction(model: Model, v: np.ndarray) -> np.ndarray:
-    """(..., nv) forces of viscous and rounded dry friction."""
-    base = model.joint_slice_v.start
-    joints, force = v[..., base:], np.zeros_like(v)
-    dry = model.coulomb * joints / np.sqrt(joints**2 + SLIP**2)
-    force[..., base:] = model.viscous * joints + dry
-    return force
 
 
 def relative(found: ArrayLike, expected: ArrayLike, scale: float = 0.0) -> float:
     """Largest deviation over the largest number, or over `scale` if that is larger."""
     found, expected = np.asarray(found), np.asarray(expected)
     size = max(float(np.abs(expected).max(initial=0.0)), scale, TINY)
-    error = np.abs(found - expected).max(initial=0.0)
-    return float(error / size)
+    return float(np.abs(found - expected).max(initial=0.0) / size)

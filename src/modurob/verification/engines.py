@@ -11,10 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from modurob.errors import ModurobError
+from modurob.friction import force as friction
 from modurob.interop import write_mjcf, write_urdf
 from modurob.model import Model
 from modurob.spatial import so3
-from modurob.verification.check import Case, Finding, LeftOut, friction, relative
+from modurob.verification.check import CheckCase, CheckValue, LeftOut, relative
 
 SAME = 1e-9  # relative: files keep 17 digits, MuJoCo's free massless links weigh 2e-15 kg
 
@@ -27,24 +28,24 @@ class Engine(Protocol):
     def inverse_dynamics(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray: ...
 
 
-def like_pinocchio(case: Case) -> Finding:
+def like_pinocchio(case: CheckCase) -> CheckValue:
     """Mass matrix and inverse dynamics of Pinocchio, which reads our URDF."""
     return _compared(case, Pinocchio(case.model), "Pinocchio, by URDF")
 
 
-def like_mujoco(case: Case) -> Finding:
+def like_mujoco(case: CheckCase) -> CheckValue:
     """Mass matrix and inverse dynamics of MuJoCo, which reads our MJCF."""
     return _compared(case, Mujoco(case.model), "MuJoCo, by MJCF")
 
 
-def _compared(case: Case, engine: Engine, note: str) -> Finding:
+def _compared(case: CheckCase, engine: Engine, note: str) -> CheckValue:
     # friction is left to the other checks: MuJoCo solves it as a constraint, Pinocchio ignores it
     tau = case.model.inverse_dynamics(case.q, case.v, case.a) - friction(case.model, case.v)
     M = case.model.mass_matrix(case.q)
     theirs = [engine.mass_matrix(q) for q in case.q]
     forces = [engine.inverse_dynamics(*s) for s in zip(case.q, case.v, case.a, strict=True)]
     error = max(relative(M, np.stack(theirs)), relative(tau, np.stack(forces)))
-    return Finding(error, SAME, f"{note}: M and inverse dynamics")
+    return CheckValue(error, SAME, f"{note}: M and inverse dynamics")
 
 
 def _imported(name: str, install: str) -> Any:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from modurob.errors import SizeError
+from modurob.friction import force as friction
 from modurob.model import Model
 from modurob.model.reference import reference
 from modurob.sim import simulate
 from modurob.spatial import se3
-from modurob.verification.check import Case, Finding, LeftOut, friction, relative
-from modurob.verification.differences import columns, slope
+from modurob.verification.check import CheckCase, CheckValue, LeftOut, relative
 
 ROUNDING = 1e-10  # relative: sums over some hundred joints, and other orders of adding
 DIFFERENCES = 1e-7  # relative: eighth-order differences of motions of about 1 rad/s
@@ -21,14 +22,17 @@ BACK = 1e-9  # relative, of torques: rounding, enlarged by the condition of long
 DEFINITE = 1e-14  # smallest eigenvalue of M with its diagonal scaled to 1: rounding is below
 CONSERVED = 1e-8  # relative: a second of integration at the tolerance below
 INTEGRATION = 1e-11
-DURATION = 0.5  # [s]
+DURATION_S = 0.5
 FUSED_JOINTS = 24  # more take seconds to compile
 MOST_DIFFERENCES = 60  # joints; derivatives of more take minutes by differences
+# f'(0) = sum of w_k (f(k h) - f(-k h)) / h; the error is h^8/630 times the ninth derivative
+WEIGHTS = (4 / 5, -1 / 5, 4 / 105, -1 / 280)
+STEP_S = 2e-3  # accelerations of light links turn sharply; rounding still leaves eleven digits
 TERMS = 50_000  # at most, by the estimate, of closed forms in numbers: what takes a few seconds
 
 
-def closed_form_is_recursion(case: Case) -> Finding:
-    """M a + C v + N + friction of the documents is what the recursion gives."""
+def closed_form_is_recursion(case: CheckCase) -> CheckValue:
+    """M a + C v + N + friction of the closed form agrees with the recursion."""
     model, v, a = case.model, case.v, case.a
     M, C, N = model.closed_form(case.q, v)
     tau = (M @ a[..., None] + C @ v[..., None])[..., 0] + N + friction(model, v)
@@ -36,10 +40,10 @@ def closed_form_is_recursion(case: Case) -> Finding:
         relative(model.inverse_dynamics(case.q, v, a), tau, _size(M, a, v, N)),
         relative(model.mass_matrix(case.q), M),
     )
-    return Finding(max(errors), ROUNDING, "M a + C v + N + friction against the recursion")
+    return CheckValue(max(errors), ROUNDING, "M a + C v + N + friction against the recursion")
 
 
-def tiers_agree(case: Case) -> Finding:
+def tiers_agree(case: CheckCase) -> CheckValue:
     """The compiled routines are the recursions on plain numbers."""
     model, q, v, a = case.model, case.q, case.v, case.a
     tiers = [model]
@@ -64,25 +68,27 @@ def tiers_agree(case: Case) -> Finding:
             mine = reference(model, "inverse_dynamics", q, v, found)
             errors.append(relative(mine, needed, float(np.abs(tau).max())))
     names = ", ".join(tier.dynamics.tier.name for tier in tiers)
-    return Finding(max(errors), ROUNDING, f"compiled ({names}) against plain Python")
+    return CheckValue(max(errors), ROUNDING, f"compiled ({names}) against plain Python")
 
 
-def mass_matrix_is_symmetric(case: Case) -> Finding:
+def mass_matrix_is_symmetric(case: CheckCase) -> CheckValue:
     """M = M^T."""
     M = case.model.mass_matrix(case.q)
-    return Finding(relative(M, np.swapaxes(M, -1, -2)), ROUNDING, "M against its transpose")
+    return CheckValue(relative(M, np.swapaxes(M, -1, -2)), ROUNDING, "M against its transpose")
 
 
-def mass_matrix_is_positive(case: Case) -> Finding:
+def mass_matrix_is_positive(case: CheckCase) -> CheckValue:
     """v^T M v > 0: whatever moves has kinetic energy."""
     M = case.model.mass_matrix(case.q)
     empty = _empty_joints(case.model, M)
     if empty:
-        return Finding(0.0, DEFINITE, f"nothing has inertia about {', '.join(empty)}", True)
-    return Finding(_smallest(M), DEFINITE, "smallest eigenvalue of M, diagonal scaled to 1", True)
+        return CheckValue(0.0, DEFINITE, f"nothing has inertia about {', '.join(empty)}", True)
+    return CheckValue(
+        _smallest(M), DEFINITE, "smallest eigenvalue of M, diagonal scaled to 1", True
+    )
 
 
-def rate_of_mass_matrix_is_skew(case: Case) -> Finding:
+def rate_of_mass_matrix_is_skew(case: CheckCase) -> CheckValue:
     """dM/dt - 2 C is skew along a motion; passivity rests on it."""
     model, v = case.model, case.slow
     C = model.coriolis_matrix(case.q, v)
@@ -90,33 +96,34 @@ def rate_of_mass_matrix_is_skew(case: Case) -> Finding:
     rest = rate - 2 * C
     size = float(np.abs(model.mass_matrix(case.q)).max() * np.abs(v).max())
     error = relative(rest, -np.swapaxes(rest, -1, -2), size)
-    return Finding(error, DIFFERENCES, "dM/dt by differences, less 2 C")
+    return CheckValue(error, DIFFERENCES, "dM/dt by differences, less 2 C")
 
 
-def forward_undoes_inverse(case: Case) -> Finding:
+def forward_undoes_inverse(case: CheckCase) -> CheckValue:
     """Torques give the acceleration they were computed for."""
     model, q, v = case.model, case.q, case.v
-    _demand_inertia(model, q)
+    if _is_singular(model, model.mass_matrix(q)):
+        raise LeftOut("forward dynamics is singular: the mass matrix is not positive definite")
     tau = model.inverse_dynamics(q, v, case.a)
     back = model.inverse_dynamics(q, v, model.forward_dynamics(q, v, tau))
-    return Finding(relative(back, tau), BACK, "inverse(forward(tau)) against tau")
+    return CheckValue(relative(back, tau), BACK, "inverse(forward(tau)) against tau")
 
 
-def energy_rate_is_power(case: Case) -> Finding:
+def energy_rate_is_power(case: CheckCase) -> CheckValue:
     """d(energy)/dt is the power of the joints, less that of friction."""
     model, q, v, a = case.model, case.q, case.slow, case.a
     tau = model.inverse_dynamics(q, v, a)
     power = np.sum((tau - friction(model, v)) * v, axis=-1)
     rate = slope(lambda t: model.energy(model.integrate(q, t * v), v + t * a))
     scale = float(np.abs(tau * v).sum(axis=-1).max())
-    return Finding(relative(rate, power, scale), DIFFERENCES, "d(energy)/dt against tau v")
+    return CheckValue(relative(rate, power, scale), DIFFERENCES, "d(energy)/dt against tau v")
 
 
-def momentum_is_conserved(case: Case) -> Finding:
-    """Torques between its own joints neither push nor turn an organism that floats."""
+def momentum_is_conserved(case: CheckCase) -> CheckValue:
+    """Torques between its own joints leave the momentum of a floating organism constant."""
     if case.organism.kind(case.organism.base).virtual:
-        raise LeftOut("it stands on a virtual joint and cannot float")
-    model = case.organism.model(case.hinges, "free", gravity=(0, 0, 0))
+        raise LeftOut("its base is a virtual joint, which cannot float")
+    model = case.organism.model(case.options.hinges, "free", gravity=(0, 0, 0))
     # dry friction is an inner force too, but stiff: the run would take long and show no more
     none = np.zeros(len(model.joint_names))
     model = dataclasses.replace(model, viscous=none, coulomb=none)
@@ -127,21 +134,23 @@ def momentum_is_conserved(case: Case) -> Finding:
     tau = model.mass_matrix(q) @ a
     tau[:6] = 0.0
     found = simulate(
-        model, q, v, DURATION, lambda t, q, v: tau, "DOP853", rtol=INTEGRATION, atol=INTEGRATION
+        model, q, v, DURATION_S, lambda t, q, v: tau, "DOP853", rtol=INTEGRATION, atol=INTEGRATION
     )
     error = relative(found.momentum, found.momentum[0])
-    return Finding(error, CONSERVED, f"drift over {DURATION:g} s, floating, driven joints")
+    return CheckValue(error, CONSERVED, f"drift over {DURATION_S:g} s, floating, driven joints")
 
 
-def _momentum_rate(model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> Finding:
-    """What pushes the base is the rate of momentum: for models without forward dynamics."""
+def _momentum_rate(model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> CheckValue:
+    """The wrench on the base is the rate of momentum: for models without forward dynamics."""
     rate = slope(lambda t: model.momentum(model.integrate(q, t * v), v + t * a))
     T_bw = se3.inverse(model.base_of(q))
-    push = se3.transform_wrench(T_bw, model.inverse_dynamics(q, v, a)[:6])
-    return Finding(relative(rate, push), DIFFERENCES, "its rate against the push on the base")
+    wrench = se3.transform_wrench(T_bw, model.inverse_dynamics(q, v, a)[:6])
+    return CheckValue(
+        relative(rate, wrench), DIFFERENCES, "its rate against the wrench on the base"
+    )
 
 
-def derivatives_are_slopes(case: Case) -> Finding:
+def derivatives_are_slopes(case: CheckCase) -> CheckValue:
     """Exact derivatives of inverse and forward dynamics are those by differences."""
     model = case.model
     if model.nv > MOST_DIFFERENCES:
@@ -163,15 +172,15 @@ def derivatives_are_slopes(case: Case) -> Finding:
         by_x = columns(lambda d, f=function, x=x: f(q, v, x + d), model.nv)
         pairs = zip(exact, (by_q, by_v, by_x), strict=True)
         errors += [relative(*pair, scale=float(size)) for pair in pairs]
-    return Finding(max(errors), DIFFERENCES, "exact derivatives against differences")
+    return CheckValue(max(errors), DIFFERENCES, "exact derivatives against differences")
 
 
-def formulas_are_numbers(case: Case) -> Finding:
+def formulas_are_numbers(case: CheckCase) -> CheckValue:
     """M, C and N as formulas, evaluated, are the closed form of the numbers."""
     q, v = case.q[0], case.v[0]
     try:
         equations = case.organism.equations(
-            case.hinges, case.base, case.model.gravity, symbols="none", limit=TERMS
+            case.options.hinges, case.options.base, case.model.gravity, symbols="none", limit=TERMS
         )
         found = equations.evaluate(q, v)
     except SizeError:
@@ -179,7 +188,7 @@ def formulas_are_numbers(case: Case) -> Finding:
     M, C, N = case.model.closed_form(q, v)
     bias, size = C @ v + N, _size(M, v, v, N)
     errors = (relative(found.M, M), relative(found.C @ v + found.N, bias, size))
-    return Finding(max(errors), ROUNDING, "formulas of M, C and N, evaluated")
+    return CheckValue(max(errors), ROUNDING, "formulas of M, C and N, evaluated")
 
 
 # -- helpers ---------------------------------------------------------------------------------------
@@ -191,8 +200,26 @@ def _size(M: np.ndarray, a: np.ndarray, v: np.ndarray, N: np.ndarray) -> float:
     return float(max(moved, np.abs(N).max()))
 
 
+def slope(function: Callable[[float], np.ndarray]) -> np.ndarray:
+    """f'(0) of a function of time by central differences of order eight."""
+    pairs = (
+        weight * (np.asarray(function(k * STEP_S)) - np.asarray(function(-k * STEP_S)))
+        for k, weight in enumerate(WEIGHTS, start=1)
+    )
+    return np.asarray(sum(pairs)) / STEP_S
+
+
+def columns(function: Callable[[np.ndarray], np.ndarray], size: int) -> np.ndarray:
+    """(n, size) derivatives of an n-vector by each component of its argument, at zero.
+
+    Args:
+        function: Takes (size, size) arguments, one a row, and returns (size, n).
+    """
+    return slope(lambda t: function(t * np.eye(size))).T
+
+
 def _empty_joints(model: Model, M: np.ndarray) -> list[str]:
-    """Joints that move nothing at all."""
+    """Joints without inertia about them."""
     diagonal = np.diagonal(M, axis1=-2, axis2=-1)[..., model.joint_slice_v]
     least = np.abs(diagonal).min(axis=tuple(range(diagonal.ndim - 1)))
     return [name for name, each in zip(model.joint_names, least, strict=True) if each == 0]
@@ -206,8 +233,3 @@ def _smallest(M: np.ndarray) -> float:
 
 def _is_singular(model: Model, M: np.ndarray) -> bool:
     return bool(_empty_joints(model, M)) or not _smallest(M) >= DEFINITE
-
-
-def _demand_inertia(model: Model, q: np.ndarray) -> None:
-    if _is_singular(model, model.mass_matrix(q)):
-        raise LeftOut("forward dynamics is singular: the mass matrix is not positive definite")

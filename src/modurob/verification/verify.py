@@ -1,4 +1,4 @@
-"""`verify`: everything that can be checked about one organism."""
+"""`verify`: all checks of the equations of one organism."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ import numpy as np
 
 from modurob.checks import refuse_states
 from modurob.errors import StateError
-from modurob.model import Model
+from modurob.model import ModelOptions
 from modurob.organism import Organism
 from modurob.verification import engines, identities
 from modurob.verification.check import (
     FAILED,
     LEFT_OUT,
     PASSED,
-    Case,
     Check,
-    Finding,
+    CheckCase,
+    CheckValue,
     LeftOut,
-    Report,
+    VerificationReport,
 )
 
 STATES = 8
 MATRICES = 40  # (nv, nv) of a state at once: derivatives of two tiers, and what compares them
 SLOWEST = 0.5  # [rad/s, m/s]: away from rest, where dry friction is too steep for differences
 
-CHECKS: Mapping[str, Callable[[Case], Finding]] = {
+CHECKS: Mapping[str, Callable[[CheckCase], CheckValue]] = {
     "closed form = recursion": identities.closed_form_is_recursion,
     "compiled = reference": identities.tiers_agree,
     "M symmetric": identities.mass_matrix_is_symmetric,
@@ -50,19 +50,19 @@ def verify(
     states: int = STATES,
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
-) -> Report:
-    """Check the equations of an organism in every way there is.
+) -> VerificationReport:
+    """Check the equations of an organism in every available way.
 
     Two algorithms must give the same numbers, laws of mechanics must hold, and other engines must
     agree. Checks that cannot be made (an engine is not installed, formulas would be too long) are
-    left out and say why.
+    left out, with the reason.
 
     Args:
         organism: Whose equations.
         hinges, base: See `Organism.model`.
-        states: How many random states each check looks at.
+        states: Number of random states of each check.
         seed: Of the random states.
-        progress: Told the name of each check before it starts.
+        progress: Called with the name of each check before it starts.
     """
     if states < 1:
         raise StateError(f"states must be at least 1, got {states}")
@@ -70,34 +70,26 @@ def verify(
     if not model.nv:
         raise StateError("there is nothing to verify: the organism has no joint that moves")
     refuse_states("checks", states, MATRICES * model.nv**2)
-    case = _case(organism, hinges, base, model, states, seed)
-    found = []
-    for name, check in CHECKS.items():
-        if progress is not None:
-            progress(name)
-        found.append(_made(name, check, case))
-    return Report(_title(model, hinges, base, states), tuple(found))
-
-
-def _case(
-    organism: Organism,
-    hinges: str,
-    base: str | Sequence[str],
-    model: Model,
-    states: int,
-    seed: int,
-) -> Case:
     rng = np.random.default_rng(seed)
     q = np.stack([model.random_configuration(rng) for _ in range(states)])
     signs = rng.choice((-1.0, 1.0), size=(states, model.nv))
     v = signs * rng.uniform(SLOWEST, 2 * SLOWEST, size=(states, model.nv))
     a = rng.standard_normal((states, model.nv))
-    return Case(organism, hinges, base, model, q, v, a, rng)
+    case = CheckCase(organism, ModelOptions(hinges, base), model, q, v, a, rng)
+    found = []
+    for name, check in CHECKS.items():
+        if progress is not None:
+            progress(name)
+        found.append(_made(name, check, case))
+    where = base if isinstance(base, str) else ",".join(base)
+    count = "1 random state" if states == 1 else f"{states} random states"
+    title = f"{hinges} hinges, base {where}, nv = {model.nv}, {count}"
+    return VerificationReport(title, tuple(found))
 
 
-def _made(name: str, check: Callable[[Case], Finding], case: Case) -> Check:
+def _made(name: str, check: Callable[[CheckCase], CheckValue], case: CheckCase) -> Check:
     try:
-        # a broken model divides by zero; its NaN fails the check, and says enough
+        # a broken model divides by zero; its NaN fails the check
         with np.errstate(all="ignore"):
             finding = check(case)
     except LeftOut as reason:
@@ -107,9 +99,3 @@ def _made(name: str, check: Callable[[Case], Finding], case: Case) -> Check:
     verdict = PASSED if finding.holds else FAILED
     relation = ">=" if finding.at_least else "<="
     return Check(name, verdict, finding.note, finding.found, relation, finding.limit)
-
-
-def _title(model: Model, hinges: str, base: str | Sequence[str], states: int) -> str:
-    where = base if isinstance(base, str) else ",".join(base)
-    count = "1 random state" if states == 1 else f"{states} random states"
-    return f"{hinges} hinges, base {where}, nv = {model.nv}, {count}"

@@ -43,7 +43,7 @@ from modurob.distributed.mass.properties import inverse_pose, moved
 from modurob.distributed.mass.state import Link, Module, View
 from modurob.distributed.serial import following, is_outdated
 from modurob.modules import ModuleType
-from modurob.organism.docking import docked
+from modurob.organism.docking import mated_pose
 
 RESEND, GIVE_UP = 0.01, 0.25  # [s]
 TICKETS = 2**63
@@ -95,7 +95,7 @@ class MassAgent:
 
     def plugged(self, state: Module, port: str, turn: int) -> Module:
         """The module with a neighbor at a connector."""
-        link = Link(docked(np.eye(4), np.eye(4), turn))
+        link = Link(mated_pose(np.eye(4), np.eye(4), turn))
         order = self.body.labels.index
         links = {**state.links, port: link}
         links = dict(sorted(links.items(), key=lambda item: order(item[0])))

@@ -9,7 +9,7 @@ import numpy as np
 
 from modurob.distributed.mass.properties import moved, packed
 from modurob.modules import ModuleType
-from modurob.modules.module_type import Step
+from modurob.modules.module_type import JointCrossing
 from modurob.spatial import se3
 
 
@@ -43,7 +43,7 @@ class _Move(NamedTuple):
     second: np.ndarray
 
     @classmethod
-    def of(cls, step: Step, column: int | None, kind: ModuleType) -> _Move:
+    def of(cls, step: JointCrossing, column: int | None, kind: ModuleType) -> _Move:
         S = se3.hat(step.screw)  # a unit screw without pitch: S^3 = -S if it turns, S^2 = 0 if not
         return cls(
             step.body,

@@ -9,7 +9,7 @@ import numpy as np
 from modurob.distributed.mass.joints import Sides, sides
 from modurob.distributed.mass.module_body import ModuleBody, body_of
 from modurob.organism import Organism
-from modurob.organism.docking import docked
+from modurob.organism.docking import mated_pose
 
 
 class Group(NamedTuple):
@@ -69,7 +69,7 @@ def wiring_of(organism: Organism) -> Wiring:
     ]
     slot = {end: k for k, end in enumerate(ends)}
     turns = {e.turn for e in organism.dockings}
-    poses = {turn: docked(np.eye(4), np.eye(4), turn) for turn in turns}
+    poses = {turn: mated_pose(np.eye(4), np.eye(4), turn) for turn in turns}
     T = [poses[e.turn] for e in organism.dockings for _ in range(2)]
     held = [
         [slot[i, label] for label in body.labels if (i, label) in slot]

@@ -1,4 +1,4 @@
-"""The modules that come with modurob, one JSON datasheet each, read when first asked for."""
+"""The modules that come with modurob, one JSON datasheet each, read on first use."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Catalog(Mapping[str, ModuleType]):
             return found[0]
         if found:
             raise UnknownNameError(
-                f"{symbol!r} stands for several kinds: {choices(k.name for k in found)}; "
+                f"{symbol!r} is the letter of several kinds: {choices(k.name for k in found)}; "
                 "give the name"
             )
         letters = choices((f"{kind.symbol} = {kind.name}" for kind in self.values()), 24)
