@@ -5,8 +5,8 @@ import pytest
 
 from modurob import Organism, StateError, examples, simulate
 from modurob.sim import INTEGRATORS, Noise, Stops
-from modurob.sim.integrators import FixedStep, Settings
-from modurob.sim.motion import Motion
+from modurob.stepping import FixedStep, StepSettings
+from modurob.stepping.motion import EquationOfMotion
 from oracles import complains
 
 FIXED = [name for name, method in INTEGRATORS.items() if issubclass(method, FixedStep)]
@@ -301,7 +301,7 @@ def test_the_step_can_be_taken_in_any_number_of_calls(name):
     q, v = state(model)
     ends = []
     for stride in (1, 7, 100):
-        integrator = INTEGRATORS[name](Motion(model), Settings(1e-8, 1e-8, 2e-3))
+        integrator = INTEGRATORS[name](EquationOfMotion(model), StepSettings(1e-8, 1e-8, 2e-3))
         *_, last = integrator.steps(0.0, 0.2, q, v, stride)
         ends.append(last)
     for end in ends[1:]:

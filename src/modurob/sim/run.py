@@ -12,15 +12,21 @@ import numpy as np
 from modurob.errors import UnknownNameError
 from modurob.model import Model
 from modurob.organism import Organism
-from modurob.sim import manifold
-from modurob.sim.clock import check_ticks, stretches
-from modurob.sim.command import Drive, Noise
-from modurob.sim.failure import Stopped
-from modurob.sim.integrators import FixedStep, Integrator, Settings, Step
-from modurob.sim.motion import LARGEST, External, Motion, diverged
-from modurob.sim.part import Part
-from modurob.sim.recorder import Recorder
-from modurob.sim.stops import StopForces, Stops
+from modurob.sim.actuation import Actuation, Noise
+from modurob.sim.body_trajectory import BodyTrajectory
+from modurob.sim.recorder import Recorder, check_ticks, intervals
+from modurob.stepping import (
+    EquationOfMotion,
+    FixedStep,
+    Integrator,
+    IntegratorStep,
+    LinearStops,
+    StepSettings,
+    Stops,
+    manifold,
+)
+from modurob.stepping.motion import LARGEST, External, Stopped, diverged
+from modurob.stepping.stops import StopForces
 
 UNSEEN = 64  # steps between two looks when not every step is recorded
 
@@ -34,14 +40,14 @@ class Setup:
     """
 
     method: type[Integrator]
-    settings: Settings
+    settings: StepSettings
     duration: float
     record: np.ndarray | None = None
     reference: Any = None
     sample_time: float | None = None
     noise: Noise | None = None
     rng: np.random.Generator | None = None
-    stops: Stops | None = None
+    stops: Stops | LinearStops | None = None
     external: External = field(default_factory=dict)
 
 
@@ -64,12 +70,12 @@ class Run:
         self._drive = self._made_drive()
         stops = None if setup.stops is None else StopForces(setup.stops, model, q)
         external = {b: w for b, w in setup.external.items() if _has_body(model, b)}
-        self.motion = Motion(model, self._batch, self._drive, stops, external)
+        self.motion = EquationOfMotion(model, self._batch, self._drive, stops, external)
         self._integrator = setup.method(self.motion, setup.settings)
         self._recorder: Recorder | None = None
         self._asked = -1.0  # when the controller was asked last
 
-    def _made_drive(self) -> Drive | None:
+    def _made_drive(self) -> Actuation | None:
         setup = self._setup
         if self.controller is None:
             if setup.noise is None:
@@ -78,9 +84,9 @@ class Run:
             return self._with_clock(lambda t, q, v: rest)
         return self._with_clock(self.controller)
 
-    def _with_clock(self, controller: Any) -> Drive:
+    def _with_clock(self, controller: Any) -> Actuation:
         s = self._setup
-        drive = Drive(
+        drive = Actuation(
             self.model, self._batch, controller, s.reference, s.sample_time, s.noise, s.rng
         )
         if drive.sample_time is not None:
@@ -118,13 +124,13 @@ class Run:
         stride = 1 if setup.record is None else UNSEEN
         clock = None if self._drive is None else self._drive.sample_time
         cuts = setup.record if fixed else None
-        for stretch in stretches(self.t, until, clock, cuts):
-            if stretch.sample:
+        for interval in intervals(self.t, until, clock, cuts):
+            if interval.sample:
                 self._tick(recorder)
-            steps = self._integrator.steps(stretch.begin, stretch.end, self.q, self.v, stride)
+            steps = self._integrator.steps(interval.begin, interval.end, self.q, self.v, stride)
             for step in steps:
                 self._look(step)
-                self._write(recorder, step, stretch.record and step.t == stretch.end)
+                self._write(recorder, step, interval.record and step.t == interval.end)
                 self.t, self.q, self.v = step.t, step.q, step.v
                 watch(step.t)
         if recorder.t.last < until:  # an event between two times to write down
@@ -145,12 +151,12 @@ class Run:
             self._asked = self.t
             recorder.amend(self.t, self.q, self.v)
 
-    def _look(self, step: Step) -> None:
+    def _look(self, step: IntegratorStep) -> None:
         """Stop when a number runs away."""
         if not np.abs(step.v).max(initial=0.0) < LARGEST:
             raise diverged(self.model, step.t, step.q, step.v) or Stopped(step.t, "it diverged")
 
-    def _write(self, recorder: Recorder, step: Step, at_end: bool) -> None:
+    def _write(self, recorder: Recorder, step: IntegratorStep, at_end: bool) -> None:
         record = self._setup.record
         if step.dense is not None:
             recorder.pieces.append((self.t, step.t, step.dense))
@@ -167,14 +173,14 @@ class Run:
         q, v = y[: self.model.nq], y[self.model.nq :]
         return manifold.normalized(q) if self.model.free_base else q, v
 
-    def part(self) -> Part | None:
+    def part(self) -> BodyTrajectory | None:
         """Everything that was written down."""
         r = self._recorder
         if r is None or r.t.count == 0:
             return None
         t, q, v, tau = r.t.array(), r.q.array(), r.v.array(), r.torques()
         motion = self.motion
-        return Part(
+        return BodyTrajectory(
             name="" if self.organism is None else self.organism.base,
             model=self.model,
             organism=self.organism,

@@ -23,7 +23,7 @@ def plot(run: Balanced, path: str | os.PathLike[str] | None, title: str) -> Figu
     if path is not None:
         charts.check_ending(path, "plots")
     figure = charts.blank(SIZE)
-    charts.headline(figure, title or f"{len(run.organism)} modules balance, law: {run.law}")
+    charts.headline(figure, title or f"{run.sent.shape[1]} modules balance, law: {run.law}")
     planes = figure.subplot_mosaic(
         [["distance", "path"], ["errors", "path"]], width_ratios=[1.5, 1], height_ratios=[1, 1]
     )

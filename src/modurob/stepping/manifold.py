@@ -122,9 +122,9 @@ def second_rate(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
     du, dw = _components(a, 6)[:3], _components(a, 6)[3:]
     pushed = [x + y for x, y in zip(du, _cross(w, u), strict=True)]
     first = _product(quaternion, (*(x / 2 for x in w), 0.0))
-    bent = _product(first, (*(x / 2 for x in w), 0.0))
+    curved = _product(first, (*(x / 2 for x in w), 0.0))
     turned = _product(quaternion, (*(x / 2 for x in dw), 0.0))
-    spin = (x + y for x, y in zip(bent, turned, strict=True))
+    spin = (x + y for x, y in zip(curved, turned, strict=True))
     return _filled(q, (*_rotated(quaternion, pushed), *spin), a[..., 6:])
 
 
@@ -135,7 +135,7 @@ def normalized(q: np.ndarray) -> np.ndarray:
     return result
 
 
-def bent(step: np.ndarray, v: np.ndarray) -> np.ndarray:
+def dexp_inv(step: np.ndarray, v: np.ndarray) -> np.ndarray:
     """(..., nv) rate of the coordinates `step` of exp at velocity v, to fourth order.
 
     T = T_0 exp(step), so d step/dt = (1 + ad/2 + ad^2/12 + O(ad^4)) V for the base's body twist V.

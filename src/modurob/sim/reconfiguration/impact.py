@@ -89,14 +89,14 @@ class Masses:
         lack = wanted - np.sum(self.momenta(), axis=0)
         push = lack[:3] / total
         arm = self.center - middle
-        round_it = np.sum(
+        I_com = np.sum(
             self.inertia
             + self.mass[:, None, None]
             * (np.sum(arm**2, axis=-1)[:, None, None] * np.eye(3) - arm[:, :, None] * arm[:, None]),
             axis=0,
         )
         about = lack[3:] - np.cross(middle, lack[:3])
-        spin = np.linalg.pinv(round_it) @ about
+        spin = np.linalg.pinv(I_com) @ about
         return replace(self, u=self.u + push + np.cross(spin, arm), w=self.w + spin)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from modurob.errors import DockingError, StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.organism import Organism
-from modurob.sim.events import Dock, Event, Undock
+from modurob.sim.reconfiguration.events import Dock, Event, Undock
 
 SAME = 1e-12  # difference of arrays of two models that are one
 
@@ -50,7 +50,7 @@ def _same(one: Model, other: Model) -> bool:
     return all(np.allclose(getattr(one, x), getattr(other, x), rtol=0, atol=SAME) for x in arrays)
 
 
-class Body(NamedTuple):
+class BodyEntry(NamedTuple):
     """An organism, and whether it is loose: not held by the ground."""
 
     organism: Organism
@@ -66,8 +66,8 @@ class Pair(NamedTuple):
         guest_module, guest_port: Of the guest.
     """
 
-    host: Body
-    guest: Body
+    host: BodyEntry
+    guest: BodyEntry
     new: bool
     module: str
     port: int | str
@@ -75,7 +75,7 @@ class Pair(NamedTuple):
     guest_port: int | str
 
 
-def holder(bodies: Sequence[Body], module: str) -> Body:
+def holder(bodies: Sequence[BodyEntry], module: str) -> BodyEntry:
     """The body that a module is part of."""
     for body in bodies:
         if module in body.organism:
@@ -84,13 +84,13 @@ def holder(bodies: Sequence[Body], module: str) -> Body:
     raise UnknownNameError(f"no module {module!r} in this run: modules are {choices(names)}")
 
 
-def pair_of(event: Dock, bodies: Sequence[Body]) -> Pair:
+def pair_of(event: Dock, bodies: Sequence[BodyEntry]) -> Pair:
     """Host and guest of a docking."""
     host = holder(bodies, event.parent)
     ends = (event.parent, event.port, event.child, event.child_port)
     known = [body for body in bodies if event.child in body.organism]
     if not known:
-        return Pair(host, Body(_newcomer(event, host.organism), True), True, *ends)
+        return Pair(host, BodyEntry(_newcomer(event, host.organism), True), True, *ends)
     guest = known[0]
     if event.kind is not None or event.organism is not None:
         raise DockingError(
@@ -136,15 +136,19 @@ def _bends(organism: Organism) -> bool:
     return any(organism.kind(name).dyad_joint is not None for name in organism.modules)
 
 
-def after(event: Event, bodies: Sequence[Body], recipe: Recipe) -> list[Body]:
+def after(event: Event, bodies: Sequence[BodyEntry], recipe: Recipe) -> list[BodyEntry]:
     """The bodies after an event, or the error that says why it cannot happen."""
     if isinstance(event, Undock):
         body = holder(bodies, event.module)
         rest, gone = body.organism.undock(event.module)
-        return [*(b for b in bodies if b is not body), Body(rest, body.loose), Body(gone, True)]
+        return [
+            *(b for b in bodies if b is not body),
+            BodyEntry(rest, body.loose),
+            BodyEntry(gone, True),
+        ]
     if isinstance(event, Dock):
         pair = pair_of(event, bodies)
         whole = merged(event, pair, recipe.hinges)
         others = [b for b in bodies if b is not pair.host and b is not pair.guest]
-        return [*others, Body(whole, pair.host.loose)]
+        return [*others, BodyEntry(whole, pair.host.loose)]
     raise StateError(f"events are Dock(...) and Undock(...), got {event!r}")

@@ -18,20 +18,20 @@ from modurob.model.model import frozen
 from modurob.modules.datasheet import describe
 from modurob.modules.files import check_document, checked_target, parse_json, write_file
 from modurob.organism.files import from_document, to_document
-from modurob.sim.events import Audit
-from modurob.sim.npz import read_arrays
-from modurob.sim.part import Part
+from modurob.sim.body_trajectory import BodyTrajectory
+from modurob.sim.output.npz import read_arrays
+from modurob.sim.reconfiguration.events import EventReport
 from modurob.sim.trajectory import Trajectory
 
 FORMAT, VERSION = "modurob-trajectory", 1
 AUDIT_NUMBERS = ("time", "energy_before", "energy_after", "energy_lost", "latch_work")
 
 
-class _Record(BaseModel):
+class _StrictRecord(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class ModelRecord(_Record):
+class ModelRecord(_StrictRecord):
     """Names of a model; its arrays stand beside the header."""
 
     joint_names: Annotated[list[str], FailFast()]
@@ -41,7 +41,7 @@ class ModelRecord(_Record):
     free_base: bool
 
 
-class PartRecord(_Record):
+class BodyTrajectoryRecord(_StrictRecord):
     """One part of the run, without its arrays."""
 
     name: str
@@ -51,7 +51,7 @@ class PartRecord(_Record):
     organism: dict[str, Any] | None
 
 
-class AuditRecord(_Record):
+class EventRecord(_StrictRecord):
     """What an event did."""
 
     time: FiniteFloat
@@ -66,7 +66,7 @@ class AuditRecord(_Record):
     grounded: bool
 
 
-class TrajectoryHeader(_Record):
+class TrajectoryHeader(_StrictRecord):
     """The header of a file."""
 
     format: Literal["modurob-trajectory"]
@@ -74,8 +74,8 @@ class TrajectoryHeader(_Record):
     status: Literal["finished", "canceled", "stopped"]
     message: str
     integrator: str
-    parts: Annotated[list[PartRecord], Field(min_length=1), FailFast()]
-    audit: Annotated[list[AuditRecord], FailFast()]
+    parts: Annotated[list[BodyTrajectoryRecord], Field(min_length=1), FailFast()]
+    audit: Annotated[list[EventRecord], FailFast()]
 
 
 def save(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
@@ -101,7 +101,7 @@ def save(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
     write_file(path, stream.getvalue())
 
 
-def _put(part: Part, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+def _put(part: BodyTrajectory, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """Collect the arrays of a part; returns what stands in the header."""
     model = part.model
     driven = bool(part.tau.any())
@@ -126,7 +126,7 @@ def _put(part: Part, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, An
     }
 
 
-def _audit_data(entry: Audit) -> dict[str, Any]:
+def _audit_data(entry: EventReport) -> dict[str, Any]:
     return {
         **{name: float(getattr(entry, name)) for name in AUDIT_NUMBERS},
         "what": entry.what,
@@ -159,7 +159,7 @@ def load(path: str | os.PathLike[str]) -> Trajectory:
 
 def _restored(header: TrajectoryHeader, arrays: dict[str, np.ndarray]) -> Trajectory:
     audit = [
-        Audit(
+        EventReport(
             **{name: getattr(entry, name) for name in (*AUDIT_NUMBERS, "what", "grounded")},
             momentum_before=np.array(entry.momentum_before),
             momentum_after=np.array(entry.momentum_after),
@@ -173,7 +173,7 @@ def _restored(header: TrajectoryHeader, arrays: dict[str, np.ndarray]) -> Trajec
     return Trajectory(tuple(parts), tuple(audit), header.status, header.message, header.integrator)
 
 
-def _part(data: PartRecord, prefix: str, arrays: dict[str, np.ndarray]) -> Part:
+def _part(data: BodyTrajectoryRecord, prefix: str, arrays: dict[str, np.ndarray]) -> BodyTrajectory:
     def taken(name: str, dtype: Any = float) -> np.ndarray:
         """An array with the machine's order of bytes, read-only."""
         array = arrays.pop(prefix + name, None)
@@ -209,7 +209,7 @@ def _part(data: PartRecord, prefix: str, arrays: dict[str, np.ndarray]) -> Part:
         raise FileError(f"part {prefix}organism has other modules than its model")
     for array in (t, q, v, a, tau, *channels.values()):
         array.setflags(write=False)
-    return Part(
+    return BodyTrajectory(
         name=data.name,
         model=model,
         organism=organism,

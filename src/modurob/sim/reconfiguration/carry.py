@@ -12,16 +12,16 @@ import numpy as np
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.organism import Organism
-from modurob.sim.events import Dock
-from modurob.sim.impact import Masses, Pose, closest_joints, gap_size
-from modurob.sim.recipe import Pair
+from modurob.sim.reconfiguration.events import Dock
+from modurob.sim.reconfiguration.impact import Masses, Pose, closest_joints, gap_size
+from modurob.sim.reconfiguration.recipe import Pair
 from modurob.spatial import se3, so3
 
 MISFIT = 1e-9  # [m] between a mass before and after undocking, where none should be
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class BodyState:
     """An organism somewhere, moving."""
 
     organism: Organism
@@ -60,7 +60,7 @@ class State:
         return np.sum(self.masses.momenta(), axis=0)
 
 
-def undocked(state: State, organism: Organism, model: Model) -> State:
+def undocked(state: BodyState, organism: Organism, model: Model) -> BodyState:
     """The part `organism` of a body, moving on as it did."""
     q = _posed(model, organism, state.frame(organism.base), state.joints())
     if model.free_base and state.model.free_base and organism.base == state.organism.base:
@@ -74,7 +74,7 @@ def undocked(state: State, organism: Organism, model: Model) -> State:
             f"the body of '{organism.base}' cannot take the pose it had ({misfit:.1e} m off): "
             "joints that were free are locked now; give the modules between them a mass"
         )
-    return State(organism, model, q, pose.impact(mine))
+    return BodyState(organism, model, q, pose.impact(mine))
 
 
 class Joined(NamedTuple):
@@ -86,7 +86,7 @@ class Joined(NamedTuple):
         gap: Distance and angle that were left. [m, rad]
     """
 
-    state: State
+    state: BodyState
     momentum: np.ndarray
     energy: float
     aligned: float
@@ -94,7 +94,12 @@ class Joined(NamedTuple):
 
 
 def docked(
-    pair: Pair, host: State, guest: State, whole: Organism, model: Model, held: Mapping[str, float]
+    pair: Pair,
+    host: BodyState,
+    guest: BodyState,
+    whole: Organism,
+    model: Model,
+    held: Mapping[str, float],
 ) -> Joined:
     """Both parts become one; the guest is moved by what is missing between the ports."""
     known = {**held, **guest.joints(), **host.joints()}
@@ -117,14 +122,14 @@ def docked(
         aligned = aligned.displaced(se3.pose(np.eye(3), shift)).with_momentum(momentum)
         q[:3] += shift
     energy = aligned.kinetic_energy() + aligned.potential_energy(model.gravity)
-    state = State(whole, model, q, Pose(model, q).impact(aligned))
+    state = BodyState(whole, model, q, Pose(model, q).impact(aligned))
     return Joined(state, momentum, host.energy() + guest.energy(), energy, gap_size(left))
 
 
 def newcomer(
-    event: Dock, pair: Pair, host: State, guest: Model, whole: Organism, model: Model,
+    event: Dock, pair: Pair, host: BodyState, guest: Model, whole: Organism, model: Model,
     held: Mapping[str, float],
-) -> State:  # fmt: skip
+) -> BodyState:  # fmt: skip
     """A guest that appears where it docks, with the joints and the approach that the event says."""
     joints, rates = (_given(event, guest, name) for name in ("q", "v"))
     mine = dict(zip(guest.joint_names, joints.tolist(), strict=True))
@@ -148,7 +153,7 @@ def newcomer(
     q_g[:7] = _base(guest, organism, T_wm @ T_mb)
     J = guest.jacobian(q_g, pair.guest_module, "world")
     twist = np.linalg.solve(J[:, :6], V - J[:, 6:] @ rates)
-    return State(organism, guest, q_g, np.concatenate([twist, rates]))
+    return BodyState(organism, guest, q_g, np.concatenate([twist, rates]))
 
 
 def _given(event: Dock, guest: Model, name: str) -> np.ndarray:

@@ -97,7 +97,7 @@ class Dock(Event):
 
 
 @dataclass(frozen=True, eq=False)
-class Audit:
+class EventReport:
     """What an event did to momentum and energy.
 
     Attributes:

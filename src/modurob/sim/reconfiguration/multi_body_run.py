@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from modurob.errors import StateError
 from modurob.organism import Organism
-from modurob.sim import carry
-from modurob.sim import recipe as bodies
-from modurob.sim.carry import State
-from modurob.sim.events import Audit, Dock, Event, Undock
-from modurob.sim.failure import Stopped, called
-from modurob.sim.part import Part
-from modurob.sim.recipe import Body, Recipe
+from modurob.sim.body_trajectory import BodyTrajectory
+from modurob.sim.reconfiguration import carry
+from modurob.sim.reconfiguration import recipe as bodies
+from modurob.sim.reconfiguration.carry import BodyState
+from modurob.sim.reconfiguration.events import Dock, Event, EventReport, Undock
+from modurob.sim.reconfiguration.recipe import BodyEntry, Recipe
 from modurob.sim.run import Run, Setup
-from modurob.sim.watch import Watch
+from modurob.stepping.motion import Stopped, called
 
 
-class Colony:
+class MultiBodyRun:
     """All bodies of a run: they start as one, part and meet."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Colony:
         self._runs: list[Run] = [first]  # that go on
         self._all: list[Run] = [first]  # in the order in which they came into being
         self._events = sorted(events, key=lambda event: event.time)
-        self._audit: list[Audit] = []
+        self._audit: list[EventReport] = []
         self._held: dict[str, float] = {}  # last displacements of joints that are gone or locked
         self._names = {*first.model.body_names, *first.model.modules}
         if recipe is not None and events and first.organism is not None:
@@ -42,7 +42,7 @@ class Colony:
 
     def _rehearse(self, organism: Organism, recipe: Recipe) -> None:
         """Go through the events on paper: what cannot work is told before anything moves."""
-        there = [Body(organism, recipe.base == "free")]
+        there = [BodyEntry(organism, recipe.base == "free")]
         for event in self._events:
             there = bodies.after(event, there, recipe)
             for body in there:
@@ -58,11 +58,11 @@ class Colony:
         """Bodies and modules that appear at some time."""
         return self._names
 
-    def audit(self) -> tuple[Audit, ...]:
+    def audit(self) -> tuple[EventReport, ...]:
         """What the events did so far."""
         return tuple(self._audit)
 
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[BodyTrajectory, ...]:
         """What was recorded, in the order in which the bodies came into being."""
         return tuple(part for part in (run.part() for run in self._all) if part is not None)
 
@@ -72,33 +72,33 @@ class Colony:
         """Ask the first controller."""
         self._runs[0].begin()
 
-    def go(self, watch: Watch) -> None:
+    def go(self, progress: Callable[[float], None]) -> None:
         """Run everything to the end."""
         for event in self._events:
-            self._advance(event.time, watch)
-            self._happen(event)
-        self._advance(self._setup.duration, watch)
+            self._advance(event.time, progress)
+            self._apply(event)
+        self._advance(self._setup.duration, progress)
 
-    def _advance(self, until: float, watch: Watch) -> None:
+    def _advance(self, until: float, progress: Callable[[float], None]) -> None:
         begin, count = self.t, len(self._runs)
         for k, run in enumerate(self._runs):
             # one after the other, but progress for the user goes forward only
             run.advance(
-                until, lambda t, k=k: watch(begin + (k * (until - begin) + t - begin) / count)
+                until, lambda t, k=k: progress(begin + (k * (until - begin) + t - begin) / count)
             )
 
-    def _happen(self, event: Event) -> None:
+    def _apply(self, event: Event) -> None:
         if isinstance(event, Undock):
             self._undock(event)
         elif isinstance(event, Dock):
             self._dock(event)
 
-    def _there(self) -> dict[int, tuple[Body, Run]]:
+    def _there(self) -> dict[int, tuple[BodyEntry, Run]]:
         """The bodies that there are, with their runs."""
         found = {}
         for run in self._runs:
             if run.organism is not None:
-                body = Body(run.organism, run.model.free_base)
+                body = BodyEntry(run.organism, run.model.free_base)
                 found[id(body)] = (body, run)
         return found
 
@@ -113,7 +113,7 @@ class Colony:
                 body.organism.undock(event.module), (body.loose, True), strict=True
             )
         ]
-        audit = Audit(
+        audit = EventReport(
             time=event.time,
             what=str(event),
             momentum_before=before.momentum(),
@@ -140,7 +140,7 @@ class Colony:
         joined = carry.docked(pair, host, guest, whole, model, self._held)
         self._check_reach(event, joined.gap)
         after = joined.state.energy()
-        audit = Audit(
+        audit = EventReport(
             time=event.time,
             what=str(event),
             momentum_before=joined.momentum,
@@ -163,7 +163,9 @@ class Colony:
                 f"the latch reaches {event.reach[0]:g} m and {event.reach[1]:g} rad",
             )
 
-    def _replace(self, old: list[Run], states: list[State], time: float, audit: Audit) -> None:
+    def _replace(
+        self, old: list[Run], states: list[BodyState], time: float, audit: EventReport
+    ) -> None:
         """Let new bodies go on in the place of old ones."""
         self._audit.append(audit)
         for run in old:
@@ -186,7 +188,7 @@ class Colony:
         return self._recipe
 
 
-def _state(run: Run) -> State:
+def _state(run: Run) -> BodyState:
     if run.organism is None:
         raise StateError("events need the organism that the model was built from")
-    return State(run.organism, run.model, np.array(run.q), np.array(run.v))
+    return BodyState(run.organism, run.model, np.array(run.q), np.array(run.v))

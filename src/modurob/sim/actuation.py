@@ -25,8 +25,8 @@ from modurob.checks import positive
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.organism import Organism
-from modurob.sim import manifold
-from modurob.sim.failure import Stopped, called
+from modurob.stepping import manifold
+from modurob.stepping.motion import Stopped, called
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def can_follow(controller: Any) -> bool:
     return controller is None or hasattr(controller, "rebuilt")
 
 
-class Drive:
+class Actuation:
     """What reaches the joints of one body: the controller, its clock, and noise.
 
     Attributes:
@@ -111,7 +111,7 @@ class Drive:
         self._noise = None if noise is None else _Noisy(noise, model, self._shape)
         self._rng = rng
         self._held = np.zeros(self._shape)
-        self._recorded: dict[str, Any] = {}
+        self._seen: dict[str, Any] = {}  # what noise made of the last sample
 
     def reset(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Tell the controller that a run begins."""
@@ -122,13 +122,11 @@ class Drive:
         """Ask a controller that has a clock, and hold its answer."""
         if self._noise is None or self._rng is None:
             self._held = self._asked(t, q, v)
-            self._recorded = self._channels(t)
             return
         seen_q, seen_v = self._noise.seen(q, v, self._rng)
         wanted = self._asked(t, seen_q, seen_v)
         self._held = self._noise.disturbed(wanted, self._rng)
-        extra = {"measured_q": seen_q, "measured_v": seen_v, "command": wanted}
-        self._recorded = {**extra, **self._channels(t)}
+        self._seen = {"measured_q": seen_q, "measured_v": seen_v, "command": wanted}
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) torque at a state."""
@@ -136,10 +134,8 @@ class Drive:
 
     def observed(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
         """Torque and channels to write down."""
-        if self.sample_time is not None:
-            return self._held, self._recorded
-        tau = self._asked(t, q, v)
-        return tau, self._channels(t)
+        tau = self._asked(t, q, v) if self.sample_time is None else self._held
+        return tau, {**self._seen, **self._channels(t)}
 
     def _asked(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         # copies: a controller that works in place must not move the robot

@@ -17,9 +17,9 @@ from modurob.drawing.scene import Scene
 from modurob.errors import FileError, StateError, choices
 from modurob.modules.files import checked_target
 from modurob.organism import Organism
-from modurob.sim import video
-from modurob.sim.export import one_by_one
-from modurob.sim.part import Part
+from modurob.sim.body_trajectory import BodyTrajectory
+from modurob.sim.output import video
+from modurob.sim.output.export import one_by_one
 from modurob.sim.trajectory import Trajectory
 from modurob.spatial import se3, so3
 
@@ -87,7 +87,7 @@ class Film:
         return (255 * image[::-1] + 0.5).astype(np.uint8)
 
 
-def _organism(part: Part, given: Organism | None) -> Organism:
+def _organism(part: BodyTrajectory, given: Organism | None) -> Organism:
     found = part.organism if given is None else given
     if found is None:
         raise StateError("to draw a trajectory, say whose it is: pass organism=")
@@ -97,7 +97,7 @@ def _organism(part: Part, given: Organism | None) -> Organism:
     return found
 
 
-def _reached(part: Part, organism: Organism) -> np.ndarray:
+def _reached(part: BodyTrajectory, organism: Organism) -> np.ndarray:
     """(n, 3) corners of boxes around the modules, wherever they come."""
     times = np.linspace(part.t[0], part.t[-1], LOOKS)
     q, _ = part.at(times)
@@ -109,7 +109,7 @@ def _reached(part: Part, organism: Organism) -> np.ndarray:
     return boxes.reshape(-1, 3)
 
 
-def _at(part: Part, organism: Organism, t: float) -> Scene:
+def _at(part: BodyTrajectory, organism: Organism, t: float) -> Scene:
     """A part as polygons; free and virtual bases become a base that stands elsewhere."""
     q, _ = part.at(t)
     T = part.model.forward_kinematics(q)[part.model.modules[organism.base]]
@@ -124,7 +124,7 @@ def _moved(organism: Organism, T: np.ndarray) -> Organism:
     return organism.with_base_pose(se3.pose(so3.nearest_rotation(T[:3, :3]), T[:3, 3]))
 
 
-def _is_dyad(part: Part) -> bool:
+def _is_dyad(part: BodyTrajectory) -> bool:
     return any(part.model.body_names[row] == name for name, row in part.model.modules.items())
 
 
