@@ -19,7 +19,7 @@ from modurob.organism import Organism
 from modurob.sim.actuation import Noise, can_follow
 from modurob.sim.reconfiguration.events import Event
 from modurob.sim.reconfiguration.multi_body_run import MultiBodyRun
-from modurob.sim.reconfiguration.recipe import Recipe
+from modurob.sim.reconfiguration.recipe import origin
 from modurob.sim.recorder import record_times, row_bytes
 from modurob.sim.run import Run, Setup
 from modurob.sim.trajectory import SimulationError, Trajectory
@@ -68,7 +68,7 @@ def simulate(
             SemiImplicitEuler and Variational take equal steps. Or a class of your own.
         rtol, atol: Errors that adaptive methods allow in each step.
         dt: Step of the others (1 ms by default), and the largest step of adaptive ones. [s]
-        events: `Dock` and `Undock`; they need `organism`.
+        events: `Dock` and `Undock`; the model must be one of an `Organism`.
         rng: For `noise`.
         progress: True for a bar on standard error, or a function of the fraction done.
         reference: Handed to the controller: a function of time, or anything else as it is.
@@ -77,7 +77,7 @@ def simulate(
         external: Wrenches (6,) on bodies, in the bodies' frames, or functions of time.
         stops: True for smooth stops at the joint limits, or `Stops` or `LinearStops`.
         record: Seconds between the states that are kept, or the times; every step by default.
-        organism: The body that `model` belongs to, for events and pictures.
+        organism: The body that `model` belongs to; by default the one it was built from.
         cancel: A function or `threading.Event`; when true, the run ends with what it has.
 
     Raises:
@@ -109,12 +109,14 @@ def simulate(
         stops=Stops() if stops is True else stops or None,
         external=dict(external or {}),
     )
-    recipe = _recipe(model, organism, events, controller, length, q.ndim > 1)
+    organism = origin(model, organism)
+    if events:
+        _check_events(model, events, controller, length, q.ndim > 1)
     law = controller
     if not hasattr(law, "command") and hasattr(law, "rebuilt"):
         law = law.rebuilt(model, organism)
     first = Run(setup, model, law, 0.0, q, v, organism)
-    bodies = MultiBodyRun(setup, first, recipe, controller, tuple(events))
+    bodies = MultiBodyRun(setup, first, controller, tuple(events))
     _check_bodies(setup.external, bodies)
     return _finished(bodies, Progress(length, progress, cancel), method.name)
 
@@ -158,22 +160,14 @@ def _settings(
     return StepSettings(float(rtol), float(atol), step)
 
 
-def _recipe(
-    model: Model,
-    organism: Organism | None,
-    events: Sequence[Event],
-    controller: Any,
-    duration: float,
-    batched: bool,
-) -> Recipe | None:
-    """How to build the models of other bodies; None when nothing will change."""
-    if organism is None:
-        if events:
-            raise StateError("events change an organism: pass organism=, the one of the model")
-        return None
-    recipe = Recipe.of(model, organism)
-    if not events:
-        return recipe
+def _check_events(
+    model: Model, events: Sequence[Event], controller: Any, duration: float, batched: bool
+) -> None:
+    if model.options is None:
+        raise StateError(
+            "events change an organism, and this model was not built from one: use "
+            "Organism.model(...), without changing its arrays"
+        )
     for event in events:
         if not isinstance(event, Event):
             raise StateError(f"events are Dock(...) and Undock(...), got {event!r}")
@@ -188,7 +182,6 @@ def _recipe(
             "after an event the body is another one: give the controller a method "
             "rebuilt(model, organism), or pass modurob.sim.PerBody(make)"
         )
-    return recipe
 
 
 def _check_bodies(external: External, bodies: MultiBodyRun) -> None:
