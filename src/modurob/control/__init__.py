@@ -10,11 +10,11 @@ from modurob.control.independent_pid import IndependentPid
 from modurob.control.lqr import Lqr
 from modurob.control.pd_gravity import PdGravity
 from modurob.control.pid_linearized import PidLinearized
-from modurob.control.plants import scaled
+from modurob.control.plants import with_scaled_masses
 from modurob.control.plots import plot_closed_loop
 from modurob.control.pole_placement import PolePlacement
 from modurob.control.response import StepResponse, step_response
-from modurob.control.robustness import Case, Robustness, robustness
+from modurob.control.robustness import Robustness, RobustnessCase, robustness
 from modurob.reference import Reference
 
 # What the contract tests run over: each is made from a model alone, with default gains.
@@ -25,7 +25,6 @@ CONTROLLERS: dict[str, type[Controller]] = {
 
 __all__ = [
     "CONTROLLERS",
-    "Case",
     "Certificate",
     "ComputedTorque",
     "Controller",
@@ -39,6 +38,7 @@ __all__ = [
     "PolePlacement",
     "Reference",
     "Robustness",
+    "RobustnessCase",
     "Slopes",
     "StepResponse",
     "Transient",
@@ -46,7 +46,7 @@ __all__ = [
     "plot_closed_loop",
     "references",
     "robustness",
-    "scaled",
     "step_response",
     "transient",
+    "with_scaled_masses",
 ]

@@ -35,7 +35,7 @@ def samples_late(delay: Any, sample_time: float | None) -> int:
     return round(count)
 
 
-class Line:
+class DelayLine:
     """Torques on their way, oldest first.
 
     Args:
@@ -59,7 +59,7 @@ class Line:
         """Nothing is under way."""
         self.under_way = []
 
-    def __copy__(self) -> Line:
-        twin = Line(self.count)
+    def __copy__(self) -> DelayLine:
+        twin = DelayLine(self.count)
         twin.under_way = [tau.copy() for tau in self.under_way]
         return twin

@@ -13,7 +13,7 @@ from modurob.errors import StateError
 from modurob.model import Model
 
 
-def scaled(model: Model, factor: ArrayLike) -> Model:
+def with_scaled_masses(model: Model, factor: ArrayLike) -> Model:
     """The same body with other masses: of all links or of each, base first; inertia goes along.
 
     Args:

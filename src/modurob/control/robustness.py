@@ -13,12 +13,14 @@ from numpy.typing import ArrayLike
 from modurob.checks import LARGEST_BYTES, not_negative, positive, refuse_over
 from modurob.control import gains
 from modurob.control.checks import per_joint
-from modurob.control.closed_loop import held, linearized, runge_kutta
+from modurob.control.closed_loop import linearized
 from modurob.control.controller import Controller
 from modurob.control.plants import side_by_side
 from modurob.control.response import LAST, step_response
 from modurob.errors import StateError
 from modurob.friction import substeps
+from modurob.stepping import RK4, EquationOfMotion, StepSettings
+from modurob.stepping.motion import Stopped
 
 BODIES = 50  # of different masses, each with its share of the runs
 PATHS, SET_POINTS = 8, 8  # arrays of their size that are needed at once
@@ -30,7 +32,7 @@ SLOWEST = 4.0  # [s] a step at most, unless told
 TORQUE_SHARE = 0.7  # of the largest torque as designed: the limit unless told
 
 
-class Case(NamedTuple):
+class RobustnessCase(NamedTuple):
     """One row: what differs from the design, and what became of the steps.
 
     Attributes:
@@ -68,7 +70,7 @@ class Robustness:
     law: str
     duration: float
     band: float
-    cases: tuple[Case, ...]
+    cases: tuple[RobustnessCase, ...]
 
     def __str__(self) -> str:
         head = f"{'':24}{'settled':>9}{'time':>9}{'overshoot':>11}{'error':>10}"
@@ -131,7 +133,7 @@ def robustness(
     plan += [("torque limits", {"limit": True})]
     together = {key: value for _, options in plan for key, value in options.items()}
     plan += [("all at once", together)] if len(plan) > 2 else []
-    cases: list[Case] = []
+    cases: list[RobustnessCase] = []
     limit = None if torque_limit is None else per_joint("torque_limit", torque_limit, law.model)
     for k, (name, options) in enumerate(plan):
         if "limit" in options:
@@ -204,7 +206,7 @@ class _Lab:
         delay: float = 0.0,
         noise: float = 0.0,
         limit: np.ndarray | None = None,
-    ) -> tuple[Case, np.ndarray]:
+    ) -> tuple[RobustnessCase, np.ndarray]:
         """One row, and (n,) the largest torques."""
         options: dict[str, Any] = {"delay": self.law.delay + delay}
         if limit is not None:
@@ -212,9 +214,9 @@ class _Lab:
         law, bodies = self.law.changed(**options), self._bodies(masses)
         outcomes, largest = [], np.zeros(len(self.start))
         for rows in self._blocks(len(bodies)):
-            flight = _flown(self, law, bodies, noise, self.goals[rows])
-            outcomes.append(self._judged(flight, self.goals[rows]))
-            largest = np.maximum(largest, flight.torque)
+            runs = _flown(self, law, bodies, noise, self.goals[rows])
+            outcomes.append(self._judged(runs, self.goals[rows]))
+            largest = np.maximum(largest, runs.torque)
         return _case(name, outcomes), largest
 
     def demand_memory(self, masses: float) -> None:
@@ -241,8 +243,8 @@ class _Lab:
         shape = self._count(masses), len(self.law.model.mass)
         return self.rng.uniform(1 - masses, 1 + masses, shape)
 
-    def _judged(self, flight: _Flight, goals: np.ndarray) -> _Outcome:
-        q, lost = flight.q, flight.lost
+    def _judged(self, runs: _MonteCarloRuns, goals: np.ndarray) -> _Outcome:
+        q, lost = runs.q, runs.lost
         settling, overshoot, error = np.full((3, len(lost)), np.nan)
         if not lost.all():
             q, goals, t = q[:, ~lost], goals[~lost], self.dt * np.arange(len(q))
@@ -251,7 +253,7 @@ class _Lab:
             settling[~lost] = found.settling.max(axis=-1)
             overshoot[~lost] = found.overshoot.max(axis=-1)
             error[~lost] = np.mean((q[late] - goals) ** 2, axis=(0, 2))
-        saturated = np.full(len(lost), flight.saturated)
+        saturated = np.full(len(lost), runs.saturated)
         return _Outcome(settling, overshoot, error, lost, saturated)
 
 
@@ -273,11 +275,11 @@ class _Outcome(NamedTuple):
     saturated: np.ndarray
 
 
-def _case(name: str, outcomes: Sequence[_Outcome]) -> Case:
+def _case(name: str, outcomes: Sequence[_Outcome]) -> RobustnessCase:
     """One row from all its runs."""
     slowest, overshoot, error, lost, saturated = map(np.concatenate, zip(*outcomes, strict=True))
     kept, done = ~lost, np.isfinite(slowest)
-    return Case(
+    return RobustnessCase(
         name,
         len(lost),
         float(done.mean()),
@@ -289,7 +291,7 @@ def _case(name: str, outcomes: Sequence[_Outcome]) -> Case:
     )
 
 
-class _Flight(NamedTuple):
+class _MonteCarloRuns(NamedTuple):
     """Many runs.
 
     Attributes:
@@ -307,7 +309,7 @@ class _Flight(NamedTuple):
 
 def _flown(
     lab: _Lab, law: Controller, factors: np.ndarray, noise: float, set_points: np.ndarray
-) -> _Flight:
+) -> _MonteCarloRuns:
     """Runs to (runs, n) set points at once; one that diverges goes back to its start and is marked.
 
     Run k has the masses of body k modulo their number.
@@ -316,8 +318,9 @@ def _flown(
     rows = -(-runs // len(factors))
     full = rows * len(factors)  # as many for each body; what is too many is dropped in the end
     goals = set_points[np.arange(full) % runs]
-    bodies = side_by_side(law.model, factors)
-    parts = lab.substeps(factors)
+    push = np.zeros((rows, len(factors) * law.model.nv))
+    motion = EquationOfMotion(side_by_side(law.model, factors), (rows,), lambda t, q, v: push)
+    stepper = RK4(motion, StepSettings(0.0, 0.0, dt, lab.substeps(factors)))
     q, v = np.tile(start, (full, 1)), np.zeros((full, law.model.nv))
     many = law.batched(full)
     many.reset(0.0, q, v)
@@ -330,16 +333,17 @@ def _flown(
         size = np.abs(tau)
         at_limit += float(np.any(size >= law.torque_limit, axis=1)[:runs].mean())
         torque = np.maximum(torque, size[~lost].max(axis=0, initial=0.0))
-        push, q, v = (x.reshape(rows, -1) for x in (tau, q, v))
-        for _ in range(parts):
-            q, v = runge_kutta(bodies, held(push), k * dt, q, v, dt / parts)
-        q, v = q.reshape(full, -1), v.reshape(full, -1)
+        push, *state = (x.reshape(rows, -1) for x in (tau, q, v))
+        try:
+            q, v = (x.reshape(full, -1) for x in stepper.sample(k * dt, *state))
+        except Stopped as stopped:
+            raise StateError(f"robustness stopped at t = {stopped.time:g} s: {stopped}") from None
         wild = ~(np.abs(v).max(axis=1) < LOST)
         if wild.any():
             lost |= wild
             q[wild], v[wild] = start, 0.0
         path[k + 1] = q
-    return _Flight(path[:, :runs], lost[:runs], torque, at_limit / steps)
+    return _MonteCarloRuns(path[:, :runs], lost[:runs], torque, at_limit / steps)
 
 
 def _whole_samples(delay: float, dt: float) -> float:

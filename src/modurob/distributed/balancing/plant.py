@@ -39,6 +39,5 @@ def with_drives(model: Model, drive: Drive, stuck: np.ndarray) -> Model:
     Args:
         stuck: (joints,) which joints do not move.
     """
-    return replace(
-        model, viscous=model.viscous + drive.friction + np.where(stuck, STUCK_FRICTION, 0.0)
-    )
+    viscous = model.viscous + drive.friction + np.where(stuck, STUCK_FRICTION, 0.0)
+    return replace(model, viscous=viscous, organism=None, options=None)
