@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from modurob.cli import output
-from modurob.control import RobustnessCase, Robustness
+from modurob.control import Robustness, RobustnessCase
 
 
 def print_table(title: str, found: Robustness) -> None:

@@ -1,4 +1,4 @@
-"""Where a picture is taken from, and where things land in it."""
+"""Cameras: perspective views of the world, and the pixels that points are projected to."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Camera:
 
     @property
     def eye(self) -> np.ndarray:
-        """(3,) where the eye is in the world. [m]"""
+        """(3,) position of the eye in the world. [m]"""
         return self.center + self.distance * self.R_cw[2]
 
     def on_floor(self, pixels: np.ndarray, height: float) -> np.ndarray:
@@ -60,13 +60,16 @@ class Camera:
         return self.eye[:2] + far[..., None] * ray[..., :2]
 
 
-def fit(points: np.ndarray, azimuth: float, elevation: float, longest: int) -> Camera:
-    """The view from a direction in which the points just fill the picture.
+def fit(
+    points: np.ndarray, azimuth: float, elevation: float, longest: int, multiple: int = 1
+) -> Camera:
+    """Return the view from a direction in which the points just fill the picture.
 
     Args:
         points: (n, 3) everything that must be seen. [m]
-        azimuth, elevation: Where the eye stands, seen from the scene. [deg]
+        azimuth, elevation: Direction of the eye, seen from the scene. [deg]
         longest: Pixels of the picture's longer side.
+        multiple: Number that divides width and height, which are rounded up.
     """
     a, e = np.deg2rad(azimuth), np.deg2rad(elevation)
     towards = np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
@@ -80,5 +83,6 @@ def fit(points: np.ndarray, azimuth: float, elevation: float, longest: int) -> C
     extent = np.maximum(high - low, 1e-3 * radius)
     scale = longest * (1 - 2 * MARGIN) / extent.max()
     border = MARGIN * longest
-    width, height = (int(v) for v in np.ceil(scale * extent + 2 * border))
+    sides = np.ceil((scale * extent + 2 * border) / multiple)
+    width, height = (multiple * int(side) for side in sides)
     return Camera(R_cw, center, trial.distance, scale, border - scale * low, (width, height))

@@ -22,12 +22,12 @@ DPI = 150
 DATELESS = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 
-def blank(size: tuple[float, float]) -> Figure:
-    """A white figure [inch] that pyplot does not know."""
+def blank(size: tuple[float, float], layout: Any = "constrained") -> Figure:
+    """Return a white figure [inch] outside of pyplot."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    found = Figure(figsize=size, facecolor="white", layout="constrained")
+    found = Figure(figsize=size, facecolor="white", layout=layout)
     FigureCanvasAgg(found)
     return found
 
@@ -71,8 +71,8 @@ def check_ending(path: str | os.PathLike[str], what: str) -> None:
         raise FileError(f"{path}: unknown ending {ending!r}; {what} are {choices(DATELESS)}")
 
 
-def write(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write it by its ending; the same numbers give the same file."""
+def write(figure: Figure, path: str | os.PathLike[str], dpi: int = DPI) -> None:
+    """Write a figure by the ending of the path; the same numbers give the same file."""
     ending, stream = Path(path).suffix.lower(), io.BytesIO()
-    figure.savefig(stream, format=ending[1:], dpi=DPI, metadata=DATELESS[ending])
+    figure.savefig(stream, format=ending[1:], dpi=dpi, metadata=DATELESS[ending])
     write_file(path, stream.getvalue())

@@ -9,7 +9,6 @@ import numpy as np
 
 from modurob import kinematics
 from modurob.drawing import solids
-from modurob.drawing.raster import Facet
 from modurob.errors import DatasheetError
 from modurob.model import Model
 from modurob.organism import Organism
@@ -21,6 +20,20 @@ SMOOTH, ROUGH, MANY = 48, 16, 40  # polygons around a cylinder; ROUGH for more t
 BEYOND = 0.3  # how far an axis sticks out, over the module's size
 
 Color = tuple[float, float, float]
+
+
+class Facet(NamedTuple):
+    """A convex, flat polygon in the world.
+
+    Attributes:
+        corners: (k, 3) counterclockwise seen from outside. [m]
+        shades: (k,) brightness at the corners.
+        surface: Number of the surface it is part of.
+    """
+
+    corners: np.ndarray
+    shades: np.ndarray
+    surface: int
 
 
 class Scene(NamedTuple):

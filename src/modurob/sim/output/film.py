@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.drawing import camera as cameras
 from modurob.drawing import scene as scenes
-from modurob.drawing.paint import paint
-from modurob.drawing.raster import rasterize
+from modurob.drawing.raster import paint, rasterize
 from modurob.drawing.scene import Scene
 from modurob.errors import FileError, StateError, choices
 from modurob.modules.files import checked_target
@@ -57,11 +55,8 @@ class Film:
         shadow = scenes.on_floor(seen, self._floor)
         everything = np.concatenate([seen, shadow])
         azimuth, elevation = _view(seen) if view is None else view
-        fine = cameras.fit(everything, azimuth, elevation, SAMPLES * size)
-        # whole pixels, an even number of them: video encoders want pairs
-        block = 2 * SAMPLES
-        width, height = (-(-side // block) * block for side in fine.size)
-        self._camera = replace(fine, size=(width, height))
+        # an even number of whole pixels, as video encoders need
+        self._camera = cameras.fit(everything, azimuth, elevation, SAMPLES * size, 2 * SAMPLES)
 
     def _scene(self, t: float) -> Scene:
         """Everything that is there at a time; an event belongs to what comes after it."""
