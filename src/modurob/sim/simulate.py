@@ -19,7 +19,6 @@ from modurob.organism import Organism
 from modurob.sim.actuation import Noise, can_follow
 from modurob.sim.reconfiguration.events import Event
 from modurob.sim.reconfiguration.multi_body_run import MultiBodyRun
-from modurob.sim.reconfiguration.recipe import origin
 from modurob.sim.recorder import record_times, row_bytes
 from modurob.sim.run import Run, Setup
 from modurob.sim.trajectory import SimulationError, Trajectory
@@ -29,6 +28,7 @@ from modurob.stepping.stops import LinearStops, Stops
 
 MOST_STEPS = 1e9  # some hours of the smallest body; more is a mistake in dt or in the duration
 DT = 1e-3  # [s] default step of fixed-step methods: some hundred steps a swing of a cube
+SAME = 1e-12  # difference of arrays of two models that are one
 REPORT_PERIOD_S = 0.05  # between two reports of progress; a bar need not be smoother
 
 
@@ -109,7 +109,7 @@ def simulate(
         stops=Stops() if stops is True else stops or None,
         external=dict(external or {}),
     )
-    organism = origin(model, organism)
+    organism = _origin(model, organism)
     if events:
         _check_events(model, events, controller, length, q.ndim > 1)
     law = controller
@@ -158,6 +158,27 @@ def _settings(
             f"is {MOST_STEPS:g}: give dt = {duration / MOST_STEPS:.2g} s or more"
         )
     return StepSettings(float(rtol), float(atol), step)
+
+
+def _origin(model: Model, given: Organism | None) -> Organism | None:
+    """The organism of a model: the given one, if it fits, else the one it was built from."""
+    if given is None or given is model.organism:
+        return model.organism
+    if not isinstance(given, Organism):
+        raise StateError(f"organism must be an Organism, got {type(given).__name__}")
+    fits = set(given.modules) == set(model.modules)
+    if fits and model.options is not None:
+        fits = _same(model.options.build(given), model)
+    if not fits:
+        raise StateError("organism is not the one that the model was built from")
+    return given
+
+
+def _same(one: Model, other: Model) -> bool:
+    if one.joint_names != other.joint_names or one.body_names != other.body_names:
+        return False
+    arrays = ("placement", "screw", "mass", "center", "inertia", "viscous", "coulomb")
+    return all(np.allclose(getattr(one, x), getattr(other, x), rtol=0, atol=SAME) for x in arrays)
 
 
 def _check_events(
