@@ -24,17 +24,11 @@ LOST = 1e6  # [rad/s, m/s] faster than this a rehearsal has diverged
 
 
 class Linear(NamedTuple):
-    """Small deviations (q, v, memory, late torques) of the closed loop from a set point.
+    """Small deviations (q, v, memory, late torques) of the closed loop from a set point."""
 
-    Attributes:
-        A: Of ``dx/dt = A x``, or of ``x+ = A x`` with a sample time.
-        eigenvalues: Of A.
-        rate: Slowest decay, negative when deviations grow. [1/s]
-    """
-
-    A: np.ndarray
-    eigenvalues: np.ndarray
-    rate: float
+    A: np.ndarray  # of ``dx/dt = A x``, or of ``x+ = A x`` with a sample time
+    eigenvalues: np.ndarray  # of A
+    rate: float  # slowest decay, negative when deviations grow. [1/s]
 
 
 def linearized(law: Controller, at: np.ndarray) -> Linear:
@@ -156,20 +150,13 @@ class _Held:
 
 
 class Rehearsal(NamedTuple):
-    """Motion without torque limits.
+    """Motion without torque limits."""
 
-    Attributes:
-        t: (N,) [s]
-        q, v: (N, nq), (N, nv)
-        tau: (N, nv) as wanted. [N m, N]
-        diverged: Whether a number ran away; the arrays end there.
-    """
-
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    tau: np.ndarray
-    diverged: bool
+    t: np.ndarray  # (N,) [s]
+    q: np.ndarray  # (N, nq)
+    v: np.ndarray  # (N, nv)
+    tau: np.ndarray  # (N, nv) as wanted. [N m, N]
+    diverged: bool  # whether a number ran away; the arrays end there
 
 
 def rehearsed(

@@ -1,9 +1,9 @@
-"""Many steps under conditions that the law does not know: wrong masses, delay, noise, limits."""
+"""Robustness of a law: many steps with wrong masses, delay, noise and torque limits."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -26,10 +26,10 @@ BODIES = 50  # of different masses, each with its share of the runs
 PATHS, SET_POINTS = 8, 8  # arrays of their size that are needed at once
 MEMORY_SHARE = 1 / 8  # of the largest arrays: what runs take that are computed at once
 LOST = 1e3  # [rad/s, m/s] faster than this a run has diverged
-SETTLING_TIMES = 3.0  # of a step, unless told
+SETTLING_TIMES = 3.0  # of a step by default
 LEAST_STEP = 0.3  # of the largest: overshoot is a part of the step, which must not vanish
-SLOWEST = 4.0  # [s] a step at most, unless told
-TORQUE_SHARE = 0.7  # of the largest torque as designed: the limit unless told
+SLOWEST = 4.0  # [s] longest default duration of a step
+TORQUE_SHARE = 0.7  # of the largest torque as designed: the default limit
 
 
 class RobustnessCase(NamedTuple):
@@ -58,7 +58,7 @@ class RobustnessCase(NamedTuple):
 
 @dataclass(frozen=True)
 class Robustness:
-    """What a law stands.
+    """Robustness of a law.
 
     Attributes:
         law: Its name.
@@ -102,7 +102,7 @@ def robustness(
 
     The law keeps the model it was made with. Wrong masses are those of 50 bodies, which share the
     runs: mass and inertia of each link are multiplied by a factor of its own. Many runs of a
-    condition are computed at once, as many as fit into a gigabyte. The law does not know of them;
+    condition are computed at once, as many as fit into a gigabyte. The law keeps its own model;
     a condition of 0 is left out.
 
     Args:
@@ -147,7 +147,7 @@ def robustness(
 
 
 class _Lab:
-    """What all cases share: the law, where steps lead, and how long they take."""
+    """Settings that all cases share: the law, the set points of the steps, their duration."""
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class _Lab:
             runs = _flown(self, law, bodies, noise, self.goals[rows])
             outcomes.append(self._judged(runs, self.goals[rows]))
             largest = np.maximum(largest, runs.torque)
-        return _case(name, outcomes), largest
+        return _case(name, np.concatenate(outcomes, axis=1)), largest
 
     def demand_memory(self, masses: float) -> None:
         """Refuse runs so long that not even one for each body fits into memory."""
@@ -243,7 +243,8 @@ class _Lab:
         shape = self._count(masses), len(self.law.model.mass)
         return self.rng.uniform(1 - masses, 1 + masses, shape)
 
-    def _judged(self, runs: _MonteCarloRuns, goals: np.ndarray) -> _Outcome:
+    def _judged(self, runs: _MonteCarloRuns, goals: np.ndarray) -> np.ndarray:
+        """(5, runs) settling time [s], overshoot, mean square error, 1 if lost, share saturated."""
         q, lost = runs.q, runs.lost
         settling, overshoot, error = np.full((3, len(lost)), np.nan)
         if not lost.all():
@@ -253,32 +254,13 @@ class _Lab:
             settling[~lost] = found.settling.max(axis=-1)
             overshoot[~lost] = found.overshoot.max(axis=-1)
             error[~lost] = np.mean((q[late] - goals) ** 2, axis=(0, 2))
-        saturated = np.full(len(lost), runs.saturated)
-        return _Outcome(settling, overshoot, error, lost, saturated)
+        return np.stack([settling, overshoot, error, lost, np.full(len(lost), runs.saturated)])
 
 
-class _Outcome(NamedTuple):
-    """What became of each of many runs, (runs,); NaN where a run diverged.
-
-    Attributes:
-        settling: Time until all joints have settled, infinite when they do not. [s]
-        overshoot: Of the worst joint, as a part of the step.
-        error: Mean square over joints and the last tenth of the time. [rad^2, m^2]
-        lost: Whether it diverged.
-        saturated: Share of samples with a motor at its limit, the mean of all runs.
-    """
-
-    settling: np.ndarray
-    overshoot: np.ndarray
-    error: np.ndarray
-    lost: np.ndarray
-    saturated: np.ndarray
-
-
-def _case(name: str, outcomes: Sequence[_Outcome]) -> RobustnessCase:
+def _case(name: str, outcomes: np.ndarray) -> RobustnessCase:
     """One row from all its runs."""
-    slowest, overshoot, error, lost, saturated = map(np.concatenate, zip(*outcomes, strict=True))
-    kept, done = ~lost, np.isfinite(slowest)
+    slowest, overshoot, error, lost, saturated = outcomes
+    kept, done = lost == 0, np.isfinite(slowest)
     return RobustnessCase(
         name,
         len(lost),
@@ -292,19 +274,12 @@ def _case(name: str, outcomes: Sequence[_Outcome]) -> RobustnessCase:
 
 
 class _MonteCarloRuns(NamedTuple):
-    """Many runs.
+    """Many runs."""
 
-    Attributes:
-        q: (N, runs, n) true positions.
-        lost: (runs,) which diverged.
-        torque: (n,) largest.
-        saturated: Share of samples with a motor at its limit.
-    """
-
-    q: np.ndarray
-    lost: np.ndarray
-    torque: np.ndarray
-    saturated: float
+    q: np.ndarray  # (N, runs, n) true positions
+    lost: np.ndarray  # (runs,) which diverged
+    torque: np.ndarray  # (n,) largest
+    saturated: float  # share of samples with a motor at its limit
 
 
 def _flown(

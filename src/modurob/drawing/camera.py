@@ -12,23 +12,14 @@ MARGIN = 0.03  # of the longer side, left free all around
 
 @dataclass(frozen=True, eq=False)
 class Camera:
-    """A perspective view of the world. Pixels count right and up from the lower left.
+    """A perspective view of the world. Pixels count right and up from the lower left."""
 
-    Attributes:
-        R_cw: (3, 3) rows are right, up and towards the eye, in the world.
-        center: (3,) point of the world that the eye looks at. [m]
-        distance: From the eye to the center. [m]
-        scale: Pixels per meter at the center.
-        offset: (2,) pixel of the center.
-        size: (width, height) of the picture in pixels.
-    """
-
-    R_cw: np.ndarray
-    center: np.ndarray
-    distance: float
-    scale: float
-    offset: np.ndarray
-    size: tuple[int, int]
+    R_cw: np.ndarray  # (3, 3) rows are right, up and towards the eye, in the world
+    center: np.ndarray  # (3,) point of the world that the eye looks at. [m]
+    distance: float  # from the eye to the center. [m]
+    scale: float  # pixels per meter at the center
+    offset: np.ndarray  # (2,) pixel of the center
+    size: tuple[int, int]  # (width, height) of the picture in pixels
 
     def to_camera(self, points: np.ndarray) -> np.ndarray:
         """(..., 3) points in the camera's frame. [m]"""

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, FAINT, GRID = "#1f2933", "#7b8794", "#e4e7eb"
-# Okabe and Ito's colors, told apart by most eyes; yellow last, it is faint on white
+# Okabe and Ito's colors, distinct for most eyes; yellow last, it is faint on white
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#5c4b8a", "#8c8c2a")
-MOST_NAMES = 14  # of a legend; more lines than that are told apart by a color scale
+MOST_NAMES = 14  # of a legend; more lines than that get a color scale
 DPI = 150
 DATELESS = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 

@@ -47,7 +47,7 @@ def picture(
 ) -> None:
     """Draw an organism into a PNG or SVG file.
 
-    The solids of the datasheets stand where forward kinematics puts them. The base has a thick
+    Forward kinematics places the solids of the datasheets. The base has a thick
     outline and a dark label; red lines are the axes of the joints that can move, dotted where a
     solid hides them.
 
@@ -62,7 +62,7 @@ def picture(
             its shape. [deg]
         size: Longer side of the picture. [px]
     """
-    path = checked_target(path)  # told before the work, not after it
+    path = checked_target(path)  # before the work, not after it
     if path.suffix.lower() not in ENDINGS:
         raise FileError(f"{path}: unknown ending {path.suffix!r}; pictures are {choices(ENDINGS)}")
     if not SMALLEST <= size <= LARGEST:

@@ -26,17 +26,11 @@ TEXELS = 700  # of the shadow along its longer side; it is soft anyway
 
 @dataclass(frozen=True, eq=False)
 class Buffers:
-    """Surface, nearness and shade of each pixel, rows from the bottom up.
+    """Surface, nearness and shade of each pixel, rows from the bottom up."""
 
-    Attributes:
-        surface: (height, width) number of the surface, or NOTHING.
-        nearness: (height, width) one over the depth; 0 where there is nothing. [1/m]
-        shade: (height, width) brightness.
-    """
-
-    surface: np.ndarray
-    nearness: np.ndarray
-    shade: np.ndarray
+    surface: np.ndarray  # (height, width) number of the surface, or NOTHING
+    nearness: np.ndarray  # (height, width) one over the depth; 0 where there is nothing. [1/m]
+    shade: np.ndarray  # (height, width) brightness
 
 
 def rasterize(facets: Sequence[Facet], camera: Camera) -> Buffers:
@@ -131,7 +125,7 @@ def paint(scene: Scene, buffers: Buffers, fine: Camera, samples: int, base: int)
     """(height, width, 3) the picture without lines and letters, values 0 to 1, bottom row first.
 
     Args:
-        buffers: What `fine` sees, with `samples` x `samples` of its pixels for each of ours.
+        buffers: Of `fine`, with `samples` x `samples` of its pixels for each of ours.
         base: Row of the base module.
     """
     surface = buffers.surface

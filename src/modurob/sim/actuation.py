@@ -1,4 +1,4 @@
-"""Controllers in a simulation: when they are asked, what they see, what reaches the joints.
+"""Controllers in a simulation: sampling, noise, and the torques that reach the joints.
 
 A controller has ``command(t, q, v, reference) -> tau``; a plain function ``f(t, q, v)`` will do.
 Further attributes are optional:
@@ -7,7 +7,7 @@ Further attributes are optional:
   with a memory (an integral, a filter) needs one: without it, it is asked several times a step, at
   trial states, and must not remember.
 * ``reset(t, q, v)``: called when a run begins.
-* ``record() -> {name: numbers}``: what it wants to see in `Trajectory.channels`, as of its last
+* ``record() -> {name: numbers}``: numbers for `Trajectory.channels`, as of its last
   command.
 * ``rebuilt(model, organism) -> controller``: for the body after `Dock` or `Undock`.
 """
@@ -75,12 +75,12 @@ class PerBody:
 
 
 def can_follow(controller: Any) -> bool:
-    """Whether a controller still works when the body changes."""
+    """Return whether a controller can be rebuilt when the body changes."""
     return controller is None or hasattr(controller, "rebuilt")
 
 
 class Actuation:
-    """What reaches the joints of one body: the controller, its clock, and noise.
+    """Torques that reach the joints of one body: controller, clock and noise.
 
     Attributes:
         sample_time: Seconds between commands; None for a controller that acts continuously.
@@ -114,7 +114,7 @@ class Actuation:
         self._seen: dict[str, Any] = {}  # what noise made of the last sample
 
     def reset(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
-        """Tell the controller that a run begins."""
+        """Call the controller's `reset` at the begin of a run."""
         if hasattr(self.controller, "reset"):
             called(t, "the controller", self.controller.reset, t, q.copy(), v.copy())
 

@@ -24,17 +24,12 @@ CUT_BYTES = 64  # that each time at which a run is cut takes on the way
 
 
 class Interval(NamedTuple):
-    """A piece of time without surprises inside.
-
-    Attributes:
-        sample: Whether the controller's clock ticks at its begin.
-        record: Whether its end is a time to write down.
-    """
+    """A piece of time without surprises inside."""
 
     begin: float
     end: float
-    sample: bool
-    record: bool
+    sample: bool  # whether the controller's clock ticks at its begin
+    record: bool  # whether its end is a time to write down
 
 
 def record_times(
@@ -179,9 +174,9 @@ class Recorder:
         self.pieces: list[tuple[float, float, Callable[[np.ndarray], Any]]] = []
 
     def add(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
-        """Write down a state, with what the drive does there."""
+        """Record a state with its torque and channels."""
         tau, channels = None, {}
-        if self._drive is not None:  # first: when it fails, nothing is written down by halves
+        if self._drive is not None:  # first: when it fails, no row is recorded by halves
             tau, channels = self._drive.observed(t, q, v)
         kept = (self.t, self.q, self.v, self.tau, *self._channels.values())
         size = sum(rows.growth for rows in kept if rows is not None)
@@ -195,7 +190,7 @@ class Recorder:
         self._put(channels)
 
     def amend(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
-        """Put the new torque to a state that was written down before the clock ticked."""
+        """Put the new torque to a state that was recorded before the controller was sampled."""
         if self._drive is None or self.tau is None or self.t.last != t:
             return
         tau, channels = self._drive.observed(t, q, v)
@@ -227,7 +222,7 @@ class Recorder:
         return np.broadcast_to(self._rest, (self.t.count, *self._rest.shape))
 
     def channels(self) -> dict[str, np.ndarray]:
-        """What the controller recorded, by name."""
+        """Numbers that the controller recorded, by name."""
         for rows in self._channels.values():
             self._fill(rows, self.t.count)
         return {name: rows.array() for name, rows in self._channels.items()}

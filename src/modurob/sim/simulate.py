@@ -73,7 +73,7 @@ def simulate(
         progress: True for a bar on standard error, or a function of the fraction done.
         reference: Handed to the controller: a function of time, or anything else as it is.
         sample_time: Ask the controller only so often, and hold its torque. [s]
-        noise: On what the controller sees and does; new at each sample.
+        noise: On measurements and torques of the controller; new at each sample.
         external: Wrenches (6,) on bodies, in the bodies' frames, or functions of time.
         stops: True for smooth stops at the joint limits, or `Stops` or `LinearStops`.
         record: Seconds between the states that are kept, or the times; every step by default.

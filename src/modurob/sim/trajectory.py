@@ -1,4 +1,4 @@
-"""`Trajectory`: what a simulation gives back."""
+"""`Trajectory`: the result of a simulation."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class Trajectory:
     """The result of a simulation.
 
-    A run without events has one part, whose arrays stand here too: `t`, `q`, `v`, `a`, `tau`,
-    `channels`, `energy`, `momentum`. With `Dock` and `Undock` there are several `parts`.
+    A run without events has one part, whose arrays are attributes here too: `t`, `q`, `v`, `a`,
+    `tau`, `channels`, `energy`, `momentum`. With `Dock` and `Undock` there are several `parts`.
 
     Attributes:
         parts: The bodies, in the order in which they came into being.
@@ -83,7 +83,7 @@ class Trajectory:
 
     @property
     def channels(self) -> Mapping[str, np.ndarray]:
-        """What the controller recorded, by name."""
+        """Numbers that the controller recorded, by name, (N, ...) each."""
         return self._only("channels").channels
 
     @property
@@ -157,7 +157,7 @@ class Trajectory:
             degrees: Show angles in degrees.
 
         Returns:
-            A Matplotlib figure that pyplot does not know, to be changed or shown in a notebook.
+            A Matplotlib figure outside of pyplot, to be changed or shown in a notebook.
         """
         from modurob.sim.output.plots import plot
 
@@ -176,7 +176,7 @@ class Trajectory:
 
         Args:
             t: One time or several; the end by default. [s]
-            organism: Whose trajectory it is, if `simulate` was not told.
+            organism: The body, if the trajectory has none.
             view: (azimuth, elevation) of the eye, seen from the body. [deg]
             size: Longer side of each picture. [px]
         """
@@ -197,7 +197,7 @@ class Trajectory:
         """Make a film: a ``.gif``, or an ``.mp4`` where ffmpeg is (``pip install imageio-ffmpeg``).
 
         Args:
-            organism: Whose trajectory it is, if `simulate` was not told.
+            organism: The body, if the trajectory has none.
             fps: Frames a second.
             speed: 0.5 shows it half as fast as it was.
             view: (azimuth, elevation) of the eye, seen from the body. [deg]

@@ -23,7 +23,7 @@ from modurob import friction
 from modurob.stepping import manifold
 from modurob.stepping.motion import EquationOfMotion
 
-STILL = (0.0, 0.0, 0.0)
+STILL = np.zeros(3)
 
 
 class Lagrangian:
@@ -57,12 +57,12 @@ class Lagrangian:
 
     @property
     def is_driven(self) -> bool:
-        """Whether forces depend on more than the joints and the base's rotation."""
+        """Return whether forces depend on more than the joints and the base's rotation."""
         return self._driven
 
     @property
     def is_kinked(self) -> bool:
-        """Whether forces may bend sharply: dry friction, stops, whatever a drive does."""
+        """Return whether forces may have kinks: dry friction, stops, drives."""
         return self._driven or bool(self.motion.model.coulomb.any())
 
     def bias(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -85,7 +85,7 @@ class Lagrangian:
         """(nv,) dL/dq = v^T D/2 - gravity, with the forces from outside.
 
         Args:
-            seen: Velocity that the drive sees; v by default.
+            seen: Velocity that the drive measures; v by default.
         """
         G = np.dot(v, D)
         G *= 0.5
@@ -144,7 +144,7 @@ class Floating:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Derivative (to first order in h) and what is missing to the solution."""
         half, w = h / 2, z[:3].tolist()
-        q_m = manifold.shifted(q, STILL, [half * x for x in w], half * z[3:])
+        q_m = manifold.moved(q, np.concatenate([STILL, half * z]))
         lever = self._lever(self._of.mass(q_m))
         v = np.concatenate([-lever @ z, z])  # the center of mass at rest
         M, D = self._of.derivatives(q_m, v)
@@ -197,7 +197,7 @@ class Floating:
         after[3:6] = kept + h * np.array(manifold.turned([x / 2 for x in back], k))
         center = q[:3] + self._center(q, self._of.mass(q))
         center += h / (2 * self._mass) * (p[:3] + after[:3])
-        moved = manifold.shifted(q, STILL, (h * z[:3]).tolist(), h * z[3:])
+        moved = manifold.moved(q, np.concatenate([STILL, h * z]))
         moved[:3] = center - self._center(moved, self._of.mass(moved))
         return moved, after
 

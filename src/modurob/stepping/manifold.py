@@ -185,17 +185,6 @@ def right_jacobian_inverse(w: Any, u: Any) -> tuple[Any, ...]:
     return tuple(x + y / 2 + factor * z for x, y, z in zip(u, first, _cross(w, first), strict=True))
 
 
-def shifted(q: np.ndarray, way: Any, w: Any, joints: np.ndarray) -> np.ndarray:
-    """(nq,) base moved by `way` in the world and turned by exp(hat(w)) in its own frame."""
-    *place, x, y, z, r = q[:7].tolist()
-    a, b, c = w
-    half, cosine, *_ = _factors(a * a + b * b + c * c)
-    turn = _product((x, y, z, r), (half * a, half * b, half * c, cosine))
-    scale = 1.5 - 0.5 * sum(e * e for e in turn)
-    head = (*(p + s for p, s in zip(place, way, strict=True)), *(scale * e for e in turn))
-    return _filled(q, head, q[7:] + joints)
-
-
 def to_world(q: np.ndarray, u: Any) -> tuple[Any, Any, Any]:
     """R u of a vector in the base's frame."""
     return _rotated(q[3:7].tolist(), u)

@@ -62,7 +62,7 @@ def _errors(plane: Axes, run: Balanced) -> None:
     plane.set_yscale("log")
     plane.set_xlim(run.t[0], run.t[-1])
     plane.set_xlabel("time [s]", fontsize=9, color=charts.INK)
-    plane.set_ylabel("error of the center\nas each module knows it [mm]", fontsize=9)
+    plane.set_ylabel("error of the center as\neach module estimates it [mm]", fontsize=9)
 
 
 def _path(plane: Axes, run: Balanced) -> None:

@@ -23,7 +23,7 @@ STAYS = 0.2  # [s] it must be so at the end: a center that swings may be there b
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Balanced(Trajectory):
-    """A balancing run: a `Trajectory` whose channels hold what the modules know.
+    """A balancing run: a `Trajectory` with the estimates of the modules as channels.
 
     `tau` is the torque of the drives, whose friction is part of `model`; `a` is the mean over the
     control period that begins then.
@@ -57,7 +57,7 @@ class Balanced(Trajectory):
 
     @property
     def estimates(self) -> np.ndarray:
-        """(N, modules, 3) the center as each module knows it; nan while it does not. [m]"""
+        """(N, modules, 3) the center as each module estimates it; nan while it cannot. [m]"""
         return self.channels["estimates"]
 
     @property
@@ -67,7 +67,7 @@ class Balanced(Trajectory):
 
     @property
     def messages(self) -> int:
-        """How many were sent with news."""
+        """Number of messages with news."""
         return int(self.sent[-1].sum())
 
     @property
@@ -77,12 +77,12 @@ class Balanced(Trajectory):
 
     @property
     def estimate_errors(self) -> np.ndarray:
-        """(N, modules) distance of what each module takes for the center from the true one. [m]"""
+        """(N, modules) distance of each module's estimate from the true center. [m]"""
         return np.linalg.norm(self.estimates - self.center[:, None], axis=-1)
 
     @property
     def first_reached(self) -> float | None:
-        """When the distance first was below a tenth of what it was at the start. [s]"""
+        """First time at which the distance was below a tenth of the first one, or None. [s]"""
         below = np.flatnonzero(self.distance < REACHED * self.distance[0])
         return float(self.t[below[0]]) if len(below) else None
 

@@ -1,4 +1,4 @@
-"""`balance`: modules that bring their center of mass above where they stand, simulated."""
+"""`balance`: simulated modules that bring their center of mass above their base."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ def balance(
 ) -> Balanced:
     """Let the modules of an organism balance by themselves, its base fixed to the ground.
 
-    Every module knows its own joints and what its neighbors tell it over a network that takes a
+    Every module measures its own joints and hears its neighbors over a network that takes a
     millisecond for each docking; each joint then acts on its own.
 
     Args:
-        organism: A tree; its base stands on the ground.
+        organism: A tree; its base is fixed to the ground.
         law: ``default``, ``distance`` or ``momentum`` of moll2006, or ``shared``.
         q0: (nq,) where the joints start, in the order of ``organism.model("physical")``.
         duration: [s]
         target: (2,) what the center shall be above, in the world; or a function of the time and of
-            the center (..., 3) that gives (..., 2). By default where the base stands. [m]
+            the center (..., 3) that gives (..., 2). By default the place of the base. [m]
         drive: Friction and torque of the drives.
         loss: Chance that a message does not arrive.
         delay: Further milliseconds that each message takes for a docking.
@@ -69,7 +69,7 @@ def balance(
         gravity: Downwards. [m/s^2]
         record: Seconds between the states that are kept.
         rng: For `loss`.
-        progress: Told the share that is done.
+        progress: Called with the fraction that is done.
     """
     model = organism.model("physical", gravity=(0.0, 0.0, -gravity))
     if not model.mass.sum() > 0:
@@ -87,7 +87,7 @@ def balance(
     try:
         run = simulate(
             modules.plant, q, None, steps * PERIOD, modules, "SemiImplicitEuler", dt=PERIOD,
-            stops=STOPS, record=stride * PERIOD, progress=progress or False,
+            stops=STOPS, record=stride * PERIOD, progress=progress or False, organism=organism,
         )  # fmt: skip
     except SimulationError as error:
         advice = f"{error}; lower the gains or take more friction"
@@ -98,7 +98,7 @@ def balance(
     channels = {**run.channels, "center": center, "target": targets}
     states, mean = modules.dense(run)
     part = replace(
-        run.parts[0], name=organism.base, organism=organism, channels=MappingProxyType(channels),
+        run.parts[0], channels=MappingProxyType(channels),
         _accelerations=lambda: mean, _pieces=((0.0, steps * PERIOD, states),),
     )  # fmt: skip
     return Balanced((part,), integrator=run.integrator, law=law, width=width, lost=links.lost,
@@ -165,7 +165,7 @@ class _Modules:
         return tau
 
     def record(self) -> dict[str, np.ndarray]:
-        """Centers as the modules know them, and how many messages each has sent."""
+        """Centers as the modules estimate them, and numbers of messages that each has sent."""
         network = self._network
         known = np.where(network.knows[:, None], network.centers(), np.nan)
         return {"estimates": known, "sent": network.sent}

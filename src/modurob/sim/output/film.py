@@ -28,10 +28,10 @@ FLAT = 0.45  # height over width below which a scene is seen from higher up
 
 
 class Film:
-    """A camera that stands still while bodies move through its view.
+    """A fixed camera with bodies that move through its view.
 
     Args:
-        organism: The body, if the trajectory does not know it.
+        organism: The body, if the trajectory has none.
         view: (azimuth, elevation) of the eye, seen from the scene. [deg]
         size: Longer side. [px]
     """

@@ -33,16 +33,12 @@ ALIASES = {word: letter for letter, word in QUANTITIES.items()}
 
 
 class PlotLine(NamedTuple):
-    """A line of a panel; the same name in several parts is one line with gaps.
-
-    Attributes:
-        group: Lines of one group share a color and differ by their dashes; empty for none.
-    """
+    """A line of a panel; the same name in several parts is one line with gaps."""
 
     name: str
     t: np.ndarray
     y: np.ndarray
-    group: str = ""
+    group: str = ""  # lines of one group share a color and differ by their dashes; empty for none
 
 
 class PlotPanel(NamedTuple):

@@ -75,19 +75,13 @@ def undocked(state: BodyState, organism: Organism, model: Model) -> BodyState:
 
 
 class Joined(NamedTuple):
-    """The body after a docking.
-
-    Attributes:
-        momentum, energy: Of both parts before.
-        aligned: Energy after the latch closed the gap, before the impact. [J]
-        gap: Distance and angle that were left. [m, rad]
-    """
+    """The body after a docking."""
 
     state: BodyState
-    momentum: np.ndarray
-    energy: float
-    aligned: float
-    gap: tuple[float, float]
+    momentum: np.ndarray  # (6,) of both parts before. [N s, N m s]
+    energy: float  # of both parts before. [J]
+    aligned: float  # energy after the latch closed the gap, before the impact. [J]
+    gap: tuple[float, float]  # distance and angle that were left. [m, rad]
 
 
 def docked(

@@ -28,21 +28,14 @@ RANK = 1e-9  # joints on one line move alike: then the shortest change
 
 @dataclass(frozen=True, eq=False)
 class Masses:
-    """The bodies with mass of an organism, in the world.
+    """The bodies with mass of an organism, in the world."""
 
-    Attributes:
-        names: Of the bodies.
-        mass, center: (k,), (k, 3). [kg, m]
-        inertia: (k, 3, 3) about the centers, world axes. [kg m^2]
-        u, w: (k, 3) velocities of the centers, angular velocities. [m/s, rad/s]
-    """
-
-    names: tuple[str, ...]
-    mass: np.ndarray
-    center: np.ndarray
-    inertia: np.ndarray
-    u: np.ndarray
-    w: np.ndarray
+    names: tuple[str, ...]  # of the bodies
+    mass: np.ndarray  # (k,) [kg]
+    center: np.ndarray  # (k, 3) [m]
+    inertia: np.ndarray  # (k, 3, 3) about the centers, world axes. [kg m^2]
+    u: np.ndarray  # (k, 3) velocities of the centers. [m/s]
+    w: np.ndarray  # (k, 3) angular velocities. [rad/s]
 
     def momenta(self) -> np.ndarray:
         """(k, 6) of each body, about the world's origin."""
@@ -111,7 +104,7 @@ class Pose:
     def __init__(self, model: Model, q: np.ndarray) -> None:
         T = moving_links(model, q)
         J = world_jacobians(model.stacked, T)
-        if not model.free_base:  # the tree leaves out what stands still
+        if not model.free_base:  # the tree leaves out the fixed link
             J = np.concatenate([np.zeros((1, 6, model.nv)), J])
             T = np.concatenate([model.base_pose[None], T])
         self.model, self.q, self.J = model, q, J

@@ -19,16 +19,11 @@ from modurob.stepping.motion import Stopped, called
 
 
 class BodyEntry(NamedTuple):
-    """A body of a run.
-
-    Attributes:
-        loose: Whether it is not held by the ground.
-        run: None while events are checked before the run.
-    """
+    """A body of a run."""
 
     organism: Organism
-    loose: bool
-    run: Run | None = None
+    loose: bool  # whether it is not held by the ground
+    run: Run | None = None  # None while events are checked before the run
 
     def state(self) -> BodyState:
         """A copy of its state."""
@@ -38,20 +33,14 @@ class BodyEntry(NamedTuple):
 
 
 class DockingPair(NamedTuple):
-    """Host and guest of a docking: the guest comes to the host, which keeps its base.
-
-    Attributes:
-        new: Whether the guest was not part of the run before.
-        module, port: Of the host.
-        guest_module, guest_port: Of the guest.
-    """
+    """Host and guest of a docking: the guest comes to the host, which keeps its base."""
 
     host: BodyEntry
     guest: BodyEntry
-    new: bool
-    module: str
+    new: bool  # whether the guest was not part of the run before
+    module: str  # of the host
     port: int | str
-    guest_module: str
+    guest_module: str  # of the guest
     guest_port: int | str
 
 
@@ -234,7 +223,7 @@ def pair_of(event: Dock, bodies: Sequence[BodyEntry]) -> DockingPair:
         )
     if guest.loose:
         return DockingPair(host, guest, False, *ends)
-    # only one body stands on the ground, and it stays there
+    # only one body is held by the ground, and it stays the host
     return DockingPair(guest, host, False, *ends[2:], *ends[:2])
 
 
