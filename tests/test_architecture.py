@@ -31,6 +31,7 @@ LAYERS = (
     ("kinematics",),
     ("friction",),
     ("dynamics", "symbolic"),
+    ("stepping",),  # one core of integrators for simulations, rehearsals and balancing
     ("drawing",),
     ("reference", "quintic"),
     ("sim", "control", "estimation", "gaits"),

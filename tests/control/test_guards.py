@@ -15,7 +15,7 @@ from modurob.control import (
     TrackingController,
     plot_closed_loop,
 )
-from modurob.control.delay import MOST, Line, samples_late
+from modurob.control.delay import MOST, DelayLine, samples_late
 from modurob.control.references import Quintic, SetPoint, minimum_jerk, slowed
 from oracles.complaints import complains
 
@@ -67,7 +67,7 @@ def test_delays_that_are_no_samples_are_named(delay, sample_time, pieces):
 
 
 def test_torques_arrive_in_order_and_copies_are_apart():
-    line = Line(2)
+    line = DelayLine(2)
     line.fill(np.array([9.0]))
     twin = line.__copy__()
     assert [float(line.passed(np.array([x]))[0]) for x in (1.0, 2.0, 3.0)] == [9, 9, 1]

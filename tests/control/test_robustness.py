@@ -14,7 +14,7 @@ from modurob.control import (
     PidLinearized,
     gains,
     robustness,
-    scaled,
+    with_scaled_masses,
 )
 from modurob.control.closed_loop import delay_margin
 from modurob.control.plants import side_by_side
@@ -55,7 +55,7 @@ def test_bodies_side_by_side_move_as_each_does_alone(make):
     v, tau = rng.standard_normal((2, 3, 4, model.nv))
     found = together.forward_dynamics(*(x.reshape(3, -1) for x in (q, v, tau))).reshape(3, 4, -1)
     for k, factor in enumerate(factors):
-        alone = scaled(model, factor).forward_dynamics(q[:, k], v[:, k], tau[:, k])
+        alone = with_scaled_masses(model, factor).forward_dynamics(q[:, k], v[:, k], tau[:, k])
         np.testing.assert_allclose(found[:, k], alone, rtol=1e-11, atol=1e-11)
 
 
@@ -63,13 +63,13 @@ def test_scaled_masses_scale_all_torques(crab):
     rng = np.random.default_rng(1)
     q, v, a = crab.random_configuration(rng), *rng.standard_normal((2, 3))
     np.testing.assert_allclose(
-        scaled(crab, 1.3).inverse_dynamics(q, v, a),
+        with_scaled_masses(crab, 1.3).inverse_dynamics(q, v, a),
         1.3 * crab.inverse_dynamics(q, v, a),
         rtol=1e-12,
     )
     for wrong in (0.0, -1, [1, 2], np.nan):
         with pytest.raises(StateError):
-            scaled(crab, wrong)
+            with_scaled_masses(crab, wrong)
 
 
 @pytest.mark.parametrize("law", CONTROLLERS.values(), ids=CONTROLLERS)
@@ -83,7 +83,7 @@ def test_many_runs_at_once_are_the_runs_of_the_simulator(law):
     flight = _flown(lab, one, factors, 0.0, lab.goals)
     assert flight.q.shape == (51, 5, 3)
     for k in range(5):
-        true = scaled(model, factors[k % 2])
+        true = with_scaled_masses(model, factors[k % 2])
         alone = simulate(true, None, None, 0.1, one, "RK4", dt=2e-3 / lab.substeps(factors),
                          record=2e-3, reference=lab.goals[k])  # fmt: skip
         np.testing.assert_allclose(flight.q[:, k], alone.q, rtol=0, atol=SAME)

@@ -8,11 +8,13 @@ import pytest
 import modurob as mr
 from modurob.distributed import Drive, Fault, LockStep, balance
 from modurob.distributed.balancing import laws
-from modurob.distributed.balancing.faults import Links
+from modurob.distributed.balancing.faults import FaultyLinks
 from modurob.distributed.balancing.knowledge import Reader
 from modurob.distributed.balancing.laws import Joints, Shared, displacements
-from modurob.distributed.balancing.plant import Plant
+from modurob.distributed.balancing.plant import STOPS, with_drives
 from modurob.distributed.mass.agent import GIVE_UP
+from modurob.stepping import EquationOfMotion, SemiImplicitEuler, StepSettings
+from modurob.stepping.stops import StopForces
 
 # the first four random trees whose center starts more than half a width off
 TREES = (1, 2, 3, 6)
@@ -114,18 +116,25 @@ def test_a_tree_that_should_stay_where_it_is_stands_still():
     assert run.distance[-1] < 1e-3
 
 
+def moved(model, drive, stuck, state, dt, count):
+    """Position and velocity after steps of the plant from (q, v), under constant torques."""
+    q, v, tau = state
+    plant = with_drives(model, drive, stuck)
+    motion = EquationOfMotion(plant, drive=lambda t, q, v: tau, stops=StopForces(STOPS, plant, q))
+    settings = StepSettings(0.0, 0.0, dt)
+    return SemiImplicitEuler(motion, settings).advance(0.0, dt, count, q.copy(), v.copy())
+
+
 def test_the_plant_is_the_dynamics_without_friction():
     """Against a far more precise integrator, with the error of a first-order method."""
     organism = tree(2, 2)
     model = organism.model("physical")
-    plant = Plant(model, Drive(1e-12, 6.0), np.zeros(model.nv, dtype=bool))
+    nothing_stuck = np.zeros(model.nv, dtype=bool)
     q, v, tau = model.neutral(), np.zeros(model.nv), 0.002 * np.ones(model.nv)
     exact = mr.simulate(model, q, v, 0.02, lambda t, q, v: tau, "DOP853")
     errors = []
     for dt in (1e-4, 5e-5):
-        x, u = q, v
-        for _ in range(round(0.02 / dt)):
-            x, u = plant.step(x, u, tau, dt)
+        x, _ = moved(model, Drive(1e-12, 6.0), nothing_stuck, (q, v, tau), dt, round(0.02 / dt))
         errors.append(np.abs(x - exact.q[-1]).max())
     assert np.abs(exact.q[-1]).max() > 0.05
     assert errors[0] < 0.02 * np.abs(exact.q[-1]).max()
@@ -135,10 +144,8 @@ def test_the_plant_is_the_dynamics_without_friction():
 def test_friction_and_stops_hold():
     organism = tree(2, 2)
     model = organism.model("physical")
-    plant = Plant(model, Drive(0.3, 6.0), np.arange(model.nv) == 0)
-    q, v = model.upper + 0.05, np.zeros(model.nv)
-    for _ in range(2000):
-        q, v = plant.step(q, v, np.zeros(model.nv), 1e-3)
+    state = model.upper + 0.05, np.zeros(model.nv), np.zeros(model.nv)
+    q, _ = moved(model, Drive(0.3, 6.0), np.arange(model.nv) == 0, state, 1e-3, 2000)
     assert q[0] == pytest.approx(model.upper[0] + 0.05, abs=1e-3)  # stuck
     assert (q[1:] < model.upper[1:] + 0.04).all()
 
@@ -362,7 +369,7 @@ def faulty_links(faults=(), loss=0.0, rng=None):
     network = LockStep(organism)
     for _ in range(6):
         network.round()
-    return network, Links(network, loss, faults, 1e-3, rng)
+    return network, FaultyLinks(network, loss, faults, 1e-3, rng)
 
 
 def test_a_neighbor_that_is_silent_for_long_enough_does_not_count_any_more():
@@ -387,7 +394,7 @@ def test_a_module_that_starts_anew_knows_itself_alone_and_then_all_again():
     links.round(0.2, think=False)
     assert links.dead.tolist() == links.asleep.tolist() == [False, False, False, True]
     links.round(0.499, think=False)
-    links._happens(links._waiting.pop())
+    links._apply(links._waiting.pop())
     assert not links.dead.any()
     assert not links.asleep.any()
     network._speak()
@@ -463,3 +470,50 @@ def test_joints_that_cannot_move_have_no_part_in_the_effort_and_all_have_one_in_
     effort = np.einsum("ki,kj->ij", j[network.free] / inertia[network.free, None], j[network.free])
     np.testing.assert_allclose(found.effort, np.broadcast_to(effort, found.effort.shape))
     np.testing.assert_allclose(found.momentum, np.broadcast_to(v @ j, found.momentum.shape))
+
+
+# -- the run as a trajectory -----------------------------------------------------------------------
+
+
+def test_states_between_the_samples_are_those_of_every_control_period():
+    organism = tree(2, 2)
+    fine = balance(organism, "shared", duration=0.3, record=1e-3)
+    coarse = balance(organism, "shared", duration=0.3, record=0.02)
+    assert isinstance(coarse, mr.Trajectory)
+    q, v = coarse.at(fine.t)
+    np.testing.assert_allclose(q, fine.q, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(v, fine.v, rtol=0, atol=1e-9)
+    middle = (fine.t[1:] + fine.t[:-1]) / 2
+    bound = 0.5e-3 * np.abs(fine.v).max() + 1e-12  # [rad] half a period at the highest speed
+    assert np.abs(coarse.at(middle)[0] - fine.q[1:]).max() <= bound
+
+
+def test_a_balancing_run_moves_by_the_equation_with_its_drives_and_stops():
+    """A finer method follows the recorded torques to the same place."""
+    organism, drive = tree(2, 1), Drive(friction=0.3)
+    run = balance(organism, "shared", duration=0.2, record=1e-3, drive=drive)
+
+    def replayed(t, q, v):
+        return run.tau[min(int(t / 1e-3 + 1e-9), len(run.t) - 1)]
+
+    exact = mr.simulate(
+        run.model, run.q[0], run.v[0], 0.2, replayed, "Radau", sample_time=1e-3,
+        stops=STOPS, rtol=1e-9, atol=1e-11, record=1e-3,
+    )  # fmt: skip
+    error = np.abs(exact.q - run.q).max()
+    assert error < 0.03 * np.abs(run.q - run.q[0]).max()  # first order at 1 ms
+    assert np.abs(exact.at(run.t[:-1] + 5e-4)[0] - run.at(run.t[:-1] + 5e-4)[0]).max() < 2 * error
+
+
+def test_a_balancing_run_is_saved_plotted_and_drawn_as_a_trajectory(tmp_path):
+    run = balance(tree(2, 1), "shared", duration=0.05)
+    run.save(tmp_path / "run.npz")
+    loaded = mr.Trajectory.load(tmp_path / "run.npz")
+    for name in ("t", "q", "v", "a", "tau"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(run, name))
+    np.testing.assert_array_equal(loaded.channels["sent"], run.sent)
+    np.testing.assert_array_equal(loaded.channels["center"], run.center)
+    run.plot("q", path=tmp_path / "q.svg")
+    run.plot(path=tmp_path / "run.svg")
+    run.animate(tmp_path / "film.gif", size=64, fps=20)
+    assert all((tmp_path / name).is_file() for name in ("q.svg", "run.svg", "film.gif"))

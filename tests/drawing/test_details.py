@@ -9,7 +9,7 @@ import pytest
 from matplotlib import colormaps
 
 import modurob as mr
-from modurob.drawing import camera, charts, labels, paint, raster, scene, solids
+from modurob.drawing import camera, charts, raster, scene, solids
 from oracles.complaints import complains
 
 EXACT = 1e-12
@@ -221,11 +221,11 @@ def test_edges_are_dark_the_base_is_outlined_and_the_floor_is_in_shadow():
     found = built(mr.examples.snake(2))
     view = pictures._camera(found, False, (-60.0, 30.0), 200)
     buffers = raster.rasterize(found.facets, view)
-    image = paint.paint(found, buffers, view, pictures.SAMPLES, 0)
+    image = raster.paint(found, buffers, view, pictures.SAMPLES, 0)
     assert image.shape == (view.size[1] // 2, view.size[0] // 2, 3)
     outlined = [
         np.all(
-            np.abs(paint.paint(found, buffers, view, 1, row) - paint.OUTLINE_COLOR) < 1e-6, axis=2
+            np.abs(raster.paint(found, buffers, view, 1, row) - raster.OUTLINE_COLOR) < 1e-6, axis=2
         )
         for row in (0, 1, 99)
     ]
@@ -239,7 +239,7 @@ def test_edges_are_dark_the_base_is_outlined_and_the_floor_is_in_shadow():
     assert image[floor].min() == pytest.approx(0.8, abs=0.02)  # a fifth darker
     assert image[floor].max() == 1.0
     one = view.size[1] // 2, view.size[0] // 2
-    fine = paint.paint(found, buffers, view, 1, 99)  # no averages: every pixel as it is
+    fine = raster.paint(found, buffers, view, 1, 99)  # no averages: every pixel as it is
     edge = raster.edges(buffers.surface) & (buffers.surface != raster.NOTHING)
     shown = found.colors[buffers.surface] * buffers.shade[..., None]
     np.testing.assert_allclose(fine[edge], np.clip(0.5 * shown[edge], 0, 1), atol=1e-6)
@@ -248,7 +248,7 @@ def test_edges_are_dark_the_base_is_outlined_and_the_floor_is_in_shadow():
 
 def test_samples_are_averaged():
     fine = np.arange(16.0).reshape(4, 4, 1)
-    assert paint._coarser(fine, 2)[..., 0].tolist() == [[2.5, 4.5], [10.5, 12.5]]
+    assert raster._coarser(fine, 2)[..., 0].tolist() == [[2.5, 4.5], [10.5, 12.5]]
 
 
 # -- labels ----------------------------------------------------------------------------------------
@@ -257,16 +257,16 @@ def test_samples_are_averaged():
 def test_labels_that_do_not_touch_stay_where_they_are():
     places = np.array([[20.0, 20], [60, 20], [20, 40]])
     sizes = np.full((3, 2), [30.0, 10])
-    np.testing.assert_array_equal(labels.spread(places, sizes, (200, 200)), places)
+    np.testing.assert_array_equal(pictures.spread(places, sizes, (200, 200)), places)
 
 
 def test_two_labels_give_way_alike_along_the_shorter_way():
     places = np.array([[50.0, 50], [54, 56]])
-    spots = labels.spread(places, np.full((2, 2), [40.0, 10]), (100, 100))
+    spots = pictures.spread(places, np.full((2, 2), [40.0, 10]), (100, 100))
     assert spots[:, 0] == pytest.approx([50, 54])
     assert spots.mean(axis=0) == pytest.approx([52, 53])
     assert spots[1, 1] - spots[0, 1] == pytest.approx(10 - 4 / 9)  # a third each, twice
-    other = labels.spread(places[::-1], np.full((2, 2), [40.0, 10]), (100, 100))
+    other = pictures.spread(places[::-1], np.full((2, 2), [40.0, 10]), (100, 100))
     np.testing.assert_allclose(other, spots[::-1])
 
 
@@ -274,7 +274,7 @@ def test_an_anchor_is_a_visible_pixel_next_to_the_middle():
     owner = np.full((5, 7), -1)
     owner[1:4, 1:6] = 0
     owner[2, 3] = 1  # in the middle of the other
-    places, counts = labels.anchors(owner, 2)
+    places, counts = pictures.anchors(owner, 2)
     assert counts.tolist() == [14, 1]
     assert places[1].tolist() == [3, 2]
     assert owner[int(places[0, 1]), int(places[0, 0])] == 0

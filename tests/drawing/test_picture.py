@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ import pytest
 from PIL import Image
 
 import modurob as mr
-from modurob.drawing import camera, labels, picture, raster, scene, solids
+from modurob.drawing import camera, picture, raster, scene, solids
 
+pictures = import_module("modurob.drawing.picture")  # the package has a function of that name
 SMALL = 160  # pixels; enough to see whether something is there
 ROUND_OFF = 1e-9
 
@@ -209,7 +211,7 @@ def test_projection_and_floor_agree():
 def test_labels_move_apart_and_stay_in_the_picture():
     rng = np.random.default_rng(0)
     places, sizes = rng.uniform(80, 120, (12, 2)), np.full((12, 2), [30.0, 12.0])
-    spots = labels.spread(places, sizes, (200, 200))
+    spots = pictures.spread(places, sizes, (200, 200))
     apart = np.abs(spots[:, None] - spots[None, :])
     overlap = (apart < sizes[0] - 1.0).all(axis=2) & ~np.eye(12, dtype=bool)
     assert not overlap.any()
@@ -219,7 +221,7 @@ def test_labels_move_apart_and_stay_in_the_picture():
 def test_hidden_modules_have_no_anchor():
     owner = np.full((4, 6), -1)
     owner[1:3, 2:5] = 1
-    places, counts = labels.anchors(owner, 3)
+    places, counts = pictures.anchors(owner, 3)
     assert counts.tolist() == [0, 6, 0]
     assert np.isnan(places[[0, 2]]).all()
     assert owner[int(places[1, 1]), int(places[1, 0])] == 1

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from modurob import FileError, examples, simulate
-from modurob.sim import Trajectory, npz
+from modurob.sim import Trajectory
+from modurob.sim.output import npz
 from oracles import complains
 
 

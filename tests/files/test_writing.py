@@ -13,7 +13,7 @@ from modurob.compiler.emit_c import c_sources
 from modurob.drawing import charts
 from modurob.interop import write_cobra_assembly, write_cobra_modules, write_mjcf, write_urdf
 from modurob.modules import files, record
-from modurob.sim import video
+from modurob.sim.output import video
 from oracles import complains
 
 ARM = examples.arm("ba")

@@ -12,7 +12,7 @@ import pytest
 
 from modurob import Dock, FileError, StateError, Trajectory, Undock, WriteError, examples, simulate
 from modurob.sim import Noise
-from modurob.sim.export import HEAD, from_bytes
+from modurob.sim.output.export import HEAD, from_bytes
 from oracles import complains
 
 FLOAT32 = 1e-6  # relative, of the player's numbers

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from modurob import Dock, StateError, Undock, examples, simulate
-from modurob.sim import Noise, carry
-from modurob.sim.clock import record_times, stretches
-from modurob.sim.command import Drive
-from modurob.sim.events import Audit
-from modurob.sim.impact import Masses, Pose, closest_joints, gap_size
-from modurob.sim.recorder import Recorder, Rows
+from modurob.sim import Noise
+from modurob.sim.actuation import Actuation
+from modurob.sim.reconfiguration import carry
+from modurob.sim.reconfiguration.events import EventReport
+from modurob.sim.reconfiguration.impact import Masses, Pose, closest_joints, gap_size
+from modurob.sim.recorder import Recorder, Rows, intervals, record_times
 from modurob.spatial import se3, so3
 from oracles import complains
 
@@ -27,11 +27,11 @@ def model():
 
 
 def test_a_run_without_a_clock_is_one_stretch():
-    assert list(stretches(0.5, 2.0, None, None)) == [(0.5, 2.0, False, False)]
+    assert list(intervals(0.5, 2.0, None, None)) == [(0.5, 2.0, False, False)]
 
 
 def test_stretches_are_cut_at_ticks_and_records_once_where_they_meet():
-    found = list(stretches(0.0, 0.4, 0.1, np.array([0.0, 0.15, 0.3, 0.4])))
+    found = list(intervals(0.0, 0.4, 0.1, np.array([0.0, 0.15, 0.3, 0.4])))
     ends = [stretch.end for stretch in found]
     np.testing.assert_allclose(ends, [0.1, 0.15, 0.2, 0.3, 0.4], atol=ROUNDING)
     assert [stretch.sample for stretch in found] == [True, True, False, True, True]
@@ -40,10 +40,10 @@ def test_stretches_are_cut_at_ticks_and_records_once_where_they_meet():
 
 
 def test_ticks_are_multiples_of_the_period_whenever_a_body_begins():
-    found = list(stretches(0.25, 0.5, 0.1, None))
+    found = list(intervals(0.25, 0.5, 0.1, None))
     np.testing.assert_allclose([s.begin for s in found], [0.25, 0.3, 0.4], atol=ROUNDING)
     assert [stretch.sample for stretch in found] == [False, True, True]
-    begun = list(stretches(0.3, 0.5, 0.1, None))  # 0.3 is 3 * 0.1 but for rounding
+    begun = list(intervals(0.3, 0.5, 0.1, None))  # 0.3 is 3 * 0.1 but for rounding
     assert [stretch.sample for stretch in begun] == [True, True]
 
 
@@ -70,7 +70,7 @@ def test_a_law_that_works_in_place_does_not_move_the_body(model):
         return np.zeros(2)
 
     q, v = np.array([0.1, 0.2]), np.array([0.3, 0.4])
-    drive = Drive(model, (), rude)
+    drive = Actuation(model, (), rude)
     drive(0.0, q, v)
     np.testing.assert_array_equal([q, v], [[0.1, 0.2], [0.3, 0.4]])
 
@@ -85,7 +85,7 @@ def test_reset_gets_copies(model):
             return np.zeros(2)
 
     q, v = np.zeros(2), np.zeros(2)
-    Drive(model, (), Rude()).reset(0.0, q, v)
+    Actuation(model, (), Rude()).reset(0.0, q, v)
     assert not q.any()
     assert not v.any()
 
@@ -97,8 +97,8 @@ def test_the_sample_time_that_is_passed_goes_before_the_controllers_own(model):
         def command(self, t, q, v, reference):
             return np.zeros(2)
 
-    assert Drive(model, (), Sampled()).sample_time == 0.02
-    assert Drive(model, (), Sampled(), sample_time=0.05).sample_time == 0.05
+    assert Actuation(model, (), Sampled()).sample_time == 0.02
+    assert Actuation(model, (), Sampled(), sample_time=0.05).sample_time == 0.05
 
 
 def test_noise_on_torques_spares_a_free_base_unless_it_is_named():
@@ -106,7 +106,7 @@ def test_noise_on_torques_spares_a_free_base_unless_it_is_named():
     rng = np.random.default_rng(0)
     rest, q = np.zeros(free.nv), free.neutral()
     for tau, pushed in ((0.3, False), (np.full(free.nv, 0.3), True)):
-        drive = Drive(free, (), lambda t, q, v: rest, None, 0.01, Noise(tau=tau), rng)
+        drive = Actuation(free, (), lambda t, q, v: rest, None, 0.01, Noise(tau=tau), rng)
         drive.sample(0.0, q, rest)
         torque = drive(0.0, q, rest)
         assert torque[:6].any() == pushed
@@ -116,7 +116,7 @@ def test_noise_on_torques_spares_a_free_base_unless_it_is_named():
 def test_noise_has_the_standard_deviation_it_says(model):
     rng, shape = np.random.default_rng(0), (4000, 2)
     noise = Noise(q=[0.1, 0.2], v=0.3, tau=[0.4, 0.5])
-    drive = Drive(model, (4000,), lambda t, q, v: np.ones(shape), None, 0.01, noise, rng)
+    drive = Actuation(model, (4000,), lambda t, q, v: np.ones(shape), None, 0.01, noise, rng)
     drive.sample(0.0, np.full(shape, 2.0), np.full(shape, -1.0))
     torque, seen = drive.observed(0.0, np.zeros(shape), np.zeros(shape))
     for found, mean, sigma in (
@@ -132,7 +132,7 @@ def test_noise_has_the_standard_deviation_it_says(model):
 @pytest.mark.parametrize("name", ["q", "v", "tau"])
 def test_noise_of_another_size_is_refused(model, name):
     with complains(StateError, f"the noise of {name} is one number or (2,)", "(3,)"):
-        Drive(
+        Actuation(
             model, (), lambda t, q, v: q, None, 0.01, Noise(**{name: [0.1] * 3}),
             np.random.default_rng(0),
         )  # fmt: skip
@@ -201,10 +201,12 @@ def test_an_approach_is_finite(bad):
 
 def test_an_audit_says_what_the_ground_and_the_latch_did():
     still, moved = np.zeros(6), np.array([1.0, 0, 0, 0, 0, 2.0])
-    plain = str(Audit(0.5, "dock", still, moved, 3.0, 2.0, energy_lost=1.0))
+    plain = str(EventReport(0.5, "dock", still, moved, 3.0, 2.0, energy_lost=1.0))
     assert "changed by 1.0e+00 N s and 2.0e+00 N m s; energy lost 1 J" in plain
     assert "latch" not in plain
-    told = str(Audit(0.5, "dock", still, moved, 3.0, 2.0, 1.0, 0.25, (1e-3, 0.0), grounded=True))
+    told = str(
+        EventReport(0.5, "dock", still, moved, 3.0, 2.0, 1.0, 0.25, (1e-3, 0.0), grounded=True)
+    )
     assert "(taken by the ground)" in told
     assert "latch work 0.25 J" in told
 
@@ -294,7 +296,7 @@ def test_a_part_that_cannot_take_the_pose_it_had_is_refused():
     """As when joints lock; here the bodies have become longer."""
     organism = examples.snake(2)
     model = organism.model("physical", "free")
-    state = carry.State(organism, model, model.neutral(), np.zeros(model.nv))
+    state = carry.BodyState(organism, model, model.neutral(), np.zeros(model.nv))
     carry.undocked(state, organism, model)
     longer = organism.with_parameters("m0", "m1", size=0.2)
     with complains(StateError, "the body of 'm0' cannot take the pose it had", "give the modules"):

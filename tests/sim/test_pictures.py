@@ -216,7 +216,7 @@ def test_slow_motion_has_more_frames(crab, tmp_path):
 
 
 def test_a_free_body_is_drawn_where_it_flies():
-    from modurob.sim.film import Film
+    from modurob.sim.output.film import Film
 
     organism = examples.snake(2)
     model = organism.model("dyad", base="free", gravity=(0, 0, 0))

@@ -8,7 +8,7 @@ import pytest
 
 from modurob import Organism, SizeError, StateError, UnknownNameError, examples, simulate
 from modurob.sim import SimulationError, Stops
-from modurob.sim.stops import StopForces
+from modurob.stepping.stops import StopForces
 from oracles import complains
 
 ROUNDING = 1e-12

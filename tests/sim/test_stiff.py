@@ -7,13 +7,13 @@ from scipy.integrate import solve_ivp
 from modurob import StateError, examples, friction, simulate
 from modurob.control import PdGravity
 from modurob.control.closed_loop import rehearsed
-from modurob.distributed.balancing.plant import Drive, Plant
+from modurob.distributed.balancing.plant import STOPS, Drive, with_drives
 from modurob.equations.links import SLIP
 from modurob.sim import SimulationError, Stops
-from modurob.sim.integrators import INTEGRATORS, Settings
-from modurob.sim.integrators.scipy_methods import TOO_FAST
-from modurob.sim.motion import LARGEST, Motion
-from modurob.sim.stops import StopForces
+from modurob.stepping import INTEGRATORS, StepSettings
+from modurob.stepping.motion import LARGEST, EquationOfMotion
+from modurob.stepping.scipy_methods import TOO_FAST
+from modurob.stepping.stops import StopForces
 from oracles import complains
 from oracles.organisms import random_organism
 
@@ -117,7 +117,7 @@ def test_steps_that_would_take_for_ever_are_refused_with_a_step_that_works(name)
         simulate(model, None, None, 1.0, None, name, dt=0.1)
     number = float(str(caught.value).split("take dt = ")[1].split()[0])
     assert "friction of 'm" in str(caught.value)
-    INTEGRATORS[name](Motion(model), Settings(1e-8, 1e-8, 0.9 * number))
+    INTEGRATORS[name](EquationOfMotion(model), StepSettings(1e-8, 1e-8, 0.9 * number))
     simulate(model, None, None, 1.0, None, "SemiImplicitEuler", dt=0.1)
 
 
@@ -150,14 +150,13 @@ def test_a_rehearsal_of_a_stiff_arm_does_not_diverge(arm):
 def test_balancing_takes_the_friction_of_datasheets_implicitly():
     rough = {"viscous": 10.0, "coulomb": 1.0}
     model = examples.snake(4).with_parameters(**rough).model("physical")
-    plant = Plant(model, Drive(friction=0.3), np.zeros(model.nv, dtype=bool))
+    plant = with_drives(model, Drive(friction=0.3), np.zeros(model.nv, dtype=bool))
     q, v = model.neutral(), np.full(model.nv, 0.5)
     drives = examples.snake(4).with_parameters(viscous=10.3, coulomb=1.0).model("physical")
     expected = exact(drives, q, v, end=0.1)
-    for _ in range(100):
-        q, v = plant.step(q, v, np.zeros(model.nv), 1e-3)
-    np.testing.assert_allclose(q, expected[0], rtol=0, atol=2e-3)  # first order at 1 ms
-    np.testing.assert_allclose(v, expected[1], rtol=0, atol=2e-2)
+    found = simulate(plant, q, v, 0.1, None, "SemiImplicitEuler", dt=1e-3, stops=STOPS)
+    np.testing.assert_allclose(found.q[-1], expected[0], rtol=0, atol=2e-3)  # first order at 1 ms
+    np.testing.assert_allclose(found.v[-1], expected[1], rtol=0, atol=2e-2)
 
 
 # -- the implicit velocity -------------------------------------------------------------------------
@@ -226,7 +225,9 @@ def test_the_jacobian_for_scipy_is_that_of_the_rates(case):
     base, options = CASES[case]
     organism = examples.snake(4).with_parameters(viscous=0.1, coulomb=0.05)
     model, rng = organism.model("physical", base), np.random.default_rng(5)
-    integrator = INTEGRATORS["Radau"](Motion(model, **options), Settings(1e-8, 1e-8, np.inf))
+    integrator = INTEGRATORS["Radau"](
+        EquationOfMotion(model, **options), StepSettings(1e-8, 1e-8, np.inf)
+    )
     y = np.append(model.random_configuration(rng), rng.standard_normal(model.nv))
     if model.free_base:
         y[3:7] *= 1.001  # on its way the quaternion is a little longer
@@ -240,7 +241,9 @@ def test_the_jacobian_holds_beyond_the_stops(speed):
     """Further out, and so fast inward that the stop lets go."""
     model = examples.snake(3).model("physical")
     stops = StopForces(Stops(damping=0.5), model, model.neutral())
-    integrator = INTEGRATORS["Radau"](Motion(model, stops=stops), Settings(1e-8, 1e-8, np.inf))
+    integrator = INTEGRATORS["Radau"](
+        EquationOfMotion(model, stops=stops), StepSettings(1e-8, 1e-8, np.inf)
+    )
     y = np.concatenate([model.upper + 0.05, [speed, -0.2]])
     expected = differenced(integrator, 0.0, y)
     found = integrator._jacobian(0.0, y)
@@ -263,9 +266,9 @@ def test_the_exact_jacobian_saves_evaluations(name, monkeypatch):
     arm = examples.arm("babac").model("physical")
     q, v = start(arm)
     asked = []
-    original = Motion.acceleration
+    original = EquationOfMotion.acceleration
     monkeypatch.setattr(
-        Motion, "acceleration", lambda self, *x: asked.append(x[0]) or original(self, *x)
+        EquationOfMotion, "acceleration", lambda self, *x: asked.append(x[0]) or original(self, *x)
     )
     counts = []
     for implicit in (True, False):
@@ -278,7 +281,7 @@ def test_the_exact_jacobian_saves_evaluations(name, monkeypatch):
 
 @pytest.mark.parametrize("name", ["RK45", "DOP853", "LSODA", "Radau", "BDF"])
 def test_a_trial_state_out_of_range_is_rejected_not_fatal(name, arm):
-    integrator = INTEGRATORS[name](Motion(arm), Settings(1e-8, 1e-8, np.inf))
+    integrator = INTEGRATORS[name](EquationOfMotion(arm), StepSettings(1e-8, 1e-8, np.inf))
     y = np.zeros(2 * arm.nv)
     y[3] = 2 * LARGEST
     rates = integrator._rates(0.0, y)
@@ -291,7 +294,7 @@ def test_a_trial_state_out_of_range_is_rejected_not_fatal(name, arm):
 def test_a_run_goes_on_after_a_trial_state_without_an_acceleration(name, monkeypatch):
     """As when the numbers of one trial state are too large for the compiled code."""
     model = examples.double_pendulum().model("physical")
-    original, asked = Motion.acceleration, []
+    original, asked = EquationOfMotion.acceleration, []
 
     def acceleration(self, t, q, v):
         asked.append(t)
@@ -300,7 +303,7 @@ def test_a_run_goes_on_after_a_trial_state_without_an_acceleration(name, monkeyp
         return original(self, t, q, v)
 
     calm = simulate(model, [0.4, 0.1], None, 0.5, None, name)
-    monkeypatch.setattr(Motion, "acceleration", acceleration)
+    monkeypatch.setattr(EquationOfMotion, "acceleration", acceleration)
     found = simulate(model, [0.4, 0.1], None, 0.5, None, name)
     np.testing.assert_allclose(found.q[-1], calm.q[-1], rtol=0, atol=1e-6)
 

@@ -5,8 +5,8 @@ import pytest
 
 from modurob import Organism, examples, simulate
 from modurob.organism.examples import HANGING
-from modurob.sim.integrators import INTEGRATORS, Settings
-from modurob.sim.motion import Motion
+from modurob.stepping import INTEGRATORS, StepSettings
+from modurob.stepping.motion import EquationOfMotion
 from oracles.differences import columns
 
 SYMPLECTIC = 1e-9  # of J^T W J - W: eighth-order differences of one step
@@ -25,13 +25,13 @@ def pendulum(modules=MODULES):
 
 def one_step(model, q, p, h):
     """(q, p) -> (q, p) by the integrator's own step, from scratch."""
-    method = INTEGRATORS["Variational"](Motion(model), Settings(1e-8, 1e-8, h))
+    method = INTEGRATORS["Variational"](EquationOfMotion(model), StepSettings(1e-8, 1e-8, h))
     method.forget(method.scheme.velocity(q, p))
     return method.step(0.0, h, q, p)
 
 
 def rk4_step(model, q, p, h):
-    method = INTEGRATORS["RK4"](Motion(model), Settings(1e-8, 1e-8, h))
+    method = INTEGRATORS["RK4"](EquationOfMotion(model), StepSettings(1e-8, 1e-8, h))
     v = np.linalg.solve(model.mass_matrix(q), p)
     q, v = method.advance(0.0, h, 1, q.copy(), v)
     return q, model.mass_matrix(q) @ v

@@ -11,7 +11,7 @@ import pytest
 
 from modurob import DockingError, Organism, StateError, Trajectory, catalog, examples
 from modurob.organism.files import to_document
-from modurob.sim.export import from_bytes
+from modurob.sim.output.export import from_bytes
 from modurob.spatial import se3, so3
 from modurob.studio import exports, formulas, jobs, looks, project, runs, tables
 from modurob.studio.jobs import Cancelled, Worker

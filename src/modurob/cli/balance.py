@@ -8,11 +8,10 @@ import click
 import numpy as np
 from rich.text import Text
 
-from modurob import Organism, StateError, Trajectory, distributed, examples
+from modurob import Organism, StateError, distributed, examples
 from modurob.cli import organisms, output
 from modurob.distributed.balancing import LAWS, Balanced, Drive, Fault
 from modurob.drawing import charts
-from modurob.sim.part import Part
 
 EXAMPLE = """\b
 Examples:
@@ -83,9 +82,9 @@ def command(
             progress=progress,
         )  # fmt: skip
     if plot_path:
-        run.plot(plot_path, title=f"{title}, law: {law}")
+        run.plot(path=plot_path, title=f"{title}, law: {law}")
     if film_path:
-        _trajectory(run).animate(film_path)
+        run.animate(film_path)
     facts = _facts(title, run)
     if as_json:
         output.print_json({**facts, "files": list(files.values())})
@@ -110,12 +109,6 @@ def _fault(text: str) -> Fault:
             f"--fault takes KIND:MODULE:SECONDS like die:m7:1.0, got '{text}'"
         ) from None
     return Fault(seconds, module, kind)
-
-
-def _trajectory(run: Balanced) -> Trajectory:
-    """The run as the player knows it."""
-    part = Part(run.organism.base, run.model, run.organism, run.t, run.q, run.v, run.tau)
-    return Trajectory((part,), integrator="SemiImplicitEuler")
 
 
 def _facts(title: str, run: Balanced) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from modurob.control import (
     law_class,
     plot_closed_loop,
     robustness,
-    scaled,
+    with_scaled_masses,
 )
 from modurob.control.references import Quintic, SetPoint
 from modurob.drawing import charts
@@ -208,7 +208,7 @@ def _run(
         first = model.neutral() + noise * rng.standard_normal(model.nq)  # a first measurement
         loop = OutputFeedback(law, ekf_for_sensors(model, dt, noise, q=first))
     factor = positive("--masses", options["masses"], "(a factor)")
-    true = model if factor == 1 else scaled(model, factor)
+    true = model if factor == 1 else with_scaled_masses(model, factor)
     try:
         return simulate(
             true, start, None, duration, loop, "RK4", dt=min(dt, duration), record=dt, rng=rng,

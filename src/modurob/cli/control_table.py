@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from modurob.cli import output
-from modurob.control import Case, Robustness
+from modurob.control import Robustness, RobustnessCase
 
 
 def print_table(title: str, found: Robustness) -> None:
@@ -26,7 +26,7 @@ def print_table(title: str, found: Robustness) -> None:
     )
 
 
-def _cells(case: Case) -> list[str]:
+def _cells(case: RobustnessCase) -> list[str]:
     nothing = math.isnan(case.overshoot)
     return [
         case.name,

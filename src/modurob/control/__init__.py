@@ -10,16 +10,15 @@ from modurob.control.lqr import Lqr
 from modurob.control.pd_gravity import PdGravity
 from modurob.control.pid import IndependentPid
 from modurob.control.pid_linearized import PidLinearized
-from modurob.control.plants import scaled
+from modurob.control.plants import with_scaled_masses
 from modurob.control.plots import plot_closed_loop
 from modurob.control.response import StepResponse, step_response
-from modurob.control.robustness import Case, Robustness, robustness
+from modurob.control.robustness import Robustness, RobustnessCase, robustness
 from modurob.reference import Reference
 
 __all__ = [
     "CONTROLLERS",
     "AssumptionCheck",
-    "Case",
     "Certificate",
     "ComputedTorque",
     "Controller",
@@ -31,6 +30,7 @@ __all__ = [
     "PolePlacement",
     "Reference",
     "Robustness",
+    "RobustnessCase",
     "Slopes",
     "StepResponse",
     "TrackingController",
@@ -41,7 +41,7 @@ __all__ = [
     "references",
     "register",
     "robustness",
-    "scaled",
     "step_response",
     "transient",
+    "with_scaled_masses",
 ]

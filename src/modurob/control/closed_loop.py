@@ -1,10 +1,9 @@
-"""The closed loop of a law and its model: linear about a set point, and rehearsed from a state."""
+"""Closed loop of a law and its model: linear about a set point, and rehearsed from a state."""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -12,29 +11,24 @@ import numpy as np
 from modurob.control.controller import Controller
 from modurob.errors import StateError
 from modurob.friction import REACH
-from modurob.model import Model
+from modurob.stepping import RK4, EquationOfMotion, SemiImplicitEuler, StepSettings
+from modurob.stepping.motion import Stopped
 
-Force = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
 POINTS = 800  # steps of a rehearsal of a law without a clock: 100 a time constant
 SLOWEST, ANGLES = 1e-4, 2000  # [rad a sample] least angle on the unit circle, and how many
 BISECTIONS = 40  # to rounding, from one cell
 EDGE = 1e-9  # of a delay: this close it is at the edge of stability
 MOST_PARTS = 8  # of a step that friction makes stiff, in a rehearsal
 MOST = 20000  # steps of a rehearsal at most; a longer one is cut
+LOST = 1e6  # [rad/s, m/s] faster than this a rehearsal has diverged
 
 
 class Linear(NamedTuple):
-    """Small deviations (q, v, memory, late torques) of the closed loop from a set point.
+    """Small deviations (q, v, memory, late torques) of the closed loop from a set point."""
 
-    Attributes:
-        A: Of ``dx/dt = A x``, or of ``x+ = A x`` with a sample time.
-        eigenvalues: Of A.
-        rate: Slowest decay, negative when deviations grow. [1/s]
-    """
-
-    A: np.ndarray
-    eigenvalues: np.ndarray
-    rate: float
+    A: np.ndarray  # of ``dx/dt = A x``, or of ``x+ = A x`` with a sample time
+    eigenvalues: np.ndarray  # of A
+    rate: float  # slowest decay, negative when deviations grow. [1/s]
 
 
 def linearized(law: Controller, at: np.ndarray) -> Linear:
@@ -156,101 +150,45 @@ class _Held:
 
 
 class Rehearsal(NamedTuple):
-    """What would happen without torque limits.
+    """Motion without torque limits."""
 
-    Attributes:
-        t: (N,) [s]
-        q, v: (N, nq), (N, nv)
-        tau: (N, nv) as wanted. [N m, N]
-        diverged: Whether a number ran away, and where it was cut.
-    """
-
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    tau: np.ndarray
-    diverged: bool
+    t: np.ndarray  # (N,) [s]
+    q: np.ndarray  # (N, nq)
+    v: np.ndarray  # (N, nv)
+    tau: np.ndarray  # (N, nv) as wanted. [N m, N]
+    diverged: bool  # whether a number ran away; the arrays end there
 
 
 def rehearsed(
     law: Controller, at: np.ndarray, q: np.ndarray, v: np.ndarray, duration: float
 ) -> Rehearsal:
-    """Run a copy of a law without limits from a state to a set point (nq,)."""
-    twin = copy.copy(law)
+    """Run a copy of a law without limits from a state to a set point (nq,).
+
+    Runge-Kutta while `MOST_PARTS` parts of a sample follow friction, else semi-implicit Euler.
+    """
+    twin, clock = copy.copy(law), law.sample_time
     twin._limited, twin._carried = False, False
     twin.reset(0.0, q, v)
-    clock = law.sample_time
     dt = duration / POINTS if clock is None else clock
-    steps = min(MOST, max(1, round(duration / dt)))
+    tau = np.zeros(law.model.nv)
+
+    def drive(s: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return twin.command(s, x, y, at) if clock is None else tau
+
+    parts = math.ceil(law.model.friction_rate.rate * dt / REACH)
+    method = RK4 if parts <= MOST_PARTS else SemiImplicitEuler
+    settings = StepSettings(0.0, 0.0, dt, max(1, min(parts, MOST_PARTS)))
+    stepper = method(EquationOfMotion(law.model, drive=drive), settings)
     rows: list[tuple[float, np.ndarray, np.ndarray, np.ndarray]] = []
-
-    def follow(s: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return twin.command(s, x, y, at)
-
-    q, v, t = q.copy(), v.copy(), 0.0
-    for k in range(steps + 1):
-        tau = twin.command(t, q, v, at)
-        rows.append((t, q, v, tau))
-        q, v = advanced(law.model, held(tau) if clock else follow, t, q, v, dt)
-        t = (k + 1) * dt
-        if not (np.isfinite(q).all() and np.abs(v).max(initial=0.0) < 1e6):  # [rad/s] lost
-            return _rehearsal(rows, diverged=True)
-    return _rehearsal(rows, diverged=False)
-
-
-def _rehearsal(
-    rows: list[tuple[float, np.ndarray, np.ndarray, np.ndarray]], diverged: bool
-) -> Rehearsal:
-    t, q, v, tau = (np.array(column) for column in zip(*rows, strict=True))
-    return Rehearsal(t, q, v, tau, diverged)
-
-
-def held(tau: np.ndarray) -> Force:
-    """A torque that stays as it is."""
-    return lambda t, q, v: tau
-
-
-def advanced(
-    model: Model, force: Force, t: float, q: np.ndarray, v: np.ndarray, dt: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """The state after a time, in as many steps as friction needs.
-
-    Runge-Kutta's while `MOST_PARTS` of them follow it, else the model's own with friction implicit.
-    """
-    parts = math.ceil(model.friction_rate.rate * dt / REACH)
-    h = dt / max(1, min(parts, MOST_PARTS))
-    for k in range(max(1, min(parts, MOST_PARTS))):
-        now = t + k * h
-        if parts > MOST_PARTS:
-            q, v = model.step(q, v, force(now, q, v), h)
-        else:
-            q, v = runge_kutta(model, force, now, q, v, h)
-    return q, v
-
-
-def runge_kutta(
-    model: Model, force: Force, t: float, q: np.ndarray, v: np.ndarray, dt: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Runge-Kutta's fourth-order step of one state or many; a free base moves on its manifold.
-
-    Munthe-Kaas would need one more commutator for order four; without it the base's pose is second
-    order, and torques depend on it through gravity only, which a free base does not feel.
-
-    Args:
-        force: (..., nv) of time and state. [N m, N]
-    """
-    half = dt / 2
-    moved = model.integrate if model.free_base else np.add
-
-    def rates(s: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return model.forward_dynamics(x, y, force(s, x, y))
-
-    a1 = rates(t, q, v)
-    v2 = v + half * a1
-    a2 = rates(t + half, moved(q, half * v), v2)
-    v3 = v + half * a2
-    a3 = rates(t + half, moved(q, half * v2), v3)
-    v4 = v + dt * a3
-    a4 = rates(t + dt, moved(q, dt * v3), v4)
-    way = dt / 6 * (v + 2 * v2 + 2 * v3 + v4)
-    return moved(q, way), v + dt / 6 * (a1 + 2 * a2 + 2 * a3 + a4)
+    diverged = False
+    for k in range(min(MOST, max(1, round(duration / dt))) + 1):
+        tau = twin.command(k * dt, q, v, at)
+        rows.append((k * dt, q, v, tau))
+        try:
+            q, v = stepper.sample(k * dt, q.copy(), v.copy())
+            diverged = not (np.isfinite(q).all() and np.abs(v).max(initial=0.0) < LOST)
+        except Stopped:
+            diverged = True
+        if diverged:
+            break
+    return Rehearsal(*(np.array(column) for column in zip(*rows, strict=True)), diverged)

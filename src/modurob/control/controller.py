@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.checks import is_number, per_joint, positive, real_array, whole
-from modurob.control.delay import Line, samples_late
+from modurob.control.delay import DelayLine, samples_late
 from modurob.dynamics import cpu_model
 from modurob.errors import StateError, choices
 from modurob.model import Model
@@ -91,7 +91,7 @@ class Controller(ABC):
         self.sample_time = sample_time
         if sample_time is not None:
             self.sample_time = positive("sample_time", sample_time, "seconds")
-        self._late = Line(samples_late(delay, self.sample_time))
+        self._late = DelayLine(samples_late(delay, self.sample_time))
         self._batch: tuple[int, ...] = ()  # of the states that `command` takes
         self._hold = np.full(n, np.nan)  # where to stay when no reference is given
         self._rest = Reference(self._hold, np.zeros(n), np.zeros(n))

@@ -1,4 +1,4 @@
-"""Commands that take effect some samples later, as when they travel over a bus."""
+"""Commands that take effect some samples later, as on a bus."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST = 10_000  # samples
 
 
 def samples_late(delay: Any, sample_time: float | None) -> int:
-    """How many samples a delay is, or a `StateError`.
+    """Return the number of samples of a delay, or raise a `StateError`.
 
     Args:
         delay: Seconds, whole samples; True for one sample.
@@ -35,7 +35,7 @@ def samples_late(delay: Any, sample_time: float | None) -> int:
     return round(count)
 
 
-class Line:
+class DelayLine:
     """Torques on their way, oldest first.
 
     Args:
@@ -47,19 +47,19 @@ class Line:
         self.under_way: list[np.ndarray] = []
 
     def passed(self, tau: np.ndarray) -> np.ndarray:
-        """What arrives when `tau` is sent."""
+        """Send `tau`; return the torque that arrives."""
         self.under_way.append(tau)
         return self.under_way.pop(0)
 
     def fill(self, tau: np.ndarray) -> None:
-        """As if this had been sent all the time."""
+        """Fill the line with a torque."""
         self.under_way = [tau.copy() for _ in range(self.count)]
 
     def clear(self) -> None:
-        """Nothing is under way."""
+        """Empty the line."""
         self.under_way = []
 
-    def __copy__(self) -> Line:
-        twin = Line(self.count)
+    def __copy__(self) -> DelayLine:
+        twin = DelayLine(self.count)
         twin.under_way = [tau.copy() for tau in self.under_way]
         return twin

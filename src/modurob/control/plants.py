@@ -1,4 +1,4 @@
-"""Bodies that are not quite the ones a law was made for."""
+"""Models with other masses than those a law was made for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from modurob.errors import StateError
 from modurob.model import Model
 
 
-def scaled(model: Model, factor: ArrayLike) -> Model:
+def with_scaled_masses(model: Model, factor: ArrayLike) -> Model:
     """The same body with other masses: of all links or of each, base first; inertia goes along.
 
     Args:
@@ -46,7 +46,7 @@ def side_by_side(model: Model, factors: np.ndarray) -> Model:
         factors: (copies, n + 1) on the links' masses and inertias.
     """
     if model.free_base:
-        raise StateError("bodies stand side by side on a fixed base")
+        raise StateError("bodies side by side need a fixed base")
     copies, n = len(factors), len(model.joint_names)
     shift = n * np.arange(copies)[:, None]
     parent = np.where(model.parent == 0, 0, model.parent + shift).ravel()

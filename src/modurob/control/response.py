@@ -1,4 +1,4 @@
-"""Numbers of a step response: rise, overshoot, settling, what stays."""
+"""Numbers of a step response: rise, overshoot, settling, steady error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LAST = 0.1  # of the time: what is there then is called steady
 
 
 class StepResponse(NamedTuple):
-    """How joints went from where they were to a target.
+    """Motion of joints from where they were to a target.
 
     Each array is (..., n): a batch of runs if there was one, then the joints. A joint whose target
     is where it was already has no rise, and is judged by the largest step of the other joints.

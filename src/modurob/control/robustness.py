@@ -1,9 +1,9 @@
-"""Many steps under conditions that the law does not know: wrong masses, delay, noise, limits."""
+"""Robustness of a law: many steps with wrong masses, delay, noise and torque limits."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,24 +12,26 @@ from numpy.typing import ArrayLike
 
 from modurob.checks import LARGEST_BYTES, not_negative, per_joint, positive, refuse_over
 from modurob.control import gains
-from modurob.control.closed_loop import held, linearized, runge_kutta
+from modurob.control.closed_loop import linearized
 from modurob.control.controller import Controller
 from modurob.control.plants import side_by_side
 from modurob.control.response import LAST, step_response
 from modurob.errors import StateError
 from modurob.friction import substeps
+from modurob.stepping import RK4, EquationOfMotion, StepSettings
+from modurob.stepping.motion import Stopped
 
 BODIES = 50  # of different masses, each with its share of the runs
 PATHS, SET_POINTS = 8, 8  # arrays of their size that are needed at once
 MEMORY_SHARE = 1 / 8  # of the largest arrays: what runs take that are computed at once
 LOST = 1e3  # [rad/s, m/s] faster than this a run has diverged
-SETTLING_TIMES = 3.0  # of a step, unless told
+SETTLING_TIMES = 3.0  # of a step by default
 LEAST_STEP = 0.3  # of the largest: overshoot is a part of the step, which must not vanish
-SLOWEST = 4.0  # [s] a step at most, unless told
-TORQUE_SHARE = 0.7  # of the largest torque as designed: the limit unless told
+SLOWEST = 4.0  # [s] longest default duration of a step
+TORQUE_SHARE = 0.7  # of the largest torque as designed: the default limit
 
 
-class Case(NamedTuple):
+class RobustnessCase(NamedTuple):
     """One row: what differs from the design, and what became of the steps.
 
     Attributes:
@@ -55,7 +57,7 @@ class Case(NamedTuple):
 
 @dataclass(frozen=True)
 class Robustness:
-    """What a law stands.
+    """Robustness of a law.
 
     Attributes:
         law: Its name.
@@ -67,7 +69,7 @@ class Robustness:
     law: str
     duration: float
     band: float
-    cases: tuple[Case, ...]
+    cases: tuple[RobustnessCase, ...]
 
     def __str__(self) -> str:
         head = f"{'':24}{'settled':>9}{'time':>9}{'overshoot':>11}{'error':>10}"
@@ -99,7 +101,7 @@ def robustness(
 
     The law keeps the model it was made with. Wrong masses are those of 50 bodies, which share the
     runs: mass and inertia of each link are multiplied by a factor of its own. Many runs of a
-    condition are computed at once, as many as fit into a gigabyte. The law does not know of them;
+    condition are computed at once, as many as fit into a gigabyte. The law keeps its own model;
     a condition of 0 is left out.
 
     Args:
@@ -130,7 +132,7 @@ def robustness(
     plan += [("torque limits", {"limit": True})]
     together = {key: value for _, options in plan for key, value in options.items()}
     plan += [("all at once", together)] if len(plan) > 2 else []
-    cases: list[Case] = []
+    cases: list[RobustnessCase] = []
     joints = law.model.joint_names
     limit = None
     if torque_limit is not None:
@@ -147,7 +149,7 @@ def robustness(
 
 
 class _Lab:
-    """What all cases share: the law, where steps lead, and how long they take."""
+    """Settings that all cases share: the law, the set points of the steps, their duration."""
 
     def __init__(
         self,
@@ -206,7 +208,7 @@ class _Lab:
         delay: float = 0.0,
         noise: float = 0.0,
         limit: np.ndarray | None = None,
-    ) -> tuple[Case, np.ndarray]:
+    ) -> tuple[RobustnessCase, np.ndarray]:
         """One row, and (n,) the largest torques."""
         options: dict[str, Any] = {"delay": self.law.delay + delay}
         if limit is not None:
@@ -214,10 +216,10 @@ class _Lab:
         law, bodies = self.law.changed(**options), self._bodies(masses)
         outcomes, largest = [], np.zeros(len(self.start))
         for rows in self._blocks(len(bodies)):
-            flight = _flown(self, law, bodies, noise, self.goals[rows])
-            outcomes.append(self._judged(flight, self.goals[rows]))
-            largest = np.maximum(largest, flight.torque)
-        return _case(name, outcomes), largest
+            runs = _flown(self, law, bodies, noise, self.goals[rows])
+            outcomes.append(self._judged(runs, self.goals[rows]))
+            largest = np.maximum(largest, runs.torque)
+        return _case(name, np.concatenate(outcomes, axis=1)), largest
 
     def demand_memory(self, masses: float) -> None:
         """Refuse runs so long that not even one for each body fits into memory."""
@@ -243,8 +245,9 @@ class _Lab:
         shape = self._count(masses), len(self.law.model.mass)
         return self.rng.uniform(1 - masses, 1 + masses, shape)
 
-    def _judged(self, flight: _Flight, goals: np.ndarray) -> _Outcome:
-        q, lost = flight.q, flight.lost
+    def _judged(self, runs: _MonteCarloRuns, goals: np.ndarray) -> np.ndarray:
+        """(5, runs) settling time [s], overshoot, mean square error, 1 if lost, share saturated."""
+        q, lost = runs.q, runs.lost
         settling, overshoot, error = np.full((3, len(lost)), np.nan)
         if not lost.all():
             q, goals, t = q[:, ~lost], goals[~lost], self.dt * np.arange(len(q))
@@ -253,33 +256,14 @@ class _Lab:
             settling[~lost] = found.settling.max(axis=-1)
             overshoot[~lost] = found.overshoot.max(axis=-1)
             error[~lost] = np.mean((q[late] - goals) ** 2, axis=(0, 2))
-        saturated = np.full(len(lost), flight.saturated)
-        return _Outcome(settling, overshoot, error, lost, saturated)
+        return np.stack([settling, overshoot, error, lost, np.full(len(lost), runs.saturated)])
 
 
-class _Outcome(NamedTuple):
-    """What became of each of many runs, (runs,); NaN where a run diverged.
-
-    Attributes:
-        settling: Time until all joints have settled, infinite when they do not. [s]
-        overshoot: Of the worst joint, as a part of the step.
-        error: Mean square over joints and the last tenth of the time. [rad^2, m^2]
-        lost: Whether it diverged.
-        saturated: Share of samples with a motor at its limit, the mean of all runs.
-    """
-
-    settling: np.ndarray
-    overshoot: np.ndarray
-    error: np.ndarray
-    lost: np.ndarray
-    saturated: np.ndarray
-
-
-def _case(name: str, outcomes: Sequence[_Outcome]) -> Case:
+def _case(name: str, outcomes: np.ndarray) -> RobustnessCase:
     """One row from all its runs."""
-    slowest, overshoot, error, lost, saturated = map(np.concatenate, zip(*outcomes, strict=True))
-    kept, done = ~lost, np.isfinite(slowest)
-    return Case(
+    slowest, overshoot, error, lost, saturated = outcomes
+    kept, done = lost == 0, np.isfinite(slowest)
+    return RobustnessCase(
         name,
         len(lost),
         float(done.mean()),
@@ -291,25 +275,18 @@ def _case(name: str, outcomes: Sequence[_Outcome]) -> Case:
     )
 
 
-class _Flight(NamedTuple):
-    """Many runs.
+class _MonteCarloRuns(NamedTuple):
+    """Many runs."""
 
-    Attributes:
-        q: (N, runs, n) true positions.
-        lost: (runs,) which diverged.
-        torque: (n,) largest.
-        saturated: Share of samples with a motor at its limit.
-    """
-
-    q: np.ndarray
-    lost: np.ndarray
-    torque: np.ndarray
-    saturated: float
+    q: np.ndarray  # (N, runs, n) true positions
+    lost: np.ndarray  # (runs,) which diverged
+    torque: np.ndarray  # (n,) largest
+    saturated: float  # share of samples with a motor at its limit
 
 
 def _flown(
     lab: _Lab, law: Controller, factors: np.ndarray, noise: float, set_points: np.ndarray
-) -> _Flight:
+) -> _MonteCarloRuns:
     """Runs to (runs, n) set points at once; one that diverges goes back to its start and is marked.
 
     Run k has the masses of body k modulo their number.
@@ -318,8 +295,9 @@ def _flown(
     rows = -(-runs // len(factors))
     full = rows * len(factors)  # as many for each body; what is too many is dropped in the end
     goals = set_points[np.arange(full) % runs]
-    bodies = side_by_side(law.model, factors)
-    parts = lab.substeps(factors)
+    push = np.zeros((rows, len(factors) * law.model.nv))
+    motion = EquationOfMotion(side_by_side(law.model, factors), (rows,), lambda t, q, v: push)
+    stepper = RK4(motion, StepSettings(0.0, 0.0, dt, lab.substeps(factors)))
     q, v = np.tile(start, (full, 1)), np.zeros((full, law.model.nv))
     many = law.batched(full)
     many.reset(0.0, q, v)
@@ -332,16 +310,17 @@ def _flown(
         size = np.abs(tau)
         at_limit += float(np.any(size >= law.torque_limit, axis=1)[:runs].mean())
         torque = np.maximum(torque, size[~lost].max(axis=0, initial=0.0))
-        push, q, v = (x.reshape(rows, -1) for x in (tau, q, v))
-        for _ in range(parts):
-            q, v = runge_kutta(bodies, held(push), k * dt, q, v, dt / parts)
-        q, v = q.reshape(full, -1), v.reshape(full, -1)
+        push, *state = (x.reshape(rows, -1) for x in (tau, q, v))
+        try:
+            q, v = (x.reshape(full, -1) for x in stepper.sample(k * dt, *state))
+        except Stopped as stopped:
+            raise StateError(f"robustness stopped at t = {stopped.time:g} s: {stopped}") from None
         wild = ~(np.abs(v).max(axis=1) < LOST)
         if wild.any():
             lost |= wild
             q[wild], v[wild] = start, 0.0
         path[k + 1] = q
-    return _Flight(path[:, :runs], lost[:runs], torque, at_limit / steps)
+    return _MonteCarloRuns(path[:, :runs], lost[:runs], torque, at_limit / steps)
 
 
 def _whole_samples(delay: float, dt: float) -> float:

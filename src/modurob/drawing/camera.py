@@ -1,4 +1,4 @@
-"""Where a picture is taken from, and where things land in it."""
+"""Cameras: perspective views of the world, and the pixels that points are projected to."""
 
 from __future__ import annotations
 
@@ -12,23 +12,14 @@ MARGIN = 0.03  # of the longer side, left free all around
 
 @dataclass(frozen=True, eq=False)
 class Camera:
-    """A perspective view of the world. Pixels count right and up from the lower left.
+    """A perspective view of the world. Pixels count right and up from the lower left."""
 
-    Attributes:
-        R_cw: (3, 3) rows are right, up and towards the eye, in the world.
-        center: (3,) point of the world that the eye looks at. [m]
-        distance: From the eye to the center. [m]
-        scale: Pixels per meter at the center.
-        offset: (2,) pixel of the center.
-        size: (width, height) of the picture in pixels.
-    """
-
-    R_cw: np.ndarray
-    center: np.ndarray
-    distance: float
-    scale: float
-    offset: np.ndarray
-    size: tuple[int, int]
+    R_cw: np.ndarray  # (3, 3) rows are right, up and towards the eye, in the world
+    center: np.ndarray  # (3,) point of the world that the eye looks at. [m]
+    distance: float  # from the eye to the center. [m]
+    scale: float  # pixels per meter at the center
+    offset: np.ndarray  # (2,) pixel of the center
+    size: tuple[int, int]  # (width, height) of the picture in pixels
 
     def to_camera(self, points: np.ndarray) -> np.ndarray:
         """(..., 3) points in the camera's frame. [m]"""
@@ -47,7 +38,7 @@ class Camera:
 
     @property
     def eye(self) -> np.ndarray:
-        """(3,) where the eye is in the world. [m]"""
+        """(3,) position of the eye in the world. [m]"""
         return self.center + self.distance * self.R_cw[2]
 
     def on_floor(self, pixels: np.ndarray, height: float) -> np.ndarray:
@@ -60,13 +51,16 @@ class Camera:
         return self.eye[:2] + far[..., None] * ray[..., :2]
 
 
-def fit(points: np.ndarray, azimuth: float, elevation: float, longest: int) -> Camera:
-    """The view from a direction in which the points just fill the picture.
+def fit(
+    points: np.ndarray, azimuth: float, elevation: float, longest: int, multiple: int = 1
+) -> Camera:
+    """Return the view from a direction in which the points just fill the picture.
 
     Args:
         points: (n, 3) everything that must be seen. [m]
-        azimuth, elevation: Where the eye stands, seen from the scene. [deg]
+        azimuth, elevation: Direction of the eye, seen from the scene. [deg]
         longest: Pixels of the picture's longer side.
+        multiple: Number that divides width and height, which are rounded up.
     """
     a, e = np.deg2rad(azimuth), np.deg2rad(elevation)
     towards = np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
@@ -80,5 +74,6 @@ def fit(points: np.ndarray, azimuth: float, elevation: float, longest: int) -> C
     extent = np.maximum(high - low, 1e-3 * radius)
     scale = longest * (1 - 2 * MARGIN) / extent.max()
     border = MARGIN * longest
-    width, height = (int(v) for v in np.ceil(scale * extent + 2 * border))
+    sides = np.ceil((scale * extent + 2 * border) / multiple)
+    width, height = (multiple * int(side) for side in sides)
     return Camera(R_cw, center, trial.distance, scale, border - scale * low, (width, height))

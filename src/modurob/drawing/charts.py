@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, FAINT, GRID = "#1f2933", "#7b8794", "#e4e7eb"
-# Okabe and Ito's colors, told apart by most eyes; yellow last, it is faint on white
+# Okabe and Ito's colors, distinct for most eyes; yellow last, it is faint on white
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#5c4b8a", "#8c8c2a")
-MOST_NAMES = 14  # of a legend; more lines than that are told apart by a color scale
+MOST_NAMES = 14  # of a legend; more lines than that get a color scale
 DPI = 150
 DATELESS = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 
-def blank(size: tuple[float, float]) -> Figure:
-    """A white figure [inch] that pyplot does not know."""
+def blank(size: tuple[float, float], layout: Any = "constrained") -> Figure:
+    """Return a white figure [inch] outside of pyplot."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    found = Figure(figsize=size, facecolor="white", layout="constrained")
+    found = Figure(figsize=size, facecolor="white", layout=layout)
     FigureCanvasAgg(found)
     return found
 
@@ -71,8 +71,8 @@ def check_ending(path: str | os.PathLike[str], what: str) -> None:
         raise FileError(f"{path}: unknown ending {ending!r}; {what} are {choices(DATELESS)}")
 
 
-def write(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write it by its ending; the same numbers give the same file."""
+def write(figure: Figure, path: str | os.PathLike[str], dpi: int = DPI) -> None:
+    """Write a figure by the ending of the path; the same numbers give the same file."""
     ending, stream = Path(path).suffix.lower(), io.BytesIO()
-    figure.savefig(stream, format=ending[1:], dpi=DPI, metadata=DATELESS[ending])
+    figure.savefig(stream, format=ending[1:], dpi=dpi, metadata=DATELESS[ending])
     write_file(path, stream.getvalue())

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.drawing import camera as cameras
-from modurob.drawing import labels as names
+from modurob.drawing import charts
 from modurob.drawing import scene as scenes
-from modurob.drawing.paint import paint
-from modurob.drawing.raster import NOTHING, Buffers, rasterize
+from modurob.drawing.charts import INK
+from modurob.drawing.raster import NOTHING, Buffers, paint, rasterize
 from modurob.drawing.scene import Scene
 from modurob.drawing.terminal import shorten
 from modurob.errors import FileError, StateError, choices
-from modurob.modules.files import checked_target, write_file
+from modurob.modules.files import checked_target
 from modurob.organism import Organism
 
 if TYPE_CHECKING:
@@ -32,7 +30,8 @@ SMALLEST, LARGEST = 64, 4096  # pixels of the longer side
 MOST_LABELS = 60  # modules; more names than that hide the organism
 MOST_AXES = 24  # joints
 LONGEST_NAME = 14
-INK, AXIS = "#1f2933", "#e0245e"
+AXIS = "#e0245e"
+ROUNDS = 200  # of pushing labels apart; crowded pictures settle after some fifty
 
 
 def picture(
@@ -48,7 +47,7 @@ def picture(
 ) -> None:
     """Draw an organism into a PNG or SVG file.
 
-    The solids of the datasheets stand where forward kinematics puts them. The base has a thick
+    Forward kinematics places the solids of the datasheets. The base has a thick
     outline and a dark label; red lines are the axes of the joints that can move, dotted where a
     solid hides them.
 
@@ -63,9 +62,8 @@ def picture(
             its shape. [deg]
         size: Longer side of the picture. [px]
     """
-    path = checked_target(path)  # told before the work, not after it
-    ending = path.suffix.lower()
-    if ending not in ENDINGS:
+    path = checked_target(path)  # before the work, not after it
+    if path.suffix.lower() not in ENDINGS:
         raise FileError(f"{path}: unknown ending {path.suffix!r}; pictures are {choices(ENDINGS)}")
     if not SMALLEST <= size <= LARGEST:
         raise StateError(f"a picture has {SMALLEST} to {LARGEST} pixels, got size {size}")
@@ -85,7 +83,7 @@ def picture(
         _draw_axes(plane, scene, buffers, fine)
     if with_labels:
         _draw_labels(plane, organism, scene, buffers, fine)
-    write_file(path, _encoded(figure, ending))
+    charts.write(figure, path, DPI)
 
 
 def _camera(
@@ -96,9 +94,7 @@ def _camera(
     shadow = scenes.on_floor(scene.points, scene.floor)
     axes = scene.axes.reshape(-1, 3) if with_axes else scene.points[:0]
     seen = np.concatenate([scene.points, shadow, axes])
-    fine = cameras.fit(seen, azimuth, elevation, SAMPLES * size)
-    width, height = (-(-side // SAMPLES) * SAMPLES for side in fine.size)
-    return replace(fine, size=(width, height))
+    return cameras.fit(seen, azimuth, elevation, SAMPLES * size, SAMPLES)
 
 
 def _view(scene: Scene) -> tuple[float, float]:
@@ -112,25 +108,14 @@ def _view(scene: Scene) -> tuple[float, float]:
 
 
 def _figure(image: np.ndarray) -> tuple[Figure, Axes]:
-    """A Matplotlib figure of the image's size, one unit a pixel, that pyplot never hears of."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
+    """A Matplotlib figure of the image's size, one unit a pixel."""
     height, width = image.shape[:2]
-    figure = Figure(figsize=(width / DPI, height / DPI), dpi=DPI, facecolor="white")
-    FigureCanvasAgg(figure)
+    figure = charts.blank((width / DPI, height / DPI), "none")
     plane = figure.add_axes((0, 0, 1, 1))
     plane.set_axis_off()
     plane.imshow(image, extent=(0, width, 0, height), origin="lower", interpolation="nearest")
     plane.set(xlim=(0, width), ylim=(0, height))
     return figure, plane
-
-
-def _encoded(figure: Figure, ending: str) -> bytes:
-    stream = io.BytesIO()
-    dateless = {"Software": None} if ending == ".png" else {"Date": None}
-    figure.savefig(stream, format=ending[1:], dpi=DPI, facecolor="white", metadata=dateless)
-    return stream.getvalue()
 
 
 def _draw_axes(plane: Axes, scene: Scene, buffers: Buffers, fine: cameras.Camera) -> None:
@@ -153,7 +138,7 @@ def _draw_labels(
     """Names where the modules can be seen; what is hidden gets none, except the base."""
     surface = buffers.surface[::SAMPLES, ::SAMPLES]
     owner = np.append(scene.owner, NOTHING)[surface]
-    places, counts = names.anchors(owner, len(organism))
+    places, counts = anchors(owner, len(organism))
     base = organism.modules.index(organism.base)
     if not counts[base]:
         places[base] = fine.project(scene.centers[base])[0] / SAMPLES
@@ -164,7 +149,7 @@ def _draw_labels(
     texts = [f"{t} · base" if row == base else t for row, t in zip(shown, texts, strict=True)]
     letter = points * DPI / 72
     sizes = np.array([[0.64 * letter * len(text) + 0.8 * letter, 1.9 * letter] for text in texts])
-    spots = names.spread(places[shown], sizes, (owner.shape[1], owner.shape[0]))
+    spots = spread(places[shown], sizes, (owner.shape[1], owner.shape[0]))
     for row, text, spot, size in zip(shown, texts, spots, sizes, strict=True):
         if np.any(np.abs(spot - places[row]) > 0.7 * size):
             plane.plot(*np.stack([places[row], spot]).T, color=INK, lw=0.8)
@@ -173,19 +158,56 @@ def _draw_labels(
 
 
 def _label(plane: Axes, spot: np.ndarray, text: str, points: float, is_base: bool) -> None:
+    ink, paper, alpha = ("white", INK, 0.92) if is_base else (INK, "white", 0.82)
+    box = {"boxstyle": "round,pad=0.3,rounding_size=0.6", "fc": paper, "ec": "none", "alpha": alpha}
     plane.text(
-        spot[0],
-        spot[1],
-        text,
-        ha="center",
-        va="center",
-        fontsize=points,
-        color="white" if is_base else INK,
-        family="DejaVu Sans",
-        bbox={
-            "boxstyle": "round,pad=0.3,rounding_size=0.6",
-            "fc": INK if is_base else "white",
-            "ec": "none",
-            "alpha": 0.92 if is_base else 0.82,
-        },
-    )
+        *spot, text, ha="center", va="center", fontsize=points, color=ink, family="DejaVu Sans",
+        bbox=box,
+    )  # fmt: skip
+
+
+def anchors(owner: np.ndarray, modules: int) -> tuple[np.ndarray, np.ndarray]:
+    """For each module the visible pixel next to the middle of what is seen of it.
+
+    Args:
+        owner: (height, width) row of the module that a pixel shows, negative for none.
+
+    Returns:
+        (modules, 2) x and y, NaN for what is hidden, and (modules,) numbers of visible pixels.
+    """
+    pixels = np.flatnonzero(owner >= 0)
+    rows = owner.ravel()[pixels]
+    order = np.argsort(rows, kind="stable")
+    counts = np.bincount(rows, minlength=modules)
+    places = np.full((modules, 2), np.nan)
+    for row, mine in enumerate(np.split(pixels[order], np.cumsum(counts)[:-1])):
+        if len(mine):
+            y, x = np.divmod(mine, owner.shape[1])
+            best = np.argmin((x - x.mean()) ** 2 + (y - y.mean()) ** 2)
+            places[row] = x[best], y[best]
+    return places, counts
+
+
+def spread(places: np.ndarray, sizes: np.ndarray, picture: tuple[int, int]) -> np.ndarray:
+    """(n, 2) places of labels after those that overlap have pushed each other apart.
+
+    Args:
+        places, sizes: (n, 2) centers, and widths and heights. [px]
+        picture: Width and height, which no label leaves. [px]
+    """
+    places = places.astype(float).copy()
+    need = (sizes[:, None] + sizes[None, :]) / 2
+    upper = np.triu(np.ones((len(places), len(places)), dtype=bool), 1)
+    for _ in range(ROUNDS):
+        apart = places[None, :] - places[:, None]
+        lack = need - np.abs(apart)
+        pairs = np.argwhere(upper & (lack > 0.5).all(axis=-1))
+        if not len(pairs):
+            break
+        for i, j in pairs:
+            axis = int(np.argmin(lack[i, j] / need[i, j]))
+            way = 1.0 if apart[i, j, axis] >= 0 else -1.0
+            places[i, axis] -= way * lack[i, j, axis] / 3
+            places[j, axis] += way * lack[i, j, axis] / 3
+        places = np.clip(places, sizes / 2, np.maximum(np.array(picture) - sizes / 2, sizes / 2))
+    return places

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from modurob.drawing import solids
-from modurob.drawing.raster import Facet
 from modurob.errors import DatasheetError
 from modurob.model import Model
 from modurob.organism import Organism
@@ -23,24 +22,23 @@ BEYOND = 0.3  # how far an axis sticks out, over the module's size
 Color = tuple[float, float, float]
 
 
+class Facet(NamedTuple):
+    """A convex, flat polygon in the world."""
+
+    corners: np.ndarray  # (k, 3) counterclockwise seen from outside. [m]
+    shades: np.ndarray  # (k,) brightness at the corners
+    surface: int  # number of the surface it is part of
+
+
 class Scene(NamedTuple):
-    """An organism in one posture, ready to be drawn.
+    """An organism in one posture, ready to be drawn."""
 
-    Attributes:
-        facets: Everything that can be seen.
-        colors: (surfaces, 3) of each surface.
-        owner: (surfaces,) the module it belongs to, by its row.
-        points: (n, 3) corners of everything. [m]
-        centers: (modules, 3) where the modules' frames are. [m]
-        axes: (joints, 2, 3) ends of the joint axes. [m]
-    """
-
-    facets: list[Facet]
-    colors: np.ndarray
-    owner: np.ndarray
-    points: np.ndarray
-    centers: np.ndarray
-    axes: np.ndarray
+    facets: list[Facet]  # everything that can be seen
+    colors: np.ndarray  # (surfaces, 3) of each surface
+    owner: np.ndarray  # (surfaces,) the module it belongs to, by its row
+    points: np.ndarray  # (n, 3) corners of everything. [m]
+    centers: np.ndarray  # (modules, 3) where the modules' frames are. [m]
+    axes: np.ndarray  # (joints, 2, 3) ends of the joint axes. [m]
 
     @property
     def floor(self) -> float:
@@ -114,7 +112,7 @@ def _rgb(color: str) -> Color:
         return colors.to_rgb(color)
     except ValueError:
         raise DatasheetError(
-            f"a shape has the color {color!r}; use #rrggbb or a name that Matplotlib knows"
+            f"a shape has the color {color!r}; use #rrggbb or a color name of Matplotlib"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""The solids that datasheets know, as flat polygons in the solid's own frame."""
+"""Solids of datasheets as flat polygons in the solid's own frame."""
 
 from __future__ import annotations
 
@@ -10,17 +10,11 @@ import numpy as np
 
 
 class Polygon(NamedTuple):
-    """A convex, flat piece of a solid, counterclockwise seen from outside.
+    """A convex, flat piece of a solid, counterclockwise seen from outside."""
 
-    Attributes:
-        corners: (k, 3) in the solid's frame. [m]
-        normals: (k, 3) of the true surface at the corners, for smooth shading.
-        surface: Number of the surface it is part of; edges are drawn between surfaces only.
-    """
-
-    corners: np.ndarray
-    normals: np.ndarray
-    surface: int
+    corners: np.ndarray  # (k, 3) in the solid's frame. [m]
+    normals: np.ndarray  # (k, 3) of the true surface at the corners, for smooth shading
+    surface: int  # number of the surface it is part of; edges are drawn between surfaces only
 
 
 @lru_cache(maxsize=256)

@@ -135,9 +135,9 @@ def _legend(organism: Organism) -> str:
 
 
 def _tree(organism: Organism) -> str:
-    """One line a module. An only child stands below its parent, so that long chains stay narrow."""
+    """One line a module; an only child is right below its parent, so that chains stay narrow."""
     lines = []
-    stack = [(organism.base, "", "")]  # module, what stands before it, what before its children
+    stack = [(organism.base, "", "")]  # module, text before it, text before its children
     while stack:
         name, lead, indent = stack.pop()
         lines.append(lead + _line(organism, name))

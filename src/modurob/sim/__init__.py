@@ -1,21 +1,22 @@
 """Simulation: one entry, `simulate`, with orthogonal parts."""
 
-from modurob.sim.command import Noise, PerBody
-from modurob.sim.events import Audit, Dock, Event, Undock
-from modurob.sim.failure import SimulationError
-from modurob.sim.integrators import INTEGRATORS
-from modurob.sim.part import Part
+from modurob.sim.actuation import Noise, PerBody
+from modurob.sim.body_trajectory import BodyTrajectory
+from modurob.sim.reconfiguration.events import Dock, Event, EventReport, Undock
 from modurob.sim.simulate import simulate
-from modurob.sim.stops import Stops
-from modurob.sim.trajectory import Trajectory
+from modurob.sim.trajectory import SimulationError, Trajectory
+from modurob.stepping import INTEGRATORS, FixedStep, Integrator, LinearStops, Stops
 
 __all__ = [
     "INTEGRATORS",
-    "Audit",
+    "BodyTrajectory",
     "Dock",
     "Event",
+    "EventReport",
+    "FixedStep",
+    "Integrator",
+    "LinearStops",
     "Noise",
-    "Part",
     "PerBody",
     "SimulationError",
     "Stops",

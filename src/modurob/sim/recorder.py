@@ -1,18 +1,108 @@
-"""What a run writes down, in arrays that grow as needed."""
+"""Times and states that a run records: when, and in arrays that grow as needed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from modurob.checks import refuse_over
-from modurob.sim.command import Drive
+from modurob.checks import is_number, positive, refuse_over
+from modurob.errors import StateError
+from modurob.sim.actuation import Actuation
 
 ADVICE = "keep fewer with record=0.01 (seconds between two)"
 FIRST = 256  # rows to begin with when the number is unknown
+SAME = 1e-9  # of the smallest spacing: times this close are one time
+SAMPLE, RECORD = 1, 2
+CUT_BYTES = 64  # that each time at which a run is cut takes on the way
+
+
+# -- times -----------------------------------------------------------------------------------------
+
+
+class Interval(NamedTuple):
+    """A piece of time without surprises inside."""
+
+    begin: float
+    end: float
+    sample: bool  # whether the controller's clock ticks at its begin
+    record: bool  # whether its end is a time to write down
+
+
+def record_times(
+    record: float | ArrayLike | None, duration: float, row_bytes: int = 8
+) -> np.ndarray | None:
+    """The times to write down, both ends among them; None for every step.
+
+    Args:
+        row_bytes: Memory that the states of one time take.
+    """
+    if record is None:
+        return None
+    if is_number(record):
+        spacing = positive("record", record, "seconds")
+        count = np.floor(duration / spacing * (1 + SAME))
+        what = f"a record every {spacing:g} s of {duration:g} s ({count:.3g} times)"
+        refuse_over(what, count * max(row_bytes, CUT_BYTES), "give a larger record=")
+        times = spacing * np.arange(int(count) + 1)
+    else:
+        try:
+            times = np.array(record, dtype=float).ravel()
+        except (TypeError, ValueError, OverflowError):
+            times = np.array([np.nan])
+        if not np.isfinite(times).all() or np.any(times < 0) or np.any(times > duration):
+            raise StateError(
+                f"record is a spacing in seconds or times between 0 and {duration:g} s, "
+                f"got {record!r}"
+            )
+    times = np.unique(np.concatenate([[0.0], times, [duration]]))
+    apart = np.diff(times) > SAME * max(np.median(np.diff(times)), 1e-300)
+    return np.concatenate([times[:-1][apart], times[-1:]])
+
+
+def check_ticks(what: str, period: float, duration: float) -> float:
+    """The period, or a `SizeError` when its ticks alone would fill the memory."""
+    count = duration / period
+    ticks = f"{what} = {period:g} s ({count:.3g} of them in {duration:g} s)"
+    refuse_over(ticks, count * CUT_BYTES, f"give a larger {what}=")
+    return period
+
+
+def intervals(
+    begin: float, end: float, sample_time: float | None, record: np.ndarray | None
+) -> Iterator[Interval]:
+    """Cut [begin, end] at the controller's ticks and at times to write down."""
+    times, flags = [np.array([begin, end])], [np.zeros(2, dtype=int)]
+    spacing = end - begin
+    if sample_time is not None:
+        first = int(np.ceil(begin / sample_time * (1 - SAME)))
+        last = int(np.ceil(end / sample_time * (1 - SAME)))
+        ticks = sample_time * np.arange(first, max(last, first))
+        times.append(ticks)
+        flags.append(np.full(len(ticks), SAMPLE))
+        spacing = min(spacing, sample_time)
+    if record is not None:
+        kept = record[(record > begin) & (record <= end)]
+        times.append(kept)
+        flags.append(np.full(len(kept), RECORD))
+        spacing = min(spacing, float(np.diff(record).min(initial=spacing)))
+    t, flag = np.concatenate(times), np.concatenate(flags)
+    order = np.argsort(t, kind="stable")
+    t, flag = t[order], flag[order]
+    starts = np.flatnonzero(np.diff(t, prepend=-np.inf) > SAME * spacing)
+    flag = np.bitwise_or.reduceat(flag, starts)
+    t = t[starts]
+    t[0], t[-1] = begin, end
+    for k in range(len(t) - 1):
+        yield Interval(
+            float(t[k]), float(t[k + 1]), bool(flag[k] & SAMPLE), bool(flag[k + 1] & RECORD)
+        )
+
+
+# -- arrays ----------------------------------------------------------------------------------------
 
 
 def row_bytes(states: int, nq: int, nv: int) -> int:
@@ -65,7 +155,12 @@ class Recorder:
     """
 
     def __init__(
-        self, batch: tuple[int, ...], nq: int, nv: int, drive: Drive | None, expected: int | None
+        self,
+        batch: tuple[int, ...],
+        nq: int,
+        nv: int,
+        drive: Actuation | None,
+        expected: int | None,
     ) -> None:
         self._drive, self._batch = drive, batch
         rows, states = expected or FIRST, math.prod(batch)
@@ -79,9 +174,9 @@ class Recorder:
         self.pieces: list[tuple[float, float, Callable[[np.ndarray], Any]]] = []
 
     def add(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
-        """Write down a state, with what the drive does there."""
+        """Record a state with its torque and channels."""
         tau, channels = None, {}
-        if self._drive is not None:  # first: when it fails, nothing is written down by halves
+        if self._drive is not None:  # first: when it fails, no row is recorded by halves
             tau, channels = self._drive.observed(t, q, v)
         kept = (self.t, self.q, self.v, self.tau, *self._channels.values())
         size = sum(rows.growth for rows in kept if rows is not None)
@@ -95,7 +190,7 @@ class Recorder:
         self._put(channels)
 
     def amend(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
-        """Put the new torque to a state that was written down before the clock ticked."""
+        """Put the new torque to a state that was recorded before the controller was sampled."""
         if self._drive is None or self.tau is None or self.t.last != t:
             return
         tau, channels = self._drive.observed(t, q, v)
@@ -127,7 +222,7 @@ class Recorder:
         return np.broadcast_to(self._rest, (self.t.count, *self._rest.shape))
 
     def channels(self) -> dict[str, np.ndarray]:
-        """What the controller recorded, by name."""
+        """Numbers that the controller recorded, by name."""
         for rows in self._channels.values():
             self._fill(rows, self.t.count)
         return {name: rows.array() for name, rows in self._channels.items()}

@@ -9,39 +9,38 @@ from typing import Any
 
 import numpy as np
 
-from modurob.errors import UnknownNameError
 from modurob.model import Model
 from modurob.organism import Organism
-from modurob.sim import manifold
-from modurob.sim.clock import check_ticks, stretches
-from modurob.sim.command import Drive, Noise
-from modurob.sim.failure import Stopped
-from modurob.sim.integrators import FixedStep, Integrator, Settings, Step
-from modurob.sim.motion import LARGEST, External, Motion, diverged
-from modurob.sim.part import Part
-from modurob.sim.recorder import Recorder
-from modurob.sim.stops import StopForces, Stops
+from modurob.sim.actuation import Actuation, Noise
+from modurob.sim.body_trajectory import BodyTrajectory
+from modurob.sim.recorder import Recorder, check_ticks, intervals
+from modurob.stepping import (
+    EquationOfMotion,
+    FixedStep,
+    Integrator,
+    IntegratorStep,
+    StepSettings,
+    manifold,
+)
+from modurob.stepping.motion import LARGEST, External, Stopped, diverged
+from modurob.stepping.stops import LinearStops, StopForces, Stops
 
-UNSEEN = 64  # steps between two looks when not every step is recorded
+UNSEEN = 64  # steps between two checks when not every step is recorded
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What all bodies of a run share.
-
-    Attributes:
-        record: Times to write down; None for every step.
-    """
+    """Settings that all bodies of a run share."""
 
     method: type[Integrator]
-    settings: Settings
+    settings: StepSettings
     duration: float
-    record: np.ndarray | None = None
+    record: np.ndarray | None = None  # times to record; None for every step
     reference: Any = None
     sample_time: float | None = None
     noise: Noise | None = None
     rng: np.random.Generator | None = None
-    stops: Stops | None = None
+    stops: Stops | LinearStops | None = None
     external: External = field(default_factory=dict)
 
 
@@ -61,37 +60,36 @@ class Run:
         self.model, self.organism, self.controller = model, organism, controller
         self.t, self.q, self.v = t, q, v
         self._setup, self._batch = setup, q.shape[:-1]
-        self._drive = self._made_drive()
+        self._drive = self._actuation()
         stops = None if setup.stops is None else StopForces(setup.stops, model, q)
-        external = {b: w for b, w in setup.external.items() if _has_body(model, b)}
-        self.motion = Motion(model, self._batch, self._drive, stops, external)
+        names = {*model.body_names, *model.modules}
+        external = {body: w for body, w in setup.external.items() if body in names}
+        self.motion = EquationOfMotion(model, self._batch, self._drive, stops, external)
         self._integrator = setup.method(self.motion, setup.settings)
-        self._recorder: Recorder | None = None
+        self._is_fixed = issubclass(setup.method, FixedStep)
+        rows = None
+        if setup.record is not None:
+            rows = int(np.sum(setup.record >= t)) + 2
+        elif self._is_fixed:
+            rows = int(np.ceil((setup.duration - t) / setup.settings.dt)) + 1
+        self._recorder = Recorder(self._batch, model.nq, model.nv, self._drive, rows)
         self._asked = -1.0  # when the controller was asked last
 
-    def _made_drive(self) -> Drive | None:
-        setup = self._setup
-        if self.controller is None:
-            if setup.noise is None:
-                return None
-            rest = np.zeros((*self._batch, self.model.nv))
-            return self._with_clock(lambda t, q, v: rest)
-        return self._with_clock(self.controller)
-
-    def _with_clock(self, controller: Any) -> Drive:
-        s = self._setup
-        drive = Drive(
-            self.model, self._batch, controller, s.reference, s.sample_time, s.noise, s.rng
-        )
+    def _actuation(self) -> Actuation | None:
+        setup, controller = self._setup, self.controller
+        if controller is None and setup.noise is None:
+            return None
+        rest = np.zeros((*self._batch, self.model.nv))
+        drive = Actuation(
+            self.model, self._batch, (lambda t, q, v: rest) if controller is None else controller,
+            setup.reference, setup.sample_time, setup.noise, setup.rng,
+        )  # fmt: skip
         if drive.sample_time is not None:
-            check_ticks("sample_time", drive.sample_time, s.duration)
+            check_ticks("sample_time", drive.sample_time, setup.duration)
         return drive
 
-    # -- going on ----------------------------------------------------------------------------------
-
     def begin(self) -> None:
-        """Make room, ask the controller, and find an acceleration, before the first step."""
-        self._recorder = self._made_recorder(self._setup.duration)
+        """Ask the controller and find an acceleration, before the first step."""
         if self._drive is not None:
             self._drive.reset(self.t, self.q, self.v)
             if self._drive.sample_time is not None:
@@ -100,12 +98,9 @@ class Run:
         if self.model.nv:
             self.motion.acceleration(self.t, self.q, self.v)
 
-    def advance(self, until: float, watch: Callable[[float], None]) -> None:
+    def advance(self, until: float, progress: Callable[[float], None]) -> None:
         """Integrate to a later time."""
-        setup, fixed = self._setup, issubclass(self._setup.method, FixedStep)
-        recorder = self._recorder
-        if recorder is None:
-            raise RuntimeError("begin() comes first")
+        record, recorder = self._setup.record, self._recorder
         if until <= self.t:  # two events at one time
             return
         if recorder.t.count == 0:
@@ -113,84 +108,52 @@ class Run:
         if not self.model.nv:  # a body that cannot move
             self.t = until
             recorder.add(self.t, self.q, self.v)
-            watch(until)
+            progress(until)
             return
-        stride = 1 if setup.record is None else UNSEEN
+        stride = 1 if record is None else UNSEEN
         clock = None if self._drive is None else self._drive.sample_time
-        cuts = setup.record if fixed else None
-        for stretch in stretches(self.t, until, clock, cuts):
-            if stretch.sample:
-                self._tick(recorder)
-            steps = self._integrator.steps(stretch.begin, stretch.end, self.q, self.v, stride)
-            for step in steps:
-                self._look(step)
-                self._write(recorder, step, stretch.record and step.t == stretch.end)
+        for interval in intervals(self.t, until, clock, record if self._is_fixed else None):
+            if interval.sample:
+                self._sample()
+            begin, end = interval.begin, interval.end
+            for step in self._integrator.steps(begin, end, self.q, self.v, stride):
+                if not np.abs(step.v).max(initial=0.0) < LARGEST:
+                    found = diverged(self.model, step.t, step.q, step.v)
+                    raise found or Stopped(step.t, "it diverged")
+                self._write(step, interval.record and step.t == end)
                 self.t, self.q, self.v = step.t, step.q, step.v
-                watch(step.t)
-        if recorder.t.last < until:  # an event between two times to write down
+                progress(step.t)
+        if recorder.t.last < until:  # an event between two times to record
             recorder.add(self.t, self.q, self.v)
 
-    def _made_recorder(self, until: float) -> Recorder:
-        setup, expected = self._setup, None
-        if setup.record is not None:
-            expected = int(np.sum((setup.record >= self.t) & (setup.record <= until))) + 2
-        elif issubclass(setup.method, FixedStep):
-            expected = int(np.ceil((until - self.t) / setup.settings.dt)) + 1
-        return Recorder(self._batch, self.model.nq, self.model.nv, self._drive, expected)
-
-    def _tick(self, recorder: Recorder) -> None:
-        """The controller's clock: ask it, and correct what was written down for this time."""
+    def _sample(self) -> None:
+        """Ask a sampled controller, and correct what was recorded for this time."""
         if self._drive is not None and self._asked != self.t:
             self._drive.sample(self.t, self.q, self.v)
             self._asked = self.t
-            recorder.amend(self.t, self.q, self.v)
+            self._recorder.amend(self.t, self.q, self.v)
 
-    def _look(self, step: Step) -> None:
-        """Stop when a number runs away."""
-        if not np.abs(step.v).max(initial=0.0) < LARGEST:
-            raise diverged(self.model, step.t, step.q, step.v) or Stopped(step.t, "it diverged")
-
-    def _write(self, recorder: Recorder, step: Step, at_end: bool) -> None:
-        record = self._setup.record
+    def _write(self, step: IntegratorStep, at_end: bool) -> None:
+        record, recorder, nq = self._setup.record, self._recorder, self.model.nq
         if step.dense is not None:
             recorder.pieces.append((self.t, step.t, step.dense))
-        if record is None:
+        if record is None or (step.dense is None and at_end):
             recorder.add(step.t, step.q, step.v)
         elif step.dense is not None:
             first, last = np.searchsorted(record, [self.t, step.t], side="right")
             for t in record[first:last].tolist():
-                recorder.add(t, *self._split(step.dense(np.array(t))))
-        elif at_end:
-            recorder.add(step.t, step.q, step.v)
+                y = step.dense(np.array(t))
+                q = manifold.normalized(y[:nq]) if self.model.free_base else y[:nq]
+                recorder.add(t, q, y[nq:])
 
-    def _split(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        q, v = y[: self.model.nq], y[self.model.nq :]
-        return manifold.normalized(q) if self.model.free_base else q, v
-
-    def part(self) -> Part | None:
-        """Everything that was written down."""
-        r = self._recorder
-        if r is None or r.t.count == 0:
+    def part(self) -> BodyTrajectory | None:
+        """Everything that was recorded."""
+        r, motion = self._recorder, self.motion
+        if r.t.count == 0:
             return None
         t, q, v, tau = r.t.array(), r.q.array(), r.v.array(), r.torques()
-        motion = self.motion
-        return Part(
-            name="" if self.organism is None else self.organism.base,
-            model=self.model,
-            organism=self.organism,
-            t=t,
-            q=q,
-            v=v,
-            tau=tau,
-            channels=MappingProxyType(r.channels()),
-            _accelerations=lambda: motion.accelerations(t, q, v, tau),
-            _pieces=tuple(r.pieces),
-        )
-
-
-def _has_body(model: Model, body: str) -> bool:
-    try:
-        model.body_index(body)
-    except UnknownNameError:
-        return False
-    return True
+        name = "" if self.organism is None else self.organism.base
+        return BodyTrajectory(
+            name, self.model, self.organism, t, q, v, tau, MappingProxyType(r.channels()),
+            lambda: motion.accelerations(t, q, v, tau), tuple(r.pieces),
+        )  # fmt: skip

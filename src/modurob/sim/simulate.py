@@ -1,35 +1,35 @@
-"""`simulate`: one entry for every run."""
+"""`simulate`: the entry of every run."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.checks import positive
+from modurob.dynamics import CudaDynamics, common_batch
 from modurob.errors import SizeError, StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.organism import Organism
-from modurob.sim.checks import generator, initial_state
-from modurob.sim.clock import record_times
-from modurob.sim.command import Noise, can_follow
-from modurob.sim.events import Event
-from modurob.sim.failure import SimulationError, Stopped
-from modurob.sim.integrators import FixedStep, Integrator, Settings, integrator_class
-from modurob.sim.motion import External
-from modurob.sim.recipe import origin
-from modurob.sim.reconfigure import Colony
-from modurob.sim.recorder import row_bytes
+from modurob.sim.actuation import Noise, can_follow
+from modurob.sim.reconfiguration.events import Event
+from modurob.sim.reconfiguration.multi_body_run import MultiBodyRun
+from modurob.sim.recorder import record_times, row_bytes
 from modurob.sim.run import Run, Setup
-from modurob.sim.stops import Stops
-from modurob.sim.trajectory import Trajectory
-from modurob.sim.watch import Canceled, Watch
+from modurob.sim.trajectory import SimulationError, Trajectory
+from modurob.stepping import FixedStep, Integrator, StepSettings, integrator_class
+from modurob.stepping.motion import External, Stopped
+from modurob.stepping.stops import LinearStops, Stops
 
 MOST_STEPS = 1e9  # some hours of the smallest body; more is a mistake in dt or in the duration
-DT = 1e-3  # [s] step of fixed-step methods unless told: some hundred steps a swing of a cube
+DT = 1e-3  # [s] default step of fixed-step methods: some hundred steps a swing of a cube
+SAME = 1e-12  # difference of arrays of two models that are one
+REPORT_PERIOD_S = 0.05  # between two reports of progress; a bar need not be smoother
 
 
 def simulate(
@@ -38,7 +38,7 @@ def simulate(
     v0: ArrayLike | None,
     duration: float,
     controller: Any = None,
-    integrator: str = "RK45",
+    integrator: str | type[Integrator] = "RK45",
     rtol: float = 1e-8,
     atol: float = 1e-10,
     dt: float | None = None,
@@ -50,7 +50,7 @@ def simulate(
     sample_time: float | None = None,
     noise: Noise | None = None,
     external: External | None = None,
-    stops: bool | Stops = False,
+    stops: bool | Stops | LinearStops = False,
     record: float | ArrayLike | None = None,
     organism: Organism | None = None,
     cancel: Any = None,
@@ -63,9 +63,9 @@ def simulate(
             RK4 and SemiImplicitEuler take any batch shape.
         duration: [s]
         controller: ``f(t, q, v) -> tau (..., nv)``, an object with ``command(t, q, v, reference)``
-            (see `modurob.sim.command`), or None.
+            (see `modurob.sim.actuation`), or None.
         integrator: RK45, DOP853, LSODA, Radau and BDF are SciPy's, with dense output; RK4,
-            SemiImplicitEuler and Variational take equal steps.
+            SemiImplicitEuler and Variational take equal steps. Or a class of your own.
         rtol, atol: Errors that adaptive methods allow in each step.
         dt: Step of the others (1 ms by default), and the largest step of adaptive ones. [s]
         events: `Dock` and `Undock`; the model must be one of an `Organism`.
@@ -73,9 +73,9 @@ def simulate(
         progress: True for a bar on standard error, or a function of the fraction done.
         reference: Handed to the controller: a function of time, or anything else as it is.
         sample_time: Ask the controller only so often, and hold its torque. [s]
-        noise: On what the controller sees and does; new at each sample.
+        noise: On measurements and torques of the controller; new at each sample.
         external: Wrenches (6,) on bodies, in the bodies' frames, or functions of time.
-        stops: Whether joints meet smooth stops at their limits, or which.
+        stops: True for smooth stops at the joint limits, or `Stops` or `LinearStops`.
         record: Seconds between the states that are kept, or the times; every step by default.
         organism: The body that `model` belongs to; by default the one it was built from.
         cancel: A function or `threading.Event`; when true, the run ends with what it has.
@@ -86,7 +86,7 @@ def simulate(
         SizeError: What would be recorded does not fit into memory.
     """
     method = integrator_class(integrator)
-    q, v = initial_state(model, q0, v0)
+    q, v = _initial_state(model, q0, v0)
     length = positive("duration", duration, "seconds")
     settings = _settings(method, rtol, atol, dt, length)
     if q.ndim > 1 and not method.batches:
@@ -94,7 +94,7 @@ def simulate(
         raise StateError(f"{method.name} takes one state; for a batch of {q.shape[:-1]} use {some}")
     if noise is not None and not isinstance(noise, Noise):
         raise StateError(f"noise is a modurob.sim.Noise, got {type(noise).__name__}")
-    if not isinstance(stops, bool | Stops):
+    if not isinstance(stops, bool | Stops | LinearStops):
         raise StateError(f"stops is True, False or a modurob.sim.Stops, got {stops!r}")
     size = row_bytes(math.prod(q.shape[:-1]), model.nq, model.nv)
     setup = Setup(
@@ -105,43 +105,45 @@ def simulate(
         reference=reference,
         sample_time=sample_time,
         noise=noise,
-        rng=None if noise is None else generator(rng, "noise"),
+        rng=None if noise is None else _generator(rng, "noise"),
         stops=Stops() if stops is True else stops or None,
         external=dict(external or {}),
     )
-    organism = origin(model, organism)
+    organism = _origin(model, organism)
     if events:
         _check_events(model, events, controller, length, q.ndim > 1)
     law = controller
     if not hasattr(law, "command") and hasattr(law, "rebuilt"):
         law = law.rebuilt(model, organism)
     first = Run(setup, model, law, 0.0, q, v, organism)
-    colony = Colony(setup, first, controller, tuple(events))
-    _check_bodies(setup.external, colony)
-    return _finished(colony, Watch(length, progress, cancel), method.name)
+    bodies = MultiBodyRun(setup, first, controller, tuple(events))
+    _check_bodies(setup.external, bodies)
+    return _finished(bodies, Progress(length, progress, cancel), method.name)
 
 
-def _finished(colony: Colony, watch: Watch, name: str) -> Trajectory:
+def _finished(bodies: MultiBodyRun, progress: Progress, name: str) -> Trajectory:
     """Run to the end, or as far as it goes."""
     try:
-        colony.begin()
+        bodies.begin()
     except Stopped as stopped:
         raise StateError(f"at t = 0 s {stopped.reason}") from stopped.__cause__
     try:
-        with watch:
-            colony.go(watch)
+        with progress:
+            bodies.go(progress)
     except Canceled:
-        reason = f"canceled at t = {colony.t:.6g} s"
-        return Trajectory(colony.parts(), colony.audit(), "canceled", reason, name)
+        reason = f"canceled at t = {bodies.t:.6g} s"
+        return Trajectory(bodies.parts(), bodies.audit(), "canceled", reason, name)
     except (Stopped, StateError, SizeError) as error:
-        time = error.time if isinstance(error, Stopped) else colony.t
+        time = error.time if isinstance(error, Stopped) else bodies.t
         reason = f"the simulation stopped at t = {time:.6g} s: {error}"
-        kept = Trajectory(colony.parts(), colony.audit(), "stopped", reason, name)
+        kept = Trajectory(bodies.parts(), bodies.audit(), "stopped", reason, name)
         raise SimulationError(reason, time, kept) from error.__cause__ or error
-    return Trajectory(colony.parts(), colony.audit(), integrator=name)
+    return Trajectory(bodies.parts(), bodies.audit(), integrator=name)
 
 
-def _settings(method: type[Integrator], rtol: Any, atol: Any, dt: Any, duration: float) -> Settings:
+def _settings(
+    method: type[Integrator], rtol: Any, atol: Any, dt: Any, duration: float
+) -> StepSettings:
     positive("rtol", rtol, "units (an error relative to the state)")
     positive("atol", atol, "units (an absolute error of the state)")
     if dt is None:
@@ -155,7 +157,28 @@ def _settings(method: type[Integrator], rtol: Any, atol: Any, dt: Any, duration:
             f"{duration:g} s in steps of dt = {step:g} s are {duration / step:.3g} steps; the most "
             f"is {MOST_STEPS:g}: give dt = {duration / MOST_STEPS:.2g} s or more"
         )
-    return Settings(float(rtol), float(atol), step)
+    return StepSettings(float(rtol), float(atol), step)
+
+
+def _origin(model: Model, given: Organism | None) -> Organism | None:
+    """The organism of a model: the given one, if it fits, else the one it was built from."""
+    if given is None or given is model.organism:
+        return model.organism
+    if not isinstance(given, Organism):
+        raise StateError(f"organism must be an Organism, got {type(given).__name__}")
+    fits = set(given.modules) == set(model.modules)
+    if fits and model.options is not None:
+        fits = _same(model.options.build(given), model)
+    if not fits:
+        raise StateError("organism is not the one that the model was built from")
+    return given
+
+
+def _same(one: Model, other: Model) -> bool:
+    if one.joint_names != other.joint_names or one.body_names != other.body_names:
+        return False
+    arrays = ("placement", "screw", "mass", "center", "inertia", "viscous", "coulomb")
+    return all(np.allclose(getattr(one, x), getattr(other, x), rtol=0, atol=SAME) for x in arrays)
 
 
 def _check_events(
@@ -182,8 +205,92 @@ def _check_events(
         )
 
 
-def _check_bodies(external: External, colony: Colony) -> None:
-    known = colony.body_names()
+def _check_bodies(external: External, bodies: MultiBodyRun) -> None:
+    known = bodies.body_names()
     for body in external:
         if body not in known:
             raise UnknownNameError(f"no body {body!r} to push: bodies are {choices(sorted(known))}")
+
+
+def _generator(rng: Any, why: str) -> np.random.Generator:
+    """Return a generator of random numbers, or raise a `StateError` that names its purpose."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    given = "none" if rng is None else type(rng).__name__
+    raise StateError(f"{why} needs rng=numpy.random.default_rng(...), got {given}")
+
+
+def _initial_state(
+    model: Model, q0: ArrayLike | None, v0: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """q (..., nq) and v (..., nv) of one batch shape, as contiguous arrays of our own."""
+    if not isinstance(model, Model):
+        raise StateError(
+            f"simulate takes a model such as organism.model(), got {type(model).__name__}"
+        )
+    if isinstance(model.dynamics, CudaDynamics):
+        raise StateError("simulations run on the CPU; pass the model that was compiled for 'cuda'")
+    q = model.check_configuration(model.neutral() if q0 is None else q0)
+    v = model.check_velocity(np.zeros(model.nv) if v0 is None else v0, "v0")
+    batch = common_batch([q.shape[:-1], v.shape[:-1]], "q0 and v0")
+    q, v = (np.array(np.broadcast_to(x, (*batch, x.shape[-1]))) for x in (q, v))
+    return q, v
+
+
+class Canceled(Exception):
+    """End of a run on request."""
+
+
+class Progress:
+    """Progress monitor of a run, which also asks whether to go on.
+
+    Args:
+        duration: Of the run. [s]
+        progress: True for a bar on standard error, or a function of the fraction that is done.
+        cancel: A function without arguments, or a `threading.Event`; True ends the run.
+    """
+
+    def __init__(self, duration: float, progress: Any, cancel: Any) -> None:
+        if not (isinstance(progress, bool) or callable(progress)):
+            raise StateError(f"progress is True, False or a function, got {progress!r}")
+        asked = getattr(cancel, "is_set", cancel)
+        if not (asked is None or callable(asked)):
+            raise StateError(f"cancel is a function or a threading.Event, got {cancel!r}")
+        self._duration, self._cancel, self._next = duration, asked, 0.0
+        self._report: Callable[[float], Any] | None = progress if callable(progress) else None
+        self._with_bar, self._open = progress is True, ExitStack()
+
+    def __enter__(self) -> Progress:
+        if self._with_bar:
+            self._report = self._bar()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def __call__(self, t: float) -> None:
+        """Report a time after a step; raises `Canceled`."""
+        if self._cancel is not None and self._cancel():
+            raise Canceled
+        if self._report is not None:
+            now = time.monotonic()
+            if now >= self._next or t >= self._duration:
+                self._next = now + REPORT_PERIOD_S
+                self._report(min(1.0, t / self._duration))
+
+    def _bar(self) -> Callable[[float], Any]:
+        """Open a bar with the simulated time on standard error; it vanishes at the end."""
+        from rich import progress
+        from rich.console import Console
+
+        console, text = Console(stderr=True), progress.TextColumn
+        columns = (
+            text("simulating"), progress.BarColumn(),
+            text("{task.completed:.2f} of {task.total:g} s"), progress.TimeRemainingColumn(),
+        )  # fmt: skip
+        # nothing in a log file
+        bar = progress.Progress(
+            *columns, console=console, transient=True, disable=not console.is_terminal
+        )
+        task = self._open.enter_context(bar).add_task("simulating", total=self._duration)
+        return lambda done: bar.update(task, completed=done * self._duration)

@@ -1,11 +1,11 @@
-"""`Trajectory`: what a simulation gives back."""
+"""`Trajectory`: the result of a simulation."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,20 +13,20 @@ from numpy.typing import ArrayLike
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.organism import Organism
-from modurob.sim.part import Part
+from modurob.sim.body_trajectory import BodyTrajectory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from modurob.sim.events import Audit
+    from modurob.sim.reconfiguration.events import EventReport
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
     """The result of a simulation.
 
-    A run without events has one part, whose arrays stand here too: `t`, `q`, `v`, `a`, `tau`,
-    `channels`, `energy`, `momentum`. With `Dock` and `Undock` there are several `parts`.
+    A run without events has one part, whose arrays are attributes here too: `t`, `q`, `v`, `a`,
+    `tau`, `channels`, `energy`, `momentum`. With `Dock` and `Undock` there are several `parts`.
 
     Attributes:
         parts: The bodies, in the order in which they came into being.
@@ -36,13 +36,13 @@ class Trajectory:
         integrator: Name of the method.
     """
 
-    parts: tuple[Part, ...]
-    audit: tuple[Audit, ...] = ()
+    parts: tuple[BodyTrajectory, ...]
+    audit: tuple[EventReport, ...] = ()
     status: str = "finished"
     message: str = ""
     integrator: str = ""
 
-    def _only(self, what: str) -> Part:
+    def _only(self, what: str) -> BodyTrajectory:
         if len(self.parts) == 1:
             return self.parts[0]
         names = ", ".join(f"parts[{k}] '{p.name}'" for k, p in enumerate(self.parts[:6]))
@@ -83,7 +83,7 @@ class Trajectory:
 
     @property
     def channels(self) -> Mapping[str, np.ndarray]:
-        """What the controller recorded, by name."""
+        """Numbers that the controller recorded, by name, (N, ...) each."""
         return self._only("channels").channels
 
     @property
@@ -97,7 +97,7 @@ class Trajectory:
         return self._only("momentum").momentum
 
     def at(self, t: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """State at any time: see `Part.at`."""
+        """State at any time: see `BodyTrajectory.at`."""
         return self._only("state").at(t)
 
     def member(self, index: int | tuple[int, ...]) -> Trajectory:
@@ -108,14 +108,14 @@ class Trajectory:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file: NumPy's NPZ with a JSON header."""
-        from modurob.sim.files import save
+        from modurob.sim.output.files import save
 
         save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trajectory:
         """Read what `save` wrote."""
-        from modurob.sim.files import load
+        from modurob.sim.output.files import load
 
         return load(path)
 
@@ -125,7 +125,7 @@ class Trajectory:
         With several parts, a column says which part a row belongs to; cells of joints that a part
         does not have stay empty.
         """
-        from modurob.sim.export import to_csv
+        from modurob.sim.output.export import to_csv
 
         to_csv(self, path)
 
@@ -133,9 +133,9 @@ class Trajectory:
         """A compact binary for a player: a JSON header, then float32 arrays, little-endian.
 
         Holds times, states, torques, energies, channels and the poses of all bodies;
-        `modurob.sim.export.from_bytes` reads it back.
+        `modurob.sim.output.export.from_bytes` reads it back.
         """
-        from modurob.sim.export import to_bytes
+        from modurob.sim.output.export import to_bytes
 
         return to_bytes(self)
 
@@ -157,9 +157,9 @@ class Trajectory:
             degrees: Show angles in degrees.
 
         Returns:
-            A Matplotlib figure that pyplot does not know, to be changed or shown in a notebook.
+            A Matplotlib figure outside of pyplot, to be changed or shown in a notebook.
         """
-        from modurob.sim.plots import plot
+        from modurob.sim.output.plots import plot
 
         return plot(self, quantities, path, joints=joints, degrees=degrees, title=title)
 
@@ -176,11 +176,11 @@ class Trajectory:
 
         Args:
             t: One time or several; the end by default. [s]
-            organism: Whose trajectory it is, if `simulate` was not told.
+            organism: The body, if the trajectory has none.
             view: (azimuth, elevation) of the eye, seen from the body. [deg]
             size: Longer side of each picture. [px]
         """
-        from modurob.sim.film import picture
+        from modurob.sim.output.film import picture
 
         picture(self, path, t, organism=organism, view=view, size=size)
 
@@ -197,13 +197,13 @@ class Trajectory:
         """Make a film: a ``.gif``, or an ``.mp4`` where ffmpeg is (``pip install imageio-ffmpeg``).
 
         Args:
-            organism: Whose trajectory it is, if `simulate` was not told.
+            organism: The body, if the trajectory has none.
             fps: Frames a second.
             speed: 0.5 shows it half as fast as it was.
             view: (azimuth, elevation) of the eye, seen from the body. [deg]
             size: Longer side. [px]
         """
-        from modurob.sim.film import animate
+        from modurob.sim.output.film import animate
 
         animate(self, path, organism=organism, fps=fps, speed=speed, view=view, size=size)
 
@@ -211,5 +211,21 @@ class Trajectory:
         status = "" if self.status == "finished" else f", {self.status}: {self.message}"
         what = f"{len(self.parts)} parts until {max(part.t[-1] for part in self.parts):g} s"
         if len(self.parts) == 1:
-            what = repr(self.parts[0]).removeprefix("<Part").strip(" :>")
+            what = repr(self.parts[0]).removeprefix("<BodyTrajectory").strip(" :>")
         return f"<Trajectory: {what}, {self.integrator}{status}>"
+
+
+class SimulationError(StateError):
+    """A run that stopped early: it diverged, its controller failed, or a docking was missed.
+
+    Attributes:
+        time: When it stopped. [s]
+        trajectory: Everything until then.
+    """
+
+    def __init__(self, message: str, time: float, trajectory: Trajectory) -> None:
+        super().__init__(message)
+        self.time, self.trajectory = time, trajectory
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.time, self.trajectory)

@@ -18,8 +18,8 @@ from modurob.errors import choices
 from modurob.interop import write_mjcf, write_urdf
 from modurob.modules.files import write_file, writing
 from modurob.organism.files import from_document
-from modurob.sim import video
-from modurob.sim.film import Film
+from modurob.sim.output import video
+from modurob.sim.output.film import Film
 from modurob.studio import formulas, report
 from modurob.studio.ingredients import model_of
 from modurob.studio.settings import RunRecord, Settings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from modurob.control import CONTROLLERS, TrackingController
 from modurob.distributed import balance
 from modurob.distributed.balancing import Drive
 from modurob.organism.files import from_document
-from modurob.sim import Noise, Part, SimulationError
+from modurob.sim import Noise, SimulationError
 from modurob.studio import ingredients, recording, signals
 from modurob.studio.recording import Mark
 from modurob.studio.settings import BALANCE, NONE, RunRecord, Settings
@@ -168,17 +169,8 @@ def balanced(
         rng=np.random.default_rng(settings.seed),
         progress=progress,
     )
-    part = Part(
-        name=organism.base,
-        model=run.model,
-        organism=organism,
-        t=run.t,
-        q=run.q,
-        v=run.v,
-        tau=run.tau,
-        channels={signals.KNOWN: run.estimate_errors, signals.SENT: run.sent},
-        _accelerations=lambda: np.gradient(run.v, run.t, axis=0),
-    )
+    channels = {signals.KNOWN: run.estimate_errors, signals.SENT: run.sent}
+    part = replace(run.parts[0], channels=channels)
     marks = [Mark(fault.time, f"{fault.kind} {fault.module}") for fault in faults]
     return Outcome(Trajectory((part,), integrator="balance"), marks)
 

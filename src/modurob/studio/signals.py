@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from modurob import Trajectory
-from modurob.sim import Part
-from modurob.sim.labels import columns
+from modurob.sim import BodyTrajectory
+from modurob.sim.output.export import columns
 
 MOST_POINTS = 1500  # of a line
 MOST_LINES = 60  # of a panel: joints beyond are left out, and the panel says so
@@ -62,7 +62,7 @@ def tints(trajectory: Trajectory) -> list[dict[str, Any]]:
 
 
 def _tint(
-    part: Part, key: str, title: str, unit: str, values: np.ndarray, most: float
+    part: BodyTrajectory, key: str, title: str, unit: str, values: np.ndarray, most: float
 ) -> dict[str, Any]:
     rows = _chosen(len(part.t))
     levels = (values[rows] / most if most > 0 else np.zeros_like(values[rows])).clip(0.0, 1.0)
@@ -78,7 +78,7 @@ def _tint(
     }
 
 
-def _rate(part: Part, counts: np.ndarray) -> np.ndarray:
+def _rate(part: BodyTrajectory, counts: np.ndarray) -> np.ndarray:
     """(N, modules) how fast counts grow. [1/s]"""
     return np.gradient(counts.astype(float), part.t, axis=0)
 
@@ -96,7 +96,7 @@ def _sent(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def _module_lines(
-    trajectory: Trajectory, channel: str, of: Callable[[Part, np.ndarray], np.ndarray]
+    trajectory: Trajectory, channel: str, of: Callable[[BodyTrajectory, np.ndarray], np.ndarray]
 ) -> list[Any]:
     """A line for each module, of something made of a channel (N, modules)."""
     return [
@@ -118,7 +118,7 @@ def _plain(values: np.ndarray) -> list[float]:
     return [float(f"{x:.{DIGITS}g}") for x in np.asarray(values, dtype=float)]
 
 
-def _line(part: Part, name: str, y: np.ndarray, **more: Any) -> dict[str, Any]:
+def _line(part: BodyTrajectory, name: str, y: np.ndarray, **more: Any) -> dict[str, Any]:
     rows = _chosen(len(part.t))
     bands = {key: _plain(np.asarray(more.pop(key))[rows]) for key in ("low", "high") if key in more}
     return {"name": name, "t": _plain(part.t[rows]), "y": _plain(y[rows]), **bands, **more}

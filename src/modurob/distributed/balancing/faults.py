@@ -1,4 +1,4 @@
-"""What can go wrong in a run: links that lose and delay, modules that stop, joints that stick."""
+"""Faults of a run: links that lose messages, modules that stop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = ("freeze", "die", "reboot")
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that happens to a module.
+    """Fault of a module at a time.
 
     Attributes:
         time: When. [s]
@@ -36,7 +36,7 @@ class Fault:
             raise UnknownNameError(f"no fault {self.kind!r}: faults are {choices(KINDS)}")
 
 
-class Links:
+class FaultyLinks:
     """The links of a network in lock step, with faults.
 
     Args:
@@ -70,10 +70,10 @@ class Links:
         self.lost = 0
 
     def round(self, now: float, *, think: bool) -> None:
-        """Let a round pass."""
+        """Exchange the messages of a round."""
         w = self._network.wiring
         while self._waiting and self._waiting[0].time <= now:
-            self._happens(self._waiting.pop(0))
+            self._apply(self._waiting.pop(0))
         if not self._loss and not self.asleep.any():
             self._unheard[:] = 0.0
             self._network.round(think=think)
@@ -91,7 +91,7 @@ class Links:
             self._network.forget(gone)
         self._network.round(arrives, silent=self.asleep, think=think)
 
-    def _happens(self, fault: Fault) -> None:
+    def _apply(self, fault: Fault) -> None:
         w = self._network.wiring
         module = w.modules.index(fault.module)
         self.asleep[module] = fault.kind != "reboot"

@@ -23,7 +23,7 @@ def plot(run: Balanced, path: str | os.PathLike[str] | None, title: str) -> Figu
     if path is not None:
         charts.check_ending(path, "plots")
     figure = charts.blank(SIZE)
-    charts.headline(figure, title or f"{len(run.organism)} modules balance, law: {run.law}")
+    charts.headline(figure, title or f"{run.sent.shape[1]} modules balance, law: {run.law}")
     planes = figure.subplot_mosaic(
         [["distance", "path"], ["errors", "path"]], width_ratios=[1.5, 1], height_ratios=[1, 1]
     )
@@ -62,7 +62,7 @@ def _errors(plane: Axes, run: Balanced) -> None:
     plane.set_yscale("log")
     plane.set_xlim(run.t[0], run.t[-1])
     plane.set_xlabel("time [s]", fontsize=9, color=charts.INK)
-    plane.set_ylabel("error of the center\nas each module knows it [mm]", fontsize=9)
+    plane.set_ylabel("error of the center as\neach module estimates it [mm]", fontsize=9)
 
 
 def _path(plane: Axes, run: Balanced) -> None:

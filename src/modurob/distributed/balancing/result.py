@@ -1,15 +1,18 @@
-"""`Balanced`: what a balancing run gives back."""
+"""`Balanced`: the trajectory of a balancing run."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from modurob.model import Model
+from modurob.drawing.charts import DATELESS
 from modurob.organism import Organism
+from modurob.sim import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,40 +22,52 @@ STAYS = 0.2  # [s] it must be so at the end: a center that swings may be there b
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Balanced:
-    """A balancing run.
+class Balanced(Trajectory):
+    """A balancing run: a `Trajectory` with the estimates of the modules as channels.
+
+    `tau` is the torque of the drives, whose friction is part of `model`; `a` is the mean over the
+    control period that begins then.
 
     Attributes:
-        organism, model, law: What was simulated.
+        law: Name of the law.
         width: Of a module, the unit of `distance`. [m]
-        t: (N,) times. [s]
-        q, v, tau: (N, nq), (N, nv), (N, nv) states, and torques that the drives were told.
-        center: (N, 3) the true center of mass. [m]
-        target: (N, 2) what it should be above. [m]
-        estimates: (N, modules, 3) the center as each module knows it; nan while it does not. [m]
-        sent: (N, modules) messages with news that each module has sent until then.
-        lost: How many of them got lost.
+        lost: Number of messages that got lost.
         seconds: Of processor time that the run took.
     """
 
-    organism: Organism
-    model: Model
-    law: str
-    width: float
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    tau: np.ndarray
-    center: np.ndarray
-    target: np.ndarray
-    estimates: np.ndarray
-    sent: np.ndarray
-    lost: int
-    seconds: float
+    law: str = ""
+    width: float = 1.0
+    lost: int = 0
+    seconds: float = 0.0
+
+    @property
+    def organism(self) -> Organism | None:
+        """The body."""
+        return self.parts[0].organism
+
+    @property
+    def center(self) -> np.ndarray:
+        """(N, 3) the true center of mass. [m]"""
+        return self.channels["center"]
+
+    @property
+    def target(self) -> np.ndarray:
+        """(N, 2) what the center should be above. [m]"""
+        return self.channels["target"]
+
+    @property
+    def estimates(self) -> np.ndarray:
+        """(N, modules, 3) the center as each module estimates it; nan while it cannot. [m]"""
+        return self.channels["estimates"]
+
+    @property
+    def sent(self) -> np.ndarray:
+        """(N, modules) messages with news that each module has sent until then."""
+        return self.channels["sent"].astype(int)
 
     @property
     def messages(self) -> int:
-        """How many were sent with news."""
+        """Number of messages with news."""
         return int(self.sent[-1].sum())
 
     @property
@@ -62,12 +77,12 @@ class Balanced:
 
     @property
     def estimate_errors(self) -> np.ndarray:
-        """(N, modules) distance of what each module takes for the center from the true one. [m]"""
+        """(N, modules) distance of each module's estimate from the true center. [m]"""
         return np.linalg.norm(self.estimates - self.center[:, None], axis=-1)
 
     @property
     def first_reached(self) -> float | None:
-        """When the distance first was below a tenth of what it was at the start. [s]"""
+        """First time at which the distance was below a tenth of the first one, or None. [s]"""
         below = np.flatnonzero(self.distance < REACHED * self.distance[0])
         return float(self.t[below[0]]) if len(below) else None
 
@@ -92,16 +107,30 @@ class Balanced:
     def __repr__(self) -> str:
         when = "not reached" if self.reached is None else f"reached at {self.reached:.2f} s"
         return (
-            f"<Balanced: {len(self.organism)} modules, {self.law}, distance {self.distance[0]:.3f} "
+            f"<Balanced: {self.sent.shape[1]} modules, {self.law}, distance {self.distance[0]:.3f} "
             f"to {self.distance[-1]:.3f} widths, {when}>"
         )
 
-    def plot(self, path: str | os.PathLike[str] | None = None, *, title: str = "") -> Figure:
-        """Distance over time, the center's path from above, and how far off the modules were.
+    def plot(
+        self,
+        *quantities: str,
+        path: str | os.PathLike[str] | None = None,
+        joints: Sequence[str] | None = None,
+        degrees: bool = False,
+        title: str = "",
+    ) -> Figure:
+        """Draw the distance, the center's path from above and the modules' errors; or quantities.
 
         Args:
+            quantities: As in `Trajectory.plot`; none for the picture of the balancing run. One
+                with the ending of a picture is taken as `path`.
             path: Where to write it, ending with ``.png``, ``.svg`` or ``.pdf``.
+            joints, degrees: As in `Trajectory.plot`.
         """
         from modurob.distributed.balancing.plots import plot
 
+        if len(quantities) == 1 and Path(quantities[0]).suffix.lower() in DATELESS:
+            quantities, path = (), quantities[0]
+        if quantities:
+            return super().plot(*quantities, path=path, joints=joints, degrees=degrees, title=title)
         return plot(self, path, title)

@@ -1,29 +1,32 @@
-"""`balance`: modules that bring their center of mass above where they stand, simulated."""
+"""`balance`: simulated modules that bring their center of mass above their base."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.checks import positive
-from modurob.distributed.balancing.faults import Fault, Links
+from modurob.distributed.balancing.faults import Fault, FaultyLinks
 from modurob.distributed.balancing.knowledge import Reader
-from modurob.distributed.balancing.laws import Joints, law_named
-from modurob.distributed.balancing.plant import Drive, Plant
+from modurob.distributed.balancing.laws import Joints, Law, law_named
+from modurob.distributed.balancing.plant import STOPS, Drive, with_drives
 from modurob.distributed.balancing.result import Balanced
 from modurob.distributed.mass.lockstep import LockStep
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.organism import Organism
+from modurob.sim import SimulationError, Trajectory, simulate
 
 PERIOD = 1e-3  # [s] of the control loop and of a round of messages
 DECISION = 5  # control periods between two decisions where to go
 RATE = 25.0  # [1/s] of the shared law
 
+Goal = Callable[[float, np.ndarray], np.ndarray]
 Target = ArrayLike | Callable[[float, np.ndarray], ArrayLike]
 
 
@@ -47,16 +50,16 @@ def balance(
 ) -> Balanced:
     """Let the modules of an organism balance by themselves, its base fixed to the ground.
 
-    Every module knows its own joints and what its neighbors tell it over a network that takes a
+    Every module measures its own joints and hears its neighbors over a network that takes a
     millisecond for each docking; each joint then acts on its own.
 
     Args:
-        organism: A tree; its base stands on the ground.
+        organism: A tree; its base is fixed to the ground.
         law: ``default``, ``distance`` or ``momentum`` of moll2006, or ``shared``.
         q0: (nq,) where the joints start, in the order of ``organism.model("physical")``.
         duration: [s]
         target: (2,) what the center shall be above, in the world; or a function of the time and of
-            the center (..., 3) that gives (..., 2). By default where the base stands. [m]
+            the center (..., 3) that gives (..., 2). By default the place of the base. [m]
         drive: Friction and torque of the drives.
         loss: Chance that a message does not arrive.
         delay: Further milliseconds that each message takes for a docking.
@@ -66,7 +69,7 @@ def balance(
         gravity: Downwards. [m/s^2]
         record: Seconds between the states that are kept.
         rng: For `loss`.
-        progress: Told the share that is done.
+        progress: Called with the fraction that is done.
     """
     model = organism.model("physical", gravity=(0.0, 0.0, -gravity))
     if not model.mass.sum() > 0:
@@ -75,103 +78,110 @@ def balance(
     steps = round(positive("duration", duration, "seconds") / PERIOD)
     stride = max(1, round(positive("record", record, "seconds") / PERIOD))
     network = LockStep(organism, delay=delay)
-    links = Links(network, loss, faults, PERIOD, rng)
-    body = _Body(organism, model, network, drive or Drive(), stuck)
+    links = FaultyLinks(network, loss, faults, PERIOD, rng)
     width = organism.kind(organism.base).size
     chosen = law_named(law, width, gravity, positive("rate", rate, "1/s"))
-    chosen.reset(len(network.joint_names))
     goal = _goal(organism, target)
-    reader = Reader(network)
-    v, tau = np.zeros(model.nv), np.zeros(model.nv)
-    kept: list[tuple[Any, ...]] = []
+    modules = _Modules(model, network, links, chosen, goal, drive or Drive(), stuck)
     begin = time.process_time()
-    for k in range(steps):
-        now = k * PERIOD
-        here = body.felt(q, v)
-        network.measure(here.q, here.v)
-        network.free = chosen.free(here) & body.moves
-        decides = k % DECISION == 0
-        links.round(now, think=decides)
-        if decides:
-            known = reader.read()
-            chosen.decide(known, here, goal(now, known.center))
-        tau = body.torque(chosen.torque(here, PERIOD), tau, links)
-        if k % stride == 0:
-            kept.append((now, q, v, tau, *_known(network)))
-            if progress is not None and k % 100 == 0:
-                progress(k / steps)
-        q, v = body.plant.step(q, v, tau, PERIOD)
-    kept.append((steps * PERIOD, q, v, tau, *_known(network)))
+    try:
+        run = simulate(
+            modules.plant, q, None, steps * PERIOD, modules, "SemiImplicitEuler", dt=PERIOD,
+            stops=STOPS, record=stride * PERIOD, progress=progress or False, organism=organism,
+        )  # fmt: skip
+    except SimulationError as error:
+        advice = f"{error}; lower the gains or take more friction"
+        raise SimulationError(advice, error.time, error.trajectory) from error
     seconds = time.process_time() - begin
-    t, qs, vs, taus, centers, knows, sent = (np.array(x) for x in zip(*kept, strict=True))
-    center = model.center_of_mass(qs)
-    targets = np.array([goal(s, c) for s, c in zip(t.tolist(), center, strict=True)])
-    return Balanced(
-        organism=organism,
-        model=model,
-        law=law,
-        width=width,
-        t=t,
-        q=qs,
-        v=vs,
-        tau=taus,
-        center=center,
-        target=targets,
-        estimates=np.where(knows[..., None], centers, np.nan),
-        sent=sent,
-        lost=links.lost,
-        seconds=seconds,
-    )
+    center = model.center_of_mass(run.q)
+    targets = np.array([goal(s, c) for s, c in zip(run.t.tolist(), center, strict=True)])
+    channels = {**run.channels, "center": center, "target": targets}
+    states, mean = modules.dense(run)
+    part = replace(
+        run.parts[0], channels=MappingProxyType(channels),
+        _accelerations=lambda: mean, _pieces=((0.0, steps * PERIOD, states),),
+    )  # fmt: skip
+    return Balanced((part,), integrator=run.integrator, law=law, width=width, lost=links.lost,
+                    seconds=seconds)  # fmt: skip
 
 
-def _known(network: LockStep) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Centers as the modules know them, which of them do, and how often each has spoken."""
-    return network.centers(), network.knows.copy(), network.sent.copy()
+class _Modules:
+    """Controller of a simulation: modules that decide by messages, each for its own joints.
 
+    Modules count all joints, the model only those that are not locked.
+    """
 
-class _Body:
-    """The plant as the modules' joints see it: in their order, without those that are locked."""
+    sample_time = PERIOD
 
     def __init__(
-        self,
-        organism: Organism,
-        model: Model,
-        network: LockStep,
-        drive: Drive,
-        stuck: Sequence[str],
-    ) -> None:
-        names = {name: k for k, name in enumerate(network.joint_names)}
+        self, model: Model, network: LockStep, links: FaultyLinks, law: Law, goal: Goal,
+        drive: Drive, stuck: Sequence[str],
+    ) -> None:  # fmt: skip
         for joint in stuck:
             model.joint_index(joint)
-        self._order = np.array([names[name] for name in model.joint_names], dtype=int)
-        self._rest, self._joints = network.wiring.rest, len(names)
-        self.plant = Plant(model, drive, np.isin(model.joint_names, list(stuck)))
-        self.moves = np.zeros(self._joints, dtype=bool)
-        self.moves[self._order] = ~np.isin(model.joint_names, list(stuck))
-        modules = network.wiring.modules
+        is_stuck = np.isin(model.joint_names, list(stuck))
+        self.plant = with_drives(model, drive, is_stuck)
+        self._network, self._links, self._law, self._goal = network, links, law, goal
+        self._reader, self._most, self._count = Reader(network), drive.torque, 0
+        names, modules = list(network.joint_names), network.wiring.modules
+        self._order = np.array([names.index(name) for name in model.joint_names], dtype=int)
         self._owner = np.array([modules.index(n.split(".")[0]) for n in model.joint_names])
-        self._lower = self._spread(model.lower, self._rest)
-        self._upper = self._spread(model.upper, self._rest)
-        self._friction = self._spread(self.plant.friction)
+        self._rest = network.wiring.rest
+        self._moves = self._spread(~is_stuck) > 0
+        self._lower, self._upper = (self._spread(x, self._rest) for x in (model.lower, model.upper))
+        self._friction = self._spread(np.full(len(model.joint_names), drive.friction))
+        self._tau, self._states = np.zeros(model.nv), [np.empty(0)]
 
     def _spread(self, values: np.ndarray, rest: np.ndarray | float = 0.0) -> np.ndarray:
-        spread = np.zeros(self._joints) + rest
+        """(joints,) numbers of all joints; those of locked ones are at rest."""
+        spread = np.zeros(len(self._rest)) + rest
         spread[self._order] = values
         return spread
 
-    def felt(self, q: np.ndarray, v: np.ndarray) -> Joints:
-        """What the drives feel."""
-        place, speed = self._spread(q, self._rest), self._spread(v)
-        return Joints(place, speed, self._lower, self._upper, self._friction)
+    def reset(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Forget the last run."""
+        self._law.reset(len(self._rest))
+        self._count, self._states = 0, []
 
-    def torque(self, wanted: np.ndarray, before: np.ndarray, links: Links) -> np.ndarray:
-        """(nv,) what the drives do: those of frozen modules go on, those of dead ones let go."""
-        most = self.plant.drive.torque
-        tau = np.clip(wanted[self._order], -most, most)
-        if links.asleep.any():
-            tau = np.where(links.asleep[self._owner], before, tau)
-            tau = np.where(links.dead[self._owner], 0.0, tau)
+    def command(self, t: float, q: np.ndarray, v: np.ndarray, reference: object) -> np.ndarray:
+        """(nv,) torques of the drives after a round of messages. [N m, N]"""
+        self._states.append(np.concatenate([q, v]))
+        here = Joints(
+            self._spread(q, self._rest), self._spread(v), self._lower, self._upper, self._friction
+        )
+        network, law, now = self._network, self._law, self._count * PERIOD
+        network.measure(here.q, here.v)
+        network.free = law.free(here) & self._moves
+        decides = self._count % DECISION == 0
+        self._links.round(now, think=decides)
+        if decides:
+            known = self._reader.read()
+            law.decide(known, here, self._goal(now, known.center))
+        tau = np.clip(law.torque(here, PERIOD)[self._order], -self._most, self._most)
+        if self._links.asleep.any():  # drives of frozen modules go on, those of dead ones let go
+            tau = np.where(self._links.asleep[self._owner], self._tau, tau)
+            tau = np.where(self._links.dead[self._owner], 0.0, tau)
+        self._tau, self._count = tau, self._count + 1
         return tau
+
+    def record(self) -> dict[str, np.ndarray]:
+        """Centers as the modules estimate them, and numbers of messages that each has sent."""
+        network = self._network
+        known = np.where(network.knows[:, None], network.centers(), np.nan)
+        return {"estimates": known, "sent": network.sent}
+
+    def dense(self, run: Trajectory) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]:
+        """States at any time, and (N, nv) mean accelerations of the periods from `run.t` on.
+
+        A step of semi-implicit Euler is a straight line. The acceleration right after a new torque
+        decays within microseconds, so that no polynomial through it is a motion.
+        """
+        y = np.array([*self._states, np.concatenate([run.q[-1], run.v[-1]])])
+        t = PERIOD * np.arange(len(y))
+        first = np.minimum(np.round(run.t / PERIOD).astype(int), max(len(y) - 2, 0))
+        v = y[:, run.q.shape[1] :]
+        mean = np.diff(v, axis=0, append=v[-1:])[first] / PERIOD
+        return lambda s: np.array([np.interp(s, t, x) for x in y.T]).reshape(y.shape[1], -1), mean
 
 
 def _start(model: Model, q0: ArrayLike | None) -> np.ndarray:
@@ -181,7 +191,7 @@ def _start(model: Model, q0: ArrayLike | None) -> np.ndarray:
     return q
 
 
-def _goal(organism: Organism, target: Target | None) -> Callable[[float, np.ndarray], np.ndarray]:
+def _goal(organism: Organism, target: Target | None) -> Goal:
     if callable(target):
         ask = target
         return lambda t, center: np.asarray(ask(t, center), dtype=float)

@@ -10,7 +10,7 @@ from nicegui import ui
 
 from modurob import ModurobError
 from modurob.organism.files import to_document
-from modurob.sim import video
+from modurob.sim.output import video
 from modurob.studio import exports
 from modurob.studio.jobs import Cancelled, Worker
 from modurob.studio.panels.panel import test_id, title

@@ -7,14 +7,14 @@ import io
 import json
 import os
 import struct
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from modurob.errors import FileError, StateError
+from modurob.model import Model
 from modurob.modules.files import write_file
-from modurob.sim.labels import MOMENTUM, QUANTITIES, channel_columns, columns
-from modurob.sim.part import Part
+from modurob.sim.body_trajectory import BodyTrajectory
 from modurob.sim.trajectory import Trajectory
 from modurob.spatial import so3
 
@@ -23,7 +23,7 @@ HEAD = struct.Struct("<4sHHI")  # magic, version, reserved, bytes of the header
 ALIGNMENT = 8  # bytes: a browser can lay typed arrays over the data
 
 
-def one_by_one(part: Part, what: str) -> None:
+def one_by_one(part: BodyTrajectory, what: str) -> None:
     """Refuse a batch, where one motion is meant."""
     if part.batch:
         raise StateError(
@@ -32,10 +32,64 @@ def one_by_one(part: Part, what: str) -> None:
         )
 
 
+# -- labels ----------------------------------------------------------------------------------------
+
+
+class ColumnLabel(NamedTuple):
+    """One line of a plot, one column of a table."""
+
+    name: str
+    unit: str
+
+
+BASE_Q = (
+    *(ColumnLabel(f"base {x}", "m") for x in "xyz"),
+    *(ColumnLabel(f"base q{x}", "1") for x in "xyzw"),
+)
+BASE_V = (
+    *(ColumnLabel(f"base v{x}", "m/s") for x in "xyz"),
+    *(ColumnLabel(f"base w{x}", "rad/s") for x in "xyz"),
+)
+BASE_A = tuple(ColumnLabel(c.name.replace("v", "a"), c.unit + "²") for c in BASE_V)
+BASE_TAU = (
+    *(ColumnLabel(f"base f{x}", "N") for x in "xyz"),
+    *(ColumnLabel(f"base n{x}", "N m") for x in "xyz"),
+)
+MOMENTUM = (
+    *(ColumnLabel(f"p{x}", "N s") for x in "xyz"),
+    *(ColumnLabel(f"L{x}", "N m s") for x in "xyz"),
+)
+QUANTITIES = {"q": "position", "v": "velocity", "a": "acceleration", "tau": "torque"}
+UNITS = {"q": ("rad", "m"), "v": ("rad/s", "m/s"), "a": ("rad/s²", "m/s²"), "tau": ("N m", "N")}
+BASES = {"q": BASE_Q, "v": BASE_V, "a": BASE_A, "tau": BASE_TAU}
+
+
+def columns(model: Model, quantity: str) -> list[ColumnLabel]:
+    """Names and units of q, v, a or tau."""
+    turning, sliding = UNITS[quantity]
+    joints = [
+        ColumnLabel(name, sliding if slides else turning)
+        for name, slides in zip(model.joint_names, model.prismatic.tolist(), strict=True)
+    ]
+    return [*(BASES[quantity] if model.free_base else ()), *joints]
+
+
+def channel_columns(model: Model, name: str, array: np.ndarray) -> list[ColumnLabel]:
+    """Names of a channel's columns: the joints', where it has as many."""
+    count = int(np.prod(array.shape[1:], dtype=int))
+    if count == 1:
+        return [ColumnLabel(name, "")]
+    if array.shape[1:] == (model.nv,):
+        return [ColumnLabel(c.name, "") for c in columns(model, "v")]
+    if array.shape[1:] == (model.nq,):
+        return [ColumnLabel(c.name, "") for c in columns(model, "q")]
+    return [ColumnLabel(f"{name}[{k}]", "") for k in range(count)]
+
+
 # -- CSV -------------------------------------------------------------------------------------------
 
 
-def table(part: Part) -> tuple[list[str], np.ndarray]:
+def table(part: BodyTrajectory) -> tuple[list[str], np.ndarray]:
     """Head and (N, columns) numbers of one part, without its times."""
     head: list[str] = []
     blocks: list[np.ndarray] = []
@@ -119,7 +173,7 @@ def to_bytes(trajectory: Trajectory) -> bytes:
     return b"".join([HEAD.pack(MAGIC, VERSION, 0, len(text)), text, *blobs])
 
 
-def _poses(part: Part) -> np.ndarray:
+def _poses(part: BodyTrajectory) -> np.ndarray:
     """(N, bodies, 7) position and quaternion (x, y, z, w) of every body in the world."""
     T = part.model.forward_kinematics(part.q)
     return np.concatenate([T[..., :3, 3], so3.to_quaternion(T[..., :3, :3])], axis=-1)

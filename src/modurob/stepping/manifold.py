@@ -122,9 +122,9 @@ def second_rate(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
     du, dw = _components(a, 6)[:3], _components(a, 6)[3:]
     pushed = [x + y for x, y in zip(du, _cross(w, u), strict=True)]
     first = _product(quaternion, (*(x / 2 for x in w), 0.0))
-    bent = _product(first, (*(x / 2 for x in w), 0.0))
+    curved = _product(first, (*(x / 2 for x in w), 0.0))
     turned = _product(quaternion, (*(x / 2 for x in dw), 0.0))
-    spin = (x + y for x, y in zip(bent, turned, strict=True))
+    spin = (x + y for x, y in zip(curved, turned, strict=True))
     return _filled(q, (*_rotated(quaternion, pushed), *spin), a[..., 6:])
 
 
@@ -135,7 +135,7 @@ def normalized(q: np.ndarray) -> np.ndarray:
     return result
 
 
-def bent(step: np.ndarray, v: np.ndarray) -> np.ndarray:
+def dexp_inv(step: np.ndarray, v: np.ndarray) -> np.ndarray:
     """(..., nv) rate of the coordinates `step` of exp at velocity v, to fourth order.
 
     T = T_0 exp(step), so d step/dt = (1 + ad/2 + ad^2/12 + O(ad^4)) V for the base's body twist V.
@@ -183,17 +183,6 @@ def right_jacobian_inverse(w: Any, u: Any) -> tuple[Any, ...]:
     )  # fmt: skip
     first = _cross(w, u)
     return tuple(x + y / 2 + factor * z for x, y, z in zip(u, first, _cross(w, first), strict=True))
-
-
-def shifted(q: np.ndarray, way: Any, w: Any, joints: np.ndarray) -> np.ndarray:
-    """(nq,) base moved by `way` in the world and turned by exp(hat(w)) in its own frame."""
-    *place, x, y, z, r = q[:7].tolist()
-    a, b, c = w
-    half, cosine, *_ = _factors(a * a + b * b + c * c)
-    turn = _product((x, y, z, r), (half * a, half * b, half * c, cosine))
-    scale = 1.5 - 0.5 * sum(e * e for e in turn)
-    head = (*(p + s for p, s in zip(place, way, strict=True)), *(scale * e for e in turn))
-    return _filled(q, head, q[7:] + joints)
 
 
 def to_world(q: np.ndarray, u: Any) -> tuple[Any, Any, Any]:

@@ -1,4 +1,4 @@
-"""What an integrator is: steps of a motion from one time to another."""
+"""Integrators: steps of an equation of motion from one time to another."""
 
 from __future__ import annotations
 
@@ -10,26 +10,29 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from modurob.friction import substeps
-from modurob.sim.motion import Motion
+from modurob.stepping.motion import EquationOfMotion
 
 ADVICE = "take Radau or BDF, or SemiImplicitEuler if it is friction"
-WHOLE = 1e-9  # of a step: a stretch this much longer than n steps still takes n
+WHOLE = 1e-9  # of a step: an interval this much longer than n steps still takes n
 
 
-class Settings(NamedTuple):
-    """How finely to integrate.
+class StepSettings(NamedTuple):
+    """Fineness of an integration.
 
     Attributes:
         rtol, atol: Error that adaptive methods allow in a step, relative and absolute.
         dt: Step of fixed-step methods, largest step of adaptive ones. [s]
+        substeps: Equal parts of each step of fixed-step methods; by default as many as the fastest
+            known decay or oscillation needs.
     """
 
     rtol: float
     atol: float
     dt: float
+    substeps: int | None = None
 
 
-class Step(NamedTuple):
+class IntegratorStep(NamedTuple):
     """A state that was reached; its arrays may be overwritten by the next step.
 
     Attributes:
@@ -43,10 +46,10 @@ class Step(NamedTuple):
 
 
 class Integrator(ABC):
-    """One method. A subclass is one small file; list it in `integrators.INTEGRATORS`.
+    """A method. `simulate` takes a subclass as it is, or the name of one in `INTEGRATORS`.
 
     Attributes:
-        name: What users call it.
+        name: For users and messages.
         order: Of convergence with the step; None when it varies.
         batches: Whether it takes many states at once.
     """
@@ -55,13 +58,13 @@ class Integrator(ABC):
     order: ClassVar[int | None] = None
     batches: ClassVar[bool] = False
 
-    def __init__(self, motion: Motion, settings: Settings) -> None:
+    def __init__(self, motion: EquationOfMotion, settings: StepSettings) -> None:
         self.motion, self.settings = motion, settings
 
     @abstractmethod
     def steps(
         self, t0: float, t1: float, q: np.ndarray, v: np.ndarray, stride: int = 1
-    ) -> Iterator[Step]:
+    ) -> Iterator[IntegratorStep]:
         """Integrate from t0 to t1.
 
         Args:
@@ -74,19 +77,22 @@ class FixedStep(Integrator):
     """Equal steps, none longer than dt; each in equal parts when the motion is stiff.
 
     Attributes:
-        implicit_friction: Whether no friction makes it unstable.
+        is_implicit: Whether it takes friction and linear stops implicitly: none makes it unstable.
     """
 
-    implicit_friction: ClassVar[bool] = False
+    is_implicit: ClassVar[bool] = False
 
-    def __init__(self, motion: Motion, settings: Settings) -> None:
+    def __init__(self, motion: EquationOfMotion, settings: StepSettings) -> None:
         super().__init__(motion, settings)
-        rate, cause = motion.fastest_rate(friction=not self.implicit_friction)
-        self._parts = substeps(rate, cause, settings.dt, self.name, ADVICE)
+        if settings.substeps is None:
+            rate, cause = motion.fastest_rate(self.is_implicit)
+            self._parts = substeps(rate, cause, settings.dt, self.name, ADVICE)
+        else:
+            self._parts = settings.substeps
 
     def steps(
         self, t0: float, t1: float, q: np.ndarray, v: np.ndarray, stride: int = 1
-    ) -> Iterator[Step]:
+    ) -> Iterator[IntegratorStep]:
         count = max(1, math.ceil((t1 - t0) / self.settings.dt - WHOLE))
         h = (t1 - t0) / count
         q, v = q.copy(), v.copy()
@@ -94,10 +100,14 @@ class FixedStep(Integrator):
             some = min(stride, count - done)
             q, v = self.advance(t0 + done * h, h / self._parts, some * self._parts, q, v)
             reached = done + some
-            yield Step(t1 if reached == count else t0 + reached * h, q, v)
+            yield IntegratorStep(t1 if reached == count else t0 + reached * h, q, v)
+
+    def sample(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the state dt later; may work in place."""
+        return self.advance(t, self.settings.dt / self._parts, self._parts, q, v)
 
     @abstractmethod
     def advance(
         self, t: float, h: float, count: int, q: np.ndarray, v: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The state after `count` steps of `h` seconds; may work in place."""
+        """Return the state after `count` steps of `h` seconds; may work in place."""

@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 import os
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
@@ -19,20 +20,19 @@ from modurob.model.model import frozen
 from modurob.modules.datasheet import describe
 from modurob.modules.files import check_document, checked_target, parse_json, write_file
 from modurob.organism.files import from_document, to_document
-from modurob.sim.events import Audit
-from modurob.sim.npz import read_arrays
-from modurob.sim.part import Part
+from modurob.sim.body_trajectory import BodyTrajectory
+from modurob.sim.output.npz import read_arrays
+from modurob.sim.reconfiguration.events import EventReport
 from modurob.sim.trajectory import Trajectory
 
 FORMAT, VERSION = "modurob-trajectory", 1
-AUDIT_NUMBERS = ("time", "energy_before", "energy_after", "energy_lost", "latch_work")
 
 
-class _Record(BaseModel):
+class _StrictRecord(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class OptionsRecord(_Record):
+class OptionsRecord(_StrictRecord):
     """Options of a model that was built from the organism of its part."""
 
     hinges: str
@@ -40,8 +40,8 @@ class OptionsRecord(_Record):
     gravity: Annotated[list[FiniteFloat], Field(min_length=3, max_length=3)]
 
 
-class ModelRecord(_Record):
-    """Names of a model; its arrays stand beside the header."""
+class ModelRecord(_StrictRecord):
+    """Names of a model; its arrays are members of the archive."""
 
     joint_names: Annotated[list[str], FailFast()]
     locked: dict[str, str]
@@ -51,7 +51,7 @@ class ModelRecord(_Record):
     options: OptionsRecord | None = None
 
 
-class PartRecord(_Record):
+class BodyTrajectoryRecord(_StrictRecord):
     """One part of the run, without its arrays."""
 
     name: str
@@ -61,8 +61,8 @@ class PartRecord(_Record):
     organism: dict[str, Any] | None
 
 
-class AuditRecord(_Record):
-    """What an event did."""
+class EventRecord(_StrictRecord):
+    """Report of an event."""
 
     time: FiniteFloat
     what: str
@@ -76,7 +76,7 @@ class AuditRecord(_Record):
     grounded: bool
 
 
-class TrajectoryHeader(_Record):
+class TrajectoryHeader(_StrictRecord):
     """The header of a file."""
 
     format: Literal["modurob-trajectory"]
@@ -84,8 +84,8 @@ class TrajectoryHeader(_Record):
     status: Literal["finished", "canceled", "stopped"]
     message: str
     integrator: str
-    parts: Annotated[list[PartRecord], Field(min_length=1), FailFast()]
-    audit: Annotated[list[AuditRecord], FailFast()]
+    parts: Annotated[list[BodyTrajectoryRecord], Field(min_length=1), FailFast()]
+    audit: Annotated[list[EventRecord], FailFast()]
 
 
 def save(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
@@ -100,10 +100,10 @@ def save(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
         "message": trajectory.message,
         "integrator": trajectory.integrator,
         "parts": parts,
-        "audit": [_audit_data(entry) for entry in trajectory.audit],
+        "audit": [vars(entry) for entry in trajectory.audit],
     }
     try:
-        text = json.dumps(header, allow_nan=False, ensure_ascii=False).encode("utf-8")
+        text = json.dumps(header, allow_nan=False, ensure_ascii=False, default=_plain).encode()
     except ValueError as error:  # an energy that is not finite, a name that is no text
         raise WriteError(f"{path}: cannot be written: {error}") from None
     stream = io.BytesIO()
@@ -111,8 +111,8 @@ def save(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
     write_file(path, stream.getvalue())
 
 
-def _put(part: Part, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Collect the arrays of a part; returns what stands in the header."""
+def _put(part: BodyTrajectory, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Collect the arrays of a part; return its entry in the header."""
     model = part.model
     driven = bool(part.tau.any())
     for name in ("t", "q", "v", "a", *(("tau",) if driven else ())):
@@ -125,31 +125,16 @@ def _put(part: Part, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, An
         "name": part.name,
         "driven": driven,
         "channels": list(part.channels),
-        "model": {
-            "joint_names": list(model.joint_names),
-            "locked": dict(model.locked),
-            "body_names": list(model.body_names),
-            "modules": dict(model.modules),
-            "free_base": model.free_base,
-            **_options_data(model),
-        },
+        "model": {name: getattr(model, name) for name in ModelRecord.model_fields},
         "organism": None if part.organism is None else to_document(part.organism),
     }
 
 
-def _options_data(model: Model) -> dict[str, Any]:
-    return {} if model.options is None else {"options": dataclasses.asdict(model.options)}
-
-
-def _audit_data(entry: Audit) -> dict[str, Any]:
-    return {
-        **{name: float(getattr(entry, name)) for name in AUDIT_NUMBERS},
-        "what": entry.what,
-        "momentum_before": entry.momentum_before.tolist(),
-        "momentum_after": entry.momentum_after.tolist(),
-        "gap": list(entry.gap),
-        "grounded": entry.grounded,
-    }
+def _plain(x: Any) -> Any:
+    """Values that JSON does not have: mappings, options, and arrays and numbers of NumPy."""
+    if isinstance(x, ModelOptions):
+        return dataclasses.asdict(x)
+    return dict(x) if isinstance(x, Mapping) else x.tolist()
 
 
 def load(path: str | os.PathLike[str]) -> Trajectory:
@@ -173,13 +158,9 @@ def load(path: str | os.PathLike[str]) -> Trajectory:
 
 
 def _restored(header: TrajectoryHeader, arrays: dict[str, np.ndarray]) -> Trajectory:
+    arrays_of = {"momentum_before": np.array, "momentum_after": np.array, "gap": tuple}
     audit = [
-        Audit(
-            **{name: getattr(entry, name) for name in (*AUDIT_NUMBERS, "what", "grounded")},
-            momentum_before=np.array(entry.momentum_before),
-            momentum_after=np.array(entry.momentum_after),
-            gap=(entry.gap[0], entry.gap[1]),
-        )
+        EventReport(**{name: arrays_of.get(name, lambda x: x)(x) for name, x in entry})
         for entry in header.audit
     ]
     parts = [_part(data, f"{k}.", arrays) for k, data in enumerate(header.parts)]
@@ -188,18 +169,16 @@ def _restored(header: TrajectoryHeader, arrays: dict[str, np.ndarray]) -> Trajec
     return Trajectory(tuple(parts), tuple(audit), header.status, header.message, header.integrator)
 
 
-def _part(data: PartRecord, prefix: str, arrays: dict[str, np.ndarray]) -> Part:
+def _part(data: BodyTrajectoryRecord, prefix: str, arrays: dict[str, np.ndarray]) -> BodyTrajectory:
     def taken(name: str, dtype: Any = float) -> np.ndarray:
         """An array with the machine's order of bytes, read-only."""
         array = arrays.pop(prefix + name, None)
         if array is None:
             raise FileError(f"there is no array {ascii(prefix + name)[:60]}")
-        if dtype is not None and (array.dtype.kind, array.dtype.itemsize) != (
-            np.dtype(dtype).kind,
-            np.dtype(dtype).itemsize,
-        ):
+        native = array.dtype.newbyteorder("=")
+        if dtype is not None and native != np.dtype(dtype):
             raise FileError(f"{prefix}{name} must hold {np.dtype(dtype)}, got {array.dtype}")
-        return np.require(array, array.dtype.newbyteorder("="), ["C", "A"])
+        return np.require(array, native, ["C", "A"])
 
     names = data.model
     organism = None if data.organism is None else from_document(data.organism, "its organism")
@@ -229,17 +208,8 @@ def _part(data: PartRecord, prefix: str, arrays: dict[str, np.ndarray]) -> Part:
             raise FileError(f"{prefix}channel.{name} has shape {values.shape}, expected {len(t)}")
     for array in (t, q, v, a, tau, *channels.values()):
         array.setflags(write=False)
-    return Part(
-        name=data.name,
-        model=model,
-        organism=organism,
-        t=t,
-        q=q,
-        v=v,
-        tau=tau,
-        channels=MappingProxyType(channels),
-        _accelerations=lambda: a,
-    )
+    kept = MappingProxyType(channels)
+    return BodyTrajectory(data.name, model, organism, t, q, v, tau, kept, lambda: a)
 
 
 def _check_states(prefix: str, model: Model, t: Any, q: Any, v: Any, a: Any, tau: Any) -> None:

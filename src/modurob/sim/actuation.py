@@ -1,4 +1,4 @@
-"""Controllers in a simulation: when they are asked, what they see, what reaches the joints.
+"""Controllers in a simulation: sampling, noise, and the torques that reach the joints.
 
 A controller has ``command(t, q, v, reference) -> tau``; a plain function ``f(t, q, v)`` will do.
 Further attributes are optional:
@@ -7,7 +7,7 @@ Further attributes are optional:
   with a memory (an integral, a filter) needs one: without it, it is asked several times a step, at
   trial states, and must not remember.
 * ``reset(t, q, v)``: called when a run begins.
-* ``record() -> {name: numbers}``: what it wants to see in `Trajectory.channels`, as of its last
+* ``record() -> {name: numbers}``: numbers for `Trajectory.channels`, as of its last
   command.
 * ``rebuilt(model, organism) -> controller``: for the body after `Dock` or `Undock`.
 """
@@ -25,8 +25,8 @@ from modurob.checks import positive
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.organism import Organism
-from modurob.sim import manifold
-from modurob.sim.failure import Stopped, called
+from modurob.stepping import manifold
+from modurob.stepping.motion import Stopped, called
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,12 @@ class PerBody:
 
 
 def can_follow(controller: Any) -> bool:
-    """Whether a controller still works when the body changes."""
+    """Return whether a controller can be rebuilt when the body changes."""
     return controller is None or hasattr(controller, "rebuilt")
 
 
-class Drive:
-    """What reaches the joints of one body: the controller, its clock, and noise.
+class Actuation:
+    """Torques that reach the joints of one body: controller, clock and noise.
 
     Attributes:
         sample_time: Seconds between commands; None for a controller that acts continuously.
@@ -111,10 +111,10 @@ class Drive:
         self._noise = None if noise is None else _Noisy(noise, model, self._shape)
         self._rng = rng
         self._held = np.zeros(self._shape)
-        self._recorded: dict[str, Any] = {}
+        self._seen: dict[str, Any] = {}  # what noise made of the last sample
 
     def reset(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
-        """Tell the controller that a run begins."""
+        """Call the controller's `reset` at the begin of a run."""
         if hasattr(self.controller, "reset"):
             called(t, "the controller", self.controller.reset, t, q.copy(), v.copy())
 
@@ -122,13 +122,11 @@ class Drive:
         """Ask a controller that has a clock, and hold its answer."""
         if self._noise is None or self._rng is None:
             self._held = self._asked(t, q, v)
-            self._recorded = self._channels(t)
             return
         seen_q, seen_v = self._noise.seen(q, v, self._rng)
         wanted = self._asked(t, seen_q, seen_v)
         self._held = self._noise.disturbed(wanted, self._rng)
-        extra = {"measured_q": seen_q, "measured_v": seen_v, "command": wanted}
-        self._recorded = {**extra, **self._channels(t)}
+        self._seen = {"measured_q": seen_q, "measured_v": seen_v, "command": wanted}
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) torque at a state."""
@@ -136,10 +134,8 @@ class Drive:
 
     def observed(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
         """Torque and channels to write down."""
-        if self.sample_time is not None:
-            return self._held, self._recorded
-        tau = self._asked(t, q, v)
-        return tau, self._channels(t)
+        tau = self._asked(t, q, v) if self.sample_time is None else self._held
+        return tau, {**self._seen, **self._channels(t)}
 
     def _asked(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         # copies: a controller that works in place must not move the robot

@@ -16,11 +16,9 @@ import math
 import numpy as np
 from scipy.linalg import lapack
 
-from modurob.sim.failure import Stopped
-from modurob.sim.integrators.base import FixedStep, Settings
-from modurob.sim.integrators.free_base import Floating
-from modurob.sim.integrators.lagrangian import Lagrangian
-from modurob.sim.motion import Motion
+from modurob.stepping.base import FixedStep, StepSettings
+from modurob.stepping.lagrangian import Floating, Lagrangian
+from modurob.stepping.motion import EquationOfMotion, Stopped
 
 LOST = "the variational step has no solution nearby; take a smaller dt or softer forces"
 MOST_ROUNDS = 60
@@ -64,7 +62,7 @@ class Anchored:
         half, slope, A, D_half = h / 2, self._slope, self._A, self._D
         q_m = half * z
         q_m += q
-        M, D = self._of.slopes(q_m, z)
+        M, D = self._of.derivatives(q_m, z)
         np.multiply(D, half, out=D_half)
         np.subtract(M, D_half, out=A)
         np.add(A.T, D_half, out=slope)
@@ -87,7 +85,7 @@ class Variational(FixedStep):
     name = "Variational"
     order = 2
 
-    def __init__(self, motion: Motion, settings: Settings) -> None:
+    def __init__(self, motion: EquationOfMotion, settings: StepSettings) -> None:
         super().__init__(motion, settings)
         lagrangian = Lagrangian(motion)
         self.scheme = Floating(lagrangian) if motion.model.free_base else Anchored(lagrangian)

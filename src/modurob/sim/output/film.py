@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.drawing import camera as cameras
 from modurob.drawing import scene as scenes
-from modurob.drawing.paint import paint
-from modurob.drawing.raster import rasterize
+from modurob.drawing.raster import paint, rasterize
 from modurob.drawing.scene import Scene
 from modurob.errors import FileError, StateError, choices
 from modurob.modules.files import checked_target
 from modurob.organism import Organism
-from modurob.sim import video
-from modurob.sim.export import one_by_one
-from modurob.sim.part import Part
+from modurob.sim.body_trajectory import BodyTrajectory
+from modurob.sim.output import video
+from modurob.sim.output.export import one_by_one
 from modurob.sim.trajectory import Trajectory
 
 SAMPLES = 2  # per pixel and direction
@@ -30,10 +28,10 @@ FLAT = 0.45  # height over width below which a scene is seen from higher up
 
 
 class Film:
-    """A camera that stands still while bodies move through its view.
+    """A fixed camera with bodies that move through its view.
 
     Args:
-        organism: The body, if the trajectory does not know it.
+        organism: The body, if the trajectory has none.
         view: (azimuth, elevation) of the eye, seen from the scene. [deg]
         size: Longer side. [px]
     """
@@ -57,11 +55,8 @@ class Film:
         shadow = scenes.on_floor(seen, self._floor)
         everything = np.concatenate([seen, shadow])
         azimuth, elevation = _view(seen) if view is None else view
-        fine = cameras.fit(everything, azimuth, elevation, SAMPLES * size)
-        # whole pixels, an even number of them: video encoders want pairs
-        block = 2 * SAMPLES
-        width, height = (-(-side // block) * block for side in fine.size)
-        self._camera = replace(fine, size=(width, height))
+        # an even number of whole pixels, as video encoders need
+        self._camera = cameras.fit(everything, azimuth, elevation, SAMPLES * size, 2 * SAMPLES)
 
     def _scene(self, t: float) -> Scene:
         """Everything that is there at a time; an event belongs to what comes after it."""
@@ -86,7 +81,7 @@ class Film:
         return (255 * image[::-1] + 0.5).astype(np.uint8)
 
 
-def _organism(part: Part, given: Organism | None) -> Organism:
+def _organism(part: BodyTrajectory, given: Organism | None) -> Organism:
     found = part.organism if given is None else given
     if found is None:
         raise StateError("to draw a trajectory, say whose it is: pass organism=")
@@ -96,7 +91,7 @@ def _organism(part: Part, given: Organism | None) -> Organism:
     return found
 
 
-def _reached(part: Part, organism: Organism) -> np.ndarray:
+def _reached(part: BodyTrajectory, organism: Organism) -> np.ndarray:
     """(n, 3) corners of boxes around the modules, wherever they come."""
     times = np.linspace(part.t[0], part.t[-1], LOOKS)
     q, _ = part.at(times)
@@ -108,7 +103,7 @@ def _reached(part: Part, organism: Organism) -> np.ndarray:
     return boxes.reshape(-1, 3)
 
 
-def _at(part: Part, organism: Organism, t: float) -> Scene:
+def _at(part: BodyTrajectory, organism: Organism, t: float) -> Scene:
     """A part of the run as polygons."""
     q, _ = part.at(t)
     return scenes.build(organism, part.model, q)

@@ -1,10 +1,10 @@
-"""The variational step of a body with a free base.
+"""Lagrangian of a body from the compiled kernels, and the variational step with a free base.
 
-Its coordinates are the center of mass x in the world, the base's rotation R, and the joints: the
-kinetic energy m x'^2/2 + T(w, joint velocities) then falls into two, and a steady flight or a fall
-adds no error to the rest. The base turns by R1 = R0 exp(h w), with R_m = R0 exp(h w/2) between.
-With the torque k about the center of mass, in the base's frame, the discrete Euler-Lagrange
-equations of the rotation in position-momentum form are
+Coordinates with a free base are the center of mass x in the world, the base's rotation R, and the
+joints: the kinetic energy m x'^2/2 + T(w, joint velocities) then falls into two, and a steady
+flight or a fall adds no error to the rest. The base turns by R1 = R0 exp(h w), with
+R_m = R0 exp(h w/2) between. With the torque k about the center of mass, in the base's frame, the
+discrete Euler-Lagrange equations of the rotation in position-momentum form are
 
     p0 = J_l(h w)^-T (dT/dw + h/2 J_r(h w/2)^T k) - h exp(h w/2) k
     p1 = exp(-h w) p0 + h exp(-h w/2) k
@@ -15,12 +15,95 @@ angular momentum about the center of mass, are conserved to rounding when nothin
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
-from modurob.sim import manifold
-from modurob.sim.integrators.lagrangian import Lagrangian
+from modurob import friction
+from modurob.stepping import manifold
+from modurob.stepping.motion import EquationOfMotion
 
-STILL = (0.0, 0.0, 0.0)
+STILL = np.zeros(3)
+
+
+class Lagrangian:
+    """M(q), d(M v)/dq and dL/dq with the forces that act from outside."""
+
+    def __init__(self, motion: EquationOfMotion) -> None:
+        self.motion, model = motion, motion.model
+        self._bare = dataclasses.replace(
+            model,
+            gravity=np.zeros(3),
+            viscous=np.zeros_like(model.viscous),
+            coulomb=np.zeros_like(model.coulomb),
+        )
+        self._rest = np.zeros(model.nv)
+        self._routine = self._bare.dynamics.tier.routine("inverse_dynamics_derivatives")
+        self._out = self._routine.empty()
+        self._weight = model.prepare("inverse_dynamics")
+        self._rough = bool(model.viscous.any() or model.coulomb.any())
+        self._driven = motion.drive is not None or motion.stops is not None
+        self.mass = self._bare.prepare("mass_matrix")
+
+    def derivatives(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """M(q), and D = d(M v)/dq at constant v; the next call overwrites both.
+
+        Without gravity and at rest, inverse dynamics is M a: its derivatives by a and by q are
+        these, with v in the place of a.
+        """
+        if self._routine.single(q, self._rest, v, self._out) is None:
+            self._out[:] = self._bare.inverse_dynamics_derivatives(q, self._rest, v)
+        return self._out[2], self._out[0]
+
+    @property
+    def is_driven(self) -> bool:
+        """Return whether forces depend on more than the joints and the base's rotation."""
+        return self._driven
+
+    @property
+    def is_kinked(self) -> bool:
+        """Return whether forces may have kinks: dry friction, stops, drives."""
+        return self._driven or bool(self.motion.model.coulomb.any())
+
+    def bias(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(nv,) what an acceleration of zero takes: D v - dL/dq less the forces from outside.
+
+        On a fixed base only; the next call may overwrite it.
+        """
+        if self.motion.external:
+            pushed = self.motion.wrenches(t)
+            found = self.motion.model.inverse_dynamics(q, v, self._rest, pushed)
+        else:
+            found = self._weight(q, v, self._rest)
+        if self._driven:
+            found -= self.motion.force(t, q, v)
+        return found
+
+    def forces(
+        self, t: float, q: np.ndarray, v: np.ndarray, D: np.ndarray, seen: np.ndarray | None = None
+    ) -> np.ndarray:
+        """(nv,) dL/dq = v^T D/2 - gravity, with the forces from outside.
+
+        Args:
+            seen: Velocity that the drive measures; v by default.
+        """
+        G = np.dot(v, D)
+        G *= 0.5
+        if self.motion.external:
+            pushed = self.motion.wrenches(t)
+            G -= self.motion.model.inverse_dynamics(q, self._rest, self._rest, pushed)
+        else:
+            G -= self._weight(q, self._rest, self._rest)
+        if self._driven:
+            G += self.motion.force(t, q, v if seen is None else seen)
+        if self._rough:
+            G -= friction.force(self.motion.model, v)
+        return G
+
+    def drag(self, v: np.ndarray, slope: np.ndarray, half: float) -> None:
+        """Add what friction adds to the derivative of a step: near rest it is stiff."""
+        if self._rough:
+            slope.flat[:: len(slope) + 1] += half * friction.slope(self.motion.model, v)
 
 
 class Floating:
@@ -61,10 +144,10 @@ class Floating:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Derivative (to first order in h) and what is missing to the solution."""
         half, w = h / 2, z[:3].tolist()
-        q_m = manifold.shifted(q, STILL, [half * x for x in w], half * z[3:])
+        q_m = manifold.moved(q, np.concatenate([STILL, half * z]))
         lever = self._lever(self._of.mass(q_m))
         v = np.concatenate([-lever @ z, z])  # the center of mass at rest
-        M, D = self._of.slopes(q_m, v)
+        M, D = self._of.derivatives(q_m, v)
         seen = self._flying(h, q, q_m, p, v, M) if self._of.is_driven else None
         G = self._of.forces(t + half, q_m, v, D, seen)
         pushed = G[3:] - lever.T @ G[:3]  # about the center of mass
@@ -114,7 +197,7 @@ class Floating:
         after[3:6] = kept + h * np.array(manifold.turned([x / 2 for x in back], k))
         center = q[:3] + self._center(q, self._of.mass(q))
         center += h / (2 * self._mass) * (p[:3] + after[:3])
-        moved = manifold.shifted(q, STILL, (h * z[:3]).tolist(), h * z[3:])
+        moved = manifold.moved(q, np.concatenate([STILL, h * z]))
         moved[:3] = center - self._center(moved, self._of.mass(moved))
         return moved, after
 

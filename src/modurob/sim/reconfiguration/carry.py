@@ -11,18 +11,18 @@ import numpy as np
 
 from modurob.errors import StateError
 from modurob.model import Model
+from modurob.model.joint_map import JointMap
 from modurob.organism import Organism
-from modurob.sim.events import Dock
-from modurob.sim.impact import Masses, Pose, closest_joints, gap_size
-from modurob.sim.recipe import Pair
+from modurob.sim.reconfiguration.events import Dock
+from modurob.sim.reconfiguration.impact import Masses, Pose, closest_joints, gap_size
 from modurob.spatial import se3, so3
 
 MISFIT = 1e-9  # [m] between a mass before and after undocking, where none should be
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """An organism somewhere, moving."""
+class BodyState:
+    """An organism at a configuration, moving."""
 
     organism: Organism
     model: Model
@@ -46,11 +46,6 @@ class State:
         values = self.q[self.model.joint_slice_q].tolist()
         return dict(zip(self.model.joint_names, values, strict=True))
 
-    def rates(self) -> dict[str, float]:
-        """Velocities by joint."""
-        names = self.model.joint_names
-        return dict(zip(names, self.v[self.model.nv - len(names) :].tolist(), strict=True))
-
     def energy(self) -> float:
         """Kinetic and potential. [J]"""
         return self.masses.kinetic_energy() + self.masses.potential_energy(self.model.gravity)
@@ -60,11 +55,13 @@ class State:
         return np.sum(self.masses.momenta(), axis=0)
 
 
-def undocked(state: State, organism: Organism, model: Model) -> State:
+def undocked(state: BodyState, organism: Organism, model: Model) -> BodyState:
     """The part `organism` of a body, moving on as it did."""
-    q = _posed(model, organism, state.frame(organism.base), state.joints())
+    q = JointMap(state.model, model).configuration(state.q)
     if model.free_base and state.model.free_base and organism.base == state.organism.base:
         q[:7] = state.q[:7]  # not through a matrix and back
+    elif model.free_base:
+        q[:7] = _base(model, organism, state.frame(organism.base))
     pose = Pose(model, q)
     still = pose.masses(organism, np.zeros(model.nv))
     mine = state.masses.only(still.names)
@@ -74,41 +71,35 @@ def undocked(state: State, organism: Organism, model: Model) -> State:
             f"the body of '{organism.base}' cannot take the pose it had ({misfit:.1e} m off): "
             "joints that were free are locked now; give the modules between them a mass"
         )
-    return State(organism, model, q, pose.impact(mine))
+    return BodyState(organism, model, q, pose.impact(mine))
 
 
 class Joined(NamedTuple):
-    """A docking: the new body, and what happened on the way.
+    """The body after a docking."""
 
-    Attributes:
-        momentum, energy: Of both parts before.
-        aligned: Energy after the latch closed the gap, before the impact. [J]
-        gap: Distance and angle that were left. [m, rad]
-    """
-
-    state: State
-    momentum: np.ndarray
-    energy: float
-    aligned: float
-    gap: tuple[float, float]
+    state: BodyState
+    momentum: np.ndarray  # (6,) of both parts before. [N s, N m s]
+    energy: float  # of both parts before. [J]
+    aligned: float  # energy after the latch closed the gap, before the impact. [J]
+    gap: tuple[float, float]  # distance and angle that were left. [m, rad]
 
 
 def docked(
-    pair: Pair, host: State, guest: State, whole: Organism, model: Model, held: Mapping[str, float]
-) -> Joined:
-    """Both parts become one; the guest is moved by what is missing between the ports."""
-    known = {**held, **guest.joints(), **host.joints()}
-    q = _posed(model, whole, host.frame(whole.base), known)
-    if model.free_base:
-        q[:7] = host.q[:7]
-    fresh = [
-        k
-        for k, name in enumerate(model.joint_names)
-        if name not in host.model.joint_names and name not in guest.model.joint_names
-    ]
-    T_guest, size = guest.frame(pair.guest_module), whole.kind(pair.guest_module).size
-    q, left = closest_joints(model, q, fresh, pair.guest_module, T_guest, size)
-    G = model.forward_kinematics(q)[model.modules[pair.guest_module]] @ se3.inverse(T_guest)
+    module: str, host: BodyState, guest: BodyState, whole: Organism, model: Model,
+    held: Mapping[str, float],
+) -> Joined:  # fmt: skip
+    """Both parts as one; the guest, with its `module`, is moved by what is left between the ports.
+
+    Args:
+        held: Last displacements of joints that neither part has.
+    """
+    q = _posed(model, host, guest.model, guest.q, held)
+    fresh = set.intersection(
+        *(set(JointMap(part.model, model).added.tolist()) for part in (host, guest))
+    )
+    T_guest, size = guest.frame(module), whole.kind(module).size
+    q, left = closest_joints(model, q, sorted(fresh), module, T_guest, size)
+    G = model.forward_kinematics(q)[model.modules[module]] @ se3.inverse(T_guest)
     before = host.masses.joined(guest.masses)
     aligned = host.masses.joined(guest.masses.displaced(G))
     momentum = host.momentum() + guest.momentum()
@@ -117,38 +108,32 @@ def docked(
         aligned = aligned.displaced(se3.pose(np.eye(3), shift)).with_momentum(momentum)
         q[:3] += shift
     energy = aligned.kinetic_energy() + aligned.potential_energy(model.gravity)
-    state = State(whole, model, q, Pose(model, q).impact(aligned))
+    state = BodyState(whole, model, q, Pose(model, q).impact(aligned))
     return Joined(state, momentum, host.energy() + guest.energy(), energy, gap_size(left))
 
 
 def newcomer(
-    event: Dock, pair: Pair, host: State, guest: Model, whole: Organism, model: Model,
+    event: Dock, organism: Organism, guest: Model, host: BodyState, model: Model,
     held: Mapping[str, float],
-) -> State:  # fmt: skip
-    """A guest that appears where it docks, with the joints and the approach that the event says."""
+) -> BodyState:  # fmt: skip
+    """A guest that appears where it docks, with the joints and the approach of the event."""
     joints, rates = (_given(event, guest, name) for name in ("q", "v"))
-    mine = dict(zip(guest.joint_names, joints.tolist(), strict=True))
-    q = _posed(model, whole, host.frame(whole.base), {**held, **mine, **host.joints()})
-    v = np.zeros(model.nv)
-    base = model.joint_slice_v.start
+    q_g = np.concatenate([guest.neutral()[:7], joints])
+    q = _posed(model, host, guest, q_g, held)
+    v = JointMap(host.model, model).velocity(host.v)
     if model.free_base:
-        q[:7], v[:6] = host.q[:7], host.v[:6]
-    moving = host.rates()
-    v[base:] = [moving.get(name, 0.0) for name in model.joint_names]
-    T_wm = model.forward_kinematics(q)[model.modules[pair.guest_module]]
-    organism = pair.guest.organism
-    kind = organism.kind(pair.guest_module)
-    T_wp = T_wm @ kind.port_pose(pair.guest_port)
-    V = model.jacobian(q, pair.guest_module, "world") @ v
+        v[:6] = host.v[:6]
+    T_wm = model.forward_kinematics(q)[model.modules[event.child]]
+    T_wp = T_wm @ organism.kind(event.child).port_pose(event.child_port)
+    V = model.jacobian(q, event.child, "world") @ v
     V = V + se3.transform_twist(T_wp, np.asarray(event.approach, dtype=float))
     # the guest's own base, from the module that docks
-    q_g = np.concatenate([guest.neutral()[:7], joints])
     at = guest.forward_kinematics(q_g)
-    T_mb = se3.inverse(at[guest.modules[pair.guest_module]]) @ at[guest.modules[organism.base]]
+    T_mb = se3.inverse(at[guest.modules[event.child]]) @ at[guest.modules[organism.base]]
     q_g[:7] = _base(guest, organism, T_wm @ T_mb)
-    J = guest.jacobian(q_g, pair.guest_module, "world")
+    J = guest.jacobian(q_g, event.child, "world")
     twist = np.linalg.solve(J[:, :6], V - J[:, 6:] @ rates)
-    return State(organism, guest, q_g, np.concatenate([twist, rates]))
+    return BodyState(organism, guest, q_g, np.concatenate([twist, rates]))
 
 
 def _given(event: Dock, guest: Model, name: str) -> np.ndarray:
@@ -169,13 +154,14 @@ def _given(event: Dock, guest: Model, name: str) -> np.ndarray:
 
 
 def _posed(
-    model: Model, organism: Organism, T_base: np.ndarray, joints: Mapping[str, float]
+    model: Model, host: BodyState, guest: Model, q_guest: np.ndarray, held: Mapping[str, float]
 ) -> np.ndarray:
-    """(nq,) with the base module at a pose (if it is free) and joints by name, others at zero."""
-    q = model.neutral()
+    """(nq,) of the docked body with the host's base and the joints of both, others as held."""
+    others = np.array([held.get(name, 0.0) for name in model.joint_names])
+    of_guest = JointMap(guest, model).carry(q_guest[guest.joint_slice_q], others)
+    q = JointMap(host.model, model).configuration(host.q, of_guest)
     if model.free_base:
-        q[:7] = _base(model, organism, T_base)
-    q[model.joint_slice_q] = [joints.get(n, 0.0) for n in model.joint_names]
+        q[:7] = host.q[:7]
     return q
 
 

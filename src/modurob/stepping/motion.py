@@ -1,4 +1,4 @@
-"""The equation of motion with everything that acts on a body: what integrators integrate."""
+"""Equation of motion of one body with everything that acts on it: the input of integrators."""
 
 from __future__ import annotations
 
@@ -10,17 +10,34 @@ from numpy.typing import ArrayLike
 
 from modurob.errors import StateError
 from modurob.model import Model
-from modurob.sim import manifold
-from modurob.sim.failure import Stopped, called
-from modurob.sim.stops import StopForces
+from modurob.stepping import manifold
+from modurob.stepping.stops import StopForces
 
-DIFFERENCE = 1e-7  # [rad, m, rad/s, m/s] forward differences of laws: slopes to seven digits
+DIFFERENCE = 1e-7  # [rad, m, rad/s, m/s] forward differences of laws: seven digits
 Wrench = ArrayLike | Callable[[float], ArrayLike]
 External = Mapping[str, Wrench]
 Law = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
 
 
-class Motion:
+class Stopped(Exception):
+    """End of a run from inside; `simulate` turns it into a `SimulationError`."""
+
+    def __init__(self, time: float, reason: str) -> None:
+        super().__init__(reason)
+        self.time, self.reason = time, reason
+
+
+def called(time: float, what: str, function: Callable[..., Any], *given: Any) -> Any:
+    """Call a user's function; its exceptions end the run as `Stopped`."""
+    try:
+        return function(*given)
+    except Stopped:
+        raise
+    except Exception as error:
+        raise Stopped(time, f"{what} raised {type(error).__name__}: {error}") from error
+
+
+class EquationOfMotion:
     """One body under its drive, its stops and external wrenches.
 
     Args:
@@ -54,16 +71,18 @@ class Motion:
         tau = self.torque(t, q, v)
         return tau if self.stops is None else tau + self.stops(q, v)
 
-    def fastest_rate(self, friction: bool) -> tuple[float, str]:
-        """The fastest decay or oscillation that is known before a run, and its cause. [1/s]
+    def fastest_rate(self, implicit: bool) -> tuple[float, str]:
+        """Fastest decay or oscillation that an explicit method must follow, and its cause. [1/s]
 
         Args:
-            friction: Whether that of the friction counts; that of the stops always does.
+            implicit: Whether the method takes friction and linear stops implicitly.
         """
-        of_friction = self.model.friction_rate
-        known = [(of_friction.rate, of_friction.cause)] if friction else []
-        known += [] if self.stops is None else [(self.stops.rate, "the stops")]
-        return max(known, default=(0.0, ""))
+        known = [(0.0, "")]
+        if not implicit:
+            known.append((self.model.friction_rate.rate, self.model.friction_rate.cause))
+        if self.stops is not None and not (implicit and self.stops.is_linear):
+            known.append((self.stops.rate, "the stops"))
+        return max(known)
 
     def wrenches(self, t: float) -> dict[str, Any] | None:
         """The external wrenches at a time."""
@@ -87,7 +106,7 @@ class Motion:
                 raise wild from None
             raise
 
-    def slopes(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def derivatives(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(nv, nv) derivatives of `acceleration` at one state, q in the tangent space.
 
         Exact for the body, its friction, its stops and a torque that is held; what a continuous
@@ -95,7 +114,7 @@ class Motion:
         """
         model, rest = self.model, np.zeros(self.model.nv)
         tau = self.force(t, q, v)
-        dq, dv = (rest, rest) if self.stops is None else self.stops.slopes(q, v)
+        dq, dv = (rest, rest) if self.stops is None else self.stops.derivatives(q, v)
         dq, dv = np.diag(dq), np.diag(dv)
         wrenches = self.wrenches(t)
 

@@ -11,9 +11,15 @@ import numpy as np
 from modurob.drawing import charts
 from modurob.drawing.charts import FAINT, INK, MOST_NAMES
 from modurob.errors import StateError, UnknownNameError, choices
-from modurob.sim.export import one_by_one
-from modurob.sim.labels import MOMENTUM, QUANTITIES, Column, channel_columns, columns
-from modurob.sim.part import Part
+from modurob.sim.body_trajectory import BodyTrajectory
+from modurob.sim.output.export import (
+    MOMENTUM,
+    QUANTITIES,
+    ColumnLabel,
+    channel_columns,
+    columns,
+    one_by_one,
+)
 from modurob.sim.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -26,25 +32,21 @@ TITLES = {("q", "1"): "orientation", ("momentum", "N m s"): "angular momentum"}
 ALIASES = {word: letter for letter, word in QUANTITIES.items()}
 
 
-class Line(NamedTuple):
-    """A line of a panel; the same name in several parts is one line with gaps.
-
-    Attributes:
-        group: Lines of one group share a color and differ by their dashes; empty for none.
-    """
+class PlotLine(NamedTuple):
+    """A line of a panel; the same name in several parts is one line with gaps."""
 
     name: str
     t: np.ndarray
     y: np.ndarray
-    group: str = ""
+    group: str = ""  # lines of one group share a color and differ by their dashes; empty for none
 
 
-class Panel(NamedTuple):
+class PlotPanel(NamedTuple):
     """Lines that share a unit."""
 
     title: str
     unit: str
-    lines: list[Line]
+    lines: list[PlotLine]
 
 
 def plot(
@@ -81,9 +83,9 @@ def _default(trajectory: Trajectory) -> tuple[str, ...]:
 
 def _panels(
     trajectory: Trajectory, quantity: str, joints: Sequence[str] | None, degrees: bool
-) -> list[Panel]:
+) -> list[PlotPanel]:
     """One panel for each unit of a quantity."""
-    found: dict[str, list[Line]] = {}
+    found: dict[str, list[PlotLine]] = {}
     several = len({part.name for part in trajectory.parts}) > 1
     for part in trajectory.parts:
         for (name, unit), y in _lines(part, quantity, trajectory):
@@ -95,24 +97,26 @@ def _panels(
             if degrees and unit.startswith("rad"):
                 unit, y = "°" + unit[3:], np.rad2deg(y)
             if several and not is_joint:
-                line = Line(f"{part.name} {name.removeprefix('base ')}", part.t, y, part.name)
+                line = PlotLine(f"{part.name} {name.removeprefix('base ')}", part.t, y, part.name)
             else:
-                line = Line(name, part.t, y)
+                line = PlotLine(name, part.t, y)
             found.setdefault(unit, []).append(line)
     words = QUANTITIES.get(quantity, quantity.replace("_", " "))
     return [
-        Panel(TITLES.get((quantity, unit), words), unit, lines) for unit, lines in found.items()
+        PlotPanel(TITLES.get((quantity, unit), words), unit, lines) for unit, lines in found.items()
     ]
 
 
-def _lines(part: Part, quantity: str, trajectory: Trajectory) -> list[tuple[Column, np.ndarray]]:
+def _lines(
+    part: BodyTrajectory, quantity: str, trajectory: Trajectory
+) -> list[tuple[ColumnLabel, np.ndarray]]:
     if quantity in QUANTITIES:
         values = getattr(part, quantity)
         return list(zip(columns(part.model, quantity), values.T, strict=True))
     if quantity == "energy":
         names = ("kinetic", "potential", "total")
         rows = (part.kinetic_energy, part.potential_energy, part.energy)
-        return [(Column(name, "J"), y) for name, y in zip(names, rows, strict=True)]
+        return [(ColumnLabel(name, "J"), y) for name, y in zip(names, rows, strict=True)]
     if quantity == "momentum":
         return list(zip(MOMENTUM, part.momentum.T, strict=True))
     if quantity in part.channels:
@@ -129,7 +133,7 @@ def _lines(part: Part, quantity: str, trajectory: Trajectory) -> list[tuple[Colu
 # -- drawing ---------------------------------------------------------------------------------------
 
 
-def _figure(trajectory: Trajectory, panels: list[Panel], title: str) -> Figure:
+def _figure(trajectory: Trajectory, panels: list[PlotPanel], title: str) -> Figure:
     figure = charts.blank((WIDTH, HEAD + PANEL * len(panels)))
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     colors = _colors(panels)
@@ -152,7 +156,7 @@ def _figure(trajectory: Trajectory, panels: list[Panel], title: str) -> Figure:
     return figure
 
 
-def _colors(panels: list[Panel]) -> dict[str, Any]:
+def _colors(panels: list[PlotPanel]) -> dict[str, Any]:
     """One color for each name or group, the same in all panels."""
     found: dict[str, Any] = {}
     for panel in panels:
@@ -162,7 +166,7 @@ def _colors(panels: list[Panel]) -> dict[str, Any]:
     return found
 
 
-def _draw(plane: Axes, panel: Panel, colors: dict[str, Any], named: bool) -> None:
+def _draw(plane: Axes, panel: PlotPanel, colors: dict[str, Any], named: bool) -> None:
     names = list(dict.fromkeys(line.name for line in panel.lines))
     shown = set(names if len(names) <= MOST_NAMES else [names[0], names[-1]])
     members: dict[str, list[str]] = {}
@@ -188,7 +192,7 @@ def _draw(plane: Axes, panel: Panel, colors: dict[str, Any], named: bool) -> Non
         charts.legend_beside(plane, len(names), None if few else f"{len(names)} lines")
 
 
-def _keep_flat_lines_flat(plane: Axes, panel: Panel) -> None:
+def _keep_flat_lines_flat(plane: Axes, panel: PlotPanel) -> None:
     """Rounding errors of a conserved quantity must not fill the panel."""
     values = np.concatenate([line.y[np.isfinite(line.y)] for line in panel.lines])
     if not len(values):

@@ -1,4 +1,4 @@
-"""`Part`: one body in motion."""
+"""`BodyTrajectory`: one body in motion."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from numpy.typing import ArrayLike
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.organism import Organism
-from modurob.sim import dense
+from modurob.stepping import manifold
 
+Piece = tuple[float, float, Callable[[np.ndarray], Any]]
 CHUNK = 4096  # states whose energy and momentum are computed at once, to keep memory small
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Part:
+class BodyTrajectory:
     """One body in motion: from its first state to its last, or to the event that changed it.
 
     Times come first: ``q[k]`` is the state at ``t[k]``, with the batch of initial states between.
@@ -45,7 +46,7 @@ class Part:
     tau: np.ndarray
     channels: Mapping[str, np.ndarray] = field(default_factory=lambda: MappingProxyType({}))
     _accelerations: Callable[[], np.ndarray] | None = None
-    _pieces: Sequence[dense.Piece] = ()
+    _pieces: Sequence[Piece] = ()
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -100,12 +101,12 @@ class Part:
             )
         flat = times.ravel()
         if self._pieces:
-            q, v = dense.from_pieces(self.model, self._pieces, flat)
+            q, v = _from_pieces(self.model, self._pieces, flat)
         else:
-            q, v = dense.from_states(self.model, self.t, self.q, self.v, self.a, flat)
+            q, v = _from_states(self.model, self.t, self.q, self.v, self.a, flat)
         return q.reshape(*times.shape, *q.shape[1:]), v.reshape(*times.shape, *v.shape[1:])
 
-    def member(self, index: int | tuple[int, ...]) -> Part:
+    def member(self, index: int | tuple[int, ...]) -> BodyTrajectory:
         """One state of a batch as a part of its own."""
         chosen = (index,) if isinstance(index, int | np.integer) else tuple(index)
         try:
@@ -139,14 +140,74 @@ class Part:
     def __repr__(self) -> str:
         batch = f", batch {self.batch}" if self.batch else ""
         who = f" of '{self.name}'" if self.name else ""
-        return f"<Part{who}: {self.t[0]:g} to {self.t[-1]:g} s, {len(self.t)} times{batch}>"
+        return (
+            f"<BodyTrajectory{who}: {self.t[0]:g} to {self.t[-1]:g} s, {len(self.t)} times{batch}>"
+        )
 
 
-def _restored(fields: dict[str, Any], channels: dict[str, np.ndarray], a: np.ndarray) -> Part:
-    return Part(**fields, channels=MappingProxyType(channels), _accelerations=lambda: a)
+def _restored(
+    fields: dict[str, Any], channels: dict[str, np.ndarray], a: np.ndarray
+) -> BodyTrajectory:
+    return BodyTrajectory(**fields, channels=MappingProxyType(channels), _accelerations=lambda: a)
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:
     array = np.asarray(array)
     array.setflags(write=False)
     return array
+
+
+# -- states between the recorded ones --------------------------------------------------------------
+
+
+def _from_pieces(
+    model: Model, pieces: Sequence[Piece], t: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(n, nq) and (n, nv) from an adaptive method's own polynomials; a piece is (t0, t1, y(t))."""
+    ends = np.array([end for _, end, _ in pieces])
+    which = np.minimum(np.searchsorted(ends, t), len(pieces) - 1)
+    y = np.empty((len(t), model.nq + model.nv))
+    for k in np.unique(which).tolist():
+        mine = which == k
+        y[mine] = pieces[k][2](t[mine]).T
+    q = y[:, : model.nq]
+    return manifold.normalized(q) if model.free_base else q, y[:, model.nq :]
+
+
+def _from_states(
+    model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray, at: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(n, ..., nq), (n, ..., nv): degree five through q, q' and q'', degree three through v, v'."""
+    k = np.clip(np.searchsorted(t, at, side="right") - 1, 0, max(len(t) - 2, 0))
+    if len(t) == 1:
+        return q[k], v[k]
+    h = (t[k + 1] - t[k]).reshape(-1, *(1,) * (q.ndim - 1))
+    s = (at - t[k]).reshape(h.shape) / h
+    ends = q[k], q[k + 1]
+    if model.free_base:
+        rates = [manifold.rate(q[i], v[i]) for i in (k, k + 1)]
+        seconds = [manifold.second_rate(q[i], v[i], a[i]) for i in (k, k + 1)]
+        # q and -q are one rotation; take the one that lies near
+        flip = np.sum(ends[0][..., 3:7] * ends[1][..., 3:7], axis=-1, keepdims=True) < 0
+        mirror = np.ones(ends[1].shape)
+        mirror[..., 3:7] = np.where(flip, -1.0, 1.0)
+        ends = ends[0], ends[1] * mirror
+        rates[1], seconds[1] = rates[1] * mirror, seconds[1] * mirror
+    else:
+        rates, seconds = [v[k], v[k + 1]], [a[k], a[k + 1]]
+    found = _quintic(s, h, *ends, *rates, *seconds)
+    if model.free_base:
+        found = manifold.normalized(found)
+    return found, _cubic(s, h, v[k], v[k + 1], a[k], a[k + 1])
+
+
+def _cubic(s: Any, h: Any, x0: Any, x1: Any, d0: Any, d1: Any) -> Any:
+    r = 1 - s
+    return r * r * (1 + 2 * s) * x0 + s * s * (1 + 2 * r) * x1 + s * r * h * (r * d0 - s * d1)
+
+
+def _quintic(s: Any, h: Any, x0: Any, x1: Any, d0: Any, d1: Any, c0: Any, c1: Any) -> Any:
+    r = 1 - s
+    value = r**3 * (1 + 3 * s + 6 * s * s) * x0 + s**3 * (1 + 3 * r + 6 * r * r) * x1
+    slope = h * (r**3 * s * (1 + 3 * s) * d0 - s**3 * r * (1 + 3 * r) * d1)
+    return value + slope + h * h / 2 * (r**3 * s * s * c0 + s**3 * r * r * c1)

@@ -26,21 +26,14 @@ RANK = 1e-9  # joints on one line move alike: then the shortest change
 
 @dataclass(frozen=True, eq=False)
 class Masses:
-    """The bodies with mass of an organism, in the world.
+    """The bodies with mass of an organism, in the world."""
 
-    Attributes:
-        names: Of the bodies.
-        mass, center: (k,), (k, 3). [kg, m]
-        inertia: (k, 3, 3) about the centers, world axes. [kg m^2]
-        u, w: (k, 3) velocities of the centers, angular velocities. [m/s, rad/s]
-    """
-
-    names: tuple[str, ...]
-    mass: np.ndarray
-    center: np.ndarray
-    inertia: np.ndarray
-    u: np.ndarray
-    w: np.ndarray
+    names: tuple[str, ...]  # of the bodies
+    mass: np.ndarray  # (k,) [kg]
+    center: np.ndarray  # (k, 3) [m]
+    inertia: np.ndarray  # (k, 3, 3) about the centers, world axes. [kg m^2]
+    u: np.ndarray  # (k, 3) velocities of the centers. [m/s]
+    w: np.ndarray  # (k, 3) angular velocities. [rad/s]
 
     def momenta(self) -> np.ndarray:
         """(k, 6) of each body, about the world's origin."""
@@ -87,14 +80,14 @@ class Masses:
         lack = wanted - np.sum(self.momenta(), axis=0)
         push = lack[:3] / total
         arm = self.center - middle
-        round_it = np.sum(
+        I_com = np.sum(
             self.inertia
             + self.mass[:, None, None]
             * (np.sum(arm**2, axis=-1)[:, None, None] * np.eye(3) - arm[:, :, None] * arm[:, None]),
             axis=0,
         )
         about = lack[3:] - np.cross(middle, lack[:3])
-        spin = np.linalg.pinv(round_it) @ about
+        spin = np.linalg.pinv(I_com) @ about
         return replace(self, u=self.u + push + np.cross(spin, arm), w=self.w + spin)
 
 

@@ -10,11 +10,10 @@ import numpy as np
 from scipy import integrate
 
 from modurob.errors import StateError
-from modurob.sim import manifold
-from modurob.sim.failure import Stopped
-from modurob.sim.integrators.base import Integrator, Step
-from modurob.sim.motion import LARGEST, diverged
 from modurob.spatial import so3
+from modurob.stepping import manifold
+from modurob.stepping.base import Integrator, IntegratorStep
+from modurob.stepping.motion import LARGEST, Stopped, diverged
 
 TOO_FAST = 1e15  # a rate that no step of LSODA, which does not look for NaN, can accept
 
@@ -33,8 +32,8 @@ class ScipyMethod(Integrator):
 
     def steps(
         self, t0: float, t1: float, q: np.ndarray, v: np.ndarray, stride: int = 1
-    ) -> Iterator[Step]:
-        rtol, atol, dt = self.settings
+    ) -> Iterator[IntegratorStep]:
+        rtol, atol, dt, _ = self.settings
         options: dict[str, Any] = {"jac": self._jacobian} if self.implicit else {}
         with np.errstate(all="ignore"):
             run = self.solver(
@@ -49,7 +48,7 @@ class ScipyMethod(Integrator):
             if run.status == "failed":
                 gave_up = Stopped(float(run.t), f"{self.name} gave up: {message or 'no step fits'}")
                 raise self._rejected or gave_up
-            yield Step(float(run.t), *self.split(run.y), run.dense_output())
+            yield IntegratorStep(float(run.t), *self.split(run.y), run.dense_output())
 
     def split(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """q and v of SciPy's state."""
@@ -81,7 +80,7 @@ class ScipyMethod(Integrator):
             return result
         q, v = self.split(y)
         try:
-            dq, dv = self.motion.slopes(t, q, v)
+            dq, dv = self.motion.derivatives(t, q, v)
         except StateError:
             return result
         nq = model.nq

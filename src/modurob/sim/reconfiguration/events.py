@@ -1,4 +1,4 @@
-"""Events that change the body during a run, and what an event did."""
+"""Events that change the body during a run, and reports of their effects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUNDING = 1e-9  # of a printed number: what is smaller than this part of the la
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happens at a time.
+    """Change of the body at a time.
 
     Attributes:
         time: Within the run. [s]
@@ -97,8 +97,8 @@ class Dock(Event):
 
 
 @dataclass(frozen=True, eq=False)
-class Audit:
-    """What an event did to momentum and energy.
+class EventReport:
+    """Effect of an event on momentum and energy.
 
     Attributes:
         time: [s]

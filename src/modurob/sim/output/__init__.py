@@ -1,0 +1,1 @@
+"""Output of trajectories: files, tables, plots, pictures and films."""

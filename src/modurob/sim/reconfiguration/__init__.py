@@ -1,0 +1,1 @@
+"""Runs in which the body changes: events, states carried over, impacts."""

@@ -1,0 +1,145 @@
+"""Methods of equal steps for one state or many: Runge-Kutta, and semi-implicit Euler."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from modurob import friction
+from modurob.errors import StateError
+from modurob.stepping import manifold
+from modurob.stepping.base import FixedStep, StepSettings
+from modurob.stepping.motion import EquationOfMotion
+
+
+class RK4(FixedStep):
+    """Four accelerations a step; a free base moves along the exponential (Munthe-Kaas 1998)."""
+
+    name = "RK4"
+    order = 4
+    batches = True
+
+    def __init__(self, motion: EquationOfMotion, settings: StepSettings) -> None:
+        super().__init__(motion, settings)
+        shape = (*motion.batch, motion.model.nv)
+        self._k, self._sum, self._part = (np.empty(shape) for _ in range(3))
+        self._q, self._v = np.empty(shape), np.empty(shape)
+
+    def advance(
+        self, t: float, h: float, count: int, q: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        step = self._curved if self.motion.model.free_base else self._straight
+        for k in range(count):
+            q, v = step(t + k * h, h, q, v)
+        return q, v
+
+    def _straight(
+        self, t: float, h: float, q: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Step of a vector q: every sum in place, because batches are limited by memory traffic.
+
+        With v2 = v + h/2 k1 and so on, the positions need no stages of their own:
+        q + h/6 (v + 2 v2 + 2 v3 + v4) = q + h v + h^2/6 (k1 + k2 + k3).
+        """
+        a, part, trial_q, trial_v = self.motion.acceleration, self._part, self._q, self._v
+        total = self._sum
+        k1 = a(t, q, v)
+        np.copyto(total, k1)
+        np.multiply(v, h / 2, out=part)
+        np.add(q, part, out=trial_q)
+        np.multiply(k1, h / 2, out=part)
+        np.add(v, part, out=trial_v)
+        k2 = a(t + h / 2, trial_q, trial_v)
+        np.copyto(self._k, k2)
+        total += k2  # k1 + k2
+        np.multiply(trial_v, h / 2, out=part)
+        np.add(q, part, out=trial_q)
+        np.multiply(self._k, h / 2, out=part)
+        np.add(v, part, out=trial_v)
+        k3 = a(t + h / 2, trial_q, trial_v)
+        self._k += k3  # k2 + k3
+        total += k3  # k1 + k2 + k3
+        np.multiply(trial_v, h, out=part)
+        np.add(q, part, out=trial_q)
+        np.multiply(k3, h, out=part)
+        np.add(v, part, out=trial_v)
+        k4 = a(t + h, trial_q, trial_v)
+        np.multiply(total, h * h / 6, out=part)
+        q += part
+        np.multiply(v, h, out=part)
+        q += part
+        total += self._k
+        total += k4  # k1 + 2 k2 + 2 k3 + k4
+        total *= h / 6
+        v += total
+        return q, v
+
+    def _curved(
+        self, t: float, h: float, q: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Step in the coordinates x of q exp(x), which start at zero in every step."""
+        a, moved, dexp_inv = self.motion.acceleration, manifold.moved, manifold.dexp_inv
+        k1 = a(t, q, v).copy()
+        v2, x2 = v + h / 2 * k1, h / 2 * v
+        k2, r2 = a(t + h / 2, moved(q, x2), v2).copy(), dexp_inv(x2, v2)
+        v3, x3 = v + h / 2 * k2, h / 2 * r2
+        k3, r3 = a(t + h / 2, moved(q, x3), v3).copy(), dexp_inv(x3, v3)
+        v4, x4 = v + h * k3, h * r3
+        k4, r4 = a(t + h, moved(q, x4), v4), dexp_inv(x4, v4)
+        q = moved(q, h / 6 * (v + 2 * (r2 + r3) + r4))
+        return q, v + h / 6 * (k1 + 2 * (k2 + k3) + k4)
+
+
+class SemiImplicitEuler(FixedStep):
+    """First the velocity, then the position with it: one acceleration a step, of order one.
+
+    The same step as `Model.step`; friction that is stiff and linear stops act at its end.
+    """
+
+    name = "SemiImplicitEuler"
+    order = 1
+    batches = True
+    is_implicit = True
+
+    def __init__(self, motion: EquationOfMotion, settings: StepSettings) -> None:
+        super().__init__(motion, settings)
+        model = motion.model
+        self._rest = np.zeros(model.nv)
+        self._linear_stops = motion.stops is not None and motion.stops.is_linear
+        self._mass, self._bias = model.mass_matrix, model.inverse_dynamics
+        if not (motion.batch or motion.external):
+            self._mass = model.prepare("mass_matrix")
+            self._bias = model.prepare("inverse_dynamics")
+
+    def advance(
+        self, t: float, h: float, count: int, q: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        motion, free = self.motion, self.motion.model.free_base
+        implicit = self._linear_stops or friction.is_implicit(motion.model, h)
+        for k in range(count):
+            if implicit:
+                v = self._implicit(t + k * h, h, q, v)
+            else:
+                v += h * motion.acceleration(t + k * h, q, v)
+            if free:
+                q = manifold.moved(q, h * v)
+            else:
+                q += h * v
+        return q, v
+
+    def _implicit(self, t: float, h: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(..., nv) velocity after a step with the friction, and linear stops, of its end."""
+        motion, model, wrenches = self.motion, self.motion.model, self.motion.wrenches(t)
+        force = motion.force(t, q, v)
+        given = (q, v, self._rest) if wrenches is None else (q, v, self._rest, wrenches)
+        push = force - (self._bias(*given) - friction.force(model, v))
+        M = self._mass(q)
+        if self._linear_stops and motion.stops is not None:
+            # M (v+ - v) = h (push + dF/dq h v+ + dF/dv (v+ - v)), solved for v+ - v
+            dq, dv = motion.stops.derivatives(q, v)
+            M = M - (h * dv + h * h * dq)[..., None] * np.eye(model.nv)
+            push = push + h * dq * v
+        after = friction.implicit_velocity(model, M, v, push, h)
+        if not np.isfinite(after).all():
+            model.forward_dynamics(q, v, force, wrenches)  # says what is wrong when it finds it
+            raise StateError("the step has no finite velocity: the numbers are too large")
+        return after

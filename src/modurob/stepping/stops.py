@@ -1,0 +1,149 @@
+"""Joint limits as stops: springs that a joint meets at its limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from modurob.checks import not_negative, positive
+from modurob.model import Model
+
+
+@dataclass(frozen=True)
+class Stops:
+    """Smooth stops, as hard as suits the inertia behind each joint.
+
+    Beyond a limit by x, a joint is pushed back with
+    ``k x^2/(x + rounding) max(0, 1 + damping x')``: nothing inside the limits, smooth at the limit,
+    a spring further out. The factor with x' (Hunt and Crossley 1975) takes energy out and never
+    pulls.
+
+    Attributes:
+        frequency: Of the joint on its stop; k = (2 pi frequency)^2 times the joint's inertia. [Hz]
+        damping: Share of the force that a speed of one unit adds. [s/rad, s/m]
+        rounding: Penetration over which the spring sets in. [rad, m]
+    """
+
+    frequency: float = 10.0
+    damping: float = 0.5
+    rounding: float = 0.01
+
+    def __post_init__(self) -> None:
+        positive("the stops' frequency", self.frequency, "Hz")
+        positive("the stops' rounding", self.rounding, "rad or m")
+        not_negative("the stops' damping", self.damping, "s/rad or s/m")
+
+    def spring(self, inertia: np.ndarray) -> np.ndarray:
+        """(n,) spring constants of joints with these inertias. [N m/rad, N/m]"""
+        return (2 * np.pi * self.frequency) ** 2 * inertia
+
+    def force(self, k: np.ndarray, x: np.ndarray, speed: np.ndarray) -> np.ndarray:
+        """(..., n) force at penetrations x that grow at a speed."""
+        return k * x * x / (x + self.rounding) * np.maximum(0.0, 1 + self.damping * speed)
+
+    def derivatives(
+        self, k: np.ndarray, x: np.ndarray, speed: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(..., n) of the force by x and by the speed."""
+        w, factor = self.rounding, 1 + self.damping * speed
+        steep = k * x * (x + 2 * w) / (x + w) ** 2
+        return steep * np.maximum(0.0, factor), k * x * x / (x + w) * self.damping * (factor > 0)
+
+    def energy(self, k: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """(..., n) energy of the springs. [J]"""
+        w = self.rounding
+        return k * (x * x / 2 - w * x + w * w * np.log1p(x / w))
+
+
+@dataclass(frozen=True)
+class LinearStops:
+    """Linear spring and damper beyond a limit; the semi-implicit Euler step takes them implicitly.
+
+    Attributes:
+        stiffness: [N m/rad, N/m]
+        damping: [N m s/rad, N s/m]
+    """
+
+    stiffness: float
+    damping: float = 0.0
+
+    def __post_init__(self) -> None:
+        positive("the stops' stiffness", self.stiffness, "N m/rad or N/m")
+        not_negative("the stops' damping", self.damping, "N m s/rad or N s/m")
+
+    def spring(self, inertia: np.ndarray) -> np.ndarray:
+        """(n,) spring constants. [N m/rad, N/m]"""
+        return np.full(inertia.shape, self.stiffness)
+
+    def force(self, k: np.ndarray, x: np.ndarray, speed: np.ndarray) -> np.ndarray:
+        """(..., n) force at penetrations x that grow at a speed."""
+        return np.where(x > 0, k * x + self.damping * speed, 0.0)
+
+    def derivatives(
+        self, k: np.ndarray, x: np.ndarray, speed: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(..., n) of the force by x and by the speed."""
+        return np.where(x > 0, k, 0.0), np.where(x > 0, self.damping, 0.0)
+
+    def energy(self, k: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """(..., n) energy of the springs. [J]"""
+        return k * x * x / 2
+
+
+class StopForces:
+    """Stops of one model.
+
+    Attributes:
+        rate: Fastest oscillation with all joints on their stops. [rad/s]
+        is_linear: Whether their force is linear beyond the limits.
+
+    Args:
+        q: (..., nq) a configuration; the diagonal of its mass matrix sets the springs' scale.
+    """
+
+    def __init__(self, stops: Stops | LinearStops, model: Model, q: np.ndarray) -> None:
+        n = len(model.joint_names)
+        self._base, self._skip = model.nv - n, model.nq - n
+        self._lower, self._upper = model.lower, model.upper
+        M = model.mass_matrix(q[(0,) * (q.ndim - 1)])
+        self._stops, self.is_linear = stops, isinstance(stops, LinearStops)
+        self._k = stops.spring(np.diagonal(M)[self._base :])
+        self.rate = _fastest(M, self._base, self._k)
+
+    def beyond(self, q: np.ndarray) -> np.ndarray:
+        """(..., n) displacements beyond a limit; negative below the lower one."""
+        joints = q[..., self._skip :]
+        return joints - np.clip(joints, self._lower, self._upper)
+
+    def __call__(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(..., nv) forces of the stops. [N m, N]"""
+        beyond, result = self.beyond(q), np.zeros(v.shape)
+        if beyond.any():
+            side = np.sign(beyond)
+            push = self._stops.force(self._k, np.abs(beyond), side * v[..., self._base :])
+            result[..., self._base :] = -side * push
+        return result
+
+    def derivatives(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(..., nv) derivatives of each joint's force by its own position and velocity."""
+        beyond = self.beyond(q)
+        speed = np.sign(beyond) * v[..., self._base :]
+        dq, dv = np.zeros(v.shape), np.zeros(v.shape)
+        by_x, by_speed = self._stops.derivatives(self._k, np.abs(beyond), speed)
+        dq[..., self._base :], dv[..., self._base :] = -by_x, -by_speed
+        return dq, dv
+
+    def energy(self, q: np.ndarray) -> np.ndarray:
+        """(...) energy of all springs. [J]"""
+        return np.sum(self._stops.energy(self._k, np.abs(self.beyond(q))), axis=-1)
+
+
+def _fastest(M: np.ndarray, base: int, stiffness: np.ndarray) -> float:
+    """Root of the largest eigenvalue of M^-1 K; 0 where M is singular."""
+    try:
+        inverse, root = np.linalg.inv(M)[base:, base:], np.sqrt(stiffness)
+    except np.linalg.LinAlgError:  # forward dynamics says what is wrong there
+        return 0.0
+    values = np.linalg.eigvalsh(root[:, None] * inverse * root)
+    return float(np.sqrt(max(values.max(initial=0.0), 0.0)))
