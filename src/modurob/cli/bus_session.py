@@ -15,8 +15,8 @@ from rich.text import Text
 from modurob import ModurobError, StateError, UnknownNameError
 from modurob.cli import organisms, output
 from modurob.distributed.bus.bus import BASE
-from modurob.distributed.bus.messages import NOBODY
-from modurob.distributed.bus.mind import Robot, moving_joints
+from modurob.distributed.bus.messages import UNKNOWN
+from modurob.distributed.bus.robot import BusRobot, moving_joints
 from modurob.distributed.bus.processes import ProcessBus
 from modurob.errors import choices
 from modurob.modules.record import id_text
@@ -49,7 +49,7 @@ class Session:
     def __init__(self, bus: ProcessBus, quiet: bool = False) -> None:
         self.bus, self.out = bus, output.console()
         self.out.quiet = quiet
-        self._shown = Robot()
+        self._shown = BusRobot()
         self._lock = threading.Lock()
         self._commands: dict[str, Callable[..., None]] = {
             "start": self.start,
@@ -256,7 +256,7 @@ class Session:
                 for end, (other, turn) in bus.docked.items()
                 if end[0] == name
             ]
-            above = parents.get(names.get(name, NOBODY), "")  # the docking towards the base first
+            above = parents.get(names.get(name, UNKNOWN), "")  # the docking towards the base first
             docked.sort(key=lambda text: (f" on {above}." not in text, text))
             rows.append(
                 {
@@ -293,7 +293,7 @@ class Session:
         return [q if math.isfinite(q) else None for q in found]
 
 
-def _summary(robot: Robot) -> str:
+def _summary(robot: BusRobot) -> str:
     """One line on the robot as it is now."""
     if robot.assembly.organism is None:
         return "no robot"

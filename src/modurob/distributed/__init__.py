@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from modurob.distributed.agent import Agent, Message, Transport, play_round
+    from modurob.distributed.agent import Agent, Message, play_round
     from modurob.distributed.balancing import Balanced, Drive, Fault, balance
     from modurob.distributed.bus.processes import ProcessBus
     from modurob.distributed.bus.simulated import SimulatedBus
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
         MassProcesses,
         MassProperties,
     )
-    from modurob.distributed.transports import Counts, InProcess
+    from modurob.distributed.transports import TRANSPORTS, Counts, InProcess, Transport
 
 __all__ = [
+    "TRANSPORTS",
     "Agent",
     "Balanced",
     "Counts",
@@ -55,7 +56,8 @@ _HOMES = {
     "Message": "agent",
     "ProcessBus": "bus.processes",
     "SimulatedBus": "bus.simulated",
-    "Transport": "agent",
+    "TRANSPORTS": "transports",
+    "Transport": "transports",
     "balance": "balancing",
     "play_round": "agent",
 }

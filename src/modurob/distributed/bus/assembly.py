@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from modurob.distributed.bus.messages import Address
-from modurob.distributed.bus.survey import Edge, Entry, Survey
+from modurob.distributed.bus.survey import Edge, ModuleEntry, Survey
 from modurob.errors import DockingError, FileError, UnknownNameError
 from modurob.modules import ModuleType
 from modurob.modules.record import Record, decode, id_text
@@ -18,7 +18,7 @@ from modurob.organism.organism import NAME
 REMEMBERED = 4096  # records that were decoded
 
 
-class Assembly(NamedTuple):
+class BusAssembly(NamedTuple):
     """What became of a survey.
 
     Attributes:
@@ -32,23 +32,23 @@ class Assembly(NamedTuple):
     faults: tuple[str, ...] = ()
 
 
-def assemble(survey: Survey, table: Mapping[Address, Entry]) -> Assembly:
+def assemble(survey: Survey, table: Mapping[Address, ModuleEntry]) -> BusAssembly:
     """Dock the modules of a survey as they reported, base first."""
     build = _Build(survey, table)
     faults = build.before()
     if survey.loops:
-        return Assembly(None, {}, tuple(faults))
+        return BusAssembly(None, {}, tuple(faults))
     for module, edge in zip(survey.modules, (None, *survey.edges), strict=False):
         fault = build.add(module, edge)
         if fault:
             faults.append(fault)
     if build.organism is None:
-        return Assembly(None, {}, tuple(faults))
-    return Assembly(build.organism, build.names, tuple(faults))
+        return BusAssembly(None, {}, tuple(faults))
+    return BusAssembly(build.organism, build.names, tuple(faults))
 
 
 class _Build:
-    def __init__(self, survey: Survey, table: Mapping[Address, Entry]) -> None:
+    def __init__(self, survey: Survey, table: Mapping[Address, ModuleEntry]) -> None:
         self.survey, self.table = survey, table
         self.organism: Organism | None = None
         self.names: dict[Address, str] = {}
@@ -127,7 +127,7 @@ class _Build:
         return f"{self.call(edge.parent)}.{edge.port} - {self.call(edge.child)}.{edge.child_port}"
 
 
-def _names(survey: Survey, table: Mapping[Address, Entry]) -> dict[Address, str]:
+def _names(survey: Survey, table: Mapping[Address, ModuleEntry]) -> dict[Address, str]:
     """Modules' own names where they may be used and are not taken, else names from their ids."""
     names: dict[Address, str] = {}
     taken: set[str] = set()

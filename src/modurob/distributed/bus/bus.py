@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Self
 
 from modurob.checks import is_number, positive
 from modurob.distributed.bus.coordinator import PORT, CoordinatorState
-from modurob.distributed.bus.mind import Mind, Robot, moving_joints
 from modurob.distributed.bus.node import HEARTBEAT, Node
-from modurob.distributed.transports.in_process import End
+from modurob.distributed.bus.robot import BusRobot, RobotBuilder, moving_joints
+from modurob.distributed.transports import End
 from modurob.errors import DockingError, StateError, UnknownNameError, choices
 from modurob.modules import ModuleType, catalog
 from modurob.modules.record import encode
@@ -19,7 +19,7 @@ BASE = "base"  # the coordinator; the first module is plugged into base.out
 FIRST_UID = 0x0242AC110000  # of modules that nobody gave an id: a locally administered MAC address
 
 
-class Module(NamedTuple):
+class BusModule(NamedTuple):
     """A module that is there, plugged in or not."""
 
     name: str
@@ -41,8 +41,8 @@ class Bus(ABC):
         self, law: str = "ComputedTorque", *, heartbeat: float = HEARTBEAT, **settings: Any
     ) -> None:
         self.heartbeat = positive("heartbeat", heartbeat, "seconds")
-        self.mind = Mind(law, **settings)
-        self.modules: dict[str, Module] = {}
+        self.builder = RobotBuilder(law, **settings)
+        self.modules: dict[str, BusModule] = {}
         self.docked: dict[End, tuple[End, int]] = {}  # what holds what, with which turn [deg]
         self.torques: dict[str, tuple[float, ...]] = {}  # what motors do now [N m, N]
 
@@ -81,7 +81,7 @@ class Bus(ABC):
             ports=[str(label) for label in kind.docks],
             heartbeat=self.heartbeat,
         )
-        self.modules[name] = module = Module(name, kind, node)
+        self.modules[name] = module = BusModule(name, kind, node)
         self._launch(module)
         return name
 
@@ -143,9 +143,9 @@ class Bus(ABC):
     # -- what there is to see ------------------------------------------------------------------
 
     @property
-    def robot(self) -> Robot:
+    def robot(self) -> BusRobot:
         """Organism, model and controller as they are now."""
-        return self.mind.robot
+        return self.builder.robot
 
     @property
     @abstractmethod
@@ -155,17 +155,17 @@ class Bus(ABC):
     def settled(self, modules: int) -> bool:
         """Whether the robot has so many modules, is up to date, and its motors obey.
 
-        Motors that the coordinator has no torque for (see `Robot.released`) are let go then.
+        Motors that the coordinator has no torque for (see `BusRobot.released`) are let go then.
         """
-        if not self.mind.is_current(self.coordinator):
+        if not self.builder.is_current(self.coordinator):
             return False
         names = self.robot.assembly.names
         if len(names) != modules:
             return False
-        wanted = self.mind.commanded()
+        wanted = self.builder.commanded()
         return all(self.torques.get(name) == wanted.get(m) for m, name in names.items())
 
-    def module(self, name: str) -> Module:
+    def module(self, name: str) -> BusModule:
         if name not in self.modules:
             raise UnknownNameError(f"no module '{name}': there are {choices(self.modules)}")
         return self.modules[name]
@@ -183,7 +183,7 @@ class Bus(ABC):
     # -- what each kind of bus does in its own way ---------------------------------------------
 
     @abstractmethod
-    def _launch(self, module: Module) -> None: ...
+    def _launch(self, module: BusModule) -> None: ...
 
     @abstractmethod
     def _plugged(self, one: End, other: End, turn: int) -> None: ...

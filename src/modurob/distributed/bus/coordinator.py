@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as say
-from modurob.distributed.bus.links import Links
-from modurob.distributed.bus.messages import OWN, Address, Kind, Wanted
+from modurob.distributed.bus.links import LinkTable
+from modurob.distributed.bus.messages import OWN, Address, Wanted
 from modurob.distributed.bus.node import HEARTBEAT, LIFETIME, REFRESH
-from modurob.distributed.bus.survey import Entry, Survey, survey
-from modurob.distributed.serial import is_outdated
+from modurob.distributed.bus.survey import ModuleEntry, Survey, survey
+from modurob.distributed.reliable import Newest
 
 PORT = "out"  # where the base module is plugged in
 PATIENCE = 3.0  # heartbeats until what does not answer is left out
@@ -28,16 +28,15 @@ class CoordinatorState:
         asked: How often something was asked for again.
     """
 
-    def __init__(self, links: Links, beat: int) -> None:
+    def __init__(self, links: LinkTable, beat: int) -> None:
         self.links = links
         self.beat = beat
-        self.table: dict[Address, Entry] = {}
+        self.table: dict[Address, ModuleEntry] = {}
         self.survey = Survey()
         self.ready = False
         self.waiting_since = 0.0
         self.asks: dict[tuple[Address, Wanted], float] = {}  # when to ask next
         self.asked = 0
-        self.torques = 0  # number of the last command
         self.wake = 0.0
 
     def copy(self) -> CoordinatorState:
@@ -63,7 +62,7 @@ class Coordinator:
             boot: A number that other stations hardly have, 32 bits.
             beat: Where to begin counting: later than a coordinator before it ended.
         """
-        return CoordinatorState(Links(Address(0, boot), self.heartbeat), beat)
+        return CoordinatorState(LinkTable(Address(0, boot), self.heartbeat), beat)
 
     def step(
         self, state: CoordinatorState, inbox: Sequence[Message], now: float
@@ -98,12 +97,12 @@ class Coordinator:
         return state, links.outbox
 
     def _signal(self, state: CoordinatorState, payload: bytes, now: float) -> None:
-        kind = Kind(payload[0])
-        if kind is Kind.PLUGGED:
-            state.links.plug(*say.unpack_plugged(payload))
+        signal = say.unpack_signal(payload)
+        if isinstance(signal, say.Plugged):
+            state.links.plug(signal.port, signal.turn)
             state.links.say_hello(PORT, state.beat, 1, False)
-        elif kind is Kind.UNPLUGGED:
-            state.links.unplug(say.unpack_unplugged(payload))
+        elif isinstance(signal, say.Unplugged):
+            state.links.unplug(signal.port)
         else:
             self._down(state, payload, now)
 
@@ -122,15 +121,14 @@ class Coordinator:
         if isinstance(told, say.Ask | say.Torque):
             state.links.ignored += 1
             return
-        old = state.table.get(told.origin, Entry())
+        old = state.table.get(told.origin, ModuleEntry())
         new, lifetime = old, LIFETIME * self.heartbeat
-        if isinstance(told, say.Report):
-            number = 0 if old.report is None else old.report.number
-            if not is_outdated(told.number, number, now - old.report_at, lifetime):
-                new = old._replace(report=told, report_at=now)
+        if isinstance(told, say.ModuleReport):
+            if not old.reported.refuses(told.number, now, lifetime):
+                new = old._replace(report=told, reported=Newest(told.number, now))
         elif isinstance(told, say.Sense):
-            if not is_outdated(told.number, old.sense_number, now - old.sense_at, lifetime):
-                new = old._replace(sense_number=told.number, values=told.values, sense_at=now)
+            if not old.sensed.refuses(told.number, now, lifetime):
+                new = old._replace(values=told.values, sensed=Newest(told.number, now))
         elif old.record is None and _is_sound(told):
             new = _with_piece(old, told)
         if new is not old:
@@ -144,7 +142,7 @@ class Coordinator:
             state.table = {m: entry for m, entry in state.table.items() if m not in gone}
 
     def _look(self, state: CoordinatorState, now: float) -> None:
-        base = next(iter(state.links.neighbours()), None)
+        base = next(iter(state.links.neighbors()), None)
         found = survey(state.links.address, base, state.table)
         if found != state.survey:
             state.survey, state.ready, state.waiting_since = found, False, now
@@ -158,7 +156,7 @@ class Coordinator:
         state.asks = {request: state.asks.get(request, first) for request in missing}
         for (module, wanted), due in state.asks.items():
             if now >= due:
-                self._down(state, say.pack_ask(say.Ask(module, wanted)), now)
+                self._down(state, say.pack(say.Ask(module, wanted)), now)
                 state.asks[module, wanted] = now + self.heartbeat
                 state.asked += 1
         if not state.ready:
@@ -172,7 +170,7 @@ def _is_sound(piece: say.Piece) -> bool:
     return piece.offset % say.CHUNK == 0 and end <= piece.total <= say.LARGEST_RECORD
 
 
-def _with_piece(entry: Entry, piece: say.Piece) -> Entry:
+def _with_piece(entry: ModuleEntry, piece: say.Piece) -> ModuleEntry:
     """The entry with a piece of its record, and with the record when that was the last one."""
     pieces = dict(entry.pieces) | {piece.offset: piece.data}
     record, size = b"", 0
@@ -189,6 +187,5 @@ def _with_piece(entry: Entry, piece: say.Piece) -> Entry:
 def torque_messages(torques: Mapping[Address, Sequence[float]], number: int) -> list[Message]:
     """Commands for `Coordinator.step` to send."""
     return [
-        Message(OWN, say.pack_torque(say.Torque(module, number, tuple(values))))
-        for module, values in torques.items()
+        say.own(say.Torque(module, number, tuple(values))) for module, values in torques.items()
     ]

@@ -14,22 +14,20 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from modurob.checks import positive
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as say
-from modurob.distributed.bus.bus import BASE, Bus, Module
+from modurob.distributed.bus.bus import BASE, Bus, BusModule
 from modurob.distributed.bus.coordinator import Coordinator, CoordinatorState
 from modurob.distributed.bus.links import HELLOS
-from modurob.distributed.processes.parent import ENDING, STARTING, Processes
-from modurob.distributed.transports.in_process import End
-from modurob.distributed.transports.udp import Endpoint
+from modurob.distributed.bus.node import NodeProgram
+from modurob.distributed.processes import END_TIMEOUT_S, START_TIMEOUT_S, Processes
+from modurob.distributed.transports import End
 from modurob.errors import StateError
 
-WARMING = 120.0  # [s] that compilation may take on a busy machine
-PROGRAM = Path(__file__).with_name("process.py")
+WARM_UP_TIMEOUT_S = 120.0  # compilation on a busy machine
 
 
 class ProcessBus(Bus):
@@ -37,7 +35,8 @@ class ProcessBus(Bus):
 
     Args:
         law, settings: See `Bus`.
-        loss: Chance that a datagram is thrown away, for trials.
+        transport: Name of a transport between processes.
+        loss: Chance that a datagram is dropped, for trials.
         seed: Of those chances.
 
     Attributes:
@@ -45,11 +44,17 @@ class ProcessBus(Bus):
     """
 
     def __init__(
-        self, law: str = "ComputedTorque", *, loss: float = 0.0, seed: int = 0, **settings: Any
+        self,
+        law: str = "ComputedTorque",
+        *,
+        transport: str = "udp",
+        loss: float = 0.0,
+        seed: int = 0,
+        **settings: Any,
     ) -> None:
         super().__init__(law, **settings)
-        self._processes = Processes("SimulatedBus", loss=loss, seed=seed)
-        self.endpoint = Endpoint(loss=loss, rng=random.Random(seed))
+        self._processes = Processes("SimulatedBus", transport=transport, loss=loss, seed=seed)
+        self.endpoint = self._processes.endpoint()
         self._root = Coordinator(self.heartbeat)
         # later than the beats of any coordinator before: these come five times a heartbeat
         self._state = self._root.start(random.getrandbits(32), time.time_ns())
@@ -84,8 +89,10 @@ class ProcessBus(Bus):
 
     def wait_until_warm(self) -> None:
         """Wait until the coordinator's code is compiled, so that its first answer comes quickly."""
-        if not self.wait(lambda: self._warm, WARMING):
-            raise StateError(f"the coordinator's code is not compiled after {WARMING:g} s")
+        if not self.wait(lambda: self._warm, WARM_UP_TIMEOUT_S):
+            raise StateError(
+                f"the coordinator's code is not compiled after {WARM_UP_TIMEOUT_S:g} s"
+            )
 
     def wait(self, until: Callable[[], bool], seconds: float = 10.0) -> bool:
         """Wait until something holds; whether it did within so many seconds.
@@ -121,7 +128,7 @@ class ProcessBus(Bus):
         self._wake()
         self._processes.end()
         for thread in self._threads:
-            thread.join(ENDING)
+            thread.join(END_TIMEOUT_S)
         self._processes.close()
         self.endpoint.close()
         self._bell.close()
@@ -135,7 +142,7 @@ class ProcessBus(Bus):
 
     # -- as `Bus` wants it ---------------------------------------------------------------------
 
-    def _launch(self, module: Module) -> None:
+    def _launch(self, module: BusModule) -> None:
         node = module.node
         settings = {
             "uid": node.uid,
@@ -144,18 +151,18 @@ class ProcessBus(Bus):
             "ports": node.ports,
             "heartbeat": node.heartbeat,
         }
-        self._processes.start(module.name, ["-I", "-S", str(PROGRAM)], settings)
+        self._processes.start(module.name, NodeProgram, settings, light=True)
         self._wake()
 
     def _plugged(self, one: End, other: End, turn: int) -> None:
         names = (one[0], other[0])
-        if not self._wait(lambda: all(name in self._addresses for name in names), STARTING):
-            raise StateError(f"{' and '.join(names)} have not come up in {STARTING:g} s")
+        if not self._wait(lambda: all(name in self._addresses for name in names), START_TIMEOUT_S):
+            raise StateError(f"{' and '.join(names)} have not come up in {START_TIMEOUT_S:g} s")
         for here, (there, port) in ((one, other), (other, one)):
             address = self._addresses[there]
             if here[0] == BASE:
                 self.endpoint.plug(here[1], address, port)
-                self._signal(say.plugged(here[1], turn))
+                self._signal(say.Plugged(here[1], turn))
             else:
                 self._processes.plug(here, address, port, turn)
 
@@ -163,15 +170,15 @@ class ProcessBus(Bus):
         for end in (one, other):
             if end[0] == BASE:
                 self.endpoint.unplug(end[1])
-                self._signal(say.unplugged(end[1]))
+                self._signal(say.Unplugged(end[1]))
             else:
                 self._processes.unplug(end)
 
     def _measured(self, name: str, values: Sequence[float]) -> None:
         self._processes.tell(name, {"sense": values})
 
-    def _signal(self, payload: bytes) -> None:
-        self._signals.append(Message(say.OWN, payload))
+    def _signal(self, signal: say.Signal) -> None:
+        self._signals.append(say.own(signal))
         self._wake()
 
     def _wake(self) -> None:
@@ -230,7 +237,7 @@ class ProcessBus(Bus):
     def _think(self) -> None:
         """Make a robot of what the coordinator knows, whenever that changes."""
         if not self._warm:
-            self.mind.warm_up()
+            self.builder.warm_up()
         with self._news:
             self._warm = True
             self._news.notify_all()
@@ -239,7 +246,7 @@ class ProcessBus(Bus):
             if not self._open:
                 return
             self._seen = self._state
-        self._signals.extend(self.mind.update(self._seen, time.monotonic()))
+        self._signals.extend(self.builder.update(self._seen, time.monotonic()))
         self._wake()
         with self._news:
             self._news.notify_all()

@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from modurob.distributed.bus.messages import Address, Neighbour, Report, Status
+from modurob.distributed.bus.messages import Address, ModuleReport, Neighbor, Status
+from modurob.distributed.reliable import Newest
 
 
-class Entry(NamedTuple):
+class ModuleEntry(NamedTuple):
     """What a module has told.
 
     Attributes:
@@ -17,23 +18,22 @@ class Entry(NamedTuple):
         record: Its memory's content; None until all of it is there.
         pieces: Of the record, by offset.
         values: q, v, q, v ... of its joints. [rad, m, rad/s, m/s]
-        report_at, sense_at: When report and values were taken; -inf while there are none. [s]
+        reported, sensed: Numbers and times of report and values.
         heard_at: When it was last heard. [s]
     """
 
-    report: Report | None = None
+    report: ModuleReport | None = None
     record: bytes | None = None
     pieces: tuple[tuple[int, bytes], ...] = ()
-    sense_number: int = 0
     values: tuple[float, ...] = ()
-    report_at: float = -math.inf
-    sense_at: float = -math.inf
+    reported: Newest = Newest()
+    sensed: Newest = Newest()
     heard_at: float = -math.inf
 
     @property
     def has_reading(self) -> bool:
         """True for a module that has measured its joints."""
-        return self.sense_at > -math.inf
+        return self.sensed.at > -math.inf
 
 
 class Edge(NamedTuple):
@@ -54,7 +54,7 @@ class Survey(NamedTuple):
         edges: One for each module but the base.
         unreported, unread: Modules whose report or record is not here yet.
         unheard: (module, port) where something is plugged that has not been heard.
-        silent: (module, port, neighbour) that was heard before.
+        silent: (module, port, neighbor) that was heard before.
         loops: Dockings that close one, each with the modules around it.
         twins: (first, second) modules with one id; the second and all beyond it are left out.
         skewed: Dockings whose two sides report different turns; left out with all beyond.
@@ -76,7 +76,7 @@ class Survey(NamedTuple):
         return not (self.unreported or self.unread or self.unheard)
 
 
-def survey(own: Address, base: Neighbour | None, table: Mapping[Address, Entry]) -> Survey:
+def survey(own: Address, base: Neighbor | None, table: Mapping[Address, ModuleEntry]) -> Survey:
     """Walk the tree breadth first, ports in order, so that equal trees give equal surveys.
 
     Args:
@@ -88,14 +88,14 @@ def survey(own: Address, base: Neighbour | None, table: Mapping[Address, Entry])
     if base is not None:
         walk.follow(own, base)
     for module in walk.modules:  # grows while it is walked
-        for neighbour in walk.report(module).neighbours:
-            if (module, neighbour.port) not in walk.known:
-                walk.follow(module, neighbour)
+        for neighbor in walk.report(module).neighbors:
+            if (module, neighbor.port) not in walk.known:
+                walk.follow(module, neighbor)
     return walk.result()
 
 
 class _Walk:
-    def __init__(self, own: Address, table: Mapping[Address, Entry]) -> None:
+    def __init__(self, own: Address, table: Mapping[Address, ModuleEntry]) -> None:
         self.own, self.table = own, table
         self.modules: list[Address] = []
         self.known: set[tuple[Address, str]] = set()  # ends of dockings that were followed
@@ -108,14 +108,14 @@ class _Walk:
         self.twins: list[tuple[Address, Address]] = []
         self.skewed: list[Edge] = []
 
-    def report(self, module: Address) -> Report:
+    def report(self, module: Address) -> ModuleReport:
         report = self.table[module].report
         assert report is not None
         return report
 
-    def follow(self, module: Address, neighbour: Neighbour) -> None:
+    def follow(self, module: Address, neighbor: Neighbor) -> None:
         """One docking, seen from the side of the base."""
-        port, there, their_port, turn, status = neighbour
+        port, there, their_port, turn, status = neighbor
         if status is Status.SILENT:
             self.silent.append((module, port, there))
             return
@@ -139,13 +139,13 @@ class _Walk:
             self.modules.append(there)
             self.known |= {(module, port), (there, their_port)}
 
-    def _back(self, edge: Edge) -> Neighbour | None:
+    def _back(self, edge: Edge) -> Neighbor | None:
         """The same docking in the report of its other side, if that has seen it too."""
-        report = self.table.get(edge.child, Entry()).report
-        for neighbour in report.neighbours if report else ():
-            same = (neighbour.port, neighbour.address, neighbour.their_port)
+        report = self.table.get(edge.child, ModuleEntry()).report
+        for neighbor in report.neighbors if report else ():
+            same = (neighbor.port, neighbor.address, neighbor.their_port)
             if same == (edge.child_port, edge.parent, edge.port):
-                return neighbour if neighbour.status is Status.HEARD else None
+                return neighbor if neighbor.status is Status.HEARD else None
         return None
 
     def _close(self, edge: Edge) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from modurob.distributed.mass.agent import MassAgent
-from modurob.distributed.mass.news import CONTACT_NUMBERS, MOST_CONTACTS, moved_contacts
 from modurob.distributed.mass.properties import MassProperties, unpacked
-from modurob.distributed.mass.state import Knowledge
+from modurob.distributed.mass.state import MassEstimate
+from modurob.distributed.mass.update import CONTACT_NUMBERS, MOST_CONTACTS, moved_contacts
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.organism import Organism
@@ -98,7 +98,7 @@ class Network(ABC):
     # -- what modules know -----------------------------------------------------------------------
 
     @abstractmethod
-    def knowledge(self, module: str) -> Knowledge:
+    def knowledge(self, module: str) -> MassEstimate:
         """What a module knows now."""
 
     def total(self, module: str) -> MassProperties:
@@ -155,7 +155,7 @@ class Network(ABC):
         """Modules whose programs run."""
 
 
-def _world_pose(module: str, known: Knowledge) -> np.ndarray:
+def _world_pose(module: str, known: MassEstimate) -> np.ndarray:
     if known.T_wm is None:
         raise StateError(
             f"'{module}' does not know the world's frame: no module in contact leads yet; "

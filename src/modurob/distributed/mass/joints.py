@@ -87,7 +87,7 @@ def levers(
 
 
 def shared_sums(found: Levers, v: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """(..., 5) the module's own part of `News.sums`.
+    """(..., 5) the module's own part of `Update.sums`.
 
     Args:
         v: (..., joints) velocities. [rad/s, m/s]

@@ -12,8 +12,8 @@ from collections import deque
 import numpy as np
 
 from modurob.distributed.mass.joints import Levers, levers, shared_sums
-from modurob.distributed.mass.news import SUM_NUMBERS
 from modurob.distributed.mass.properties import MassProperties, inverse_pose, moved, unpacked
+from modurob.distributed.mass.update import SUM_NUMBERS
 from modurob.distributed.mass.wiring import wiring_of
 from modurob.organism import Organism
 
@@ -31,7 +31,7 @@ class LockStep:
             the modules' frames.
         T_wm: (modules, 4, 4) the modules in the world as they know it.
         knows: (modules,) whether they do.
-        sums: (modules, 5) over all joints as each knows them; see `News.sums`.
+        sums: (modules, 5) over all joints as each knows them; see `Update.sums`.
         levers: What the joints do to the center of mass, kind by kind.
         rounds: So far.
         sent: (modules,) messages with news that each module has sent.

@@ -10,10 +10,10 @@ import numpy as np
 from modurob.checks import positive
 from modurob.distributed.agent import Message
 from modurob.distributed.mass.base import Network
-from modurob.distributed.mass.news import decode
-from modurob.distributed.mass.state import Knowledge, Module, View
+from modurob.distributed.mass.state import MassEstimate, MassState, MassView
 from modurob.distributed.mass.topology import check_tree, links_of, turns_of
-from modurob.distributed.transports import InProcess
+from modurob.distributed.mass.update import decode
+from modurob.distributed.transports import network
 from modurob.organism import Organism
 
 PERIOD = 1e-3  # [s] of a round
@@ -28,8 +28,9 @@ class MassNetwork(Network):
 
     Args:
         organism: Who is docked to whom; each module knows its own neighbors only.
-        transport: Anything with ``send``, ``receive`` and ``tick``, such as `InProcess`; perfect
-            links by default. One without any links gets those of the organism.
+        transport: Name of a transport, or anything with ``send``, ``receive`` and ``tick``, such
+            as `InProcess`; perfect links by default. One without any links gets those of the
+            organism.
         rng: For boot numbers and tickets.
         period: Seconds of a round.
         resend, give_up, heartbeat, tickets: See `MassAgent`.
@@ -50,13 +51,14 @@ class MassNetwork(Network):
         **options: Any,
     ) -> None:
         super().__init__(organism, **options)
-        self.transport = InProcess() if transport is None else transport
+        transport = "in_process" if transport is None else transport
+        self.transport = network(transport) if isinstance(transport, str) else transport
         if hasattr(self.transport, "links"):
             self._plug_all()
         self.period = positive("period", period, "seconds")
         self._rng = np.random.default_rng(0) if rng is None else rng
         self._turns = turns_of(organism)
-        self.states: dict[str, Module] = {}
+        self.states: dict[str, MassState] = {}
         self.rounds = self.news = self.confirmations = self.bytes = 0
         self._asleep: set[str] = set()
         self._outboxes: dict[str, list[Message]] = {}
@@ -148,9 +150,9 @@ class MassNetwork(Network):
         """Whether nobody is about to send anything, or waits for an answer."""
         awake = [state for name, state in self.states.items() if name not in self._asleep]
         waiting = any(
-            not link.confirmed and not link.gone for state in awake for link in state.links.values()
+            link.waiting and not link.gone for state in awake for link in state.links.values()
         )
-        told = all(state.spoken for state in awake)
+        told = all(state.announced for state in awake)
         return told and not waiting and not any(self._outboxes.values())
 
     def _step_all(self) -> None:
@@ -165,19 +167,19 @@ class MassNetwork(Network):
         for message in outbox:
             packet = decode(message.payload)
             self.bytes += len(message.payload)
-            if packet is not None and packet.news:
+            if packet is not None and packet.update:
                 self.news += 1
             else:
                 self.confirmations += 1
 
     # -- what modules know -----------------------------------------------------------------------
 
-    def view(self, module: str) -> View:
+    def view(self, module: str) -> MassView:
         """Everything a module makes of what it knows."""
         return self._agent(module).view(self.states[module])
 
-    def knowledge(self, module: str) -> Knowledge:
-        return Knowledge.of(self.view(module))
+    def knowledge(self, module: str) -> MassEstimate:
+        return self.view(module).estimate()
 
     def _speaking(self) -> list[str]:
         return [name for name in self.agents if name not in self._asleep]

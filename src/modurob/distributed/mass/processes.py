@@ -5,28 +5,64 @@ Modules talk to each other all the time; here nothing is known that was not aske
 
 from __future__ import annotations
 
-import os
 import select
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
 
 from modurob.checks import positive
+from modurob.distributed.agent import Message
+from modurob.distributed.mass.agent import MassAgent
 from modurob.distributed.mass.base import Network
-from modurob.distributed.mass.state import Knowledge
-from modurob.distributed.processes.parent import STARTING, Processes
-from modurob.distributed.transports.in_process import chance
+from modurob.distributed.mass.state import MassEstimate, MassState
+from modurob.distributed.processes import START_TIMEOUT_S, Processes
 from modurob.errors import DockingError, StateError
+from modurob.modules import ModuleType
 from modurob.organism import Organism
 from modurob.organism.docking import Docking
 
-PROGRAM = ("-P", "-m", "modurob.distributed.mass.process")
-HEARTBEAT = 0.1  # [s]
-ANSWERING = 10.0  # [s] that a process may take to say what it knows
-GLANCE = 0.01  # [s] between two looks at what is waited for
+HEARTBEAT_S = 0.1
+ANSWER_TIMEOUT_S = 10.0
+POLL_INTERVAL_S = 0.01
+
+
+class MassProgram:
+    """The `Program` of a module's process. Its answers are estimates that were asked for."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        kind = ModuleType.model_validate(settings["kind"])
+        self._agent = MassAgent(kind, **settings["options"])
+        self._state = self._agent.started({}, np.random.default_rng())
+
+    @property
+    def wake(self) -> float:
+        return self._agent.wake(self._state)
+
+    def step(
+        self, inbox: list[Message], events: list[dict[str, Any]], now: float
+    ) -> tuple[list[Message], list[dict[str, Any]]]:
+        for event in events:
+            self._state = self._after(event)
+        self._state, outbox = self._agent.step(self._state, inbox, now)
+        asked = [event["ask"] for event in events if "ask" in event]
+        estimate = self._agent.view(self._state).estimate()._asdict() if asked else None
+        return outbox, [{"answer": number, "knowledge": estimate} for number in asked]
+
+    def _after(self, event: dict[str, Any]) -> MassState:
+        """The state after an event."""
+        agent, state = self._agent, self._state
+        if "plug" in event:
+            return agent.plugged(state, event["plug"], event["turn"])
+        if "unplug" in event:
+            return agent.unplugged(state, event["unplug"])
+        if "q" in event:
+            return agent.sensed(state, np.array(event["q"]), np.array(event["v"]))
+        if "contacts" in event:
+            contacts, pose = np.array(event["contacts"]), np.array(event["pose"])
+            return agent.in_contact(state, contacts, pose, event["body"])
+        return agent.lifted(state) if "lift" in event else state
 
 
 class MassProcesses(Network):
@@ -34,7 +70,8 @@ class MassProcesses(Network):
 
     Args:
         organism: Who is docked to whom; each process knows its own neighbors only.
-        loss: Chance that a datagram is thrown away, for trials.
+        transport: Name of a transport between processes.
+        loss: Chance that a datagram is dropped, for trials.
         seed: Of those chances.
         heartbeat: Seconds after which a silent module repeats its news; with None, a module that
             dies is missed only when somebody has news for it.
@@ -45,14 +82,15 @@ class MassProcesses(Network):
         self,
         organism: Organism,
         *,
+        transport: str = "udp",
         loss: float = 0.0,
         seed: int = 0,
-        heartbeat: float | None = HEARTBEAT,
+        heartbeat: float | None = HEARTBEAT_S,
         **options: Any,
     ) -> None:
         options = {**options, "heartbeat": heartbeat}
         super().__init__(organism, **options)
-        self._processes = Processes("MassNetwork", loss=chance("loss", loss), seed=seed)
+        self._processes = Processes("MassNetwork", transport=transport, loss=loss, seed=seed)
         self._dockings = {entry.child: entry for entry in organism.dockings}
         self._docked: set[str] = set()
         self._questions = 0
@@ -64,13 +102,11 @@ class MassProcesses(Network):
             raise
 
     def _start(self, options: dict[str, Any]) -> None:
-        # what can be imported here can be imported there; 4 x 4 matrices need no threads
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
         for name in self.organism:
             kind = self.organism.kind(name).model_dump(mode="json")
             settings = {"kind": kind, "options": options}
-            self._processes.start(name, PROGRAM, settings, environment)
-        end = time.monotonic() + STARTING
+            self._processes.start(name, MassProgram, settings, light=False)
+        end = time.monotonic() + START_TIMEOUT_S
         for name in self.organism:
             while name not in self._processes.addresses:
                 self._hear(name, end)
@@ -119,7 +155,7 @@ class MassProcesses(Network):
         while not until():
             if time.monotonic() >= end:
                 return False
-            time.sleep(GLANCE)
+            time.sleep(POLL_INTERVAL_S)
         return True
 
     def close(self) -> None:
@@ -135,15 +171,15 @@ class MassProcesses(Network):
 
     # -- as `Network` wants it -------------------------------------------------------------------
 
-    def knowledge(self, module: str) -> Knowledge:
+    def knowledge(self, module: str) -> MassEstimate:
         self._agent(module)
         self._questions += 1
         self._tell(module, {"ask": self._questions})
-        end = time.monotonic() + ANSWERING
+        end = time.monotonic() + ANSWER_TIMEOUT_S
         while True:
             for event in self._hear(module, end):
                 if event["answer"] == self._questions:  # an earlier one may have come too late
-                    return Knowledge.from_dict(event["knowledge"])
+                    return MassEstimate.from_dict(event["knowledge"])
 
     def _sensed(self, module: str, q: np.ndarray, v: np.ndarray) -> None:
         self._tell(module, {"q": q.tolist(), "v": v.tolist()})

@@ -11,11 +11,11 @@ import numpy as np
 
 from modurob.control import Certificate, ComputedTorque, Controller, PdGravity
 from modurob.distributed.agent import Message
-from modurob.distributed.bus.assembly import Assembly, assemble
+from modurob.distributed.bus.assembly import BusAssembly, assemble
 from modurob.distributed.bus.coordinator import CoordinatorState, torque_messages
 from modurob.distributed.bus.messages import Address
-from modurob.distributed.bus.survey import Entry, Survey
-from modurob.distributed.serial import following
+from modurob.distributed.bus.survey import ModuleEntry, Survey
+from modurob.distributed.reliable import following
 from modurob.errors import ModurobError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.modules import ModuleType
@@ -28,7 +28,7 @@ LARGEST_READING = 1e6
 
 
 @dataclass(frozen=True)
-class Robot:
+class BusRobot:
     """The body as it is now.
 
     Attributes:
@@ -39,13 +39,13 @@ class Robot:
         released: Modules whose motors are let go because their last readings cannot be used.
     """
 
-    assembly: Assembly = field(default_factory=Assembly)
+    assembly: BusAssembly = field(default_factory=BusAssembly)
     model: Model | None = None
     controller: Controller | None = None
     certificate: Certificate | None = None
     released: frozenset[Address] = frozenset()
 
-    def bad_readings(self, table: Mapping[Address, Entry]) -> dict[Address, str]:
+    def bad_readings(self, table: Mapping[Address, ModuleEntry]) -> dict[Address, str]:
         """Return one line for each module whose last reading cannot be used."""
         if self.model is None:
             return {}
@@ -60,7 +60,7 @@ class Robot:
                 )
         return faults
 
-    def state(self, table: Mapping[Address, Entry]) -> tuple[np.ndarray, np.ndarray]:
+    def state(self, table: Mapping[Address, ModuleEntry]) -> tuple[np.ndarray, np.ndarray]:
         """q, v (n,) of all joints as modules measured them; zero where they have not."""
         assert self.model is not None
         q, v = self.model.neutral(), np.zeros(self.model.nv)
@@ -72,7 +72,7 @@ class Robot:
         return q, v
 
     def torques(
-        self, table: Mapping[Address, Entry], t: float, reference: Any = None
+        self, table: Mapping[Address, ModuleEntry], t: float, reference: Any = None
     ) -> dict[Address, tuple[float, ...]]:
         """A torque for every joint of every module with joints. [N m, N]
 
@@ -105,8 +105,8 @@ class Robot:
         }
 
 
-class Mind:
-    """Makes a `Robot` of every new survey; a controller takes over from the one before.
+class RobotBuilder:
+    """Makes a `BusRobot` of every new survey; a controller takes over from the one before.
 
     What goes wrong in an update becomes a fault of the robot, and motors that no torque is known
     for are let go; the next update starts anew.
@@ -125,13 +125,13 @@ class Mind:
         if law not in LAWS:
             raise UnknownNameError(f"no law {law!r} on the bus: laws are {choices(LAWS)}")
         self.law, self.gravity, self.settings = LAWS[law], gravity, settings
-        self.robot, self.built = Robot(), 0
+        self.robot, self.built = BusRobot(), 0
         self._last: Controller | None = None
-        self._body = Robot()  # as it was made, before any reading
-        self._usable: dict[Address, Entry] = {}  # with the last good reading of each module
+        self._body = BusRobot()  # as it was made, before any reading
+        self._usable: dict[Address, ModuleEntry] = {}  # with the last good reading of each module
         self._bad: dict[Address, str] = {}  # faults of those that are not good now
         self._survey: Survey | None = None
-        self._table: Mapping[Address, Entry] | None = None
+        self._table: Mapping[Address, ModuleEntry] | None = None
         self._sent: dict[Address, tuple[int, tuple[float, ...]]] = {}  # after which report, what
         self._number = 0
 
@@ -169,14 +169,14 @@ class Mind:
         return torque_messages({m: tau for m, (_, tau) in changed.items()}, self._number)
 
     def _answer(
-        self, table: Mapping[Address, Entry], t: float
+        self, table: Mapping[Address, ModuleEntry], t: float
     ) -> tuple[dict[Address, tuple[float, ...]], tuple[str, ...]]:
         """Return torques for the modules' readings, and all faults."""
         body = self._body
         bad = body.bad_readings(table)
         # the first bad reading is named until a good one comes, not each of a stream
         self._bad = {module: self._bad.get(module, fault) for module, fault in bad.items()}
-        last = {m: _at_rest(self._usable.get(m, Entry())) for m in bad}
+        last = {m: _at_rest(self._usable.get(m, ModuleEntry())) for m in bad}
         self._usable = {m: table[m] for m in body.assembly.names} | last
         faults = (*body.assembly.faults, *self._bad.values())
         try:
@@ -193,10 +193,10 @@ class Mind:
         """The newest torques. [N m, N]"""
         return {module: tau for module, (_, tau) in self._sent.items() if tau}
 
-    def _made(self, survey: Survey, table: Mapping[Address, Entry]) -> Robot:
-        robot = Robot()
+    def _made(self, survey: Survey, table: Mapping[Address, ModuleEntry]) -> BusRobot:
+        robot = BusRobot()
         try:
-            robot = Robot(assemble(survey, table))
+            robot = BusRobot(assemble(survey, table))
             if robot.assembly.organism is None:
                 return robot
             model = robot.assembly.organism.model("physical", gravity=self.gravity)
@@ -228,7 +228,7 @@ def _complaint(values: tuple[float, ...], expected: int) -> str:
     return ""
 
 
-def _at_rest(entry: Entry) -> Entry:
+def _at_rest(entry: ModuleEntry) -> ModuleEntry:
     """Return an entry with positions as they were measured and no velocities."""
     return entry._replace(values=tuple(x for q in entry.values[::2] for x in (q, 0.0)))
 
@@ -238,8 +238,8 @@ def _line(error: Exception) -> str:
     return str(error) if isinstance(error, ModurobError) else f"{type(error).__name__}: {error}"
 
 
-def _report_number(entry: Entry) -> int:
-    return 0 if entry.report is None else entry.report.number
+def _report_number(entry: ModuleEntry) -> int:
+    return entry.reported.number
 
 
 def moving_joints(kind: ModuleType) -> tuple[str, ...]:
