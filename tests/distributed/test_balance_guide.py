@@ -7,7 +7,7 @@ import numpy as np
 
 from modurob.cli.balance import command
 from modurob.distributed.balancing import LAWS
-from modurob.distributed.mass.update import (
+from modurob.distributed.mass.state import (
     Election,
     Packet,
     Receipt,

@@ -214,7 +214,7 @@ def test_lost_records_are_asked_for_again():
     bus.start("giusti_b")
     # a coordinator that was switched on after the module told its record knows nothing of it
     state = bus.states["m0"].copy()
-    state.told = True
+    state.record_sent = True
     bus.states["m0"] = state
     bus.plug("base.out", "m0.in")
     assert bus.run(lambda: bus.settled(1))

@@ -6,9 +6,9 @@ import pytest
 import modurob as mr
 from modurob.distributed import InProcess, LockStep, MassNetwork
 from modurob.distributed.mass.agent import GIVE_UP
+from modurob.distributed.mass.network import check_tree, links_of
 from modurob.distributed.mass.properties import packed, unpacked
-from modurob.distributed.mass.topology import check_tree, diameter, links_of
-from modurob.distributed.mass.update import (
+from modurob.distributed.mass.state import (
     Election,
     Packet,
     Receipt,
@@ -59,6 +59,24 @@ def assert_same(found, expected):
     assert np.all(off <= EXACT * size)
     off = np.abs(found.inertia - expected.inertia).max(axis=(-1, -2))
     assert np.all(off <= EXACT * expected.mass * size**2)
+
+
+def diameter(organism):
+    """Dockings on the longest path between two modules."""
+    neighbors = {name: [] for name in organism}
+    for entry in organism.dockings:
+        neighbors[entry.parent].append(entry.child)
+        neighbors[entry.child].append(entry.parent)
+
+    def farthest(start):
+        distance = {start: 0}
+        for module in (order := [start]):
+            new = [n for n in neighbors[module] if n not in distance]
+            distance |= dict.fromkeys(new, distance[module] + 1)
+            order += new
+        return order[-1], distance[order[-1]]
+
+    return farthest(farthest(organism.base)[0])[1]
 
 
 def random_tree(rng, most=MOST_MODULES):

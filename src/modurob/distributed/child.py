@@ -13,6 +13,7 @@ import select
 import sys
 import time
 import types
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -104,9 +105,14 @@ def _received(lines: Lines) -> list[dict[str, Any]]:
     return events
 
 
+def line(event: Mapping[str, Any]) -> bytes:
+    """An event as a line of JSON; arrays become nested lists."""
+    return json.dumps(event, default=lambda array: array.tolist()).encode() + b"\n"
+
+
 def _write(event: dict[str, Any]) -> None:
     try:
-        os.write(1, json.dumps(event, default=lambda array: array.tolist()).encode() + b"\n")
+        os.write(1, line(event))
     except OSError:  # the parent has ended
         sys.exit(0)
 

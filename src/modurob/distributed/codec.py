@@ -11,34 +11,16 @@ import struct
 from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import or_
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 LARGEST_TEXT = 64  # [bytes]
 T = TypeVar("T")
 
 
-class Field(Protocol):
-    """Part of a message."""
-
-    def pack(self, value: Any) -> bytes: ...
-
-    def unpack(self, data: bytes, at: int) -> tuple[Any, int]: ...
-
-
 class Number:
-    """A value of fixed size, little endian.
+    """A value in a format of `struct`, little endian; `read` and `write` convert it."""
 
-    Args:
-        code: Its format in the notation of `struct`.
-        read, write: Conversions after reading, such as an enumeration, and before writing.
-    """
-
-    def __init__(
-        self,
-        code: str,
-        read: Callable[[Any], Any] | None = None,
-        write: Callable[[Any], Any] | None = None,
-    ) -> None:
+    def __init__(self, code: str, read: Any = None, write: Any = None) -> None:
         self._struct, self._read, self._write = struct.Struct(f"<{code}"), read, write
 
     def pack(self, value: Any) -> bytes:
@@ -95,7 +77,7 @@ class Rest:
 class Counted:
     """A byte with the count, then so many items."""
 
-    def __init__(self, item: Field) -> None:
+    def __init__(self, item: Any) -> None:
         self._item = item
 
     def pack(self, value: Any) -> bytes:
@@ -113,7 +95,7 @@ class Counted:
 class Layout(Generic[T]):
     """A named tuple as the bytes of its fields, in their order."""
 
-    def __init__(self, form: Callable[..., T], *fields: Field) -> None:
+    def __init__(self, form: Callable[..., T], *fields: Any) -> None:
         self.form, self._fields = form, fields
 
     def pack(self, value: Any) -> bytes:
@@ -128,13 +110,9 @@ class Layout(Generic[T]):
 
 
 class Flagged:
-    """A byte of flags, then the parts whose flag is set: a mapping without the others.
+    """A byte of flags, then the parts (flag, field) whose flag is set; flag 0 is always there."""
 
-    Args:
-        parts: Flag and field of each part by its name; flag 0 for one that is always there.
-    """
-
-    def __init__(self, **parts: tuple[int, Field]) -> None:
+    def __init__(self, **parts: tuple[int, Any]) -> None:
         self.parts = parts
         self._known = reduce(or_, (flag for flag, _ in parts.values()))
 
@@ -157,7 +135,7 @@ class Flagged:
         return found, at
 
 
-def read(field: Field, data: bytes, at: int = 0) -> Any:
+def read(field: Any, data: bytes, at: int = 0) -> Any:
     """Return the value of all bytes from `at` on; ValueError if they are not exactly one value."""
     value, end = field.unpack(data, at)
     if end != len(data):

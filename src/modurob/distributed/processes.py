@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import random
 import subprocess
@@ -83,12 +82,12 @@ class Processes:
         stdin = self._processes[name].stdin
         assert stdin is not None
         with contextlib.suppress(OSError):  # a dead module receives nothing
-            stdin.write(json.dumps(event).encode() + b"\n")
+            stdin.write(child.line(event))
             stdin.flush()
 
-    def plug(self, end: End, address: Any, port: str, turn: int) -> None:
-        """Connect a module's port with the port of a socket."""
-        self.tell(end[0], {"plug": end[1], "address": address, "port": port, "turn": turn})
+    def plug(self, end: End, address: Any, port: str, **details: Any) -> None:
+        """Connect a module's port with the port of a socket; the program gets the details."""
+        self.tell(end[0], {"plug": end[1], "address": address, "port": port, **details})
 
     def unplug(self, end: End) -> None:
         """Disconnect a module's port."""

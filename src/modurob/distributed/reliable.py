@@ -29,39 +29,22 @@ def is_newer(number: int, than: int) -> bool:
 
 
 class Newest(NamedTuple):
-    """Newest message taken from a numbered stream.
-
-    Attributes:
-        number: Of the message.
-        at: Time when it was taken; -inf before the first one. [s]
-    """
+    """Number of the newest message taken from a stream, and when that was. [s]"""
 
     number: int = 0
     at: float = -math.inf
 
     def refuses(self, number: int, now: float, lifetime: float) -> bool:
-        """Return whether a message was overtaken by this one.
-
-        Args:
-            number: Of the message.
-            now: Time. [s]
-            lifetime: Longest time that a message travels. [s]
-        """
+        """Return whether a message was overtaken; none travels longer than its lifetime. [s]"""
         return now - self.at < lifetime and not is_newer(number, self.number)
 
 
 class Retry(NamedTuple):
-    """Times between repetitions of a message that is not acknowledged.
+    """Times between repetitions of a message that is not acknowledged."""
 
-    Attributes:
-        first: Interval before the first repetition. [s]
-        longest: Intervals double up to this one. [s]
-        constant: Count of repetitions before they do.
-    """
-
-    first: float
-    longest: float
-    constant: int = 0
+    first: float  # [s] before the first repetition
+    longest: float  # [s] intervals double up to this one
+    constant: int = 0  # repetitions before they do
 
     def interval(self, tries: int) -> float:
         """Return the time between a message's last try so far and the next one. [s]"""
@@ -77,23 +60,15 @@ class Waiting(NamedTuple):
 
 
 class Channel:
-    """One end of a link.
-
-    Attributes:
-        here, there: Numbers of this end and of the other one, 0 while that is unknown.
-        number: Of the last message posted.
-        waiting: Messages to be acknowledged, by their number.
-        newest: The newest message of the stream of which only that counts.
-        low, beyond: Numbers taken: all up to `low`, and these.
-    """
+    """One end of a link."""
 
     def __init__(self, here: int) -> None:
-        self.here, self.there = here, 0
-        self.number = 0
-        self.waiting: dict[int, Waiting] = {}
-        self.newest = Newest()
-        self.low = 0
-        self.beyond: frozenset[int] = frozenset()
+        self.here, self.there = here, 0  # numbers of both ends, 0 while unknown
+        self.number = 0  # of the last message posted
+        self.waiting: dict[int, Waiting] = {}  # to be acknowledged, by number
+        self.newest = Newest()  # of the stream of which only the newest counts
+        self.low = 0  # the numbers up to here have been taken, ...
+        self.beyond: frozenset[int] = frozenset()  # ... and these
 
     def copy(self) -> Self:
         """Return a channel that can be changed independently."""
@@ -102,16 +77,8 @@ class Channel:
         twin.waiting = dict(self.waiting)
         return twin
 
-    # -- going out -----------------------------------------------------------------------------
-
     def post(self, message: bytes, now: float, *, latest: bool = False) -> int:
-        """Number a message and keep it until it is acknowledged.
-
-        Args:
-            message: To be sent now.
-            now: Time. [s]
-            latest: Whether it replaces all messages before it.
-        """
+        """Number a message and keep it until acknowledged; `latest` replaces all before it."""
         self.number = following(self.number)
         if latest:
             self.waiting.clear()
@@ -133,8 +100,6 @@ class Channel:
         """Return the time when the next repetition is due; infinite without one. [s]"""
         times = (w.sent_at + retry.interval(w.tries) for w in self.waiting.values())
         return min(times, default=math.inf)
-
-    # -- coming in -----------------------------------------------------------------------------
 
     def is_far_ahead(self, number: int) -> bool:
         """Return whether a number is beyond all that can be under way."""

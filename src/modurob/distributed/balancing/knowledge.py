@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modurob.distributed.mass.joints import Levers
 from modurob.distributed.mass.lockstep import LockStep
+from modurob.distributed.mass.module_body import Levers
 
 
 class Knowledge(NamedTuple):

@@ -1,4 +1,4 @@
-"""The program at the base: collects what modules tell, asks again, hands out torques."""
+"""The program at the base: collects reports, asks for missing ones, sends torques."""
 
 from __future__ import annotations
 
@@ -13,30 +13,22 @@ from modurob.distributed.bus.node import HEARTBEAT, LIFETIME, REFRESH
 from modurob.distributed.bus.survey import ModuleEntry, Survey, survey
 from modurob.distributed.reliable import Newest
 
-PORT = "out"  # where the base module is plugged in
-PATIENCE = 3.0  # heartbeats until what does not answer is left out
-EXPIRY = 3 * REFRESH  # heartbeats until what is not in the tree and not heard is forgotten
+PORT = "out"  # of the base module
+PATIENCE = 3.0  # heartbeats until a module that does not answer is left out
+EXPIRY = 3 * REFRESH  # heartbeats until a silent module out of the tree is dropped
 
 
 class CoordinatorState:
-    """What the coordinator remembers.
-
-    Attributes:
-        table: What each module has told.
-        survey: The tree that follows from it.
-        ready: Whether the tree is complete, or the wait for the rest is over.
-        asked: How often something was asked for again.
-    """
+    """State of the coordinator."""
 
     def __init__(self, links: LinkTable, beat: int) -> None:
-        self.links = links
-        self.beat = beat
-        self.table: dict[Address, ModuleEntry] = {}
-        self.survey = Survey()
-        self.ready = False
+        self.links, self.beat = links, beat
+        self.table: dict[Address, ModuleEntry] = {}  # data of each module
+        self.survey = Survey()  # the tree that follows from it
+        self.ready = False  # the tree is complete, or the wait for the rest is over
         self.waiting_since = 0.0
         self.asks: dict[tuple[Address, Wanted], float] = {}  # when to ask next
-        self.asked = 0
+        self.asked = 0  # count of repeated requests
         self.wake = 0.0
 
     def copy(self) -> CoordinatorState:
@@ -46,11 +38,7 @@ class CoordinatorState:
 
 
 class Coordinator:
-    """The root of the tree. It needs nothing but the standard library; models are made elsewhere.
-
-    Args:
-        heartbeat: As that of the modules. [s]
-    """
+    """The root of the tree, with the heartbeat of the modules. [s]"""
 
     def __init__(self, heartbeat: float = HEARTBEAT) -> None:
         self.heartbeat = heartbeat
@@ -89,8 +77,8 @@ class Coordinator:
         links.lost.clear()
         links.retry(now)
         if state.table is not table or links.changes != changes:
-            self._look(state, now)
-        self._wait(state, now)
+            self._update_survey(state, now)
+        self._ask_missing(state, now)
         state.wake = min([links.wake(), *state.asks.values()])
         if not state.ready:
             state.wake = min(state.wake, state.waiting_since + PATIENCE * self.heartbeat)
@@ -109,8 +97,6 @@ class Coordinator:
     def _down(self, state: CoordinatorState, message: bytes, now: float) -> None:
         if PORT in state.links.ports:
             state.links.post(PORT, message, now)
-
-    # -- what modules tell ---------------------------------------------------------------------
 
     def _file(self, state: CoordinatorState, message: bytes, now: float) -> None:
         try:
@@ -135,21 +121,19 @@ class Coordinator:
             state.table = {**state.table, told.origin: new._replace(heard_at=now)}
 
     def _expire(self, state: CoordinatorState, now: float) -> None:
-        """Forget modules that are neither in the tree nor heard."""
+        """Drop modules that are neither in the tree nor heard."""
         limit = now - EXPIRY * self.heartbeat
         gone = [module for module, entry in state.table.items() if entry.heard_at < limit]
         if gone := set(gone).difference(state.survey.modules):
             state.table = {m: entry for m, entry in state.table.items() if m not in gone}
 
-    def _look(self, state: CoordinatorState, now: float) -> None:
+    def _update_survey(self, state: CoordinatorState, now: float) -> None:
         base = next(iter(state.links.neighbors()), None)
         found = survey(state.links.address, base, state.table)
         if found != state.survey:
             state.survey, state.ready, state.waiting_since = found, False, now
 
-    # -- what is missing -----------------------------------------------------------------------
-
-    def _wait(self, state: CoordinatorState, now: float) -> None:
+    def _ask_missing(self, state: CoordinatorState, now: float) -> None:
         missing = [(module, Wanted.REPORT) for module in state.survey.unreported]
         missing += [(module, Wanted.RECORD) for module in state.survey.unread]
         first = now + self.heartbeat

@@ -9,21 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from modurob.distributed.agent import Message
-from modurob.distributed.bus.messages import (
-    HELLO,
-    NUMBERS,
-    UNKNOWN,
-    Address,
-    FrameKind,
-    Hello,
-    Neighbor,
-    Status,
-    pack_frame,
-    unpack_frame,
-)
+from modurob.distributed.bus import messages as say
+from modurob.distributed.bus.messages import Address, FrameKind, Hello, Neighbor, Status
 from modurob.distributed.codec import U32, read
-from modurob.distributed.reliable import NUMBERS as ALL_NUMBERS
-from modurob.distributed.reliable import Channel, Newest, Retry, following
+from modurob.distributed.reliable import NUMBERS, Channel, Newest, Retry, following
 
 HELLOS = 5  # in a heartbeat
 SILENCE = 2.5  # heartbeats without a hello until a neighbor counts as silent
@@ -39,43 +28,30 @@ class Peer(NamedTuple):
 
 
 class BusLink(Channel):
-    """One closed connector.
-
-    Attributes:
-        turn: Of the docking. [deg]
-        silent: The neighbor that was here before.
-        hellos: Number of the last hello sent; `newest` is the last one heard.
-        peer: The neighbor, once heard.
-        child: Whether the neighbor's way to the coordinator leads over here.
-    """
+    """One closed connector; `newest` is the neighbor's last hello."""
 
     def __init__(self, here: int, turn: int, silent: Peer | None = None) -> None:
         super().__init__(here)
-        self.turn, self.silent, self.hellos = turn, silent, 0
-        self.peer: Peer | None = None
-        self.child = False
+        self.turn = turn  # [deg]
+        self.silent = silent  # the neighbor before
+        self.hellos = 0  # number of the last one sent
+        self.peer: Peer | None = None  # the neighbor, once heard
+        self.child = False  # the neighbor's way to the coordinator leads over here
 
 
 class LinkTable:
-    """All links of a module. Steps work on a `copy`, which collects what to send in `outbox`.
-
-    Attributes:
-        ports: Links by port.
-        changes: Count of changes of neighbors.
-        ignored: Count of frames that were not understood.
-        pulse: Time of the next hello. [s]
-        outbox: Frames to send.
-        lost: Ports whose neighbor went or was replaced during this step.
-    """
+    """All links of a module. Steps work on a `copy`, which collects what to send in `outbox`."""
 
     def __init__(self, address: Address, heartbeat: float) -> None:
         self.address, self.heartbeat = address, heartbeat
         self.retries = Retry(heartbeat * (1 / RETRIES), heartbeat, EAGER)
         self.ports: dict[str, BusLink] = {}
-        self.made = self.changes = self.ignored = 0
-        self.pulse = 0.0
+        self.made = 0
+        self.changes = 0  # of neighbors
+        self.ignored = 0  # frames that were not understood
+        self.pulse = 0.0  # [s] time of the next hello
         self.outbox: list[Message] = []
-        self.lost: list[str] = []
+        self.lost: list[str] = []  # ports whose neighbor went or was replaced during this step
 
     def copy(self) -> LinkTable:
         twin = object.__new__(LinkTable)
@@ -83,8 +59,6 @@ class LinkTable:
         twin.ports = {port: link.copy() for port, link in self.ports.items()}
         twin.outbox, twin.lost = [], []
         return twin
-
-    # -- connectors ----------------------------------------------------------------------------
 
     def plug(self, port: str, turn: int) -> None:
         if port in self.ports:
@@ -102,23 +76,21 @@ class LinkTable:
 
     def _number(self) -> int:
         self.made += 1
-        return (self.address.boot + self.made) % (ALL_NUMBERS - 1) + 1  # 0 is an unknown one
-
-    # -- coming in -----------------------------------------------------------------------------
+        return (self.address.boot + self.made) % (NUMBERS - 1) + 1  # 0 is an unknown one
 
     def take(self, port: str, data: bytes, now: float) -> tuple[Hello | None, list[bytes]]:
         """The hello in a frame, or its message if it comes in for the first time."""
         link = self.ports.get(port)
         try:
-            kind, theirs, mine, body = unpack_frame(data)
+            kind, theirs, mine, body = say.unpack_frame(data)
             if link is None or mine not in (0, link.here):
                 return None, []  # for a link that is no more
             if kind is FrameKind.HELLO:
-                return self._hello(port, link, theirs, read(HELLO, body), now), []
+                return self._hello(port, link, theirs, read(say.HELLO, body), now), []
             if link.peer is None or theirs != link.there or mine != link.here:
                 return None, []
             if kind is FrameKind.ACK:
-                for number in read(NUMBERS, body):
+                for number in read(say.NUMBERS, body):
                     link.acknowledge(number)
                 return None, []
             number, start = U32.unpack(body, 0)
@@ -146,8 +118,6 @@ class LinkTable:
         link.newest, link.child = Newest(hello.number, now), hello.child
         return hello
 
-    # -- going out -----------------------------------------------------------------------------
-
     def post(self, port: str, message: bytes, now: float) -> None:
         """Send until the neighbor has it, or is gone."""
         link = self.ports[port]
@@ -157,7 +127,7 @@ class LinkTable:
         link = self.ports[port]
         link.hellos = following(link.hellos)
         hello = Hello(self.address, link.hellos, beat, epoch, child, port)
-        self._frame(port, link, FrameKind.HELLO, HELLO.pack(hello))
+        self._frame(port, link, FrameKind.HELLO, say.HELLO.pack(hello))
 
     def retry(self, now: float) -> None:
         """Send again what was not acknowledged in time."""
@@ -169,9 +139,7 @@ class LinkTable:
         self._frame(port, link, FrameKind.DATA, U32.pack(number) + message)
 
     def _frame(self, port: str, link: BusLink, kind: FrameKind, body: bytes) -> None:
-        self.outbox.append(Message(port, pack_frame(kind, link.here, link.there, body)))
-
-    # -- time ----------------------------------------------------------------------------------
+        self.outbox.append(Message(port, say.pack_frame(kind, link.here, link.there, body)))
 
     def is_pulse(self, now: float) -> bool:
         """Return whether hellos are due; looks for silent neighbors then."""
@@ -199,4 +167,4 @@ def _neighbor(port: str, link: BusLink) -> Neighbor:
         return Neighbor(port, link.peer.address, link.peer.port, link.turn, Status.HEARD)
     if link.silent is not None:
         return Neighbor(port, link.silent.address, link.silent.port, link.turn, Status.SILENT)
-    return Neighbor(port, UNKNOWN, "", link.turn, Status.EXPECTED)
+    return Neighbor(port, say.UNKNOWN, "", link.turn, Status.EXPECTED)

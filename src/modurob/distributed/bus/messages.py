@@ -12,19 +12,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from modurob.distributed.agent import Message
-from modurob.distributed.codec import (
-    U8,
-    U16,
-    U32,
-    U64,
-    U128,
-    Counted,
-    Layout,
-    Number,
-    Rest,
-    Text,
-    read,
-)
+from modurob.distributed.codec import U8, U16, U32, U64, U128, Counted, Layout, Number, Rest, Text
+from modurob.distributed.codec import read as read_all
 
 MAGIC = b"MB"
 VERSION = 1
@@ -83,37 +72,23 @@ UNKNOWN = Address(0, 0)  # a neighbor that has not been heard yet
 
 
 class Hello(NamedTuple):
-    """Presence of a neighbor, and of its way to the coordinator.
+    """Presence of a neighbor, and of its way to the coordinator."""
 
-    Attributes:
-        address: Of the sender.
-        number: Of hellos on this link, to leave out older ones.
-        beat: The coordinator's newest beat at the sender; 0 without a way to it.
-        epoch: Count of ways that the sender has found: what was under way before may be lost.
-        child: Whether the sender's way leads over the receiver.
-        port: The sender's.
-    """
-
-    address: Address
-    number: int
-    beat: int
-    epoch: int
-    child: bool
-    port: str
+    address: Address  # of the sender
+    number: int  # of hellos on this link, to leave out older ones
+    beat: int  # the coordinator's newest beat at the sender; 0 without a way to it
+    epoch: int  # count of ways that the sender has found; messages before may be lost
+    child: bool  # whether the sender's way leads over the receiver
+    port: str  # the sender's
 
 
 class Neighbor(NamedTuple):
-    """A docking as one side reports it.
-
-    Attributes:
-        address, their_port: Of the other side, as far as it was heard.
-        turn: About the port's normal. [deg]
-    """
+    """A docking as one side reports it."""
 
     port: str
-    address: Address
+    address: Address  # of the other side, as far as it was heard
     their_port: str
-    turn: int
+    turn: int  # [deg] about the port's normal
     status: Status
 
 
@@ -237,12 +212,12 @@ def unpack(data: bytes) -> BusMessage:
     kind, _ = unpack_address(data)
     if kind >= Kind.PLUGGED:
         raise ValueError(f"kind {kind:#x} never leaves a module")
-    return read(MESSAGES[kind], data, 1)
+    return read_all(MESSAGES[kind], data, 1)
 
 
 def unpack_signal(data: bytes) -> BusMessage | Signal:
     """A signal within a module, or a message that the coordinator is to send."""
-    return read(MESSAGES[Kind(data[0])], data, 1)
+    return read_all(MESSAGES[Kind(data[0])], data, 1)
 
 
 def own_torques(outbox: Iterable[Message]) -> list[tuple[float, ...]]:

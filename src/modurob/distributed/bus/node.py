@@ -17,41 +17,32 @@ from modurob.distributed.reliable import Newest, following
 from modurob.errors import StateError
 
 HEARTBEAT = 0.25  # [s]
-# Heartbeats without a new beat until a way counts as lost. Who loses the coordinator says so at
-# once; this is for ways that lead in a circle. Over many links with loss, beats come unevenly.
+# Heartbeats without a new beat until a way counts as lost. A module that loses the coordinator
+# reports that at once; this is for ways in a circle. Over many links with loss, beats are uneven.
 STALE = 20.0
-LEAP = STALE * HELLOS  # beats within that time: who hears more at once does not believe it
+LEAP = STALE * HELLOS  # beats within that time: a larger step is refused
 LIFETIME = 8.0  # heartbeats that a message may travel, repeated on every link until it arrives
-REFRESH = 20.0  # heartbeats after which report and reading are told again, whatever was lost
+REFRESH = 20.0  # heartbeats after which report and reading are sent again
 ROUTER, END_DEVICE, LOOSE = "router", "end device", "loose"
 
 
 class NodeState:
-    """What a module remembers.
-
-    Attributes:
-        links: To its neighbors.
-        parent: The port towards the coordinator; None without a way to it.
-        beat: The coordinator's newest beat.
-        epoch: How often a way was found.
-        torques: What its motors do; None when nobody commands them. [N m, N]
-    """
+    """State of a module."""
 
     def __init__(self, links: LinkTable) -> None:
         self.links = links
-        self.parent: str | None = None
+        self.parent: str | None = None  # the port towards the coordinator, if there is a way
         self.parent_epoch = 0
-        self.beat, self.beat_at = 0, 0.0
-        self.left_at = -math.inf  # when the last way was lost
-        self.epoch = 0
+        self.beat, self.beat_at = 0, 0.0  # the coordinator's newest beat
+        self.left_at = -math.inf  # [s] when the last way was lost
+        self.epoch = 0  # count of ways found
         self.reported = -1  # links.changes at the last report
-        self.reports = 0
-        self.refresh = 0.0  # when to tell report and reading again
-        self.told = False  # its record
-        self.routes: dict[Address, str] = {}  # where modules further out answer from
-        self.senses = 0
+        self.reports = self.senses = 0  # numbers of the last ones
+        self.refresh = 0.0  # [s] when to send report and reading again
+        self.record_sent = False
+        self.routes: dict[Address, str] = {}  # ports towards modules further out
         self.values: tuple[float, ...] | None = None  # q, v of its joints, once measured
-        self.torques: tuple[float, ...] | None = None
+        self.torques: tuple[float, ...] | None = None  # [N m, N] of its motors, if commanded
         self.newest_torque = Newest()
         self.wake = 0.0
 
@@ -75,7 +66,7 @@ class Node:
     Args:
         uid: Its id.
         record: The content of its memory; the coordinator reads it, a node does not.
-        name: What people call it; up to 64 bytes.
+        name: For people; up to 64 bytes.
         ports: Labels of its ports, as texts.
         heartbeat: Time in which a module is heard, several times. [s]
     """
@@ -131,14 +122,12 @@ class Node:
                 self._leave(state, now)
             self._hellos(state)
             if state.parent is not None and now >= state.refresh:
-                self._tell(state, now)
+                self._send_all(state, now)
         links.retry(now)
         if state.parent is not None and state.reported != links.changes:
             self._report(state, now)
         state.wake = links.wake()
         return state, links.outbox
-
-    # -- neighbors ----------------------------------------------------------------------------
 
     def _hellos(self, state: NodeState) -> None:
         for port in state.links.ports:
@@ -150,7 +139,7 @@ class Node:
 
     def _hear(self, state: NodeState, port: str, hello: Hello, now: float) -> None:
         if hello.number == 1 or state.links.ports[port].hellos == 0:
-            self._say_hello(state, port)  # somebody new should not wait for the next pulse
+            self._say_hello(state, port)  # a new neighbor should not wait for the next pulse
         if port == state.parent:
             if hello.beat == 0 or hello.child or hello.epoch != state.parent_epoch:
                 self._leave(state, now)
@@ -167,13 +156,13 @@ class Node:
         state.epoch = following(state.epoch)
         state.newest_torque = state.newest_torque._replace(at=-math.inf)
         self._hellos(state)
-        self._tell(state, now)
-        if not state.told:
-            state.told = True
+        self._send_all(state, now)
+        if not state.record_sent:
+            state.record_sent = True
             self._send_record(state, now)
 
     def _leave(self, state: NodeState, now: float) -> None:
-        """No way to the coordinator any more: let the motors go, and say so."""
+        """Give up the way to the coordinator: release the motors, and tell the neighbors."""
         state.parent, state.left_at = None, now
         state.routes.clear()
         if state.torques is not None:
@@ -182,14 +171,12 @@ class Node:
         self._hellos(state)
 
     def _drop_lost(self, state: NodeState, now: float) -> None:
-        """Neighbours that went take their ways with them."""
+        """Neighbors that went take their ways with them."""
         for port in state.links.lost:
             state.routes = {there: way for there, way in state.routes.items() if way != port}
             if port == state.parent:
                 self._leave(state, now)
         state.links.lost.clear()
-
-    # -- its own sensors -----------------------------------------------------------------------
 
     def _signal(self, state: NodeState, payload: bytes, now: float) -> None:
         signal = say.unpack_signal(payload)
@@ -204,13 +191,11 @@ class Node:
                 self._sense(state, state.values, now)
         self._drop_lost(state, now)
 
-    # -- what travels --------------------------------------------------------------------------
-
     def _up(self, state: NodeState, message: say.BusMessage, now: float) -> None:
         if state.parent is not None:
             state.links.post(state.parent, say.pack(message), now)
 
-    def _tell(self, state: NodeState, now: float) -> None:
+    def _send_all(self, state: NodeState, now: float) -> None:
         """Send report and reading."""
         state.refresh = now + REFRESH * self.heartbeat
         self._report(state, now)
@@ -220,12 +205,8 @@ class Node:
     def _report(self, state: NodeState, now: float) -> None:
         state.reported = state.links.changes
         state.reports = following(state.reports)
-        links = state.links
-        self._up(
-            state,
-            say.ModuleReport(links.address, state.reports, self.name, links.neighbors()),
-            now,
-        )
+        address, neighbors = state.links.address, state.links.neighbors()
+        self._up(state, say.ModuleReport(address, state.reports, self.name, neighbors), now)
 
     def _send_record(self, state: NodeState, now: float) -> None:
         for offset in range(0, max(1, len(self.record)), say.CHUNK):
@@ -237,7 +218,7 @@ class Node:
         self._up(state, say.Sense(state.links.address, state.senses, values), now)
 
     def _route(self, state: NodeState, port: str, message: bytes, now: float) -> None:
-        """Pass on: to the coordinator, or from there to where an answer once came from."""
+        """Pass a message on: to the coordinator, or from there to the module that it names."""
         try:
             kind, address = say.unpack_address(message)
             from_coordinator = kind in (Kind.ASK, Kind.TORQUE)
@@ -288,16 +269,8 @@ class NodeProgram:
     def step(
         self, inbox: list[Message], events: list[dict[str, Any]], now: float
     ) -> tuple[list[Message], list[dict[str, Any]]]:
-        inbox = inbox + [say.own(_signal(event)) for event in events]
+        signals = [bytes.fromhex(event["signal"]) for event in events if "signal" in event]
+        inbox = inbox + [Message(OWN, signal) for signal in signals]
         self._state, outbox = self._node.step(self._state, inbox, now)
         answers = [{"drive": torques} for torques in say.own_torques(outbox)]
         return [message for message in outbox if message.port != OWN], answers
-
-
-def _signal(event: dict[str, Any]) -> say.Signal:
-    """The signal of the module's sensors for an event."""
-    if "plug" in event:
-        return say.Plugged(event["plug"], event["turn"])
-    if "unplug" in event:
-        return say.Unplugged(event["unplug"])
-    return say.Sensed(event["sense"])

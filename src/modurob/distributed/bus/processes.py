@@ -1,7 +1,7 @@
 """A bus of real processes: one for each module, datagrams between them.
 
 Two threads run here: one moves the coordinator's datagrams and never waits long, so that its
-heartbeat does not falter; the other makes models and controllers, which may take a while.
+heartbeat is regular; the other builds models and controllers, which may take a while.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from modurob.checks import positive
@@ -66,21 +66,19 @@ class ProcessBus(Bus):
         self._bell, self._ring = socket.socketpair()
         self._ring.setblocking(False)
         self._failure: Exception | None = None
-        self._seen: CoordinatorState | None = None  # what the mind has thought about
+        self._seen: CoordinatorState | None = None  # of the last robot built
         self._threads = [
             threading.Thread(target=self._repeat, args=(work,), name=name, daemon=True)
-            for name, work in (("bus", self._carry), ("mind", self._think))
+            for name, work in (("bus", self._carry), ("builder", self._build))
         ]
         for thread in self._threads:
             thread.start()
-
-    # -- what a user does ----------------------------------------------------------------------
 
     def kill(self, name: str) -> None:
         self._processes.kill(self.module(name).name)
 
     def is_alive(self, name: str) -> bool:
-        """Whether the module's process runs."""
+        """Return whether the module's process runs."""
         return self._processes.is_alive(self.module(name).name)
 
     def pid(self, name: str) -> int:
@@ -95,10 +93,10 @@ class ProcessBus(Bus):
             )
 
     def wait(self, until: Callable[[], bool], seconds: float = 10.0) -> bool:
-        """Wait until something holds; whether it did within so many seconds.
+        """Wait until a condition holds; False if it does not within so many seconds.
 
         Raises:
-            Exception: What went wrong in the background since the last call; the bus goes on.
+            Exception: Of the background threads since the last call; the bus goes on.
         """
         positive("seconds", seconds, "seconds")
         with self._news:
@@ -134,13 +132,9 @@ class ProcessBus(Bus):
         self._bell.close()
         self._ring.close()
 
-    # -- what there is to see ------------------------------------------------------------------
-
     @property
     def coordinator(self) -> CoordinatorState:
         return self._state
-
-    # -- as `Bus` wants it ---------------------------------------------------------------------
 
     def _launch(self, module: BusModule) -> None:
         node = module.node
@@ -154,41 +148,37 @@ class ProcessBus(Bus):
         self._processes.start(module.name, NodeProgram, settings, light=True)
         self._wake()
 
-    def _plugged(self, one: End, other: End, turn: int) -> None:
+    def _connect(self, one: End, other: End) -> None:
         names = (one[0], other[0])
         if not self._wait(lambda: all(name in self._addresses for name in names), START_TIMEOUT_S):
             raise StateError(f"{' and '.join(names)} have not come up in {START_TIMEOUT_S:g} s")
-        for here, (there, port) in ((one, other), (other, one)):
+        for (name, port), (there, their_port) in ((one, other), (other, one)):
             address = self._addresses[there]
-            if here[0] == BASE:
-                self.endpoint.plug(here[1], address, port)
-                self._signal(say.Plugged(here[1], turn))
+            if name == BASE:
+                self.endpoint.plug(port, address, their_port)
             else:
-                self._processes.plug(here, address, port, turn)
+                self._processes.plug((name, port), address, their_port)
 
-    def _unplugged(self, one: End, other: End) -> None:
-        for end in (one, other):
-            if end[0] == BASE:
-                self.endpoint.unplug(end[1])
-                self._signal(say.Unplugged(end[1]))
+    def _disconnect(self, one: End, other: End) -> None:
+        for name, port in (one, other):
+            if name == BASE:
+                self.endpoint.unplug(port)
             else:
-                self._processes.unplug(end)
+                self._processes.unplug((name, port))
 
-    def _measured(self, name: str, values: Sequence[float]) -> None:
-        self._processes.tell(name, {"sense": values})
-
-    def _signal(self, signal: say.Signal) -> None:
-        self._signals.append(say.own(signal))
-        self._wake()
+    def _signal(self, name: str, signal: say.Signal) -> None:
+        if name == BASE:
+            self._signals.append(say.own(signal))
+            self._wake()
+        else:
+            self._processes.tell(name, {"signal": say.pack(signal).hex()})
 
     def _wake(self) -> None:
         with contextlib.suppress(OSError):  # full: it will wake anyway
             self._ring.send(b"!")
 
-    # -- threads -------------------------------------------------------------------------------
-
     def _repeat(self, work: Callable[[], None]) -> None:
-        """Work until the bus is closed; `wait` raises what goes wrong, and the work goes on."""
+        """Work until the bus is closed; `wait` raises errors, and the work goes on."""
         while self._open:
             try:
                 work()
@@ -200,7 +190,7 @@ class ProcessBus(Bus):
                         self._news.wait(self.heartbeat / HELLOS)
 
     def _carry(self) -> None:
-        """Move datagrams, and read what processes say."""
+        """Move datagrams, and read the answers of processes."""
         pipes = self._processes.pipes()
         wait = max(0.0, self._state.wake - time.monotonic())
         ready, _, _ = select.select([self.endpoint, self._bell, *pipes], [], [], wait)
@@ -213,7 +203,7 @@ class ProcessBus(Bus):
             if said:
                 self._news.notify_all()
         signals = [self._signals.popleft() for _ in range(len(self._signals))]
-        self._step(signals)  # on its own: no datagram keeps the coordinator from what it feels
+        self._step(signals)  # on its own: a datagram cannot keep the coordinator from signals
         self._step(self.endpoint.receive())
 
     def _step(self, inbox: list[Message]) -> None:
@@ -234,8 +224,8 @@ class ProcessBus(Bus):
         for event in events:
             self._driven(name, tuple(event["drive"]))
 
-    def _think(self) -> None:
-        """Make a robot of what the coordinator knows, whenever that changes."""
+    def _build(self) -> None:
+        """Build a robot whenever the coordinator's state changes."""
         if not self._warm:
             self.builder.warm_up()
         with self._news:
@@ -253,5 +243,5 @@ class ProcessBus(Bus):
 
 
 def _same(a: CoordinatorState, b: CoordinatorState) -> bool:
-    """Whether the coordinator has learned nothing in between."""
+    """Return whether two states have the same content."""
     return a.survey is b.survey and a.table is b.table and a.ready == b.ready

@@ -1,4 +1,4 @@
-"""What the coordinator makes of a body: its organism, model, controller and torques."""
+"""Model, controller and torques of the body that the coordinator has found."""
 
 from __future__ import annotations
 
@@ -23,27 +23,18 @@ from modurob.organism import Organism
 
 LAWS: dict[str, type[Controller]] = {"ComputedTorque": ComputedTorque, "PdGravity": PdGravity}
 GRAVITY = (0.0, 0.0, -9.81)  # [m/s^2]
-# [rad, m, rad/s, m/s] 160,000 turns: no joint is there, and the equations are far from overflow
-LARGEST_READING = 1e6
+LARGEST_READING = 1e6  # [rad, m, rad/s, m/s] 160,000 turns; the equations are far from overflow
 
 
 @dataclass(frozen=True)
 class BusRobot:
-    """The body as it is now.
+    """The robot on the bus as it is now."""
 
-    Attributes:
-        assembly: Organism, names, and what is wrong.
-        model: None without an organism.
-        controller: None without joints.
-        certificate: What the controller guarantees for a set point that stays where it is.
-        released: Modules whose motors are let go because their last readings cannot be used.
-    """
-
-    assembly: BusAssembly = field(default_factory=BusAssembly)
-    model: Model | None = None
-    controller: Controller | None = None
-    certificate: Certificate | None = None
-    released: frozenset[Address] = frozenset()
+    assembly: BusAssembly = field(default_factory=BusAssembly)  # organism, names, faults
+    model: Model | None = None  # None without an organism
+    controller: Controller | None = None  # None without joints
+    certificate: Certificate | None = None  # of the controller for a constant set point
+    released: frozenset[Address] = frozenset()  # modules whose last readings cannot be used
 
     def bad_readings(self, table: Mapping[Address, ModuleEntry]) -> dict[Address, str]:
         """Return one line for each module whose last reading cannot be used."""
@@ -61,7 +52,7 @@ class BusRobot:
         return faults
 
     def state(self, table: Mapping[Address, ModuleEntry]) -> tuple[np.ndarray, np.ndarray]:
-        """q, v (n,) of all joints as modules measured them; zero where they have not."""
+        """q, v (n,) of all joints as measured; zero where they were not."""
         assert self.model is not None
         q, v = self.model.neutral(), np.zeros(self.model.nv)
         for module, joints in self._joints().items():
@@ -74,12 +65,12 @@ class BusRobot:
     def torques(
         self, table: Mapping[Address, ModuleEntry], t: float, reference: Any = None
     ) -> dict[Address, tuple[float, ...]]:
-        """A torque for every joint of every module with joints. [N m, N]
+        """Torque for every joint of every module with joints. [N m, N]
 
         Args:
-            table: Holds what modules measured.
-            t: [s]
-            reference: As for `Controller.command`; by default every joint stays where it is.
+            table: With the modules' readings.
+            t: Time. [s]
+            reference: As for `Controller.command`; by default every joint keeps its position.
         """
         if self.controller is None:
             return {}
@@ -92,7 +83,7 @@ class BusRobot:
         }
 
     def _joints(self) -> dict[Address, list[int | None]]:
-        """Where each module's own joints stand in q; None for one that is locked."""
+        """Indices in q of each module's own joints; None for one that is locked."""
         assert self.model is not None
         assert self.assembly.organism is not None
         place = {name: j for j, name in enumerate(self.model.joint_names)}
@@ -106,10 +97,10 @@ class BusRobot:
 
 
 class RobotBuilder:
-    """Makes a `BusRobot` of every new survey; a controller takes over from the one before.
+    """Builder of a `BusRobot` for every new survey; a controller takes over from the one before.
 
-    What goes wrong in an update becomes a fault of the robot, and motors that no torque is known
-    for are let go; the next update starts anew.
+    An error in an update becomes a fault of the robot, and motors without a torque are released;
+    the next update starts anew.
 
     Args:
         law: ComputedTorque or PdGravity.
@@ -118,7 +109,7 @@ class RobotBuilder:
 
     Attributes:
         robot: The newest one.
-        built: How many there were.
+        built: Count of robots.
     """
 
     def __init__(self, law: str = "ComputedTorque", *, gravity: Any = GRAVITY, **settings: Any):
@@ -136,19 +127,14 @@ class RobotBuilder:
         self._number = 0
 
     def warm_up(self) -> None:
-        """Make a small robot and forget it: the first real one then needs no compilation."""
+        """Build a small robot, so that the first real one needs no compilation."""
         model = Organism.start("giusti_b").model("physical", gravity=self.gravity)
         controller = self.law(model, **self.settings)
         controller.command(0.0, model.neutral(), np.zeros(model.nv))
         controller.certificate()
 
     def update(self, state: CoordinatorState, t: float) -> list[Message]:
-        """Look at what the coordinator knows; commands for those whose torques change.
-
-        Args:
-            state: Of the coordinator.
-            t: For the controller. [s]
-        """
+        """Return commands for the modules whose torques change, for the controller's time t. [s]"""
         if not state.ready:
             return []
         if state.survey is not self._survey:
@@ -186,7 +172,7 @@ class RobotBuilder:
         return {m: tau for m, tau in torques.items() if m not in bad}, faults
 
     def is_current(self, state: CoordinatorState) -> bool:
-        """Whether robot and torques follow from what the coordinator knows."""
+        """Return whether robot and torques follow from the coordinator's state."""
         return state.ready and state.survey is self._survey and state.table is self._table
 
     def commanded(self) -> dict[Address, tuple[float, ...]]:
@@ -218,7 +204,7 @@ class RobotBuilder:
 
 
 def _complaint(values: tuple[float, ...], expected: int) -> str:
-    """Say why a reading cannot be used; nothing if it can."""
+    """Return the reason why a reading cannot be used; nothing if it can."""
     if len(values) != expected:
         return f"has {len(values)} numbers, expected {expected}: q and v of each joint"
     if not all(map(math.isfinite, values)):
@@ -229,12 +215,12 @@ def _complaint(values: tuple[float, ...], expected: int) -> str:
 
 
 def _at_rest(entry: ModuleEntry) -> ModuleEntry:
-    """Return an entry with positions as they were measured and no velocities."""
+    """Return an entry with its positions and no velocities."""
     return entry._replace(values=tuple(x for q in entry.values[::2] for x in (q, 0.0)))
 
 
 def _line(error: Exception) -> str:
-    """One line on an error; those of others with their kind."""
+    """One line on an error; with its class if it is not one of ours."""
     return str(error) if isinstance(error, ModurobError) else f"{type(error).__name__}: {error}"
 
 

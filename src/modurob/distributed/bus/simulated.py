@@ -1,8 +1,8 @@
-"""A bus within one process: everything happens in rounds and is the same every time."""
+"""A bus within one process, in reproducible rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from modurob.distributed.agent import Message
@@ -26,7 +26,7 @@ class SimulatedBus(Bus):
 
     Attributes:
         now: Time of the simulated clock. [s]
-        rounds: So many have passed.
+        rounds: Count so far.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class SimulatedBus(Bus):
         self.transport.close()
 
     def run(self, until: Callable[[], bool], seconds: float = 30.0) -> bool:
-        """Let time pass until something holds; whether it did within so many simulated seconds."""
+        """Run until a condition holds; False if it does not within so many simulated seconds."""
         end = self.rounds + round(seconds / ROUND)
         while not until():
             if self.rounds >= end:
@@ -73,7 +73,7 @@ class SimulatedBus(Bus):
         return True
 
     def round(self) -> None:
-        """Every station steps once, then messages move on."""
+        """Let every module and the coordinator step once, then move messages on."""
         self.rounds += 1
         for name in list(self.states):
             agent = self.modules[name].node
@@ -93,22 +93,16 @@ class SimulatedBus(Bus):
             self._driven(name, torques)
         self.transport.send(name, [message for message in outbox if message.port != say.OWN])
 
-    # -- as `Bus` wants it ---------------------------------------------------------------------
-
     def _launch(self, module: BusModule) -> None:
         self._boots += 1
         self.states[module.name] = module.node.start(self._boots * SPREAD % 2**32)
         self._signals[module.name] = []
 
-    def _plugged(self, one: End, other: End, turn: int) -> None:
+    def _connect(self, one: End, other: End) -> None:
         self.transport.plug(one, other)
-        for name, port in (one, other):
-            self._signals[name].append(say.own(say.Plugged(port, turn)))
 
-    def _unplugged(self, one: End, other: End) -> None:
+    def _disconnect(self, one: End, other: End) -> None:
         self.transport.unplug(one, other)
-        for name, port in (one, other):
-            self._signals[name].append(say.own(say.Unplugged(port)))
 
-    def _measured(self, name: str, values: Sequence[float]) -> None:
-        self._signals[name].append(say.own(say.Sensed(tuple(values))))
+    def _signal(self, name: str, signal: say.Signal) -> None:
+        self._signals[name].append(say.own(signal))

@@ -16,20 +16,22 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
 from modurob.checks import positive
 from modurob.distributed.agent import Message
-from modurob.distributed.mass.joints import levers, shared_sums, sides
-from modurob.distributed.mass.module_body import body_of
+from modurob.distributed.mass.module_body import body_of, levers, shared_sums, sides
 from modurob.distributed.mass.properties import inverse_pose, moved
-from modurob.distributed.mass.state import MassLink, MassState, MassView
-from modurob.distributed.mass.update import (
+from modurob.distributed.mass.state import (
     NO_CANDIDATE,
     NO_CONTACTS,
     NO_SUMS,
     Election,
+    MassLink,
+    MassState,
+    MassView,
     Packet,
     Receipt,
     Update,
@@ -126,6 +128,20 @@ class MassAgent:
     def lifted(self, state: MassState) -> MassState:
         """The module off the ground."""
         return replace(state, contacts=NO_CONTACTS, pose=None, ticket=(0, 0), announced=False)
+
+    def after(self, state: MassState, event: Mapping[str, Any]) -> MassState:
+        """The module after an event, whose arrays may be nested lists.
+
+        Args:
+            state: Before.
+            event: With the keys q and v; contacts, pose and body; or lift.
+        """
+        if "q" in event:
+            return self.sensed(state, np.array(event["q"]), np.array(event["v"]))
+        if "contacts" in event:
+            contacts, pose = np.array(event["contacts"]), np.array(event["pose"])
+            return self.in_contact(state, contacts, pose, event["body"])
+        return self.lifted(state) if "lift" in event else state
 
     def _number(self, boot: int, draw: int) -> int:
         return int(np.random.default_rng([boot, draw]).integers(self._tickets))
@@ -232,7 +248,7 @@ class MassAgent:
     def view(self, state: MassState) -> MassView:
         """Everything that follows from a state."""
         posture = self.body.at(state.q)
-        beyond, sets = {}, np.zeros((len(self.body.labels), 4, 4))
+        received, sets = {}, np.zeros((len(self.body.labels), 4, 4))
         for port, link in state.links.items():
             if link.heard is None or link.gone:
                 continue
@@ -241,12 +257,12 @@ class MassAgent:
             sets[k] = moved(T, link.heard.mass)
             contacts = moved_contacts(T, link.heard.contacts)
             pose = None if link.heard.pose is None else link.heard.pose @ inverse_pose(T)
-            beyond[port] = link.heard._replace(mass=sets[k], contacts=contacts, pose=pose)
+            received[port] = link.heard._replace(mass=sets[k], contacts=contacts, pose=pose)
         election = self._election(state)
         leads = election == (*state.ticket, 1) and state.pose is not None
-        port = None if leads else _towards(election, beyond)
-        T_wm = state.pose if leads else None if port is None else beyond[port].pose
-        found, sums = None, NO_SUMS
+        port = None if leads else _towards(election, received)
+        T_wm = state.pose if leads else None if port is None else received[port].pose
+        sums = NO_SUMS
         if T_wm is not None:
             k = None if port is None else self.body.labels.index(port)
             ground = state.contact_body if k is None else int(self.body.port_bodies[k])
@@ -254,24 +270,23 @@ class MassAgent:
             sums = shared_sums(found, state.v, state.free)
         ticket = Election(*state.ticket, 1) if state.ticket[0] else NO_CANDIDATE
         own = Update(posture.own, ticket, state.contacts, sums, T_wm)
-        everything = [own, *beyond.values()]
+        everything = [own, *received.values()]
         return MassView(
-            posture=posture,
-            beyond=beyond,
-            own=own,
             total=_sum(update.mass for update in everything),
-            election=election,
+            beyond={port: update.mass for port, update in received.items()},
             contacts=np.concatenate([update.contacts for update in everything]),
             leads=leads,
             leader_port=port,
             T_wm=T_wm,
-            levers=found,
+            posture=posture,
+            received=received,
+            own=own,
             sums=_sum(update.sums for update in everything),
         )
 
     def _update_for(self, view: MassView, port: str) -> bytes:
         """What a neighbor should know: all but what came from it."""
-        others = [view.own, *(update for p, update in view.beyond.items() if p != port)]
+        others = [view.own, *(update for p, update in view.received.items() if p != port)]
         T = view.posture.ports[self.body.labels.index(port)]
         back = inverse_pose(T)
         election = NO_CANDIDATE

@@ -10,8 +10,12 @@ import numpy as np
 
 from modurob.distributed.mass.agent import MassAgent
 from modurob.distributed.mass.properties import MassProperties, unpacked
-from modurob.distributed.mass.state import MassEstimate
-from modurob.distributed.mass.update import CONTACT_NUMBERS, MOST_CONTACTS, moved_contacts
+from modurob.distributed.mass.state import (
+    CONTACT_NUMBERS,
+    MOST_CONTACTS,
+    MassEstimate,
+    moved_contacts,
+)
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.organism import Organism
@@ -57,8 +61,8 @@ class Network(ABC):
         for name, agent in self.agents.items():
             own = [f"{name}.{joint}" for joint in agent.body.joint_names]
             rest = dict(zip(own, agent.body.rest.tolist(), strict=True))
-            here = np.array([q.get(joint, rest[joint]) for joint in own])
-            self._sensed(name, here, np.array([v.get(joint, 0.0) for joint in own]))
+            here = [q.get(joint, rest[joint]) for joint in own]
+            self._event(name, {"q": here, "v": [v.get(joint, 0.0) for joint in own]})
 
     def touch(
         self,
@@ -88,12 +92,12 @@ class Network(ABC):
                 f"contacts are 1 to {MOST_CONTACTS} rows of 3 or 7 numbers, got {points.shape}"
             )
         index = 0 if body is None else agent.body.kind.body_index(body)
-        self._touched(module, points, pose, index)
+        self._event(module, {"contacts": points, "pose": pose, "body": index})
 
     def lift(self, module: str) -> None:
         """A module leaves the ground."""
         self._agent(module)
-        self._lifted(module)
+        self._event(module, {"lift": True})
 
     # -- what modules know -----------------------------------------------------------------------
 
@@ -142,13 +146,8 @@ class Network(ABC):
     # -- what each kind of network does in its own way -------------------------------------------
 
     @abstractmethod
-    def _sensed(self, module: str, q: np.ndarray, v: np.ndarray) -> None: ...
-
-    @abstractmethod
-    def _touched(self, module: str, contacts: np.ndarray, pose: np.ndarray, body: int) -> None: ...
-
-    @abstractmethod
-    def _lifted(self, module: str) -> None: ...
+    def _event(self, module: str, event: Mapping[str, Any]) -> None:
+        """Change what a module senses; see `MassAgent.after`."""
 
     @abstractmethod
     def _speaking(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,9 @@ import numpy as np
 from modurob.checks import positive
 from modurob.distributed.agent import Message
 from modurob.distributed.mass.base import Network
-from modurob.distributed.mass.state import MassEstimate, MassState, MassView
-from modurob.distributed.mass.topology import check_tree, links_of, turns_of
-from modurob.distributed.mass.update import decode
-from modurob.distributed.transports import network
+from modurob.distributed.mass.state import MassEstimate, MassState, MassView, decode
+from modurob.distributed.transports import End, network
+from modurob.errors import DockingError
 from modurob.organism import Organism
 
 PERIOD = 1e-3  # [s] of a round
@@ -73,15 +72,8 @@ class MassNetwork(Network):
 
     # -- what modules sense ----------------------------------------------------------------------
 
-    def _sensed(self, module: str, q: np.ndarray, v: np.ndarray) -> None:
-        self.states[module] = self.agents[module].sensed(self.states[module], q, v)
-
-    def _touched(self, module: str, contacts: np.ndarray, pose: np.ndarray, body: int) -> None:
-        agent, state = self.agents[module], self.states[module]
-        self.states[module] = agent.in_contact(state, contacts, pose, body)
-
-    def _lifted(self, module: str) -> None:
-        self.states[module] = self.agents[module].lifted(self.states[module])
+    def _event(self, module: str, event: Mapping[str, Any]) -> None:
+        self.states[module] = self.agents[module].after(self.states[module], event)
 
     # -- faults ----------------------------------------------------------------------------------
 
@@ -179,7 +171,52 @@ class MassNetwork(Network):
         return self._agent(module).view(self.states[module])
 
     def knowledge(self, module: str) -> MassEstimate:
-        return self.view(module).estimate()
+        return self.view(module)
 
     def _speaking(self) -> list[str]:
         return [name for name in self.agents if name not in self._asleep]
+
+
+def links_of(organism: Organism) -> list[tuple[End, End]]:
+    """The dockings of an organism as pairs of ends."""
+    return [
+        ((entry.parent, str(entry.port)), (entry.child, str(entry.child_port)))
+        for entry in organism.dockings
+    ]
+
+
+def turns_of(organism: Organism) -> dict[str, dict[str, int]]:
+    """For each module, the turn of the docking at each connector that holds one. [deg]"""
+    turns: dict[str, dict[str, int]] = {name: {} for name in organism.modules}
+    for entry in organism.dockings:
+        turns[entry.parent][str(entry.port)] = entry.turn
+        turns[entry.child][str(entry.child_port)] = entry.turn
+    return turns
+
+
+def check_tree(links: Iterable[tuple[End, End]]) -> None:
+    """Links that close a loop are an error that names it: sums would count modules twice."""
+    neighbors: dict[str, list[str]] = {}
+    for (a, port_a), (b, port_b) in links:
+        path = _path(neighbors, a, b)
+        if path is not None:
+            raise DockingError(
+                f"the link from port {port_a} of '{a}' to port {port_b} of '{b}' closes the loop "
+                f"{' - '.join([*path, a])}; the mass network needs a tree: undock one of them"
+            )
+        neighbors.setdefault(a, []).append(b)
+        neighbors.setdefault(b, []).append(a)
+
+
+def _path(neighbors: dict[str, list[str]], start: str, end: str) -> list[str] | None:
+    """Modules from one to another, or None."""
+    before, queue = {start: ""}, [start]
+    for module in queue:  # grows while it is walked
+        for neighbor in neighbors.get(module, ()):
+            if neighbor not in before:
+                before[neighbor] = module
+                queue.append(neighbor)
+    path = [end] if end in before else []
+    while path and path[-1] != start:
+        path.append(before[path[-1]])
+    return path[::-1] or None

@@ -47,22 +47,16 @@ class MassProgram:
             self._state = self._after(event)
         self._state, outbox = self._agent.step(self._state, inbox, now)
         asked = [event["ask"] for event in events if "ask" in event]
-        estimate = self._agent.view(self._state).estimate()._asdict() if asked else None
+        estimate = self._agent.view(self._state).to_dict() if asked else None
         return outbox, [{"answer": number, "knowledge": estimate} for number in asked]
 
     def _after(self, event: dict[str, Any]) -> MassState:
         """The state after an event."""
-        agent, state = self._agent, self._state
         if "plug" in event:
-            return agent.plugged(state, event["plug"], event["turn"])
+            return self._agent.plugged(self._state, event["plug"], event["turn"])
         if "unplug" in event:
-            return agent.unplugged(state, event["unplug"])
-        if "q" in event:
-            return agent.sensed(state, np.array(event["q"]), np.array(event["v"]))
-        if "contacts" in event:
-            contacts, pose = np.array(event["contacts"]), np.array(event["pose"])
-            return agent.in_contact(state, contacts, pose, event["body"])
-        return agent.lifted(state) if "lift" in event else state
+            return self._agent.unplugged(self._state, event["unplug"])
+        return self._agent.after(self._state, event)
 
 
 class MassProcesses(Network):
@@ -123,7 +117,7 @@ class MassProcesses(Network):
         self._docked.add(module)
         one, other = _ends(entry)
         for here, (there, port) in ((one, other), (other, one)):
-            self._processes.plug(here, self._processes.addresses[there], port, entry.turn)
+            self._processes.plug(here, self._processes.addresses[there], port, turn=entry.turn)
 
     def unplug(self, module: str) -> None:
         """Undock a module, with all that hangs on it, from the one that it hangs on."""
@@ -174,27 +168,17 @@ class MassProcesses(Network):
     def knowledge(self, module: str) -> MassEstimate:
         self._agent(module)
         self._questions += 1
-        self._tell(module, {"ask": self._questions})
+        self._event(module, {"ask": self._questions})
         end = time.monotonic() + ANSWER_TIMEOUT_S
         while True:
             for event in self._hear(module, end):
                 if event["answer"] == self._questions:  # an earlier one may have come too late
                     return MassEstimate.from_dict(event["knowledge"])
 
-    def _sensed(self, module: str, q: np.ndarray, v: np.ndarray) -> None:
-        self._tell(module, {"q": q.tolist(), "v": v.tolist()})
-
-    def _touched(self, module: str, contacts: np.ndarray, pose: np.ndarray, body: int) -> None:
-        event = {"contacts": contacts.tolist(), "pose": pose.tolist(), "body": body}
-        self._tell(module, event)
-
-    def _lifted(self, module: str) -> None:
-        self._tell(module, {"lift": True})
-
     def _speaking(self) -> list[str]:
         return [name for name in self.organism if self.is_alive(name)]
 
-    def _tell(self, module: str, event: dict[str, Any]) -> None:
+    def _event(self, module: str, event: Mapping[str, Any]) -> None:
         if not self._open:
             raise StateError("the network is closed: its processes have ended")
         self._processes.tell(module, event)
