@@ -6,7 +6,7 @@ import pytest
 import modurob as mr
 from modurob.distributed import InProcess, LockStep, MassNetwork
 from modurob.distributed.mass.agent import GIVE_UP
-from modurob.distributed.mass.network import check_tree, links_of
+from modurob.distributed.mass.base import check_tree, links_of
 from modurob.distributed.mass.properties import packed, unpacked
 from modurob.distributed.mass.state import (
     Election,

@@ -13,7 +13,7 @@ from typing import Any
 
 from modurob.distributed import child
 from modurob.distributed.transports import End, Endpoint, chance, endpoint_class
-from modurob.errors import StateError
+from modurob.errors import StateError, UnknownNameError, choices
 
 START_TIMEOUT_S = 20.0  # until a process has opened its socket
 END_TIMEOUT_S = 2.0
@@ -118,16 +118,21 @@ class Processes:
                 self.addresses[name] = event["address"]
         return name, [event for event in events if "address" not in event]
 
+    def _process(self, name: str) -> subprocess.Popen[bytes]:
+        if name not in self._processes:
+            raise UnknownNameError(f"no module '{name}': there are {choices(self._processes)}")
+        return self._processes[name]
+
     def kill(self, name: str) -> None:
-        process = self._processes[name]
+        process = self._process(name)
         process.kill()
         process.wait()
 
     def is_alive(self, name: str) -> bool:
-        return self._processes[name].poll() is None
+        return self._process(name).poll() is None
 
     def pid(self, name: str) -> int:
-        return self._processes[name].pid
+        return self._process(name).pid
 
     def end(self) -> None:
         """End all processes; their answers can still be read."""

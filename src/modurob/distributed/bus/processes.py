@@ -75,15 +75,15 @@ class ProcessBus(Bus):
             thread.start()
 
     def kill(self, name: str) -> None:
-        self._processes.kill(self.module(name).name)
+        self._processes.kill(name)
 
     def is_alive(self, name: str) -> bool:
         """Return whether the module's process runs."""
-        return self._processes.is_alive(self.module(name).name)
+        return self._processes.is_alive(name)
 
     def pid(self, name: str) -> int:
         """The number of the module's process."""
-        return self._processes.pid(self.module(name).name)
+        return self._processes.pid(name)
 
     def wait_until_warm(self) -> None:
         """Wait until the coordinator's code is compiled, so that its first answer comes quickly."""

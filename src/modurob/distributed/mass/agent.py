@@ -13,7 +13,7 @@ that acknowledges nothing for `give_up` seconds counts as gone, until it is hear
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -23,7 +23,7 @@ import numpy as np
 from modurob.checks import positive
 from modurob.distributed.agent import Message
 from modurob.distributed.mass.module_body import body_of, levers, shared_sums, sides
-from modurob.distributed.mass.properties import inverse_pose, moved
+from modurob.distributed.mass.properties import inverse_pose
 from modurob.distributed.mass.state import (
     NO_CANDIDATE,
     NO_CONTACTS,
@@ -39,7 +39,6 @@ from modurob.distributed.mass.state import (
     decode_update,
     encode,
     encode_update,
-    moved_contacts,
 )
 from modurob.distributed.reliable import Newest, Retry, Waiting
 from modurob.modules import ModuleType
@@ -76,8 +75,6 @@ class MassAgent:
         self.give_up = positive("give_up", give_up, "seconds")
         self.heartbeat = None if heartbeat is None else positive("heartbeat", heartbeat, "seconds")
         self._tickets = tickets
-
-    # -- sensing -------------------------------------------------------------------------------
 
     def started(self, turns: Mapping[str, int], rng: np.random.Generator) -> MassState:
         """A module that was just switched on.
@@ -134,8 +131,12 @@ class MassAgent:
 
         Args:
             state: Before.
-            event: With the keys q and v; contacts, pose and body; or lift.
+            event: With the keys plug and turn; unplug; q and v; contacts, pose and body; or lift.
         """
+        if "plug" in event:
+            return self.plugged(state, event["plug"], event["turn"])
+        if "unplug" in event:
+            return self.unplugged(state, event["unplug"])
         if "q" in event:
             return self.sensed(state, np.array(event["q"]), np.array(event["v"]))
         if "contacts" in event:
@@ -145,8 +146,6 @@ class MassAgent:
 
     def _number(self, boot: int, draw: int) -> int:
         return int(np.random.default_rng([boot, draw]).integers(self._tickets))
-
-    # -- one step ------------------------------------------------------------------------------
 
     def step(
         self, state: MassState, inbox: Sequence[Message], now: float
@@ -158,7 +157,10 @@ class MassAgent:
                 self._receive(links[port], payload, now)
         for link in links.values():
             link.gone |= bool(link.waiting) and now >= link.heard_at + self.give_up
-        same = all(_unchanged(links[port], link) for port, link in state.links.items())
+        same = all(
+            link.heard is old.heard and link.gone == old.gone
+            for link, old in zip(links.values(), state.links.values(), strict=True)
+        )
         state = self._redrawn(replace(state, links=links, announced=state.announced and same))
         view = None if state.announced else self.view(state)
         outbox = []
@@ -202,10 +204,7 @@ class MassAgent:
         if update is None:
             link.ack_pending = False
             return
-        X = link.T_here_there
-        contacts = moved_contacts(X, update.contacts)
-        pose = None if update.pose is None else update.pose @ X  # X is its own inverse
-        link.heard = update._replace(mass=moved(X, update.mass), contacts=contacts, pose=pose)
+        link.heard = update.moved(link.T_here_there)
         link.there, link.newest = boot, Newest(number, now)
 
     def _send(self, link: MassLink, update: bytes, now: float) -> Packet | None:
@@ -237,30 +236,22 @@ class MassAgent:
         return state
 
     def _election(self, state: MassState) -> Election:
-        best = Election(*state.ticket, 1) if state.ticket[0] else NO_CANDIDATE
-        for link in state.links.values():
-            if link.heard is not None and not link.gone:
-                best = best.merged(link.heard.election)
-        return best
-
-    # -- what it all means -------------------------------------------------------------------------
+        heard = [link.heard for link in state.links.values() if not link.gone]
+        return reduce(Election.merged, (x.election for x in heard if x), _own_ticket(state))
 
     def view(self, state: MassState) -> MassView:
         """Everything that follows from a state."""
         posture = self.body.at(state.q)
         received, sets = {}, np.zeros((len(self.body.labels), 4, 4))
         for port, link in state.links.items():
-            if link.heard is None or link.gone:
-                continue
-            k = self.body.labels.index(port)
-            T = posture.ports[k]
-            sets[k] = moved(T, link.heard.mass)
-            contacts = moved_contacts(T, link.heard.contacts)
-            pose = None if link.heard.pose is None else link.heard.pose @ inverse_pose(T)
-            received[port] = link.heard._replace(mass=sets[k], contacts=contacts, pose=pose)
-        election = self._election(state)
+            if link.heard is not None and not link.gone:
+                k = self.body.labels.index(port)
+                received[port] = link.heard.moved(posture.ports[k])
+                sets[k] = received[port].mass
+        election, port = self._election(state), None
         leads = election == (*state.ticket, 1) and state.pose is not None
-        port = None if leads else _towards(election, received)
+        if not leads and election.draw and election.holders == 1:  # towards the leader
+            port = next((p for p, part in received.items() if part.election == election), None)
         T_wm = state.pose if leads else None if port is None else received[port].pose
         sums = NO_SUMS
         if T_wm is not None:
@@ -268,55 +259,30 @@ class MassAgent:
             ground = state.contact_body if k is None else int(self.body.port_bodies[k])
             found = levers(self.body, sides(self.body, ground), posture, sets, T_wm)
             sums = shared_sums(found, state.v, state.free)
-        ticket = Election(*state.ticket, 1) if state.ticket[0] else NO_CANDIDATE
-        own = Update(posture.own, ticket, state.contacts, sums, T_wm)
-        everything = [own, *received.values()]
+        own = Update(posture.own, _own_ticket(state), state.contacts, sums, T_wm)
+        whole = Update.union([own, *received.values()])
         return MassView(
-            total=_sum(update.mass for update in everything),
+            total=whole.mass,
             beyond={port: update.mass for port, update in received.items()},
-            contacts=np.concatenate([update.contacts for update in everything]),
+            contacts=whole.contacts,
             leads=leads,
             leader_port=port,
             T_wm=T_wm,
             posture=posture,
             received=received,
             own=own,
-            sums=_sum(update.sums for update in everything),
+            sums=whole.sums,
         )
 
     def _update_for(self, view: MassView, port: str) -> bytes:
-        """What a neighbor should know: all but what came from it."""
+        """The update for a neighbor: everything but what came from it."""
         others = [view.own, *(update for p, update in view.received.items() if p != port)]
         T = view.posture.ports[self.body.labels.index(port)]
-        back = inverse_pose(T)
-        election = NO_CANDIDATE
-        for update in others:
-            election = election.merged(update.election)
-        knows = view.T_wm is not None and port != view.leader_port
-        contacts = np.concatenate([update.contacts for update in others])
-        return encode_update(
-            Update(
-                mass=moved(back, _sum(update.mass for update in others)),
-                election=election,
-                contacts=moved_contacts(back, contacts),
-                sums=_sum(update.sums for update in others),
-                pose=view.T_wm @ T if knows and view.T_wm is not None else None,
-            )
-        )
+        update = Update.union(others).moved(inverse_pose(T))
+        if view.T_wm is not None and port != view.leader_port:
+            update = update._replace(pose=view.T_wm @ T)
+        return encode_update(update)
 
 
-def _sum(parts: Iterable[np.ndarray]) -> np.ndarray:
-    """One after the other, from the left: equal parts give equal bits."""
-    return reduce(np.add, parts)
-
-
-def _unchanged(new: MassLink, old: MassLink) -> bool:
-    """Whether what counts as heard is the same."""
-    return new.heard is old.heard and new.gone == old.gone
-
-
-def _towards(election: Election, beyond: Mapping[str, Update]) -> str | None:
-    """The connector beyond which the leader is, if there is one."""
-    if election.draw == 0 or election.holders != 1:
-        return None
-    return next((p for p, update in beyond.items() if update.election == election), None)
+def _own_ticket(state: MassState) -> Election:
+    return Election(*state.ticket, 1) if state.ticket[0] else NO_CANDIDATE

@@ -1,6 +1,6 @@
 """`MassProcesses`: a mass network of real processes, one for each module, datagrams between them.
 
-Modules talk to each other all the time; here nothing is known that was not asked for.
+Modules send updates to each other all the time; their estimates are read on request.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from modurob.checks import positive
 from modurob.distributed.agent import Message
 from modurob.distributed.mass.agent import MassAgent
-from modurob.distributed.mass.base import Network
-from modurob.distributed.mass.state import MassEstimate, MassState
+from modurob.distributed.mass.base import Network, ends_of
+from modurob.distributed.mass.state import MassEstimate
 from modurob.distributed.processes import START_TIMEOUT_S, Processes
 from modurob.errors import DockingError, StateError
 from modurob.modules import ModuleType
@@ -44,31 +44,23 @@ class MassProgram:
         self, inbox: list[Message], events: list[dict[str, Any]], now: float
     ) -> tuple[list[Message], list[dict[str, Any]]]:
         for event in events:
-            self._state = self._after(event)
+            self._state = self._agent.after(self._state, event)
         self._state, outbox = self._agent.step(self._state, inbox, now)
         asked = [event["ask"] for event in events if "ask" in event]
         estimate = self._agent.view(self._state).to_dict() if asked else None
         return outbox, [{"answer": number, "knowledge": estimate} for number in asked]
-
-    def _after(self, event: dict[str, Any]) -> MassState:
-        """The state after an event."""
-        if "plug" in event:
-            return self._agent.plugged(self._state, event["plug"], event["turn"])
-        if "unplug" in event:
-            return self._agent.unplugged(self._state, event["unplug"])
-        return self._agent.after(self._state, event)
 
 
 class MassProcesses(Network):
     """Modules as processes on this machine; use it in a ``with`` block, or `close` it.
 
     Args:
-        organism: Who is docked to whom; each process knows its own neighbors only.
+        organism: The modules and their dockings; a process is told of its own neighbors only.
         transport: Name of a transport between processes.
         loss: Chance that a datagram is dropped, for trials.
         seed: Of those chances.
-        heartbeat: Seconds after which a silent module repeats its news; with None, a module that
-            dies is missed only when somebody has news for it.
+        heartbeat: Seconds after which a silent module repeats its update; with None, a dead module
+            is noticed only by a neighbor with a new update.
         resend, give_up, tickets: See `MassAgent`.
     """
 
@@ -107,44 +99,39 @@ class MassProcesses(Network):
         for name in self._dockings:
             self.plug(name)
 
-    # -- what a user does ------------------------------------------------------------------------
-
     def plug(self, module: str) -> None:
         """Dock a module again where the organism has it."""
         entry = self._docking(module)
         if module in self._docked:
             raise DockingError(f"'{module}' is docked to '{entry.parent}' already")
         self._docked.add(module)
-        one, other = _ends(entry)
+        one, other = ends_of(entry)
         for here, (there, port) in ((one, other), (other, one)):
             self._processes.plug(here, self._processes.addresses[there], port, turn=entry.turn)
 
     def unplug(self, module: str) -> None:
-        """Undock a module, with all that hangs on it, from the one that it hangs on."""
+        """Undock a module, with all beyond it, from its parent."""
         entry = self._docking(module)
         if module not in self._docked:
             raise DockingError(f"'{module}' is not docked to '{entry.parent}'")
         self._docked.remove(module)
-        for end in _ends(entry):
+        for end in ends_of(entry):
             self._processes.unplug(end)
 
     def kill(self, module: str) -> None:
-        """Let a module die where it is: from now on it is silent."""
-        self._agent(module)
+        """Kill a module's process: from now on it is silent."""
         self._processes.kill(module)
 
     def is_alive(self, module: str) -> bool:
-        """Whether the module's process runs."""
-        self._agent(module)
+        """Return whether the module's process runs."""
         return self._processes.is_alive(module)
 
     def pid(self, module: str) -> int:
         """The number of the module's process."""
-        self._agent(module)
         return self._processes.pid(module)
 
     def wait(self, until: Callable[[], bool], seconds: float = 10.0) -> bool:
-        """Wait until something holds; whether it did within so many seconds."""
+        """Wait until a condition holds; False if it does not within so many seconds."""
         end = time.monotonic() + positive("seconds", seconds, "seconds")
         while not until():
             if time.monotonic() >= end:
@@ -162,8 +149,6 @@ class MassProcesses(Network):
 
     def __exit__(self, *details: object) -> None:
         self.close()
-
-    # -- as `Network` wants it -------------------------------------------------------------------
 
     def knowledge(self, module: str) -> MassEstimate:
         self._agent(module)
@@ -184,7 +169,7 @@ class MassProcesses(Network):
         self._processes.tell(module, event)
 
     def _hear(self, module: str, end: float) -> list[dict[str, Any]]:
-        """What a module tells next, until some time on the monotonic clock."""
+        """Next answers of a module, until some time on the monotonic clock."""
         if self.is_alive(module):
             pipe = self._processes.pipe(module)
             ready, _, _ = select.select([pipe], [], [], max(0.0, end - time.monotonic()))
@@ -193,15 +178,11 @@ class MassProcesses(Network):
             _, events = self._processes.listen(pipe)
             if events is not None:
                 return events
-            self._processes.kill(module)  # whoever closes its output is ending
+            self._processes.kill(module)  # a process that closes its output is ending
         raise StateError(f"'{module}' is dead: its process has ended")
 
     def _docking(self, module: str) -> Docking:
         self._agent(module)
         if module not in self._dockings:
-            raise DockingError(f"'{module}' is the base: it hangs on no other module")
+            raise DockingError(f"'{module}' is the base: it is docked to no parent")
         return self._dockings[module]
-
-
-def _ends(entry: Docking) -> tuple[tuple[str, str], tuple[str, str]]:
-    return (entry.parent, str(entry.port)), (entry.child, str(entry.child_port))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from modurob.distributed.codec import U32, U64, Counted, Flagged, Layout, Rest, read
 from modurob.distributed.mass.module_body import Posture
 from modurob.distributed.mass.properties import NUMBERS as MASS_NUMBERS
-from modurob.distributed.mass.properties import from_numbers, to_numbers
+from modurob.distributed.mass.properties import from_numbers, inverse_pose, moved, to_numbers
 from modurob.distributed.reliable import NUMBERS, Channel
 
 CONTACT_NUMBERS = 7  # position, normal, coefficient of friction
@@ -58,6 +59,22 @@ class Update(NamedTuple):
     contacts: np.ndarray = NO_CONTACTS
     sums: np.ndarray = NO_SUMS
     pose: np.ndarray | None = None
+
+    def moved(self, T_ab: np.ndarray) -> Update:
+        """The same, given in frame b, in frame a."""
+        contacts = moved_contacts(T_ab, self.contacts)
+        pose = None if self.pose is None else self.pose @ inverse_pose(T_ab)
+        return self._replace(mass=moved(T_ab, self.mass), contacts=contacts, pose=pose)
+
+    @classmethod
+    def union(cls, parts: Sequence[Update]) -> Update:
+        """Everything in several updates of one frame, added from the left: equal bits."""
+        return cls(
+            mass=reduce(np.add, (part.mass for part in parts)),
+            election=reduce(Election.merged, (part.election for part in parts)),
+            contacts=np.concatenate([part.contacts for part in parts]),
+            sums=reduce(np.add, (part.sums for part in parts)),
+        )
 
 
 def moved_contacts(T: np.ndarray, contacts: np.ndarray) -> np.ndarray:
