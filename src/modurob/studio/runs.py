@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from modurob import Model, ModuleType, Organism, StateError, Trajectory, simulate
-from modurob.control import Following
+from modurob.control import TrackingController
 from modurob.distributed import balance
 from modurob.distributed.balancing import Drive
 from modurob.organism.files import from_document
@@ -116,7 +116,7 @@ def simulated(
     reference = ingredients.reference_of(model, q, settings)
     law = ingredients.controller_of(model, q, v, settings)
     if law is not None and reference is not None:
-        law = Following(law, reference)
+        law = TrackingController(law, reference)
     if settings.noisy and law is None:
         raise StateError("noise acts on what a controller sees and does: choose a controller")
     noise = Noise(settings.noise_q, settings.noise_v, settings.noise_tau)
