@@ -10,8 +10,8 @@ from modurob import FileError
 from modurob.cli import FAILED, output
 from modurob.cli.bus_session import BusSession, WaitTimeout
 from modurob.cli.characters import echo
+from modurob.cli.choices import LawChoice
 from modurob.distributed.bus.processes import ProcessBus
-from modurob.distributed.bus.robot import LAWS
 from modurob.distributed.transports import between_processes
 
 EXAMPLE = """\b
@@ -24,7 +24,7 @@ Examples:
 
 @click.command("bus", epilog=EXAMPLE, short_help="Plug modules together while they run.")
 @click.option("--script", metavar="FILE", help="Read commands from a file; - for standard input.")
-@click.option("--law", type=click.Choice(list(LAWS)), default="ComputedTorque", show_default=True,
+@click.option("--law", type=LawChoice(), default="computed-torque", show_default=True,
               help="The controller.")  # fmt: skip
 @click.option("--heartbeat", type=float, default=0.25, show_default=True, metavar="SECONDS",
               help="Time in which a module is heard several times.")  # fmt: skip

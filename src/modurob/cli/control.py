@@ -11,11 +11,12 @@ import numpy as np
 from modurob import Model, StateError, Trajectory, simulate
 from modurob.checks import positive
 from modurob.cli import control_report, control_table, organisms, output
+from modurob.cli.choices import LawChoice
 from modurob.control import (
-    CONTROLLERS,
     Controller,
     OutputFeedback,
     gains,
+    law_class,
     plot_closed_loop,
     robustness,
     scaled,
@@ -33,14 +34,6 @@ Examples:
   modurob control double_pendulum --hinges physical --law pole-placement --poles -2,-3,-5,-10
   modurob control crab --monte-carlo 1000
 """
-LAWS = {
-    "computed-torque": "ComputedTorque",
-    "pole-placement": "PolePlacement",
-    "pid-linearized": "PidLinearized",
-    "pd-gravity": "PdGravity",
-    "independent-pid": "IndependentPid",
-    "lqr": "Lqr",
-}
 STEP = {False: math.radians(20.0), True: 0.1}  # [rad, m] to go, of turning and sliding joints
 SHARES = (1.0, -0.75, 0.5)  # of it for one joint after the other: lines that lie apart
 SETTLING_TIMES = 4.0  # of a run that nobody gave a duration
@@ -51,7 +44,7 @@ MOST_RUNS = 100_000
 
 @click.command("control", epilog=EXAMPLE, short_help="Close the loop, and see what it stands.")
 @click.argument("name", metavar="NAME_OR_FILE")
-@click.option("--law", "law_name", type=click.Choice(list(LAWS)), default="computed-torque",
+@click.option("--law", "law_name", type=LawChoice(), default="computed-torque",
               show_default=True, help="Which law.")  # fmt: skip
 @click.option("--settle", type=float, metavar="SECONDS", help="Settling time.  [default: 1]")
 @click.option("--poles", metavar="POLES", help="Instead: two, or two for each joint, such as "
@@ -133,19 +126,20 @@ def _law(
     settings: dict[str, Any] = {"sample_time": options["sample_time"], "delay": delay}
     if limit is not None:
         settings["torque_limit"] = _numbers("--torque-limit", limit, model, single=True)
-    if poles is not None and name != "pole-placement":
+    law = law_class(name)
+    if poles is not None and "poles" not in law.parameters:
         raise StateError("--poles belong to --law pole-placement; others take --settle")
     if poles is not None and settle is not None:
         raise StateError("give --poles or --settle, not both")
-    if name == "lqr":
-        if settle is not None:
-            raise StateError("lqr has weights, made for a second; it takes no --settle")
+    if settle is not None and "settling_time" not in law.parameters:
+        raise StateError(f"{name} takes no --settle: its gains are {', '.join(law.parameters)}")
+    if "set_point" in law.parameters:
         settings["set_point"] = goal
-    elif poles is not None:
+    if poles is not None:
         settings["poles"] = _poles(poles, len(model.joint_names))
-    else:
+    elif "settling_time" in law.parameters:
         settings["settling_time"] = gains.SETTLING_TIME if settle is None else settle
-    return CONTROLLERS[LAWS[name]](model, **settings)
+    return law(model, **settings)
 
 
 def _target(model: Model, text: str | None) -> np.ndarray:

@@ -19,7 +19,6 @@ from modurob.studio.settings import NONE, EventRecord, Settings
 
 SAMPLE = 0.005  # [s] between commands, where an estimator or noise needs a clock
 WAY = 0.5  # of the run: time to go to the zero pose
-LAWS = {name: law.name for name, law in CONTROLLERS.items()}
 
 
 def model_options(settings: Settings) -> tuple[str, Any, tuple[float, float, float]]:
@@ -82,11 +81,7 @@ def controller_of(model: Model, q: np.ndarray, v: np.ndarray, settings: Settings
         return None
     kind = CONTROLLERS[settings.controller]
     options: dict[str, Any] = {}
-    known = {
-        name for cls in kind.__mro__ if "__init__" in vars(cls)
-        for name in inspect.signature(cls.__init__).parameters
-    }  # fmt: skip
-    if "settling_time" in known:
+    if "settling_time" in kind.parameters:
         options["settling_time"] = settings.settling_time
     if settings.torque_limit:
         options["torque_limit"] = settings.torque_limit

@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from modurob import Model, ModuleType, Organism, StateError, Trajectory, simulate
-from modurob.control import TrackingController
+from modurob.control import CONTROLLERS, TrackingController
 from modurob.distributed import balance
 from modurob.distributed.balancing import Drive
 from modurob.organism.files import from_document
 from modurob.sim import Noise, Part, SimulationError
 from modurob.studio import ingredients, recording, signals
-from modurob.studio.ingredients import LAWS
 from modurob.studio.recording import Mark
 from modurob.studio.settings import BALANCE, NONE, RunRecord, Settings
 
@@ -51,7 +50,7 @@ def title(settings: Settings) -> str:
         words.append(f"{100 * settings.loss:.3g} % lost")
     if settings.motion == BALANCE:
         return _titled(words, settings)
-    law = "no controller" if settings.controller == NONE else LAWS[settings.controller]
+    law = "no controller" if settings.controller == NONE else CONTROLLERS[settings.controller].name
     words = [law, "free motion" if settings.motion == NONE else settings.motion]
     if settings.estimator != NONE:
         words.append("EKF")

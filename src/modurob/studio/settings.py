@@ -27,16 +27,19 @@ from modurob.sim import INTEGRATORS
 LONGEST = 600.0  # [s] of a run
 NONE = "none"  # no gait, controller or estimator
 BALANCE = "balance"  # by messages between modules
-KNOWN: dict[str, tuple[str, ...]] = {
-    "controller": (NONE, *CONTROLLERS),
-    "motion": (NONE, "hold", "zero", BALANCE, *GAITS),
-    "integrator": tuple(INTEGRATORS),
-}
-
 Name = Annotated[str, Field(max_length=64)]
 Number = FiniteFloat
 NotNegative = Annotated[FiniteFloat, Field(ge=0)]
 Positive = Annotated[FiniteFloat, Field(gt=0)]
+
+
+def known(field: str) -> tuple[str, ...]:
+    """Values that a field of `Settings` may have; tables may grow."""
+    if field == "controller":
+        return NONE, *CONTROLLERS
+    if field == "motion":
+        return NONE, "hold", "zero", BALANCE, *GAITS
+    return tuple(INTEGRATORS)
 
 
 class _Record(BaseModel):
@@ -129,9 +132,9 @@ class Settings(_Record):
     @field_validator("controller", "motion", "integrator")
     @classmethod
     def _known(cls, value: str, info: ValidationInfo) -> str:
-        known = KNOWN[info.field_name or ""]
-        if value not in known:
-            raise ValueError(f"must be one of {choices(known)}")
+        names = known(info.field_name or "")
+        if value not in names:
+            raise ValueError(f"must be one of {choices(names)}")
         return value
 
     def edited(self, **changes: Any) -> Settings:
