@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from modurob.checks import positive
 from modurob.distributed.balancing.faults import Fault, Links
-from modurob.distributed.balancing.knowledge import Reader
+from modurob.distributed.balancing.knowledge import InputReader
 from modurob.distributed.balancing.laws import Joints, law_named
 from modurob.distributed.balancing.plant import Drive, Plant
 from modurob.distributed.balancing.result import Balanced
@@ -81,7 +81,7 @@ def balance(
     chosen = law_named(law, width, gravity, positive("rate", rate, "1/s"))
     chosen.reset(len(network.joint_names))
     goal = _goal(organism, target)
-    reader = Reader(network)
+    reader = InputReader(network)
     v, tau = np.zeros(model.nv), np.zeros(model.nv)
     kept: list[tuple[Any, ...]] = []
     begin = time.process_time()
