@@ -16,7 +16,7 @@ from typing import Any
 from modurob import examples
 from modurob.distributed import ProcessBus, SimulatedBus
 from modurob.distributed.bus.coordinator import CoordinatorState
-from modurob.distributed.bus.mind import Mind
+from modurob.distributed.bus.robot import RobotBuilder
 
 ARM = "babac" * 4
 VICTIM = 10  # the module that is killed
@@ -29,7 +29,7 @@ KINDS = {"chain": ("giusti_b", "in"), "tree": ("superbot_light", "1")}  # and th
 BRANCHES = ("2", "3", "4", "5")
 
 
-class Idle(Mind):
+class Idle(RobotBuilder):
     """Makes no models: what is measured is the bus."""
 
     def update(self, state: CoordinatorState, t: float) -> list[Any]:
@@ -116,7 +116,7 @@ def tree(levels: int) -> tuple[int, Plan]:
 def discover(shape: str, depth: int, plan: Plan) -> dict[str, Any]:
     """Rounds from plugging in the base until the coordinator knows all modules and records."""
     bus = SimulatedBus()
-    bus.mind = Idle()
+    bus.builder = Idle()
     kind, entry = KINDS[shape]
     for _ in range(len(plan) + 1):
         bus.start(kind)

@@ -12,7 +12,7 @@ from matplotlib.image import imread
 from modurob.distributed import Balanced, LockStep, balance
 from modurob.distributed.balancing import LAWS
 from modurob.distributed.balancing.closest import circle_of, turns
-from modurob.distributed.balancing.knowledge import Reader
+from modurob.distributed.balancing.knowledge import InputReader
 from modurob.distributed.balancing.laws import Joints, displacements
 from modurob.drawing import picture
 from papers import figures
@@ -61,7 +61,7 @@ def _one_joint(claims: Claims) -> None:
         network.round()
     still, line = np.zeros(len(order)), np.zeros((len(order), 2))
     here = Joints(q[order], still, lower, upper, still)
-    moves = displacements(Reader(network).read(), here, line)
+    moves = displacements(InputReader(network).read(), here, line)
     tried = np.tile(q, (len(order), ANGLES + 1, 1))
     for k, column in enumerate(order):
         tried[k, :-1, column] = np.linspace(lower[k], upper[k], ANGLES)

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib import colormaps
 
 from modurob import Model, Organism, examples
-from modurob.distributed.mass.topology import links_of
+from modurob.distributed.mass.base import links_of
 
 BRANCHES, LENGTH, TREES = 4, 5, 4
 OFF = 0.5  # widths that a tree's center has to be off to be worth balancing

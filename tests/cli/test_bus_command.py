@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from modurob.cli import cli
+from modurob.cli.bus_session import BusSession
 
 DEADLINE = 60.0  # [s]
 
@@ -103,7 +104,21 @@ def test_waiting_in_vain_fails():
     )
 
 
-@pytest.mark.parametrize("args", [["--script", "nowhere.bus"], ["--script", ""], ["--loss", "2"]])
+def test_a_command_is_one_method_that_help_lists_and_a_script_runs(monkeypatch):
+    def do_greet(self, name: str) -> None:
+        """greet NAME: print a greeting."""
+        self.out.print(f"hello {name}")
+
+    monkeypatch.setattr(BusSession, "do_greet", do_greet, raising=False)
+    result = call("help\ngreet 'a b'  # quoted\ngreet")
+    assert "greet NAME              print a greeting." in result.stdout
+    assert "hello a b" in result.stdout
+    assert result.stderr == "error: standard input:3: greet: greet NAME\n"
+
+
+@pytest.mark.parametrize(
+    "args", [["--script", "nowhere.bus"], ["--script", ""], ["--loss", "2"], ["--transport", "x"]]
+)
 def test_bad_options_are_one_line(args):
     result = CliRunner().invoke(cli, ["bus", *args])
     assert result.exit_code == 2

@@ -7,6 +7,7 @@ import pytest
 from modurob import DockingError
 from modurob.distributed import Message
 from modurob.distributed.transports import TRANSPORTS
+from modurob.distributed.transports import network as network_named
 from oracles import complains
 
 DEADLINE = 5.0  # [s] for something that takes microseconds
@@ -17,10 +18,9 @@ every = pytest.mark.parametrize("name", TRANSPORTS)
 
 @pytest.fixture
 def network(name):
-    transport = TRANSPORTS[name](LINKS)
+    transport = network_named(name, LINKS)
     yield transport
-    if hasattr(transport, "close"):
-        transport.close()
+    transport.close()
 
 
 def received(transport, module, number):

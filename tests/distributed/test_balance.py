@@ -9,7 +9,7 @@ import modurob as mr
 from modurob.distributed import Drive, Fault, LockStep, balance
 from modurob.distributed.balancing import laws
 from modurob.distributed.balancing.faults import FaultyLinks
-from modurob.distributed.balancing.knowledge import Reader
+from modurob.distributed.balancing.knowledge import InputReader
 from modurob.distributed.balancing.laws import Joints, Shared, displacements
 from modurob.distributed.balancing.plant import STOPS, with_drives
 from modurob.distributed.mass.agent import GIVE_UP
@@ -35,7 +35,7 @@ def informed(organism, seed=0):
     order = np.array([model.joint_names.index(name) for name in network.joint_names])
     n = len(order)
     here = Joints(q[order], np.zeros(n), model.lower[order], model.upper[order], np.zeros(n))
-    return model, q, order, Reader(network).read(), here
+    return model, q, order, InputReader(network).read(), here
 
 
 def test_four_trees_get_below_a_tenth_with_the_momentum_law_and_stay_there_with_the_shared_one():
@@ -465,7 +465,7 @@ def test_joints_that_cannot_move_have_no_part_in_the_effort_and_all_have_one_in_
     network.free = np.arange(len(q)) % 3 != 0
     for _ in range(10):
         network.round()
-    found = Reader(network).read()
+    found = InputReader(network).read()
     j, inertia = found.levers.moment[:, :2], found.levers.inertia
     effort = np.einsum("ki,kj->ij", j[network.free] / inertia[network.free, None], j[network.free])
     np.testing.assert_allclose(found.effort, np.broadcast_to(effort, found.effort.shape))

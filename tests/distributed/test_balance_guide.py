@@ -7,14 +7,14 @@ import numpy as np
 
 from modurob.cli.balance import command
 from modurob.distributed.balancing import LAWS
-from modurob.distributed.mass.news import (
-    Contest,
-    News,
+from modurob.distributed.mass.state import (
+    Election,
     Packet,
     Receipt,
+    Update,
+    decode_update,
     encode,
-    news_from_bytes,
-    news_to_bytes,
+    encode_update,
 )
 
 TEXT = (Path(__file__).parents[2] / "docs" / "guide" / "balance.md").read_text(encoding="utf-8")
@@ -47,11 +47,11 @@ def test_messages_are_as_long_as_the_page_says():
     empty = encode(Packet(Receipt(1, 1), Receipt(2, 2), b""))
     contact = np.array([[0, 0, 0, 0, 0, 1, 0.5]])
     sizes = {
-        "mass": len(news_to_bytes(News(np.eye(4)))),
-        "contest": len(news_to_bytes(News(np.eye(4), Contest(1, 2, 1)))) - 81,
-        "contact": len(news_to_bytes(News(np.eye(4), Contest(1, 2, 1), contact))) - 98,
-        "frame": len(news_to_bytes(News(np.eye(4), pose=np.eye(4)))) - 81,
-        "sums": len(news_to_bytes(News(np.eye(4), sums=np.ones(5)))) - 81,
+        "mass": len(encode_update(Update(np.eye(4)))),
+        "contest": len(encode_update(Update(np.eye(4), Election(1, 2, 1)))) - 81,
+        "contact": len(encode_update(Update(np.eye(4), Election(1, 2, 1), contact))) - 98,
+        "frame": len(encode_update(Update(np.eye(4), pose=np.eye(4)))) - 81,
+        "sums": len(encode_update(Update(np.eye(4), sums=np.ones(5)))) - 81,
     }
     assert len(empty) == 25
     assert list(sizes.values()) == [81, 17, 56, 96, 40]
@@ -62,10 +62,10 @@ def test_messages_are_as_long_as_the_page_says():
 def test_news_survives_its_bytes():
     rng = np.random.default_rng(0)
     P = rng.standard_normal((4, 4))
-    news = News(P @ P.T, Contest(3, 2**62, 2), rng.random((2, 7)), rng.random(5), np.eye(4))
-    found = news_from_bytes(news_to_bytes(news))
+    news = Update(P @ P.T, Election(3, 2**62, 2), rng.random((2, 7)), rng.random(5), np.eye(4))
+    found = decode_update(encode_update(news))
     for ours, theirs in zip(news, found, strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    assert news_from_bytes(news_to_bytes(news)[:-1]) is None
-    assert news_from_bytes(news_to_bytes(news._replace(mass=-news.mass))) is None
-    assert news_from_bytes(news_to_bytes(news._replace(mass=np.nan * news.mass))) is None
+    assert decode_update(encode_update(news)[:-1]) is None
+    assert decode_update(encode_update(news._replace(mass=-news.mass))) is None
+    assert decode_update(encode_update(news._replace(mass=np.nan * news.mass))) is None

@@ -10,10 +10,10 @@ from modurob import examples
 from modurob.distributed import Message, SimulatedBus
 from modurob.distributed.bus import messages as say
 from modurob.distributed.bus.coordinator import EXPIRY
-from modurob.distributed.bus.links import WINDOW, Links
+from modurob.distributed.bus.links import LinkTable
 from modurob.distributed.bus.messages import Address, FrameKind
 from modurob.distributed.bus.node import LIFETIME, REFRESH, STALE
-from modurob.distributed.serial import NUMBERS, following, is_newer, is_outdated
+from modurob.distributed.reliable import NUMBERS, WINDOW, Newest, following, is_newer
 
 LAST = NUMBERS - 3  # a few steps before the end of all numbers
 AHEAD = (1, 1000, NUMBERS // 2 - 1)  # numbers that are newer than the real ones
@@ -50,11 +50,12 @@ def test_numbers_are_compared_as_in_rfc_1982():
 
 
 def test_a_message_is_outdated_only_while_it_may_travel():
-    assert is_outdated(5, 6, 0.9, 1.0)
-    assert is_outdated(6, 6, 0.9, 1.0)
-    assert not is_outdated(7, 6, 0.0, 1.0)
-    assert not is_outdated(5, 6, 1.0, 1.0)
-    assert not is_outdated(0, NUMBERS - 1, 0.0, 1.0)
+    newest = Newest(6, 0.0)
+    assert newest.refuses(5, 0.9, 1.0)
+    assert newest.refuses(6, 0.9, 1.0)
+    assert not newest.refuses(7, 0.0, 1.0)
+    assert not newest.refuses(5, 1.0, 1.0)
+    assert not Newest(NUMBERS - 1, 0.0).refuses(0, 0.0, 1.0)
 
 
 def aged(bus):
@@ -68,16 +69,19 @@ def aged(bus):
     assert bus.run(quiet)
     for state in (bus.coordinator, *bus.states.values()):
         for link in state.links.ports.values():
-            link.next, link.low, link.hellos, link.told = LAST + 1, LAST, LAST, LAST
+            link.number = link.low = link.hellos = LAST
+            link.newest = link.newest._replace(number=LAST)
     for state in bus.states.values():
-        state.reports = state.senses = state.epoch = state.torque_number = LAST
-        state.parent_epoch = LAST
+        state.reports = state.senses = state.epoch = state.parent_epoch = LAST
+        state.newest_torque = state.newest_torque._replace(number=LAST)
     bus.states["m0"].parent_epoch = 1  # the coordinator's never changes
     bus.coordinator.table = {
-        module: entry._replace(sense_number=LAST, report=entry.report._replace(number=LAST))
+        module: entry._replace(
+            sensed=entry.sensed._replace(number=LAST), reported=entry.reported._replace(number=LAST)
+        )
         for module, entry in bus.coordinator.table.items()
     }
-    bus.mind._number = LAST
+    bus.builder._number = LAST
 
 
 @pytest.mark.parametrize("faults", [None, ROUGH], ids=["perfect links", "rough links"])
@@ -85,13 +89,13 @@ def test_a_running_bus_goes_on_when_all_its_counters_wrap(faults):
     rng = {"rng": np.random.default_rng(1)}
     bus = arm(faults=None if faults is None else faults | rng)
     aged(bus)
-    built, epoch = bus.mind.built, bus.states["m2"].epoch
+    built, epoch = bus.builder.built, bus.states["m2"].epoch
     for k in range(8):
         assert moved(bus, 0.1 * (k + 1))
-    assert bus.mind.built == built
+    assert bus.builder.built == built
     assert bus.states["m2"].epoch == epoch  # nobody lost its way
     assert bus.states["m1"].senses < 10
-    assert bus.mind._number < 100
+    assert bus.builder._number < 100
     for k in range(5):  # reports and epochs wrap too
         bus.unplug("m1.in")
         assert bus.run(lambda: bus.settled(1))
@@ -107,16 +111,16 @@ def test_hellos_wrap_unnoticed():
     aged(bus)
     bus.run(lambda: False, 5 * bus.heartbeat)
     assert bus.settled(3)
-    assert bus.states["m1"].links.ports["in"].told < 100
+    assert bus.states["m1"].links.ports["in"].newest.number < 100
     assert {state.epoch for state in bus.states.values()} == {LAST}
 
 
 def test_numbers_of_links_differ_from_the_one_before_and_are_never_zero():
-    links = Links(Address(1, NUMBERS - 3), 0.25)
+    links = LinkTable(Address(1, NUMBERS - 3), 0.25)
     numbers = []
     for _ in range(6):
         links.plug("in", 0)
-        numbers.append(links.ports["in"].number)
+        numbers.append(links.ports["in"].here)
     assert len(set(numbers)) == 6
     assert 0 not in numbers
     assert max(numbers) < NUMBERS
@@ -129,8 +133,8 @@ def forge(bus, sender, port, message, *, number=None, kind=FrameKind.DATA):
     """Put a frame on a link as if its sender had sent it."""
     state = bus.coordinator if sender == "base" else bus.states[sender]
     link = state.links.ports[port]
-    body = struct.pack("<I", link.next if number is None else number) + message
-    frame = say.pack_frame(kind, link.number, link.peer.number, body)
+    body = struct.pack("<I", following(link.number) if number is None else number) + message
+    frame = say.pack_frame(kind, link.here, link.there, body)
     bus.transport.send(sender, [Message(port, frame)])
 
 
@@ -145,7 +149,7 @@ def test_a_forged_reading_is_believed_for_seconds_at_most(ahead):
     assert bus.run(lambda: bus.torques["m1"] != (0.0,) and bus.settled(3))
     right = dict(bus.torques)
     number = (bus.states["m1"].senses + ahead) % NUMBERS
-    forge(bus, "m0", "in", say.pack_sense(say.Sense(address(bus, "m1"), number, (-1.2, 0.0))))
+    forge(bus, "m0", "in", say.pack(say.Sense(address(bus, "m1"), number, (-1.2, 0.0))))
     assert bus.run(lambda: bus.torques != right, 0.1)
     # nothing happens any more, and still it is put right
     assert bus.run(lambda: bus.torques == right, (LIFETIME + 2 * REFRESH) * bus.heartbeat)
@@ -156,7 +160,7 @@ def test_a_forged_reading_is_believed_for_seconds_at_most(ahead):
 def test_after_a_forged_number_new_readings_count_within_the_lifetime_of_a_message(ahead):
     bus = arm()
     number = (bus.states["m1"].senses + ahead) % NUMBERS
-    forged = say.pack_sense(say.Sense(address(bus, "m1"), number, (-1.2, 0.0)))
+    forged = say.pack(say.Sense(address(bus, "m1"), number, (-1.2, 0.0)))
     forge(bus, "m0", "in", forged, number=1000)  # a place on the link that is not due yet
     bus.run(lambda: False, LIFETIME * bus.heartbeat)
     assert bus.torques["m1"] != (0.0,)  # it was believed
@@ -170,7 +174,7 @@ def test_a_forged_report_is_believed_for_seconds_at_most(ahead):
     bus = arm()
     robot = bus.robot
     number = (bus.states["m1"].reports + ahead) % NUMBERS
-    forge(bus, "m0", "in", say.pack_report(say.Report(address(bus, "m1"), number, "m1", ())))
+    forge(bus, "m0", "in", say.pack(say.ModuleReport(address(bus, "m1"), number, "m1", ())))
     assert bus.run(lambda: bus.coordinator.survey.unreported != (), 0.1)  # it was believed
     assert bus.run(lambda: bus.settled(3), (LIFETIME + 2) * bus.heartbeat)
     assert bus.robot.assembly.organism == robot.assembly.organism
@@ -183,8 +187,8 @@ def test_a_forged_report_is_believed_for_seconds_at_most(ahead):
 @pytest.mark.parametrize("ahead", AHEAD)
 def test_a_forged_torque_is_obeyed_for_seconds_at_most(ahead):
     bus = arm()
-    number = (bus.states["m1"].torque_number + ahead) % NUMBERS
-    forge(bus, "base", "out", say.pack_torque(say.Torque(address(bus, "m1"), number, (7.0,))))
+    number = (bus.states["m1"].newest_torque.number + ahead) % NUMBERS
+    forge(bus, "base", "out", say.pack(say.Torque(address(bus, "m1"), number, (7.0,))))
     assert bus.run(lambda: bus.torques["m1"] == (7.0,), 0.1)
     assert bus.run(lambda: bus.torques["m1"] == (0.0,), (LIFETIME + 2 * REFRESH) * bus.heartbeat)
     assert moved(bus, 0.4)
@@ -198,7 +202,7 @@ def test_a_forged_hello_does_not_make_a_neighbour_silent(ahead):
     hello = say.Hello(
         state.links.address, (link.hellos + ahead) % NUMBERS, state.beat, state.epoch, True, "in"
     )
-    frame = say.pack_frame(FrameKind.HELLO, link.number, link.peer.number, say.pack_hello(hello))
+    frame = say.pack_frame(FrameKind.HELLO, link.here, link.there, say.HELLO.pack(hello))
     bus.transport.send("m1", [Message("in", frame)])
     robot = bus.robot
     bus.run(lambda: False, 6 * bus.heartbeat)
@@ -213,7 +217,7 @@ def test_a_forged_beat_does_not_keep_modules_from_the_coordinator(beat):
     number = following(link.hellos)
     hello = say.Hello(state.links.address, number, state.beat + beat, 1, False, "out")
     hello = hello._replace(beat=min(hello.beat, 2**64 - 1))
-    frame = say.pack_frame(FrameKind.HELLO, link.number, link.peer.number, say.pack_hello(hello))
+    frame = say.pack_frame(FrameKind.HELLO, link.here, link.there, say.HELLO.pack(hello))
     bus.transport.send("base", [Message("out", frame)])
     bus.run(lambda: False, 2 * STALE * bus.heartbeat)
     assert {state.epoch for state in bus.states.values()} == {1}  # nobody lost its way
@@ -236,9 +240,9 @@ def test_a_forged_neighbour_is_believed_until_the_real_one_is_heard_and_nothing_
     assert moved(bus, 0.2)  # so that links have counted some messages
     link = bus.coordinator.links.ports["out"]
     hello = say.Hello(Address(99, 99), 1, 0, 1, True, "in")
-    frame = say.pack_frame(FrameKind.HELLO, 4711, link.number, say.pack_hello(hello))
+    frame = say.pack_frame(FrameKind.HELLO, 4711, link.here, say.HELLO.pack(hello))
     bus.transport.send("m0", [Message("in", frame)])
-    assert bus.run(lambda: bus.coordinator.links.ports["out"].number != link.number, 0.1)
+    assert bus.run(lambda: bus.coordinator.links.ports["out"].here != link.here, 0.1)
     begin = bus.now
     assert bus.run(lambda: bus.settled(3), 4 * bus.heartbeat)
     for q in (0.3, 0.4, 0.5):
@@ -260,11 +264,11 @@ def test_a_forged_acknowledgement_loses_a_message_until_it_is_told_again():
 
 
 def linked(boot=100):
-    """Links with one neighbour at `in`, whose frames `data` makes."""
-    links = Links(Address(1, boot), 0.25)
+    """LinkTable with one neighbour at `in`, whose frames `data` makes."""
+    links = LinkTable(Address(1, boot), 0.25)
     links.plug("in", 0)
-    mine = links.ports["in"].number
-    hello = say.pack_hello(say.Hello(Address(2, 5), 1, 7, 1, False, "out"))
+    mine = links.ports["in"].here
+    hello = say.HELLO.pack(say.Hello(Address(2, 5), 1, 7, 1, False, "out"))
     links.take("in", say.pack_frame(FrameKind.HELLO, 40, 0, hello), 0.0)
 
     def data(number):
@@ -296,7 +300,7 @@ def test_an_outdated_hello_counts_again_after_a_heartbeat():
     links, _ = linked()
 
     def hello(number, now):
-        body = say.pack_hello(say.Hello(Address(2, 5), number, 7, 1, False, "out"))
+        body = say.HELLO.pack(say.Hello(Address(2, 5), number, 7, 1, False, "out"))
         return links.take("in", say.pack_frame(FrameKind.HELLO, 40, 0, body), now)[0]
 
     assert hello(1000, 1.0) is not None
@@ -311,7 +315,7 @@ def test_an_outdated_hello_counts_again_after_a_heartbeat():
 def test_modules_that_are_not_in_the_tree_are_forgotten_and_those_in_it_are_not():
     bus = arm()
     stranger = Address(77, 78)
-    forge(bus, "m0", "in", say.pack_sense(say.Sense(stranger, 1, (0.0, 0.0))))
+    forge(bus, "m0", "in", say.pack(say.Sense(stranger, 1, (0.0, 0.0))))
     assert bus.run(lambda: stranger in bus.coordinator.table, 0.1)
     known = bus.robot.assembly.names.keys()
     assert bus.run(lambda: stranger not in bus.coordinator.table, (EXPIRY + 1) * bus.heartbeat)
@@ -339,7 +343,7 @@ def test_a_module_that_comes_back_after_it_was_forgotten_is_asked_for_its_record
 )
 def test_pieces_that_cannot_be_of_a_record_are_not_kept(piece):
     bus = arm("b")
-    forge(bus, "m0", "in", say.pack_piece(piece))
+    forge(bus, "m0", "in", say.pack(piece))
     bus.run(lambda: False, 0.05)
     assert piece.origin not in bus.coordinator.table
     assert bus.settled(1)
@@ -350,11 +354,11 @@ def test_report_and_reading_are_told_again_now_and_then_and_nothing_is_rebuilt()
     bus.sense("m1", [0.5])
     bus.run(lambda: False, 0.1)
     before = {name: (state.reports, state.senses) for name, state in bus.states.items()}
-    robot, built = bus.robot, bus.mind.built
+    robot, built = bus.robot, bus.builder.built
     bus.run(lambda: False, 3 * REFRESH * bus.heartbeat)
     for name, state in bus.states.items():
         reports, senses = before[name]
         assert 2 <= state.reports - reports <= 4
         assert state.senses - senses == (state.reports - reports if name == "m1" else 0)
     assert bus.robot is robot
-    assert bus.mind.built == built
+    assert bus.builder.built == built

@@ -10,9 +10,8 @@ import time
 import pytest
 
 from modurob import StateError, examples
-from modurob.distributed import ProcessBus, SimulatedBus
+from modurob.distributed import ProcessBus, SimulatedBus, child
 from modurob.distributed.bus import messages as say
-from modurob.distributed.bus import process
 from oracles import complains
 
 DEADLINE = 60.0  # [s]
@@ -122,7 +121,7 @@ def test_closing_twice_is_fine_and_a_bus_needs_no_modules():
 def test_a_module_needs_nothing_heavy():
     code = (
         "import runpy, sys\n"
-        f"program = runpy.run_path({process.__file__!r})\n"
+        f"program = runpy.run_path({child.__file__!r})\n"
         "program['without_the_package']()\n"
         "import modurob.distributed.bus.node, modurob.distributed.transports.udp\n"
         f"print(*(set({HEAVY!r}) & sys.modules.keys()))\n"
@@ -142,7 +141,7 @@ def test_waiting_needs_a_time():
 def test_a_failure_in_the_background_is_told_to_whoever_waits_and_the_bus_goes_on(monkeypatch):
     with ProcessBus() as bus:
         bus.wait_until_warm()
-        monkeypatch.setattr(bus.mind, "update", lambda state, t: 1 / 0)
+        monkeypatch.setattr(bus.builder, "update", lambda state, t: 1 / 0)
         bus.start("giusti_b")
         bus.plug("base.out", "m0.in")  # does not fail for what happens in the background
         with pytest.raises(ZeroDivisionError):

@@ -6,22 +6,22 @@ import struct
 
 import pytest
 
-from modurob.distributed import Message, ProcessBus, SimulatedBus
+from modurob.distributed import Message, ProcessBus, SimulatedBus, processes
 from modurob.distributed.bus import messages as say
 from modurob.distributed.bus.coordinator import PATIENCE
-from modurob.distributed.bus.links import HELLOS, Links
-from modurob.distributed.bus.messages import Address, FrameKind, Neighbour, Report, Status
+from modurob.distributed.bus.links import HELLOS, LinkTable
+from modurob.distributed.bus.messages import Address, FrameKind, ModuleReport, Neighbor, Status
 from modurob.distributed.bus.node import STALE, Node
-from modurob.distributed.bus.survey import Entry, survey
-from modurob.distributed.processes import parent
-from modurob.distributed.processes.child import Lines
+from modurob.distributed.bus.survey import ModuleEntry, survey
+from modurob.distributed.child import Lines
+from modurob.distributed.codec import read
 
 HEARTBEAT = 0.25  # [s] the default of all
 DEADLINE = 60.0  # [s]
 
 
 class Bench:
-    """A node with neighbours at its ports `in` and `out`, played by the test."""
+    """A node with neighbors at its ports `in` and `out`, played by the test."""
 
     def __init__(self):
         self.node, self.now = Node(7, b"record"), 0.0
@@ -30,7 +30,7 @@ class Bench:
         self.hellos = {"in": 0, "out": 0}
         self.peers = {"in": 40, "out": 50}
         for port in self.peers:
-            self.step(Message(say.OWN, say.plugged(port, 0)))
+            self.step(say.own(say.Plugged(port, 0)))
 
     def step(self, *inbox):
         self.state, outbox = self.node.step(self.state, inbox, self.now)
@@ -41,13 +41,13 @@ class Bench:
         peer = self.peers[port]
         body = say.Hello(Address(peer, 1), self.hellos[port], beat, epoch, child, "x")
         return self.step(
-            Message(port, say.pack_frame(FrameKind.HELLO, peer, 0, say.pack_hello(body)))
+            Message(port, say.pack_frame(FrameKind.HELLO, peer, 0, say.HELLO.pack(body)))
         )
 
     def data(self, port, message):
         self.numbers[port] += 1
         body = struct.pack("<I", self.numbers[port]) + message
-        mine = self.state.links.ports[port].number
+        mine = self.state.links.ports[port].here
         return self.step(
             Message(port, say.pack_frame(FrameKind.DATA, self.peers[port], mine, body))
         )
@@ -57,13 +57,13 @@ class Bench:
         self.hello("out", 0, child=True)
         self.hello("in", 5)
         assert self.state.parent == "in"
-        (torque,) = drives(self.data("in", say.pack_torque(say.Torque(Address(7, 1), 1, (2.0,)))))
+        (torque,) = drives(self.data("in", say.pack(say.Torque(Address(7, 1), 1, (2.0,)))))
         assert torque == (2.0,)
         return self
 
 
 def drives(outbox):
-    return [say.unpack_floats(m.payload) for m in outbox if m.port == say.OWN]
+    return say.own_torques(outbox)
 
 
 def beats(outbox):
@@ -73,7 +73,7 @@ def beats(outbox):
         if port != say.OWN:
             kind, _, _, body = say.unpack_frame(payload)
             if kind is FrameKind.HELLO:
-                found[port] = say.unpack_hello(body).beat
+                found[port] = read(say.HELLO, body).beat
     return found
 
 
@@ -123,8 +123,8 @@ def test_a_way_without_new_beats_ends_by_itself():
 def test_a_module_takes_commands_from_its_parent_and_news_from_the_others():
     bench = Bench().driven()
     far = Address(99, 1)
-    sense = say.pack_sense(say.Sense(far, 1, (0.1, 0.0)))
-    torque = say.pack_torque(say.Torque(far, 2, (1.0,)))
+    sense = say.pack(say.Sense(far, 1, (0.1, 0.0)))
+    torque = say.pack(say.Torque(far, 2, (1.0,)))
     assert told(bench.data("in", torque), "out") == []  # nothing was ever heard of it
     assert told(bench.data("in", sense), "in") == []  # news does not come from the coordinator
     assert told(bench.data("out", sense), "in") == [say.Sense(far, 1, (0.1, 0.0))]
@@ -133,47 +133,48 @@ def test_a_module_takes_commands_from_its_parent_and_news_from_the_others():
     ignored = bench.state.links.ignored
     bench.data("in", b"\x77")
     assert bench.state.links.ignored == ignored + 1
-    bench.step(Message(say.OWN, say.unplugged("out")))  # its way goes with the neighbour
+    bench.step(say.own(say.Unplugged("out")))  # its way goes with the neighbour
     assert bench.state.routes == {}
 
 
 def test_a_module_that_is_asked_tells_report_or_record_and_nothing_else():
     bench = Bench().driven()
-    (report,) = told(
-        bench.data("in", say.pack_ask(say.Ask(Address(7, 1), say.Wanted.REPORT))), "in"
-    )
-    assert isinstance(report, Report)
-    assert [n.port for n in report.neighbours] == ["in", "out"]
-    (piece,) = told(bench.data("in", say.pack_ask(say.Ask(Address(7, 1), say.Wanted.RECORD))), "in")
+    (report,) = told(bench.data("in", say.pack(say.Ask(Address(7, 1), say.Wanted.REPORT))), "in")
+    assert isinstance(report, ModuleReport)
+    assert [n.port for n in report.neighbors] == ["in", "out"]
+    (piece,) = told(bench.data("in", say.pack(say.Ask(Address(7, 1), say.Wanted.RECORD))), "in")
     assert piece == say.Piece(Address(7, 1), 6, 0, b"record")
 
 
 def test_a_module_that_joins_again_tells_report_and_reading_and_its_record_only_once():
     bench = Bench()
-    bench.step(Message(say.OWN, say.sensed([0.1, 0.2])))
+    bench.step(say.own(say.Sensed([0.1, 0.2])))
     first = told(bench.hello("in", 5), "in")
-    assert [type(message) for message in first] == [Report, say.Sense, say.Piece]
+    assert [type(message) for message in first] == [ModuleReport, say.Sense, say.Piece]
     assert first[1].values == (0.1, 0.2)
     bench.hello("in", 0)
-    assert told(bench.step(Message(say.OWN, say.sensed([0.3, 0.4]))), "in") == []  # to nobody
+    assert told(bench.step(say.own(say.Sensed([0.3, 0.4]))), "in") == []  # to nobody
     again = told(bench.hello("in", 6), "in")
-    assert [type(message) for message in again] == [Report, say.Sense]
+    assert [type(message) for message in again] == [ModuleReport, say.Sense]
     assert again[1].values == (0.3, 0.4)
     assert [message.number for message in again] == [first[0].number + 1, first[1].number + 1]
-    (now,) = told(bench.step(Message(say.OWN, say.sensed([0.5, 0.6]))), "in")
+    (now,) = told(bench.step(say.own(say.Sensed([0.5, 0.6]))), "in")
     assert now.values == (0.5, 0.6)
 
 
 def test_a_module_with_no_reading_tells_none_and_one_with_an_empty_reading_tells_that():
     bench = Bench()
-    assert [type(message) for message in told(bench.hello("in", 5), "in")] == [Report, say.Piece]
-    (empty,) = told(bench.step(Message(say.OWN, say.sensed([]))), "in")
+    assert [type(message) for message in told(bench.hello("in", 5), "in")] == [
+        ModuleReport,
+        say.Piece,
+    ]
+    (empty,) = told(bench.step(say.own(say.Sensed([]))), "in")
     assert empty.values == ()
 
 
 def test_an_empty_torque_lets_the_motor_go():
     bench = Bench().driven()
-    outbox = bench.data("in", say.pack_torque(say.Torque(Address(7, 1), 2, ())))
+    outbox = bench.data("in", say.pack(say.Torque(Address(7, 1), 2, ())))
     assert drives(outbox) == [()]
     assert bench.state.torques is None
     bench.hello("in", 0)  # it has nothing to let go any more
@@ -181,14 +182,14 @@ def test_an_empty_torque_lets_the_motor_go():
 
 
 def test_what_is_not_acknowledged_is_repeated_soon_then_rarely_and_then_never():
-    links = Links(Address(1, 100), HEARTBEAT)
+    links = LinkTable(Address(1, 100), HEARTBEAT)
     links.plug("in", 0)
     links.post("in", b"message", 0.0)
     now, gaps = 0.0, []
     for _ in range(11):
-        (waiting,) = links.ports["in"].waiting.values()
-        gaps.append(waiting.due - now)
-        now, sent = waiting.due, len(links.outbox)
+        due = links.ports["in"].wake(links.retries)
+        gaps.append(due - now)
+        now, sent = due, len(links.outbox)
         links.retry(now - 1e-6)
         assert len(links.outbox) == sent
         links.retry(now)
@@ -196,23 +197,23 @@ def test_what_is_not_acknowledged_is_repeated_soon_then_rarely_and_then_never():
         assert len(links.outbox) == sent + 1
     assert gaps == pytest.approx([*[0.025] * 5, 0.05, 0.1, 0.2, 0.25, 0.25, 0.25])
     (number,) = links.ports["in"].waiting
-    mine = links.ports["in"].number
-    hello = say.pack_hello(say.Hello(Address(2, 5), 1, 7, 1, False, "out"))
+    mine = links.ports["in"].here
+    hello = say.HELLO.pack(say.Hello(Address(2, 5), 1, 7, 1, False, "out"))
     links.take("in", say.pack_frame(FrameKind.HELLO, 40, 0, hello), now)
     for numbers, left in (([number + 1], 1), ([number], 0)):
-        frame = say.pack_frame(FrameKind.ACK, 40, mine, say.pack_numbers(numbers))
+        frame = say.pack_frame(FrameKind.ACK, 40, mine, say.NUMBERS.pack(numbers))
         links.take("in", frame, now)
         assert len(links.ports["in"].waiting) == left
 
 
 def test_frames_of_a_neighbour_that_is_not_known_are_ignored():
-    links = Links(Address(1, 100), HEARTBEAT)
+    links = LinkTable(Address(1, 100), HEARTBEAT)
     links.plug("in", 0)
-    mine = links.ports["in"].number
+    mine = links.ports["in"].here
     body = struct.pack("<I", 1) + b"message"
     data = say.pack_frame(FrameKind.DATA, 40, mine, body)
     assert links.take("in", data, 0.0) == (None, [])  # before its hello
-    hello = say.pack_hello(say.Hello(Address(2, 5), 1, 7, 1, False, "out"))
+    hello = say.HELLO.pack(say.Hello(Address(2, 5), 1, 7, 1, False, "out"))
     links.take("in", say.pack_frame(FrameKind.HELLO, 40, 0, hello), 0.0)
     other = say.pack_frame(FrameKind.DATA, 41, mine, body)
     assert links.take("in", other, 0.0) == (None, [])
@@ -244,7 +245,7 @@ def test_programs_sleep_until_there_is_something_to_do():
 
 def test_a_program_wakes_to_repeat_what_was_not_acknowledged():
     bench = Bench().driven()
-    bench.step(Message(say.OWN, say.sensed([0.1, 0.2])))
+    bench.step(say.own(say.Sensed([0.1, 0.2])))
     assert bench.state.wake == pytest.approx(0.025)
 
 
@@ -269,20 +270,20 @@ def test_the_coordinator_wakes_when_its_patience_ends():
 OWN, ONE, TWO = Address(0, 9), Address(1, 1), Address(2, 2)
 
 
-def reported(*neighbours):
-    return Entry(report=Report(ONE, 1, "m", tuple(neighbours)), record=b"")
+def reported(*neighbors):
+    return ModuleEntry(report=ModuleReport(ONE, 1, "m", tuple(neighbors)), record=b"")
 
 
 def two(back):
     """The survey of a module on the base and one on it, which reports `back` of that docking."""
-    base = Neighbour("out", ONE, "in", 0, Status.HEARD)
-    up = Neighbour("in", OWN, "out", 0, Status.HEARD)
-    down = Neighbour("out", TWO, "in", 90, Status.HEARD)
+    base = Neighbor("out", ONE, "in", 0, Status.HEARD)
+    up = Neighbor("in", OWN, "out", 0, Status.HEARD)
+    down = Neighbor("out", TWO, "in", 90, Status.HEARD)
     return survey(OWN, base, {ONE: reported(up, down), TWO: reported(back)})
 
 
 def test_a_docking_counts_when_both_sides_report_it_alike():
-    good = Neighbour("in", ONE, "out", 90, Status.HEARD)
+    good = Neighbor("in", ONE, "out", 90, Status.HEARD)
     assert two(good).modules == (ONE, TWO)
     assert two(good).complete
     for wrong in (
@@ -297,7 +298,7 @@ def test_a_docking_counts_when_both_sides_report_it_alike():
 
 
 def test_a_docking_with_two_turns_is_left_out_and_named():
-    found = two(Neighbour("in", ONE, "out", 180, Status.HEARD))
+    found = two(Neighbor("in", ONE, "out", 180, Status.HEARD))
     assert found.modules == (ONE,)
     assert [(edge.parent, edge.child, edge.turn) for edge in found.skewed] == [(ONE, TWO, 90)]
     assert found.complete
@@ -314,24 +315,23 @@ def test_lines_that_come_in_halves_are_read_whole_and_in_order():
         assert lines.read() == [{"a": 1}]
         os.write(into, b': 2}\n{"c": 3}\n')
         assert lines.read() == [{"b": 2}, {"c": 3}]
-        processes = parent.Processes("SimulatedBus")
-        processes._pipes[out] = "m0", b""
+        parent = processes.Processes("SimulatedBus")
+        parent._pipes[out] = "m0", Lines(out)
         os.write(into, b'{"drive": [1.0]}\n{"address": ["127.0.0.1"')
-        assert processes.listen(out) == ("m0", [{"drive": [1.0]}])
+        assert parent.listen(out) == ("m0", [{"drive": [1.0]}])
         os.write(into, b", 7]}\n")
-        assert processes.listen(out) == ("m0", [])
-        assert processes.addresses == {"m0": ("127.0.0.1", 7)}
+        assert parent.listen(out) == ("m0", [])
+        assert parent.addresses == {"m0": ["127.0.0.1", 7]}
     finally:
         os.close(into)
-    assert processes.listen(out) == ("m0", None)
-    assert processes.pipes() == []
-    with pytest.raises(SystemExit):
-        lines.read()
+    assert parent.listen(out) == ("m0", None)
+    assert parent.pipes() == []
+    assert lines.read() is None
     os.close(out)
 
 
 def test_a_process_that_does_not_end_is_killed(monkeypatch):
-    monkeypatch.setattr(parent, "ENDING", 0.05)
+    monkeypatch.setattr(processes, "END_TIMEOUT_S", 0.05)
     with ProcessBus() as bus:
         bus.start("giusti_b")
         bus.start("giusti_b")

@@ -7,7 +7,8 @@ import pytest
 
 from modurob import examples
 from modurob.distributed import SimulatedBus
-from modurob.distributed.bus.mind import LARGEST_READING
+from modurob.distributed.bus import messages as say
+from modurob.distributed.bus.robot import LARGEST_READING
 
 BAD = {
     "not a number": ((np.nan, 0.0), "[nan, 0.0] is not finite"),
@@ -43,8 +44,8 @@ def test_a_bad_reading_is_a_fault_and_lets_the_motor_go_until_a_good_one_comes(w
     bus.sense("m1", [0.5], [0.3])
     bus.sense("m2", [0.4])
     assert bus.run(lambda: bus.robot.state(bus.coordinator.table)[0].tolist() == [0.0, 0.5, 0.4])
-    built = bus.mind.built
-    bus._measured("m1", values)
+    built = bus.builder.built
+    bus._signal("m1", say.Sensed(values))
     assert bus.run(lambda: bus.robot.assembly.faults != () and bus.settled(3))
     (fault,) = bus.robot.assembly.faults
     assert fault.startswith("reading of 'm1': [")
@@ -58,12 +59,12 @@ def test_a_bad_reading_is_a_fault_and_lets_the_motor_go_until_a_good_one_comes(w
     assert bus.run(lambda: bus.robot.assembly.faults == () and bus.settled(3))
     assert bus.robot.released == frozenset()
     assert bus.torques == holding("bab", [0.0, 0.7, 0.4])
-    assert bus.mind.built == built  # it is the same body
+    assert bus.builder.built == built  # it is the same body
 
 
 def test_a_reading_at_the_limit_is_good():
     bus = arm("ba")
-    bus._measured("m1", (LARGEST_READING, 0.0))
+    bus._signal("m1", say.Sensed((LARGEST_READING, 0.0)))
     assert bus.run(lambda: any(e.has_reading for e in bus.coordinator.table.values()))
     assert bus.run(lambda: bus.settled(2))
     assert bus.robot.assembly.faults == ()
@@ -73,7 +74,7 @@ def test_a_reading_at_the_limit_is_good():
 def test_a_module_whose_first_reading_is_bad_is_not_driven():
     bus = SimulatedBus()
     bus.start("giusti_a")
-    bus._measured("m0", (np.nan, 0.0))
+    bus._signal("m0", say.Sensed((np.nan, 0.0)))
     bus.plug("base.out", "m0.in")
     assert bus.run(lambda: bus.robot.assembly.faults != () and bus.settled(1))
     bus.run(lambda: False, 1.0)
@@ -82,17 +83,17 @@ def test_a_module_whose_first_reading_is_bad_is_not_driven():
 
 def test_a_stream_of_bad_readings_is_one_fault():
     bus = arm("ba")
-    bus._measured("m1", (np.nan, 0.0))
+    bus._signal("m1", say.Sensed((np.nan, 0.0)))
     assert bus.run(lambda: bus.robot.assembly.faults != ())
     robot = bus.robot
-    bus._measured("m1", (np.inf, 0.0))
+    bus._signal("m1", say.Sensed((np.inf, 0.0)))
     bus.run(lambda: False, 0.5)
     assert bus.robot is robot
 
 
 def test_a_fault_of_the_body_and_one_of_a_reading_stand_side_by_side():
     bus = arm()
-    bus._measured("m1", (np.nan, 0.0))
+    bus._signal("m1", say.Sensed((np.nan, 0.0)))
     assert bus.run(lambda: bus.robot.assembly.faults != ())
     bus.kill("m2")
     assert bus.run(lambda: bus.settled(2))
@@ -124,7 +125,7 @@ def test_a_body_that_cannot_be_controlled_is_a_fault_and_the_next_body_works(mon
     def broken(model):
         raise RuntimeError("no idea")
 
-    monkeypatch.setattr(bus.mind, "_controller", broken)
+    monkeypatch.setattr(bus.builder, "_controller", broken)
     bus.kill("m2")
     assert bus.run(lambda: len(bus.robot.assembly.names) == 2 and not bus.torques)
     assert bus.robot.assembly.faults[-1] == "no controller: RuntimeError: no idea"
@@ -146,6 +147,6 @@ def test_a_dead_module_and_all_beyond_it_get_no_torque_and_the_rest_goes_on():
     addresses = {name: address for address, name in bus.robot.assembly.names.items()}
     bus.kill("m2")
     assert bus.run(lambda: bus.torques.keys() == {"m0", "m1"} and bus.settled(2))
-    assert bus.mind.commanded().keys() == {addresses["m0"], addresses["m1"]}
+    assert bus.builder.commanded().keys() == {addresses["m0"], addresses["m1"]}
     assert bus.states["m3"].torques is None  # it was not told: it lost its way
     assert bus.torques == holding("ba", [0.3, 0.3])

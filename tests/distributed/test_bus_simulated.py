@@ -118,7 +118,7 @@ def test_rounds_grow_with_the_depth_of_the_tree_and_not_with_its_size(shape, dep
             front, modules = [name for name, _ in new], modules + len(new)
         for a, b in ends[1:]:
             bus.plug(a, b)
-        bus.run(lambda: False, 0.1)  # neighbours know each other; now the coordinator comes
+        bus.run(lambda: False, 0.1)  # neighbors know each other; now the coordinator comes
         begin = bus.rounds
         bus.plug(*ends[0])
         assert bus.run(lambda: len(bus.coordinator.survey.modules) == modules)
@@ -173,9 +173,9 @@ def test_an_arm_can_be_mended():
 
 def test_nothing_is_rebuilt_while_nothing_changes_even_with_loss():
     bus = arm(faults=rough(0))
-    built = bus.mind.built
+    built = bus.builder.built
     bus.run(lambda: False, 12 * bus.heartbeat)
-    assert bus.mind.built == built
+    assert bus.builder.built == built
     assert {state.epoch for state in bus.states.values()} == {1}  # nobody lost its way
 
 
@@ -199,13 +199,13 @@ def test_a_module_that_lost_its_way_for_a_moment_is_driven_again():
 
 def test_a_module_that_finds_its_way_anew_is_driven_again_without_a_new_model():
     bus = arm("bab")
-    built, reports = bus.mind.built, bus.states["m2"].reports
+    built, reports = bus.builder.built, bus.states["m2"].reports
     state = bus.states["m1"].copy()
     state.parent_epoch += 1  # as if the parent had lost its way and found another unheard
     bus.states["m1"] = state
     assert bus.run(lambda: "m1" not in bus.torques)
     assert bus.run(lambda: bus.torques.keys() == {"m0", "m1", "m2"} and bus.settled(3))
-    assert bus.mind.built == built
+    assert bus.builder.built == built
     assert bus.states["m2"].reports > reports  # what it said may have been lost on the way
 
 
@@ -214,7 +214,7 @@ def test_lost_records_are_asked_for_again():
     bus.start("giusti_b")
     # a coordinator that was switched on after the module told its record knows nothing of it
     state = bus.states["m0"].copy()
-    state.told = True
+    state.record_sent = True
     bus.states["m0"] = state
     bus.plug("base.out", "m0.in")
     assert bus.run(lambda: bus.settled(1))

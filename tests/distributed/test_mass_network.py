@@ -1,27 +1,25 @@
 """The mass network: exact after as many rounds as the tree is long, then silent."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import modurob as mr
 from modurob.distributed import InProcess, LockStep, MassNetwork
 from modurob.distributed.mass.agent import GIVE_UP
-from modurob.distributed.mass.news import (
-    Contest,
-    News,
+from modurob.distributed.mass.base import check_tree, links_of
+from modurob.distributed.mass.properties import packed, unpacked
+from modurob.distributed.mass.state import (
+    Election,
     Packet,
     Receipt,
+    Update,
     decode,
+    decode_update,
     encode,
-    news_from_bytes,
-    news_to_bytes,
+    encode_update,
 )
-from modurob.distributed.mass.properties import packed, unpacked
-from modurob.distributed.mass.topology import check_tree, diameter, links_of
-from modurob.distributed.serial import NUMBERS
-from modurob.distributed.transports import Udp
+from modurob.distributed.reliable import NUMBERS
+from modurob.distributed.transports import network as network_named
 from modurob.spatial import se3
 
 EXACT = 1e-12  # relative to the mass, the size and the inertia of the whole
@@ -61,6 +59,24 @@ def assert_same(found, expected):
     assert np.all(off <= EXACT * size)
     off = np.abs(found.inertia - expected.inertia).max(axis=(-1, -2))
     assert np.all(off <= EXACT * expected.mass * size**2)
+
+
+def diameter(organism):
+    """Dockings on the longest path between two modules."""
+    neighbors = {name: [] for name in organism}
+    for entry in organism.dockings:
+        neighbors[entry.parent].append(entry.child)
+        neighbors[entry.child].append(entry.parent)
+
+    def farthest(start):
+        distance = {start: 0}
+        for module in (order := [start]):
+            new = [n for n in neighbors[module] if n not in distance]
+            distance |= dict.fromkeys(new, distance[module] + 1)
+            order += new
+        return order[-1], distance[order[-1]]
+
+    return farthest(farthest(organism.base)[0])[1]
 
 
 def random_tree(rng, most=MOST_MODULES):
@@ -351,14 +367,14 @@ def test_a_step_leaves_the_given_state_as_it_is():
     again = [agent.step(state, [], 1.0) for _ in range(2)]
     assert [m.payload for m in again[0][1]] == [m.payload for m in again[1][1]]
     assert again[0][1]
-    assert not state.spoken
+    assert not state.announced
 
 
 def test_the_same_agents_find_out_over_sockets():
     organism = mr.Organism.random("superbot", 6, np.random.default_rng(3))
     model = organism.model("physical")
     q = model.random_configuration(np.random.default_rng(4))
-    transport = Udp(links_of(organism), loss=0.2, rng=np.random.default_rng(5))
+    transport = network_named("udp", links_of(organism), loss=0.2, rng=np.random.default_rng(5))
     try:
         network = MassNetwork(organism, transport)
         network.measure(q, model=model)
@@ -392,31 +408,28 @@ def centers_right(organism, model, network, q):
 def test_numbers_of_news_wrap():
     organism, model, network = pair()
     for name, state in network.states.items():
-        other = network.states["m1" if name == "m0" else "m0"]
-        links = {
-            port: replace(link, number=NUMBERS - 3, last=Receipt(other.boot, NUMBERS - 3))
-            for port, link in state.links.items()
-        }
-        network.states[name] = replace(state, links=links)
+        for link in state.links.values():
+            assert link.there == network.states["m1" if name == "m0" else "m0"].boot
+            link.number, link.newest = NUMBERS - 3, link.newest._replace(number=NUMBERS - 3)
     for k in range(8):
         q = 0.1 * (k + 1) * np.ones(model.nv)
         network.measure(q, model=model)
         network.round(3)
         assert centers_right(organism, model, network, q)
     assert all(0 < link.number < 10 for s in network.states.values() for link in s.links.values())
-    assert all(link.confirmed for s in network.states.values() for link in s.links.values())
+    assert not any(link.waiting for s in network.states.values() for link in s.links.values())
 
 
 def test_news_with_the_number_zero_is_repeated_until_it_is_confirmed():
     _, _, network = pair()
     state = network.states["m1"]
-    links = {port: replace(link, number=NUMBERS - 1) for port, link in state.links.items()}
-    state = network.agents["m1"].sensed(replace(state, links=links), np.ones(3), np.zeros(3))
+    state.links["1"].number = NUMBERS - 1
+    state = network.agents["m1"].sensed(state, np.ones(3), np.zeros(3))
     state, (first,) = network.agents["m1"].step(state, [], 1.0)
     assert decode(first.payload).sent.number == 0
     old = encode(Packet(Receipt(5, 1), Receipt(state.boot, NUMBERS - 1), b""))
     state, _ = network.agents["m1"].step(state, [mr.distributed.Message("1", old)], 1.001)
-    assert not state.links["1"].confirmed
+    assert state.links["1"].waiting
     state, (again,) = network.agents["m1"].step(state, [], 1.1)
     assert again.payload == first.payload
 
@@ -426,8 +439,9 @@ def test_forged_news_is_believed_for_a_moment_at_most(ahead):
     organism, model, network = pair()
     state = network.states["m1"]
     number = (state.links["1"].number + ahead) % NUMBERS
-    news = news_to_bytes(News(np.eye(4)))
-    packet = Packet(Receipt(state.boot, number), state.links["1"].last, news)
+    news = encode_update(Update(np.eye(4)))
+    received = Receipt(state.links["1"].there, state.links["1"].newest.number)
+    packet = Packet(Receipt(state.boot, number), received, news)
     network.transport.send("m1", [mr.distributed.Message("1", encode(packet))])
     network.round(2)
     assert not centers_right(organism, model, network, model.neutral())
@@ -436,12 +450,12 @@ def test_forged_news_is_believed_for_a_moment_at_most(ahead):
 
 
 def test_a_contest_of_many_holders_and_many_contacts_still_fit_into_a_message():
-    most = Contest(3, 7, NUMBERS - 1)
+    most = Election(3, 7, NUMBERS - 1)
     assert most.merged(most) == most
-    assert most.merged(Contest(3, 7, 1)) == most
+    assert most.merged(Election(3, 7, 1)) == most
     contacts = np.arange(300.0 * 7).reshape(300, 7)
-    told = news_from_bytes(news_to_bytes(News(np.eye(4), most.merged(most), contacts)))
-    assert told.contest == most
+    told = decode_update(encode_update(Update(np.eye(4), most.merged(most), contacts)))
+    assert told.election == most
     np.testing.assert_array_equal(told.contacts, contacts[:255])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import modurob as mr
-from modurob.distributed import InProcess, MassAgent, MassNetwork, MassProcesses
+from modurob.distributed import InProcess, MassAgent, MassNetwork, MassProcesses, child
 from modurob.distributed.mass import processes
 from modurob.distributed.mass.properties import packed, unpacked
 from modurob.spatial import se3
@@ -104,7 +104,7 @@ def test_five_processes_know_the_whole_follow_a_joint_and_survive_a_death(loss, 
 
         # an answer that comes too late is not taken for the next one
         os.kill(pids[0], signal.SIGSTOP)
-        monkeypatch.setattr(processes, "ANSWERING", 0.01)
+        monkeypatch.setattr(processes, "ANSWER_TIMEOUT_S", 0.01)
         with complains(mr.StateError, "'m0' runs, but has not answered"):
             network.total("m0")
         monkeypatch.undo()
@@ -147,11 +147,19 @@ def test_five_processes_know_the_whole_follow_a_joint_and_survive_a_death(loss, 
 def test_a_module_ends_by_itself_when_its_standard_input_does():
     """As the system closes it when the one that started the module is killed."""
     kind = mr.catalog["superbot"].model_dump(mode="json")
-    settings = json.dumps({"kind": kind, "options": {}, "loss": 0.0, "seed": 0})
+    settings = {
+        "program": "modurob.distributed.mass.processes:MassProgram",
+        "transport": "modurob.distributed.transports.udp:Udp",
+        "path": sys.path,
+        "light": False,
+        "loss": 0.0,
+        "seed": 0,
+        "kind": kind,
+        "options": {},
+    }
     result = subprocess.run(
-        [sys.executable, *processes.PROGRAM],
-        input=f'{settings}\n{{"ask": 7}}\n',
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        [sys.executable, "-P", child.__file__],
+        input=f'{json.dumps(settings)}\n{{"ask": 7}}\n',
         capture_output=True,
         text=True,
         timeout=DEADLINE,
@@ -168,11 +176,10 @@ def test_a_process_that_does_not_come_up_is_named_and_nothing_stays(monkeypatch)
     started = []
     start = processes.Processes.start
 
-    def watched(self, name, *details):
-        start(self, name, *details)
+    def watched(self, name, program, settings, **details):
+        start(self, name, program, {}, **details)  # not enough for the program
         started.append(self.pid(name))
 
-    monkeypatch.setattr(processes, "PROGRAM", ("-c", "raise SystemExit"))
     monkeypatch.setattr(processes.Processes, "start", watched)
     with complains(mr.StateError, "'m0' is dead"):
         MassProcesses(chain())

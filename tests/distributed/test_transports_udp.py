@@ -9,8 +9,8 @@ import pytest
 from modurob import StateError
 from modurob.checks import is_loopback
 from modurob.distributed import Message
-from modurob.distributed.transports import Endpoint
-from modurob.distributed.transports.udp import LARGEST_PAYLOAD
+from modurob.distributed.transports import Udp
+from modurob.distributed.transports.base import LARGEST_PAYLOAD
 from oracles import complains
 
 DEADLINE = 5.0  # [s] for something that takes microseconds
@@ -18,7 +18,7 @@ DEADLINE = 5.0  # [s] for something that takes microseconds
 
 @pytest.fixture
 def pair():
-    one, other = Endpoint(), Endpoint()
+    one, other = Udp(), Udp()
     one.plug("out", other.address, "in")
     other.plug("in", one.address, "out")
     yield one, other
@@ -64,16 +64,16 @@ def test_a_socket_is_bound_to_the_loopback(pair):
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.7", "::", "localhost.example"])
 def test_listening_to_other_machines_has_to_be_asked_for(host):
     with complains(StateError, host, "foreign=True"):
-        Endpoint(host)
+        Udp(host)
 
 
 def test_datagrams_of_other_machines_are_refused_and_counted():
     source = ("192.0.2.7", 4711)
-    endpoint = Endpoint(sock=FakeSocket((b"\x02inx", source)))
+    endpoint = Udp(sock=FakeSocket((b"\x02inx", source)))
     endpoint.plug("in", source, "out")  # even if somebody plugged it in
     assert endpoint.receive() == []
     assert endpoint.refused == {"foreign": 1}
-    endpoint = Endpoint(sock=FakeSocket((b"\x02inx", source)), foreign=True)
+    endpoint = Udp(sock=FakeSocket((b"\x02inx", source)), foreign=True)
     endpoint.plug("in", source, "out")
     assert endpoint.receive() == [Message("in", b"x")]
 
@@ -100,7 +100,7 @@ def test_a_neighbour_can_speak_only_through_the_port_it_is_plugged_into(pair):
 
 def test_loss_for_trials_is_counted(pair):
     one, _ = pair
-    lossy = Endpoint(loss=1.0, rng=random.Random(0))
+    lossy = Udp(loss=1.0, rng=random.Random(0))
     lossy.plug("in", one.address, "out")
     one.plug("out", lossy.address, "in")
     one.send([Message("out", b"x")] * 3)
@@ -126,4 +126,4 @@ def test_labels_fit_on_the_wire(pair, label):
 
 def test_loss_needs_a_generator():
     with complains(StateError, "rng"):
-        Endpoint(loss=0.5)
+        Udp(loss=0.5)

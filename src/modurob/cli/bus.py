@@ -8,10 +8,11 @@ import click
 
 from modurob import FileError
 from modurob.cli import FAILED, output
-from modurob.cli.bus_session import Session, WaitedInVain
+from modurob.cli.bus_session import BusSession, WaitTimeout
 from modurob.cli.characters import echo
 from modurob.cli.choices import LawChoice
 from modurob.distributed.bus.processes import ProcessBus
+from modurob.distributed.transports import between_processes
 
 EXAMPLE = """\b
 Examples:
@@ -26,18 +27,26 @@ Examples:
 @click.option("--law", type=LawChoice(), default="computed-torque", show_default=True,
               help="The controller.")  # fmt: skip
 @click.option("--heartbeat", type=float, default=0.25, show_default=True, metavar="SECONDS",
-              help="A module is heard at least so often.")  # fmt: skip
+              help="Time in which a module is heard several times.")  # fmt: skip
 @click.option("--loss", type=float, default=0.0, show_default=True, metavar="CHANCE",
-              help="Throw datagrams away, to see that it does not matter.")  # fmt: skip
+              help="Drop datagrams, to test that they are repeated.")  # fmt: skip
+@click.option("--transport", type=click.Choice(between_processes()), default="udp",
+              show_default=True, help="Carries the messages between the processes.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the last state as JSON, no more.")
 @click.pass_context
 def command(
-    ctx: click.Context, script: str | None, law: str, heartbeat: float, loss: float, as_json: bool
+    ctx: click.Context,
+    script: str | None,
+    law: str,
+    heartbeat: float,
+    loss: float,
+    transport: str,
+    as_json: bool,
 ) -> None:
     """Start modules as processes of their own and plug them together.
 
-    Every module knows only its own datasheet and who is plugged into it. A coordinator at the base
-    finds out what hangs there, makes model and controller anew whenever that changes, and hands out
+    Every module has only its own datasheet and the messages of its neighbors. A coordinator at the
+    base collects their reports, rebuilds model and controller whenever the body changes, and sends
     torques. Commands:
 
     \b
@@ -45,12 +54,12 @@ def command(
     """
     output.check_path("--script", script)
     lines = None if script is None else list(_script(script))
-    with ProcessBus(law, heartbeat=heartbeat, loss=loss) as bus:
+    with ProcessBus(law, heartbeat=heartbeat, loss=loss, transport=transport) as bus:
         bus.wait_until_warm()
-        session = Session(bus, quiet=as_json)
+        session = BusSession(bus, quiet=as_json)
         try:
             session.talk() if lines is None else session.play(lines)
-        except WaitedInVain as error:
+        except WaitTimeout as error:
             echo(f"error: {error}", err=True)
             ctx.exit(FAILED)
         finally:
@@ -59,7 +68,7 @@ def command(
 
 
 def _script(path: str) -> Iterator[tuple[str, str]]:
-    """(where, command) of each line."""
+    """Yield (place, command) of each line."""
     title = "standard input" if path == "-" else path
     try:
         with click.open_file(path, encoding="utf-8") as file:

@@ -1,13 +1,14 @@
-"""The small language of ``modurob bus``, and what it shows of the coordinator."""
+"""Commands of ``modurob bus``, and its report on the coordinator."""
 
 from __future__ import annotations
 
+import cmd
 import contextlib
+import inspect
 import math
-import sys
+import shlex
 import threading
-from collections.abc import Callable, Iterable
-from importlib import import_module
+from collections.abc import Iterable
 from typing import Any
 
 from rich.text import Text
@@ -15,116 +16,102 @@ from rich.text import Text
 from modurob import ModurobError, StateError, UnknownNameError
 from modurob.cli import organisms, output
 from modurob.distributed.bus.bus import BASE
-from modurob.distributed.bus.messages import NOBODY
-from modurob.distributed.bus.mind import Robot, moving_joints
+from modurob.distributed.bus.messages import UNKNOWN
 from modurob.distributed.bus.processes import ProcessBus
+from modurob.distributed.bus.robot import BusRobot, moving_joints
 from modurob.errors import choices
 from modurob.modules.record import id_text
 
-HELP = """\
-start KIND [KIND ...]   switch on m0, m1 ...: catalog names or datasheet files
-plug END END [TURN]     dock two ports: plug base.out m0.in, plug m0.2 m1.3 90
-unplug WHAT             let go of a module or a port: unplug m1, unplug m1.in
-arm WORD                an arm of modules a, b, c on the base: arm babac
-kill MODULE             end its process; it falls silent where it is
-move MODULE Q [Q ...]   let its joints be there [deg, m]
-wait N [SECONDS]        until a robot of N modules has all its torques
-show                    the coordinator's table and controller
-help, quit              # starts a comment"""
-PROMPT = "bus> "
-WAIT = 20.0  # [s]
-ANSWER = 2.0  # [s]
+WAIT_TIMEOUT_S = 20.0
+ANSWER_TIMEOUT_S = 2.0
+WATCH_INTERVAL_S = 60.0
 CONDITION = """\
 The set point is the measured pose: torques carry the load there and bring no joint elsewhere.
 For a set point that stays where it is:"""
 
 
-class WaitedInVain(StateError):
-    """What a script waited for did not happen."""
+class WaitTimeout(StateError):
+    """The condition that a script waited for did not come about."""
 
 
-class Session:
-    """Carries out commands and tells what the coordinator makes of them."""
+class BusSession(cmd.Cmd):
+    """Commands on a bus: the method ``do_NAME`` is a command, its docstring ``usage: help``."""
+
+    prompt = "bus> "
 
     def __init__(self, bus: ProcessBus, quiet: bool = False) -> None:
+        super().__init__()
         self.bus, self.out = bus, output.console()
         self.out.quiet = quiet
-        self._shown = Robot()
+        self._shown = BusRobot()
         self._lock = threading.Lock()
-        self._commands: dict[str, Callable[..., None]] = {
-            "start": self.start,
-            "plug": self.plug,
-            "unplug": self.unplug,
-            "arm": self.arm,
-            "kill": self.kill,
-            "move": self.move,
-            "wait": self.wait,
-            "show": self.show,
-            "help": lambda: self.out.print(HELP),
-        }
 
     def play(self, lines: Iterable[tuple[str, str]]) -> None:
-        """Run a script; the first mistake ends it."""
-        for where, line in lines:
-            if _words(line):
-                self.out.print(Text(PROMPT + " ".join(_words(line)), style="dim"))
+        """Run a script; the first mistake ends it.
+
+        Args:
+            lines: (place, command) of each line.
+        """
+        for place, line in lines:
             try:
-                if not self.run(line):
+                if words := _words(line):
+                    self.out.print(Text(self.prompt + " ".join(words), style="dim"))
+                if self.run(line):
                     return
             except ModurobError as error:
-                form = WaitedInVain if isinstance(error, WaitedInVain) else StateError
-                raise form(f"{where}: {error}") from None
+                form = WaitTimeout if isinstance(error, WaitTimeout) else StateError
+                raise form(f"{place}: {error}") from None
 
     def talk(self) -> None:
         """Read commands from the terminal until quit or the end of the input."""
-        if sys.stdin.isatty():
-            with contextlib.suppress(ImportError):
-                import_module("readline")  # gives input() its history and editing
-        self.out.print(f"Coordinator at {_socket(self.bus.endpoint.address)}. help lists commands.")
-        watcher = threading.Thread(target=self._watch, daemon=True)
-        watcher.start()
-        while True:
-            try:
-                if not self.run(input(PROMPT)):
-                    return
-            except EOFError:
-                self.out.print()
-                return
-            except ModurobError as error:
-                self.out.print(Text(f"error: {error}", style="red"))
+        threading.Thread(target=self._watch, daemon=True).start()
+        address = self.bus.endpoint.address
+        place = ":".join(map(str, address)) if isinstance(address, tuple) else address
+        self.out.print(f"Coordinator at {place}. help lists commands.", markup=False)
+        self.cmdloop()
+
+    def onecmd(self, line: str) -> bool:
+        """Run a line of a conversation: mistakes are printed."""
+        if line == "EOF":  # as `cmd` reports the end of the input
+            self.out.print()
+            return True
+        try:
+            return self.run(line)
+        except ModurobError as error:
+            self.out.print(Text(f"error: {error}", style="red"))
+            return False
+
+    def run(self, line: str) -> bool:
+        """Run one command; True when it was quit."""
+        words = _words(line)
+        if not words:
+            return False
+        name, *arguments = words
+        if name not in self._names():
+            raise UnknownNameError(f"no command '{name}': {choices(self._names())}")
+        command = getattr(self, f"do_{name}")
+        try:
+            inspect.signature(command).bind(*arguments)
+        except TypeError:
+            raise StateError(f"{name}: {_help(command)[0]}") from None
+        return bool(command(*arguments))
+
+    def _names(self) -> list[str]:
+        return [name.removeprefix("do_") for name in vars(type(self)) if name.startswith("do_")]
 
     def _watch(self) -> None:
-        """Tell of changes as they happen."""
+        """Print changes as they happen."""
         while True:
             try:
-                if self.bus.wait(lambda: self.bus.robot is not self._shown, 60.0):
-                    self.tell("\n", PROMPT)
+                if self.bus.wait(lambda: self.bus.robot is not self._shown, WATCH_INTERVAL_S):
+                    self.print_changes("\n", self.prompt)
             except Exception as error:  # of the bus, which goes on
                 self.out.print(Text(f"\nerror: {error}", style="red"))
 
-    def run(self, line: str) -> bool:
-        """One command; False when it was quit."""
-        words = _words(line)
-        if not words:
-            return True
-        name, *arguments = words
-        if name == "quit":
-            return False
-        if name not in self._commands:
-            raise UnknownNameError(f"no command '{name}': {choices([*self._commands, 'quit'])}")
-        try:
-            self._commands[name](*arguments)
-        except TypeError as error:
-            if "argument" not in str(error):
-                raise
-            usage = next(u for u in HELP.splitlines() if u.startswith(name))
-            raise StateError(f"{name}: {usage[:24].strip()}") from None
-        return True
-
     # -- commands ------------------------------------------------------------------------------
 
-    def start(self, kind: str, *kinds: str) -> None:
-        """start KIND [KIND ...]"""
+    def do_start(self, kind: str, *kinds: str) -> None:
+        """start KIND [KIND ...]: switch on m0, m1 ...: catalog names or datasheet files."""
         for name in [self.bus.start(organisms.kind(k)) for k in (kind, *kinds)]:
             module = self.bus.modules[name]
             line = (
@@ -133,30 +120,30 @@ class Session:
             )
             self.out.print(line, markup=False)
 
-    def plug(self, a: str, b: str, turn: str = "0") -> None:
-        """plug END END [TURN]"""
+    def do_plug(self, a: str, b: str, turn: str = "0") -> None:
+        """plug END END [TURN]: dock two ports: plug base.out m0.in, plug m0.2 m1.3 90."""
         self.bus.plug(a, b, int(_number("TURN", turn)))
 
-    def unplug(self, what: str) -> None:
-        """unplug WHAT"""
+    def do_unplug(self, what: str) -> None:
+        """unplug WHAT: disconnect a module or a port: unplug m1, unplug m1.in."""
         self.bus.unplug(what)
 
-    def kill(self, name: str) -> None:
-        """kill MODULE"""
-        self.bus.kill(name)
-
-    def arm(self, word: str) -> None:
-        """arm WORD"""
+    def do_arm(self, word: str) -> None:
+        """arm WORD: dock an arm of modules a, b, c to the base: arm babac."""
         if not word or set(word) - set("abc"):
             raise UnknownNameError(f"an arm is a word of a, b and c such as babac, got '{word}'")
         before, modules = "base.out", len(self.bus.modules)
-        self.start(*(f"giusti_{letter}" for letter in word))
+        self.do_start(*(f"giusti_{letter}" for letter in word))
         for name in list(self.bus.modules)[modules:]:
-            self.plug(before, f"{name}.in")
+            self.bus.plug(before, f"{name}.in")
             before = f"{name}.out"
 
-    def move(self, name: str, *positions: str) -> None:
-        """move MODULE Q [Q ...]"""
+    def do_kill(self, name: str) -> None:
+        """kill MODULE: end its process; it falls silent where it is."""
+        self.bus.kill(name)
+
+    def do_move(self, name: str, *positions: str) -> None:
+        """move MODULE Q [Q ...]: set the measured positions of its joints [deg, m]."""
         kind = self.bus.module(name).kind
         prismatic = [j.kind == "prismatic" for j in kind.joints if j.kind != "fixed"]
         numbers = [_number("Q", text) for text in positions]
@@ -172,24 +159,62 @@ class Session:
                 known = self.bus.coordinator.table[address].values[::2]
                 return known == tuple(numbers) and self.bus.settled(modules)
 
-            self.bus.wait(answered, ANSWER)
-            self.tell()
+            self.bus.wait(answered, ANSWER_TIMEOUT_S)
+            self.print_changes()
 
-    def wait(self, modules: str, seconds: str = str(WAIT)) -> None:
-        """wait N [SECONDS]"""
+    def do_wait(self, modules: str, seconds: str = str(WAIT_TIMEOUT_S)) -> None:
+        """wait N [SECONDS]: wait until a robot of N modules has all its torques."""
         number, limit = int(_number("N", modules)), _number("SECONDS", seconds)
         held = self.bus.wait(lambda: self.bus.settled(number), limit)
-        self.tell()
+        self.print_changes()
         if not held:
-            raise WaitedInVain(
+            raise WaitTimeout(
                 f"waited {limit:g} s for a robot of {number} modules; it has "
                 f"{len(self.bus.robot.assembly.names)}"
             )
 
-    # -- what there is to see ------------------------------------------------------------------
+    def do_show(self) -> None:
+        """show: print the coordinator's table and controller."""
+        self.print_changes()
+        facts = self.facts()
+        table = output.plain_table()
+        for heading in ("module", "kind", "id", "role", "docked to"):
+            table.add_column(heading, no_wrap=True)
+        for heading in ("q", "tau"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        for row in facts["modules"]:
+            cells = (
+                row["name"],
+                row["kind"],
+                row["id"],
+                row["role"],
+                row["docked"][0] if row["docked"] else "nothing",
+                " ".join("?" if q is None else f"{q:.4g}" for q in row["q"]),
+                " ".join(f"{tau:.4g}" for tau in row["tau"]) or "-",
+            )
+            table.add_row(*map(Text, cells))  # names are no markup
+        output.print_table(self.out, _summary(self.bus.robot), table)
+        self.out.print("q in degrees and meters, tau in N m and N; - is a motor let go")
+        for fault in facts["faults"]:
+            self.out.print(Text(f"! {fault}", style="red"))
+        certificate = self.bus.robot.certificate
+        if certificate is not None:
+            self.out.print(Text(f"{CONDITION}\n{certificate}"))
 
-    def tell(self, before: str = "", after: str = "") -> None:
-        """What has changed since the last time."""
+    def do_help(self, *names: str) -> None:
+        """help: list the commands; # starts a comment."""
+        for name in self._names():
+            usage, text = _help(getattr(self, f"do_{name}"))
+            self.out.print(f"{usage:24}{text}", markup=False)
+
+    def do_quit(self) -> bool:
+        """quit: end all modules and leave."""
+        return True
+
+    # -- output --------------------------------------------------------------------------------
+
+    def print_changes(self, before: str = "", after: str = "") -> None:
+        """Print what has changed since the last time."""
         with self._lock:
             robot, old = self.bus.robot, self._shown
             if robot is old:
@@ -210,36 +235,8 @@ class Session:
                 self.out.print(Text(line, style=style))
             self.out.print(after, end="")
 
-    def show(self) -> None:
-        """show"""
-        self.tell()
-        facts = self.facts()
-        table = output.plain_table()
-        for heading in ("module", "kind", "id", "role", "docked to"):
-            table.add_column(heading, no_wrap=True)
-        for heading in ("q", "tau"):
-            table.add_column(heading, justify="right", no_wrap=True)
-        for row in facts["modules"]:
-            cells = (
-                row["name"],
-                row["kind"],
-                row["id"],
-                row["role"],
-                row["docked"][0] if row["docked"] else "nothing",
-                " ".join("?" if q is None else f"{q:.4g}" for q in row["q"]),
-                " ".join(f"{tau:.4g}" for tau in row["tau"]) or "-",
-            )
-            table.add_row(*map(Text, cells))  # names are no markup
-        output.print_table(self.out, _summary(self.bus.robot), table)
-        self.out.print("q in degrees and metres, tau in N m and N; - is a motor let go")
-        for fault in facts["faults"]:
-            self.out.print(Text(f"! {fault}", style="red"))
-        certificate = self.bus.robot.certificate
-        if certificate is not None:
-            self.out.print(Text(f"{CONDITION}\n{certificate}"))
-
     def facts(self) -> dict[str, Any]:
-        """Everything for machines: each module, the controller, what is wrong."""
+        """Everything as plain values: each module, the controller, the faults."""
         bus, robot = self.bus, self.bus.robot
         names = {name: address for address, name in robot.assembly.names.items()}
         edges = bus.coordinator.survey.edges
@@ -256,7 +253,7 @@ class Session:
                 for end, (other, turn) in bus.docked.items()
                 if end[0] == name
             ]
-            above = parents.get(names.get(name, NOBODY), "")  # the docking towards the base first
+            above = parents.get(names.get(name, UNKNOWN), "")  # the docking towards the base first
             docked.sort(key=lambda text: (f" on {above}." not in text, text))
             rows.append(
                 {
@@ -281,7 +278,7 @@ class Session:
         }
 
     def _positions(self, name: str, names: dict[str, Any]) -> list[float | None]:
-        """As the coordinator knows them; None for what is no number. [deg, m]"""
+        """Positions at the coordinator; None for what is not finite. [deg, m]"""
         kind = self.bus.modules[name].kind
         values = self.bus.coordinator.table[names[name]].values if name in names else ()
         joints = [joint for joint in kind.joints if joint.kind != "fixed"]
@@ -293,7 +290,7 @@ class Session:
         return [q if math.isfinite(q) else None for q in found]
 
 
-def _summary(robot: Robot) -> str:
+def _summary(robot: BusRobot) -> str:
     """One line on the robot as it is now."""
     if robot.assembly.organism is None:
         return "no robot"
@@ -308,8 +305,17 @@ def _summary(robot: Robot) -> str:
     return f"{text}; let go: {' '.join(sorted(names))}" if names else text
 
 
+def _help(command: Any) -> tuple[str, str]:
+    """Usage and help of a command."""
+    usage, _, text = command.__doc__.partition(": ")
+    return usage, text
+
+
 def _words(line: str) -> list[str]:
-    return line.partition("#")[0].split()
+    try:
+        return shlex.split(line, comments=True)
+    except ValueError as error:
+        raise StateError(f"the line cannot be split into words: {error}") from None
 
 
 def _number(what: str, text: str) -> float:
@@ -317,7 +323,3 @@ def _number(what: str, text: str) -> float:
         if math.isfinite(number := float(text)):
             return number
     raise StateError(f"{what} is a number, got '{text}'")
-
-
-def _socket(address: tuple[str, int]) -> str:
-    return f"{address[0]}:{address[1]}"

@@ -1,4 +1,4 @@
-"""Modules that act on their own: agents, transports, the module bus, mass network, balance.
+"""Programs of modules that communicate: agents, transports, module bus, mass network, balance.
 
 Names are imported on first use, so that a module's process loads only what it runs.
 """
@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from modurob.distributed.agent import Agent, Message, Transport, play_round
+    from modurob.distributed.agent import Agent, Message, play_round
     from modurob.distributed.balancing import Balanced, Drive, Fault, balance
     from modurob.distributed.bus.processes import ProcessBus
     from modurob.distributed.bus.simulated import SimulatedBus
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
         MassProcesses,
         MassProperties,
     )
-    from modurob.distributed.transports import Counts, InProcess
+    from modurob.distributed.transports import TRANSPORTS, Counts, InProcess, Transport
 
 __all__ = [
+    "TRANSPORTS",
     "Agent",
     "Balanced",
     "Counts",
@@ -41,33 +42,22 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Agent": "agent",
-    "Balanced": "balancing",
-    "Counts": "transports",
-    "Drive": "balancing",
-    "Fault": "balancing",
-    "InProcess": "transports",
-    "LockStep": "mass",
-    "MassAgent": "mass",
-    "MassNetwork": "mass",
-    "MassProcesses": "mass",
-    "MassProperties": "mass",
-    "Message": "agent",
-    "ProcessBus": "bus.processes",
-    "SimulatedBus": "bus.simulated",
-    "Transport": "agent",
-    "balance": "balancing",
-    "play_round": "agent",
+    "agent": ("Agent", "Message", "play_round"),
+    "balancing": ("Balanced", "Drive", "Fault", "balance"),
+    "bus.processes": ("ProcessBus",),
+    "bus.simulated": ("SimulatedBus",),
+    "mass": ("LockStep", "MassAgent", "MassNetwork", "MassProcesses", "MassProperties"),
+    "transports": ("TRANSPORTS", "Counts", "InProcess", "Transport"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'modurob.distributed' has no attribute {name!r}")
-    home = import_module(f"modurob.distributed.{_HOMES[name]}")
-    value = globals()[name] = getattr(home, name)
-    return value
+    for home, names in _HOMES.items():
+        if name in names:
+            value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+            return value
+    raise AttributeError(f"module 'modurob.distributed' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *__all__})

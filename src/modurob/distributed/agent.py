@@ -1,40 +1,33 @@
-"""What runs on one module: a pure function of its own state and its neighbours' messages."""
+"""Programs of modules: pure functions of their own state and their neighbors' messages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from modurob.distributed.transports import Transport
 
 
 class Message(NamedTuple):
-    """Bytes at a port of the module at hand: where they go out, or where they came in."""
+    """Bytes that go out of a port of a module, or came in there."""
 
     port: str
     payload: bytes
 
 
 class Agent(Protocol):
-    """The program of a module. It knows its own state and what its neighbours say, and no more."""
+    """The program of a module, with its own state and its neighbors' messages for input."""
 
     def step(self, state: Any, inbox: Sequence[Message], now: float) -> tuple[Any, list[Message]]:
-        """The next state and what to send. The given state is left as it is.
+        """Return the next state and messages to send. The given state is left as it is.
 
         Args:
             state: Of this module, as the last step returned it.
-            inbox: What came in since then.
+            inbox: Messages since then.
             now: A clock that never goes back. [s]
         """
         ...
-
-
-class Transport(Protocol):
-    """Carries messages between modules whose ports are plugged together."""
-
-    def send(self, module: str, messages: Sequence[Message]) -> None: ...
-
-    def receive(self, module: str) -> list[Message]: ...
-
-    def tick(self) -> None: ...
 
 
 def play_round(

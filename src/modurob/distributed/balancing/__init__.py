@@ -1,12 +1,16 @@
-"""Balance without a brain: modules that steer the center of mass of the whole."""
+"""Decentralized balance: modules that steer the center of mass of the whole."""
 
 from modurob.distributed.balancing.faults import Fault
 from modurob.distributed.balancing.laws import LAWS
 from modurob.distributed.balancing.plant import Drive
 from modurob.distributed.balancing.result import Balanced
 from modurob.distributed.balancing.run import balance
-from modurob.distributed.balancing.support import Region, stability_region, support_polygon
-from modurob.distributed.balancing.waypoints import waypoints
+from modurob.distributed.balancing.support import (
+    Region,
+    stability_region,
+    support_polygon,
+    waypoints,
+)
 
 __all__ = [
     "LAWS",

@@ -25,16 +25,11 @@ FULL_TURN = 2 * np.pi
 
 
 class Circles(NamedTuple):
-    """Points ``center + cosine cos(theta) + sine sin(theta)``; theta = 0 is where they are now.
+    """Points ``center + cosine cos(theta) + sine sin(theta)``; theta = 0 is where they are now."""
 
-    Attributes:
-        center: (..., 3) middle of the circle. [m]
-        cosine, sine: (..., 3) radii at right angles, of equal length. [m]
-    """
-
-    center: np.ndarray
-    cosine: np.ndarray
-    sine: np.ndarray
+    center: np.ndarray  # (..., 3) [m]
+    cosine: np.ndarray  # (..., 3) and
+    sine: np.ndarray  # (..., 3) radii at right angles, of equal length [m]
 
     def at(self, theta: np.ndarray) -> np.ndarray:
         """(..., 3) points at angles (...). [m]"""
@@ -43,13 +38,7 @@ class Circles(NamedTuple):
 
 
 def circle_of(axis: np.ndarray, through: np.ndarray, point: np.ndarray) -> Circles:
-    """The circle on which a point turns about an axis.
-
-    Args:
-        axis: (..., 3) unit direction.
-        through: (..., 3) a point of the axis. [m]
-        point: (..., 3) where it is now. [m]
-    """
+    """The circle of a point (..., 3) about an axis (..., 3) through another point (..., 3). [m]"""
     w = point - through
     along = axis * np.sum(axis * w, axis=-1, keepdims=True)
     return Circles(through + along, w - along, np.cross(axis, w))
@@ -99,8 +88,8 @@ def slides(
     """(...) slides from here that bring the points closest to the line. [m]
 
     Args:
-        direction: (..., 3) how the point moves per unit of slide (not longer than one).
-        point: (..., 3) where it is now. [m]
+        direction: (..., 3) motion of the point per unit of slide (not longer than one).
+        point: (..., 3) position now. [m]
         line_point, line_direction: (..., 3) the line; unit direction.
         lower, upper: (...) limits of the slide.
     """
@@ -113,32 +102,21 @@ def slides(
 
 
 class _Ellipse(NamedTuple):
-    """Circles seen along lines, as complex numbers ``middle + plus exp(i th) + minus exp(-i th)``.
+    """Circles seen along lines: complex numbers ``middle + plus exp(i th) + minus exp(-i th)``."""
 
-    Attributes:
-        middle, plus, minus: (...) with the line at 0.
-        phase: (...) angle of the ellipse's own parameter at th = 0.
-        major, minor: (...) semi-axes e0 >= e1 >= 0.
-        y_major, y_minor: (...) coordinates y0, y1 >= 0 of the line, mirrored into one quadrant.
-        flip_cosine, flip_sine: (...) signs that undo the mirroring.
-        spread: (...) D = e0^2 - e1^2.
-        flat: (...) whether all its points are equally far from the line.
-        mirrored: (...) whether the line lies on the long axis: each point has an equal.
-    """
-
-    middle: np.ndarray
+    middle: np.ndarray  # with the line at 0
     plus: np.ndarray
     minus: np.ndarray
-    phase: np.ndarray
-    major: np.ndarray
+    phase: np.ndarray  # angle of the ellipse's own parameter at th = 0
+    major: np.ndarray  # semi-axes e0 >= e1 >= 0
     minor: np.ndarray
-    y_major: np.ndarray
+    y_major: np.ndarray  # coordinates y0, y1 >= 0 of the line, mirrored into one quadrant
     y_minor: np.ndarray
-    flip_cosine: np.ndarray
+    flip_cosine: np.ndarray  # signs that undo the mirroring
     flip_sine: np.ndarray
-    spread: np.ndarray
-    flat: np.ndarray
-    mirrored: np.ndarray
+    spread: np.ndarray  # D = e0^2 - e1^2
+    flat: np.ndarray  # all points are equally far from the line
+    mirrored: np.ndarray  # the line lies on the long axis: each point has an equal
 
     def distance(self, theta: np.ndarray) -> np.ndarray:
         turn = np.exp(1j * theta)

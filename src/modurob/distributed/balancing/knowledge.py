@@ -1,4 +1,4 @@
-"""What the joints' controllers know: the joint's own lever, and the whole as its module sees it."""
+"""Inputs of the balancing laws: each joint's lever, and its module's estimate of the whole."""
 
 from __future__ import annotations
 
@@ -6,34 +6,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modurob.distributed.mass.joints import Levers
 from modurob.distributed.mass.lockstep import LockStep
+from modurob.distributed.mass.module_body import Levers
 
 
-class Knowledge(NamedTuple):
-    """One entry for each joint; what a module knows is repeated for each of its joints.
-
-    Attributes:
-        levers: What each joint moves.
-        total: (joints,) mass of the whole. [kg]
-        center: (joints, 3) center of mass of the whole in the world. [m]
-        effort: (joints, 2, 2) sum over all joints of ``j j^T / i`` in the horizontal plane.
-        momentum: (joints, 2) of the whole in the horizontal plane. [N s]
-        knows: (joints,) whether the module knows the world's frame.
-        prismatic: (joints,) which joints slide.
-    """
+class JointInputs(NamedTuple):
+    """One entry for each joint; estimates of a module are repeated for each of its joints."""
 
     levers: Levers
-    total: np.ndarray
-    center: np.ndarray
-    effort: np.ndarray
-    momentum: np.ndarray
-    knows: np.ndarray
-    prismatic: np.ndarray
+    total: np.ndarray  # (joints,) mass of the whole [kg]
+    center: np.ndarray  # (joints, 3) center of mass of the whole in the world [m]
+    effort: np.ndarray  # (joints, 2, 2) sum over all joints of ``j j^T / i`` in the ground plane
+    momentum: np.ndarray  # (joints, 2) of the whole in the ground plane [N s]
+    knows: np.ndarray  # (joints,) whether the module has the world's frame
+    prismatic: np.ndarray  # (joints,) which joints slide
 
 
-class Reader:
-    """Reads the `Knowledge` of all joints from a network in lock step."""
+class InputReader:
+    """Reader of the `JointInputs` of a network in lock step."""
 
     def __init__(self, network: LockStep) -> None:
         self._network = network
@@ -45,15 +35,15 @@ class Reader:
             self._prismatic[group.columns] = group.body.prismatic
         self._order = np.argsort(np.concatenate([g.columns.ravel() for g in groups]))
 
-    def read(self) -> Knowledge:
-        """What is known now."""
+    def read(self) -> JointInputs:
+        """Return the inputs now."""
         network, owner = self._network, self._owner
         parts = [_flat(found) for found in network.levers]
         if len(parts) > 1:
             joined = (np.concatenate(x)[self._order] for x in zip(*parts, strict=True))
             parts = [Levers(*joined)]
         xx, xy, yy = network.sums[owner, :3].T
-        return Knowledge(
+        return JointInputs(
             levers=parts[0],
             total=network.total[owner, 3, 3],
             center=network.centers()[owner],

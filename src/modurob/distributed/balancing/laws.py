@@ -1,7 +1,7 @@
 """Laws that move the center of mass: three of moll2006, and one that shares the work.
 
-A law sees each joint's `Knowledge` and nothing else; one object serves all joints at once. A joint
-whose module does not know the world any more goes on with its last decision.
+A law has each joint's `JointInputs` and nothing else; one object serves all joints at once. A joint
+whose module has lost the world's frame goes on with its last decision.
 """
 
 from __future__ import annotations
@@ -12,39 +12,33 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from modurob.distributed.balancing.closest import Circles, circle_of, slides, turns
-from modurob.distributed.balancing.knowledge import Knowledge
+from modurob.distributed.balancing.knowledge import JointInputs
 from modurob.errors import UnknownNameError, choices
 
 KP, KI, KD = 10.0, 0.1, 1e-4  # moll2006, section V
-AT_LIMIT = 1e-3  # [rad, m] from a limit at which a joint that wants to go on counts as stuck
+AT_LIMIT = 1e-3  # [rad, m] from a limit at which a joint that moves towards it counts as stuck
 UP = np.array([0.0, 0.0, 1.0])
 
 
 class Joints(NamedTuple):
-    """The joints as their drives feel them.
+    """The joints as their drives measure them, each (joints,)."""
 
-    Attributes:
-        q, v: (joints,) [rad, m, and per second]
-        lower, upper: (joints,) limits. [rad, m]
-        friction: (joints,) viscous friction of the drives. [N m s/rad, N s/m]
-    """
-
-    q: np.ndarray
-    v: np.ndarray
-    lower: np.ndarray
+    q: np.ndarray  # [rad, m]
+    v: np.ndarray  # [rad/s, m/s]
+    lower: np.ndarray  # limits [rad, m]
     upper: np.ndarray
-    friction: np.ndarray
+    friction: np.ndarray  # viscous friction of the drives [N m s/rad, N s/m]
 
 
 class Law(Protocol):
-    """A way to choose torques."""
+    """Choice of torques."""
 
     def reset(self, joints: int) -> None:
-        """Forget everything; called when a run begins."""
+        """Start anew; called when a run begins."""
         ...
 
-    def decide(self, known: Knowledge, here: Joints, target: np.ndarray) -> None:
-        """Choose where to go. `target` is (joints, 2): where each joint wants the center. [m]"""
+    def decide(self, known: JointInputs, here: Joints, target: np.ndarray) -> None:
+        """Choose goals for a `target` (joints, 2) of the center, one for each joint. [m]"""
         ...
 
     def torque(self, here: Joints, dt: float) -> np.ndarray:
@@ -52,7 +46,7 @@ class Law(Protocol):
         ...
 
     def free(self, here: Joints) -> np.ndarray:
-        """(joints,) which joints can do their share."""
+        """(joints,) whether a joint can move as decided."""
         ...
 
 
@@ -77,7 +71,7 @@ class Greedy:
     def reset(self, joints: int) -> None:
         self._goal, self._scale, self._integral = np.full(joints, np.nan), *np.zeros((2, joints))
 
-    def decide(self, known: Knowledge, here: Joints, target: np.ndarray) -> None:
+    def decide(self, known: JointInputs, here: Joints, target: np.ndarray) -> None:
         move = displacements(known, here, target)
         self._goal = np.where(known.knows, here.q + move, self._goal)
         if self.scaled_by == "distance":
@@ -109,11 +103,10 @@ class Shared:
     ``rate^2 share - 2 rate v``, carries the weight beyond it, and makes up for its friction.
 
     Args:
-        rate: How fast. [1/s]
+        rate: Of the approach. [1/s]
         gravity: [m/s^2]
-        braking: How far ahead it looks, in units of 1 / rate: e counts from where the center will
-            be then.
-        damping: Share of S below which a direction counts as one in which nothing can be done.
+        braking: Look-ahead in units of 1 / rate: e counts from the center's predicted position.
+        damping: Share of S below which a direction counts as unreachable.
     """
 
     rate: float
@@ -124,7 +117,7 @@ class Shared:
     def reset(self, joints: int) -> None:
         self._share = self._inertia = self._load = np.zeros(joints)
 
-    def decide(self, known: Knowledge, here: Joints, target: np.ndarray) -> None:
+    def decide(self, known: JointInputs, here: Joints, target: np.ndarray) -> None:
         j = known.levers.moment[:, :2] / known.total[:, None]
         S = known.effort / known.total[:, None, None] ** 2
         # where the joints cannot move the center in some direction, do not try
@@ -148,8 +141,8 @@ class Shared:
         return ~(blocked | (here.q <= here.lower + AT_LIMIT) & (self._share < 0))
 
 
-def displacements(known: Knowledge, here: Joints, target: np.ndarray) -> np.ndarray:
-    """(joints,) how far each joint alone would go to bring the center closest to the line."""
+def displacements(known: JointInputs, here: Joints, target: np.ndarray) -> np.ndarray:
+    """(joints,) displacement with which a joint alone brings the center closest to the line."""
     levers, share = known.levers, (known.levers.mass / known.total)[:, None]
     line = np.concatenate([target, np.zeros((len(target), 1))], axis=-1)
     low, high = np.minimum(here.lower - here.q, 0.0), np.maximum(here.upper - here.q, 0.0)
@@ -163,17 +156,18 @@ def displacements(known: Knowledge, here: Joints, target: np.ndarray) -> np.ndar
     return found
 
 
-LAWS = ("default", "distance", "momentum", "shared")
+GREEDY = {
+    "default": ("nothing", 1.0, 0.0),
+    "distance": ("distance", 0.0, 0.1),
+    "momentum": ("momentum", 0.0, 1.0),
+}  # constants of moll2006
+LAWS = (*GREEDY, "shared")
 
 
-def law_named(name: object, width: float, gravity: float, rate: float) -> Law:
-    """A law by its name, with the constants of moll2006."""
-    if name == "default":
-        return Greedy("nothing", 1.0, 0.0, width)
-    if name == "distance":
-        return Greedy("distance", 0.0, 0.1, width)
-    if name == "momentum":
-        return Greedy("momentum", 0.0, 1.0, width)
+def law_named(name: str, width: float, gravity: float, rate: float) -> Law:
+    """A law by its name."""
+    if name in GREEDY:
+        return Greedy(*GREEDY[name], width)
     if name == "shared":
         return Shared(rate, gravity)
     raise UnknownNameError(f"no law {name!r}: laws are {choices(LAWS)}")

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from modurob.checks import positive
 from modurob.distributed.balancing.faults import Fault, FaultyLinks
-from modurob.distributed.balancing.knowledge import Reader
+from modurob.distributed.balancing.knowledge import InputReader
 from modurob.distributed.balancing.laws import Joints, Law, law_named
 from modurob.distributed.balancing.plant import STOPS, Drive, with_drives
 from modurob.distributed.balancing.result import Balanced
@@ -122,7 +122,7 @@ class _Modules:
         is_stuck = np.isin(model.joint_names, list(stuck))
         self.plant = with_drives(model, drive, is_stuck)
         self._network, self._links, self._law, self._goal = network, links, law, goal
-        self._reader, self._most, self._count = Reader(network), drive.torque, 0
+        self._reader, self._most, self._count = InputReader(network), drive.torque, 0
         names, modules = list(network.joint_names), network.wiring.modules
         self._order = np.array([names.index(name) for name in model.joint_names], dtype=int)
         self._owner = np.array([modules.index(n.split(".")[0]) for n in model.joint_names])

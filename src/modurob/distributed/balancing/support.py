@@ -1,4 +1,4 @@
-"""Where the center of mass may be: support polygon, and stability region with friction.
+"""Regions for the center of mass: support polygon, stability region with friction; waypoints.
 
 At rest the forces at the contacts carry the weight: with forces in units of it,
 
@@ -11,12 +11,14 @@ from linear programs, one for each direction, as in Bretl and Lall (2006).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob import quintic
 from modurob.checks import is_number, not_negative
 from modurob.errors import StateError
 
@@ -189,27 +191,42 @@ def _checked(contacts: ArrayLike, columns: int) -> np.ndarray:
     return rows
 
 
-# -- plane geometry --------------------------------------------------------------------------------
+def waypoints(
+    times: Sequence[float], places: ArrayLike
+) -> Callable[[float, np.ndarray], np.ndarray]:
+    """A target for `balance` that goes from place to place, at rest in each.
+
+    Args:
+        times: Of arrival at each place; increasing. [s]
+        places: (k, 2) on the ground. [m]
+    """
+    when, where = np.asarray(times, dtype=float), np.asarray(places, dtype=float)
+    if when.ndim != 1 or where.shape != (len(when), 2) or not len(when):
+        raise StateError(f"k times need (k, 2) places, got {when.shape} and {where.shape}")
+    if not (np.isfinite(when).all() and np.isfinite(where).all() and (np.diff(when) > 0).all()):
+        raise StateError("times must increase, and all numbers must be finite")
+    steps = np.arange(len(when))
+
+    def target(t: float, center: np.ndarray) -> np.ndarray:
+        k, s = divmod(float(np.interp(t, when, steps)), 1.0)
+        share = k + quintic.blend(s, 1.0).x
+        here = [np.interp(share, steps, where[:, i]) for i in range(2)]
+        return np.broadcast_to(here, (*center.shape[:-1], 2))
+
+    return target
 
 
 def _hull(points: np.ndarray) -> np.ndarray:
     """(k, 2) corners of the convex hull, counter-clockwise; points on its edges are left out."""
+    from scipy.spatial import ConvexHull, QhullError
+
     ordered = np.unique(np.round(points, 12), axis=0)
     if len(ordered) < 3:
         return ordered
-    halves = []
-    for side in (ordered, ordered[::-1]):
-        chain: list[np.ndarray] = []
-        for point in side:
-            while len(chain) > 1 and _turn(chain[-2], chain[-1], point) <= 0:
-                chain.pop()
-            chain.append(point)
-        halves.extend(chain[:-1])
-    return np.array(halves)
-
-
-def _turn(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
-    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
+    try:
+        return ordered[ConvexHull(ordered).vertices]
+    except QhullError:  # they lie on a line, in order
+        return ordered[[0, -1]]
 
 
 def _half_planes(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

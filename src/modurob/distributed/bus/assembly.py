@@ -1,4 +1,4 @@
-"""From the tree that modules reported to an organism; what does not fit is left out and named."""
+"""Organism from the tree that modules reported; faults for what was left out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from modurob.distributed.bus.messages import Address
-from modurob.distributed.bus.survey import Edge, Entry, Survey
+from modurob.distributed.bus.survey import Edge, ModuleEntry, Survey
 from modurob.errors import DockingError, FileError, UnknownNameError
 from modurob.modules import ModuleType
 from modurob.modules.record import Record, decode, id_text
@@ -18,91 +18,83 @@ from modurob.organism.organism import NAME
 REMEMBERED = 4096  # records that were decoded
 
 
-class Assembly(NamedTuple):
-    """What became of a survey.
+class BusAssembly(NamedTuple):
+    """Organism of a survey."""
 
-    Attributes:
-        organism: None where there is no base, or a loop.
-        names: Of the modules in it, by their address, base first.
-        faults: One line for everything that was left out, and why.
-    """
-
-    organism: Organism | None = None
-    names: Mapping[Address, str] = MappingProxyType({})
-    faults: tuple[str, ...] = ()
+    organism: Organism | None = None  # None where there is no base, or a loop
+    names: Mapping[Address, str] = MappingProxyType({})  # of the modules in it, base first
+    faults: tuple[str, ...] = ()  # one line for everything that was left out
 
 
-def assemble(survey: Survey, table: Mapping[Address, Entry]) -> Assembly:
+def assemble(survey: Survey, table: Mapping[Address, ModuleEntry]) -> BusAssembly:
     """Dock the modules of a survey as they reported, base first."""
     build = _Build(survey, table)
-    faults = build.before()
-    if survey.loops:
-        return Assembly(None, {}, tuple(faults))
-    for module, edge in zip(survey.modules, (None, *survey.edges), strict=False):
-        fault = build.add(module, edge)
-        if fault:
-            faults.append(fault)
-    if build.organism is None:
-        return Assembly(None, {}, tuple(faults))
-    return Assembly(build.organism, build.names, tuple(faults))
+    if not survey.loops:
+        for module, edge in zip(survey.modules, (None, *survey.edges), strict=False):
+            build.add(module, edge)
+    return BusAssembly(build.organism, build.names, tuple(build.faults))
 
 
 class _Build:
-    def __init__(self, survey: Survey, table: Mapping[Address, Entry]) -> None:
+    def __init__(self, survey: Survey, table: Mapping[Address, ModuleEntry]) -> None:
         self.survey, self.table = survey, table
         self.organism: Organism | None = None
         self.names: dict[Address, str] = {}
         self.called = _names(survey, table)
-
-    def before(self) -> list[str]:
-        """Faults of the tree itself."""
-        s, faults = self.survey, []
-        for edge, around in s.loops:
-            ring = " - ".join(self.call(module) for module in around)
-            faults.append(
-                f"loop: {self.end(edge)} closes a ring of modules ({ring}); an organism is a tree, "
-                "unplug one of these dockings"
-            )
-        for first, second in s.twins:
-            faults.append(
+        self.faults = [
+            *(
+                f"loop: {self.end(edge)} closes a ring of modules "
+                f"({' - '.join(map(self.call, ring))}); an organism is a tree, unplug one of these "
+                "dockings"
+                for edge, ring in survey.loops
+            ),
+            *(
                 f"id {id_text(first.uid)} is there twice: '{self.call(first)}' is used, "
                 f"'{self.call(second)}' and all beyond it are left out"
-            )
-        for edge in s.skewed:
-            faults.append(
+                for first, second in survey.twins
+            ),
+            *(
                 f"turn: the two sides of {self.end(edge)} report different turns; it is left out"
-            )
-        for module in s.unreported:
-            faults.append(f"no answer from module {id_text(module.uid)}; it is left out")
-        for module, port in s.unheard:
-            faults.append(f"no answer at port {port} of '{self.call(module)}'; it is left out")
-        for module, port, gone in s.silent:
-            faults.append(
+                for edge in survey.skewed
+            ),
+            *(
+                f"no answer from module {id_text(module.uid)}; it is left out"
+                for module in survey.unreported
+            ),
+            *(
+                f"no answer at port {port} of '{self.call(module)}'; it is left out"
+                for module, port in survey.unheard
+            ),
+            *(
                 f"silent: module {id_text(gone.uid)} at port {port} of '{self.call(module)}'"
-            )
-        return faults
+                for module, port, gone in survey.silent
+            ),
+        ]
 
-    def add(self, module: Address, edge: Edge | None) -> str | None:
-        """Put one module into the organism; else say why not."""
+    def add(self, module: Address, edge: Edge | None) -> None:
+        """Put one module into the organism, or add a fault."""
         name = self.call(module)
-        if edge is not None and edge.parent not in self.names:
-            return f"'{name}' is left out: it is reached over '{self.call(edge.parent)}'"
         try:
+            if edge is not None and edge.parent not in self.names:
+                raise DockingError(f"it is reached over '{self.call(edge.parent)}'")
             kind = self._kind(module)
             if edge is None:
                 self.organism = Organism.start(kind, name)
             else:
-                assert self.organism is not None
-                parent = self.names[edge.parent]
-                port = _label(parent, self.organism.kind(parent), edge.port)
-                child_port = _label(name, kind, edge.child_port)
-                self.organism = self.organism.dock(
-                    parent, port, name, child_port, kind=kind, turn=edge.turn
-                )
+                self._dock(edge, name, kind)
         except (DockingError, FileError, UnknownNameError) as error:
-            return f"'{name}' is left out: {error}"
-        self.names[module] = name
-        return None
+            self.faults.append(f"'{name}' is left out: {error}")
+        else:
+            self.names[module] = name
+
+    def _dock(self, edge: Edge, name: str, kind: ModuleType) -> None:
+        assert self.organism is not None
+        parent = self.names[edge.parent]
+        port = _label(parent, self.organism.kind(parent), edge.port)
+        child_port = _label(name, kind, edge.child_port)
+        self.organism = self.organism.dock(
+            parent, port, name, child_port, kind=kind, turn=edge.turn
+        )
 
     def _kind(self, module: Address) -> ModuleType:
         data = self.table[module].record
@@ -127,7 +119,7 @@ class _Build:
         return f"{self.call(edge.parent)}.{edge.port} - {self.call(edge.child)}.{edge.child_port}"
 
 
-def _names(survey: Survey, table: Mapping[Address, Entry]) -> dict[Address, str]:
+def _names(survey: Survey, table: Mapping[Address, ModuleEntry]) -> dict[Address, str]:
     """Modules' own names where they may be used and are not taken, else names from their ids."""
     names: dict[Address, str] = {}
     taken: set[str] = set()

@@ -1,4 +1,4 @@
-"""What all buses share: modules, what is plugged into what, and the mind of the coordinator."""
+"""Base class of buses: modules, their dockings, and the coordinator's robot builder."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 from modurob.checks import is_number, positive
+from modurob.distributed.bus import messages as say
 from modurob.distributed.bus.coordinator import PORT, CoordinatorState
-from modurob.distributed.bus.mind import Mind, Robot, moving_joints
 from modurob.distributed.bus.node import HEARTBEAT, Node
-from modurob.distributed.transports.in_process import End
+from modurob.distributed.bus.robot import BusRobot, RobotBuilder, moving_joints
+from modurob.distributed.transports import End
 from modurob.errors import DockingError, StateError, UnknownNameError, choices
 from modurob.modules import ModuleType, catalog
 from modurob.modules.record import encode
 
 BASE = "base"  # the coordinator; the first module is plugged into base.out
-FIRST_UID = 0x0242AC110000  # of modules that nobody gave an id: a locally administered MAC address
+FIRST_UID = 0x0242AC110000  # of modules without an id: a locally administered MAC address
 
 
-class Module(NamedTuple):
-    """A module that is there, plugged in or not."""
+class BusModule(NamedTuple):
+    """A module that is switched on, plugged in or not."""
 
     name: str
     kind: ModuleType
@@ -28,7 +29,7 @@ class Module(NamedTuple):
 
 
 class Bus(ABC):
-    """Modules that carry their own data, and a coordinator that finds out what they are.
+    """Modules that carry their own data, and a coordinator that collects it.
 
     Args:
         law: Key or class name of the coordinator's law, see `modurob.control`.
@@ -41,12 +42,10 @@ class Bus(ABC):
         self, law: str = "ComputedTorque", *, heartbeat: float = HEARTBEAT, **settings: Any
     ) -> None:
         self.heartbeat = positive("heartbeat", heartbeat, "seconds")
-        self.mind = Mind(law, **settings)
-        self.modules: dict[str, Module] = {}
-        self.docked: dict[End, tuple[End, int]] = {}  # what holds what, with which turn [deg]
-        self.torques: dict[str, tuple[float, ...]] = {}  # what motors do now [N m, N]
-
-    # -- what a user does ----------------------------------------------------------------------
+        self.builder = RobotBuilder(law, **settings)
+        self.modules: dict[str, BusModule] = {}
+        self.docked: dict[End, tuple[End, int]] = {}  # other end and turn [deg]
+        self.torques: dict[str, tuple[float, ...]] = {}  # of motors now [N m, N]
 
     def start(
         self,
@@ -62,7 +61,7 @@ class Bus(ABC):
             kind: A catalog name or a datasheet.
             name: m0, m1 ... by default.
             uid: Its id; the next free one by default.
-            record: What its memory holds, if not its kind's record.
+            record: Content of its memory, if not its kind's record.
         """
         kind = catalog[kind] if isinstance(kind, str) else kind
         if name is None:
@@ -81,16 +80,17 @@ class Bus(ABC):
             ports=[str(label) for label in kind.docks],
             heartbeat=self.heartbeat,
         )
-        self.modules[name] = module = Module(name, kind, node)
+        self.modules[name] = module = BusModule(name, kind, node)
         self._launch(module)
         return name
 
     def plug(self, a: str, b: str, turn: int = 0) -> None:
         """Dock two ports such as ``m0.out`` and ``m1.in``; the base is ``base.out``.
 
-        Whether the connectors fit is found out by the coordinator.
+        The coordinator checks whether the connectors fit.
 
         Args:
+            a, b: The ports.
             turn: About the port's normal. [deg]
         """
         one, other = self.end(a), self.end(b)
@@ -101,10 +101,12 @@ class Bus(ABC):
                 held, _ = self.docked.get(end, (end, 0))
                 raise DockingError(f"{text} already holds {'.'.join(held)}")
         self.docked[one], self.docked[other] = (other, turn), (one, turn)
-        self._plugged(one, other, turn)
+        self._connect(one, other)
+        for name, port in (one, other):
+            self._signal(name, say.Plugged(port, turn))
 
     def unplug(self, what: str) -> None:
-        """Let go of a port such as ``m1.in``, or of all ports of a module."""
+        """Disconnect a port such as ``m1.in``, or all ports of a module."""
         whole = what in self.modules or what == BASE
         ends = [end for end in self.docked if what == end[0]] if whole else [self.end(what)]
         ends = [end for end in ends if end in self.docked]
@@ -115,12 +117,15 @@ class Bus(ABC):
                 continue
             other, _ = self.docked.pop(end)
             self.docked.pop(other)
-            self._unplugged(end, other)
+            self._disconnect(end, other)
+            for name, port in (end, other):
+                self._signal(name, say.Unplugged(port))
 
     def sense(self, name: str, q: Sequence[float], v: Sequence[float] | None = None) -> None:
-        """Let a module's joints be here.
+        """Set the measured state of a module's joints.
 
         Args:
+            name: Of the module.
             q, v: One number for each joint that moves; at rest by default. [rad, m, rad/s, m/s]
         """
         joints = moving_joints(self.module(name).kind)
@@ -129,43 +134,38 @@ class Bus(ABC):
             raise StateError(
                 f"'{name}' has {len(joints)} joints ({choices(joints)}), got {list(q)}"
             )
-        values = [float(x) for pair in zip(q, v, strict=True) for x in pair]
-        self._measured(name, values)
+        values = tuple(float(x) for pair in zip(q, v, strict=True) for x in pair)
+        self._signal(name, say.Sensed(values))
 
     @abstractmethod
     def kill(self, name: str) -> None:
-        """Let a module die where it is: from now on it is silent."""
+        """Stop a module where it is: from now on it is silent."""
 
     @abstractmethod
     def close(self) -> None:
         """Switch everything off."""
 
-    # -- what there is to see ------------------------------------------------------------------
-
     @property
-    def robot(self) -> Robot:
+    def robot(self) -> BusRobot:
         """Organism, model and controller as they are now."""
-        return self.mind.robot
+        return self.builder.robot
 
     @property
     @abstractmethod
     def coordinator(self) -> CoordinatorState:
-        """What the coordinator knows."""
+        """State of the coordinator."""
 
     def settled(self, modules: int) -> bool:
-        """Whether the robot has so many modules, is up to date, and its motors obey.
-
-        Motors that the coordinator has no torque for (see `Robot.released`) are let go then.
-        """
-        if not self.mind.is_current(self.coordinator):
+        """Return whether the robot has so many modules and its motors their newest torques."""
+        if not self.builder.is_current(self.coordinator):
             return False
         names = self.robot.assembly.names
         if len(names) != modules:
             return False
-        wanted = self.mind.commanded()
+        wanted = self.builder.commanded()
         return all(self.torques.get(name) == wanted.get(m) for m, name in names.items())
 
-    def module(self, name: str) -> Module:
+    def module(self, name: str) -> BusModule:
         if name not in self.modules:
             raise UnknownNameError(f"no module '{name}': there are {choices(self.modules)}")
         return self.modules[name]
@@ -180,19 +180,17 @@ class Bus(ABC):
             )
         return name, port
 
-    # -- what each kind of bus does in its own way ---------------------------------------------
+    @abstractmethod
+    def _launch(self, module: BusModule) -> None: ...
 
     @abstractmethod
-    def _launch(self, module: Module) -> None: ...
+    def _connect(self, one: End, other: End) -> None: ...
 
     @abstractmethod
-    def _plugged(self, one: End, other: End, turn: int) -> None: ...
+    def _disconnect(self, one: End, other: End) -> None: ...
 
     @abstractmethod
-    def _unplugged(self, one: End, other: End) -> None: ...
-
-    @abstractmethod
-    def _measured(self, name: str, values: Sequence[float]) -> None: ...
+    def _signal(self, name: str, signal: say.Signal) -> None: ...
 
     def _driven(self, name: str, values: tuple[float, ...]) -> None:
         if values:

@@ -1,4 +1,4 @@
-"""The program at the base: collects what modules tell, asks again, hands out torques."""
+"""The program at the base: collects reports, asks for missing ones, sends torques."""
 
 from __future__ import annotations
 
@@ -7,37 +7,28 @@ from collections.abc import Mapping, Sequence
 
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as say
-from modurob.distributed.bus.links import Links
-from modurob.distributed.bus.messages import OWN, Address, Kind, Wanted
+from modurob.distributed.bus.links import LinkTable
+from modurob.distributed.bus.messages import OWN, Address, Wanted
 from modurob.distributed.bus.node import HEARTBEAT, LIFETIME, REFRESH
-from modurob.distributed.bus.survey import Entry, Survey, survey
-from modurob.distributed.serial import is_outdated
+from modurob.distributed.bus.survey import ModuleEntry, Survey, survey
+from modurob.distributed.reliable import Newest
 
-PORT = "out"  # where the base module is plugged in
-PATIENCE = 3.0  # heartbeats until what does not answer is left out
-EXPIRY = 3 * REFRESH  # heartbeats until what is not in the tree and not heard is forgotten
+PORT = "out"  # of the base module
+PATIENCE = 3.0  # heartbeats until a module that does not answer is left out
+EXPIRY = 3 * REFRESH  # heartbeats until a silent module out of the tree is dropped
 
 
 class CoordinatorState:
-    """What the coordinator remembers.
+    """State of the coordinator."""
 
-    Attributes:
-        table: What each module has told.
-        survey: The tree that follows from it.
-        ready: Whether the tree is complete, or the wait for the rest is over.
-        asked: How often something was asked for again.
-    """
-
-    def __init__(self, links: Links, beat: int) -> None:
-        self.links = links
-        self.beat = beat
-        self.table: dict[Address, Entry] = {}
-        self.survey = Survey()
-        self.ready = False
+    def __init__(self, links: LinkTable, beat: int) -> None:
+        self.links, self.beat = links, beat
+        self.table: dict[Address, ModuleEntry] = {}  # data of each module
+        self.survey = Survey()  # the tree that follows from it
+        self.ready = False  # the tree is complete, or the wait for the rest is over
         self.waiting_since = 0.0
         self.asks: dict[tuple[Address, Wanted], float] = {}  # when to ask next
-        self.asked = 0
-        self.torques = 0  # number of the last command
+        self.asked = 0  # count of repeated requests
         self.wake = 0.0
 
     def copy(self) -> CoordinatorState:
@@ -47,11 +38,7 @@ class CoordinatorState:
 
 
 class Coordinator:
-    """The root of the tree. It needs nothing but the standard library; models are made elsewhere.
-
-    Args:
-        heartbeat: As that of the modules. [s]
-    """
+    """The root of the tree, with the heartbeat of the modules. [s]"""
 
     def __init__(self, heartbeat: float = HEARTBEAT) -> None:
         self.heartbeat = heartbeat
@@ -63,7 +50,7 @@ class Coordinator:
             boot: A number that other stations hardly have, 32 bits.
             beat: Where to begin counting: later than a coordinator before it ended.
         """
-        return CoordinatorState(Links(Address(0, boot), self.heartbeat), beat)
+        return CoordinatorState(LinkTable(Address(0, boot), self.heartbeat), beat)
 
     def step(
         self, state: CoordinatorState, inbox: Sequence[Message], now: float
@@ -90,28 +77,26 @@ class Coordinator:
         links.lost.clear()
         links.retry(now)
         if state.table is not table or links.changes != changes:
-            self._look(state, now)
-        self._wait(state, now)
+            self._update_survey(state, now)
+        self._ask_missing(state, now)
         state.wake = min([links.wake(), *state.asks.values()])
         if not state.ready:
             state.wake = min(state.wake, state.waiting_since + PATIENCE * self.heartbeat)
         return state, links.outbox
 
     def _signal(self, state: CoordinatorState, payload: bytes, now: float) -> None:
-        kind = Kind(payload[0])
-        if kind is Kind.PLUGGED:
-            state.links.plug(*say.unpack_plugged(payload))
+        signal = say.unpack_signal(payload)
+        if isinstance(signal, say.Plugged):
+            state.links.plug(signal.port, signal.turn)
             state.links.say_hello(PORT, state.beat, 1, False)
-        elif kind is Kind.UNPLUGGED:
-            state.links.unplug(say.unpack_unplugged(payload))
+        elif isinstance(signal, say.Unplugged):
+            state.links.unplug(signal.port)
         else:
             self._down(state, payload, now)
 
     def _down(self, state: CoordinatorState, message: bytes, now: float) -> None:
         if PORT in state.links.ports:
             state.links.post(PORT, message, now)
-
-    # -- what modules tell ---------------------------------------------------------------------
 
     def _file(self, state: CoordinatorState, message: bytes, now: float) -> None:
         try:
@@ -122,43 +107,40 @@ class Coordinator:
         if isinstance(told, say.Ask | say.Torque):
             state.links.ignored += 1
             return
-        old = state.table.get(told.origin, Entry())
+        old = state.table.get(told.origin, ModuleEntry())
         new, lifetime = old, LIFETIME * self.heartbeat
-        if isinstance(told, say.Report):
-            number = 0 if old.report is None else old.report.number
-            if not is_outdated(told.number, number, now - old.report_at, lifetime):
-                new = old._replace(report=told, report_at=now)
+        if isinstance(told, say.ModuleReport):
+            if not old.reported.refuses(told.number, now, lifetime):
+                new = old._replace(report=told, reported=Newest(told.number, now))
         elif isinstance(told, say.Sense):
-            if not is_outdated(told.number, old.sense_number, now - old.sense_at, lifetime):
-                new = old._replace(sense_number=told.number, values=told.values, sense_at=now)
+            if not old.sensed.refuses(told.number, now, lifetime):
+                new = old._replace(values=told.values, sensed=Newest(told.number, now))
         elif old.record is None and _is_sound(told):
             new = _with_piece(old, told)
         if new is not old:
             state.table = {**state.table, told.origin: new._replace(heard_at=now)}
 
     def _expire(self, state: CoordinatorState, now: float) -> None:
-        """Forget modules that are neither in the tree nor heard."""
+        """Drop modules that are neither in the tree nor heard."""
         limit = now - EXPIRY * self.heartbeat
         gone = [module for module, entry in state.table.items() if entry.heard_at < limit]
         if gone := set(gone).difference(state.survey.modules):
             state.table = {m: entry for m, entry in state.table.items() if m not in gone}
 
-    def _look(self, state: CoordinatorState, now: float) -> None:
-        base = next(iter(state.links.neighbours()), None)
+    def _update_survey(self, state: CoordinatorState, now: float) -> None:
+        base = next(iter(state.links.neighbors()), None)
         found = survey(state.links.address, base, state.table)
         if found != state.survey:
             state.survey, state.ready, state.waiting_since = found, False, now
 
-    # -- what is missing -----------------------------------------------------------------------
-
-    def _wait(self, state: CoordinatorState, now: float) -> None:
+    def _ask_missing(self, state: CoordinatorState, now: float) -> None:
         missing = [(module, Wanted.REPORT) for module in state.survey.unreported]
         missing += [(module, Wanted.RECORD) for module in state.survey.unread]
         first = now + self.heartbeat
         state.asks = {request: state.asks.get(request, first) for request in missing}
         for (module, wanted), due in state.asks.items():
             if now >= due:
-                self._down(state, say.pack_ask(say.Ask(module, wanted)), now)
+                self._down(state, say.pack(say.Ask(module, wanted)), now)
                 state.asks[module, wanted] = now + self.heartbeat
                 state.asked += 1
         if not state.ready:
@@ -172,7 +154,7 @@ def _is_sound(piece: say.Piece) -> bool:
     return piece.offset % say.CHUNK == 0 and end <= piece.total <= say.LARGEST_RECORD
 
 
-def _with_piece(entry: Entry, piece: say.Piece) -> Entry:
+def _with_piece(entry: ModuleEntry, piece: say.Piece) -> ModuleEntry:
     """The entry with a piece of its record, and with the record when that was the last one."""
     pieces = dict(entry.pieces) | {piece.offset: piece.data}
     record, size = b"", 0
@@ -189,6 +171,5 @@ def _with_piece(entry: Entry, piece: say.Piece) -> Entry:
 def torque_messages(torques: Mapping[Address, Sequence[float]], number: int) -> list[Message]:
     """Commands for `Coordinator.step` to send."""
     return [
-        Message(OWN, say.pack_torque(say.Torque(module, number, tuple(values))))
-        for module, values in torques.items()
+        say.own(say.Torque(module, number, tuple(values))) for module, values in torques.items()
     ]

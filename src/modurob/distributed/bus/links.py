@@ -1,36 +1,23 @@
-"""A module's links to its neighbours: who is there, and nothing sent is lost on the way to them.
+"""A module's links to its neighbors: hellos, and messages that are repeated until they arrive.
 
-Hellos go out several times a heartbeat. Everything else is numbered, acknowledged by the neighbour
+Hellos go out several times a heartbeat. Everything else is numbered, acknowledged by the neighbor
 and sent again until it is, so that a message crosses many hops even where each loses every third.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from modurob.distributed.agent import Message
-from modurob.distributed.bus.messages import (
-    NOBODY,
-    Address,
-    FrameKind,
-    Hello,
-    Neighbour,
-    Status,
-    pack_frame,
-    pack_hello,
-    pack_numbers,
-    unpack_frame,
-    unpack_hello,
-    unpack_numbers,
-)
-from modurob.distributed.serial import NUMBERS, following, is_outdated
+from modurob.distributed.bus import messages as say
+from modurob.distributed.bus.messages import Address, FrameKind, Hello, Neighbor, Status
+from modurob.distributed.codec import U32, read
+from modurob.distributed.reliable import NUMBERS, Channel, Newest, Retry, following
 
 HELLOS = 5  # in a heartbeat
-SILENCE = 2.5  # heartbeats without a hello until a neighbour counts as silent
+SILENCE = 2.5  # heartbeats without a hello until a neighbor counts as silent
 RETRIES = 10  # in a heartbeat, of what was not acknowledged
 EAGER = 4  # retries before they become rarer
-WINDOW = 2**16  # numbers beyond the first missing one that are taken
 
 
 class Peer(NamedTuple):
@@ -38,83 +25,45 @@ class Peer(NamedTuple):
 
     address: Address
     port: str
-    number: int  # of its side of the link
 
 
-class Waiting(NamedTuple):
-    """Something that was not acknowledged yet."""
+class BusLink(Channel):
+    """One closed connector; `newest` is the neighbor's last hello."""
 
-    message: bytes
-    tries: int
-    due: float  # when to send it again
-
-
-class Link:
-    """One closed connector."""
-
-    __slots__ = (
-        "beyond", "child", "heard", "hellos", "low", "next", "number", "peer", "silent", "told",
-        "turn", "waiting",
-    )  # fmt: skip
-
-    def __init__(self, number: int, turn: int, silent: Peer | None = None) -> None:
-        self.number, self.turn = number, turn
-        self.silent = silent  # who was here before
-        self.hellos = 0  # sent
-        self.peer: Peer | None = None
-        self.child = False  # whether its way to the coordinator leads over here
-        self.heard = 0.0
-        self.told = 0  # count of its last hello
-        self.next = 1
-        self.waiting: dict[int, Waiting] = {}
-        self.low = 0  # the numbers up to here have come in, ...
-        self.beyond: frozenset[int] = frozenset()  # ... and these
-
-    def copy(self) -> Link:
-        twin = object.__new__(Link)
-        for name in Link.__slots__:
-            setattr(twin, name, getattr(self, name))
-        twin.waiting = dict(self.waiting)
-        return twin
-
-    def is_new(self, number: int) -> bool:
-        """Whether a number comes in for the first time; from now on it has."""
-        if (self.low - number) % NUMBERS < NUMBERS // 2 or number in self.beyond:
-            return False
-        seen = self.beyond | {number}
-        while following(self.low) in seen:
-            self.low = following(self.low)
-            seen -= {self.low}
-        self.beyond = seen
-        return True
+    def __init__(self, here: int, turn: int, silent: Peer | None = None) -> None:
+        super().__init__(here)
+        self.turn = turn  # [deg]
+        self.silent = silent  # the neighbor before
+        self.hellos = 0  # number of the last one sent
+        self.peer: Peer | None = None  # the neighbor, once heard
+        self.child = False  # the neighbor's way to the coordinator leads over here
 
 
-class Links:
+class LinkTable:
     """All links of a module. Steps work on a `copy`, which collects what to send in `outbox`."""
 
     def __init__(self, address: Address, heartbeat: float) -> None:
         self.address, self.heartbeat = address, heartbeat
-        self.ports: dict[str, Link] = {}
+        self.retries = Retry(heartbeat * (1 / RETRIES), heartbeat, EAGER)
+        self.ports: dict[str, BusLink] = {}
         self.made = 0
-        self.changes = 0  # of who is where
+        self.changes = 0  # of neighbors
         self.ignored = 0  # frames that were not understood
-        self.pulse = 0.0  # when to say hello next
+        self.pulse = 0.0  # [s] time of the next hello
         self.outbox: list[Message] = []
-        self.lost: list[str] = []  # ports whose neighbour went or was replaced during this step
+        self.lost: list[str] = []  # ports whose neighbor went or was replaced during this step
 
-    def copy(self) -> Links:
-        twin = object.__new__(Links)
+    def copy(self) -> LinkTable:
+        twin = object.__new__(LinkTable)
         twin.__dict__.update(self.__dict__)
         twin.ports = {port: link.copy() for port, link in self.ports.items()}
         twin.outbox, twin.lost = [], []
         return twin
 
-    # -- connectors ----------------------------------------------------------------------------
-
     def plug(self, port: str, turn: int) -> None:
         if port in self.ports:
             self.unplug(port)
-        self.ports[port] = Link(self._number(), turn)
+        self.ports[port] = BusLink(self._number(), turn)
         self.changes += 1
 
     def unplug(self, port: str) -> None:
@@ -122,116 +71,100 @@ class Links:
             self.lost.append(port)
             self.changes += 1
 
-    def neighbours(self) -> tuple[Neighbour, ...]:
-        return tuple(self._neighbour(port, link) for port, link in sorted(self.ports.items()))
-
-    def _neighbour(self, port: str, link: Link) -> Neighbour:
-        peer, status = link.peer, Status.HEARD
-        if peer is None:
-            peer = link.silent
-            status = Status.EXPECTED if peer is None else Status.SILENT
-        if peer is None:
-            return Neighbour(port, NOBODY, "", link.turn, status)
-        return Neighbour(port, peer.address, peer.port, link.turn, status)
+    def neighbors(self) -> tuple[Neighbor, ...]:
+        return tuple(_neighbor(port, link) for port, link in sorted(self.ports.items()))
 
     def _number(self) -> int:
         self.made += 1
-        return (self.address.boot + self.made) % (NUMBERS - 1) + 1  # 0 stands for an unknown one
-
-    # -- coming in -----------------------------------------------------------------------------
+        return (self.address.boot + self.made) % (NUMBERS - 1) + 1  # 0 is an unknown one
 
     def take(self, port: str, data: bytes, now: float) -> tuple[Hello | None, list[bytes]]:
         """The hello in a frame, or its message if it comes in for the first time."""
         link = self.ports.get(port)
         try:
-            kind, theirs, mine, body = unpack_frame(data)
-            if link is None or mine not in (0, link.number):
+            kind, theirs, mine, body = say.unpack_frame(data)
+            if link is None or mine not in (0, link.here):
                 return None, []  # for a link that is no more
             if kind is FrameKind.HELLO:
-                return self._hello(port, link, theirs, unpack_hello(body), now), []
-            if link.peer is None or theirs != link.peer.number or mine != link.number:
+                return self._hello(port, link, theirs, read(say.HELLO, body), now), []
+            if link.peer is None or theirs != link.there or mine != link.here:
                 return None, []
             if kind is FrameKind.ACK:
-                for number in unpack_numbers(body):
-                    link.waiting.pop(number, None)
+                for number in read(say.NUMBERS, body):
+                    link.acknowledge(number)
                 return None, []
-            (number,) = unpack_numbers(body[:4])
-            if WINDOW < (number - link.low) % NUMBERS < NUMBERS // 2:
+            number, start = U32.unpack(body, 0)
+            if link.is_far_ahead(number):
                 raise ValueError("a number that is not due for long")
         except ValueError:
             self.ignored += 1
             return None, []
-        self._frame(port, link, FrameKind.ACK, pack_numbers([number]))
-        return None, [body[4:]] if link.is_new(number) else []
+        self._frame(port, link, FrameKind.ACK, U32.pack(number))
+        return None, [body[start:]] if link.take(number) else []
 
-    def _hello(self, port: str, link: Link, theirs: int, hello: Hello, now: float) -> Hello | None:
-        peer = Peer(hello.address, hello.port, theirs)
+    def _hello(
+        self, port: str, link: BusLink, theirs: int, hello: Hello, now: float
+    ) -> Hello | None:
+        peer = Peer(hello.address, hello.port)
         if link.peer is None:
-            link.peer, link.silent = peer, None
+            link.peer, link.there, link.silent = peer, theirs, None
             self.changes += 1
-        elif link.peer != peer:
+        elif (link.peer, link.there) != (peer, theirs):
             # both sides count from the start only if the other one hears of a new link here
             self._renew(port, link, None)
             return None
-        elif is_outdated(hello.number, link.told, now - link.heard, self.heartbeat):
+        elif link.newest.refuses(hello.number, now, self.heartbeat):
             return None
-        link.heard, link.told, link.child = now, hello.number, hello.child
+        link.newest, link.child = Newest(hello.number, now), hello.child
         return hello
 
-    # -- going out -----------------------------------------------------------------------------
-
     def post(self, port: str, message: bytes, now: float) -> None:
-        """Send until the neighbour has it, or is gone."""
+        """Send until the neighbor has it, or is gone."""
         link = self.ports[port]
-        number = link.next % NUMBERS
-        link.next = number + 1
-        self._send(port, link, number, Waiting(message, 0, now), now)
+        self._data(port, link, link.post(message, now), message)
 
     def say_hello(self, port: str, beat: int, epoch: int, child: bool) -> None:
         link = self.ports[port]
         link.hellos = following(link.hellos)
         hello = Hello(self.address, link.hellos, beat, epoch, child, port)
-        self._frame(port, link, FrameKind.HELLO, pack_hello(hello))
+        self._frame(port, link, FrameKind.HELLO, say.HELLO.pack(hello))
 
     def retry(self, now: float) -> None:
         """Send again what was not acknowledged in time."""
         for port, link in self.ports.items():
-            for number, waiting in list(link.waiting.items()):
-                if now >= waiting.due:
-                    self._send(port, link, number, waiting, now)
+            for number, message in link.due(now, self.retries):
+                self._data(port, link, number, message)
 
-    def _send(self, port: str, link: Link, number: int, waiting: Waiting, now: float) -> None:
-        rarer = 2 ** max(0, waiting.tries - EAGER)
-        due = now + self.heartbeat * min(1.0, rarer / RETRIES)
-        link.waiting[number] = Waiting(waiting.message, waiting.tries + 1, due)
-        self._frame(port, link, FrameKind.DATA, pack_numbers([number]) + waiting.message)
+    def _data(self, port: str, link: BusLink, number: int, message: bytes) -> None:
+        self._frame(port, link, FrameKind.DATA, U32.pack(number) + message)
 
-    def _frame(self, port: str, link: Link, kind: FrameKind, body: bytes) -> None:
-        theirs = 0 if link.peer is None else link.peer.number
-        self.outbox.append(Message(port, pack_frame(kind, link.number, theirs, body)))
-
-    # -- time ----------------------------------------------------------------------------------
+    def _frame(self, port: str, link: BusLink, kind: FrameKind, body: bytes) -> None:
+        self.outbox.append(Message(port, say.pack_frame(kind, link.here, link.there, body)))
 
     def is_pulse(self, now: float) -> bool:
-        """Whether it is time for hellos; looks for silent neighbours then."""
+        """Return whether hellos are due; looks for silent neighbors then."""
         if now < self.pulse:
             return False
         self.pulse = now + self.heartbeat / HELLOS
         for port, link in self.ports.items():
-            if link.peer is not None and now - link.heard > SILENCE * self.heartbeat:
+            if link.peer is not None and now - link.newest.at > SILENCE * self.heartbeat:
                 self._renew(port, link, link.peer)
         return True
 
-    def _renew(self, port: str, link: Link, silent: Peer | None) -> None:
-        """Start anew with the next neighbour that is heard."""
-        self.ports[port] = Link(self._number(), link.turn, silent)
+    def _renew(self, port: str, link: BusLink, silent: Peer | None) -> None:
+        """Start anew with the next neighbor that is heard."""
+        self.ports[port] = BusLink(self._number(), link.turn, silent)
         self.lost.append(port)
         self.changes += 1
 
     def wake(self) -> float:
-        """When there is something to do even if nothing comes in."""
-        return min([self.pulse, *(waiting.due for waiting in self._all_waiting())])
+        """Return the time when something is to be done even if nothing comes in. [s]"""
+        return min([self.pulse, *(link.wake(self.retries) for link in self.ports.values())])
 
-    def _all_waiting(self) -> Iterator[Waiting]:
-        for link in self.ports.values():
-            yield from link.waiting.values()
+
+def _neighbor(port: str, link: BusLink) -> Neighbor:
+    if link.peer is not None:
+        return Neighbor(port, link.peer.address, link.peer.port, link.turn, Status.HEARD)
+    if link.silent is not None:
+        return Neighbor(port, link.silent.address, link.silent.port, link.turn, Status.SILENT)
+    return Neighbor(port, say.UNKNOWN, "", link.turn, Status.EXPECTED)

@@ -1,4 +1,4 @@
-"""The bytes of the bus: frames between neighbours, messages inside them, signals within a module.
+"""The bytes of the bus: frames between neighbors, messages inside them, signals within a module.
 
 docs/guide/bus.md has the tables. Only the standard library is needed, as in a module's firmware.
 """
@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from enum import IntEnum
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
+
+from modurob.distributed.agent import Message
+from modurob.distributed.codec import U8, U16, U32, U64, U128, Counted, Layout, Number, Rest, Text
+from modurob.distributed.codec import read as read_all
 
 MAGIC = b"MB"
 VERSION = 1
@@ -18,9 +22,7 @@ CRC = struct.Struct("<I")
 LARGEST_FRAME = 4096  # [bytes]
 CHUNK = 1024  # bytes of a record in one message
 LARGEST_RECORD = 1 << 20  # [bytes]
-LARGEST_TEXT = 64  # bytes of a name or a port's label
 MOST_PORTS = 16  # what fits into one report
-T = TypeVar("T")
 OWN = ""  # the port of a module's own sensors and motors
 
 
@@ -45,14 +47,14 @@ class Kind(IntEnum):
 
 
 class Wanted(IntEnum):
-    """What the coordinator asks for."""
+    """Subject of a request of the coordinator."""
 
     REPORT = 1
     RECORD = 2
 
 
 class Status(IntEnum):
-    """Of a neighbour whose connector is closed."""
+    """Of a neighbor whose connector is closed."""
 
     HEARD = 0
     EXPECTED = 1  # not heard yet
@@ -66,51 +68,37 @@ class Address(NamedTuple):
     boot: int
 
 
-NOBODY = Address(0, 0)  # a neighbour that has not been heard yet
+UNKNOWN = Address(0, 0)  # a neighbor that has not been heard yet
 
 
 class Hello(NamedTuple):
-    """Says that a neighbour is there, and whether it has a way to the coordinator.
+    """Presence of a neighbor, and of its way to the coordinator."""
 
-    Attributes:
-        address: Of the sender.
-        number: Of hellos on this link, to leave out older ones.
-        beat: The coordinator's newest beat known to the sender; 0 without a way to it.
-        epoch: How often the sender has found a way: what was under way before may be lost.
-        child: Whether the sender's way leads over the receiver.
-        port: The sender's.
-    """
-
-    address: Address
-    number: int
-    beat: int
-    epoch: int
-    child: bool
-    port: str
+    address: Address  # of the sender
+    number: int  # of hellos on this link, to leave out older ones
+    beat: int  # the coordinator's newest beat at the sender; 0 without a way to it
+    epoch: int  # count of ways that the sender has found; messages before may be lost
+    child: bool  # whether the sender's way leads over the receiver
+    port: str  # the sender's
 
 
-class Neighbour(NamedTuple):
-    """A docking as one side knows it.
-
-    Attributes:
-        address, their_port: Of the other side, as far as it was heard.
-        turn: About the port's normal. [deg]
-    """
+class Neighbor(NamedTuple):
+    """A docking as one side reports it."""
 
     port: str
-    address: Address
+    address: Address  # of the other side, as far as it was heard
     their_port: str
-    turn: int
+    turn: int  # [deg] about the port's normal
     status: Status
 
 
-class Report(NamedTuple):
-    """What a module tells of itself; a larger number is newer."""
+class ModuleReport(NamedTuple):
+    """A module's name and neighbors; a larger number is newer."""
 
     origin: Address
     number: int
     name: str
-    neighbours: tuple[Neighbour, ...]
+    neighbors: tuple[Neighbor, ...]
 
 
 class Piece(NamedTuple):
@@ -123,27 +111,72 @@ class Piece(NamedTuple):
 
 
 class Sense(NamedTuple):
-    """Positions and velocities of a module's joints. [rad, m, rad/s, m/s]"""
+    """Positions and velocities of a module's joints: q, v, q, v ... [rad, m, rad/s, m/s]"""
 
     origin: Address
     number: int
-    values: tuple[float, ...]  # q, v, q, v ...
+    values: tuple[float, ...]
 
 
 class Ask(NamedTuple):
+    """Request for a report or a record."""
+
     target: Address
     wanted: Wanted
 
 
 class Torque(NamedTuple):
-    """What a module's motors shall do; no values at all: let go. [N m, N]"""
+    """Command for a module's motors; no values at all: let go. [N m, N]"""
 
     target: Address
     number: int
     values: tuple[float, ...]
 
 
-# -- frames ----------------------------------------------------------------------------------------
+class Plugged(NamedTuple):
+    """Signal of a connector that has closed. [turn in deg]"""
+
+    port: str
+    turn: int
+
+
+class Unplugged(NamedTuple):
+    """Signal of a connector that has opened."""
+
+    port: str
+
+
+class Sensed(NamedTuple):
+    """Signal of a module's joints: q, v, q, v ... [rad, m, rad/s, m/s]"""
+
+    values: tuple[float, ...]
+
+
+class DriveSignal(NamedTuple):
+    """Torques for the module's own motors; none: let go. [N m, N]"""
+
+    values: tuple[float, ...]
+
+
+BusMessage = ModuleReport | Piece | Sense | Ask | Torque
+Signal = Plugged | Unplugged | Sensed | DriveSignal
+
+_ADDRESS = Layout(Address, U128, U32)
+_NEIGHBOR = Layout(Neighbor, Text(), _ADDRESS, Text(), U16, Number("B", Status))
+HELLO = Layout(Hello, _ADDRESS, U32, U64, U32, Number("B", bool), Text())
+MESSAGES: dict[Kind, Layout] = {
+    Kind.REPORT: Layout(ModuleReport, _ADDRESS, U32, Text(), Counted(_NEIGHBOR)),
+    Kind.RECORD: Layout(Piece, _ADDRESS, U32, U32, Rest()),
+    Kind.SENSE: Layout(Sense, _ADDRESS, U32, Rest("d")),
+    Kind.ASK: Layout(Ask, _ADDRESS, Number("B", Wanted)),
+    Kind.TORQUE: Layout(Torque, _ADDRESS, U32, Rest("d")),
+    Kind.PLUGGED: Layout(Plugged, Text(), U16),
+    Kind.UNPLUGGED: Layout(Unplugged, Text()),
+    Kind.SENSED: Layout(Sensed, Rest("d")),
+    Kind.DRIVE: Layout(DriveSignal, Rest("d")),
+}
+_KINDS = {layout.form: kind for kind, layout in MESSAGES.items()}
+NUMBERS = Rest("I")  # the body of an ACK
 
 
 def pack_frame(kind: FrameKind, here: int, there: int, body: bytes) -> bytes:
@@ -163,183 +196,37 @@ def unpack_frame(data: bytes) -> tuple[FrameKind, int, int, bytes]:
     return FrameKind(kind), here, there, data[HEADER.size : -CRC.size]
 
 
-def pack_hello(hello: Hello) -> bytes:
-    head = struct.pack("<IQIB", hello.number, hello.beat, hello.epoch, hello.child)
-    return _address(hello.address) + head + _text(hello.port)
+def pack(message: BusMessage | Signal) -> bytes:
+    """Bytes of a message or of a signal within a module."""
+    kind = _KINDS[type(message)]
+    return bytes([kind]) + MESSAGES[kind].pack(message)
 
 
-def unpack_hello(body: bytes) -> Hello:
-    reader = _Reader(body)
-    address = reader.address()
-    number, beat, epoch, child = reader.take("<IQIB")
-    return reader.last(Hello(address, number, beat, epoch, bool(child), reader.text()))
+def own(signal: BusMessage | Signal) -> Message:
+    """A signal as a message at the port of a module's own sensors and motors."""
+    return Message(OWN, pack(signal))
 
 
-def pack_numbers(numbers: Sequence[int]) -> bytes:
-    """The body of an ACK."""
-    return struct.pack(f"<{len(numbers)}I", *numbers)
+def unpack(data: bytes) -> BusMessage:
+    """A message in full; ValueError if it is none, or never leaves a module."""
+    kind, _ = unpack_address(data)
+    if kind >= Kind.PLUGGED:
+        raise ValueError(f"kind {kind:#x} never leaves a module")
+    return read_all(MESSAGES[kind], data, 1)
 
 
-def unpack_numbers(body: bytes) -> tuple[int, ...]:
-    if len(body) % 4:
-        raise ValueError("half a number")
-    return struct.unpack(f"<{len(body) // 4}I", body)
+def unpack_signal(data: bytes) -> BusMessage | Signal:
+    """A signal within a module, or a message that the coordinator is to send."""
+    return read_all(MESSAGES[Kind(data[0])], data, 1)
 
 
-# -- messages --------------------------------------------------------------------------------------
+def own_torques(outbox: Iterable[Message]) -> list[tuple[float, ...]]:
+    """Torques for a module's own motors in what it sends. [N m, N]"""
+    signals = [unpack_signal(payload) for port, payload in outbox if port == OWN]
+    return [signal.values for signal in signals if isinstance(signal, DriveSignal)]
 
 
-def pack_report(report: Report) -> bytes:
-    parts = [struct.pack("<I", report.number), _text(report.name)]
-    parts.append(bytes([len(report.neighbours)]))
-    for port, address, their_port, turn, status in report.neighbours:
-        parts += [_text(port), _address(address), _text(their_port)]
-        parts.append(struct.pack("<HB", turn, status))
-    return _head(Kind.REPORT, report.origin) + b"".join(parts)
-
-
-def pack_piece(piece: Piece) -> bytes:
-    head = _head(Kind.RECORD, piece.origin)
-    return head + struct.pack("<II", piece.total, piece.offset) + piece.data
-
-
-def pack_sense(sense: Sense) -> bytes:
-    return _head(Kind.SENSE, sense.origin) + struct.pack("<I", sense.number) + _floats(sense.values)
-
-
-def pack_ask(ask: Ask) -> bytes:
-    return _head(Kind.ASK, ask.target) + bytes([ask.wanted])
-
-
-def pack_torque(torque: Torque) -> bytes:
-    head = _head(Kind.TORQUE, torque.target)
-    return head + struct.pack("<I", torque.number) + _floats(torque.values)
-
-
-def unpack_address(message: bytes) -> tuple[Kind, Address]:
+def unpack_address(data: bytes) -> tuple[Kind, Address]:
     """Kind of a message, and the module it comes from or goes to: all that a router reads."""
-    reader = _Reader(message)
-    return Kind(reader.take("<B")[0]), reader.address()
-
-
-def unpack(message: bytes) -> Report | Piece | Sense | Ask | Torque:
-    """A message in full; ValueError if it is none."""
-    reader = _Reader(message)
-    kind, address = Kind(reader.take("<B")[0]), reader.address()
-    if kind is Kind.REPORT:
-        (number,), name, (count,) = reader.take("<I"), reader.text(), reader.take("<B")
-        neighbours = tuple(reader.neighbour() for _ in range(count))
-        return reader.last(Report(address, number, name, neighbours))
-    if kind is Kind.RECORD:
-        total, offset = reader.take("<II")
-        return Piece(address, total, offset, reader.rest())
-    if kind is Kind.ASK:
-        return reader.last(Ask(address, Wanted(reader.take("<B")[0])))
-    if kind in (Kind.SENSE, Kind.TORQUE):
-        (number,) = reader.take("<I")
-        form = Sense if kind is Kind.SENSE else Torque
-        return form(address, number, reader.floats())
-    raise ValueError(f"kind {kind:#x} never leaves a module")
-
-
-# -- signals within a module -----------------------------------------------------------------------
-
-
-def plugged(port: str, turn: int) -> bytes:
-    """The connector at `port` has closed with this turn. [deg]"""
-    return bytes([Kind.PLUGGED]) + _text(port) + struct.pack("<H", turn)
-
-
-def unplugged(port: str) -> bytes:
-    return bytes([Kind.UNPLUGGED]) + _text(port)
-
-
-def sensed(values: Sequence[float]) -> bytes:
-    """q, v, q, v ... of the module's joints. [rad, m, rad/s, m/s]"""
-    return bytes([Kind.SENSED]) + _floats(values)
-
-
-def drive(values: Sequence[float]) -> bytes:
-    """Torques for the module's motors; none: let go. [N m, N]"""
-    return bytes([Kind.DRIVE]) + _floats(values)
-
-
-def unpack_plugged(signal: bytes) -> tuple[str, int]:
-    reader = _Reader(signal[1:])
-    return reader.text(), reader.take("<H")[0]
-
-
-def unpack_unplugged(signal: bytes) -> str:
-    return _Reader(signal[1:]).text()
-
-
-def unpack_floats(signal: bytes) -> tuple[float, ...]:
-    """The values of a `sensed` or `drive` signal."""
-    return _Reader(signal[1:]).floats()
-
-
-# -- pieces ----------------------------------------------------------------------------------------
-
-
-def _head(kind: Kind, address: Address) -> bytes:
-    return bytes([kind]) + _address(address)
-
-
-def _address(address: Address) -> bytes:
-    return address.uid.to_bytes(16, "big") + struct.pack("<I", address.boot)
-
-
-def _text(value: str) -> bytes:
-    data = value.encode("utf-8")
-    if len(data) > LARGEST_TEXT:
-        raise ValueError(f"{value!r:.80} is longer than {LARGEST_TEXT} bytes")
-    return bytes([len(data)]) + data
-
-
-def _floats(values: Sequence[float]) -> bytes:
-    return struct.pack(f"<{len(values)}d", *values)
-
-
-class _Reader:
-    """Takes values from the front of some bytes; ValueError where they end too early."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
-
-    def take(self, layout: str) -> tuple:
-        try:
-            values = struct.unpack_from(layout, self.data, self.at)
-        except struct.error:
-            raise ValueError("it ends too early") from None
-        self.at += struct.calcsize(layout)
-        return values
-
-    def address(self) -> Address:
-        uid, boot = self.take("<16sI")
-        return Address(int.from_bytes(uid, "big"), boot)
-
-    def text(self) -> str:
-        (size,) = self.take("<B")
-        if size > LARGEST_TEXT:
-            raise ValueError(f"a text of {size} bytes")
-        return self.take(f"<{size}s")[0].decode("utf-8")
-
-    def neighbour(self) -> Neighbour:
-        port, address, their_port = self.text(), self.address(), self.text()
-        turn, status = self.take("<HB")
-        return Neighbour(port, address, their_port, turn, Status(status))
-
-    def floats(self) -> tuple[float, ...]:
-        data = self.rest()
-        if len(data) % 8:
-            raise ValueError("half a number")
-        return struct.unpack(f"<{len(data) // 8}d", data)
-
-    def rest(self) -> bytes:
-        data, self.at = self.data[self.at :], len(self.data)
-        return data
-
-    def last(self, value: T) -> T:
-        if self.at != len(self.data):
-            raise ValueError(f"{len(self.data) - self.at} bytes too many")
-        return value
+    code, start = U8.unpack(data, 0)
+    return Kind(code), _ADDRESS.unpack(data, start)[0]

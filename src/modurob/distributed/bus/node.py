@@ -1,55 +1,49 @@
-"""The program of a module: says who it is, finds the coordinator, passes on what others say."""
+"""The program of a module: reports itself, finds the coordinator, passes messages on."""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as say
-from modurob.distributed.bus.links import HELLOS, Links
+from modurob.distributed.bus.links import HELLOS, LinkTable
 from modurob.distributed.bus.messages import OWN, Address, Hello, Kind, Wanted
-from modurob.distributed.serial import following, is_outdated
+from modurob.distributed.codec import LARGEST_TEXT
+from modurob.distributed.reliable import Newest, following
 from modurob.errors import StateError
 
 HEARTBEAT = 0.25  # [s]
-# Heartbeats without a new beat until a way counts as lost. Who loses the coordinator says so at
-# once; this is for ways that lead in a circle. Over many links with loss, beats come unevenly.
+# Heartbeats without a new beat until a way counts as lost. A module that loses the coordinator
+# reports that at once; this is for ways in a circle. Over many links with loss, beats are uneven.
 STALE = 20.0
-LEAP = STALE * HELLOS  # beats within that time: who hears more at once does not believe it
+LEAP = STALE * HELLOS  # beats within that time: a larger step is refused
 LIFETIME = 8.0  # heartbeats that a message may travel, repeated on every link until it arrives
-REFRESH = 20.0  # heartbeats after which report and reading are told again, whatever was lost
+REFRESH = 20.0  # heartbeats after which report and reading are sent again
 ROUTER, END_DEVICE, LOOSE = "router", "end device", "loose"
 
 
 class NodeState:
-    """What a module remembers.
+    """State of a module."""
 
-    Attributes:
-        links: To its neighbours.
-        parent: The port towards the coordinator; None without a way to it.
-        beat: The coordinator's newest beat.
-        epoch: How often a way was found.
-        torques: What its motors do; None when nobody commands them. [N m, N]
-    """
-
-    def __init__(self, links: Links) -> None:
+    def __init__(self, links: LinkTable) -> None:
         self.links = links
-        self.parent: str | None = None
+        self.parent: str | None = None  # the port towards the coordinator, if there is a way
         self.parent_epoch = 0
-        self.beat, self.beat_at = 0, 0.0
-        self.left_at = -math.inf  # when the last way was lost
-        self.epoch = 0
+        self.beat, self.beat_at = 0, 0.0  # the coordinator's newest beat
+        self.left_at = -math.inf  # [s] when the last way was lost
+        self.epoch = 0  # count of ways found
         self.reported = -1  # links.changes at the last report
-        self.reports = 0
-        self.refresh = 0.0  # when to tell report and reading again
-        self.told = False  # its record
-        self.routes: dict[Address, str] = {}  # where modules further out answer from
-        self.senses = 0
+        self.reports = self.senses = 0  # numbers of the last ones
+        self.refresh = 0.0  # [s] when to send report and reading again
+        self.record_sent = False
+        self.routes: dict[Address, str] = {}  # ports towards modules further out
         self.values: tuple[float, ...] | None = None  # q, v of its joints, once measured
-        self.torques: tuple[float, ...] | None = None
-        self.torque_number, self.torque_at = 0, -math.inf
+        self.torques: tuple[float, ...] | None = None  # [N m, N] of its motors, if commanded
+        self.newest_torque = Newest()
         self.wake = 0.0
 
     def copy(self) -> NodeState:
@@ -72,7 +66,7 @@ class Node:
     Args:
         uid: Its id.
         record: The content of its memory; the coordinator reads it, a node does not.
-        name: What people call it; up to 64 bytes.
+        name: For people; up to 64 bytes.
         ports: Labels of its ports, as texts.
         heartbeat: Time in which a module is heard, several times. [s]
     """
@@ -89,9 +83,9 @@ class Node:
         if not 1 <= len(ports) <= say.MOST_PORTS:
             raise StateError(f"a node has 1 to {say.MOST_PORTS} ports, got {len(ports)}")
         for text in (name, *ports):
-            if len(text.encode()) > say.LARGEST_TEXT:
+            if len(text.encode()) > LARGEST_TEXT:
                 raise StateError(
-                    f"names and ports have up to {say.LARGEST_TEXT} bytes, got {text!r:.80}"
+                    f"names and ports have up to {LARGEST_TEXT} bytes, got {text!r:.80}"
                 )
         if len(record) > say.LARGEST_RECORD:
             raise StateError(
@@ -102,7 +96,7 @@ class Node:
 
     def start(self, boot: int) -> NodeState:
         """The first state; `boot` is a number that other modules hardly have, 32 bits."""
-        return NodeState(Links(Address(self.uid, boot), self.heartbeat))
+        return NodeState(LinkTable(Address(self.uid, boot), self.heartbeat))
 
     def step(
         self, state: NodeState, inbox: Sequence[Message], now: float
@@ -117,25 +111,23 @@ class Node:
                 self._signal(state, payload, now)
                 continue
             hello, arrived = links.take(port, payload, now)
-            self._mourn(state, now)
+            self._drop_lost(state, now)
             if hello is not None:
                 self._hear(state, port, hello, now)
             for message in arrived:
                 self._route(state, port, message, now)
         if links.is_pulse(now):
-            self._mourn(state, now)
+            self._drop_lost(state, now)
             if state.parent is not None and now - state.beat_at > STALE * self.heartbeat:
                 self._leave(state, now)
             self._hellos(state)
             if state.parent is not None and now >= state.refresh:
-                self._tell(state, now)
+                self._send_all(state, now)
         links.retry(now)
         if state.parent is not None and state.reported != links.changes:
             self._report(state, now)
         state.wake = links.wake()
         return state, links.outbox
-
-    # -- neighbours ----------------------------------------------------------------------------
 
     def _hellos(self, state: NodeState) -> None:
         for port in state.links.ports:
@@ -147,7 +139,7 @@ class Node:
 
     def _hear(self, state: NodeState, port: str, hello: Hello, now: float) -> None:
         if hello.number == 1 or state.links.ports[port].hellos == 0:
-            self._say_hello(state, port)  # somebody new should not wait for the next pulse
+            self._say_hello(state, port)  # a new neighbor should not wait for the next pulse
         if port == state.parent:
             if hello.beat == 0 or hello.child or hello.epoch != state.parent_epoch:
                 self._leave(state, now)
@@ -162,54 +154,49 @@ class Node:
         state.parent, state.parent_epoch = port, hello.epoch
         state.beat, state.beat_at = hello.beat, now
         state.epoch = following(state.epoch)
-        state.torque_at = -math.inf
+        state.newest_torque = state.newest_torque._replace(at=-math.inf)
         self._hellos(state)
-        self._tell(state, now)
-        if not state.told:
-            state.told = True
-            self._tell_record(state, now)
+        self._send_all(state, now)
+        if not state.record_sent:
+            state.record_sent = True
+            self._send_record(state, now)
 
     def _leave(self, state: NodeState, now: float) -> None:
-        """No way to the coordinator any more: let the motors go, and say so."""
+        """Give up the way to the coordinator: release the motors, and tell the neighbors."""
         state.parent, state.left_at = None, now
         state.routes.clear()
         if state.torques is not None:
             state.torques = None
-            state.links.outbox.append(Message(OWN, say.drive(())))
+            self._drive(state, ())
         self._hellos(state)
 
-    def _mourn(self, state: NodeState, now: float) -> None:
-        """Neighbours that went take their ways with them."""
+    def _drop_lost(self, state: NodeState, now: float) -> None:
+        """Neighbors that went take their ways with them."""
         for port in state.links.lost:
             state.routes = {there: way for there, way in state.routes.items() if way != port}
             if port == state.parent:
                 self._leave(state, now)
         state.links.lost.clear()
 
-    # -- its own sensors -----------------------------------------------------------------------
-
     def _signal(self, state: NodeState, payload: bytes, now: float) -> None:
-        kind = Kind(payload[0])
-        if kind is Kind.PLUGGED:
-            port, turn = say.unpack_plugged(payload)
-            state.links.plug(port, turn)
-            self._say_hello(state, port)
-        elif kind is Kind.UNPLUGGED:
-            state.links.unplug(say.unpack_unplugged(payload))
-        elif kind is Kind.SENSED:
-            state.values = say.unpack_floats(payload)
+        signal = say.unpack_signal(payload)
+        if isinstance(signal, say.Plugged):
+            state.links.plug(signal.port, signal.turn)
+            self._say_hello(state, signal.port)
+        elif isinstance(signal, say.Unplugged):
+            state.links.unplug(signal.port)
+        elif isinstance(signal, say.Sensed):
+            state.values = signal.values
             if state.parent is not None:
                 self._sense(state, state.values, now)
-        self._mourn(state, now)
+        self._drop_lost(state, now)
 
-    # -- what travels --------------------------------------------------------------------------
-
-    def _up(self, state: NodeState, message: bytes, now: float) -> None:
+    def _up(self, state: NodeState, message: say.BusMessage, now: float) -> None:
         if state.parent is not None:
-            state.links.post(state.parent, message, now)
+            state.links.post(state.parent, say.pack(message), now)
 
-    def _tell(self, state: NodeState, now: float) -> None:
-        """Tell what changes: report and reading."""
+    def _send_all(self, state: NodeState, now: float) -> None:
+        """Send report and reading."""
         state.refresh = now + REFRESH * self.heartbeat
         self._report(state, now)
         if state.values is not None:
@@ -218,49 +205,72 @@ class Node:
     def _report(self, state: NodeState, now: float) -> None:
         state.reported = state.links.changes
         state.reports = following(state.reports)
-        report = say.Report(state.links.address, state.reports, self.name, state.links.neighbours())
-        self._up(state, say.pack_report(report), now)
+        address, neighbors = state.links.address, state.links.neighbors()
+        self._up(state, say.ModuleReport(address, state.reports, self.name, neighbors), now)
 
-    def _tell_record(self, state: NodeState, now: float) -> None:
+    def _send_record(self, state: NodeState, now: float) -> None:
         for offset in range(0, max(1, len(self.record)), say.CHUNK):
             data = self.record[offset : offset + say.CHUNK]
-            piece = say.Piece(state.links.address, len(self.record), offset, data)
-            self._up(state, say.pack_piece(piece), now)
+            self._up(state, say.Piece(state.links.address, len(self.record), offset, data), now)
 
     def _sense(self, state: NodeState, values: tuple[float, ...], now: float) -> None:
         state.senses = following(state.senses)
-        sense = say.Sense(state.links.address, state.senses, values)
-        self._up(state, say.pack_sense(sense), now)
+        self._up(state, say.Sense(state.links.address, state.senses, values), now)
 
     def _route(self, state: NodeState, port: str, message: bytes, now: float) -> None:
-        """Pass on: to the coordinator, or from there to where an answer once came from."""
+        """Pass a message on: to the coordinator, or from there to the module that it names."""
         try:
             kind, address = say.unpack_address(message)
             from_coordinator = kind in (Kind.ASK, Kind.TORQUE)
             if state.parent is None or from_coordinator != (port == state.parent):
                 return
             if from_coordinator and address == state.links.address:
-                self._obey(state, say.unpack(message), now)
+                self._handle(state, say.unpack(message), now)
                 return
         except ValueError:
             state.links.ignored += 1
             return
         if not from_coordinator:
             state.routes[address] = port
-            self._up(state, message, now)
+            state.links.post(state.parent, message, now)
         elif address in state.routes:
             state.links.post(state.routes[address], message, now)
 
-    def _obey(self, state: NodeState, message: object, now: float) -> None:
+    def _handle(self, state: NodeState, message: say.BusMessage, now: float) -> None:
         if isinstance(message, say.Ask):
             if message.wanted is Wanted.REPORT:
                 self._report(state, now)
             else:
-                self._tell_record(state, now)
+                self._send_record(state, now)
         elif isinstance(message, say.Torque):
-            elapsed, lifetime = now - state.torque_at, LIFETIME * self.heartbeat
-            if is_outdated(message.number, state.torque_number, elapsed, lifetime):
+            if state.newest_torque.refuses(message.number, now, LIFETIME * self.heartbeat):
                 return
-            state.torque_number, state.torque_at = message.number, now
+            state.newest_torque = Newest(message.number, now)
             state.torques = message.values or None
-            state.links.outbox.append(Message(OWN, say.drive(message.values)))
+            self._drive(state, message.values)
+
+    def _drive(self, state: NodeState, values: tuple[float, ...]) -> None:
+        state.links.outbox.append(say.own(say.DriveSignal(values)))
+
+
+class NodeProgram:
+    """The `Program` of a node's process. Its answers are torques for the motors."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        record = bytes.fromhex(settings["record"])
+        options = {key: settings[key] for key in ("name", "ports", "heartbeat")}
+        self._node = Node(settings["uid"], record, **options)
+        self._state = self._node.start(int.from_bytes(os.urandom(4), "big"))
+
+    @property
+    def wake(self) -> float:
+        return self._state.wake
+
+    def step(
+        self, inbox: list[Message], events: list[dict[str, Any]], now: float
+    ) -> tuple[list[Message], list[dict[str, Any]]]:
+        signals = [bytes.fromhex(event["signal"]) for event in events if "signal" in event]
+        inbox = inbox + [Message(OWN, signal) for signal in signals]
+        self._state, outbox = self._node.step(self._state, inbox, now)
+        answers = [{"drive": torques} for torques in say.own_torques(outbox)]
+        return [message for message in outbox if message.port != OWN], answers

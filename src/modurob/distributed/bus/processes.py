@@ -1,7 +1,7 @@
 """A bus of real processes: one for each module, datagrams between them.
 
 Two threads run here: one moves the coordinator's datagrams and never waits long, so that its
-heartbeat does not falter; the other makes models and controllers, which may take a while.
+heartbeat is regular; the other builds models and controllers, which may take a while.
 """
 
 from __future__ import annotations
@@ -13,23 +13,21 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 from modurob.checks import positive
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as say
-from modurob.distributed.bus.bus import BASE, Bus, Module
+from modurob.distributed.bus.bus import BASE, Bus, BusModule
 from modurob.distributed.bus.coordinator import Coordinator, CoordinatorState
 from modurob.distributed.bus.links import HELLOS
-from modurob.distributed.processes.parent import ENDING, STARTING, Processes
-from modurob.distributed.transports.in_process import End
-from modurob.distributed.transports.udp import Endpoint
+from modurob.distributed.bus.node import NodeProgram
+from modurob.distributed.processes import END_TIMEOUT_S, START_TIMEOUT_S, Processes
+from modurob.distributed.transports import End
 from modurob.errors import StateError
 
-WARMING = 120.0  # [s] that compilation may take on a busy machine
-PROGRAM = Path(__file__).with_name("process.py")
+WARM_UP_TIMEOUT_S = 120.0  # compilation on a busy machine
 
 
 class ProcessBus(Bus):
@@ -37,7 +35,8 @@ class ProcessBus(Bus):
 
     Args:
         law, settings: See `Bus`.
-        loss: Chance that a datagram is thrown away, for trials.
+        transport: Name of a transport between processes.
+        loss: Chance that a datagram is dropped, for trials.
         seed: Of those chances.
 
     Attributes:
@@ -45,11 +44,17 @@ class ProcessBus(Bus):
     """
 
     def __init__(
-        self, law: str = "ComputedTorque", *, loss: float = 0.0, seed: int = 0, **settings: Any
+        self,
+        law: str = "ComputedTorque",
+        *,
+        transport: str = "udp",
+        loss: float = 0.0,
+        seed: int = 0,
+        **settings: Any,
     ) -> None:
         super().__init__(law, **settings)
-        self._processes = Processes("SimulatedBus", loss=loss, seed=seed)
-        self.endpoint = Endpoint(loss=loss, rng=random.Random(seed))
+        self._processes = Processes("SimulatedBus", transport=transport, loss=loss, seed=seed)
+        self.endpoint = self._processes.endpoint()
         self._root = Coordinator(self.heartbeat)
         # later than the beats of any coordinator before: these come five times a heartbeat
         self._state = self._root.start(random.getrandbits(32), time.time_ns())
@@ -61,37 +66,37 @@ class ProcessBus(Bus):
         self._bell, self._ring = socket.socketpair()
         self._ring.setblocking(False)
         self._failure: Exception | None = None
-        self._seen: CoordinatorState | None = None  # what the mind has thought about
+        self._seen: CoordinatorState | None = None  # of the last robot built
         self._threads = [
             threading.Thread(target=self._repeat, args=(work,), name=name, daemon=True)
-            for name, work in (("bus", self._carry), ("mind", self._think))
+            for name, work in (("bus", self._carry), ("builder", self._build))
         ]
         for thread in self._threads:
             thread.start()
 
-    # -- what a user does ----------------------------------------------------------------------
-
     def kill(self, name: str) -> None:
-        self._processes.kill(self.module(name).name)
+        self._processes.kill(name)
 
     def is_alive(self, name: str) -> bool:
-        """Whether the module's process runs."""
-        return self._processes.is_alive(self.module(name).name)
+        """Return whether the module's process runs."""
+        return self._processes.is_alive(name)
 
     def pid(self, name: str) -> int:
         """The number of the module's process."""
-        return self._processes.pid(self.module(name).name)
+        return self._processes.pid(name)
 
     def wait_until_warm(self) -> None:
         """Wait until the coordinator's code is compiled, so that its first answer comes quickly."""
-        if not self.wait(lambda: self._warm, WARMING):
-            raise StateError(f"the coordinator's code is not compiled after {WARMING:g} s")
+        if not self.wait(lambda: self._warm, WARM_UP_TIMEOUT_S):
+            raise StateError(
+                f"the coordinator's code is not compiled after {WARM_UP_TIMEOUT_S:g} s"
+            )
 
     def wait(self, until: Callable[[], bool], seconds: float = 10.0) -> bool:
-        """Wait until something holds; whether it did within so many seconds.
+        """Wait until a condition holds; False if it does not within so many seconds.
 
         Raises:
-            Exception: What went wrong in the background since the last call; the bus goes on.
+            Exception: Of the background threads since the last call; the bus goes on.
         """
         positive("seconds", seconds, "seconds")
         with self._news:
@@ -121,21 +126,17 @@ class ProcessBus(Bus):
         self._wake()
         self._processes.end()
         for thread in self._threads:
-            thread.join(ENDING)
+            thread.join(END_TIMEOUT_S)
         self._processes.close()
         self.endpoint.close()
         self._bell.close()
         self._ring.close()
 
-    # -- what there is to see ------------------------------------------------------------------
-
     @property
     def coordinator(self) -> CoordinatorState:
         return self._state
 
-    # -- as `Bus` wants it ---------------------------------------------------------------------
-
-    def _launch(self, module: Module) -> None:
+    def _launch(self, module: BusModule) -> None:
         node = module.node
         settings = {
             "uid": node.uid,
@@ -144,44 +145,40 @@ class ProcessBus(Bus):
             "ports": node.ports,
             "heartbeat": node.heartbeat,
         }
-        self._processes.start(module.name, ["-I", "-S", str(PROGRAM)], settings)
+        self._processes.start(module.name, NodeProgram, settings, light=True)
         self._wake()
 
-    def _plugged(self, one: End, other: End, turn: int) -> None:
+    def _connect(self, one: End, other: End) -> None:
         names = (one[0], other[0])
-        if not self._wait(lambda: all(name in self._addresses for name in names), STARTING):
-            raise StateError(f"{' and '.join(names)} have not come up in {STARTING:g} s")
-        for here, (there, port) in ((one, other), (other, one)):
+        if not self._wait(lambda: all(name in self._addresses for name in names), START_TIMEOUT_S):
+            raise StateError(f"{' and '.join(names)} have not come up in {START_TIMEOUT_S:g} s")
+        for (name, port), (there, their_port) in ((one, other), (other, one)):
             address = self._addresses[there]
-            if here[0] == BASE:
-                self.endpoint.plug(here[1], address, port)
-                self._signal(say.plugged(here[1], turn))
+            if name == BASE:
+                self.endpoint.plug(port, address, their_port)
             else:
-                self._processes.plug(here, address, port, turn)
+                self._processes.plug((name, port), address, their_port)
 
-    def _unplugged(self, one: End, other: End) -> None:
-        for end in (one, other):
-            if end[0] == BASE:
-                self.endpoint.unplug(end[1])
-                self._signal(say.unplugged(end[1]))
+    def _disconnect(self, one: End, other: End) -> None:
+        for name, port in (one, other):
+            if name == BASE:
+                self.endpoint.unplug(port)
             else:
-                self._processes.unplug(end)
+                self._processes.unplug((name, port))
 
-    def _measured(self, name: str, values: Sequence[float]) -> None:
-        self._processes.tell(name, {"sense": values})
-
-    def _signal(self, payload: bytes) -> None:
-        self._signals.append(Message(say.OWN, payload))
-        self._wake()
+    def _signal(self, name: str, signal: say.Signal) -> None:
+        if name == BASE:
+            self._signals.append(say.own(signal))
+            self._wake()
+        else:
+            self._processes.tell(name, {"signal": say.pack(signal).hex()})
 
     def _wake(self) -> None:
         with contextlib.suppress(OSError):  # full: it will wake anyway
             self._ring.send(b"!")
 
-    # -- threads -------------------------------------------------------------------------------
-
     def _repeat(self, work: Callable[[], None]) -> None:
-        """Work until the bus is closed; `wait` raises what goes wrong, and the work goes on."""
+        """Work until the bus is closed; `wait` raises errors, and the work goes on."""
         while self._open:
             try:
                 work()
@@ -193,7 +190,7 @@ class ProcessBus(Bus):
                         self._news.wait(self.heartbeat / HELLOS)
 
     def _carry(self) -> None:
-        """Move datagrams, and read what processes say."""
+        """Move datagrams, and read the answers of processes."""
         pipes = self._processes.pipes()
         wait = max(0.0, self._state.wake - time.monotonic())
         ready, _, _ = select.select([self.endpoint, self._bell, *pipes], [], [], wait)
@@ -206,7 +203,7 @@ class ProcessBus(Bus):
             if said:
                 self._news.notify_all()
         signals = [self._signals.popleft() for _ in range(len(self._signals))]
-        self._step(signals)  # on its own: no datagram keeps the coordinator from what it feels
+        self._step(signals)  # on its own: a datagram cannot keep the coordinator from signals
         self._step(self.endpoint.receive())
 
     def _step(self, inbox: list[Message]) -> None:
@@ -227,10 +224,10 @@ class ProcessBus(Bus):
         for event in events:
             self._driven(name, tuple(event["drive"]))
 
-    def _think(self) -> None:
-        """Make a robot of what the coordinator knows, whenever that changes."""
+    def _build(self) -> None:
+        """Build a robot whenever the coordinator's state changes."""
         if not self._warm:
-            self.mind.warm_up()
+            self.builder.warm_up()
         with self._news:
             self._warm = True
             self._news.notify_all()
@@ -239,12 +236,12 @@ class ProcessBus(Bus):
             if not self._open:
                 return
             self._seen = self._state
-        self._signals.extend(self.mind.update(self._seen, time.monotonic()))
+        self._signals.extend(self.builder.update(self._seen, time.monotonic()))
         self._wake()
         with self._news:
             self._news.notify_all()
 
 
 def _same(a: CoordinatorState, b: CoordinatorState) -> bool:
-    """Whether the coordinator has learned nothing in between."""
+    """Return whether two states have the same content."""
     return a.survey is b.survey and a.table is b.table and a.ready == b.ready

@@ -1,42 +1,44 @@
-"""A bus within one process: everything happens in rounds and is the same every time."""
+"""A bus within one process, in reproducible rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as say
-from modurob.distributed.bus.bus import BASE, Bus, Module
+from modurob.distributed.bus.bus import BASE, Bus, BusModule
 from modurob.distributed.bus.coordinator import Coordinator, CoordinatorState
 from modurob.distributed.bus.node import NodeState
-from modurob.distributed.transports.in_process import End, InProcess
+from modurob.distributed.transports import End, network
 
 ROUND = 1e-3  # [s] that a message takes from neighbour to neighbour
 SPREAD = 2654435769  # boot numbers far apart: 2^32 / golden ratio
 
 
 class SimulatedBus(Bus):
-    """Modules as agents on the `InProcess` transport.
+    """Modules as agents of one process.
 
     Args:
         law, settings: See `Bus`.
-        faults: loss, delay, duplication, reordering, rng of `InProcess`.
+        transport: Name of a transport.
+        faults: Its options: loss, delay, duplication, reordering, rng of `InProcess`.
 
     Attributes:
         now: Time of the simulated clock. [s]
-        rounds: So many have passed.
+        rounds: Count so far.
     """
 
     def __init__(
         self,
         law: str = "ComputedTorque",
         *,
+        transport: str = "in_process",
         faults: dict[str, Any] | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(law, **settings)
-        self.transport = InProcess(**(faults or {}))
+        self.transport = network(transport, **(faults or {}))
         self._root = Coordinator(self.heartbeat)
         self._root_state = self._root.start(SPREAD)
         self.states: dict[str, NodeState] = {}
@@ -59,10 +61,10 @@ class SimulatedBus(Bus):
         self.torques.pop(name, None)
 
     def close(self) -> None:
-        """Nothing to do."""
+        self.transport.close()
 
     def run(self, until: Callable[[], bool], seconds: float = 30.0) -> bool:
-        """Let time pass until something holds; whether it did within so many simulated seconds."""
+        """Run until a condition holds; False if it does not within so many simulated seconds."""
         end = self.rounds + round(seconds / ROUND)
         while not until():
             if self.rounds >= end:
@@ -71,7 +73,7 @@ class SimulatedBus(Bus):
         return True
 
     def round(self) -> None:
-        """Every station steps once, then messages move on."""
+        """Let every module and the coordinator step once, then move messages on."""
         self.rounds += 1
         for name in list(self.states):
             agent = self.modules[name].node
@@ -83,31 +85,24 @@ class SimulatedBus(Bus):
         inbox = self._signals[BASE] + self.transport.receive(BASE)
         self._root_state, outbox = self._root.step(self._root_state, inbox, self.now)
         self._send(BASE, outbox)
-        self._signals[BASE] = self.mind.update(self._root_state, self.now)
+        self._signals[BASE] = self.builder.update(self._root_state, self.now)
         self.transport.tick()
 
     def _send(self, name: str, outbox: list[Message]) -> None:
-        for message in outbox:
-            if message.port == say.OWN:
-                self._driven(name, say.unpack_floats(message.payload))
+        for torques in say.own_torques(outbox):
+            self._driven(name, torques)
         self.transport.send(name, [message for message in outbox if message.port != say.OWN])
 
-    # -- as `Bus` wants it ---------------------------------------------------------------------
-
-    def _launch(self, module: Module) -> None:
+    def _launch(self, module: BusModule) -> None:
         self._boots += 1
         self.states[module.name] = module.node.start(self._boots * SPREAD % 2**32)
         self._signals[module.name] = []
 
-    def _plugged(self, one: End, other: End, turn: int) -> None:
+    def _connect(self, one: End, other: End) -> None:
         self.transport.plug(one, other)
-        for name, port in (one, other):
-            self._signals[name].append(Message(say.OWN, say.plugged(port, turn)))
 
-    def _unplugged(self, one: End, other: End) -> None:
+    def _disconnect(self, one: End, other: End) -> None:
         self.transport.unplug(one, other)
-        for name, port in (one, other):
-            self._signals[name].append(Message(say.OWN, say.unplugged(port)))
 
-    def _measured(self, name: str, values: Sequence[float]) -> None:
-        self._signals[name].append(Message(say.OWN, say.sensed(values)))
+    def _signal(self, name: str, signal: say.Signal) -> None:
+        self._signals[name].append(say.own(signal))

@@ -1,39 +1,30 @@
-"""The tree as modules reported it: dockings, and what is missing or cannot be."""
+"""The tree of modules as they reported it: dockings, and what is missing or contradictory."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from modurob.distributed.bus.messages import Address, Neighbour, Report, Status
+from modurob.distributed.bus.messages import Address, ModuleReport, Neighbor, Status
+from modurob.distributed.reliable import Newest
 
 
-class Entry(NamedTuple):
-    """What a module has told.
+class ModuleEntry(NamedTuple):
+    """Newest data from a module."""
 
-    Attributes:
-        report: The newest one.
-        record: Its memory's content; None until all of it is there.
-        pieces: Of the record, by offset.
-        values: q, v, q, v ... of its joints. [rad, m, rad/s, m/s]
-        report_at, sense_at: When report and values were taken; -inf while there are none. [s]
-        heard_at: When it was last heard. [s]
-    """
-
-    report: Report | None = None
-    record: bytes | None = None
-    pieces: tuple[tuple[int, bytes], ...] = ()
-    sense_number: int = 0
-    values: tuple[float, ...] = ()
-    report_at: float = -math.inf
-    sense_at: float = -math.inf
-    heard_at: float = -math.inf
+    report: ModuleReport | None = None
+    record: bytes | None = None  # content of its memory; None until all of it is there
+    pieces: tuple[tuple[int, bytes], ...] = ()  # of the record, by offset
+    values: tuple[float, ...] = ()  # q, v, q, v ... of its joints [rad, m, rad/s, m/s]
+    reported: Newest = Newest()  # number and time of the report
+    sensed: Newest = Newest()  # number and time of the values
+    heard_at: float = -math.inf  # [s] time of its last message
 
     @property
     def has_reading(self) -> bool:
         """True for a module that has measured its joints."""
-        return self.sense_at > -math.inf
+        return self.sensed.at > -math.inf
 
 
 class Edge(NamedTuple):
@@ -47,140 +38,98 @@ class Edge(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """The tree as far as it is known.
+    """The tree as far as it is known."""
 
-    Attributes:
-        modules: Base first, each after its parent.
-        edges: One for each module but the base.
-        unreported, unread: Modules whose report or record is not here yet.
-        unheard: (module, port) where something is plugged that has not been heard.
-        silent: (module, port, neighbour) that was heard before.
-        loops: Dockings that close one, each with the modules around it.
-        twins: (first, second) modules with one id; the second and all beyond it are left out.
-        skewed: Dockings whose two sides report different turns; left out with all beyond.
-    """
-
-    modules: tuple[Address, ...] = ()
-    edges: tuple[Edge, ...] = ()
-    unreported: tuple[Address, ...] = ()
-    unread: tuple[Address, ...] = ()
-    unheard: tuple[tuple[Address, str], ...] = ()
-    silent: tuple[tuple[Address, str, Address], ...] = ()
-    loops: tuple[tuple[Edge, tuple[Address, ...]], ...] = ()
-    twins: tuple[tuple[Address, Address], ...] = ()
-    skewed: tuple[Edge, ...] = ()
+    modules: tuple[Address, ...] = ()  # base first, each after its parent
+    edges: tuple[Edge, ...] = ()  # one for each module but the base
+    unreported: tuple[Address, ...] = ()  # without a report so far
+    unread: tuple[Address, ...] = ()  # without a record so far
+    unheard: tuple[tuple[Address, str], ...] = ()  # (module, port) of a neighbor not heard so far
+    silent: tuple[tuple[Address, str, Address], ...] = ()  # (module, port, neighbor heard before)
+    loops: tuple[tuple[Edge, tuple[Address, ...]], ...] = ()  # each with the modules around it
+    twins: tuple[tuple[Address, Address], ...] = ()  # with one id; the second is left out
+    skewed: tuple[Edge, ...] = ()  # whose two sides report different turns; left out
 
     @property
     def complete(self) -> bool:
-        """Whether everything that somebody spoke of has spoken for itself."""
+        """Whether every module that was mentioned has reported itself."""
         return not (self.unreported or self.unread or self.unheard)
 
 
-def survey(own: Address, base: Neighbour | None, table: Mapping[Address, Entry]) -> Survey:
+def survey(own: Address, base: Neighbor | None, table: Mapping[Address, ModuleEntry]) -> Survey:
     """Walk the tree breadth first, ports in order, so that equal trees give equal surveys.
 
     Args:
         own: The coordinator's address.
-        base: What is plugged into it.
-        table: What modules have told.
+        base: The docking at it.
+        table: Data of the modules.
     """
     walk = _Walk(own, table)
     if base is not None:
         walk.follow(own, base)
-    for module in walk.modules:  # grows while it is walked
-        for neighbour in walk.report(module).neighbours:
-            if (module, neighbour.port) not in walk.known:
-                walk.follow(module, neighbour)
-    return walk.result()
+    for module in (modules := walk.found["modules"]):  # grows while it is walked
+        report = table[module].report
+        for neighbor in report.neighbors if report else ():
+            if (module, neighbor.port) not in walk.known:
+                walk.follow(module, neighbor)
+    walk.found["edges"] = [walk.parents[module] for module in modules[1:]]
+    walk.found["unread"] = [module for module in modules if table[module].record is None]
+    return Survey(**{name: tuple(items) for name, items in walk.found.items()})
 
 
 class _Walk:
-    def __init__(self, own: Address, table: Mapping[Address, Entry]) -> None:
+    def __init__(self, own: Address, table: Mapping[Address, ModuleEntry]) -> None:
         self.own, self.table = own, table
-        self.modules: list[Address] = []
+        self.found: dict[str, list[Any]] = {name: [] for name in Survey._fields}
         self.known: set[tuple[Address, str]] = set()  # ends of dockings that were followed
         self.parents: dict[Address, Edge] = {}
         self.uids: dict[int, Address] = {}
-        self.unreported: list[Address] = []
-        self.unheard: list[tuple[Address, str]] = []
-        self.silent: list[tuple[Address, str, Address]] = []
-        self.loops: list[tuple[Edge, tuple[Address, ...]]] = []
-        self.twins: list[tuple[Address, Address]] = []
-        self.skewed: list[Edge] = []
 
-    def report(self, module: Address) -> Report:
-        report = self.table[module].report
-        assert report is not None
-        return report
-
-    def follow(self, module: Address, neighbour: Neighbour) -> None:
+    def follow(self, module: Address, neighbor: Neighbor) -> None:
         """One docking, seen from the side of the base."""
-        port, there, their_port, turn, status = neighbour
-        if status is Status.SILENT:
-            self.silent.append((module, port, there))
-            return
-        if status is Status.EXPECTED:
-            self.unheard.append((module, port))
-            return
+        port, there, their_port, turn, status = neighbor
         edge = Edge(module, port, there, their_port, turn)
-        if there == self.own or there in self.parents:
-            self._close(edge)
-            return
         back = self._back(edge)
-        if back is None:
-            self.unreported.append(there)
+        if status is Status.SILENT:
+            self.found["silent"].append((module, port, there))
+        elif status is Status.EXPECTED:
+            self.found["unheard"].append((module, port))
+        elif there == self.own or (there in self.parents and back is not None):
+            self.known |= {(module, port), (there, their_port)}
+            self.found["loops"].append((edge, self._ring(edge)))
+        elif back is None:
+            self.found["unreported"].append(there)
         elif back.turn != turn:
-            self.skewed.append(edge)
+            self.found["skewed"].append(edge)
         elif there.uid in self.uids:
-            self.twins.append((self.uids[there.uid], there))
+            self.found["twins"].append((self.uids[there.uid], there))
         else:
             self.uids[there.uid] = there
             self.parents[there] = edge
-            self.modules.append(there)
+            self.found["modules"].append(there)
             self.known |= {(module, port), (there, their_port)}
 
-    def _back(self, edge: Edge) -> Neighbour | None:
+    def _back(self, edge: Edge) -> Neighbor | None:
         """The same docking in the report of its other side, if that has seen it too."""
-        report = self.table.get(edge.child, Entry()).report
-        for neighbour in report.neighbours if report else ():
-            same = (neighbour.port, neighbour.address, neighbour.their_port)
+        report = self.table.get(edge.child, ModuleEntry()).report
+        for neighbor in report.neighbors if report else ():
+            same = (neighbor.port, neighbor.address, neighbor.their_port)
             if same == (edge.child_port, edge.parent, edge.port):
-                return neighbour if neighbour.status is Status.HEARD else None
+                return neighbor if neighbor.status is Status.HEARD else None
         return None
 
-    def _close(self, edge: Edge) -> None:
-        """A docking back into the tree, unless the other side knows nothing of it (any more)."""
-        if edge.child != self.own and self._back(edge) is None:
-            self.unreported.append(edge.child)
-            return
-        self.known |= {(edge.parent, edge.port), (edge.child, edge.child_port)}
-        one, other = self._way(edge.parent), self._way(edge.child)
-        while one and other and one[-1] == other[-1]:
-            meeting = one.pop()
-            other.pop()
-            if not (one and other and one[-1] == other[-1]):
-                one.append(meeting)
-                break
-        self.loops.append((edge, (*one, *reversed(other))))
+    def _ring(self, edge: Edge) -> tuple[Address, ...]:
+        """Modules around the loop that a docking back into the tree closes."""
+        one, other = self._path(edge.parent), self._path(edge.child)
+        meeting = next((module for module in one if module in other), None)
+        if meeting is None:
+            return (*one, *reversed(other))
+        return (*one[: one.index(meeting) + 1], *reversed(other[: other.index(meeting)]))
 
-    def _way(self, module: Address) -> list[Address]:
+    def _path(self, module: Address) -> list[Address]:
         """From a module to the base."""
-        way = []
+        path = []
         while module in self.parents:
-            way.append(module)
+            path.append(module)
             module = self.parents[module].parent
-        return way
-
-    def result(self) -> Survey:
-        unread = [m for m in self.modules if self.table[m].record is None]
-        return Survey(
-            modules=tuple(self.modules),
-            edges=tuple(self.parents[m] for m in self.modules[1:]),
-            unreported=tuple(self.unreported),
-            unread=tuple(unread),
-            unheard=tuple(self.unheard),
-            silent=tuple(self.silent),
-            loops=tuple(self.loops),
-            twins=tuple(self.twins),
-            skewed=tuple(self.skewed),
-        )
+        return path

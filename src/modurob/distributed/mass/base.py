@@ -1,27 +1,33 @@
-"""What all mass networks share: what modules sense, and what they know."""
+"""Base class of mass networks: measurements of modules, and their estimates."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from modurob.distributed.mass.agent import MassAgent
-from modurob.distributed.mass.news import CONTACT_NUMBERS, MOST_CONTACTS, moved_contacts
 from modurob.distributed.mass.properties import MassProperties, unpacked
-from modurob.distributed.mass.state import Knowledge
-from modurob.errors import StateError, UnknownNameError, choices
+from modurob.distributed.mass.state import (
+    CONTACT_NUMBERS,
+    MOST_CONTACTS,
+    MassEstimate,
+    moved_contacts,
+)
+from modurob.distributed.transports import End
+from modurob.errors import DockingError, StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.organism import Organism
+from modurob.organism.docking import Docking
 
 
 class Network(ABC):
-    """Modules of an organism that find out together how heavy they are.
+    """Modules of an organism that estimate the mass properties of the whole.
 
     Args:
-        organism: Who is docked to whom.
+        organism: The modules and their dockings.
         options: See `MassAgent`.
 
     Attributes:
@@ -31,8 +37,6 @@ class Network(ABC):
     def __init__(self, organism: Organism, **options: Any) -> None:
         self.organism = organism
         self.agents = {name: MassAgent(organism.kind(name), **options) for name in organism}
-
-    # -- what modules sense ----------------------------------------------------------------------
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -44,21 +48,21 @@ class Network(ABC):
         )
 
     def measure(self, q: Any, v: Any = None, *, model: Model | None = None) -> None:
-        """Tell every module its own joints.
+        """Set the measured joints of all modules.
 
         Args:
             q: By joint name, or an array in the order of `joint_names` or of `model`. [rad, m]
             v: Likewise, the velocities; at rest by default.
-            model: Whose order the arrays have. Joints that it does not have are locked: they stand
-                at zero, or where their limits hold them.
+            model: In whose order the arrays are. Joints that it does not have are locked: at zero,
+                or at the only position within their limits.
         """
         names = self.joint_names if model is None else model.joint_names
         q, v = _by_name("q", q, names, self.joint_names), _by_name("v", v, names, self.joint_names)
         for name, agent in self.agents.items():
             own = [f"{name}.{joint}" for joint in agent.body.joint_names]
             rest = dict(zip(own, agent.body.rest.tolist(), strict=True))
-            here = np.array([q.get(joint, rest[joint]) for joint in own])
-            self._sensed(name, here, np.array([v.get(joint, 0.0) for joint in own]))
+            here = [q.get(joint, rest[joint]) for joint in own]
+            self._event(name, {"q": here, "v": [v.get(joint, 0.0) for joint in own]})
 
     def touch(
         self,
@@ -69,12 +73,12 @@ class Network(ABC):
         friction: float = 1.0,
         body: str | None = None,
     ) -> None:
-        """A module feels the ground.
+        """Put a module in contact with the ground.
 
         Args:
             contacts: (k, 3) points in the module's frame, the normal being up; or (k, 7) with
                 normals in the module's frame and coefficients of friction. [m]
-            pose: (4, 4) the module in the world, which it can sense because it stands on it.
+            pose: (4, 4) the module in the world, sensed where it is in contact.
             friction: Coefficient of all contacts, where they have none of their own.
             body: The body that touches; the module's first by default.
         """
@@ -88,25 +92,23 @@ class Network(ABC):
                 f"contacts are 1 to {MOST_CONTACTS} rows of 3 or 7 numbers, got {points.shape}"
             )
         index = 0 if body is None else agent.body.kind.body_index(body)
-        self._touched(module, points, pose, index)
+        self._event(module, {"contacts": points, "pose": pose, "body": index})
 
     def lift(self, module: str) -> None:
-        """A module leaves the ground."""
+        """Take a module off the ground."""
         self._agent(module)
-        self._lifted(module)
-
-    # -- what modules know -----------------------------------------------------------------------
+        self._event(module, {"lift": True})
 
     @abstractmethod
-    def knowledge(self, module: str) -> Knowledge:
-        """What a module knows now."""
+    def knowledge(self, module: str) -> MassEstimate:
+        """Estimate of the whole by a module."""
 
     def total(self, module: str) -> MassProperties:
-        """The whole as one module sees it, in its own frame."""
+        """The whole as one module estimates it, in its own frame."""
         return unpacked(self.knowledge(module).total)
 
     def beyond(self, module: str, port: int | str) -> MassProperties:
-        """What lies beyond a connector, in the module's frame; nothing if it is free."""
+        """Everything beyond a connector, in the module's frame; nothing if it is free."""
         agent = self._agent(module)
         if str(port) not in agent.body.labels:
             labels = choices(agent.body.labels)
@@ -115,22 +117,22 @@ class Network(ABC):
         return unpacked(np.zeros((4, 4)) if found is None else found)
 
     def total_in_world(self, module: str) -> MassProperties:
-        """The whole as one module sees it, in the world."""
+        """The whole as one module estimates it, in the world."""
         known = self.knowledge(module)
         return unpacked(known.total).moved(_world_pose(module, known))
 
     def contacts_in_world(self, module: str) -> np.ndarray:
-        """(k, 7) all points of contact as one module knows them: position, normal, friction."""
+        """(k, 7) all points of contact at one module: position, normal, friction."""
         known = self.knowledge(module)
         return moved_contacts(_world_pose(module, known), known.contacts)
 
     def world_pose(self, module: str) -> np.ndarray:
-        """(4, 4) a module in the world, as it knows it."""
+        """(4, 4) a module in the world, as it estimates it."""
         return _world_pose(module, self.knowledge(module))
 
     @property
     def leader(self) -> str | None:
-        """The module that holds itself for the leader; None while there is none, or several."""
+        """The module that leads; None while there is none, or several."""
         leading = [n for n in self._speaking() if self.knowledge(n).leads]
         return leading[0] if len(leading) == 1 else None
 
@@ -139,23 +141,16 @@ class Network(ABC):
             raise UnknownNameError(f"no module {module!r}: modules are {choices(self.agents)}")
         return self.agents[module]
 
-    # -- what each kind of network does in its own way -------------------------------------------
-
     @abstractmethod
-    def _sensed(self, module: str, q: np.ndarray, v: np.ndarray) -> None: ...
-
-    @abstractmethod
-    def _touched(self, module: str, contacts: np.ndarray, pose: np.ndarray, body: int) -> None: ...
-
-    @abstractmethod
-    def _lifted(self, module: str) -> None: ...
+    def _event(self, module: str, event: Mapping[str, Any]) -> None:
+        """Change the measurements of a module; see `MassAgent.after`."""
 
     @abstractmethod
     def _speaking(self) -> list[str]:
         """Modules whose programs run."""
 
 
-def _world_pose(module: str, known: Knowledge) -> np.ndarray:
+def _world_pose(module: str, known: MassEstimate) -> np.ndarray:
     if known.T_wm is None:
         raise StateError(
             f"'{module}' does not know the world's frame: no module in contact leads yet; "
@@ -178,3 +173,41 @@ def _by_name(
     if array.shape != (len(names),):
         raise StateError(f"{what} has shape {array.shape}, expected ({len(names)},), a joint each")
     return dict(zip(names, array.tolist(), strict=True))
+
+
+def ends_of(entry: Docking) -> tuple[End, End]:
+    """The two connectors of a docking."""
+    return (entry.parent, str(entry.port)), (entry.child, str(entry.child_port))
+
+
+def links_of(organism: Organism) -> list[tuple[End, End]]:
+    """The dockings of an organism as pairs of ends."""
+    return [ends_of(entry) for entry in organism.dockings]
+
+
+def check_tree(links: Iterable[tuple[End, End]]) -> None:
+    """Raise an error that names a loop of links: sums would count modules twice."""
+    neighbors: dict[str, list[str]] = {}
+    for (a, port_a), (b, port_b) in links:
+        path = _path(neighbors, a, b)
+        if path is not None:
+            raise DockingError(
+                f"the link from port {port_a} of '{a}' to port {port_b} of '{b}' closes the loop "
+                f"{' - '.join([*path, a])}; the mass network needs a tree: undock one of them"
+            )
+        neighbors.setdefault(a, []).append(b)
+        neighbors.setdefault(b, []).append(a)
+
+
+def _path(neighbors: dict[str, list[str]], start: str, end: str) -> list[str] | None:
+    """Modules from one to another, or None."""
+    before, queue = {start: ""}, [start]
+    for module in queue:  # grows while it is walked
+        for neighbor in neighbors.get(module, ()):
+            if neighbor not in before:
+                before[neighbor] = module
+                queue.append(neighbor)
+    path = [end] if end in before else []
+    while path and path[-1] != start:
+        path.append(before[path[-1]])
+    return path[::-1] or None

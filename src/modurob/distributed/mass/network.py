@@ -2,42 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from modurob.checks import positive
 from modurob.distributed.agent import Message
-from modurob.distributed.mass.base import Network
-from modurob.distributed.mass.news import decode
-from modurob.distributed.mass.state import Knowledge, Module, View
-from modurob.distributed.mass.topology import check_tree, links_of, turns_of
-from modurob.distributed.transports import InProcess
+from modurob.distributed.mass.base import Network, check_tree, ends_of, links_of
+from modurob.distributed.mass.state import MassEstimate, MassState, MassView, decode
+from modurob.distributed.transports import network
 from modurob.organism import Organism
 
 PERIOD = 1e-3  # [s] of a round
 
 
 class MassNetwork(Network):
-    """Modules that find out together how heavy they are, where their center is, who leads.
+    """Modules that compute total mass, center of mass and a leader by messages to neighbors.
 
     In a round every module sends what is new, the messages travel, and every module takes in what
-    has arrived. With perfect links every module knows the exact totals after as many rounds as the
+    has arrived. With perfect links every module has the exact totals after as many rounds as the
     longest path has dockings.
 
     Args:
-        organism: Who is docked to whom; each module knows its own neighbors only.
-        transport: Anything with ``send``, ``receive`` and ``tick``, such as `InProcess`; perfect
-            links by default. One without any links gets those of the organism.
+        organism: The modules and their dockings.
+        transport: Name of a transport, or anything with ``send``, ``receive`` and ``tick``, such
+            as `InProcess`; perfect links by default. One without any links gets those of the
+            organism.
         rng: For boot numbers and tickets.
         period: Seconds of a round.
         resend, give_up, heartbeat, tickets: See `MassAgent`.
 
     Attributes:
         agents, states: By module.
-        rounds: How many have passed.
-        news, confirmations, bytes: Messages with news, those without, and bytes, all sent so far.
+        rounds: Count so far.
+        news, confirmations, bytes: Messages with an update, those without, and bytes, all sent.
     """
 
     def __init__(
@@ -50,13 +49,17 @@ class MassNetwork(Network):
         **options: Any,
     ) -> None:
         super().__init__(organism, **options)
-        self.transport = InProcess() if transport is None else transport
+        transport = "in_process" if transport is None else transport
+        self.transport = network(transport) if isinstance(transport, str) else transport
         if hasattr(self.transport, "links"):
             self._plug_all()
         self.period = positive("period", period, "seconds")
         self._rng = np.random.default_rng(0) if rng is None else rng
-        self._turns = turns_of(organism)
-        self.states: dict[str, Module] = {}
+        self._turns: dict[str, dict[str, int]] = {name: {} for name in organism}  # [deg]
+        for entry in organism.dockings:
+            for name, port in ends_of(entry):
+                self._turns[name][port] = entry.turn
+        self.states: dict[str, MassState] = {}
         self.rounds = self.news = self.confirmations = self.bytes = 0
         self._asleep: set[str] = set()
         self._outboxes: dict[str, list[Message]] = {}
@@ -69,38 +72,27 @@ class MassNetwork(Network):
                 self.transport.plug(a, b)
         check_tree(self.transport.links())
 
-    # -- what modules sense ----------------------------------------------------------------------
-
-    def _sensed(self, module: str, q: np.ndarray, v: np.ndarray) -> None:
-        self.states[module] = self.agents[module].sensed(self.states[module], q, v)
-
-    def _touched(self, module: str, contacts: np.ndarray, pose: np.ndarray, body: int) -> None:
-        agent, state = self.agents[module], self.states[module]
-        self.states[module] = agent.in_contact(state, contacts, pose, body)
-
-    def _lifted(self, module: str) -> None:
-        self.states[module] = self.agents[module].lifted(self.states[module])
-
-    # -- faults ----------------------------------------------------------------------------------
+    def _event(self, module: str, event: Mapping[str, Any]) -> None:
+        self.states[module] = self.agents[module].after(self.states[module], event)
 
     def freeze(self, module: str) -> None:
-        """The module's program stops; its memory stays."""
+        """Stop a module's program; its memory stays."""
         self._agent(module)
         self._asleep.add(module)
 
     def kill(self, module: str) -> None:
-        """The module dies: it neither computes, sends nor receives."""
+        """Stop a module altogether: it neither computes, sends nor receives."""
         self.freeze(module)
         if hasattr(self.transport, "kill"):
             self.transport.kill(module)
 
     def wake(self, module: str) -> None:
-        """A frozen module goes on where it was."""
+        """Continue the program of a frozen module."""
         self._agent(module)
         self._asleep.discard(module)
 
     def reboot(self, module: str) -> None:
-        """The module starts anew: all it knew is lost, what it senses stays."""
+        """Restart a module: its memory is lost, its measurements stay."""
         agent, old = self._agent(module), self.states[module]
         new = agent.started(self._turns[module], self._rng)
         new = agent.sensed(new, old.q, old.v, old.free)
@@ -112,19 +104,17 @@ class MassNetwork(Network):
         self._outboxes.pop(module, None)
         self._asleep.discard(module)
 
-    # -- rounds ----------------------------------------------------------------------------------
-
     @property
     def now(self) -> float:
         """Seconds since the start."""
         return self.rounds * self.period
 
     def round(self, count: int = 1) -> int:
-        """Let `count` rounds pass; returns how many messages were sent in them."""
+        """Run `count` rounds; returns the number of messages sent in them."""
         sent = 0
         for _ in range(count):
             if self.rounds == 0:
-                self._step_all()  # nobody has heard anything yet
+                self._step_all()  # with empty inboxes
             for name, outbox in self._outboxes.items():
                 self._count(outbox)
                 sent += len(outbox)
@@ -136,7 +126,7 @@ class MassNetwork(Network):
         return sent
 
     def settle(self, most: int = 10_000) -> int:
-        """Rounds until nobody has anything to say; at most `most`."""
+        """Run until no module has anything to send; returns the rounds, at most `most`."""
         for count in range(most):
             if self.rounds and self.quiet:
                 return count
@@ -145,12 +135,12 @@ class MassNetwork(Network):
 
     @property
     def quiet(self) -> bool:
-        """Whether nobody is about to send anything, or waits for an answer."""
+        """Whether no module is about to send anything, or waits for an answer."""
         awake = [state for name, state in self.states.items() if name not in self._asleep]
         waiting = any(
-            not link.confirmed and not link.gone for state in awake for link in state.links.values()
+            link.waiting and not link.gone for state in awake for link in state.links.values()
         )
-        told = all(state.spoken for state in awake)
+        told = all(state.announced for state in awake)
         return told and not waiting and not any(self._outboxes.values())
 
     def _step_all(self) -> None:
@@ -165,19 +155,17 @@ class MassNetwork(Network):
         for message in outbox:
             packet = decode(message.payload)
             self.bytes += len(message.payload)
-            if packet is not None and packet.news:
+            if packet is not None and packet.update:
                 self.news += 1
             else:
                 self.confirmations += 1
 
-    # -- what modules know -----------------------------------------------------------------------
-
-    def view(self, module: str) -> View:
-        """Everything a module makes of what it knows."""
+    def view(self, module: str) -> MassView:
+        """Everything that follows from a module's state."""
         return self._agent(module).view(self.states[module])
 
-    def knowledge(self, module: str) -> Knowledge:
-        return Knowledge.of(self.view(module))
+    def knowledge(self, module: str) -> MassEstimate:
+        return self.view(module)
 
     def _speaking(self) -> list[str]:
         return [name for name in self.agents if name not in self._asleep]

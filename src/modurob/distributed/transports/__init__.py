@@ -1,10 +1,74 @@
-"""How messages travel from port to port: in one process, or as datagrams between processes."""
+"""Transports, chosen by name: `TRANSPORTS["mine"] = Mine` adds one.
 
-from modurob.distributed.transports.counts import Counts
+A `Transport` works within one process. An `Endpoint` is the socket of one module and works within
+one process and between processes; networks and buses of both kinds take either by its name.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from modurob.distributed.transports.base import (
+    Counts,
+    End,
+    Endpoint,
+    EndpointNetwork,
+    Transport,
+    chance,
+)
 from modurob.distributed.transports.in_process import InProcess
-from modurob.distributed.transports.udp import Endpoint, Udp
+from modurob.distributed.transports.udp import Udp
+from modurob.errors import StateError, UnknownNameError, choices
 
-# What the contract tests run over.
-TRANSPORTS = {"InProcess": InProcess, "Udp": Udp}
+TRANSPORTS: dict[str, type[Transport] | type[Endpoint]] = {"in_process": InProcess, "udp": Udp}
 
-__all__ = ["TRANSPORTS", "Counts", "Endpoint", "InProcess", "Udp"]
+
+def network(name: str, links: Iterable[tuple[End, End]] = (), **options: Any) -> Transport:
+    """Make a network within this process.
+
+    Args:
+        name: Of a transport.
+        links: Pairs of ends ((module, port), (module, port)) that are plugged together.
+        options: Of the transport, such as loss and rng.
+    """
+    kind = _named(name)
+    if issubclass(kind, Endpoint):
+        return EndpointNetwork(kind, links, **options)
+    return kind(links, **options)
+
+
+def between_processes() -> list[str]:
+    """Names of the transports that work between processes."""
+    return [name for name, kind in TRANSPORTS.items() if issubclass(kind, Endpoint)]
+
+
+def endpoint_class(name: str) -> type[Endpoint]:
+    """Return the class of a transport's endpoints, for modules as processes."""
+    kind = _named(name)
+    if not issubclass(kind, Endpoint):
+        raise StateError(
+            f"transport {name!r} works within one process only: between processes there are "
+            f"{choices(between_processes())}"
+        )
+    return kind
+
+
+def _named(name: str) -> type[Transport] | type[Endpoint]:
+    if name not in TRANSPORTS:
+        raise UnknownNameError(f"no transport {name!r}: transports are {choices(TRANSPORTS)}")
+    return TRANSPORTS[name]
+
+
+__all__ = [
+    "TRANSPORTS",
+    "Counts",
+    "End",
+    "Endpoint",
+    "EndpointNetwork",
+    "InProcess",
+    "Transport",
+    "Udp",
+    "between_processes",
+    "chance",
+    "endpoint_class",
+    "network",
+]

@@ -1,25 +1,22 @@
-"""Messages within one process, in rounds, as unreliable as one likes and always the same."""
+"""Messages within one process, in rounds, as unreliable as asked for and reproducible."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from modurob.checks import is_number
 from modurob.distributed.agent import Message
-from modurob.distributed.transports.counts import Counts
-from modurob.errors import DockingError, StateError
-
-End = tuple[str, str]  # (module, port)
+from modurob.distributed.transports.base import Counts, End, Transport, chance
+from modurob.errors import StateError
 
 
-class _Flight(NamedTuple):
+class _InTransit(NamedTuple):
     start: End
     end: End
     payload: bytes
 
 
-class InProcess:
+class InProcess(Transport):
     """A network in one process: what is sent in a round arrives in the next one.
 
     Everything random comes from `rng`, so equal seeds give equal runs.
@@ -52,71 +49,17 @@ class InProcess:
         if random and rng is None:
             raise StateError("a network with chance in it needs rng, a numpy random generator")
         self._rng = rng
-        self._links: dict[End, End] = {}
-        self._dead: set[str] = set()
         self._round = 0
-        self._flights: dict[int, list[_Flight]] = {}  # by the round in which they arrive
+        self._in_transit: dict[int, list[_InTransit]] = {}  # by the round in which they arrive
         self._inboxes: dict[str, list[Message]] = {}
         self.counts = Counts()
-        for a, b in links:
-            self.plug(a, b)
-
-    # -- cables --------------------------------------------------------------------------------
-
-    def plug(self, a: End, b: End) -> None:
-        """Connect two ports."""
-        a, b = _end(a), _end(b)
-        if a == b:
-            raise DockingError(f"port {a[1]} of '{a[0]}' cannot be plugged into itself")
-        for end in (a, b):
-            if end in self._links:
-                module, port = self._links[end]
-                raise DockingError(
-                    f"port {end[1]} of '{end[0]}' already holds port {port} of '{module}'"
-                )
-        self._links[a], self._links[b] = b, a
-
-    def unplug(self, a: End | str, b: End | str | None = None) -> None:
-        """Let go; what is under way on the link is lost.
-
-        Args:
-            a: An end (module, port), or a module: all its links.
-            b: Only links with this end or module.
-        """
-        found = [
-            (one, other)
-            for one, other in self._links.items()
-            if _matches(one, a) and (b is None or _matches(other, b))
-        ]
-        if not found:
-            raise DockingError(f"{a} is not plugged" + ("" if b is None else f" into {b}"))
-        for one, other in found:
-            self._links.pop(one, None)
-            self._links.pop(other, None)
-
-    def links(self) -> list[tuple[End, End]]:
-        """Every link once, in the order of plugging."""
-        seen: set[End] = set()
-        result = []
-        for one, other in self._links.items():
-            if other not in seen:
-                seen.add(one)
-                result.append((one, other))
-        return result
+        super().__init__(links)
 
     def kill(self, module: str) -> None:
-        """From now on the module neither sends nor receives; its inbox is lost."""
-        self._dead.add(module)
+        super().kill(module)
         self.counts.lost += len(self._inboxes.pop(module, ()))
 
-    def revive(self, module: str) -> None:
-        """The module is back, with an empty inbox."""
-        self._dead.discard(module)
-
-    # -- messages ------------------------------------------------------------------------------
-
     def send(self, module: str, messages: Sequence[Message]) -> None:
-        """Send from the ports that the messages name."""
         for port, payload in messages:
             self.counts.sent += 1
             self.counts.bytes += len(payload)
@@ -125,20 +68,19 @@ class InProcess:
             if end is None or module in self._dead or self._happens(self.loss):
                 self.counts.lost += 1
                 continue
-            flight = _Flight(start, end, payload)
-            self._depart(flight)
+            message = _InTransit(start, end, payload)
+            self._depart(message)
             if self._happens(self.duplication):
                 self.counts.duplicated += 1
-                self._depart(flight)
+                self._depart(message)
 
     def receive(self, module: str) -> list[Message]:
-        """What has arrived since the last call, by the port where it came in."""
         return self._inboxes.pop(module, [])
 
     def tick(self) -> None:
-        """One round on: deliver what arrives in it."""
+        """Begin the next round: deliver what arrives in it."""
         self._round += 1
-        for start, end, payload in self._flights.pop(self._round, ()):
+        for start, end, payload in self._in_transit.pop(self._round, ()):
             if self._links.get(start) != end or end[0] in self._dead:
                 self.counts.lost += 1
                 continue
@@ -150,20 +92,13 @@ class InProcess:
             else:
                 inbox.append(message)
 
-    def _depart(self, flight: _Flight) -> None:
+    def _depart(self, message: _InTransit) -> None:
         least, most = self.delay
         extra = least if least == most else int(self._rng.integers(least, most + 1))
-        self._flights.setdefault(self._round + 1 + extra, []).append(flight)
+        self._in_transit.setdefault(self._round + 1 + extra, []).append(message)
 
     def _happens(self, chance: float) -> bool:
         return chance > 0 and bool(self._rng.random() < chance)
-
-
-def chance(name: str, value: float) -> float:
-    """A chance, or a `StateError`."""
-    if not is_number(value) or not 0 <= value <= 1:
-        raise StateError(f"{name} must be a chance between 0 and 1, got {value!r}")
-    return float(value)
 
 
 def _delay(value: Any) -> tuple[int, int]:
@@ -174,13 +109,3 @@ def _delay(value: Any) -> tuple[int, int]:
     if not (isinstance(least, int) and isinstance(most, int) and 0 <= least <= most):
         raise StateError(f"delay is (least, most) in whole rounds from 0 on, got {value!r}")
     return least, most
-
-
-def _end(value: Any) -> End:
-    if isinstance(value, tuple) and len(value) == 2 and all(isinstance(x, str) for x in value):
-        return value
-    raise StateError(f"an end is (module, port) in two texts like ('m0', 'out'), got {value!r}")
-
-
-def _matches(end: End, wanted: End | str) -> bool:
-    return end[0] == wanted if isinstance(wanted, str) else end == tuple(wanted)

@@ -1,4 +1,4 @@
-"""What the coordinator makes of a body: its organism, model, controller and torques."""
+"""Model, controller and torques of the body that the coordinator has found."""
 
 from __future__ import annotations
 
@@ -11,40 +11,31 @@ import numpy as np
 
 from modurob.control import Certificate, Controller, law_class
 from modurob.distributed.agent import Message
-from modurob.distributed.bus.assembly import Assembly, assemble
+from modurob.distributed.bus.assembly import BusAssembly, assemble
 from modurob.distributed.bus.coordinator import CoordinatorState, torque_messages
 from modurob.distributed.bus.messages import Address
-from modurob.distributed.bus.survey import Entry, Survey
-from modurob.distributed.serial import following
+from modurob.distributed.bus.survey import ModuleEntry, Survey
+from modurob.distributed.reliable import following
 from modurob.errors import ModurobError
 from modurob.model import Model
 from modurob.modules import ModuleType
 from modurob.organism import Organism
 
 GRAVITY = (0.0, 0.0, -9.81)  # [m/s^2]
-# [rad, m, rad/s, m/s] 160,000 turns: no joint is there, and the equations are far from overflow
-LARGEST_READING = 1e6
+LARGEST_READING = 1e6  # [rad, m, rad/s, m/s] 160,000 turns; the equations are far from overflow
 
 
 @dataclass(frozen=True)
-class Robot:
-    """The body as it is now.
+class BusRobot:
+    """The robot on the bus as it is now."""
 
-    Attributes:
-        assembly: Organism, names, and what is wrong.
-        model: None without an organism.
-        controller: None without joints.
-        certificate: What the controller guarantees for a set point that stays where it is.
-        released: Modules whose motors are let go because their last readings cannot be used.
-    """
+    assembly: BusAssembly = field(default_factory=BusAssembly)  # organism, names, faults
+    model: Model | None = None  # None without an organism
+    controller: Controller | None = None  # None without joints
+    certificate: Certificate | None = None  # of the controller for a constant set point
+    released: frozenset[Address] = frozenset()  # modules whose last readings cannot be used
 
-    assembly: Assembly = field(default_factory=Assembly)
-    model: Model | None = None
-    controller: Controller | None = None
-    certificate: Certificate | None = None
-    released: frozenset[Address] = frozenset()
-
-    def bad_readings(self, table: Mapping[Address, Entry]) -> dict[Address, str]:
+    def bad_readings(self, table: Mapping[Address, ModuleEntry]) -> dict[Address, str]:
         """Return one line for each module whose last reading cannot be used."""
         if self.model is None:
             return {}
@@ -59,8 +50,8 @@ class Robot:
                 )
         return faults
 
-    def state(self, table: Mapping[Address, Entry]) -> tuple[np.ndarray, np.ndarray]:
-        """q, v (n,) of all joints as modules measured them; zero where they have not."""
+    def state(self, table: Mapping[Address, ModuleEntry]) -> tuple[np.ndarray, np.ndarray]:
+        """q, v (n,) of all joints as measured; zero where they were not."""
         assert self.model is not None
         q, v = self.model.neutral(), np.zeros(self.model.nv)
         for module, joints in self._joints().items():
@@ -71,14 +62,14 @@ class Robot:
         return q, v
 
     def torques(
-        self, table: Mapping[Address, Entry], t: float, reference: Any = None
+        self, table: Mapping[Address, ModuleEntry], t: float, reference: Any = None
     ) -> dict[Address, tuple[float, ...]]:
-        """A torque for every joint of every module with joints. [N m, N]
+        """Torque for every joint of every module with joints. [N m, N]
 
         Args:
-            table: Holds what modules measured.
-            t: [s]
-            reference: As for `Controller.command`; by default every joint stays where it is.
+            table: With the modules' readings.
+            t: Time. [s]
+            reference: As for `Controller.command`; by default every joint keeps its position.
         """
         if self.controller is None:
             return {}
@@ -91,7 +82,7 @@ class Robot:
         }
 
     def _joints(self) -> dict[Address, list[int | None]]:
-        """Where each module's own joints stand in q; None for one that is locked."""
+        """Indices in q of each module's own joints; None for one that is locked."""
         assert self.model is not None
         assert self.assembly.organism is not None
         place = {name: j for j, name in enumerate(self.model.joint_names)}
@@ -104,11 +95,11 @@ class Robot:
         }
 
 
-class Mind:
-    """Makes a `Robot` of every new survey; a controller takes over from the one before.
+class RobotBuilder:
+    """Builder of a `BusRobot` for every new survey; a controller takes over from the one before.
 
-    What goes wrong in an update becomes a fault of the robot, and motors that no torque is known
-    for are let go; the next update starts anew.
+    An error in an update becomes a fault of the robot, and motors without a torque are released;
+    the next update starts anew.
 
     Args:
         law: Key or class name of a law of `modurob.control`.
@@ -117,35 +108,30 @@ class Mind:
 
     Attributes:
         robot: The newest one.
-        built: How many there were.
+        built: Count of robots.
     """
 
     def __init__(self, law: str = "ComputedTorque", *, gravity: Any = GRAVITY, **settings: Any):
         self.law, self.gravity, self.settings = law_class(law), gravity, settings
-        self.robot, self.built = Robot(), 0
+        self.robot, self.built = BusRobot(), 0
         self._last: Controller | None = None
-        self._body = Robot()  # as it was made, before any reading
-        self._usable: dict[Address, Entry] = {}  # with the last good reading of each module
+        self._body = BusRobot()  # as it was made, before any reading
+        self._usable: dict[Address, ModuleEntry] = {}  # with the last good reading of each module
         self._bad: dict[Address, str] = {}  # faults of those that are not good now
         self._survey: Survey | None = None
-        self._table: Mapping[Address, Entry] | None = None
+        self._table: Mapping[Address, ModuleEntry] | None = None
         self._sent: dict[Address, tuple[int, tuple[float, ...]]] = {}  # after which report, what
         self._number = 0
 
     def warm_up(self) -> None:
-        """Make a small robot and forget it: the first real one then needs no compilation."""
+        """Build a small robot, so that the first real one needs no compilation."""
         model = Organism.start("giusti_b").model("physical", gravity=self.gravity)
         controller = self.law(model, **self.settings)
         controller.command(0.0, model.neutral(), np.zeros(model.nv))
         controller.certificate()
 
     def update(self, state: CoordinatorState, t: float) -> list[Message]:
-        """Look at what the coordinator knows; commands for those whose torques change.
-
-        Args:
-            state: Of the coordinator.
-            t: For the controller. [s]
-        """
+        """Return commands for the modules whose torques change, for the controller's time t. [s]"""
         if not state.ready:
             return []
         if state.survey is not self._survey:
@@ -166,14 +152,14 @@ class Mind:
         return torque_messages({m: tau for m, (_, tau) in changed.items()}, self._number)
 
     def _answer(
-        self, table: Mapping[Address, Entry], t: float
+        self, table: Mapping[Address, ModuleEntry], t: float
     ) -> tuple[dict[Address, tuple[float, ...]], tuple[str, ...]]:
         """Return torques for the modules' readings, and all faults."""
         body = self._body
         bad = body.bad_readings(table)
         # the first bad reading is named until a good one comes, not each of a stream
         self._bad = {module: self._bad.get(module, fault) for module, fault in bad.items()}
-        last = {m: _at_rest(self._usable.get(m, Entry())) for m in bad}
+        last = {m: _at_rest(self._usable.get(m, ModuleEntry())) for m in bad}
         self._usable = {m: table[m] for m in body.assembly.names} | last
         faults = (*body.assembly.faults, *self._bad.values())
         try:
@@ -183,17 +169,17 @@ class Mind:
         return {m: tau for m, tau in torques.items() if m not in bad}, faults
 
     def is_current(self, state: CoordinatorState) -> bool:
-        """Whether robot and torques follow from what the coordinator knows."""
+        """Return whether robot and torques follow from the coordinator's state."""
         return state.ready and state.survey is self._survey and state.table is self._table
 
     def commanded(self) -> dict[Address, tuple[float, ...]]:
         """The newest torques. [N m, N]"""
         return {module: tau for module, (_, tau) in self._sent.items() if tau}
 
-    def _made(self, survey: Survey, table: Mapping[Address, Entry]) -> Robot:
-        robot = Robot()
+    def _made(self, survey: Survey, table: Mapping[Address, ModuleEntry]) -> BusRobot:
+        robot = BusRobot()
         try:
-            robot = Robot(assemble(survey, table))
+            robot = BusRobot(assemble(survey, table))
             if robot.assembly.organism is None:
                 return robot
             model = robot.assembly.organism.model("physical", gravity=self.gravity)
@@ -215,7 +201,7 @@ class Mind:
 
 
 def _complaint(values: tuple[float, ...], expected: int) -> str:
-    """Say why a reading cannot be used; nothing if it can."""
+    """Return the reason why a reading cannot be used; nothing if it can."""
     if len(values) != expected:
         return f"has {len(values)} numbers, expected {expected}: q and v of each joint"
     if not all(map(math.isfinite, values)):
@@ -225,18 +211,18 @@ def _complaint(values: tuple[float, ...], expected: int) -> str:
     return ""
 
 
-def _at_rest(entry: Entry) -> Entry:
-    """Return an entry with positions as they were measured and no velocities."""
+def _at_rest(entry: ModuleEntry) -> ModuleEntry:
+    """Return an entry with its positions and no velocities."""
     return entry._replace(values=tuple(x for q in entry.values[::2] for x in (q, 0.0)))
 
 
 def _line(error: Exception) -> str:
-    """One line on an error; those of others with their kind."""
+    """One line on an error; with its class if it is not one of ours."""
     return str(error) if isinstance(error, ModurobError) else f"{type(error).__name__}: {error}"
 
 
-def _report_number(entry: Entry) -> int:
-    return 0 if entry.report is None else entry.report.number
+def _report_number(entry: ModuleEntry) -> int:
+    return entry.reported.number
 
 
 def moving_joints(kind: ModuleType) -> tuple[str, ...]:
