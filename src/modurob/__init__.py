@@ -22,6 +22,7 @@ from modurob.organism import Aim, Organism, examples, load
 
 if TYPE_CHECKING:
     from modurob import control, distributed, estimation, gaits, interop, symbolic
+    from modurob.scenario import Scenario
     from modurob.sim import Dock, Trajectory, Undock, simulate
     from modurob.symbolic import Equations
 
@@ -44,6 +45,7 @@ __all__ = [
     "ModurobError",
     "Organism",
     "Port",
+    "Scenario",
     "Shape",
     "SizeError",
     "StateError",
@@ -66,7 +68,7 @@ __all__ = [
 
 # Loaded on first use: what they need takes longer to import than an organism takes to build.
 _PACKAGES = ("control", "distributed", "estimation", "gaits", "interop", "symbolic")
-_LAZY = {"Equations": "modurob.symbolic"}
+_LAZY = {"Equations": "modurob.symbolic", "Scenario": "modurob.scenario"}
 _LAZY |= dict.fromkeys(("Dock", "Trajectory", "Undock", "simulate"), "modurob.sim")
 
 
