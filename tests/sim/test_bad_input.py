@@ -1,5 +1,7 @@
 """Input that `simulate` refuses, with one line that says what to do."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -85,8 +87,9 @@ def test_noise_is_a_noise(model):
 
 
 def test_events_need_the_organism(model):
-    with complains(StateError, "organism="):
-        simulate(model, None, None, 1.0, events=[Undock(0.5, "m2")])
+    by_hand = dataclasses.replace(model, organism=None, options=None)
+    with complains(StateError, "Organism.model(...)"):
+        simulate(by_hand, None, None, 1.0, events=[Undock(0.5, "m2")])
 
 
 def test_the_organism_must_be_that_of_the_model(model):

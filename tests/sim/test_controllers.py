@@ -147,7 +147,7 @@ def test_per_body_makes_the_controller_of_the_model(model):
         return lambda t, q, v: np.ones(model.nv)
 
     found = simulate(model, None, None, 0.1, PerBody(make))
-    assert made == [(model, None)]
+    assert made == [(model, model.organism)]
     assert np.all(found.tau == 1)
 
 

@@ -99,7 +99,7 @@ def test_a_trajectory_says_what_it_is(driven, changing):
     assert repr(changing) == "<Trajectory: 4 parts until 0.3 s, RK4>"
     model = examples.double_pendulum().model("physical")
     batch = simulate(model, np.zeros((3, 2)), None, 0.01, None, "RK4")
-    assert repr(batch) == "<Trajectory: 0 to 0.01 s, 11 times, batch (3,), RK4>"
+    assert repr(batch) == "<Trajectory: of 'm0': 0 to 0.01 s, 11 times, batch (3,), RK4>"
     with complains(StateError, "4 parts with a q each", "parts[2] 'm2'"):
         _ = changing.q
 

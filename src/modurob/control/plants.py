@@ -28,7 +28,11 @@ def scaled(model: Model, factor: ArrayLike) -> Model:
         )
     each = np.broadcast_to(array, model.mass.shape)
     return dataclasses.replace(
-        model, mass=model.mass * each, inertia=model.inertia * each[:, None, None]
+        model,
+        mass=model.mass * each,
+        inertia=model.inertia * each[:, None, None],
+        organism=None,
+        options=None,
     )
 
 
@@ -60,5 +64,7 @@ def side_by_side(model: Model, factors: np.ndarray) -> Model:
         mass=model.mass[links] * factor,
         center=model.center[links],
         inertia=model.inertia[links] * factor[:, None, None],
+        organism=None,
+        options=None,
         **each,
     )

@@ -97,7 +97,7 @@ def _solids(
     """The solids of a module: pose in the world, skin, color."""
     kind = organism.kind(name)
     around = SMOOTH if len(organism) <= MANY else ROUGH
-    as_one = model.body_names[model.modules[name]] == name  # so the dyad model sees its cubes
+    as_one = model.is_merged(name)
     for shape in kind.shapes:
         if as_one:
             T = T_wb[model.body_index(name)] @ kind.rest_poses[kind.body_index(shape.body)]
@@ -126,6 +126,8 @@ def _axes(
     found = []
     for joint, T, screw in zip(model.joint_names, T_w, model.screw, strict=True):
         owner = joint.partition(".")[0]
+        if owner not in organism:  # a virtual joint of the base
+            continue
         # a virtual joint is a mere dot: its axis runs through what it carries
         carrier = (
             next(iter(organism.children(owner)), owner) if organism.kind(owner).virtual else owner

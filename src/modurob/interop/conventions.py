@@ -130,7 +130,7 @@ def _looks(organism: Organism, model: Model) -> tuple[Looks, ...]:
         kind = organism.kind(name)
         if id(kind) not in poses:
             poses[id(kind)] = [look.pose for look in (*kind.shapes, *kind.meshes)]
-        whole = model.body_names[model.modules[name]] == name  # as the dyad model sees its cubes
+        whole = model.is_merged(name)
         for shape, T in zip((*kind.shapes, *kind.meshes), poses[id(kind)], strict=True):
             if whole:
                 T_body = kind.rest_poses[kind.body_index(shape.body)] @ T

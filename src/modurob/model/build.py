@@ -9,10 +9,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from modurob.errors import ModelWarning, StateError, choices
 from modurob.model.model import Model, frozen
+from modurob.model.options import VIRTUAL_JOINTS, ModelOptions
 from modurob.modules import Joint, ModuleType
 from modurob.organism.docking import CACHED_DYADS, Docking, docked, dyad
 from modurob.organism.organism import Organism
@@ -22,7 +22,6 @@ UNIT = np.eye(4)
 ONE_LINE = 1e-9  # difference of unit screws, per meter, below which two joints share their line
 MASSLESS, SAME_LINE = "nothing with mass beyond it", "moves along the same line"
 MOST_NAMED = 6  # joints in a warning
-VIRTUAL_JOINTS = ("px", "py", "pz", "rx", "ry", "rz")
 
 
 class Solid(NamedTuple):
@@ -77,8 +76,7 @@ class Assembly(NamedTuple):
         modules: For each module, the part that carries its frame.
         reasons: Why each part's joint is locked; empty for those that move.
         tree: The links.
-        gravity: (3,) [m/s^2]
-        free: Whether the base is free.
+        options: That the model is built with.
     """
 
     parts: list[Part]
@@ -86,15 +84,12 @@ class Assembly(NamedTuple):
     modules: dict[str, int]
     reasons: list[str]
     tree: Tree
-    gravity: np.ndarray
-    free: bool
+    options: ModelOptions
 
 
-def build_model(
-    organism: Organism, hinges: str, base: str | Sequence[str], gravity: ArrayLike
-) -> Model:
+def build_model(organism: Organism, options: ModelOptions) -> Model:
     """See `Organism.model`."""
-    assembly = assembled(organism, hinges, base, gravity)
+    assembly = assembled(organism, options)
     _warn_of_locks(assembly, organism)
     return flatten(assembly, organism)
 
@@ -123,55 +118,32 @@ def _by_definition(kind: ModuleType) -> bool:
     return kind.virtual or kind.dyad_joint is not None
 
 
-def assembled(
-    organism: Organism, hinges: str, base: str | Sequence[str], gravity: ArrayLike
-) -> Assembly:
+def assembled(organism: Organism, options: ModelOptions) -> Assembly:
     """The parts of an organism and the links they form."""
-    if hinges not in ("dyad", "physical"):
-        raise StateError(f"hinges must be 'dyad' or 'physical', got {hinges!r}")
-    try:
-        g = np.array(gravity, dtype=float)  # a copy: the model's arrays become read-only
-    except (TypeError, ValueError, OverflowError):
-        g = np.array(np.nan)
-    if g.shape != (3,) or not np.isfinite(g).all():
-        raise StateError(f"gravity is three finite numbers, got {gravity!r}")
-    free = isinstance(base, str) and base == "free"
-    if free:
-        _not_virtual(organism, base)
-    parts = [Part("world", -1, UNIT, UNIT, NOTHING), *_base_parts(base, organism)]
+    if options.base != "fixed":
+        _check_base(organism, options.base)
+    parts = [Part("world", -1, UNIT, UNIT, NOTHING), *_base_parts(options.base)]
     first = len(parts)
     modules: dict[str, int] = {}
-    parts.extend(_module_parts(organism, hinges, first, modules, free))
+    parts.extend(_module_parts(organism, options, first, modules))
     reasons = _reasons(parts)
     tree = collapse(parts, reasons)
     while redundant := _redundant(parts, tree):
         reasons = [old or redundant.get(k, "") for k, old in enumerate(reasons)]
         tree = collapse(parts, reasons)
-    return Assembly(parts, first, modules, reasons, tree, g, free)
+    return Assembly(parts, first, modules, reasons, tree, options)
 
 
-def _base_parts(base: str | Sequence[str], organism: Organism) -> Iterator[Part]:
+def _base_parts(base: str | tuple[str, ...]) -> Iterator[Part]:
     """The virtual joints between the world and the base module."""
-    if isinstance(base, str) or not isinstance(base, Sequence):
-        if base not in ("fixed", "free"):
-            raise StateError(
-                f"base must be 'fixed', 'free' or a list of {choices(VIRTUAL_JOINTS)}, got {base!r}"
-            )
-        return
-    _not_virtual(organism, base)
-    if "world" in organism:
-        raise StateError("a module is called 'world', like the virtual joints' frame; rename it")
-    for index, name in enumerate(base):
-        if name not in VIRTUAL_JOINTS or name in base[:index]:
-            raise StateError(
-                f"virtual joint {name!r} is unknown or there twice: "
-                f"use each of {choices(VIRTUAL_JOINTS)} at most once"
-            )
+    for index, name in enumerate(() if isinstance(base, str) else base):
         joint = _virtual_joint(name)
         yield Part(f"world.{name}", index, UNIT, UNIT, NOTHING, joint, joint.screw, "world")
 
 
-def _not_virtual(organism: Organism, base: object) -> None:
+def _check_base(organism: Organism, base: str | tuple[str, ...]) -> None:
+    if base != "free" and "world" in organism:
+        raise StateError("a module is called 'world', like the virtual joints' frame; rename it")
     if organism.kind(organism.base).virtual:
         raise StateError(
             f"base={base!r} would move the organism twice: its base '{organism.base}' is a virtual "
@@ -216,13 +188,13 @@ class Way(NamedTuple):
 
 
 def _module_parts(
-    organism: Organism, hinges: str, first: int, modules: dict[str, int], free: bool
+    organism: Organism, options: ModelOptions, first: int, modules: dict[str, int]
 ) -> list[Part]:
     """All bodies of all modules, each after the one it hangs on; numbers start at `first`."""
-    rigid = hinges == "dyad"
+    rigid = options.hinges == "dyad"
     kind = organism.kind(organism.base)
     plan = _plan(kind, kind.bodies[0].name, rigid)
-    T_base = UNIT if free else organism.base_pose
+    T_base = UNIT if options.base == "free" else organism.base_pose
     parts = _instance(organism.base, first, plan, Part("", first - 1, T_base, UNIT, NOTHING))
     modules[organism.base] = first + plan.root
     starts, kinds = {organism.base: (first, plan.places)}, {organism.base: kind}
@@ -351,7 +323,8 @@ def as_one_solid(kind: ModuleType) -> Solid:
 
 def flatten(assembly: Assembly, organism: Organism) -> Model:
     """The arrays of a model."""
-    parts, first, modules, reasons, tree, gravity, free = assembly
+    parts, first, modules, reasons, tree, options = assembly
+    free = options.base == "free"
     moving, link, poses = [parts[k] for k in tree.moving], tree.link, tree.poses
     locked = {
         f"{part.owner}.{part.joint.name}": reason
@@ -381,7 +354,9 @@ def flatten(assembly: Assembly, organism: Organism) -> Model:
             modules=MappingProxyType({name: index - first for name, index in modules.items()}),
             base_pose=organism.base_pose if free else UNIT,
             free_base=free,
-            gravity=gravity,
+            gravity=np.array(options.gravity),
+            organism=organism,
+            options=options,
         )
     )
 

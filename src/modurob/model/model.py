@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model.checks import check_arrays
+from modurob.model.options import ModelOptions
 from modurob.spatial import se3, so3
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from modurob.friction import FrictionRate
     from modurob.kinematics import IkResult
     from modurob.model.frames import JointFrames, NearBase
+    from modurob.organism import Organism
 
 LARGEST_DISPLACEMENT = 1e15  # [rad, m] of a joint: beyond it doubles are over 0.1 apart
 UNIT_QUATERNION = 1e-3  # deviation of the norm still taken for round-off, and normalised away
@@ -61,6 +63,9 @@ class Model:
         free_base: Whether q starts with position and unit quaternion (x, y, z, w) of link 0 in
             the world, and v with its twist in its own frame, linear part first.
         gravity: (3,) in the world frame. [m/s^2]
+        organism: The organism that the model was built from; None for a model that was made by hand
+            or whose arrays differ from the organism's, such as one with scaled masses.
+        options: The arguments of `Organism.model` that it was built with; None without `organism`.
     """
 
     joint_names: tuple[str, ...]
@@ -83,9 +88,13 @@ class Model:
     base_pose: np.ndarray
     free_base: bool
     gravity: np.ndarray
+    organism: Organism | None = None
+    options: ModelOptions | None = None
 
     def __post_init__(self) -> None:
         check_arrays(self)
+        if (self.organism is None) != (self.options is None):
+            raise StateError("a model has both, organism and options, or neither")
 
     @property
     def nq(self) -> int:
@@ -129,6 +138,15 @@ class Model:
         if isinstance(body, str) and body in self._body_index:
             return self._body_index[body]
         raise UnknownNameError(f"no body {body!r}: bodies are {choices(self.body_names)}")
+
+    def is_merged(self, module: str) -> bool:
+        """Return whether a module is one body, named as the module (a cube in the dyad model).
+
+        Otherwise each body of the module's datasheet is a body ``module.body`` of the model.
+        """
+        if module not in self.modules:
+            raise UnknownNameError(f"no module {module!r}: modules are {choices(self.modules)}")
+        return self.body_names[self.modules[module]] == module
 
     def joint_index(self, joint: str) -> int:
         """Where an active joint stands in `joint_names`."""

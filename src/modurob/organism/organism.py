@@ -586,8 +586,9 @@ class Organism:
             gravity: (3,) in the world frame. [m/s^2]
         """
         from modurob.model.build import build_model
+        from modurob.model.options import ModelOptions
 
-        return build_model(self, hinges=hinges, base=base, gravity=gravity)
+        return build_model(self, ModelOptions(hinges, base, gravity))
 
     def equations(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
@@ -12,7 +13,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, FailFast, Field, FiniteFloat, ValidationError
 
 from modurob.errors import FileError, ModurobError, StateError, WriteError
-from modurob.model import Model
+from modurob.model import Model, ModelOptions
 from modurob.model.checks import DTYPES, SHAPES
 from modurob.model.model import frozen
 from modurob.modules.datasheet import describe
@@ -31,6 +32,14 @@ class _Record(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+class OptionsRecord(_Record):
+    """Options of a model that was built from the organism of its part."""
+
+    hinges: str
+    base: str | list[str]
+    gravity: Annotated[list[FiniteFloat], Field(min_length=3, max_length=3)]
+
+
 class ModelRecord(_Record):
     """Names of a model; its arrays stand beside the header."""
 
@@ -39,6 +48,7 @@ class ModelRecord(_Record):
     body_names: Annotated[list[str], FailFast()]
     modules: dict[str, int]
     free_base: bool
+    options: OptionsRecord | None = None
 
 
 class PartRecord(_Record):
@@ -121,9 +131,14 @@ def _put(part: Part, prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, An
             "body_names": list(model.body_names),
             "modules": dict(model.modules),
             "free_base": model.free_base,
+            **_options_data(model),
         },
         "organism": None if part.organism is None else to_document(part.organism),
     }
+
+
+def _options_data(model: Model) -> dict[str, Any]:
+    return {} if model.options is None else {"options": dataclasses.asdict(model.options)}
 
 
 def _audit_data(entry: Audit) -> dict[str, Any]:
@@ -187,6 +202,12 @@ def _part(data: PartRecord, prefix: str, arrays: dict[str, np.ndarray]) -> Part:
         return np.require(array, array.dtype.newbyteorder("="), ["C", "A"])
 
     names = data.model
+    organism = None if data.organism is None else from_document(data.organism, "its organism")
+    if organism is not None and set(organism.modules) != set(names.modules):
+        raise FileError(f"part {prefix}organism has other modules than its model")
+    if names.options is not None and organism is None:
+        raise FileError(f"part {prefix}model has options, but its organism is missing")
+    built = names.options is not None  # always None in files of earlier versions
     model = frozen(
         Model(
             **{name: taken(f"model.{name}", DTYPES.get(name, float)) for name in SHAPES},
@@ -195,6 +216,8 @@ def _part(data: PartRecord, prefix: str, arrays: dict[str, np.ndarray]) -> Part:
             body_names=tuple(names.body_names),
             modules=MappingProxyType(names.modules),
             free_base=names.free_base,
+            organism=organism if built else None,
+            options=ModelOptions(**names.options.model_dump()) if names.options else None,
         )
     )
     t, q, v, a = (taken(name) for name in ("t", "q", "v", "a"))
@@ -204,9 +227,6 @@ def _part(data: PartRecord, prefix: str, arrays: dict[str, np.ndarray]) -> Part:
     for name, values in channels.items():
         if values.shape[:1] != t.shape:
             raise FileError(f"{prefix}channel.{name} has shape {values.shape}, expected {len(t)}")
-    organism = None if data.organism is None else from_document(data.organism, "its organism")
-    if organism is not None and set(organism.modules) != set(model.modules):
-        raise FileError(f"part {prefix}organism has other modules than its model")
     for array in (t, q, v, a, tau, *channels.values()):
         array.setflags(write=False)
     return Part(

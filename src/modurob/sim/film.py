@@ -21,7 +21,6 @@ from modurob.sim import video
 from modurob.sim.export import one_by_one
 from modurob.sim.part import Part
 from modurob.sim.trajectory import Trajectory
-from modurob.spatial import se3, so3
 
 SAMPLES = 2  # per pixel and direction
 LOOKS = 200  # moments that the camera must have in view
@@ -110,22 +109,9 @@ def _reached(part: Part, organism: Organism) -> np.ndarray:
 
 
 def _at(part: Part, organism: Organism, t: float) -> Scene:
-    """A part as polygons; free and virtual bases become a base that stands elsewhere."""
+    """A part of the run as polygons."""
     q, _ = part.at(t)
-    T = part.model.forward_kinematics(q)[part.model.modules[organism.base]]
-    here = organism if organism.kind(organism.base).virtual else _moved(organism, T)
-    model = here.model("dyad" if _is_dyad(part) else "physical")
-    values = dict(zip(part.model.joint_names, part.model.joints_of(q).tolist(), strict=True))
-    return scenes.build(here, model, np.array([values.get(n, 0.0) for n in model.joint_names]))
-
-
-def _moved(organism: Organism, T: np.ndarray) -> Organism:
-    # without the rounding errors of many products
-    return organism.with_base_pose(se3.pose(so3.nearest_rotation(T[:3, :3]), T[:3, 3]))
-
-
-def _is_dyad(part: Part) -> bool:
-    return any(part.model.body_names[row] == name for name, row in part.model.modules.items())
+    return scenes.build(organism, part.model, q)
 
 
 def _together(parts: Sequence[Scene]) -> Scene:

@@ -143,7 +143,7 @@ def _solids(organism: Organism, model: Model) -> tuple[list[str], list[Solid]]:
     solids: list[Solid] = []
     for module in organism.modules:
         kind = organism.kind(module)
-        if model.body_names[model.modules[module]] == module:  # the dyad model sees it as one
+        if model.is_merged(module):
             found = [(module, as_one_solid(kind))]
         else:
             each = zip(kind.bodies, body_solids(kind), strict=True)

@@ -1,4 +1,4 @@
-"""How bodies get their models, and which bodies an event makes of others."""
+"""Bodies of a run, and the bodies that an event makes of them."""
 
 from __future__ import annotations
 
@@ -8,39 +8,25 @@ from typing import NamedTuple
 import numpy as np
 
 from modurob.errors import DockingError, StateError, UnknownNameError, choices
-from modurob.model import Model
+from modurob.model import Model, ModelOptions
 from modurob.organism import Organism
 from modurob.sim.events import Dock, Event, Undock
 
 SAME = 1e-12  # difference of arrays of two models that are one
 
 
-class Recipe(NamedTuple):
-    """How the model of a run was built, so that other bodies get theirs in the same way."""
-
-    hinges: str
-    base: str | tuple[str, ...]
-    gravity: np.ndarray
-
-    @classmethod
-    def of(cls, model: Model, organism: Organism) -> Recipe:
-        """Find out how a model was made of an organism."""
-        if not isinstance(organism, Organism):
-            raise StateError(f"organism must be an Organism, got {type(organism).__name__}")
-        virtual = tuple(n.partition(".")[2] for n in model.joint_names if n.startswith("world."))
-        base = "free" if model.free_base else virtual or "fixed"
-        for hinges in ("physical", "dyad"):
-            try:
-                built = organism.model(hinges, base, model.gravity)
-            except StateError:
-                continue
-            if _same(built, model):
-                return cls(hinges, base, model.gravity)
+def origin(model: Model, given: Organism | None) -> Organism | None:
+    """The organism of a model: the given one, if it fits, else the one it was built from."""
+    if given is None or given is model.organism:
+        return model.organism
+    if not isinstance(given, Organism):
+        raise StateError(f"organism must be an Organism, got {type(given).__name__}")
+    fits = set(given.modules) == set(model.modules)
+    if fits and model.options is not None:
+        fits = _same(model.options.build(given), model)
+    if not fits:
         raise StateError("organism is not the one that the model was built from")
-
-    def model(self, organism: Organism, loose: bool) -> Model:
-        """The model of a body; what is loose has a free base."""
-        return organism.model(self.hinges, "free" if loose else self.base, self.gravity)
+    return given
 
 
 def _same(one: Model, other: Model) -> bool:
@@ -136,7 +122,7 @@ def _bends(organism: Organism) -> bool:
     return any(organism.kind(name).dyad_joint is not None for name in organism.modules)
 
 
-def after(event: Event, bodies: Sequence[Body], recipe: Recipe) -> list[Body]:
+def after(event: Event, bodies: Sequence[Body], options: ModelOptions) -> list[Body]:
     """The bodies after an event, or the error that says why it cannot happen."""
     if isinstance(event, Undock):
         body = holder(bodies, event.module)
@@ -144,7 +130,7 @@ def after(event: Event, bodies: Sequence[Body], recipe: Recipe) -> list[Body]:
         return [*(b for b in bodies if b is not body), Body(rest, body.loose), Body(gone, True)]
     if isinstance(event, Dock):
         pair = pair_of(event, bodies)
-        whole = merged(event, pair, recipe.hinges)
+        whole = merged(event, pair, options.hinges)
         others = [b for b in bodies if b is not pair.host and b is not pair.guest]
         return [*others, Body(whole, pair.host.loose)]
     raise StateError(f"events are Dock(...) and Undock(...), got {event!r}")

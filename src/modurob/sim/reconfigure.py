@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from modurob.errors import StateError
+from modurob.model import ModelOptions
 from modurob.organism import Organism
 from modurob.sim import carry
 from modurob.sim import recipe as bodies
@@ -14,7 +15,7 @@ from modurob.sim.carry import State
 from modurob.sim.events import Audit, Dock, Event, Undock
 from modurob.sim.failure import Stopped, called
 from modurob.sim.part import Part
-from modurob.sim.recipe import Body, Recipe
+from modurob.sim.recipe import Body
 from modurob.sim.run import Run, Setup
 from modurob.sim.watch import Watch
 
@@ -26,27 +27,26 @@ class Colony:
         self,
         setup: Setup,
         first: Run,
-        recipe: Recipe | None,
         controller: Any,
         events: tuple[Event, ...],
     ) -> None:
-        self._setup, self._recipe, self._controller = setup, recipe, controller
+        self._setup, self._options, self._controller = setup, first.model.options, controller
         self._runs: list[Run] = [first]  # that go on
         self._all: list[Run] = [first]  # in the order in which they came into being
         self._events = sorted(events, key=lambda event: event.time)
         self._audit: list[Audit] = []
         self._held: dict[str, float] = {}  # last displacements of joints that are gone or locked
         self._names = {*first.model.body_names, *first.model.modules}
-        if recipe is not None and events and first.organism is not None:
-            self._rehearse(first.organism, recipe)
+        if events and first.organism is not None:
+            self._rehearse(first.organism, self._known_options())
 
-    def _rehearse(self, organism: Organism, recipe: Recipe) -> None:
+    def _rehearse(self, organism: Organism, options: ModelOptions) -> None:
         """Go through the events on paper: what cannot work is told before anything moves."""
-        there = [Body(organism, recipe.base == "free")]
+        there = [Body(organism, options.base == "free")]
         for event in self._events:
-            there = bodies.after(event, there, recipe)
+            there = bodies.after(event, there, options)
             for body in there:
-                model = recipe.model(*body)
+                model = options.build(*body)
                 self._names |= {*model.body_names, *model.modules}
 
     @property
@@ -103,12 +103,12 @@ class Colony:
         return found
 
     def _undock(self, event: Undock) -> None:
-        recipe, there = self._known_recipe(), self._there()
+        options, there = self._known_options(), self._there()
         body, run = there[id(bodies.holder([b for b, _ in there.values()], event.module))]
         before = _state(run)
         self._held |= before.joints()
         states = [
-            carry.undocked(before, organism, recipe.model(organism, loose))
+            carry.undocked(before, organism, options.build(organism, loose))
             for organism, loose in zip(
                 body.organism.undock(event.module), (body.loose, True), strict=True
             )
@@ -124,14 +124,14 @@ class Colony:
         self._replace([run], states, event.time, audit)
 
     def _dock(self, event: Dock) -> None:
-        recipe, there = self._known_recipe(), self._there()
+        options, there = self._known_options(), self._there()
         pair = bodies.pair_of(event, [body for body, _ in there.values()])
-        whole = bodies.merged(event, pair, recipe.hinges)
-        model = recipe.model(whole, pair.host.loose)
+        whole = bodies.merged(event, pair, options.hinges)
+        model = options.build(whole, pair.host.loose)
         host_run = there[id(pair.host)][1]
         host, left = _state(host_run), [host_run]
         if pair.new:
-            own = recipe.model(pair.guest.organism, True)
+            own = options.build(pair.guest.organism, True)
             guest = carry.newcomer(event, pair, host, own, whole, model, self._held)
         else:
             guest_run = there[id(pair.guest)][1]
@@ -180,10 +180,10 @@ class Colony:
             self._all.append(run)
             run.begin()
 
-    def _known_recipe(self) -> Recipe:
-        if self._recipe is None:
+    def _known_options(self) -> ModelOptions:
+        if self._options is None:
             raise StateError("events need the organism that the model was built from")
-        return self._recipe
+        return self._options
 
 
 def _state(run: Run) -> State:

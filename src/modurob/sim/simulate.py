@@ -20,7 +20,7 @@ from modurob.sim.events import Event
 from modurob.sim.failure import SimulationError, Stopped
 from modurob.sim.integrators import FixedStep, Integrator, Settings, integrator_class
 from modurob.sim.motion import External
-from modurob.sim.recipe import Recipe
+from modurob.sim.recipe import origin
 from modurob.sim.reconfigure import Colony
 from modurob.sim.recorder import row_bytes
 from modurob.sim.run import Run, Setup
@@ -68,7 +68,7 @@ def simulate(
             SemiImplicitEuler and Variational take equal steps.
         rtol, atol: Errors that adaptive methods allow in each step.
         dt: Step of the others (1 ms by default), and the largest step of adaptive ones. [s]
-        events: `Dock` and `Undock`; they need `organism`.
+        events: `Dock` and `Undock`; the model must be one of an `Organism`.
         rng: For `noise`.
         progress: True for a bar on standard error, or a function of the fraction done.
         reference: Handed to the controller: a function of time, or anything else as it is.
@@ -77,7 +77,7 @@ def simulate(
         external: Wrenches (6,) on bodies, in the bodies' frames, or functions of time.
         stops: Whether joints meet smooth stops at their limits, or which.
         record: Seconds between the states that are kept, or the times; every step by default.
-        organism: The body that `model` belongs to, for events and pictures.
+        organism: The body that `model` belongs to; by default the one it was built from.
         cancel: A function or `threading.Event`; when true, the run ends with what it has.
 
     Raises:
@@ -109,12 +109,14 @@ def simulate(
         stops=Stops() if stops is True else stops or None,
         external=dict(external or {}),
     )
-    recipe = _recipe(model, organism, events, controller, length, q.ndim > 1)
+    organism = origin(model, organism)
+    if events:
+        _check_events(model, events, controller, length, q.ndim > 1)
     law = controller
     if not hasattr(law, "command") and hasattr(law, "rebuilt"):
         law = law.rebuilt(model, organism)
     first = Run(setup, model, law, 0.0, q, v, organism)
-    colony = Colony(setup, first, recipe, controller, tuple(events))
+    colony = Colony(setup, first, controller, tuple(events))
     _check_bodies(setup.external, colony)
     return _finished(colony, Watch(length, progress, cancel), method.name)
 
@@ -156,22 +158,14 @@ def _settings(method: type[Integrator], rtol: Any, atol: Any, dt: Any, duration:
     return Settings(float(rtol), float(atol), step)
 
 
-def _recipe(
-    model: Model,
-    organism: Organism | None,
-    events: Sequence[Event],
-    controller: Any,
-    duration: float,
-    batched: bool,
-) -> Recipe | None:
-    """How to build the models of other bodies; None when nothing will change."""
-    if organism is None:
-        if events:
-            raise StateError("events change an organism: pass organism=, the one of the model")
-        return None
-    recipe = Recipe.of(model, organism)
-    if not events:
-        return recipe
+def _check_events(
+    model: Model, events: Sequence[Event], controller: Any, duration: float, batched: bool
+) -> None:
+    if model.options is None:
+        raise StateError(
+            "events change an organism, and this model was not built from one: use "
+            "Organism.model(...), without changing its arrays"
+        )
     for event in events:
         if not isinstance(event, Event):
             raise StateError(f"events are Dock(...) and Undock(...), got {event!r}")
@@ -186,7 +180,6 @@ def _recipe(
             "after an event the body is another one: give the controller a method "
             "rebuilt(model, organism), or pass modurob.sim.PerBody(make)"
         )
-    return recipe
 
 
 def _check_bodies(external: External, colony: Colony) -> None:

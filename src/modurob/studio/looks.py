@@ -63,7 +63,7 @@ def cast(organism: Organism, model: Model) -> dict[str, Any]:
                 "size": kind.size,
             }
         )
-        as_one = _as_one(model, name)
+        as_one = model.is_merged(name)
         for body, solid in _solids(kind, as_one):
             where = model.body_index(name if as_one else f"{name}.{body}")
             solids.append(solid | {"body": where, "module": index})
@@ -80,7 +80,7 @@ def ports(organism: Organism, model: Model, found: Iterable[Site]) -> list[dict[
     result = []
     for site in found:
         kind = organism.kind(site.module)
-        as_one = _as_one(model, site.module)
+        as_one = model.is_merged(site.module)
         body, place = _port(kind, site.port, as_one)
         result.append(
             {
@@ -168,11 +168,6 @@ def _hinge(kind: ModuleType, quarter: int) -> int | None:
     if screw is None or abs(screw[5]) > 0.5:
         return None
     return (int(abs(screw[4]) > 0.5) + quarter) % 2
-
-
-def _as_one(model: Model, name: str) -> bool:
-    """Whether the model sees a module as one body, as the dyad model does its cubes."""
-    return model.body_names[model.modules[name]] == name
 
 
 @lru_cache(maxsize=CACHED)

@@ -20,6 +20,7 @@ from modurob.equations.vectors import Vec, Wrench
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.model.build import Assembly, assembled, flatten
+from modurob.model.options import ModelOptions
 from modurob.organism.organism import Organism
 from modurob.symbolic import output, size
 from modurob.symbolic.exact import Exact
@@ -45,7 +46,7 @@ def build_equations(
     limit: float | None,
 ) -> Equations:
     """See `Organism.equations`."""
-    assembly = assembled(organism, hinges, base, gravity)
+    assembly = assembled(organism, ModelOptions(hinges, base, gravity))
     model, words = flatten(assembly, organism), Vocabulary(chosen(symbols))
     tree = symbolic_tree(assembly, model, words)
     if isinstance(external, str) or not all(name in tree.modules for name in external):

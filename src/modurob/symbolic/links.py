@@ -110,7 +110,7 @@ def symbolic_tree(
         rates=motion.rates,
         viscous=_friction(model, words, "d", "viscous", model.viscous),
         coulomb=_friction(model, words, "f", "dry", model.coulomb),
-        gravity=_gravity(assembly.gravity, words),
+        gravity=_gravity(model.gravity, words),
         modules=frames,
         base=motion.base,
     )

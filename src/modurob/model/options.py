@@ -1,0 +1,71 @@
+"""Options that a model is built with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.errors import StateError, choices
+
+if TYPE_CHECKING:
+    from modurob.model.model import Model
+    from modurob.organism import Organism
+
+VIRTUAL_JOINTS = ("px", "py", "pz", "rx", "ry", "rz")
+
+
+@dataclass(frozen=True, init=False)
+class ModelOptions:
+    """Arguments of `Organism.model`, checked.
+
+    Attributes:
+        hinges: ``dyad`` or ``physical``.
+        base: ``fixed``, ``free`` or virtual joints.
+        gravity: In the world frame. [m/s^2]
+    """
+
+    hinges: str
+    base: str | tuple[str, ...]
+    gravity: tuple[float, float, float]
+
+    def __init__(
+        self,
+        hinges: str = "dyad",
+        base: str | Sequence[str] = "fixed",
+        gravity: ArrayLike = (0.0, 0.0, -9.81),
+    ) -> None:
+        if hinges not in ("dyad", "physical"):
+            raise StateError(f"hinges must be 'dyad' or 'physical', got {hinges!r}")
+        try:
+            g = np.array(gravity, dtype=float)
+        except (TypeError, ValueError, OverflowError):
+            g = np.array(np.nan)
+        if g.shape != (3,) or not np.isfinite(g).all():
+            raise StateError(f"gravity is three finite numbers, got {gravity!r}")
+        object.__setattr__(self, "hinges", hinges)
+        object.__setattr__(self, "base", _checked_base(base))
+        object.__setattr__(self, "gravity", tuple(g.tolist()))
+
+    def build(self, organism: Organism, free: bool = False) -> Model:
+        """Build the model of an organism with these options, or with a free base instead."""
+        return organism.model(self.hinges, "free" if free else self.base, self.gravity)
+
+
+def _checked_base(base: str | Sequence[str]) -> str | tuple[str, ...]:
+    if isinstance(base, str) or not isinstance(base, Sequence):
+        if base not in ("fixed", "free"):
+            raise StateError(
+                f"base must be 'fixed', 'free' or a list of {choices(VIRTUAL_JOINTS)}, got {base!r}"
+            )
+        return base
+    for index, name in enumerate(base):
+        if name not in VIRTUAL_JOINTS or name in base[:index]:
+            raise StateError(
+                f"virtual joint {name!r} is unknown or there twice: "
+                f"use each of {choices(VIRTUAL_JOINTS)} at most once"
+            )
+    return tuple(base)
