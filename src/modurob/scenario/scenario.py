@@ -35,6 +35,7 @@ from modurob.sim import Dock, Noise, Part, SimulationError, Trajectory, Undock, 
 
 FORMAT, VERSION = "modurob-scenario", 1
 SAMPLE_S = 0.005  # between commands, where an estimator or noise needs a clock
+LEAST_RTOL = 100 * np.finfo(float).eps  # of SciPy's methods
 MOVING = 0.5  # of the run: time of a smooth motion
 KNOWN, SENT = "known", "sent"  # channels of a balancing run: errors of the modules, their messages
 
@@ -111,6 +112,11 @@ class Scenario(RunSettings):
         for field, reason in self.without_effect().items():
             if field in self.model_fields_set:
                 raise ValueError(f"{field}: has no effect {reason}; leave it out")
+        if self.rtol < LEAST_RTOL:
+            raise ValueError(
+                f"rtol: {self.rtol:g} is below the rounding errors of a step; the least is "
+                f"{LEAST_RTOL:g}"
+            )
         return self
 
     # -- files -----------------------------------------------------------------------------------
@@ -178,7 +184,9 @@ class Scenario(RunSettings):
             if "poles" not in takes:
                 raise StateError(f"poles: {self.controller} takes a settling_time")
             n = len(self.poles)
-            options["poles"] = np.reshape(self.poles, (-1, 2)) if n > 2 and n % 2 == 0 else self.poles
+            options["poles"] = (
+                np.reshape(self.poles, (-1, 2)) if n > 2 and n % 2 == 0 else self.poles
+            )
         elif "settling_time" in takes:
             options["settling_time"] = self.settling_time
         if "set_point" in takes and self.motion in POINTS:
@@ -244,10 +252,9 @@ class Scenario(RunSettings):
             loop = OutputFeedback(law, filter_)
         if law is not None and reference is not None:
             loop = Following(loop, reference)
-        exact = self.masses == 1
         try:
             trajectory = simulate(
-                model if exact else scaled(model, self.masses),
+                model if self.masses == 1 else scaled(model, self.masses),
                 q,
                 v,
                 self.duration,
@@ -260,7 +267,6 @@ class Scenario(RunSettings):
                 noise=Noise(self.noise_q, self.noise_v, self.noise_tau) if self.noisy else None,
                 stops=self.stops,
                 record=self.record,
-                organism=self.organism if exact else None,
                 progress=progress,
             )
         except SimulationError as error:

@@ -218,7 +218,29 @@ class RunSettings(FrozenRecord):
 
     def edited(self, **changes: Any) -> Self:
         """A copy with other values, or a `StateError` that names the field."""
-        return type(self)(**(self.model_dump(exclude_unset=True) | changes))
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        return type(self)(**(given | changes))
+
+
+class RunRecord(FrozenRecord):
+    """A run that was done.
+
+    Attributes:
+        number: From 1 on; its files have this name.
+        title: In words.
+        status: ``finished`` or ``stopped`` (then `message` says why).
+        seconds: Simulated. [s]
+        took: Wall time. [s]
+        settings: Of the run.
+    """
+
+    number: Annotated[int, Field(ge=1, lt=10**6)]
+    title: Annotated[str, Field(max_length=200)]
+    status: Literal["finished", "stopped"]
+    message: Annotated[str, Field(max_length=2000)] = ""
+    seconds: NotNegative
+    took: NotNegative
+    settings: RunSettings
 
 
 def parameters(kind: type) -> set[str]:
