@@ -68,7 +68,7 @@ __all__ = [
 
 # Loaded on first use: what they need takes longer to import than an organism takes to build.
 _PACKAGES = ("control", "distributed", "estimation", "gaits", "interop", "symbolic")
-_LAZY = {"Equations": "modurob.symbolic", "Scenario": "modurob.scenario"}
+_LAZY = {"Equations": "modurob.symbolic", "Scenario": "modurob.scenario.scenario"}
 _LAZY |= dict.fromkeys(("Dock", "Trajectory", "Undock", "simulate"), "modurob.sim")
 
 

@@ -11,8 +11,7 @@ from modurob import Organism, StateError, examples
 from modurob.cli import organisms
 from modurob.cli.run import execute, run_options, scenario_of, take_run_options
 from modurob.distributed.balancing import LAWS, Drive, Fault
-from modurob.scenario import EventRecord
-from modurob.scenario.settings import BALANCE
+from modurob.scenario.settings import BALANCE, EventRecord
 
 EXAMPLE = """\b
 Examples:

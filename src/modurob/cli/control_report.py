@@ -24,8 +24,7 @@ from modurob.control.closed_loop import delay_margin
 from modurob.control.pid import PidLaw
 from modurob.errors import choices
 from modurob.estimation import Consistency, consistency
-from modurob.scenario import RunResult
-from modurob.scenario.scenario import joint_values
+from modurob.scenario.scenario import RunResult, joint_values
 
 RUNAWAY = 10.0  # steps from the target: farther away a joint counts as unstable
 AT_LIMIT = 1e-12  # of the limit: a torque this close to it is at it

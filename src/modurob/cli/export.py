@@ -8,7 +8,7 @@ import click
 
 from modurob import StateError
 from modurob.cli import organisms, output
-from modurob.scenario import RunSettings
+from modurob.scenario.settings import RunSettings
 
 EXAMPLE = """\b
 Examples:
@@ -63,6 +63,7 @@ def command(
         except StateError as error:
             raise StateError(f"{error}; give a name of its own with --name") from None
     request = ExportRequest(
+        title,
         title if word is None else word,
         organism,
         RunSettings(hinges=organisms.hinges_of(name, hinges), base=base),

@@ -6,13 +6,14 @@ import inspect
 import os.path
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from modurob import FileError, ModuleType, Organism, StateError, UnknownNameError, catalog, load
 from modurob.drawing.terminal import shorten
 from modurob.errors import choices
-from modurob.scenario import EXAMPLES, example
+from modurob.scenario.bodies import EXAMPLES, example
 
 HINGES = ("dyad", "physical")
 
@@ -46,7 +47,7 @@ def body_command(name: str, example: str, short_help: str) -> Callable[..., clic
     return made
 
 
-def hinges_of(name: str, given: str | None) -> str:
+def hinges_of(name: str, given: str | None) -> Any:
     """The hinges that the user named, or else those for which the example or file is meant."""
     return given or (EXAMPLES[name].hinges if name in EXAMPLES else "dyad")
 

@@ -128,13 +128,14 @@ def print_drawing(out: Console, organism: Organism) -> None:
     out.print()
 
 
-def plain_table(first: str = "", *numbers: str, header: bool = True) -> Table:
-    """A light table: a bold first column, columns of numbers, a line below the head."""
+def plain_table(first: str | None = None, *numbers: str, header: bool = True) -> Table:
+    """A light table: a line below the head; perhaps a bold first column and columns of numbers."""
     table = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True,
         show_header=header,
     )  # fmt: skip
-    table.add_column(first, style="bold", no_wrap=bool(first))
+    if first is not None:
+        table.add_column(first, style="bold", no_wrap=bool(first))
     for name in numbers:
         table.add_column(name, justify="right", no_wrap=True)
     return table

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from modurob import Scenario
 from modurob.cli import output
-from modurob.scenario import RunResult
+from modurob.scenario.scenario import RunResult
 
 
 class MotionReport:

@@ -13,7 +13,7 @@ import numpy as np
 from modurob import Model, Scenario, StateError
 from modurob.cli import output
 from modurob.drawing import charts
-from modurob.scenario import RunResult
+from modurob.scenario.scenario import RunResult
 from modurob.scenario.settings import BALANCE, NONE, POINTS
 from modurob.sim import SimulationError
 

@@ -12,7 +12,7 @@ from modurob.drawing import picture
 from modurob.errors import StateError, choices
 from modurob.interop import write_cobra_assembly, write_cobra_modules, write_mjcf, write_urdf
 from modurob.model import Model
-from modurob.modules.files import write_file, writing
+from modurob.modules.files import read_bytes, write_file, writing
 from modurob.organism import Organism
 from modurob.scenario.scenario import model_of, model_options
 from modurob.scenario.settings import RunRecord, RunSettings
@@ -36,6 +36,7 @@ class ExportRequest:
     """A body, and perhaps a run of it, to be exported.
 
     Attributes:
+        title: For people.
         word: Name of the robot in the files, and of the files.
         settings: Hinges, base and gravity of the model.
         run_file: The run's ``.npz`` file.
@@ -44,6 +45,7 @@ class ExportRequest:
         check: Called with the paths before they are written.
     """
 
+    title: str
     word: str
     organism: Organism
     settings: RunSettings
@@ -137,7 +139,7 @@ def _latex(request: ExportRequest, path: Path, progress: Progress) -> None:
 
 @_one
 def _plots(request: ExportRequest, path: Path, progress: Progress) -> None:
-    request.run().plot("q", "v", "tau", "energy", path=path, title=request.word)
+    request.run().plot("q", "v", "tau", "energy", path=path, title=request.title)
 
 
 @_one
@@ -146,6 +148,16 @@ def _film(request: ExportRequest, path: Path, progress: Progress) -> None:
     seconds = max(float(part.t[-1]) for part in run.parts)
     speed = max(1.0, seconds / FILM_S)
     run.animate(path, fps=FPS, speed=speed, size=FILM_PX, progress=progress)
+
+
+@_one
+def _scenario(request: ExportRequest, path: Path, progress: Progress) -> None:
+    file = request.run_file and request.run_file.with_suffix(".scenario.json")
+    if file is None or not file.exists():
+        raise StateError(
+            "there is no scenario of this run: press Run under Move to compute it anew"
+        )
+    write_file(path, read_bytes(file))
 
 
 FORMATS: Mapping[str, ExportFormat] = {
@@ -166,6 +178,9 @@ FORMATS: Mapping[str, ExportFormat] = {
         "Plots, SVG", "Positions, velocities, torques, energy", ".svg", _plots, True
     ),
     "plots-png": ExportFormat("Plots, PNG", "The same as an image", ".png", _plots, True),
+    "scenario": ExportFormat(
+        "Scenario", "To repeat the run: modurob run FILE", ".scenario.json", _scenario, True
+    ),
     "csv": ExportFormat(
         "Table, CSV", "Every number of the run", ".csv",
         _one(lambda request, path, _: request.run().to_csv(path)), True,

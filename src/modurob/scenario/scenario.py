@@ -167,12 +167,13 @@ class Scenario(RunSettings):
         given: dict[str, Any] = {"frequency": self.frequency, "ramp": self.ramp}
         given = {name: value for name, value in given.items() if name in parameters(kind)}
 
-        def gait(**swing: Any) -> Any:
-            rng = {"rng": np.random.default_rng(self.seed)} if kind.random else {}
-            return kind.for_model(model, **swing, **given, **rng)
+        def gait(amplitude: Any = None) -> Any:
+            if kind.random:
+                given["rng"] = np.random.default_rng(self.seed)
+            return kind.for_model(model, amplitude=amplitude, **given)
 
         # the default swings half the way to the limits: amplitude is a part of the whole way
-        return gait(amplitude=np.asarray(gait().amplitude) * 2 * self.amplitude)
+        return gait(np.asarray(gait().amplitude) * 2 * self.amplitude)
 
     def law(self, model: Model) -> Controller | None:
         """The controller of the joints; None lets the body move by itself."""
@@ -267,6 +268,7 @@ class Scenario(RunSettings):
                 noise=Noise(self.noise_q, self.noise_v, self.noise_tau) if self.noisy else None,
                 stops=self.stops,
                 record=self.record,
+                organism=self.organism,
                 progress=progress,
             )
         except SimulationError as error:
