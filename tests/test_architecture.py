@@ -32,7 +32,7 @@ LAYERS = (
     ("friction",),
     ("dynamics", "symbolic"),
     ("drawing",),
-    ("reference",),
+    ("reference", "quintic"),
     ("sim", "control", "estimation", "gaits"),
     ("distributed",),  # coordinators hand out controllers, balancing runs in simulations
     ("interop",),

@@ -1,13 +1,19 @@
-"""Numbers and addresses that users give, checked once at the public boundary."""
+"""Checks of numbers, arrays and addresses that users give, made once at the public boundary."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
-from numbers import Real
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, TypeAlias
 
-from modurob.errors import SizeError, StateError
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.errors import SizeError, StateError, UnknownNameError, choices
+
+Numbers: TypeAlias = ArrayLike | Mapping[str, float]  # for joints: one, (n,), or by name
 
 LARGEST_BYTES = 8_000_000_000  # arrays of one call; more is refused before it is asked for
 BLOCK_BYTES = 32_000_000  # intermediate arrays of one block of states: the size of a large cache
@@ -35,6 +41,108 @@ def not_negative(name: str, value: Any, unit: str) -> float:
     if not is_number(value) or value < 0:
         raise StateError(f"{name} must be zero or a positive number of {unit}, got {value!r}")
     return float(value)
+
+
+def inside(name: str, value: Any, low: float, high: float, unit: str) -> float:
+    """A number from low to high, or a `StateError`."""
+    if not is_number(value) or not low <= value <= high:
+        raise StateError(f"{name} is a number from {low:g} to {high:g} ({unit}), got {value!r}")
+    return float(value)
+
+
+def is_whole(value: object) -> bool:
+    """Whether this is a whole number of Python or NumPy; ``True`` is not."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """A whole number from low to high, or a `StateError`."""
+    if not is_whole(value) or value < low or (high is not None and value > high):
+        bounds = f"of {low} or more" if high is None else f"from {low} to {high}"
+        raise StateError(f"{name} must be a whole number {bounds}, got {value!r}")
+    return int(value)
+
+
+def generator(
+    rng: Any, purpose: str = "a random choice", seed: int | None = None
+) -> np.random.Generator:
+    """`rng` itself if it is a generator of random numbers, or a `StateError`.
+
+    Args:
+        rng: What was given.
+        purpose: What the random numbers are for.
+        seed: Of the generator that is made where none was given; an error without it.
+    """
+    if rng is None and seed is not None:
+        return np.random.default_rng(seed)
+    if not isinstance(rng, np.random.Generator):
+        given = "none" if rng is None else type(rng).__name__
+        raise StateError(
+            f"{purpose} needs a numpy.random.Generator: rng=numpy.random.default_rng(...), "
+            f"got {given}"
+        )
+    return rng
+
+
+def real_array(name: str, value: Any, infinite: bool = False) -> np.ndarray:
+    """A new array of real numbers, finite unless `infinite` is set, or a `StateError`."""
+    return _array(name, value, "iufO", float, infinite)
+
+
+def complex_array(name: str, value: Any) -> np.ndarray:
+    """A new array of finite numbers, real or complex, or a `StateError`."""
+    return _array(name, value, "iufcO", complex, False)
+
+
+def _array(name: str, value: Any, kinds: str, dtype: type, infinite: bool) -> np.ndarray:
+    try:
+        given = np.asarray(value)
+        # text and truth values are no numbers, although NumPy converts them
+        if given.dtype.kind in kinds and not any(isinstance(x, str | bool) for x in given.flat):
+            array = given.astype(dtype)
+            if not np.isnan(array).any() and (infinite or np.isfinite(array).all()):
+                return array
+    except (TypeError, ValueError, OverflowError):
+        pass
+    word = "finite numbers" if dtype is complex else "finite real numbers"
+    raise StateError(f"{name} must hold {word}, got {str(value)[:60]!r}")
+
+
+def per_joint(
+    name: str,
+    value: Numbers,
+    joints: Sequence[str],
+    *,
+    least: float = -math.inf,
+    infinite: bool = False,
+    otherwise: float = 0.0,
+) -> np.ndarray:
+    """(n,) read-only numbers, one for each joint, or an error.
+
+    Args:
+        name: Of the argument, for errors.
+        value: One number for all joints, (n,), or numbers by joint name.
+        joints: Names of the n joints.
+        least: Smallest number allowed.
+        infinite: Whether infinite numbers are allowed.
+        otherwise: For joints that are not named in a mapping.
+    """
+    if isinstance(value, Mapping):
+        unknown = [joint for joint in value if joint not in joints]
+        if unknown:
+            raise UnknownNameError(f"{name}: no joint {unknown[0]!r}: joints are {choices(joints)}")
+        value = [value.get(joint, otherwise) for joint in joints]
+    array = real_array(name, value, infinite)
+    if array.shape not in ((), (len(joints),)):
+        raise StateError(
+            f"{name} has shape {array.shape}, expected one number or ({len(joints)},), one for "
+            f"each of the joints {choices(joints)}"
+        )
+    if np.any(array < least):
+        raise StateError(f"{name} must be at least {least:g}, got {value!r}")
+    result = np.array(np.broadcast_to(array, (len(joints),)))
+    result.setflags(write=False)
+    return result
 
 
 def refuse_over(what: str, nbytes: float, advice: str) -> None:

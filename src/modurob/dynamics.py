@@ -381,6 +381,20 @@ def _why_not_finite(model: Model, q: np.ndarray) -> str:
     )
 
 
+def cpu_model(user: str, model: Any) -> Model:
+    """`model` itself if it is a model that runs on the CPU, or a `StateError`.
+
+    Args:
+        user: What takes the model, for errors: ``a controller``.
+    """
+    if not isinstance(model, Model):
+        given = type(model).__name__
+        raise StateError(f"{user} takes a model such as organism.model(), got {given}")
+    if isinstance(model.dynamics, CudaDynamics):
+        raise StateError(f"{user} runs on the CPU; pass the model that was compiled for 'cuda'")
+    return model
+
+
 # -- discrete time -------------------------------------------------------------------------------
 
 

@@ -10,13 +10,13 @@ from modurob import StateError, examples
 from modurob.control import (
     CONTROLLERS,
     ComputedTorque,
-    Following,
     IndependentPid,
     Lqr,
     OutputFeedback,
     PdGravity,
     PidLinearized,
     PolePlacement,
+    TrackingController,
     gains,
     transient,
 )
@@ -174,7 +174,7 @@ def test_without_a_reference_survivors_stay_at_their_place_and_new_joints_at_the
 def test_following_takes_its_reference_along():
     old, new = models()
     motion = Quintic(np.zeros(3), [0.5, 0.4, -0.3], 2.0)
-    both = Following(ComputedTorque(old), motion).rebuilt(new).rebuilt(new)
+    both = TrackingController(ComputedTorque(old), motion).rebuilt(new).rebuilt(new)
     q, v = np.append(motion(1.0).q, [0.3, -0.2]), np.append(motion(1.0).v, [0.0, 0.0])
     both.reset(1.0, q, v)
     a = new.forward_dynamics(q, v, both.command(1.0, q, v))
@@ -182,7 +182,7 @@ def test_following_takes_its_reference_along():
     later = both.reference(1.5)
     np.testing.assert_allclose(later.q, np.append(motion(1.5).q, [0.3, -0.2]), atol=ROUNDING)
     with complains(StateError, "function of time"):
-        Following(ComputedTorque(old), np.zeros(3))
+        TrackingController(ComputedTorque(old), np.zeros(3))
 
 
 def test_output_feedback_reaches_the_set_point_from_noisy_angles_alone():
@@ -282,7 +282,7 @@ def test_an_unstable_loop_has_no_bound():
 
 def test_set_points_are_references_too():
     old, _ = models()
-    law = Following(PdGravity(old), SetPoint([0.1, 0.2, 0.3]))
+    law = TrackingController(PdGravity(old), SetPoint([0.1, 0.2, 0.3]))
     assert law.sample_time is None
     assert law.record() == {}
     assert np.isfinite(law.command(0.0, np.zeros(3), np.zeros(3))).all()

@@ -8,14 +8,13 @@ import pytest
 from modurob import StateError, examples, simulate
 from modurob.control import (
     ComputedTorque,
-    Following,
     IndependentPid,
     Lqr,
     PdGravity,
     PidLinearized,
+    TrackingController,
     plot_closed_loop,
 )
-from modurob.control import checks as checked
 from modurob.control.delay import MOST, Line, samples_late
 from modurob.control.references import Quintic, SetPoint, minimum_jerk, slowed
 from oracles.complaints import complains
@@ -99,8 +98,8 @@ def test_a_joint_is_passive_once(pendulum):
     names = pendulum.joint_names
     with complains(StateError, "passive names a joint twice"):
         ComputedTorque(pendulum, passive=[names[0], names[0]])
-    assert checked.joint_names("passive", names[1], pendulum) == (names[1],)
-    assert checked.joint_names("passive", names[::-1], pendulum) == names
+    assert ComputedTorque(pendulum, passive=names[1]).passive == (names[1],)
+    assert ComputedTorque(pendulum, passive=names[::-1]).passive == names
 
 
 def test_gains_come_in_pairs(pendulum):
@@ -146,9 +145,21 @@ def test_given_weights_of_an_lqr_go_to_another_body():
     assert np.count_nonzero(twin.Q - np.diag(np.diag(twin.Q))) == 0
 
 
+def test_weights_of_motors_and_of_pairs_of_joints_are_kept_for_the_joints_of_both_bodies():
+    old, new = examples.snake(3).model("physical"), examples.snake(4).model("physical")
+    Q, R = np.diag([1.0, 2.0, 3.0, 4.0]), np.array([[2.0, 0.5], [0.5, 8.0]])
+    Q[0, 2] = Q[2, 0] = 0.1
+    twin = Lqr(old, Q=Q, R=R).rebuilt(new)
+    here = np.array([new.joint_names.index(name) for name in old.joint_names])
+    (added,) = set(range(3)) - set(here.tolist())
+    np.testing.assert_array_equal(twin.R[np.ix_(here, here)], R)
+    assert twin.R[added].tolist() == [0, 0, 5]  # the median, and no coupling
+    assert twin.Q[here[0], 3 + here[0]] == 0.1
+
+
 def test_a_tracking_law_is_brought_to_a_new_body_by_its_first_command():
     old, new = examples.snake(3).model("physical"), examples.snake(4).model("physical")
-    law = Following(ComputedTorque(old), SetPoint([0.3, -0.2]))
+    law = TrackingController(ComputedTorque(old), SetPoint([0.3, -0.2]))
     law.command(0.0, np.zeros(2), np.zeros(2))
     twin = law.rebuilt(new)
     q = np.array([0.1, 0.2, 0.3])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from modurob import Dock, Undock, examples, simulate
-from modurob.control import ComputedTorque, Following, OutputFeedback, transient
+from modurob.control import ComputedTorque, OutputFeedback, TrackingController, transient
 from modurob.control.references import Carried
 from modurob.estimation import Ekf, consistency
 from modurob.gaits import Wave
@@ -35,7 +35,7 @@ def ran(snake, estimated, changes):
     model = snake.model("physical")
     gait = gait_of(model)
     first = gait(0.0)
-    loop = Following(ComputedTorque(model, settling_time=0.3, sample_time=DT), gait)
+    loop = TrackingController(ComputedTorque(model, settling_time=0.3, sample_time=DT), gait)
     options = {}
     if estimated:
         ekf = Ekf(model, DT, Q=np.repeat([1e-10, 1e-6], 5), R=SIGMA**2, P=SIGMA**2,

@@ -206,7 +206,7 @@ def test_progress_goes_to_the_end(crab):
         ({"delay": np.nan}, ["delay must be zero or a positive"]),
         ({"runs": 0}, ["runs", "whole number of 1 or more"]),
         ({"step": 0.0}, ["step must be positive"]),
-        ({"step": [0.1, 0.2]}, ["step", "3 joints"]),
+        ({"step": [0.1, 0.2]}, ["step has shape (2,)", "(3,)"]),
         ({"torque_limit": -1}, ["torque_limit"]),
         ({"duration": 0}, ["duration"]),
         ({"band": 3}, ["band"]),

@@ -23,7 +23,7 @@ def filled(model, seed=1, **options):
 def test_surviving_joints_keep_estimate_and_covariance():
     old, new = (examples.snake(n).model("physical") for n in (4, 6))
     ekf = filled(old)
-    grown = ekf.carried_over(new)
+    grown = ekf.rebuilt(new)
     keep, there = [0, 1, 2, 5, 6, 7], list(range(6))
     np.testing.assert_array_equal(grown.q[:3], ekf.q)
     np.testing.assert_array_equal(grown.v[:3], ekf.v)
@@ -38,7 +38,7 @@ def test_surviving_joints_keep_estimate_and_covariance():
 def test_a_body_that_shrinks_marginalises():
     old, new = (examples.snake(n).model("physical") for n in (6, 4))
     ekf = filled(old)
-    rest = ekf.carried_over(new)
+    rest = ekf.rebuilt(new)
     index = [0, 1, 2, 5, 6, 7]
     np.testing.assert_allclose(rest.P, ekf.P[np.ix_(index, index)], atol=ROUNDING)
     assert rest.measured == new.joint_names
@@ -46,18 +46,18 @@ def test_a_body_that_shrinks_marginalises():
 
 def test_angles_known_from_docking_are_used():
     old, new = (examples.snake(n).model("physical") for n in (3, 4))
-    grown = Ekf(old, 0.01, R=4e-6).carried_over(new, known={"m2.hinge": 0.7}, rate_sigma=0.1)
+    grown = Ekf(old, 0.01, R=4e-6).rebuilt(new, known={"m2.hinge": 0.7}, rate_sigma=0.1)
     assert grown.q[2] == 0.7
     np.testing.assert_allclose(np.diagonal(grown.P)[[2, 5]], [4e-6, 0.01])
     with complains(UnknownNameError, "m0.hinge", "m2.hinge"):
-        Ekf(old, 0.01).carried_over(new, known={"m0.hinge": 0.1})
+        Ekf(old, 0.01).rebuilt(new, known={"m0.hinge": 0.1})
     with complains(StateError, "rate_sigma"):
-        Ekf(old, 0.01).carried_over(new, rate_sigma=0)
+        Ekf(old, 0.01).rebuilt(new, rate_sigma=0)
 
 
 def test_joints_without_limits_are_unknown_by_a_turn_or_a_meter():
     old, new = (examples.arm(word).model("physical") for word in ("b", "bac"))
-    grown = Ekf(old, 0.01).carried_over(new)
+    grown = Ekf(old, 0.01).rebuilt(new)
     np.testing.assert_allclose(np.diagonal(grown.P)[1:3], [(2 * np.pi) ** 2 / 12, 1 / 12])
 
 
@@ -65,7 +65,7 @@ def test_noise_goes_along_and_new_joints_get_typical_noise():
     old, new = (examples.snake(n).model("physical") for n in (4, 6))
     Q, R = np.diag([1, 2, 4, 10, 20, 40.0]), np.diag([5, 6, 8.0])
     Q[0, 4] = Q[4, 0] = 0.5
-    grown = Ekf(old, 0.01, Q, R, gate=0.99, substeps=3).carried_over(new)
+    grown = Ekf(old, 0.01, Q, R, gate=0.99, substeps=3).rebuilt(new)
     np.testing.assert_array_equal(np.diagonal(grown.process), [1, 2, 4, 2, 2, 10, 20, 40, 20, 20])
     assert grown.process[0, 6] == 0.5
     np.testing.assert_array_equal(np.diagonal(grown.noise), [5, 6, 8, 6, 6])
@@ -75,7 +75,7 @@ def test_noise_goes_along_and_new_joints_get_typical_noise():
 def test_what_was_not_measured_stays_unmeasured_and_new_joints_bring_their_sensors():
     old, new = (examples.snake(n).model("physical") for n in (4, 5))
     ekf = Ekf(old, 0.01, measured=["m1.hinge"], measured_rates=["m0.hinge"], R=[2.0, 3.0])
-    grown = ekf.carried_over(new)
+    grown = ekf.rebuilt(new)
     assert grown.measured == ("m1.hinge", "m3.hinge")
     assert grown.measured_rates == ("m0.hinge",)
     np.testing.assert_array_equal(np.diagonal(grown.noise), [2, 2, 3])
@@ -83,7 +83,7 @@ def test_what_was_not_measured_stays_unmeasured_and_new_joints_bring_their_senso
 
 def test_a_single_module_knows_its_noise_for_the_joints_to_come():
     alone = Organism.start("backbone").model("physical")
-    grown = Ekf(alone, 0.01, Q=3e-5, R=2e-6).carried_over(examples.snake(3).model("physical"))
+    grown = Ekf(alone, 0.01, Q=3e-5, R=2e-6).rebuilt(examples.snake(3).model("physical"))
     np.testing.assert_allclose(np.diagonal(grown.process), 3e-5)
     np.testing.assert_allclose(np.diagonal(grown.noise), 2e-6)
 
@@ -96,7 +96,7 @@ def test_the_part_that_comes_loose_starts_where_it_was():
     new = gone.model("physical", base="free")
     ekf = filled(old)
     ekf.P = 1e-4 * ekf.P
-    loose = ekf.carried_over(new)
+    loose = ekf.rebuilt(new)
     body = gone.base
     where, there = (m.forward_kinematics(x)[m.body_index(body)] for m, x in
                     ((old, ekf.q), (new, loose.q)))  # fmt: skip
@@ -106,7 +106,7 @@ def test_the_part_that_comes_loose_starts_where_it_was():
     assert np.linalg.eigvalsh(loose.P).min() > -ROUNDING
     # at rest its pose and twist are as uncertain as the Jacobian says, and correlated as it says
     ekf.v[:] = 0.0
-    loose = ekf.carried_over(new)
+    loose = ekf.rebuilt(new)
     J, n = old.jacobian(ekf.q, body), old.nv
     assert np.allclose(new.body_placement[new.body_index(body)], np.eye(4))
     both = np.zeros((12, 2 * n))
@@ -123,7 +123,7 @@ def test_the_part_that_comes_loose_starts_where_it_was():
 def test_a_new_base_of_which_nothing_is_known_is_uncertain():
     old = examples.snake(3).model("physical")
     strange = Organism.start("backbone", "x0").dock("x0", 3, "x1", 4).dock("x1", 3, "x2", 4)
-    ekf = Ekf(old, 0.01).carried_over(strange.model("physical", base="free"))
+    ekf = Ekf(old, 0.01).rebuilt(strange.model("physical", base="free"))
     assert np.all(np.diagonal(ekf.P)[:6] == 0.09)
     assert ekf.integrator == "step"
 
@@ -133,7 +133,7 @@ def test_the_carried_filter_finds_the_new_joints(base):
     old, new = (examples.snake(n).model("physical", base=base) for n in (3, 5))
     rng, q, v = np.random.default_rng(2), new.neutral(), np.zeros(new.nv)
     q[-2:] = [0.5, -0.4]
-    ekf = Ekf(old, 0.01, Q=1e-6, R=1e-6).carried_over(new)
+    ekf = Ekf(old, 0.01, Q=1e-6, R=1e-6).rebuilt(new)
     for _ in range(60):
         tau = np.zeros(new.nv) if base == "free" else new.gravity_torque(q)
         ekf.correct(ekf.measure(q, v) + 1e-3 * rng.standard_normal(4))

@@ -129,14 +129,14 @@ def test_only_new_joints_can_be_known_from_docking():
     old, new = examples.snake(3).model("physical"), examples.snake(4).model("physical")
     for name in (old.joint_names[0], "nobody"):
         with complains(UnknownNameError, f"no new joint {name!r}", new.joint_names[-1]):
-            Ekf(old, 0.01).carried_over(new, known={name: 0.0})
+            Ekf(old, 0.01).rebuilt(new, known={name: 0.0})
 
 
 @pytest.mark.parametrize("bad", [0, -1.0, np.nan, np.inf])
 def test_the_spread_of_new_rates_is_positive(bad):
     old, new = examples.snake(3).model("physical"), examples.snake(4).model("physical")
-    with complains(StateError, "rate_sigma must be positive", repr(bad)):
-        Ekf(old, 0.01).carried_over(new, rate_sigma=bad)
+    with complains(StateError, "rate_sigma must be a positive number", repr(bad)):
+        Ekf(old, 0.01).rebuilt(new, rate_sigma=bad)
 
 
 def test_the_error_of_a_free_base_is_a_twist_in_its_own_frame():

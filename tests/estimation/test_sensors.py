@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from modurob import StateError, examples, simulate
-from modurob.control import ComputedTorque, Following, OutputFeedback
+from modurob.control import ComputedTorque, OutputFeedback, TrackingController
 from modurob.control.references import minimum_jerk
 from modurob.estimation import ekf_for_sensors
 from modurob.sim import Noise
@@ -18,7 +18,7 @@ def errors(masses):
     model, true = crab.model(), crab.with_parameters(*crab.modules, mass=masses).model()
     ekf = ekf_for_sensors(model, DT, SIGMA)
     way = minimum_jerk(np.zeros(3), np.full(3, 0.8), 1.5)
-    law = Following(OutputFeedback(ComputedTorque(model, sample_time=DT), ekf), way)
+    law = TrackingController(OutputFeedback(ComputedTorque(model, sample_time=DT), ekf), way)
     run = simulate(
         true, None, None, 2.0, law, "RK4", dt=DT / 5, record=DT,
         rng=np.random.default_rng(1), noise=Noise(SIGMA, 0.0, 0.0),

@@ -93,8 +93,8 @@ def test_another_body_gets_steps_of_its_own():
     light = examples.arm("ba").with_parameters(viscous=0.01).model("physical")
     stiff = examples.arm("bab").with_parameters(viscous=5.0).model("physical")
     first = Ekf(light, 0.005)
-    assert first.carried_over(stiff).substeps > first.substeps == 1
-    told = Ekf(light, 0.005, integrator="step", substeps=3).carried_over(stiff)
+    assert first.rebuilt(stiff).substeps > first.substeps == 1
+    told = Ekf(light, 0.005, integrator="step", substeps=3).rebuilt(stiff)
     assert (told.integrator, told.substeps) == ("step", 3)
 
 

@@ -1,12 +1,13 @@
 """Control: one law a file, one contract: ``command(t, q, v, reference) -> tau``."""
 
 from modurob.control import gains, references
-from modurob.control.adaptation import Following, OutputFeedback, Transient, transient
+from modurob.control.adaptation import OutputFeedback, TrackingController, Transient, transient
 from modurob.control.assumptions import Finding
 from modurob.control.certificate import Certificate
 from modurob.control.computed_torque import ComputedTorque
 from modurob.control.controller import Controller, Slopes
 from modurob.control.independent_pid import IndependentPid
+from modurob.control.laws import LAWS, LawEntry, find_law, register
 from modurob.control.lqr import Lqr
 from modurob.control.pd_gravity import PdGravity
 from modurob.control.pid_linearized import PidLinearized
@@ -17,21 +18,18 @@ from modurob.control.response import StepResponse, step_response
 from modurob.control.robustness import Case, Robustness, robustness
 from modurob.reference import Reference
 
-# What the contract tests run over: each is made from a model alone, with default gains.
-CONTROLLERS: dict[str, type[Controller]] = {
-    law.__name__: law
-    for law in (ComputedTorque, PolePlacement, PidLinearized, PdGravity, IndependentPid, Lqr)
-}
+CONTROLLERS = {entry.law.__name__: entry.law for entry in LAWS.values()}
 
 __all__ = [
     "CONTROLLERS",
+    "LAWS",
     "Case",
     "Certificate",
     "ComputedTorque",
     "Controller",
     "Finding",
-    "Following",
     "IndependentPid",
+    "LawEntry",
     "Lqr",
     "OutputFeedback",
     "PdGravity",
@@ -41,10 +39,13 @@ __all__ = [
     "Robustness",
     "Slopes",
     "StepResponse",
+    "TrackingController",
     "Transient",
+    "find_law",
     "gains",
     "plot_closed_loop",
     "references",
+    "register",
     "robustness",
     "scaled",
     "step_response",

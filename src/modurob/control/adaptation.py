@@ -1,4 +1,4 @@
-"""When the body changes: laws, references and estimators go on together; a bound on the bump."""
+"""Change of the body: laws go on with references and estimators; bound on the transient."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CURVE = 1000  # instants at which a response is looked at
 TIME_CONSTANTS = 12.0  # slowest ones to look ahead
 
 
-class Following:
+class TrackingController:
     """A law together with its reference, so that both can be rebuilt for another body.
 
     After a change surviving joints follow the old reference, new ones stay where they are.
@@ -62,9 +62,9 @@ class Following:
         """What the law records."""
         return self.law.record()
 
-    def rebuilt(self, model: Model, organism: Any = None) -> Following:
+    def rebuilt(self, model: Model, organism: Any = None) -> TrackingController:
         """Law and reference for another body."""
-        twin = Following(self.law.rebuilt(model, organism), self.reference)
+        twin = TrackingController(self.law.rebuilt(model, organism), self.reference)
         twin._before = self.model if self._before is None else self._before
         return twin
 
@@ -86,7 +86,7 @@ class OutputFeedback:
     Args:
         law: A controller.
         estimator: With ``q, v, P, dt, correct(y), predict(tau), measure(q, v)`` and
-            ``carried_over(model)``, such as `modurob.estimation.Ekf`.
+            ``rebuilt(model)``, such as `modurob.estimation.Ekf`.
     """
 
     def __init__(self, law: Any, estimator: Any) -> None:
@@ -126,7 +126,7 @@ class OutputFeedback:
         if self._carried is None:
             self.estimator = copy.deepcopy(self._first)
         elif self._carried.time == t:  # two changes at once: nothing was predicted in between
-            self.estimator = self._carried.estimate().carried_over(self.model)
+            self.estimator = self._carried.estimate().rebuilt(self.model)
         self._carried, self._begins = None, True
 
     def record(self) -> dict[str, np.ndarray]:
@@ -135,7 +135,9 @@ class OutputFeedback:
 
     def rebuilt(self, model: Model, organism: Any = None) -> OutputFeedback:
         """Law and estimator for another body."""
-        twin = OutputFeedback(self.law.rebuilt(model, organism), self.estimator.carried_over(model))
+        twin = OutputFeedback(
+            self.law.rebuilt(model, organism), self.estimator.rebuilt(model, organism)
+        )
         twin._carried = self._last or _Corrected(-np.inf, self.estimator, ())
         return twin
 

@@ -17,9 +17,9 @@ from modurob.control.assumptions import (
     set_point_held,
     torques,
 )
-from modurob.control.checks import applied, as_matrix
 from modurob.control.closed_loop import linearized
 from modurob.control.controller import Controller
+from modurob.control.gains import applied, as_matrix
 from modurob.control.pd_gravity import PdGravity
 from modurob.errors import choices
 from modurob.friction import force as friction_force

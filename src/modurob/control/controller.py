@@ -1,7 +1,7 @@
 """The contract of all controllers: ``command(t, q, v, reference) -> tau``.
 
-A law derives from `Controller` and says which torque it wants; limits, delay, passive joints and
-what happens when the body changes are the same for all and stand here.
+A law derives from `Controller` and computes a torque; limits, delay, passive joints and the change
+to another body are the same for all laws and are implemented here.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import positive
-from modurob.control import checks
+from modurob.checks import is_number, per_joint, positive, real_array, whole
 from modurob.control.delay import Line, samples_late
+from modurob.dynamics import cpu_model
 from modurob.errors import StateError, choices
 from modurob.model import Model
+from modurob.model.joint_map import JointMap
 from modurob.reference import Reference
 
 if TYPE_CHECKING:
@@ -52,10 +53,10 @@ class Controller(ABC):
         passive: Names of joints without a motor.
     """
 
-    name = "controller"
-    claim = ""  # what its certificate says when all assumptions hold
-    scope = "local"  # of the claim without limits and sampling: "global" or "local"
-    uses_coupling = False  # whether it moves joints without a motor on purpose
+    name: ClassVar[str] = "controller"
+    claim: ClassVar[str] = ""  # of its certificate when all assumptions hold
+    scope: ClassVar[str] = "local"  # of the claim without limits and sampling; or "global"
+    uses_coupling: ClassVar[bool] = False  # True: it moves joints without a motor on purpose
 
     def __init__(
         self,
@@ -66,20 +67,23 @@ class Controller(ABC):
         delay: float | bool = 0.0,
         passive: Iterable[str] = (),
     ) -> None:
-        self.model = checks.checked_model(model)
+        self.model = cpu_model("a controller", model)
         n = len(model.joint_names)
         self._skip, self._skip_q = model.nv - n, model.nq - n
         self._sizes = (n,), (model.nq,), (model.nv,)
-        self.passive = checks.joint_names("passive", passive, model)
+        self.passive = _passive(passive, model)
         motor = np.array([name not in self.passive for name in model.joint_names], dtype=bool)
         self._driven = np.flatnonzero(motor) + self._skip  # in v
         self._idle = np.setdiff1d(np.arange(model.nv), self._driven)
         self.torque_limit = np.full(n, np.inf)
         if torque_limit is not None:
-            self.torque_limit = checks.per_joint("torque_limit", torque_limit, model, infinite=True)
+            self.torque_limit = per_joint(
+                "torque_limit", torque_limit, model.joint_names, least=0.0, infinite=True
+            )
         self._bound = np.concatenate([np.full(self._skip, np.inf), self.torque_limit])
         self._limited = torque_limit is not None
-        self._typical = {"torque_limit": checks.typical(torque_limit)}
+        self._given_for_all: dict[str, float] = {}  # also holds for joints that are added later
+        self._remember(torque_limit=torque_limit)
         self.sample_time = sample_time
         if sample_time is not None:
             self.sample_time = positive("sample_time", sample_time, "seconds")
@@ -88,7 +92,7 @@ class Controller(ABC):
         self._hold = np.full(n, np.nan)  # where to stay when no reference is given
         self._rest = Reference(self._hold, np.zeros(n), np.zeros(n))
         self._carried = False
-        self._fresh = np.zeros(n, dtype=bool)  # joints that the body before did not have
+        self._added = np.zeros(0, dtype=int)  # joints that the body before did not have
         self._bind()
 
     def _bind(self) -> None:
@@ -100,7 +104,7 @@ class Controller(ABC):
 
     @abstractmethod
     def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
-        """(..., nv) what the law wants, before limits and delay; zero where there is no motor.
+        """(..., nv) torque of the law before limits and delay; zero where there is no motor.
 
         Written for one state and for a batch of them alike: joints are the last axis.
         """
@@ -116,7 +120,7 @@ class Controller(ABC):
     def certificate(
         self, set_point: ArrayLike | None = None, start: tuple[ArrayLike, ArrayLike] | None = None
     ) -> Certificate:
-        """What is guaranteed, under which assumptions, and which of them fail.
+        """Certificate of stability: claim, assumptions, and which of them fail.
 
         Args:
             set_point: (n,) or (nq,) where the joints shall rest; the neutral pose by default.
@@ -176,8 +180,9 @@ class Controller(ABC):
             organism: Not needed; simulations hand it over.
         """
         self._demand_one("another body")
-        twin = type(self)(checks.checked_model(model), **self._settings(model))
-        twin._take_over(self)
+        joints = JointMap(self.model, cpu_model("a controller", model))
+        twin = type(self)(model, **self._settings(joints))
+        twin._take_over(self, joints)
         return twin
 
     def changed(self, **options: Any) -> Controller:
@@ -186,18 +191,19 @@ class Controller(ABC):
         Args:
             options: torque_limit, sample_time, delay or passive; the others stay.
         """
-        return type(self)(self.model, **(self._settings(self.model) | options))
+        return type(self)(
+            self.model, **(self._settings(JointMap(self.model, self.model)) | options)
+        )
 
     def batched(self, count: int) -> Controller:
         """The same law for many states at once: `command` then takes (count, nq) and (count, nv).
 
         Each state has a memory of its own, which begins as the memory of this one; time is shared.
         """
-        if not isinstance(count, int | np.integer) or count < 1:
-            raise StateError(f"a batch has a whole number of 1 or more states, got {count!r}")
+        count = whole("the number of states in a batch", count, 1)
         self._demand_one("a batch")
         twin = copy.copy(self)
-        twin._spread(int(count))
+        twin._spread(count)
         return twin
 
     @property
@@ -216,38 +222,37 @@ class Controller(ABC):
         self._late.under_way = [np.tile(tau, (count, 1)) for tau in self._late.under_way]
         self._bind()
 
-    def _settings(self, model: Model) -> dict[str, Any]:
+    def _remember(self, **given: Any) -> None:
+        """Keep numbers that were given for all joints: they also hold for joints added later."""
+        self._given_for_all |= {k: float(x) for k, x in given.items() if is_number(x)}
+
+    def _settings(self, joints: JointMap) -> dict[str, Any]:
         """Arguments of the constructor for a new body."""
         limit = None
         if self._limited:
-            typical = self._typical["torque_limit"]
-            limit = checks.carried(self.torque_limit, self.model, model, typical)
+            limit = joints.carry(self.torque_limit, self._given_for_all.get("torque_limit"))
         return {
             "torque_limit": limit,
             "sample_time": self.sample_time,
             "delay": self.delay,
-            "passive": [name for name in self.passive if name in model.joint_names],
+            "passive": [name for name in self.passive if name in joints.new.joint_names],
         }
 
-    def _take_over(self, old: Controller) -> None:
-        there, here = checks.survivors(old.model, self.model)
-        self._hold[here] = old._hold[there]
-        self._fresh[:] = True
-        self._fresh[here] = False
-        for tau in old._late.under_way:
-            late = np.zeros(self.model.nv)
-            late[self._skip + here] = tau[old._skip + there]
-            self._late.under_way.append(late)
+    def _take_over(self, old: Controller, joints: JointMap) -> None:
+        """Continue with the memory of the law for the body before."""
+        self._hold[:] = joints.carry(old._hold, np.nan)
+        self._added = joints.added
+        self._late.under_way = [joints.velocity(tau) for tau in old._late.under_way]
         self._carried = True
 
     def _settle_in(self, t: float, q: np.ndarray) -> None:
-        """First look at the new body's state: new joints stay where they are."""
-        new = self._fresh
-        self._hold[new] = q[self._skip_q :][new]
+        """See the new body's state for the first time: added joints stay where they are."""
+        new = self._added
+        self._hold[new] = q[self._skip_q + new]
         if self._late.under_way:
-            load = self._holding(q)[self._skip :]
+            load = self._holding(q)
             for tau in self._late.under_way:
-                tau[self._skip :][new] = load[new]
+                tau[self._skip + new] = load[self._skip + new]
 
     def _errors(
         self, q: np.ndarray, v: np.ndarray, aim: Reference
@@ -256,7 +261,7 @@ class Controller(ABC):
         return aim.q - q[..., self._skip_q :], aim.v - v[..., self._skip :]
 
     def _gravity(self, q: np.ndarray) -> np.ndarray:
-        """(..., nv) N(q) of a body on the ground; what falls feels no gravity in its joints."""
+        """(..., nv) N(q) of a body on a fixed base; zero for a free base, which falls."""
         rest = np.zeros((*q.shape[:-1], self.model.nv))
         return rest if self.model.free_base else self._inverse(q, rest, rest)
 
@@ -265,6 +270,19 @@ class Controller(ABC):
         tau = np.clip(self._gravity(q), -self._bound, self._bound)
         tau[..., self._idle] = 0.0
         return tau
+
+    def _joint_slopes(self, dq: np.ndarray, dv: np.ndarray, dmemory: np.ndarray) -> Slopes:
+        """Slopes of the model from those of the joints, (n, n), (n, n) and (n, k)."""
+        nv, skip = self.model.nv, self._skip
+        found = Slopes(np.zeros((nv, nv)), np.zeros((nv, nv)), np.zeros((nv, dmemory.shape[1])))
+        found.dq[skip:, skip:], found.dv[skip:, skip:], found.dmemory[skip:] = dq, dv, dmemory
+        return found
+
+    def _driven_only(self, *slopes: np.ndarray) -> Slopes:
+        """Slopes with zeros in the rows that have no motor."""
+        for slope in slopes:
+            slope[self._idle] = 0.0
+        return Slopes(*slopes)
 
     def _demand_one(self, what: str) -> None:
         if self._batch:
@@ -314,7 +332,7 @@ class Controller(ABC):
     def _joints(self, what: str, value: Any, n: int, size: int) -> np.ndarray:
         """(n,) of the joints, from an array of the joints or of the whole model; (..., n) too."""
         if type(value) is not np.ndarray or value.dtype != np.float64:
-            value = checks.real_array(f"reference.{what}", value)
+            value = real_array(f"reference.{what}", value)
         if value.shape == (n,):
             return value
         if value.shape in ((size,), (*self._batch, n), (*self._batch, size)):
@@ -329,7 +347,7 @@ class Controller(ABC):
         self.model.check_configuration(q)
         self.model.check_velocity(v)
         for what, value in zip("qva", aim, strict=True):
-            checks.real_array(f"reference.{what}", value)
+            real_array(f"reference.{what}", value)
         raise StateError(f"{self.name}: the torque is not finite; errors or gains are too large")
 
     # -- copies ------------------------------------------------------------------------------------
@@ -353,3 +371,13 @@ class Controller(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self.model.joint_names)} joints>"
+
+
+def _passive(names: Iterable[str] | str, model: Model) -> tuple[str, ...]:
+    """Joints without a motor in the model's order, or an `UnknownNameError`."""
+    chosen = {names} if isinstance(names, str) else set(names)
+    for name in chosen:
+        model.joint_index(name)
+    if isinstance(names, tuple | list) and len(chosen) != len(names):
+        raise StateError(f"passive names a joint twice: {names!r}")
+    return tuple(name for name in model.joint_names if name in chosen)

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import positive
+from modurob.checks import positive, real_array
 from modurob.errors import StateError
 from modurob.model import Model
 
@@ -95,18 +95,18 @@ def pid_from_settling_time(
 
 
 def for_joints(
-    design: Callable[[float], tuple[float, ...]], inertia: np.ndarray, viscous: np.ndarray
+    design: Callable[..., tuple[float, ...]], inertia: np.ndarray, viscous: np.ndarray
 ) -> tuple[np.ndarray, ...]:
     """(n,) gains of each kind, in torques, for joints that move alone.
 
     Args:
-        design: Gains per inertia from the drag, as of `from_settling_time`. [1/s]
+        design: Gains per inertia from `drag`, as of `from_settling_time`. [1/s]
         inertia: (n,) inertia or mass that each joint moves. [kg m^2, kg]
         viscous: (n,) friction that the law does not cancel. [N m s/rad, N s/m]
     """
     drag = np.divide(viscous, inertia, out=np.zeros(len(inertia)), where=inertia > 0)
-    kinds = len(design(0.0))
-    each = np.array([design(float(x)) for x in drag]).reshape(-1, kinds)
+    kinds = len(design(drag=0.0))
+    each = np.array([design(drag=float(x)) for x in drag]).reshape(-1, kinds)
     return tuple(each.T * inertia)
 
 
@@ -194,3 +194,31 @@ def joint_inertia(model: Model, q: ArrayLike | None = None) -> np.ndarray:
     """
     M = model.mass_matrix(model.neutral() if q is None else q)
     return np.diagonal(M)[model.nv - len(model.joint_names) :].copy()
+
+
+def gain(name: str, value: ArrayLike, model: Model) -> np.ndarray:
+    """(n,) or (n, n) gains: positive, one for all joints or for each; or any matrix.
+
+    The entries of a matrix do not show whether the loop is stable: its certificate does.
+    """
+    n, array = len(model.joint_names), real_array(name, value)
+    if array.ndim == 2 and array.shape == (n, n):
+        return array
+    if array.shape not in ((), (n,)):
+        raise StateError(
+            f"{name} is one number, one for each of {n} joints, or a ({n}, {n}) matrix, "
+            f"got shape {array.shape}"
+        )
+    if np.any(array <= 0):
+        raise StateError(f"{name} must be positive, got {value!r}: the joints would be pushed away")
+    return np.array(np.broadcast_to(array, (n,)))
+
+
+def as_matrix(values: np.ndarray) -> np.ndarray:
+    """(n, n) of a gain."""
+    return np.diag(values) if values.ndim == 1 else values
+
+
+def applied(values: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """(..., n) gain times error."""
+    return values * error if values.ndim == 1 else error @ values.T

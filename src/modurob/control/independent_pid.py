@@ -7,13 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.control import gains
 from modurob.control.controller import Slopes
+from modurob.control.laws import register
 from modurob.control.pid import PidLaw
-from modurob.model import Model
 from modurob.reference import Reference
 
 
+@register(
+    "independent-pid",
+    "a PID for each joint, without a model",
+    kp="N m/rad",
+    ki="N m/(rad s)",
+    kd="N m s/rad",
+    settling_time="s",
+)
 class IndependentPid(PidLaw):
     """``tau = Kp e + Ki int(e) + Kd e'`` for each joint by itself, ``e = q_d - q``.
 
@@ -30,12 +37,7 @@ class IndependentPid(PidLaw):
 
     name = "independent PID"
     claim = "errors vanish, constant loads included"
-
-    def _inertias(self, model: Model) -> np.ndarray:
-        return gains.joint_inertia(model)
-
-    def _uncanceled(self, model: Model) -> np.ndarray:
-        return model.viscous
+    _gains_make_torques = True
 
     def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         tau = np.zeros(v.shape)
@@ -47,15 +49,9 @@ class IndependentPid(PidLaw):
 
     def slopes(self, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Slopes:
         """Exact derivatives of the torque by the state; see `Controller.slopes`."""
-        nv, skip = self.model.nv, self._skip
-        by_q, by_v, by_m = self.pid.slopes()
-        dq, dv, dm = np.zeros((nv, nv)), np.zeros((nv, nv)), np.zeros((nv, by_m.shape[1]))
-        dq[skip:, skip:], dv[skip:, skip:], dm[skip:] = by_q, by_v, by_m
-        for slope in (dq, dv, dm):
-            slope[self._idle] = 0.0
-        return Slopes(dq, dv, dm)
+        return self._driven_only(*self._joint_slopes(*self.pid.slopes()))
 
     def _settle_in(self, t: float, q: np.ndarray) -> None:
         super()._settle_in(t, q)
-        load = self._holding(q)[self._skip :]  # a new joint starts with the load it has to carry
-        self.pid.integral = np.where(self._fresh & (self.pid.ki > 0), load, self.pid.integral)
+        new = self._added[self.pid.ki[self._added] > 0]
+        self.pid.integral[new] = self._holding(q)[self._skip + new]  # the load it has to carry

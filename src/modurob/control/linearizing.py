@@ -1,7 +1,7 @@
-"""Feedback linearisation: the torque that gives the joints the accelerations a law wants.
+"""Feedback linearization: the torque for the accelerations that a law asks for.
 
 ``tau = M(q) a + C v + N + friction`` makes every joint a double integrator. With joints that have
-no motor (or a free base) the others are linearised and the rest follows its own equations: the zero
+no motor (or a free base) the others are linearized and the rest follows its own equations: the zero
 dynamics. Their acceleration comes from the rows that have no torque,
 ``M_uu a_u = -(M_ua a_a + C v + N + friction)_u``.
 """
@@ -56,22 +56,17 @@ class Linearizing(Controller):
         """Exact derivatives of the torque by the state; see `Controller.slopes`."""
         q, v = self._state(q, v)
         aim = self._aim(reference, q)
-        nv, skip, idle = self.model.nv, self._skip, self._idle
+        idle = self._idle
         a = self._steady(q, v, aim)
         full = self._completed(q, v, a) if len(idle) else a
         by = self.model.inverse_dynamics_derivatives(q, v, full)
-        by_q, by_v, by_m = self._gains()
-        a_q, a_v, a_m = np.zeros((nv, nv)), np.zeros((nv, nv)), np.zeros((nv, by_m.shape[1]))
-        a_q[skip:, skip:], a_v[skip:, skip:], a_m[skip:] = by_q, by_v, by_m
+        a_q, a_v, a_m = self._joint_slopes(*self._gains())
         for wanted, direct in ((a_q, by.dq), (a_v, by.dv), (a_m, np.zeros_like(a_m))):
             wanted[idle] = 0.0
             if len(idle):  # rows without a torque stay zero: M_uu da_u = -(d tau)_u
                 rest = (direct + by.da @ wanted)[idle]
                 wanted[idle] = -np.linalg.solve(by.da[np.ix_(idle, idle)], rest)
-        dq, dv, dm = by.dq + by.da @ a_q, by.dv + by.da @ a_v, by.da @ a_m
-        for slope in (dq, dv, dm):
-            slope[idle] = 0.0
-        return Slopes(dq, dv, dm)
+        return self._driven_only(by.dq + by.da @ a_q, by.dv + by.da @ a_v, by.da @ a_m)
 
     def _steady(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         """(n,) wanted acceleration with the memory as it is."""

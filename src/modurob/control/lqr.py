@@ -1,4 +1,4 @@
-"""LQR on the model linearised about a set point: also for joints without a motor."""
+"""LQR on the model linearized about a set point: also for joints without a motor."""
 
 from __future__ import annotations
 
@@ -8,15 +8,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.control import checks, gains
+from modurob.checks import is_number, real_array
+from modurob.control import gains
 from modurob.control.controller import Controller, Slopes
+from modurob.control.laws import register
 from modurob.errors import StateError
 from modurob.model import Model
+from modurob.model.joint_map import JointMap
 from modurob.reference import Reference
 
 BALANCED = 1e-6  # [N m, N] force on a joint without a motor that still counts as rest
 
 
+@register(
+    "lqr",
+    "optimal near a set point; also for joints without a motor",
+    set_point="rad, m",
+    Q="",
+    R="",
+)
 class Lqr(Controller):
     """``tau = tau_d - K (x - x_d)``, K from SciPy's Riccati solvers, ``x = (q, v)`` of the joints.
 
@@ -52,7 +62,7 @@ class Lqr(Controller):
         super().__init__(model, **options)
         joints = model.neutral() if set_point is None else set_point
         at = model.neutral()
-        at[self._skip_q :] = self._aim(checks.real_array("set_point", joints), at).q
+        at[self._skip_q :] = self._aim(real_array("set_point", joints), at).q
         self.set_point = at
         self._check_rest()
         n, m = len(self.torque_limit), len(self._driven)
@@ -127,40 +137,46 @@ class Lqr(Controller):
 
     def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         n, (e, rate) = len(self.torque_limit), self._errors(q, v, aim)
-        tau = checks.applied(self.K[:, :n], e) + checks.applied(self.K[:, n:], rate)
+        tau = gains.applied(self.K[:, :n], e) + gains.applied(self.K[:, n:], rate)
         if not self.model.free_base:  # what falls freely needs no torque to keep its shape
             tau[..., self._driven] += self._inverse(aim.q, aim.v, aim.a)[..., self._driven]
         return tau
 
     def slopes(self, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Slopes:
         """Exact derivatives of the torque by the state; see `Controller.slopes`."""
-        nv, n, skip = self.model.nv, len(self.torque_limit), self._skip
-        dq, dv = np.zeros((nv, nv)), np.zeros((nv, nv))
-        dq[:, skip:], dv[:, skip:] = -self.K[:, :n], -self.K[:, n:]
-        return Slopes(dq, dv, np.zeros((nv, 0)))
+        n, K = len(self.torque_limit), self.K[self._skip :]
+        return self._joint_slopes(-K[:, :n], -K[:, n:], np.zeros((n, 0)))
 
-    def _settings(self, model: Model) -> dict[str, Any]:
-        at = checks.carried(self.set_point[self._skip_q :], self.model, model, typical=0.0)
-        return super()._settings(model) | {"set_point": at, **self._carried_weights(model)}
-
-    def _carried_weights(self, model: Model) -> dict[str, Any]:
-        n, result = len(self.torque_limit), {}
-        if self._weights[0] is not None:
-            halves = (self.Q[:n, :n], self.Q[n:, n:])
-            parts = [checks.carried(half, self.model, model) for half in halves]
-            new = len(model.joint_names)
-            result["Q"] = np.block(
-                [[parts[0], np.zeros((new, new))], [np.zeros((new, new)), parts[1]]]
+    def _settings(self, joints: JointMap) -> dict[str, Any]:
+        at = joints.carry(self.set_point[self._skip_q :], 0.0)
+        common: dict[str, Any] = super()._settings(joints) | {"set_point": at}
+        Q, R = self._weights
+        if Q is not None:
+            n = len(self.torque_limit)
+            (aa, ab), (ba, bb) = (
+                (self.Q[r, :n], self.Q[r, n:]) for r in (slice(n), slice(n, None))
             )
-        if self._weights[1] is not None:
-            number = checks.typical(self._weights[1])
-            result["R"] = float(np.median(np.diagonal(self.R))) if number is None else number
-        return result
+            across = [joints.carry(block, 0.0) for block in (ab, ba)]
+            common["Q"] = np.block([[joints.carry(aa), across[0]], [across[1], joints.carry(bb)]])
+        if is_number(R):
+            common["R"] = R
+        elif R is not None and len(self.R):
+            common["R"] = self._carried_R(joints, common["passive"])
+        return common
+
+    def _carried_R(self, joints: JointMap, passive: list[str]) -> np.ndarray:
+        """(m, m) weight of the new body's motors: the old one's, and the median for added ones."""
+        motors = self._driven - self._skip
+        full = np.zeros((len(self.torque_limit),) * 2)
+        full[np.ix_(motors, motors)] = self.R
+        full = joints.carry(full, float(np.median(np.diagonal(self.R))))
+        left = [k for k, name in enumerate(joints.new.joint_names) if name not in passive]
+        return full[np.ix_(left, left)]
 
 
 def _weight(name: str, value: ArrayLike, size: int) -> np.ndarray:
     """(size, size) symmetric weight from a number, a diagonal or a matrix."""
-    array = checks.real_array(name, value)
+    array = real_array(name, value)
     if array.shape in ((), (size,)):
         return np.diag(np.broadcast_to(array, (size,)))
     if array.shape != (size, size) or not np.allclose(array, array.T):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import positive
-from modurob.control import checks, gains
+from modurob.checks import per_joint, positive
+from modurob.control import gains
 from modurob.control.controller import Controller
+from modurob.control.designed import DesignedLaw
 from modurob.errors import StateError
 from modurob.model import Model
+from modurob.model.joint_map import JointMap
 
 SAMPLE_TIME = 1e-3  # [s] unless told: a law with a memory needs a clock
 
@@ -102,13 +103,14 @@ class Pid:
         F = np.diag(np.concatenate([np.ones(n), np.full(n, 1 - share)]))
         return F, np.vstack([grow, np.hstack([none, -share * np.eye(n)])])
 
-    def take_over(self, old: Pid, there: np.ndarray, here: np.ndarray) -> None:
-        """Go on where another PID stood, with the same output for the joints that survive."""
+    def take_over(self, old: Pid, joints: JointMap) -> None:
+        """Go on where another PID ended, with the same output for the joints of both bodies."""
+        there, here = joints.kept_old, joints.kept_new
         step_p = (old.kp[there] - self.kp[here]) * old.error[there]
         step_d = (old.kd[there] - self.kd[here]) * old.rate[there]
         self.integral[here] = old.integral[there] + step_p + step_d
         self.integral[self.ki == 0] = 0.0  # it would never fade
-        self.rate[here], self.error[here] = old.rate[there], old.error[there]
+        self.rate, self.error = (joints.carry(x, 0.0) for x in (old.rate, old.error))
         self._time = old._time
 
     def _elapsed(self, t: float) -> float:
@@ -123,10 +125,11 @@ class Pid:
         return twin
 
 
-class PidLaw(Controller):
-    """What laws with a `Pid` share: making it, its memory, and its hand-over to another body."""
+class PidLaw(DesignedLaw):
+    """Base of laws with a `Pid`: its gains, its memory, and its change to another body."""
 
     pid: Pid
+    _design = staticmethod(gains.pid_from_settling_time)
 
     def __init__(
         self,
@@ -142,69 +145,29 @@ class PidLaw(Controller):
         **options: Any,
     ) -> None:
         super().__init__(model, sample_time=sample_time, **options)
-        self._make_pid((kp, ki, kd), settling_time, filter_time, integral_limit)
-
-    def _inertias(self, model: Model) -> np.ndarray:
-        """(n,) what turns an acceleration of each joint into the PID's output."""
-        return np.ones(len(model.joint_names))
-
-    def _uncanceled(self, model: Model) -> np.ndarray:
-        """(n,) viscous friction that the law leaves in the loop. [N m s/rad, N s/m]"""
-        return np.zeros(len(model.joint_names))
-
-    def _make_pid(
-        self,
-        given: tuple[ArrayLike | None, ArrayLike | None, ArrayLike | None],
-        settling_time: float | None,
-        filter_time: float,
-        integral_limit: ArrayLike | None,
-    ) -> None:
-        """Gains as given, or from a settling time and the joints' inertias and friction."""
         if self.sample_time is None:
             raise StateError("a law with an integral needs sample_time, for example 0.001")
-        some = [k is not None for k in given]
-        if any(some) and (not all(some) or settling_time is not None):
-            raise StateError("give kp, ki and kd, or a settling_time, or nothing")
-        self._design = None
-        values: tuple[Any, ...] = given
-        if not any(some):
-            self._design = gains.SETTLING_TIME if settling_time is None else settling_time
-            values = gains.for_joints(
-                partial(gains.pid_from_settling_time, self._design),
-                self._inertias(self.model),
-                self._uncanceled(self.model),
-            )
-        kp, ki, kd = (
-            checks.per_joint(name, k, self.model)
-            for name, k in zip(("kp", "ki", "kd"), values, strict=True)
-        )
+        given = {"kp": kp, "ki": ki, "kd": kd}
+        chosen, joints = self._choose_gains(given, settling_time), model.joint_names
+        each = [per_joint(n, k, joints, least=0.0) for n, k in zip(given, chosen, strict=True)]
         limit = np.inf if integral_limit is None else integral_limit
-        most = checks.per_joint("integral_limit", limit, self.model, infinite=True)
+        most = per_joint("integral_limit", limit, joints, least=0.0, infinite=True)
         if filter_time != 0:
             filter_time = positive("filter_time", filter_time, "seconds, or 0")
-        self.pid = Pid(kp, ki, kd, float(filter_time), most)
-        names = ("kp", "ki", "kd", "integral_limit")
-        given_all = (*given, limit if math.isfinite(np.max(limit, initial=0)) else None)
-        typical = [checks.typical(x) for x in given_all]
-        self._typical |= dict(zip(names, typical, strict=True))
+        self.pid = Pid(each[0], each[1], each[2], float(filter_time), most)
+        self._remember(integral_limit=limit)
 
-    def _settings(self, model: Model) -> dict[str, Any]:
-        limit, scale = self.pid.integral_limit, (self._inertias(self.model), self._inertias(model))
-        new_limit = np.inf
-        if np.isfinite(limit).any() or self._typical["integral_limit"] is not None:
-            new_limit = checks.carried(
-                limit, self.model, model, self._typical["integral_limit"], scale
-            )
-        result = super()._settings(model)
-        result |= {"filter_time": self.pid.filter_time, "integral_limit": new_limit}
-        if self._design is not None:
-            return result | {"settling_time": self._design}
-        return result | {
-            name: checks.carried(
-                getattr(self.pid, name), self.model, model, self._typical[name], scale
-            )
-            for name in ("kp", "ki", "kd")
-        }
+    def _gain(self, name: str) -> np.ndarray:
+        return getattr(self.pid, name)
+
+    def _settings(self, joints: JointMap) -> dict[str, Any]:
+        limit: Any = self.pid.integral_limit
+        if np.isfinite(limit).any() or "integral_limit" in self._given_for_all:
+            limit = self._carry("integral_limit", limit, joints)
+        else:
+            limit = np.inf
+        common = super()._settings(joints)
+        return common | {"filter_time": self.pid.filter_time, "integral_limit": limit}
 
     def memory(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
         """See `Controller.memory`."""
@@ -224,10 +187,10 @@ class PidLaw(Controller):
         super()._spread(count)
         self.pid.spread(count)
 
-    def _take_over(self, old: Controller) -> None:
-        super()._take_over(old)
+    def _take_over(self, old: Controller, joints: JointMap) -> None:
+        super()._take_over(old, joints)
         if isinstance(old, PidLaw):
-            self.pid.take_over(old.pid, *checks.survivors(old.model, self.model))
+            self.pid.take_over(old.pid, joints)
 
     def _saturation(self, tau: np.ndarray, bound: np.ndarray) -> np.ndarray:
         """+1, -1 or 0 for each entry."""

@@ -1,14 +1,23 @@
-"""Feedback linearisation with one PID for each joint: also constant disturbances vanish."""
+"""Feedback linearization with one PID for each joint: also constant disturbances vanish."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from modurob.control.laws import register
 from modurob.control.linearizing import Linearizing
 from modurob.control.pid import PidLaw
 from modurob.reference import Reference
 
 
+@register(
+    "pid-linearized",
+    "linear error dynamics with an integral; for constant disturbances",
+    kp="1/s^2",
+    ki="1/s^3",
+    kd="1/s",
+    settling_time="s",
+)
 class PidLinearized(PidLaw, Linearizing):
     """``tau = M (a_d + Kp e + Ki int(e) + Kd e') + C v + N + friction`` with ``e = q_d - q``.
 
@@ -25,7 +34,7 @@ class PidLinearized(PidLaw, Linearizing):
         options: See `Controller`.
     """
 
-    name = "feedback linearisation with PID"
+    name = "feedback linearization with PID"
     claim = "the error follows e''' + Kd e'' + Kp e' + Ki e = 0 and goes to zero"
 
     def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.control.checks import real_array
+from modurob.checks import real_array
 from modurob.errors import StateError
 from modurob.model import Model
 

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import is_number
-from modurob.control.checks import real_array
+from modurob.checks import is_number, real_array
 from modurob.control.gains import SETTLED
 from modurob.errors import StateError
 

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import LARGEST_BYTES, not_negative, positive, refuse_over
+from modurob.checks import LARGEST_BYTES, not_negative, per_joint, positive, refuse_over
 from modurob.control import gains
-from modurob.control.checks import per_joint
 from modurob.control.closed_loop import held, linearized, runge_kutta
 from modurob.control.controller import Controller
 from modurob.control.plants import side_by_side
@@ -132,7 +131,10 @@ def robustness(
     together = {key: value for _, options in plan for key, value in options.items()}
     plan += [("all at once", together)] if len(plan) > 2 else []
     cases: list[Case] = []
-    limit = None if torque_limit is None else per_joint("torque_limit", torque_limit, law.model)
+    joints = law.model.joint_names
+    limit = None
+    if torque_limit is not None:
+        limit = per_joint("torque_limit", torque_limit, joints, least=0.0)
     for k, (name, options) in enumerate(plan):
         if "limit" in options:
             options["limit"] = limit
@@ -166,7 +168,7 @@ class _Lab:
             raise StateError(f"runs must be a whole number of 1 or more, got {runs!r}")
         self.law, self.dt, self.band, self.rng = law, law.sample_time, band, rng
         model = law.model
-        reach = per_joint("step", step, model)
+        reach = per_joint("step", step, model.joint_names, least=0.0)
         if not np.all(reach > 0):
             raise StateError(f"step must be positive, got {step!r}")
         shape = int(runs), len(reach)

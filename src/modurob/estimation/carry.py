@@ -1,4 +1,4 @@
-"""An estimate that outlives its body."""
+"""Estimate of a body carried over to the body after a change."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from modurob.errors import StateError, UnknownNameError, choices
+from modurob.checks import positive
+from modurob.errors import UnknownNameError, choices
 from modurob.model import Model
+from modurob.model.joint_map import JointMap, shared_places
 from modurob.spatial import se3, so3
 
 if TYPE_CHECKING:
@@ -19,24 +21,23 @@ REACH = {False: 2 * np.pi, True: 1.0}  # [rad, m] of joints without limits: a tu
 STEP = 1e-5  # of central differences: rounding and truncation meet near 1e-10
 
 
-def carried_over(old: Ekf, model: Model, known: Mapping[str, float], rate_sigma: float) -> Ekf:
-    """See `Ekf.carried_over`."""
-    new_names = [name for name in model.joint_names if name not in old.model.joint_names]
+def rebuilt(old: Ekf, model: Model, known: Mapping[str, float], rate_sigma: float) -> Ekf:
+    """See `Ekf.rebuilt`."""
+    joints = JointMap(old.model, model)
+    added = [model.joint_names[k] for k in joints.added]
     for name in known:
-        if name not in new_names:
-            raise UnknownNameError(f"no new joint {name!r}: new joints are {choices(new_names)}")
-    if not np.isfinite(rate_sigma) or rate_sigma <= 0:
-        raise StateError(f"rate_sigma must be positive, got {rate_sigma!r}")
-    q, v, T = _moved(old, model)
+        if name not in added:
+            raise UnknownNameError(f"no new joint {name!r}: new joints are {choices(added)}")
+    positive("rate_sigma", rate_sigma, "rad/s or m/s")
+    q, v, T = _moved(old, joints)
     P = T @ old.P @ T.T
     base = model.nv - len(model.joint_names)
     noise = _typical(old)
-    for name in new_names:
-        k = model.joint_index(name)
+    for k, name in zip(joints.added, added, strict=True):
         mean, sigma = _prior(model, k)
         if name in known:
             mean, sigma = float(known[name]), np.sqrt(noise["R"])
-        q[len(q) - len(model.joint_names) + k] = mean
+        model.joints_of(q)[k] = mean
         P[base + k, base + k] = sigma**2
         P[model.nv + base + k, model.nv + base + k] = rate_sigma**2
     if model.free_base and not T[:6].any():
@@ -44,11 +45,11 @@ def carried_over(old: Ekf, model: Model, known: Mapping[str, float], rate_sigma:
         P[spread, spread] = BASE_SIGMA**2
     free_changes = model.free_base != old.model.free_base
     rates = tuple(n for n in old.measured_rates if n in model.joint_names)
-    measured = tuple(n for n in model.joint_names if n in old.measured or n in new_names)
+    measured = tuple(n for n in model.joint_names if n in old.measured or n in added)
     return type(old)(
         model,
         old.dt,
-        _process(old, model, noise),
+        _process(old, joints, noise),
         _measurement(old, (*measured, *(f"rate {n}" for n in rates)), noise),
         measured=measured,
         measured_rates=rates,
@@ -69,29 +70,19 @@ def _prior(model: Model, k: int) -> tuple[float, float]:
     return min(max(0.0, low), high), width / np.sqrt(12)  # of a uniform distribution
 
 
-def _moved(old: Ekf, model: Model) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _moved(old: Ekf, joints: JointMap) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Estimate in the new body, and (2nv, 2nv_old) its derivative by the old one."""
-    pairs = [
-        (old.model.joint_index(name), k)
-        for k, name in enumerate(model.joint_names)
-        if name in old.model.joint_names
-    ]
-    base, base_old = (m.nv - len(m.joint_names) for m in (model, old.model))
-    q, v, T = model.neutral(), np.zeros(model.nv), np.zeros((2 * model.nv, 2 * old.model.nv))
-    joints = old.model.joints_of(old.q)
-    for there, here in pairs:
-        q[len(q) - len(model.joint_names) + here] = joints[there]
-        v[base + here] = old.v[base_old + there]
-        T[base + here, base_old + there] = 1.0
-        T[model.nv + base + here, old.model.nv + base_old + there] = 1.0
+    model = joints.new
+    q, v = joints.configuration(old.q), joints.velocity(old.v)
+    T, (there, here) = np.zeros((2 * model.nv, 2 * old.model.nv)), joints.rows
+    T[here, there] = T[model.nv + here, old.model.nv + there] = 1.0
     body = _shared_body(old.model, model) if model.free_base else None
     if body is not None:
         pose, twist = _base_of(old.model, model, body)
         at = pose(old.q, old.v)
         q[:3], q[3:7] = at[:3, 3], so3.to_quaternion(at[:3, :3])
         v[:6] = twist(old.q, old.v)
-        rows = np.r_[0:6, model.nv : model.nv + 6]
-        T[rows] = _slopes(old, pose, twist)
+        T[np.r_[0:6, model.nv : model.nv + 6]] = _slopes(old, pose, twist)
     return q, v, T
 
 
@@ -158,32 +149,21 @@ def _number(given: Any, default: float) -> float:
     return float(given) if given is not None and np.ndim(given) == 0 else default
 
 
-def _process(old: Ekf, model: Model, noise: Mapping[str, float]) -> np.ndarray:
+def _process(old: Ekf, joints: JointMap, noise: Mapping[str, float]) -> np.ndarray:
     """(2nv, 2nv) W Q W^T of the new body."""
-    result = np.diag(np.repeat([noise["q"], noise["v"]], model.nv))
-    here, there = _places(model), _places(old.model)
-    shared = [key for key in here if key in there]
-    to, fro = [here[key] for key in shared], [there[key] for key in shared]
+    nv, nv_old = joints.new.nv, joints.old.nv
+    base = np.arange(6 if joints.new.free_base and joints.old.free_base else 0)
+    there, here = (np.concatenate([base, rows]) for rows in joints.rows)
+    to, fro = np.concatenate([here, nv + here]), np.concatenate([there, nv_old + there])
+    result = np.diag(np.repeat([noise["q"], noise["v"]], nv))
     result[np.ix_(to, to)] = old.process[np.ix_(fro, fro)]
     return result
-
-
-def _places(model: Model) -> dict[tuple[str, str], int]:
-    """Where each coordinate and velocity stands in the state."""
-    base = [f"base {k}" for k in range(model.nv - len(model.joint_names))]
-    names = [*base, *model.joint_names]
-    return {
-        (part, name): shift + k
-        for part, shift in (("q", 0), ("v", model.nv))
-        for k, name in enumerate(names)
-    }
 
 
 def _measurement(old: Ekf, rows: tuple[str, ...], noise: Mapping[str, float]) -> np.ndarray:
     """(m, m) V R V^T of the new body."""
     before = (*old.measured, *(f"rate {name}" for name in old.measured_rates))
     result = np.diag(np.full(len(rows), noise["R"]))
-    shared = [(k, before.index(name)) for k, name in enumerate(rows) if name in before]
-    to, fro = [k for k, _ in shared], [k for _, k in shared]
+    fro, to = shared_places(before, rows)
     result[np.ix_(to, to)] = old.noise[np.ix_(fro, fro)]
     return result

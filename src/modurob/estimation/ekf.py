@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import positive
-from modurob.dynamics import CudaDynamics
+from modurob.checks import positive, whole
+from modurob.dynamics import cpu_model
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.estimation.correction import gained, joseph, rows_of, symmetric
 from modurob.estimation.noise import covariance, shaped
@@ -88,7 +88,7 @@ class Ekf:
         substeps: int | None = None,
         density: bool = False,
     ) -> None:
-        self.model = _checked(model)
+        self.model = cpu_model("an estimator", model)
         self.dt = positive("dt", dt, "seconds")
         nv, self._base = model.nv, model.nv - len(model.joint_names)
         self.q = _one(model.check_configuration(model.neutral() if q is None else q), "q").copy()
@@ -131,9 +131,8 @@ class Ekf:
             raise UnknownNameError(f"no integrator {integrator!r}: choose from {choices(STEPS)}")
         if self.model.free_base and integrator == "rk4":
             raise StateError("on a free base the integrator is 'step'")
-        whole = isinstance(substeps, int | np.integer) and not isinstance(substeps, bool)
-        if substeps is not None and not (whole and substeps >= 1):
-            raise StateError(f"substeps must be a whole number of 1 or more, got {substeps!r}")
+        if substeps is not None:
+            whole("substeps", substeps, 1)
 
     # -- the filter --------------------------------------------------------------------------------
 
@@ -261,9 +260,10 @@ class Ekf:
 
     # -- another body ------------------------------------------------------------------------------
 
-    def carried_over(
+    def rebuilt(
         self,
         model: Model,
+        organism: Any = None,
         *,
         known: Mapping[str, float] | None = None,
         rate_sigma: float = 1.0,
@@ -276,12 +276,15 @@ class Ekf:
 
         Args:
             model: Of the new body.
+            organism: Not needed; part of the protocol of what follows a change of the body.
             known: Angles of new joints that are known from docking. [rad, m]
             rate_sigma: Standard deviation of their velocities. [rad/s, m/s]
         """
-        from modurob.estimation.carry import carried_over
+        from modurob.estimation.carry import rebuilt
 
-        return carried_over(self, model, dict(known or {}), rate_sigma)
+        return rebuilt(self, model, dict(known or {}), rate_sigma)
+
+    carried_over = rebuilt  # the name of earlier versions
 
     def __copy__(self) -> Ekf:
         """A twin with an estimate of its own; the model, which never changes, is shared."""
@@ -302,15 +305,6 @@ class Ekf:
 
     def __repr__(self) -> str:
         return f"<Ekf of {2 * self.model.nv} states from {len(self._rows)} measurements>"
-
-
-def _checked(model: Any) -> Model:
-    if not isinstance(model, Model):
-        given = type(model).__name__
-        raise StateError(f"an estimator takes a model such as organism.model(), got {given}")
-    if isinstance(model.dynamics, CudaDynamics):
-        raise StateError("estimators run on the CPU; pass the model that was compiled for 'cuda'")
-    return model
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:

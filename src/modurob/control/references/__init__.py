@@ -1,12 +1,17 @@
 """References: functions of time that give a `Reference`.
 
-A reference is anything that can be called with a time and answers with q, v and a; gaits are, too.
+A reference is anything that is called with a time and returns q, v and a, such as a gait.
 """
 
-from modurob.control.references.carried import Carried
-from modurob.control.references.curves import Recorded, Spline
-from modurob.control.references.limits import Clipped, Excess, Slowed, excesses, slowed
-from modurob.control.references.points import Quintic, SetPoint, Steps, minimum_jerk
+from modurob.control.references.changed import Carried, Clipped, Excess, Slowed, excesses, slowed
+from modurob.control.references.motions import (
+    Quintic,
+    Recorded,
+    SetPoint,
+    Spline,
+    Steps,
+    minimum_jerk,
+)
 
 __all__ = [
     "Carried",

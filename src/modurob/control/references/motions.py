@@ -1,21 +1,23 @@
-"""Set points, steps, and motions from point to point."""
+"""Set points, steps, motions from point to point, and curves through points."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import is_number, positive
-from modurob.control.checks import real_array
-from modurob.control.references.shapes import knots, row
+from modurob.checks import is_number, positive, real_array
 from modurob.errors import StateError, choices
 from modurob.model import Model
+from modurob.quintic import Curve, coefficients
 from modurob.reference import Reference
 
 # Minimum jerk from rest to rest, s = 10 x^3 - 15 x^4 + 6 x^5: largest s' and s''.
 MOST_SPEED = 15 / 8
 MOST_ACCELERATION = 10 / np.sqrt(3)
 SLACK = 1e-9  # excess over a limit that is rounding
+ROUNDING = 1e-9  # of its length: a time this close to the end of a record is the end
 
 
 class SetPoint:
@@ -26,7 +28,7 @@ class SetPoint:
     """
 
     def __init__(self, q: ArrayLike) -> None:
-        self.q = row("q", q)
+        self.q = _row("q", q)
         self._now = Reference(self.q, np.zeros(len(self.q)), np.zeros(len(self.q)))
 
     def __call__(self, t: float) -> Reference:
@@ -42,7 +44,7 @@ class Steps:
     """
 
     def __init__(self, times: ArrayLike, q: ArrayLike) -> None:
-        self.times, self.q = knots(times, q, least=1)
+        self.times, self.q = _knots(times, q, least=1)
         self._rest = np.zeros(self.q.shape[1])
 
     def __call__(self, t: float) -> Reference:
@@ -73,7 +75,7 @@ class Quintic:
         a1: ArrayLike = 0.0,
         begin: float = 0.0,
     ) -> None:
-        first, last = row("q0", q0), row("q1", q1)
+        first, last = _row("q0", q0), _row("q1", q1)
         if first.shape != last.shape:
             raise StateError(f"q0 and q1 have {len(first)} and {len(last)} joints")
         if not is_number(begin):
@@ -85,18 +87,8 @@ class Quintic:
             if array.shape not in ((), first.shape):
                 raise StateError(f"{name} is one number or {len(first)}, got shape {array.shape}")
             ends.append(np.broadcast_to(array, first.shape))
-        u0, u1, w0, w1 = ends[0] * T, ends[1] * T, ends[2] * T * T, ends[3] * T * T
-        d = last - first
-        self._c = np.array(
-            [
-                first,
-                u0,
-                w0 / 2,
-                10 * d - 6 * u0 - 4 * u1 - 1.5 * w0 + 0.5 * w1,
-                -15 * d + 8 * u0 + 7 * u1 + 1.5 * w0 - w1,
-                6 * d - 3 * u0 - 3 * u1 - 0.5 * w0 + 0.5 * w1,
-            ]
-        )
+        v0, v1, a0, a1 = ends
+        self._c = np.array(coefficients(T, Curve(first, v0, a0), Curve(last, v1, a1)))
         self._order = np.arange(6.0)
 
     def __call__(self, t: float) -> Reference:
@@ -111,6 +103,73 @@ class Quintic:
         v = (k[1:] * powers[:-1]) @ self._c[1:] / T
         a = (k[2:] * k[1:-1] * powers[:-2]) @ self._c[2:] / (T * T)
         return Reference(q, v, a)
+
+
+class Spline:
+    """A smooth curve (C4, order five) through waypoints, at rest at both ends.
+
+    Args:
+        times: (k,) rising. [s]
+        q: (k, n) [rad, m]
+    """
+
+    def __init__(self, times: ArrayLike, q: ArrayLike) -> None:
+        from scipy.interpolate import make_interp_spline
+
+        self.times, self.q = _knots(times, q, least=2)
+        still = [(1, np.zeros(self.q.shape[1])), (2, np.zeros(self.q.shape[1]))]
+        curve = make_interp_spline(self.times, self.q, k=5, bc_type=(still, still))
+        self._curves = curve, curve.derivative(1), curve.derivative(2)
+
+    def __call__(self, t: float) -> Reference:
+        inside = min(max(t, self.times[0]), self.times[-1])
+        return Reference(*(np.asarray(curve(inside)) for curve in self._curves))
+
+
+class Recorded:
+    """A trajectory that was recorded: cubic between samples.
+
+    Args:
+        times: (k,) rising. [s]
+        q, v: (k, n) positions and velocities; without v a smooth curve is laid through q. [rad, m]
+        hold: Whether joints stay at the first place before the first time, and at the last one
+            after the last; without it, other times are an error.
+    """
+
+    def __init__(
+        self, times: ArrayLike, q: ArrayLike, v: ArrayLike | None = None, *, hold: bool = False
+    ) -> None:
+        from scipy.interpolate import CubicHermiteSpline, CubicSpline
+
+        self.times, self.q = _knots(times, q, least=2)
+        if v is None:
+            curve: Any = CubicSpline(self.times, self.q)
+        else:
+            curve = CubicHermiteSpline(self.times, self.q, _knots(times, v, least=2)[1])
+        self._curves = curve, curve.derivative(1), curve.derivative(2)
+        self.hold = hold
+
+    @classmethod
+    def of(cls, trajectory: Any, *, hold: bool = False) -> Recorded:
+        """Of anything with t, q and v, such as the result of a simulation; joints only."""
+        q, v = np.asarray(trajectory.q), np.asarray(trajectory.v)
+        base = q.shape[-1] > v.shape[-1]  # a free base has 7 coordinates and 6 velocities
+        joints = q[:, 7 if base else 0 :], v[:, 6 if base else 0 :]
+        return cls(trajectory.t, *joints, hold=hold)
+
+    def __call__(self, t: float) -> Reference:
+        first, last = self.times[0], self.times[-1]
+        slack = ROUNDING * (last - first)
+        if not (self.hold or first - slack <= t <= last + slack):
+            raise StateError(
+                f"the recorded reference lasts from {first:g} to {last:g} s and was asked for "
+                f"{t:g} s: end the run there, record longer, or pass hold=True to stay at its ends"
+            )
+        q = np.asarray(self._curves[0](min(max(t, first), last)))
+        if not first - slack <= t <= last + slack:
+            return Reference(q, np.zeros(len(q)), np.zeros(len(q)))
+        t = min(max(t, first), last)
+        return Reference(q, np.asarray(self._curves[1](t)), np.asarray(self._curves[2](t)))
 
 
 def minimum_jerk(
@@ -132,7 +191,7 @@ def minimum_jerk(
         rate, acceleration: Largest ones of all joints, or of each. [rad/s, m/s, rad/s^2, m/s^2]
         begin: When it starts. [s]
     """
-    first, last = row("q0", q0), row("q1", q1)
+    first, last = _row("q0", q0), _row("q1", q1)
     if model is not None:  # between the ends it is monotonic: they tell all
         for name, q in (("q0", first), ("q1", last)):
             _check_place(name, q, model)
@@ -162,3 +221,24 @@ def _check_place(name: str, q: np.ndarray, model: Model) -> None:
     if out.any():
         names = choices(np.array(model.joint_names)[out])
         raise StateError(f"{name} is beyond the joint limits of {names}")
+
+
+def _row(name: str, value: ArrayLike) -> np.ndarray:
+    """(n,) numbers, or a `StateError`."""
+    array = real_array(name, value)
+    if array.ndim != 1:
+        raise StateError(f"{name} is one number for each joint, got shape {array.shape}")
+    return array
+
+
+def _knots(times: ArrayLike, q: ArrayLike, least: int) -> tuple[np.ndarray, np.ndarray]:
+    """(k,) rising times and (k, n) places, k at least `least`, or a `StateError`."""
+    t, places = real_array("times", times), real_array("q", q)
+    if t.ndim != 1 or places.ndim != 2 or len(t) != len(places) or len(t) < least:
+        raise StateError(
+            f"times (k,) and places (k, n) belong together, k at least {least}; "
+            f"got shapes {t.shape} and {places.shape}"
+        )
+    if np.any(np.diff(t) <= 0):
+        raise StateError("times must rise")
+    return t, places
