@@ -1,4 +1,7 @@
-"""Checks of numbers, arrays and addresses that users give, made once at the public boundary."""
+"""Checks of numbers, arrays and addresses that users give, made once at the public boundary.
+
+NumPy is imported where arrays are checked: processes of modules use the rest and run without it.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,15 @@ import math
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 from numbers import Integral, Real
-from typing import Any, TypeAlias
-
-import numpy as np
-from numpy.typing import ArrayLike
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from modurob.errors import SizeError, StateError, UnknownNameError, choices
 
-Numbers: TypeAlias = ArrayLike | Mapping[str, float]  # for joints: one, (n,), or by name
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike
+
+Numbers: TypeAlias = "ArrayLike | Mapping[str, float]"  # for joints: one, (n,), or by name
 
 LARGEST_BYTES = 8_000_000_000  # arrays of one call; more is refused before it is asked for
 BLOCK_BYTES = 32_000_000  # intermediate arrays of one block of states: the size of a large cache
@@ -73,6 +77,8 @@ def generator(
         purpose: What the random numbers are for.
         seed: Of the generator that is made where none was given; an error without it.
     """
+    import numpy as np
+
     if rng is None and seed is not None:
         return np.random.default_rng(seed)
     if not isinstance(rng, np.random.Generator):
@@ -95,6 +101,8 @@ def complex_array(name: str, value: Any) -> np.ndarray:
 
 
 def _array(name: str, value: Any, kinds: str, dtype: type, infinite: bool) -> np.ndarray:
+    import numpy as np
+
     try:
         given = np.asarray(value)
         # text and truth values are no numbers, although NumPy converts them
@@ -127,6 +135,8 @@ def per_joint(
         infinite: Whether infinite numbers are allowed.
         otherwise: For joints that are not named in a mapping.
     """
+    import numpy as np
+
     if isinstance(value, Mapping):
         unknown = [joint for joint in value if joint not in joints]
         if unknown:

@@ -287,5 +287,5 @@ def test_names_are_those_of_the_classes():
     assert all(kind.name == name and issubclass(kind, Gait) for name, kind in GAITS.items())
     assert set(GAITS) >= {"sine", "wave", "oscillators", "chaotic"}
     assert gait_class("wave") is GAITS["wave"]
-    with complains(UnknownNameError, "gallop", "sine, wave, oscillators, chaotic"):
+    with complains(UnknownNameError, "gallop", "sine", "wave", "oscillators", "chaotic"):
         gait_class("gallop")

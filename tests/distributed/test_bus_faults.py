@@ -318,7 +318,7 @@ def test_mistakes_are_named(kind, call, pieces):
 
 
 def test_bad_settings_are_named():
-    with complains(UnknownNameError, "Pid", "ComputedTorque, PdGravity"):
+    with complains(UnknownNameError, "Pid", "computed-torque", "pd-gravity"):
         SimulatedBus("Pid")
     with complains(StateError, "heartbeat", "-1"):
         SimulatedBus(heartbeat=-1)

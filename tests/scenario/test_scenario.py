@@ -41,6 +41,10 @@ def test_a_scenario_does_what_simulate_does():
             "sample_time": 0.005, "torque_delay": 0.01, "integrator": "RK4", "duration": 0.3,
         },
         {
+            "organism": "crab", "motion": "hold", "controller": "PdGravity", "duration": 0.1,
+            "gains": {"kp": [9.0, 5.0, 5.0], "kd": 1.0},
+        },
+        {
             "organism": "snake", "hinges": "physical", "duration": 0.2, "stops": True,
             "events": [{"what": "undock", "time": 0.1, "module": "m3"}],
         },
@@ -137,7 +141,8 @@ def test_wrong_fields_and_fields_without_effect_are_refused(fields, message):
     ("fields", "message"),
     [
         ({"pose": {"m1.knee": 1.0}}, "no joint 'm1.knee'"),
-        ({**WAVE, "poles": [-1, -2]}, "poles: ComputedTorque takes a settling_time"),
+        ({**WAVE, "poles": [-1, -2]}, "poles: ComputedTorque takes k0, k1"),
+        ({**WAVE, "gains": {"kp": 1.0}}, "kp: ComputedTorque takes k0, k1"),
         ({"estimator": "Ekf"}, "works with a controller"),
         ({"organism": examples.snake(1)}, "no joint that can move"),
     ],

@@ -10,7 +10,7 @@ from modurob import FileError
 from modurob.cli import FAILED, output
 from modurob.cli.bus_session import Session, WaitedInVain
 from modurob.cli.characters import echo
-from modurob.distributed.bus.mind import LAWS
+from modurob.cli.choices import LawChoice
 from modurob.distributed.bus.processes import ProcessBus
 
 EXAMPLE = """\b
@@ -23,7 +23,7 @@ Examples:
 
 @click.command("bus", epilog=EXAMPLE, short_help="Plug modules together while they run.")
 @click.option("--script", metavar="FILE", help="Read commands from a file; - for standard input.")
-@click.option("--law", type=click.Choice(list(LAWS)), default="ComputedTorque", show_default=True,
+@click.option("--law", type=LawChoice(), default="computed-torque", show_default=True,
               help="The controller.")  # fmt: skip
 @click.option("--heartbeat", type=float, default=0.25, show_default=True, metavar="SECONDS",
               help="A module is heard at least so often.")  # fmt: skip

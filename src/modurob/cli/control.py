@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 import click
@@ -12,6 +11,7 @@ import numpy as np
 from modurob import Model, Scenario, StateError
 from modurob.checks import positive
 from modurob.cli import control_report, organisms, output
+from modurob.cli.choices import LawChoice
 from modurob.cli.run import (
     FILES,
     execute,
@@ -21,7 +21,7 @@ from modurob.cli.run import (
     scenario_of,
     take_run_options,
 )
-from modurob.control import CONTROLLERS, gains, robustness
+from modurob.control import gains, law_class, robustness
 from modurob.scenario.settings import POINTS
 from modurob.sim.simulate import MOST_STEPS
 
@@ -33,7 +33,6 @@ Examples:
   modurob control double_pendulum --hinges physical --law pole-placement --poles -2,-3,-5,-10
   modurob control crab --monte-carlo 1000
 """
-LAWS = {re.sub(r"\B(?=[A-Z])", "-", name).lower(): name for name in CONTROLLERS}
 STEP = {False: math.radians(20.0), True: 0.1}  # [rad, m] to go, of turning and sliding joints
 SHARES = (1.0, -0.75, 0.5)  # of it for one joint after the other: lines that lie apart
 SETTLING_TIMES = 4.0  # of a run without a given duration
@@ -44,7 +43,7 @@ MOST_RUNS = 100_000
 @organisms.body_command("control", EXAMPLE, "Simulate a closed loop and report its robustness.")
 @click.option(
     "--law",
-    type=click.Choice(list(LAWS)),
+    type=LawChoice(),
     default="computed-torque",
     show_default=True,
     help="Control law.",
@@ -122,7 +121,7 @@ def command(name: str, runs: int | None, **options: Any) -> None:
         organism=organism,
         name=title,
         hinges=hinges,
-        controller=LAWS[options["law"]],
+        controller=law_class(options["law"]).__name__,
         motion=options["move"],
         target=_target(model, options["target"]),
         sample_time=sample_time,
@@ -162,11 +161,12 @@ def command(name: str, runs: int | None, **options: Any) -> None:
 def _gains(model: Model, options: dict[str, Any]) -> dict[str, Any]:
     """Settling time or poles of the law."""
     law, settle, poles = options["law"], options["settle"], options["poles"]
+    takes = law_class(law).parameters
     if poles is None:
-        if law == "lqr" and settle is not None:
-            raise StateError("lqr has weights, made for a second; it takes no --settle")
+        if settle is not None and "settling_time" not in takes:
+            raise StateError(f"{law} takes no --settle: its gains are {', '.join(takes)}")
         return {"settling_time": settle}
-    if law != "pole-placement":
+    if "poles" not in takes:
         raise StateError("--poles belong to --law pole-placement; others take --settle")
     if settle is not None:
         raise StateError("give --poles or --settle, not both")

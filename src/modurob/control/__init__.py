@@ -7,7 +7,7 @@ from modurob.control.certificate import Certificate
 from modurob.control.computed_torque import ComputedTorque
 from modurob.control.controller import Controller, Slopes
 from modurob.control.independent_pid import IndependentPid
-from modurob.control.laws import LAWS, LawEntry, find_law, register
+from modurob.control.laws import CONTROLLERS, law_class, register
 from modurob.control.lqr import Lqr
 from modurob.control.pd_gravity import PdGravity
 from modurob.control.pid_linearized import PidLinearized
@@ -18,18 +18,14 @@ from modurob.control.response import StepResponse, step_response
 from modurob.control.robustness import Case, Robustness, robustness
 from modurob.reference import Reference
 
-CONTROLLERS = {entry.law.__name__: entry.law for entry in LAWS.values()}
-
 __all__ = [
     "CONTROLLERS",
-    "LAWS",
     "Case",
     "Certificate",
     "ComputedTorque",
     "Controller",
     "Finding",
     "IndependentPid",
-    "LawEntry",
     "Lqr",
     "OutputFeedback",
     "PdGravity",
@@ -41,8 +37,8 @@ __all__ = [
     "StepResponse",
     "TrackingController",
     "Transient",
-    "find_law",
     "gains",
+    "law_class",
     "plot_closed_loop",
     "references",
     "register",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,9 +20,9 @@ from modurob.control.assumptions import (
 from modurob.control.closed_loop import linearized
 from modurob.control.controller import Controller
 from modurob.control.gains import applied, as_matrix
-from modurob.control.pd_gravity import PdGravity
 from modurob.errors import choices
 from modurob.friction import force as friction_force
+from modurob.model import Model
 
 STATES = 32  # random states at which the energy balance is looked at
 BALANCE = 1e-9  # of the power involved: rounding of sums over some ten links
@@ -91,7 +91,7 @@ def certify(
         integral_carries(law, at),
         friction(law),
     ]
-    if isinstance(law, PdGravity):
+    if hasattr(law, "lyapunov"):
         findings.append(_energy(law, at))
     findings.append(torques(law, at, begin, eigen.rate))
     kept = tuple(finding for finding in findings if finding is not None)
@@ -134,7 +134,7 @@ def _scope(law: Controller, rehearsed: bool) -> str:
     return "from the given start" if rehearsed else "close to the set point"
 
 
-def _energy(law: PdGravity, at: np.ndarray) -> Finding:
+def _energy(law: Any, at: np.ndarray) -> Finding:
     """V > 0 and dV/dt = -(power of damping and friction), the latter looked at in random states."""
     name = "energy falls (Lyapunov)"
     for what, gain in (("kp", law.kp), ("kd", law.kd)):
@@ -152,7 +152,7 @@ def _energy(law: PdGravity, at: np.ndarray) -> Finding:
         lost = v @ (applied(law.kd, v) + friction_force(model, v))
         _, rate = law.lyapunov(q, v, at)
         size = abs(lost) + np.abs(v) @ np.abs(model.mass_matrix(q)) @ np.abs(v) + abs(rate)
-        balance, skew = max(balance, abs(rate + lost) / size), max(skew, _skewness(law, q, v))
+        balance, skew = max(balance, abs(rate + lost) / size), max(skew, _skewness(model, q, v))
     holds = bool(balance < BALANCE and skew < SKEW)
     why = (
         f"dV/dt = -v^T Kd v - friction to {balance:.0e} of the power and dM/dt - 2 C skew to "
@@ -161,9 +161,8 @@ def _energy(law: PdGravity, at: np.ndarray) -> Finding:
     return Finding(name, holds, why if holds else f"not so: {why}")
 
 
-def _skewness(law: PdGravity, q: np.ndarray, v: np.ndarray) -> float:
+def _skewness(model: Model, q: np.ndarray, v: np.ndarray) -> float:
     """Largest entry of dM/dt - C - C^T, of the largest of M; dM/dt by differences of order four."""
-    model = law.model
     M = [model.mass_matrix(model.integrate(q, k * STEP * v)) for k in (-2, -1, 1, 2)]
     dM = (M[0] - 8 * M[1] + 8 * M[2] - M[3]) / (12 * STEP)
     C = model.coriolis_matrix(q, v)
@@ -180,6 +179,6 @@ def _notes(law: Controller) -> tuple[str, ...]:
             f"torque is held for {law.sample_time:g} s{late}: that is in the eigenvalues, with the "
             "inertia at the set point"
         )
-    if isinstance(law, PdGravity):
+    if hasattr(law, "lyapunov"):
         notes.append("for set points; motions are followed with an error that stays")
     return tuple(notes)

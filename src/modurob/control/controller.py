@@ -9,7 +9,8 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -54,6 +55,9 @@ class Controller(ABC):
     """
 
     name: ClassVar[str] = "controller"
+    key: ClassVar[str] = ""  # as typed after --law; this and the next two: see `laws.register`
+    summary: ClassVar[str] = ""
+    parameters: ClassVar[Mapping[str, str]] = MappingProxyType({})
     claim: ClassVar[str] = ""  # of its certificate when all assumptions hold
     scope: ClassVar[str] = "local"  # of the claim without limits and sampling; or "global"
     uses_coupling: ClassVar[bool] = False  # True: it moves joints without a motor on purpose

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -12,46 +11,37 @@ from modurob.errors import UnknownNameError, choices
 
 Law = TypeVar("Law", bound=type[Controller])
 
+CONTROLLERS: dict[str, type[Controller]] = {}  # by the names of the classes
 
-@dataclass(frozen=True)
-class LawEntry:
-    """Entry of the table of control laws.
 
-    Attributes:
-        name: As typed after ``--law``.
-        law: The class.
+def register(key: str, summary: str, **parameters: str) -> Callable[[Law], Law]:
+    """List a class as a control law; a decorator.
+
+    The class is made from a model alone, with default gains; `tests/contracts` tests what is
+    listed.
+
+    Args:
+        key: As typed after ``--law``, such as ``computed-torque``.
         summary: One line for lists.
         parameters: Arguments that set its gains, each with its unit; empty text for none.
     """
 
-    name: str
-    law: type[Controller]
-    summary: str
-    parameters: Mapping[str, str]
-
-
-LAWS: dict[str, LawEntry] = {}
-
-
-def register(name: str, summary: str, **parameters: str) -> Callable[[Law], Law]:
-    """List a class as a control law; a decorator.
-
-    Args:
-        name: As typed after ``--law``, such as ``computed-torque``.
-        summary: One line for lists.
-        parameters: Arguments that set its gains, each with its unit.
-    """
-
     def listed(law: Law) -> Law:
-        LAWS[name] = LawEntry(name, law, summary, MappingProxyType(parameters))
+        law.key, law.summary, law.parameters = key, summary, MappingProxyType(parameters)
+        CONTROLLERS[law.__name__] = law
         return law
 
     return listed
 
 
-def find_law(name: object) -> LawEntry:
-    """Return the entry of a law by its name in the table or by the name of its class."""
-    for entry in LAWS.values():
-        if name in (entry.name, entry.law.__name__):
-            return entry
-    raise UnknownNameError(f"no control law {name!r}: laws are {choices(LAWS)}")
+def law_keys() -> tuple[str, ...]:
+    """Keys of all laws, as typed after ``--law``."""
+    return tuple(law.key for law in CONTROLLERS.values())
+
+
+def law_class(name: object) -> type[Controller]:
+    """Return the law with this key or class name, or raise an error that lists the keys."""
+    for law in CONTROLLERS.values():
+        if name in (law.key, law.__name__):
+            return law
+    raise UnknownNameError(f"no control law {name!r}: laws are {choices(law_keys())}")

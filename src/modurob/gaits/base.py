@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.checks import not_negative
-from modurob.errors import StateError
+from modurob.errors import StateError, UnknownNameError, choices
 from modurob.gaits.body import within_limits
 from modurob.gaits.checks import Numbers, checked_joints, checked_times, per_joint
 from modurob.gaits.quintic import Motion, blend
 from modurob.model import Model
 from modurob.reference import Reference
+
+G = TypeVar("G", bound="Gait")
 
 
 class Gait(ABC):
@@ -24,7 +26,7 @@ class Gait(ABC):
     Every gait is ``q_i(t) = offset_i + amplitude_i s(t) w_i(t)``, with a swing w between -1 and 1
     and a ramp s from 0 to 1. So no joint leaves offset ± amplitude, whatever w is.
 
-    A subclass is one small file with a `swing`; list it in `gaits.GAITS`.
+    A subclass is one small file with a `swing`; the decorator `register` lists it.
 
     Attributes:
         name: What users call this kind of gait.
@@ -126,6 +128,22 @@ class Gait(ABC):
     def __repr__(self) -> str:
         count = "1 joint" if len(self.joints) == 1 else f"{len(self.joints)} joints"
         return f"<{type(self).__name__} gait of {count}>"
+
+
+GAITS: dict[str, type[Gait]] = {}  # by name; the command line and the studio offer these
+
+
+def register(kind: type[G]) -> type[G]:
+    """List a class as a kind of gait; a decorator."""
+    GAITS[kind.name] = kind
+    return kind
+
+
+def gait_class(name: object) -> type[Gait]:
+    """Return the kind of gait with this name, or raise an error that lists the names."""
+    if isinstance(name, str) and name in GAITS:
+        return GAITS[name]
+    raise UnknownNameError(f"no gait {name!r}: gaits are {choices(GAITS)}")
 
 
 class Synchronizing(Gait):

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from modurob.checks import positive
 from modurob.errors import StateError
 from modurob.gaits import lattice
-from modurob.gaits.base import Synchronizing
+from modurob.gaits.base import Synchronizing, register
 from modurob.gaits.body import neighbors
 from modurob.gaits.checks import (
     Edges,
@@ -34,6 +34,7 @@ MOST_STEPS = 1_000_000
 SMALLEST = 1e-17  # below any difference of two numbers in the map's range; for logarithms
 
 
+@register
 class ChaoticMaps(Synchronizing):
     """One logistic map for each joint, mixed with its neighbors, one step every `step` seconds.
 

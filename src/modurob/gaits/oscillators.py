@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.checks import not_negative
-from modurob.gaits.base import Synchronizing
+from modurob.gaits.base import Synchronizing, register
 from modurob.gaits.body import neighbors
 from modurob.gaits.checks import (
     Edges,
@@ -26,6 +26,7 @@ from modurob.gaits.sine import checked_frequency
 from modurob.model import Model
 
 
+@register
 class Oscillators(Synchronizing):
     """``q_i = offset_i + amplitude_i sin(theta_i)``, with phases that pull at each other.
 

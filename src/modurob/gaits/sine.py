@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from modurob.errors import StateError
-from modurob.gaits.base import Gait
+from modurob.gaits.base import Gait, register
 from modurob.gaits.checks import Numbers, per_joint
 from modurob.gaits.quintic import Motion
 
 
+@register
 class Sine(Gait):
     """``q_i = offset_i + amplitude_i sin(2 pi frequency_i t + phase_i)``.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from modurob.gaits.base import register
 from modurob.gaits.body import depths
 from modurob.gaits.checks import Numbers, checked_joints, inside, per_joint
 from modurob.gaits.sine import Sine
@@ -15,6 +16,7 @@ from modurob.model import Model
 STEEPEST = np.pi  # [rad] between neighbors: steeper waves look like shallower ones the other way
 
 
+@register
 class Wave(Sine):
     """``q_i = offset_i + amplitude_i sin(2 pi frequency t - lag depth_i + phase_i)``.
 

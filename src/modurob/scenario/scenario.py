@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 import numpy as np
 from pydantic import Field, FiniteFloat, PlainSerializer, PlainValidator, model_validator
 
-from modurob.control import CONTROLLERS, Controller, Following, OutputFeedback, scaled
+from modurob.control import Controller, OutputFeedback, TrackingController, law_class, scaled
 from modurob.control.references import Quintic, SetPoint
 from modurob.distributed.balancing import Balanced, Drive, Fault, balance
-from modurob.errors import FileError, ModurobError, StateError
+from modurob.errors import FileError, ModurobError, StateError, choices
 from modurob.estimation import ekf_for_sensors
 from modurob.gaits import gait_class
 from modurob.model import Model
@@ -28,8 +29,6 @@ from modurob.scenario.settings import (
     EventRecord,
     Positive,
     RunSettings,
-    options_of,
-    parameters,
 )
 from modurob.sim import Dock, Noise, Part, SimulationError, Trajectory, Undock, simulate
 
@@ -164,8 +163,9 @@ class Scenario(RunSettings):
 
     def _gait(self, model: Model) -> Any:
         kind = gait_class(self.motion)
+        known = inspect.signature(kind).parameters
         given: dict[str, Any] = {"frequency": self.frequency, "ramp": self.ramp}
-        given = {name: value for name, value in given.items() if name in parameters(kind)}
+        given = {name: value for name, value in given.items() if name in known}
 
         def gait(amplitude: Any = None) -> Any:
             if kind.random:
@@ -179,24 +179,25 @@ class Scenario(RunSettings):
         """The controller of the joints; None lets the body move by itself."""
         if self.controller == NONE:
             return None
-        takes = options_of(self.controller)
-        options: dict[str, Any] = {"delay": self.torque_delay}
+        kind = law_class(self.controller)
+        for field in ("poles", *self.gains):
+            if field not in kind.parameters and (field != "poles" or self.poles):
+                raise StateError(
+                    f"{field}: {self.controller} takes {choices(kind.parameters)} in place of it"
+                )
+        options: dict[str, Any] = {"delay": self.torque_delay, **self.gains}
         if self.poles:
-            if "poles" not in takes:
-                raise StateError(f"poles: {self.controller} takes a settling_time")
-            n = len(self.poles)
-            options["poles"] = (
-                np.reshape(self.poles, (-1, 2)) if n > 2 and n % 2 == 0 else self.poles
-            )
-        elif "settling_time" in takes:
+            pairs = len(self.poles) > 2 and len(self.poles) % 2 == 0
+            options["poles"] = np.reshape(self.poles, (-1, 2)) if pairs else self.poles
+        elif "settling_time" in kind.parameters and not self.gains:
             options["settling_time"] = self.settling_time
-        if "set_point" in takes and self.motion in POINTS:
+        if "set_point" in kind.parameters and self.motion in POINTS:
             options["set_point"] = joint_values(model, self.target)
         if self.torque_limit:
             options["torque_limit"] = self.torque_limit
         if self._clock:
             options["sample_time"] = self._clock
-        return CONTROLLERS[self.controller](model, **options)
+        return kind(model, **options)
 
     @property
     def _clock(self) -> float:
@@ -252,7 +253,7 @@ class Scenario(RunSettings):
             filter_ = ekf_for_sensors(model, self._clock, self.noise_q, q=first, v=v)
             loop = OutputFeedback(law, filter_)
         if law is not None and reference is not None:
-            loop = Following(loop, reference)
+            loop = TrackingController(loop, reference)
         try:
             trajectory = simulate(
                 model if self.masses == 1 else scaled(model, self.masses),

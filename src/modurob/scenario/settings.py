@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -28,20 +27,24 @@ from modurob.sim.integrators import FixedStep
 NONE = "none"  # no motion, controller or estimator
 BALANCE = "balance"  # by messages between modules
 POINTS = ("step", "quintic")  # motions to a target: at once, or smoothly in half the run
-KNOWN: dict[str, tuple[str, ...]] = {
-    "controller": (NONE, *CONTROLLERS),
-    "motion": (NONE, "hold", "zero", *POINTS, BALANCE, *GAITS),
-    "integrator": tuple(INTEGRATORS),
-}
 GAIT_FIELDS = ("amplitude", "frequency", "ramp")
 BALANCE_FIELDS = ("balancing_law", "loss", "delay", "drive_friction", "stuck")
-LAW_FIELDS = ("settling_time", "poles", "torque_limit", "torque_delay", "sample_time")
+LAW_FIELDS = ("settling_time", "poles", "gains", "torque_limit", "torque_delay", "sample_time")
 METHOD_FIELDS = ("integrator", "rtol", "dt", "stops", "masses", "rates")
 NOISE_FIELDS = ("estimator", "noise_q", "noise_v", "noise_tau")
 
 Name = Annotated[str, Field(max_length=64)]
 NotNegative = Annotated[FiniteFloat, Field(ge=0)]
 Positive = Annotated[FiniteFloat, Field(gt=0)]
+
+
+def known(field: str) -> tuple[str, ...]:
+    """Values that a field of `RunSettings` may have; tables may grow."""
+    if field == "controller":
+        return NONE, *CONTROLLERS
+    if field == "motion":
+        return NONE, "hold", "zero", *POINTS, BALANCE, *GAITS
+    return tuple(INTEGRATORS)
 
 
 class FrozenRecord(BaseModel):
@@ -98,6 +101,7 @@ class RunSettings(FrozenRecord):
         controller: Name of a law, or ``none``.
         settling_time: Of the law. [s]
         poles: Of `PolePlacement` in place of a settling time: two, or two for each joint. [1/s]
+        gains: Of the law in place of a settling time, by the names of its arguments.
         torque_limit: Of all joints, or of each; 0 for none. [N m, N]
         torque_delay: Until a torque takes effect, in whole samples. [s]
         sample_time: 0 for a law that acts continuously. [s]
@@ -130,6 +134,7 @@ class RunSettings(FrozenRecord):
     controller: Name = NONE
     settling_time: Positive = gains.SETTLING_TIME
     poles: tuple[complex, ...] = ()
+    gains: dict[str, FiniteFloat | tuple[FiniteFloat, ...]] = Field(default_factory=dict)
     torque_limit: NotNegative | tuple[NotNegative, ...] = 0.0
     torque_delay: NotNegative = 0.0
     sample_time: NotNegative = 0.0
@@ -151,9 +156,9 @@ class RunSettings(FrozenRecord):
     @field_validator("controller", "motion", "integrator")
     @classmethod
     def _known(cls, value: str, info: ValidationInfo) -> str:
-        known = KNOWN[info.field_name or ""]
-        if value not in known:
-            raise ValueError(f"must be one of {choices(known)}")
+        names = known(info.field_name or "")
+        if value not in names:
+            raise ValueError(f"must be one of {choices(names)}")
         return value
 
     @property
@@ -201,8 +206,10 @@ class RunSettings(FrozenRecord):
             unused(BALANCE_FIELDS, f"with motion '{self.motion}', only with '{BALANCE}'")
             if self.controller == NONE:
                 unused((*LAW_FIELDS, "motion"), "without a controller")
-            elif self.poles or "settling_time" not in options_of(self.controller):
-                unused(("settling_time",), "with poles" if self.poles else f"for {self.controller}")
+            elif self.poles or self.gains:
+                unused(("settling_time",), "with poles or gains")
+            elif "settling_time" not in CONTROLLERS[self.controller].parameters:
+                unused(("settling_time",), f"for {self.controller}")
             if self.fixed_step:
                 unused(("rtol",), f"for {self.integrator}, which takes equal steps")
         if self.motion not in GAITS or self.controller == NONE:
@@ -241,14 +248,3 @@ class RunRecord(FrozenRecord):
     seconds: NotNegative
     took: NotNegative
     settings: RunSettings
-
-
-def parameters(kind: type) -> set[str]:
-    """Names of the parameters of a class and of those it derives from."""
-    kinds = [cls for cls in kind.__mro__ if "__init__" in vars(cls)]
-    return {name for cls in kinds for name in inspect.signature(cls.__init__).parameters}
-
-
-def options_of(controller: str) -> set[str]:
-    """Names of the options that a law takes."""
-    return parameters(CONTROLLERS[controller])

@@ -31,7 +31,7 @@ class Bus(ABC):
     """Modules that carry their own data, and a coordinator that finds out what they are.
 
     Args:
-        law: Of the coordinator: ComputedTorque or PdGravity.
+        law: Key or class name of the coordinator's law, see `modurob.control`.
         heartbeat: Time in which a module is heard, several times. [s]
         gravity: (3,) in the base's frame. [m/s^2]
         settings: Of the law.

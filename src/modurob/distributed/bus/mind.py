@@ -9,19 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from modurob.control import Certificate, ComputedTorque, Controller, PdGravity
+from modurob.control import Certificate, Controller, law_class
 from modurob.distributed.agent import Message
 from modurob.distributed.bus.assembly import Assembly, assemble
 from modurob.distributed.bus.coordinator import CoordinatorState, torque_messages
 from modurob.distributed.bus.messages import Address
 from modurob.distributed.bus.survey import Entry, Survey
 from modurob.distributed.serial import following
-from modurob.errors import ModurobError, UnknownNameError, choices
+from modurob.errors import ModurobError
 from modurob.model import Model
 from modurob.modules import ModuleType
 from modurob.organism import Organism
 
-LAWS: dict[str, type[Controller]] = {"ComputedTorque": ComputedTorque, "PdGravity": PdGravity}
 GRAVITY = (0.0, 0.0, -9.81)  # [m/s^2]
 # [rad, m, rad/s, m/s] 160,000 turns: no joint is there, and the equations are far from overflow
 LARGEST_READING = 1e6
@@ -112,7 +111,7 @@ class Mind:
     for are let go; the next update starts anew.
 
     Args:
-        law: ComputedTorque or PdGravity.
+        law: Key or class name of a law of `modurob.control`.
         gravity: (3,) in the base's frame. [m/s^2]
         settings: Of the law.
 
@@ -122,9 +121,7 @@ class Mind:
     """
 
     def __init__(self, law: str = "ComputedTorque", *, gravity: Any = GRAVITY, **settings: Any):
-        if law not in LAWS:
-            raise UnknownNameError(f"no law {law!r} on the bus: laws are {choices(LAWS)}")
-        self.law, self.gravity, self.settings = LAWS[law], gravity, settings
+        self.law, self.gravity, self.settings = law_class(law), gravity, settings
         self.robot, self.built = Robot(), 0
         self._last: Controller | None = None
         self._body = Robot()  # as it was made, before any reading

@@ -10,7 +10,7 @@ from nicegui import ui
 from modurob import ModurobError
 from modurob.control import CONTROLLERS
 from modurob.distributed.balancing import LAWS as BALANCING
-from modurob.scenario.settings import BALANCE, KNOWN, NONE, POINTS
+from modurob.scenario.settings import BALANCE, NONE, POINTS, known
 from modurob.sim import INTEGRATORS
 from modurob.studio.elements import Sliders
 from modurob.studio.panels.events import EventsEditor
@@ -233,4 +233,4 @@ def _part(text: str, icon: str) -> ui.expansion:
 
 
 def _motions() -> dict[str, str]:
-    return {name: MOTIONS.get(name, name) for name in KNOWN["motion"] if name not in POINTS}
+    return {name: MOTIONS.get(name, name) for name in known("motion") if name not in POINTS}
