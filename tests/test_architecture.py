@@ -39,6 +39,7 @@ LAYERS = (
     ("distributed",),  # coordinators hand out controllers, balancing runs in simulations
     ("interop",),
     ("verification",),
+    ("scenario",),  # what to run, for scripts and both front ends
     ("__init__",),  # the public names: what a user of the library sees
     ("studio",),  # the front ends may use those names, as any user does
     ("cli",),

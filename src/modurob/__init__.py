@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         symbolic,
         verification,
     )
+    from modurob.scenario.scenario import Scenario
     from modurob.sim import Dock, SimulationError, Trajectory, Undock, simulate
     from modurob.symbolic import Equations
 
@@ -55,6 +56,7 @@ __all__ = [
     "ModurobError",
     "Organism",
     "Port",
+    "Scenario",
     "Shape",
     "SimulationError",
     "SizeError",
@@ -84,6 +86,7 @@ __all__ = [
 _LAZY = {
     "Dock": "sim",
     "Equations": "symbolic",
+    "Scenario": "scenario.scenario",
     "SimulationError": "sim",
     "Trajectory": "sim",
     "Undock": "sim",

@@ -256,7 +256,7 @@ def test_hinges_are_those_given_or_those_of_the_example():
     assert organisms.hinges_of("crane", "dyad") == "dyad"
     assert organisms.hinges_of("crab", None) == organisms.hinges_of("crane.json", None) == "dyad"
     assert organisms.hinges_of("crab", "physical") == "physical"
-    assert "dyad; physical for crane and double_pendulum" in " ".join(
+    assert "dyad; physical for double_pendulum, crane, arm, superbot_tree" in " ".join(
         run("simulate", "--help").stdout.split()
     )
 
@@ -283,6 +283,8 @@ def test_examples_of_the_help_texts_run(line, tmp_path, monkeypatch):
         return
     for file in {"crab.json", "mine.json"} & set(args):
         examples.crab().save(file)
+    if name == "run":
+        assert run("simulate", "crab", *QUICK["simulate"], "--save-scenario", "fall.json")
     Path("arm.urdf").write_text(ARM, encoding="utf-8")
     Path("drawing.txt").write_text(examples.nine().to_grid(), encoding="utf-8")
     Path("my_module.json").write_text(catalog["scout"].model_dump_json(), encoding="utf-8")

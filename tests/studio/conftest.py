@@ -9,8 +9,8 @@ import pytest
 from benchmarks import browser as browsers
 from modurob.studio import project as projects
 from modurob.studio.folder import Folder
-from modurob.studio.history import Body, History
-from modurob.studio.settings import Settings
+from modurob.studio.history import History, SavedBody
+from modurob.studio.project import NEW_SETTINGS
 from modurob.studio.studio import Studio
 
 SIZE = {"width": 1280, "height": 720}
@@ -114,8 +114,8 @@ class Tab:
 
     def show(self, name, body, runs=(), **settings):
         """A body in a project of its own."""
-        project = projects.Project(History(Body(body)), runs=list(runs))
-        project.settings = Settings().edited(**settings)
+        project = projects.Project(History(SavedBody(body)), runs=list(runs))
+        project.settings = NEW_SETTINGS.edited(**settings)
         folder = Folder(self.server.folder)
         name = Studio(folder).free_name(name)
         folder.write(name, projects.to_bytes(project))

@@ -15,25 +15,25 @@ from PIL import Image, ImageSequence
 
 import modurob as mr
 from modurob import Trajectory, examples
-from modurob.organism.files import to_document
+from modurob.scenario import exports as formats
 from modurob.studio import exports, project, runs
 from modurob.studio.folder import Folder
-from modurob.studio.settings import Settings
+from modurob.studio.project import NEW_SETTINGS
 from modurob.studio.studio import Studio
 
 SETTINGS = {"duration": 0.2, "ramp": 0.1}
-FRAMES = round(SETTINGS["duration"] * exports.FPS) + 1  # of a film
+FRAMES = round(SETTINGS["duration"] * formats.FPS) + 1  # of a film
 COMPILER = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
 
 
 @pytest.fixture
 def studio(tab):
     """A crab with a run, as it is after Run was pressed."""
-    settings = Settings().edited(**SETTINGS)
+    settings = NEW_SETTINGS.edited(**SETTINGS)
     folder = Folder(tab.server.folder)
     name = Studio(folder).free_name("my crab")
-    body = to_document(examples.crab())
-    request = runs.Request(body, [], {}, settings, folder.runs(name), 1, runs.title(settings))
+    scenario = runs.scenario_of(examples.crab(), settings, {})
+    request = runs.RunRequest(scenario, settings, folder.runs(name), 1)
     record = runs.perform(request, lambda _: None)
     return tab.show("my crab", examples.crab(), [record], **SETTINGS)
 
@@ -131,8 +131,8 @@ def open_mp4(path, page):
     page.goto(path.as_uri())  # Chromium makes a page with a player of it
     page.wait_for_function("document.querySelector('video')?.readyState >= 2")
     size, duration = page.eval_on_selector("video", "v => [v.videoWidth, v.duration]")
-    assert size == exports.FILM_SIZE
-    assert abs(duration - FRAMES / exports.FPS) < 0.5 / exports.FPS
+    assert size == formats.FILM_PX
+    assert abs(duration - FRAMES / formats.FPS) < 0.5 / formats.FPS
 
 
 def open_urdf(path, page):
@@ -164,6 +164,18 @@ def open_c(path, page):
         subprocess.run([folder / "test"], check=True, stdout=subprocess.DEVNULL)
 
 
+def open_cobra(path, page):
+    with zipfile.ZipFile(path) as archive:
+        archive.extractall(path.parent)
+    files = (path.parent / f"my_crab_{what}.json" for what in ("assembly", "modules"))
+    assert len(mr.interop.read_cobra_assembly(*files)) == 6
+
+
+def open_scenario(path, page):
+    run = mr.Scenario.load(path).run().trajectory
+    assert run.t[-1] == SETTINGS["duration"]
+
+
 def open_latex(path, page):
     text = path.read_text()
     assert text.count("{") == text.count("}")
@@ -187,6 +199,8 @@ OPENED = {
     "urdf": open_urdf,
     "mjcf": open_mjcf,
     "c": open_c,
+    "cobra": open_cobra,
+    "scenario": open_scenario,
     "latex": open_latex,
     "npz": open_npz,
     "csv": open_csv,
@@ -231,8 +245,9 @@ def test_equations_are_shown_copied_and_exported_and_their_symbols_light_up_the_
     assert copied == "M_{2,2} = " + examples.crab().equations().latex("M[2,2]")
     file, data = tab.downloaded("export-c")
     assert file == f"{tab.name}.zip"
-    wish = exports.Wish(tab.name, to_document(examples.crab()), Settings(), (), None, None)
-    assert texts(data) == texts(exports.make("c", wish, lambda _: None)[1])
+    name = exports.word(tab.name)
+    request = exports.ExportRequest(tab.name, name, examples.crab(), NEW_SETTINGS)
+    assert texts(data) == texts(exports.make("c", request, lambda _: None))
 
     tab.click("part-joints")
     tab.page.locator("[data-testid=joints] td[data-joint='m1.hinge']").first.hover()

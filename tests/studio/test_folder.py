@@ -8,7 +8,7 @@ import pytest
 
 from modurob import FileError, WriteError, examples
 from modurob.studio.folder import ENDING, Folder, fingerprint, usual_folder
-from modurob.studio.history import Body, History
+from modurob.studio.history import History, SavedBody
 from modurob.studio.project import Project, to_bytes
 
 EMPTY = to_bytes(Project())
@@ -79,7 +79,7 @@ def test_projects_that_are_not_there_are_told(tmp_path):
 
 def test_runs_are_copied_and_moved_with_their_project(tmp_path):
     folder = Folder(tmp_path)
-    folder.write("a", to_bytes(Project(History(Body(examples.snake(1))))))
+    folder.write("a", to_bytes(Project(History(SavedBody(examples.snake(1))))))
     folder.copy_runs("a", "b")  # there are none
     assert not folder.runs("b").exists()
     folder.runs("a").mkdir()

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from modurob import UnknownNameError, examples
-from modurob.studio import gallery
-from modurob.studio.ingredients import reference_of
-from modurob.studio.settings import Settings
+from modurob.scenario import bodies as gallery
+from modurob.studio.project import NEW_SETTINGS
+from modurob.studio.runs import scenario_of
 
 TOUCHING = 1e-9  # [m]: faces and edges may touch, up to rounding
 
@@ -45,12 +45,12 @@ def gaps(organism, model, q, docked=True):
 def test_the_superbot_tree_does_not_pass_through_itself_at_rest_or_in_its_first_gait():
     """In the gait, modules that are docked are left out: boxes at a bent joint meet at an edge."""
     chosen = gallery.example("superbot_tree")
-    organism = chosen.make()
+    organism = chosen.shown_body()
     model = organism.model(chosen.hinges)
     rest = model.neutral()
     assert gaps(organism, model, rest[None])[0] > -TOUCHING
-    settings = Settings(hinges=chosen.hinges)
-    reference = reference_of(model, rest, settings)
+    settings = NEW_SETTINGS.edited(hinges=chosen.hinges)
+    reference = scenario_of(organism, settings, {}).reference(model)
     times = np.linspace(0.0, settings.duration, 80)
     q = np.array([reference(t).q for t in times])
     assert gaps(organism, model, q, docked=False).min() > -TOUCHING
@@ -65,7 +65,7 @@ def test_a_tree_that_does_pass_through_itself_is_found():
 @pytest.mark.parametrize("name", gallery.EXAMPLES)
 def test_every_example_has_joints_in_the_model_it_is_meant_for(name):
     chosen = gallery.example(name)
-    assert chosen.make().model(chosen.hinges).nv > 0
+    assert chosen.shown_body().model(chosen.hinges).nv > 0
 
 
 def test_an_unknown_example_is_told_with_those_there_are():

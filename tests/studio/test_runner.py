@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from modurob import StateError, WriteError, examples
+from modurob.scenario.settings import RunRecord
 from modurob.studio import runs
 from modurob.studio.folder import Folder
-from modurob.studio.history import Body, History
+from modurob.studio.history import History, SavedBody
 from modurob.studio.jobs import Cancelled
 from modurob.studio.project import Project
-from modurob.studio.settings import RunRecord
 from modurob.studio.studio import Studio
 
 
@@ -41,7 +41,7 @@ def studio(tmp_path):
 
 @pytest.fixture
 def session(studio):
-    session = studio.new("crab", Project(History(Body(examples.crab()))))
+    session = studio.new("crab", Project(History(SavedBody(examples.crab()))))
     session.runner._worker = FakeWorker()
     return session
 
@@ -101,11 +101,11 @@ def test_the_request_of_a_run_is_the_project_as_it_is(session, awaited):
         worker = session.runner._worker
         session.set_pose(**{"m1.hinge": 0.7})  # too late for this run
         assert worker.task is runs.perform
-        assert worker.request.pose == {"m1.hinge": 0.5}
-        assert worker.request.settings.duration == 2.0
+        assert worker.request.scenario.pose["m1.hinge"] == 0.5
+        assert worker.request.scenario.duration == worker.request.settings.duration == 2.0
         assert worker.request.number == 1
         assert worker.request.folder == session.folder.runs("crab")
-        assert worker.request.title == "computed torque, wave"
+        assert worker.request.scenario.summary == "computed torque, wave"
         session.runner.cancel()
         await task
 

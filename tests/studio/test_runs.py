@@ -3,31 +3,40 @@
 import asyncio
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from modurob import DockingError, Organism, StateError, Trajectory, catalog, examples
-from modurob.organism.files import to_document
+from modurob import DockingError, Organism, Scenario, StateError, Trajectory, catalog, examples
+from modurob.scenario.settings import RunRecord, RunSettings
 from modurob.sim.output.export import from_bytes
 from modurob.spatial import se3, so3
-from modurob.studio import exports, formulas, jobs, looks, project, runs, tables
+from modurob.studio import exports, formulas, jobs, project, runs, tables, view_data
+from modurob.studio.folder import Folder
+from modurob.studio.history import History, SavedBody
 from modurob.studio.jobs import Cancelled, Worker
-from modurob.studio.settings import Settings
+from modurob.studio.project import NEW_SETTINGS
+from modurob.studio.studio import Studio
 
 SINGLE = 1e-6  # the player's numbers have single precision
 
 
 def perform(folder, organism, pose=None, number=1, **changes):
-    settings = Settings().edited(**{"duration": 0.5, "ramp": 0.2, **changes})
-    request = runs.Request(
-        to_document(organism), [], pose or {}, settings, folder, number, runs.title(settings)
-    )
+    settings = NEW_SETTINGS.edited(**{"duration": 0.5, "ramp": 0.2, **changes})
+    scenario = runs.scenario_of(organism, settings, pose or {})
+    request = runs.RunRequest(scenario, settings, folder, number)
     heard = []
     record = runs.perform(request, heard.append)
     return record, heard
+
+
+def given(**changes):
+    """A request to export the crab."""
+    plain = exports.ExportRequest("my crab", "my_crab", examples.crab(), NEW_SETTINGS)
+    return replace(plain, **changes)
 
 
 def browser_data(folder, number=1):
@@ -194,7 +203,7 @@ def test_solids_are_drawn_where_forward_kinematics_puts_them(make, hinges):
     organism = make()
     model = organism.model(hinges)
     q = 0.3 * model.random_configuration(np.random.default_rng(1))
-    cast, poses = looks.cast(organism, model), looks.poses(model, q)
+    cast, poses = view_data.scene_data(organism, model), view_data.poses(model, q)
     drawn = scene.build(organism, model, q)
 
     assert same_places(cast["solids"], poses, drawn)
@@ -207,7 +216,7 @@ def test_ghosts_look_like_the_module_that_a_click_docks(kind):
     organism = Organism.start(kind)
     model = organism.model("physical")
     drawn = scene.build(organism, model, model.neutral())
-    assert same_places(looks.kind_looks(kind)["solids"], [[0, 0, 0, 0, 0, 0, 1]], drawn)
+    assert same_places(view_data.kind_data(kind)["solids"], [[0, 0, 0, 0, 0, 0, 1]], drawn)
 
 
 def same_places(solids, poses, drawn):
@@ -232,7 +241,7 @@ def test_joint_axes_are_those_of_the_model():
     """Moving one joint moves everything beyond it about the drawn axis: points on it stay."""
     organism = examples.crab()
     model = organism.model()
-    cast = looks.cast(organism, model)
+    cast = view_data.scene_data(organism, model)
     q = np.array([0.2, -0.3, 0.4])
     for k, joint in enumerate(cast["joints"]):
         other = q.copy()
@@ -286,20 +295,21 @@ def test_names_are_escaped_wherever_they_are_shown():
     assert "script" not in Cells(html).tags
 
 
-def wish(organism, entry, **changes):
-    return formulas.Wish(to_document(organism), Settings().edited(**changes), "all", entry)
+def entry_request(organism, entry, **changes):
+    body = given(organism=organism, settings=NEW_SETTINGS.edited(**changes))
+    return formulas.EntryRequest(body, "all", entry)
 
 
 def test_formulas_are_those_of_the_equations_and_know_their_joints():
     organism = examples.double_pendulum()
-    found = formulas.entry(wish(organism, "M[1,2]", hinges="physical"), lambda _: None)
+    found = formulas.entry(entry_request(organism, "M[1,2]", hinges="physical"), lambda _: None)
     math = ET.fromstring(found["mathml"])
     joints = {e.get("data-joint") for e in math.iter() if e.get("data-joint")}
     assert joints == {"m1.hinge"}
     names = {e.get("data-module") for e in math.iter() if e.get("data-module")}
     assert names == {"m2"}
     assert found["terms"] == found["shown"]
-    text = formulas.latex(wish(organism, "M[1,2]", hinges="physical"), lambda _: None)
+    text = formulas.latex(entry_request(organism, "M[1,2]", hinges="physical"), lambda _: None)
     assert text == "M_{1,2} = " + organism.equations("physical").latex("M[1,2]")
 
 
@@ -307,13 +317,15 @@ def test_formulas_with_numbers_follow_gravity():
     """The same process answers again, with other numbers: N of the pendulum is m g l times them."""
     for gravity in (9.81, 3.71):
         body = examples.double_pendulum()
-        settings = Settings(hinges="physical", gravity=gravity)
-        asked = formulas.Wish(to_document(body), settings, "none", "N[2]")
+        settings = NEW_SETTINGS.edited(hinges="physical", gravity=gravity)
+        asked = formulas.EntryRequest(given(organism=body, settings=settings), "none", "N[2]")
         assert f"{gravity:g}" in formulas.latex(asked, lambda _: None)
 
 
 def test_long_formulas_are_cut_for_the_page_and_told_so():
-    found = formulas.entry(wish(examples.arm("babac"), "C[1,2]", hinges="physical"), lambda _: None)
+    found = formulas.entry(
+        entry_request(examples.arm("babac"), "C[1,2]", hinges="physical"), lambda _: None
+    )
     assert found["terms"] > formulas.MOST_TERMS == found["shown"]
     assert "⋯" in found["mathml"]
     assert len(found["mathml"]) < 200_000
@@ -325,26 +337,23 @@ def test_long_formulas_are_cut_for_the_page_and_told_so():
 def test_the_report_is_one_file_with_everything_in_it(tmp_path):
     """All other formats are opened where they are exported: in the browser."""
     record, _ = perform(tmp_path, examples.crab(), duration=0.15)
-    body = to_document(examples.crab())
-    wish = exports.Wish("my crab", body, record.settings, (record,), 1, tmp_path)
-    file, data = exports.make("report", wish, lambda _: None)
+    asked = given(settings=record.settings, record=record, run_file=tmp_path / "1.npz")
+    data = exports.make("report", asked, lambda _: None)
     found = Cells(data.decode())
-    assert file == "my crab.html"
     assert not {"script", "link", "iframe"} & found.tags
     assert {"math", "svg", "img", "table"} <= found.tags
     assert all(source.startswith(("data:", "#")) for source in found.sources)
     assert ["v0", "3", "·", "·", "·", "·", "S"] in found.rows
     assert "computed torque, wave" in data.decode()
     assert "changed after this run" not in data.decode()
-    other = wish._replace(organism=to_document(examples.snake(3)))
-    text = exports.make("report", other, lambda _: None)[1].decode()
+    other = replace(asked, organism=examples.snake(3))
+    text = exports.make("report", other, lambda _: None).decode()
     assert "The body was changed after this run,</b> which has 6 modules" in text
 
 
 def test_exports_that_need_a_run_say_so():
-    given = exports.Wish("x", to_document(examples.crab()), Settings(), (), None, None)
     with pytest.raises(StateError, match="press Run"):
-        exports.make("csv", given, lambda _: None)
+        exports.make("csv", given(), lambda _: None)
 
 
 # -- processes -------------------------------------------------------------------------------------
@@ -353,9 +362,7 @@ def test_exports_that_need_a_run_say_so():
 def test_a_worker_that_is_killed_is_no_cancellation(awaited):
     async def story():
         worker = Worker()
-        endless = exports.Wish(
-            "x", to_document(examples.snake(9)), Settings(hinges="physical"), (), None, None
-        )
+        endless = given(organism=examples.snake(9), settings=RunSettings(hinges="physical"))
         task = asyncio.ensure_future(worker.run(exports.make, "latex", endless))
         await asyncio.sleep(0.2)
         worker._process.kill()
@@ -378,8 +385,7 @@ def test_workers_report_answer_fail_and_are_cancelled(awaited):
         with pytest.raises(StateError, match="could not be computed"):
             await task
         started = asyncio.Event()
-        settings = Settings().edited(hinges="physical")
-        endless = exports.Wish("x", to_document(examples.snake(9)), settings, (), None, None)
+        endless = given(organism=examples.snake(9), settings=RunSettings(hinges="physical"))
         task = asyncio.ensure_future(
             worker.run(exports.make, "latex", endless, progress=lambda _: started.set())
         )
@@ -455,16 +461,17 @@ def test_progress_is_told_no_more_often_than_it_is_read(monkeypatch):
     ],
 )
 def test_titles_say_what_a_run_is(changes, title):
-    settings = Settings().edited(**changes)
-    assert runs.title(settings) == title
+    settings = NEW_SETTINGS.edited(**changes)
+    assert settings.summary == title
     event = {"what": "undock", "time": 1.0, "module": "m1"}
-    assert runs.title(settings.edited(events=[event])) == f"{title}, 1 event"
-    assert runs.title(settings.edited(events=[event] * 2)) == f"{title}, 2 events"
+    assert settings.edited(events=[event]).summary == f"{title}, 1 event"
+    assert settings.edited(events=[event] * 2).summary == f"{title}, 2 events"
 
 
 def test_long_runs_are_recorded_more_coarsely():
-    assert runs._record_step(Settings(duration=5.0)) == runs.FRAME
-    assert runs._record_step(Settings(duration=400.0)) == 400.0 / runs.MOST_FRAMES
+    for duration, step in ((5.0, runs.FRAME_S), (400.0, 400.0 / runs.MOST_FRAMES)):
+        settings = NEW_SETTINGS.edited(duration=duration)
+        assert runs.scenario_of(examples.crab(), settings, {}).record == step
 
 
 def test_advice_fits_the_reason():
@@ -491,10 +498,12 @@ def test_modules_of_the_users_own_dock_during_a_run(tmp_path):
         "what": "dock", "time": 0.02, "module": "m1", "port": 3, "kind": "heavy", "child": "m2",
         "child_port": 4,
     }  # fmt: skip
-    settings = Settings().edited(hinges="physical", motion="hold", duration=0.04, events=[event])
-    document = project.Project(kinds={"heavy": own}).kinds_document()
-    body = to_document(examples.snake(2))
-    runs.perform(runs.Request(body, document, {}, settings, tmp_path, 1, "x"), lambda _: None)
+    settings = NEW_SETTINGS.edited(hinges="physical", motion="hold", duration=0.04, events=[event])
+    scenario = runs.scenario_of(examples.snake(2), settings, {}, [own, catalog["scout"]])
+    assert scenario.kinds == (own,)
+    scenario.save(tmp_path / "docks.json")
+    assert Scenario.load(tmp_path / "docks.json") == scenario
+    runs.perform(runs.RunRequest(scenario, settings, tmp_path, 1), lambda _: None)
     last = Trajectory.load(tmp_path / "1.npz").parts[-1]
     assert last.organism.kind("m2").mass == 2.0
 
@@ -502,17 +511,12 @@ def test_modules_of_the_users_own_dock_during_a_run(tmp_path):
 # -- what leaves the studio ------------------------------------------------------------------------
 
 
-def given(**changes):
-    plain = exports.Wish("my crab", to_document(examples.crab()), Settings(), (), None, None)
-    return plain._replace(**changes)
-
-
 @pytest.mark.parametrize(
     ("name", "word"),
     [("my crab", "my_crab"), ("2 legs", "robot_2_legs"), ("ä", "robot"), ("_x_", "x")],
 )
 def test_names_become_words_of_other_programs(name, word):
-    assert given(name=name).word == word
+    assert exports.word(name) == word
 
 
 def test_a_format_that_is_not_there_is_told_with_those_there_are():
@@ -521,14 +525,20 @@ def test_a_format_that_is_not_there_is_told_with_those_there_are():
 
 
 def test_the_run_that_is_shown_is_exported_else_the_last_one(tmp_path):
-    records = []
-    for number, duration in ((1, 0.02), (2, 0.04)):
-        body = examples.double_pendulum()
-        changes = {"hinges": "physical", "duration": duration}
-        records.append(perform(tmp_path, body, number=number, **changes)[0])
-    wanted = given(runs=tuple(records), folder=tmp_path)
-    assert wanted.run().t[-1] == 0.04
-    assert wanted._replace(shown=1).run().t[-1] == 0.02
+    session = Studio(Folder(tmp_path)).new(
+        "crab", project.Project(History(SavedBody(examples.crab())))
+    )
+    assert session.export_request().run_file is None
+    for number in (1, 2):
+        plain = {"title": "x", "status": "finished", "seconds": 1.0, "took": 1.0}
+        session.add_run(RunRecord(number=number, settings=session.settings, **plain))
+    assert session.export_request().run_file == session.folder.runs("crab") / "2.npz"
+    shown = session.export_request(1)
+    assert (shown.run_file, shown.record) == (
+        session.folder.runs("crab") / "1.npz",
+        session.runs[0],
+    )
+    assert (shown.title, shown.word, shown.organism) == ("crab", "crab", examples.crab())
 
 
 # -- the process's side ----------------------------------------------------------------------------

@@ -18,14 +18,14 @@ from modurob import (
     examples,
 )
 from modurob.organism.examples import _from_rows
+from modurob.scenario.settings import RunRecord
 from modurob.studio import edits
 from modurob.studio import saver as saver_module
 from modurob.studio.folder import Folder
 from modurob.studio.guard import LARGEST_BODY
-from modurob.studio.project import Project, to_bytes
+from modurob.studio.project import NEW_SETTINGS, Project, to_bytes
 from modurob.studio.saver import Saver
 from modurob.studio.session import Session
-from modurob.studio.settings import RunRecord, Settings
 from modurob.studio.studio import Studio
 
 CRAB = [("m0", 3, 4), ("m1", 2, 5), ("m2", 3, 2), ("m1", 5, 2), ("m4", 3, 5)]
@@ -287,7 +287,7 @@ def test_what_is_written_is_the_project_at_that_moment(session):
 
 def record(number):
     return RunRecord(
-        number=number, title="x", status="finished", seconds=1, took=1, settings=Settings()
+        number=number, title="x", status="finished", seconds=1, took=1, settings=NEW_SETTINGS
     )
 
 

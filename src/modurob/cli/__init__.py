@@ -31,6 +31,7 @@ COMMANDS = (
     "simulate",
     "control",
     "balance",
+    "run",
     "export",
     "verify",
     "bus",

@@ -1,4 +1,4 @@
-"""``modurob control``: a closed loop, and what it stands."""
+"""``modurob control``: a closed loop and its robustness."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ from typing import Any
 import click
 import numpy as np
 
-from modurob import Model, StateError, Trajectory, simulate
+from modurob import Model, Scenario, StateError
 from modurob.checks import positive
-from modurob.cli import control_report, control_table, organisms, output
+from modurob.cli import control_report, organisms, output
 from modurob.cli.choices import LawChoice
-from modurob.control import (
-    Controller,
-    OutputFeedback,
-    gains,
-    law_class,
-    plot_closed_loop,
-    robustness,
-    with_scaled_masses,
+from modurob.cli.run import (
+    FILES,
+    execute,
+    joint_numbers,
+    joint_positions,
+    run_options,
+    scenario_of,
+    take_run_options,
 )
-from modurob.control.references import Quintic, SetPoint
-from modurob.drawing import charts
-from modurob.estimation import ekf_for_sensors
-from modurob.sim import Noise, SimulationError
+from modurob.control import gains, law_class, robustness
+from modurob.scenario.settings import POINTS
+from modurob.sim.simulate import MOST_STEPS
 
 EXAMPLE = """\b
 Examples:
@@ -36,214 +35,212 @@ Examples:
 """
 STEP = {False: math.radians(20.0), True: 0.1}  # [rad, m] to go, of turning and sliding joints
 SHARES = (1.0, -0.75, 0.5)  # of it for one joint after the other: lines that lie apart
-SETTLING_TIMES = 4.0  # of a run that nobody gave a duration
-LONGEST = 60.0  # [s] of such a run
-MOVING = 0.5  # of the time: how long a smooth motion takes
+SETTLING_TIMES = 4.0  # of a run without a given duration
+LONGEST_S = 60.0  # such a run
 MOST_RUNS = 100_000
 
 
-@click.command("control", epilog=EXAMPLE, short_help="Close the loop, and see what it stands.")
-@click.argument("name", metavar="NAME_OR_FILE")
-@click.option("--law", "law_name", type=LawChoice(), default="computed-torque",
-              show_default=True, help="Which law.")  # fmt: skip
+@organisms.body_command("control", EXAMPLE, "Simulate a closed loop and report its robustness.")
+@click.option(
+    "--law",
+    type=LawChoice(),
+    default="computed-torque",
+    show_default=True,
+    help="Control law.",
+)
 @click.option("--settle", type=float, metavar="SECONDS", help="Settling time.  [default: 1]")
-@click.option("--poles", metavar="POLES", help="Instead: two, or two for each joint, such as "
-              "-2,-3 (pole-placement).")  # fmt: skip
-@click.option("--to", "target", metavar="ANGLES",
-              help="Where the joints go, with commas. [deg, m]  [default: 20,-15,10]")  # fmt: skip
-@click.option("--move", type=click.Choice(("step", "quintic")), default="step", show_default=True,
-              help="Jump there, or move smoothly in half the time.")  # fmt: skip
+@click.option(
+    "--poles",
+    metavar="POLES",
+    help="Instead: two, or two for each joint, such as -2,-3 (pole-placement).",
+)
+@click.option(
+    "--to",
+    "target",
+    metavar="ANGLES",
+    help="Joint positions to go to, with commas. [deg, m]  [default: 20,-15,10]",
+)
+@click.option(
+    "--move",
+    type=click.Choice(POINTS),
+    default="step",
+    show_default=True,
+    help="Jump there, or move smoothly in half the time.",
+)
 @click.option("--duration", type=float, help="[s]  [default: 4 settling times]")
 @organisms.hinges_option
-@click.option("--sample-time", type=float, default=0.002, show_default=True,
-              help="Between commands. [s]")  # fmt: skip
-@click.option("--torque-limit", "limit", metavar="TORQUES", help="One, or one for each joint. "
-              "[N m, N]")  # fmt: skip
+@click.option(
+    "--sample-time", type=float, default=0.002, show_default=True, help="Between commands. [s]"
+)
+@click.option(
+    "--torque-limit", "limit", metavar="TORQUES", help="One, or one for each joint. [N m, N]"
+)
 @click.option("--delay", type=float, default=0.0, help="Until a torque takes effect. [s]")
-@click.option("--masses", type=float, default=1.0, metavar="FACTOR",
-              help="True masses, as a factor on those that the law believes.")  # fmt: skip
-@click.option("--noise", type=float, default=0.0, metavar="SIGMA",
-              help="Of measured angles and velocities. [rad, m; rad/s, m/s]")  # fmt: skip
-@click.option("--ekf", is_flag=True, help="The law sees an estimate made from the angles alone.")
-@click.option("--monte-carlo", "runs", type=click.IntRange(1, MOST_RUNS), metavar="RUNS",
-              help="Random steps under wrong masses, delay, noise and limits.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of noise and random steps.")
-@click.option("--plot", "plot_path", metavar="FILE", help="Positions, velocities, torques, errors.")
-@click.option("-o", "--output", "path", metavar="FILE", help="The trajectory, .npz.")
-@click.option("--force", is_flag=True, help="Overwrite files that are there.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
-def command(name: str, runs: int | None, as_json: bool, **options: Any) -> None:
-    """Close the loop: joints go to a set point, under conditions that the law does not know.
+@click.option(
+    "--masses",
+    type=float,
+    default=1.0,
+    metavar="FACTOR",
+    help="True masses, as a factor on those that the law assumes.",
+)
+@click.option(
+    "--noise",
+    type=float,
+    default=0.0,
+    metavar="SIGMA",
+    help="Of measured angles and velocities. [rad, m; rad/s, m/s]",
+)
+@click.option("--ekf", is_flag=True, help="Feed back an estimate made from the angles alone.")
+@click.option(
+    "--monte-carlo",
+    "runs",
+    type=click.IntRange(1, MOST_RUNS),
+    metavar="RUNS",
+    help="Random steps under wrong masses, delay, noise and limits.",
+)
+@click.option("--seed", type=click.IntRange(min=0), help="Of noise and random steps.  [default: 0]")
+@run_options
+def command(name: str, runs: int | None, **options: Any) -> None:
+    """Simulate a closed loop and report its robustness.
 
-    NAME_OR_FILE is a file that `modurob new` wrote, or a built-in organism: arm, crab, crane,
-    double_pendulum, nine, snake or superbot_tree. With --monte-carlo each condition is looked at by
-    itself, and all together; --masses, --delay, --noise and --torque-limit then say how bad.
+    The joints go to a set point, under conditions that the controller has no information about.
+    With --monte-carlo each condition is tried by itself, and all together; --masses, --delay,
+    --noise and --torque-limit then say how bad.
     """
-    wanted = {"--plot": options["plot_path"], "--output": options["path"]}
-    files = {option: file for option, file in wanted.items() if file is not None}
-    for option, file in files.items():
-        output.check_path(option, file)
-        if runs is not None:
+    files = take_run_options(options)
+    for key, option in FILES.items():
+        if runs is not None and files[key] is not None:
             raise StateError(f"{option} shows one run: leave --monte-carlo out")
-    if options["plot_path"] is not None:
-        charts.check_ending(options["plot_path"], "plots")
-    output.refuse_to_overwrite(files.values(), options["force"])
     title, organism = organisms.find(name)
     hinges = organisms.hinges_of(name, options["hinges"])
     model = organism.model(hinges)
     if not model.joint_names:
-        raise StateError(f"{title} has no joint that could move with --hinges {hinges}")
-    goal = _target(model, options["target"])
+        raise StateError(f"{title} has no joint that can move with --hinges {hinges}")
+    sample_time = positive("--sample-time", options["sample_time"], "seconds")
+    scenario = scenario_of(
+        organism=organism,
+        name=title,
+        hinges=hinges,
+        controller=law_class(options["law"]).__name__,
+        motion=options["move"],
+        target=_target(model, options["target"]),
+        sample_time=sample_time,
+        integrator="RK4",
+        record=sample_time,
+        **_gains(model, options),
+    )
     if runs is not None:
-        _many(title, model, goal, runs, as_json, options)
+        _many(scenario, model, runs, files["as_json"], options)
         return
-    law = _law(model, goal, options, delay=options["delay"], limit=options["limit"])
-    length = positive("--duration", _duration(law, options), "seconds")
-    way: Any = SetPoint(goal)
-    if options["move"] == "quintic":
-        way = Quintic(model.neutral(), goal, MOVING * length)
-    run = _run(law, way, length, options, show=not as_json)
-    report = control_report.Report(title, law, run, goal, way, options["masses"], options["noise"])
-    if options["plot_path"]:
-        heading = f"{title}: {law.name}"
-        plot_closed_loop(run, law, way, options["plot_path"], title=heading)
-    if options["path"]:
-        run.save(options["path"])
-    if as_json:
-        output.print_json({**report.data(), "files": list(files.values())})
-    else:
-        report.print(list(files.values()))
+    length = _duration(scenario, model, options["duration"])
+    if length / sample_time > MOST_STEPS:
+        raise StateError(
+            f"--duration {length:g} s with --sample-time {sample_time:g} s are "
+            f"{length / sample_time:.3g} samples; the most is {MOST_STEPS:g}"
+        )
+    noise = options["noise"] or None
+    fields = {name: getattr(scenario, name) for name in scenario.model_fields_set}
+    conditions = scenario_of(
+        **fields,
+        duration=length,
+        dt=min(sample_time, length),
+        torque_limit=_limit(model, options["limit"]),
+        torque_delay=options["delay"],
+        masses=options["masses"],
+        noise_q=noise,
+        noise_v=noise,
+        estimator="Ekf" if options["ekf"] else None,
+        seed=options["seed"],
+    )
+    execute(conditions, files)
 
 
 # -- what was typed --------------------------------------------------------------------------------
 
 
-def _law(
-    model: Model, goal: np.ndarray, options: dict[str, Any], delay: float, limit: str | None
-) -> Controller:
-    """The law that was asked for."""
-    name, settle, poles = options["law_name"], options["settle"], options["poles"]
-    settings: dict[str, Any] = {"sample_time": options["sample_time"], "delay": delay}
-    if limit is not None:
-        settings["torque_limit"] = _numbers("--torque-limit", limit, model, single=True)
-    law = law_class(name)
-    if poles is not None and "poles" not in law.parameters:
+def _gains(model: Model, options: dict[str, Any]) -> dict[str, Any]:
+    """Settling time or poles of the law."""
+    law, settle, poles = options["law"], options["settle"], options["poles"]
+    takes = law_class(law).parameters
+    if poles is None:
+        if settle is not None and "settling_time" not in takes:
+            raise StateError(f"{law} takes no --settle: its gains are {', '.join(takes)}")
+        return {"settling_time": settle}
+    if "poles" not in takes:
         raise StateError("--poles belong to --law pole-placement; others take --settle")
-    if poles is not None and settle is not None:
+    if settle is not None:
         raise StateError("give --poles or --settle, not both")
-    if settle is not None and "settling_time" not in law.parameters:
-        raise StateError(f"{name} takes no --settle: its gains are {', '.join(law.parameters)}")
-    if "set_point" in law.parameters:
-        settings["set_point"] = goal
-    if poles is not None:
-        settings["poles"] = _poles(poles, len(model.joint_names))
-    elif "settling_time" in law.parameters:
-        settings["settling_time"] = gains.SETTLING_TIME if settle is None else settle
-    return law(model, **settings)
+    try:
+        numbers = [complex(piece.replace(" ", "")) for piece in poles.split(",")]
+    except ValueError:
+        raise StateError(f"--poles takes numbers such as -2 or -2+3j, got '{poles}'") from None
+    joints = len(model.joint_names)
+    if len(numbers) not in (2, 2 * joints):
+        raise StateError(f"--poles are 2 numbers, or {2 * joints} for {joints} joints: got {poles}")
+    return {"poles": numbers}
 
 
-def _target(model: Model, text: str | None) -> np.ndarray:
-    """(n,) where the joints shall go, typed in degrees."""
-    reach = np.where(model.prismatic, STEP[True], STEP[False])
+def _target(model: Model, text: str | None) -> dict[str, float]:
+    """Positions to go to, by joint. [rad, m]"""
     if text is None:
-        return np.clip(reach * np.resize(SHARES, len(reach)), model.lower, model.upper)
-    scale = np.where(model.prismatic, 1.0, math.pi / 180)
-    goal = np.asarray(_numbers("--to", text, model)) * scale
-    if not goal.any():
+        reach = np.where(model.prismatic, STEP[True], STEP[False])
+        goal = np.clip(reach * np.resize(SHARES, len(reach)), model.lower, model.upper)
+        return dict(zip(model.joint_names, goal.tolist(), strict=True))
+    goal = joint_positions("--to", text, model)
+    if not any(goal.values()):
         raise StateError("--to is where the joints are already: at least one must move")
     return goal
 
 
-def _numbers(option: str, text: str, model: Model, single: bool = False) -> list[float] | float:
-    """Numbers with commas, one for each joint; or one for all if that is allowed."""
-    joints = model.joint_names
-    try:
-        numbers = [float(piece) for piece in text.split(",")]
-    except ValueError:
-        raise StateError(f"{option} takes numbers separated by commas, got '{text}'") from None
-    if single and len(numbers) == 1:
-        return numbers[0]
-    if len(numbers) != len(joints):
-        raise StateError(
-            f"{option} has {len(numbers)} numbers, the model has {len(joints)} joints: "
-            f"{' '.join(joints)}"
-        )
-    return numbers
+def _limit(model: Model, text: str | None) -> list[float] | float | None:
+    """Torque limits as typed: one, or one for each joint."""
+    if text is None:
+        return None
+    numbers = joint_numbers("--torque-limit", text, model, "N m, N", single=True)
+    if min(numbers) < 0:
+        raise StateError(f"--torque-limit must be at least 0, got {text}")
+    return numbers * len(model.joint_names) if len(numbers) == 1 else numbers
 
 
-def _poles(text: str, joints: int) -> list[complex] | list[list[complex]]:
-    try:
-        numbers = [complex(piece.replace(" ", "")) for piece in text.split(",")]
-    except ValueError:
-        raise StateError(f"--poles takes numbers such as -2 or -2+3j, got '{text}'") from None
-    if len(numbers) not in (2, 2 * joints):
-        raise StateError(f"--poles are 2 numbers, or {2 * joints} for {joints} joints: got {text}")
-    if len(numbers) == 2:
-        return numbers
-    return [numbers[k : k + 2] for k in range(0, len(numbers), 2)]
+def _duration(scenario: Scenario, model: Model, given: float | None) -> float:
+    if given is not None:
+        return positive("--duration", given, "seconds")
+    time = scenario.settling_time
+    if scenario.poles:
+        law: Any = scenario.law(model)
+        pairs = zip(np.ravel(law.k0), np.ravel(law.k1), strict=True)
+        time = max(gains.settling_time(*pair) for pair in pairs)
+    return round(min(LONGEST_S, SETTLING_TIMES * time), 2)
 
 
-def _duration(law: Controller, options: dict[str, Any]) -> float:
-    if options["duration"] is not None:
-        return options["duration"]
-    time = gains.SETTLING_TIME if options["settle"] is None else options["settle"]
-    if options["poles"] is not None:
-        k0, k1 = (np.ravel(getattr(law, name)) for name in ("k0", "k1"))
-        time = max(gains.settling_time(*pair) for pair in zip(k0, k1, strict=True))
-    return round(min(LONGEST, SETTLING_TIMES * time), 2)
-
-
-# -- runs ------------------------------------------------------------------------------------------
-
-
-def _run(
-    law: Controller, way: Any, duration: float, options: dict[str, Any], show: bool
-) -> Trajectory:
-    """From the neutral pose; also as far as it came if it diverges."""
-    model, noise, dt = law.model, options["noise"], law.sample_time or 0.0
-    rng = np.random.default_rng(options["seed"])
-    start, seen = model.neutral(), Noise(q=noise, v=noise)  # says what is wrong with the number
-    loop: Any = law
-    if options["ekf"]:
-        first = model.neutral() + noise * rng.standard_normal(model.nq)  # a first measurement
-        loop = OutputFeedback(law, ekf_for_sensors(model, dt, noise, q=first))
-    factor = positive("--masses", options["masses"], "(a factor)")
-    true = model if factor == 1 else with_scaled_masses(model, factor)
-    try:
-        return simulate(
-            true, start, None, duration, loop, "RK4", dt=min(dt, duration), record=dt, rng=rng,
-            reference=way, noise=seen if noise else None,
-            progress=show and output.console().is_terminal,
-        )  # fmt: skip
-    except SimulationError as stopped:
-        if len(stopped.trajectory.t) < 3:
-            raise
-        return stopped.trajectory
+# -- many runs -------------------------------------------------------------------------------------
 
 
 def _many(
-    title: str, model: Model, goal: np.ndarray, runs: int, as_json: bool, options: dict[str, Any]
+    scenario: Scenario, model: Model, runs: int, as_json: bool, options: dict[str, Any]
 ) -> None:
-    """The table of random steps."""
+    """Print the table of random steps."""
     for option in ("ekf", "move"):
         if options[option] not in (False, "step"):
             raise StateError(f"--{option} is for one run: leave --monte-carlo out")
-    law = _law(model, goal, options, delay=0.0, limit=None)
-    given: dict[str, Any] = {"runs": runs, "rng": np.random.default_rng(options["seed"])}
+    law = scenario.law(model)
+    assert law is not None
+    given: dict[str, Any] = {"runs": runs, "rng": np.random.default_rng(options["seed"] or 0)}
     if options["masses"] != 1:
         given["masses"] = abs(options["masses"] - 1)
-    for option in ("delay", "noise"):
+    for option in ("delay", "noise", "duration"):
         if options[option]:
             given[option] = options[option]
-    if options["limit"] is not None:
-        given["torque_limit"] = _numbers("--torque-limit", options["limit"], model, single=True)
-    if options["duration"] is not None:
-        given["duration"] = options["duration"]
-    still = np.where(model.prismatic, STEP[True], STEP[False])
-    step = np.where(goal == 0, still, np.abs(goal))
+    limit = _limit(model, options["limit"])
+    if limit is not None:
+        given["torque_limit"] = limit
+    goal = np.array(list(scenario.target.values()))
+    reach = np.where(model.prismatic, STEP[True], STEP[False])
     with output.bar("random steps", not as_json) as progress:
-        table = robustness(law, step, progress=progress, **given)
+        table = robustness(
+            law, np.where(goal == 0, reach, np.abs(goal)), progress=progress, **given
+        )
     if as_json:
-        output.print_json(control_table.table_data(title, table))
+        output.print_json(control_report.robustness_data(scenario.name, table))
     else:
-        control_table.print_table(title, table)
+        control_report.print_robustness(scenario.name, table)

@@ -1,8 +1,7 @@
-"""What `modurob control` says about a closed loop."""
+"""Reports of `modurob control`: one run of a closed loop, or a table of many."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from functools import cached_property
 from typing import Any
@@ -11,37 +10,43 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from modurob import Trajectory
+from modurob import Scenario
 from modurob.cli import output
-from modurob.control import Certificate, Controller, StepResponse, step_response
+from modurob.control import (
+    Certificate,
+    Robustness,
+    RobustnessCase,
+    StepResponse,
+    plot_closed_loop,
+    step_response,
+)
 from modurob.control.closed_loop import delay_margin
 from modurob.control.pid import PidLaw
-from modurob.control.references import SetPoint
 from modurob.errors import choices
 from modurob.estimation import Consistency, consistency
+from modurob.scenario.scenario import RunResult, joint_values
 
-RUNAWAY = 10.0  # steps from the target: farther away a joint is lost
+RUNAWAY = 10.0  # steps from the target: farther away a joint counts as unstable
 AT_LIMIT = 1e-12  # of the limit: a torque this close to it is at it
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Report:
-    """One run of a closed loop, looked at.
+class ControlReport:
+    """Step response, certificate and failures of a closed loop.
 
     Attributes:
-        goal: (n,) where the joints should go. [rad, m]
-        way: The reference that led there, a function of time.
+        law: The controller, with the model that it assumes.
+        goal: (n,) end of the motion. [rad, m]
+        reference: The motion to the goal, a function of time.
         masses: True masses, as a factor on those of the law's model.
         noise: Standard deviation of what was measured.
     """
 
-    title: str
-    law: Controller
-    run: Trajectory
-    goal: np.ndarray
-    way: Any
-    masses: float
-    noise: float
+    def __init__(self, scenario: Scenario, result: RunResult) -> None:
+        assert result.law is not None
+        self.scenario, self.law, self.run = scenario, result.law, result.trajectory
+        self.reference, self.title = result.reference, scenario.name
+        self.goal = joint_values(self.law.model, scenario.target)
+        self.masses, self.noise = scenario.masses, scenario.noise_q
 
     # -- numbers -----------------------------------------------------------------------------------
 
@@ -70,7 +75,7 @@ class Report:
         return np.abs(self.run.tau[:-1]) >= np.where(np.isfinite(limit), 1 - AT_LIMIT, 1) * limit
 
     def saturated(self) -> list[dict[str, Any]]:
-        """Which motors were at their limits, for how long, and from when to when."""
+        """Motors at their limits: for how long, and between which times."""
         t, found = self.run.t, []
         for k in np.flatnonzero(self.at_limit.any(axis=0)):
             rows = np.flatnonzero(self.at_limit[:, k])
@@ -97,7 +102,7 @@ class Report:
 
     @cached_property
     def runaways(self) -> dict[int, float]:
-        """Joints that got lost, and since when. [s]"""
+        """Joints far from the target, and the time from which on. [s]"""
         far = RUNAWAY * np.abs(self.goal - self.run.q[0]).max()
         lost = np.abs(self.run.q - self.goal) > far
         return {
@@ -119,8 +124,8 @@ class Report:
             found.append(f"the state is known: the law sees {seen}, noise {self.noise:g}")
         return found
 
-    def broken(self) -> list[str]:
-        """What went wrong, and when."""
+    def failures(self) -> list[str]:
+        """Failures of the run, each with its time."""
         found: list[str] = []
         if self.run.status != "finished":
             found.append(self.run.message.removeprefix("the simulation ").split(": ", 1)[-1])
@@ -143,10 +148,10 @@ class Report:
                 f"{entry['joint']} is at its limit of {entry['limit']:g} for "
                 f"{entry['seconds']:.3f} s, between {begin:.3f} and {end:.3f} s"
             )
-        return found + self._off_target() + self._deceived()
+        return found + self._off_target() + self._bad_estimates()
 
-    def _deceived(self) -> list[str]:
-        """Where the estimator does harm."""
+    def _bad_estimates(self) -> list[str]:
+        """Joints whose estimate is worse than the measurement."""
         if self.estimator is None or self.estimator["nis"].consistent:
             return []
         pairs = zip(self.estimator["measured"], self.estimator["estimate"], strict=True)
@@ -177,33 +182,31 @@ class Report:
         scale, unit = (1e3, " mm") if self.law.model.prismatic[joint] else (180 / math.pi, "°")
         return f"{round(scale * value, digits) + 0.0:+.{digits}f}{unit}"  # no minus before a zero
 
-    def print(self, files: list[str]) -> None:
-        """One screen."""
+    def print(self) -> None:
+        """One screen for people."""
         console = output.console()
-        way = "a step" if isinstance(self.way, SetPoint) else "a smooth motion"
-        heading = f"{self.title}: {self.law.name}, {way}, {self.run.t[-1]:.3g} s"
+        motion = "a step" if self.scenario.motion == "step" else "a smooth motion"
+        heading = f"{self.title}: {self.law.name}, {motion}, {self.run.t[-1]:.3g} s"
         self._print_joints(console, heading)
         if self.estimator is not None:
             self._print_estimator(console, self.estimator)
         self._print_certificate(console)
-        margin = ""
+        failures = self.failures()
         if self.margin is not None and math.isfinite(self.margin):
-            margin = f"; close to the target it stands {1e3 * self.margin:g} ms of delay"
-        broken = self.broken()
-        if not broken:
-            console.print(Text(f"nothing breaks{margin}", style="green"))
-        else:
-            console.print(Text(f"what breaks{margin}", style="bold"))
-        for line in broken:
+            near = f"Stable with up to {1e3 * self.margin:g} ms of delay near the target."
+            console.print(Text(near, style="default" if failures else "green"))
+        console.print(Text("Failures:", "bold") if failures else Text("No failures.", "green"))
+        for line in failures:
             console.print(Text(f"  {line}", style="red"), soft_wrap=True)
-        for file in files:
-            console.print(f"wrote {file}", soft_wrap=True)
+
+    def plot(self, path: str) -> None:
+        """Positions, velocities, torques and errors."""
+        title = f"{self.title}: {self.law.name}"
+        plot_closed_loop(self.run, self.law, self.reference, path, title=title)
 
     def _print_joints(self, console: Console, heading: str) -> None:
-        table, response = output.plain_table(), self.response
-        table.add_column("joint", style="bold", no_wrap=True)
-        for name in ("to", "rise", "over", "settled", "rests off", "peak torque", "at limit"):
-            table.add_column(name, justify="right", no_wrap=True)
+        headings = ("target", "rise", "over", "settled", "steady error", "peak torque", "at limit")
+        table, response = output.plain_table("joint", *headings), self.response
         share = self.at_limit.mean(axis=0)
         for k, name in enumerate(self.law.model.joint_names):
             unit = "N" if self.law.model.prismatic[k] else "N m"
@@ -223,10 +226,7 @@ class Report:
         output.print_table(console, heading, table)
 
     def _print_estimator(self, console: Console, found: dict[str, Any]) -> None:
-        table = output.plain_table()
-        table.add_column("joint", style="bold", no_wrap=True)
-        for name in ("measured", "estimate", "better", "rate"):
-            table.add_column(name, justify="right", no_wrap=True)
+        table = output.plain_table("joint", "measured", "estimate", "better", "rate")
         rows = zip(*(found[key] for key in ("measured", "estimate", "rate")), strict=True)
         for k, (raw, estimate, rate) in enumerate(rows):
             factor = f"{raw / estimate:.1f} x" if raw and estimate else "-"
@@ -241,24 +241,18 @@ class Report:
 
     def _print_certificate(self, console: Console) -> None:
         certificate, wrong = self.certificate, self.not_exact()
-        holds = certificate.guaranteed and not wrong
-        word = "guaranteed" if holds else "NOT guaranteed"
+        word = "guaranteed" if certificate.guaranteed and not wrong else "NOT guaranteed"
         console.print(Text(f"{word}: {certificate.claim}", style="bold"), soft_wrap=True)
-        for finding in certificate.findings:
-            mark, style = ("ok", "green") if finding.holds else ("NO", "red")
-            line = Text(f"  {mark}  ", style=style)
-            line.append(f"{finding.assumption}: {finding.why}", style="default")
-            console.print(line, soft_wrap=True)
-        for text in wrong:
-            line = Text("  NO  ", style="red")
-            line.append(text, style="default")
-            console.print(line, soft_wrap=True)
+        findings = [(f.holds, f"{f.assumption}: {f.why}") for f in certificate.findings]
+        for holds, text in [*findings, *((False, text) for text in wrong)]:
+            line = Text("  ok  ", style="green") if holds else Text("  NO  ", style="red")
+            console.print(line.append(text, style="default"), soft_wrap=True)
         console.print()
 
     # -- for machines ------------------------------------------------------------------------------
 
     def data(self) -> dict[str, Any]:
-        """The same for JSON; null for what there is not."""
+        """Numbers for machines; None for what does not apply."""
         response, found = self.response, self.estimator
         certificate = self.certificate
         return {
@@ -280,7 +274,7 @@ class Report:
             "claim": certificate.claim,
             "assumptions": [finding._asdict() for finding in certificate.findings],
             "broken_assumptions": self.not_exact(),
-            "breaks": self.broken(),
+            "breaks": self.failures(),
         }  # fmt: skip
 
 
@@ -292,3 +286,41 @@ def _seconds(value: float) -> str:
     if math.isnan(value):
         return "-"
     return "never" if math.isinf(value) else f"{value:.3f} s"
+
+
+# -- many runs -------------------------------------------------------------------------------------
+
+
+def print_robustness(title: str, found: Robustness) -> None:
+    """A table with one row for each condition."""
+    headings = ("settled", "in", "worst over", "RMS error", "at limit", "diverged")
+    console, table = output.console(), output.plain_table("condition", *headings)
+    for case in found.cases:
+        table.add_row(*_cells(case))
+    runs = found.cases[0].runs
+    heading = f"{title}: {found.law}, {runs:,} random steps of {found.duration:.3g} s a row"
+    output.print_table(console, heading, table)
+    console.print(
+        f"settled: all joints within {found.band:.0%} of their steps to the end. RMS error: over "
+        "the last tenth [rad, m]. The controller has no information about the conditions.",
+    )
+
+
+def _cells(case: RobustnessCase) -> list[str]:
+    nothing = math.isnan(case.overshoot)
+    return [
+        case.name,
+        f"{case.settled:.1%}",
+        "-" if math.isnan(case.settling) else f"{case.settling:.2f} s",
+        "-" if nothing else f"{case.overshoot:.1%}",
+        "-" if nothing else f"{case.error:.1e}",
+        f"{case.saturated:.1%}",
+        f"{case.diverged:.1%}",
+    ]
+
+
+def robustness_data(title: str, found: Robustness) -> dict[str, Any]:
+    """The table for JSON."""
+    rows = [case._asdict() for case in found.cases]
+    head = {"title": title, "law": found.law, "duration": found.duration, "band": found.band}
+    return {**head, "cases": rows}

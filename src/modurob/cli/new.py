@@ -11,6 +11,7 @@ import numpy as np
 from modurob import FileError, MatrixError, Organism, StateError
 from modurob.cli import organisms, output
 from modurob.modules.files import read_text
+from modurob.scenario.bodies import MOST_MODULES
 
 EXAMPLE = """\b
 Examples:
@@ -35,7 +36,7 @@ LARGEST_DRAWING = 1_000_000  # bytes
 @click.option("--urdf", metavar="FILE", help="Robot of another program, as one module.")
 @click.option("--repair", is_flag=True,
               help="Repair flaws of --urdf with a warning for each.")  # fmt: skip
-@click.option("--random", "chance", type=click.IntRange(1, organisms.MOST_MODULES), metavar="N",
+@click.option("--random", "chance", type=click.IntRange(1, MOST_MODULES), metavar="N",
               help="A random tree of N modules.")  # fmt: skip
 @click.option("--modules", metavar="N|WORD", help="Length of a snake, or word of an arm (babac).")
 @click.option("--kind", help="Kind of a snake, random organism or tree: a name or a datasheet.")

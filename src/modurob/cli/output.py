@@ -62,6 +62,15 @@ def refuse_to_overwrite(paths: Iterable[str | os.PathLike[str]], force: bool) ->
             raise FileError(f"{path}: is already there; --force overwrites it")
 
 
+def check_files(files: Mapping[str, str | None], force: bool) -> list[str]:
+    """The files that options name, after a look at each."""
+    named = {option: file for option, file in files.items() if file is not None}
+    for option, file in named.items():
+        check_path(option, file)
+    refuse_to_overwrite(named.values(), force)
+    return list(named.values())
+
+
 def print_json(data: Any) -> None:
     """JSON and nothing else; null for numbers that JSON does not have."""
     narrow = not (sys.stdout.encoding or "").lower().startswith("utf")
@@ -119,9 +128,17 @@ def print_drawing(out: Console, organism: Organism) -> None:
     out.print()
 
 
-def plain_table() -> Table:
-    """A light table: a line below the head, nothing else."""
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
+def plain_table(first: str | None = None, *numbers: str, header: bool = True) -> Table:
+    """A light table: a line below the head; perhaps a bold first column and columns of numbers."""
+    table = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True,
+        show_header=header,
+    )  # fmt: skip
+    if first is not None:
+        table.add_column(first, style="bold", no_wrap=bool(first))
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
 
 
 def print_table(out: Console, title: str, table: Table) -> None:
@@ -183,10 +200,7 @@ def print_matrix(
     for start, end in _blocks(widths, out.width - fixed):
         whole = (start, end) == (0, len(widths))
         part = title if whole else f"{title}, {columns[start]} to {columns[end - 1]}"
-        table = plain_table()
-        table.add_column("", style="bold")
-        for name in columns[start:end]:
-            table.add_column(name, justify="right", no_wrap=True)
+        table = plain_table("", *columns[start:end])
         if last_column:
             table.add_column("kind", style="cyan", no_wrap=True)
         for index, name in enumerate(rows):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -193,6 +193,7 @@ class Trajectory:
         speed: float = 1.0,
         view: tuple[float, float] | None = None,
         size: int = 480,
+        progress: Callable[[float], Any] | None = None,
     ) -> None:
         """Make a film: a ``.gif``, or an ``.mp4`` where ffmpeg is (``pip install imageio-ffmpeg``).
 
@@ -202,10 +203,14 @@ class Trajectory:
             speed: 0.5 shows it half as fast as it was.
             view: (azimuth, elevation) of the eye, seen from the body. [deg]
             size: Longer side. [px]
+            progress: Called with the fraction done.
         """
         from modurob.sim.output.film import animate
 
-        animate(self, path, organism=organism, fps=fps, speed=speed, view=view, size=size)
+        animate(
+            self, path, organism=organism, fps=fps, speed=speed, view=view, size=size,
+            progress=progress,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         status = "" if self.status == "finished" else f", {self.status}: {self.message}"

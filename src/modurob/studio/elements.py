@@ -11,7 +11,7 @@ from nicegui.elements.echart import EChart as EChart
 from nicegui.elements.scene import Scene as Scene
 
 from modurob import ModuleType
-from modurob.studio.looks import kind_looks
+from modurob.studio.view_data import kind_data
 
 
 class Stage(Element, component="web/organism.js", esm={"modurob-web": "web"}):
@@ -31,10 +31,10 @@ class Stage(Element, component="web/organism.js", esm={"modurob-web": "web"}):
 
     def set_palette(self, kind: ModuleType) -> None:
         """What the ghost looks like."""
-        self.run_method("set_palette", kind_looks(kind))
+        self.run_method("set_palette", kind_data(kind))
 
 
-class Plan(Element, component="web/plan.js"):
+class PlanView(Element, component="web/plan.js"):
     """The organism from above. Says: dock, pick, remove, move, turn, rebase."""
 
     def set_plan(self, plan: dict[str, Any]) -> None:
@@ -43,7 +43,7 @@ class Plan(Element, component="web/plan.js"):
 
     def set_palette(self, kind: ModuleType) -> None:
         """What the ghost looks like."""
-        self.run_method("set_palette", kind_looks(kind))
+        self.run_method("set_palette", kind_data(kind))
 
 
 class Player(Element, component="web/player.js"):

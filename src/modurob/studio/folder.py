@@ -39,7 +39,7 @@ def usual_folder() -> Path:
     return root / "modurob" / "studio"
 
 
-class Entry(NamedTuple):
+class ProjectEntry(NamedTuple):
     """A project of the folder: its name and when it was last written [s since 1970]."""
 
     name: str
@@ -62,13 +62,13 @@ class Folder:
         """Where the runs of a project are."""
         return self.path / f"{checked(name)}.runs"
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[ProjectEntry]:
         """The projects, the latest first."""
         found = []
         for file in self.path.glob(f"*{ENDING}"):
             name = file.name.removesuffix(ENDING)
             if NAME.fullmatch(name) and file.is_file():
-                found.append(Entry(name, file.stat().st_mtime))
+                found.append(ProjectEntry(name, file.stat().st_mtime))
         return sorted(found, key=lambda entry: -entry.changed)
 
     def has(self, name: str) -> bool:

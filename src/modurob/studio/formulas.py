@@ -5,27 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from modurob import Organism
-from modurob.organism.files import from_document
-from modurob.studio.ingredients import model_options
-from modurob.studio.settings import Settings
+from modurob.scenario.exports import ExportRequest
+from modurob.scenario.scenario import model_options
 from modurob.symbolic import Equations
 
 MOST_TERMS = 120  # shown of one entry: a page with thousands of terms stands still
-LIMIT = 30_000  # terms of one entry that are computed at all
 
 
-class Wish(NamedTuple):
-    """Whose equations, and which entry.
+class EntryRequest(NamedTuple):
+    """An entry of the equations of a body.
 
     Attributes:
-        organism: Its document.
         symbols: ``all``, or ``none`` for the organism's own numbers.
         entry: Such as ``M[1,2]``.
     """
 
-    organism: dict[str, Any]
-    settings: Settings
+    body: ExportRequest
     symbols: str
     entry: str
 
@@ -33,31 +28,23 @@ class Wish(NamedTuple):
 _held: tuple[Any, Equations] | None = None  # the last ones, for the next entry
 
 
-def _equations(wish: Wish) -> Equations:
+def _equations(request: EntryRequest) -> Equations:
     global _held
-    settings = wish.settings
-    key = repr((wish.organism, settings.hinges, settings.base, settings.gravity, wish.symbols))
+    key = request.body.organism, model_options(request.body.settings), request.symbols
     if _held is None or _held[0] != key:
-        organism = from_document(wish.organism, "the organism")
-        _held = (key, make(organism, wish.settings, wish.symbols))
+        _held = (key, request.body.equations(request.symbols))
     return _held[1]
 
 
-def make(organism: Organism, settings: Settings, symbols: str = "all") -> Equations:
-    """The equations that the settings ask for."""
-    options = model_options(settings)
-    return organism.equations(*options, symbols=symbols, limit=LIMIT)
-
-
-def entry(wish: Wish, progress: Callable[[float], Any]) -> dict[str, Any]:
+def entry(request: EntryRequest, progress: Callable[[float], Any]) -> dict[str, Any]:
     """MathML of an entry, its symbols, and how much of it is shown."""
-    equations = _equations(wish)
+    equations = _equations(request)
     progress(0.3)
-    parsed = equations.parse_entry(wish.entry)
+    parsed = equations.parse_entry(request.entry)
     value = equations.exact_entry(parsed)
     terms = len(value)
     progress(0.6)
-    expression = equations.entry(wish.entry, short=terms <= MOST_TERMS)
+    expression = equations.entry(request.entry, short=terms <= MOST_TERMS)
     names = equations.names_in(value)
     return {
         "entry": parsed.name,
@@ -72,11 +59,13 @@ def entry(wish: Wish, progress: Callable[[float], Any]) -> dict[str, Any]:
     }
 
 
-def latex(wish: Wish, progress: Callable[[float], Any]) -> str:
+def latex(request: EntryRequest, progress: Callable[[float], Any]) -> str:
     """All of an entry as LaTeX."""
-    equations = _equations(wish)
+    equations = _equations(request)
     progress(0.3)
-    return f"{wish.entry.replace('[', '_{').replace(']', '}')} = {equations.latex(wish.entry)}"
+    return (
+        f"{request.entry.replace('[', '_{').replace(']', '}')} = {equations.latex(request.entry)}"
+    )
 
 
 def _mathml(equations: Equations, entry: Any, expression: Any, terms: int) -> str:

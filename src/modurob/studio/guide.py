@@ -12,7 +12,7 @@ DIRECTIONS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # of the headings 0, 1, 2, 3
 TAKE_BACK = "Take it back with Ctrl+Z"
 
 
-class Docking(NamedTuple):
+class GuideStep(NamedTuple):
     """A docking of the crab.
 
     Attributes:
@@ -28,11 +28,11 @@ class Docking(NamedTuple):
 
 
 CRAB = (
-    Docking(0, 3, 4, "A second Scout docks with its side 4 to side 3 of {parent}."),
-    Docking(1, 2, 5, "The first leg starts at side 2 of {parent}."),
-    Docking(2, 3, 2, "Its foot is turned: side 2 docks, so the hinge points elsewhere."),
-    Docking(1, 5, 2, "The second leg, at side 5 of {parent}."),
-    Docking(4, 3, 5, "And its foot. That makes a crab of six Scouts."),
+    GuideStep(0, 3, 4, "A second Scout docks with its side 4 to side 3 of {parent}."),
+    GuideStep(1, 2, 5, "The first leg starts at side 2 of {parent}."),
+    GuideStep(2, 3, 2, "Its foot is turned: side 2 docks, so the hinge points elsewhere."),
+    GuideStep(1, 5, 2, "The second leg, at side 5 of {parent}."),
+    GuideStep(4, 3, 5, "And its foot. That makes a crab of six Scouts."),
 )
 COUNT = len(CRAB) + 1  # modules of the crab
 
@@ -100,7 +100,7 @@ def _count(found: list[str | None]) -> int:
     return sum(name is not None for name in found)
 
 
-def _next(organism: Organism, links: Links, done: int, step: Docking, parent: str) -> Advice:
+def _next(organism: Organism, links: Links, done: int, step: GuideStep, parent: str) -> Advice:
     """The docking that is missing, or what is in its way."""
     kind: ModuleType = catalog[KIND]
     place = organism.place(parent)

@@ -13,7 +13,7 @@ from modurob.organism.files import from_document, to_document
 DEPTH = 200  # steps that can be undone
 
 
-class Body:
+class SavedBody:
     """An organism, or none, and its text in a file; each is made of the other when it is needed."""
 
     def __init__(self, organism: Organism | None) -> None:
@@ -21,7 +21,7 @@ class Body:
         self._held: dict[str, Any] | None = None
 
     @classmethod
-    def read(cls, document: dict[str, Any], where: str) -> Body:
+    def read(cls, document: dict[str, Any], where: str) -> SavedBody:
         """A body of a file, not looked at before somebody wants it: a history may be long."""
         body = cls(None)
         body._make, body._held = (lambda: from_document(document, where)), document
@@ -42,11 +42,11 @@ class Body:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class HistoryStep:
     """A body, and the words for the edit that leads away from it (past) or to it (future)."""
 
     label: str
-    body: Body
+    body: SavedBody
 
     @cached_property
     def text(self) -> str:
@@ -64,16 +64,16 @@ class History:
         future: Next one to redo last.
     """
 
-    now: Body = field(default_factory=lambda: Body(None))
-    past: list[Step] = field(default_factory=list)
-    future: list[Step] = field(default_factory=list)
+    now: SavedBody = field(default_factory=lambda: SavedBody(None))
+    past: list[HistoryStep] = field(default_factory=list)
+    future: list[HistoryStep] = field(default_factory=list)
 
     def change(self, label: str, organism: Organism | None) -> None:
         """A new body; what was taken back is forgotten."""
-        self.past.append(Step(label, self.now))
+        self.past.append(HistoryStep(label, self.now))
         del self.past[:-DEPTH]
         self.future.clear()
-        self.now = Body(organism)
+        self.now = SavedBody(organism)
 
     def undo(self) -> str | None:
         """Go back; returns what was taken back, None at the beginning."""
@@ -83,12 +83,12 @@ class History:
         """Go forward again."""
         return self._go(self.future, self.past)
 
-    def _go(self, source: list[Step], target: list[Step]) -> str | None:
+    def _go(self, source: list[HistoryStep], target: list[HistoryStep]) -> str | None:
         if not source:
             return None
         step = source[-1]
         _ = step.body.organism  # complains before anything has changed
         source.pop()
-        target.append(Step(step.label, self.now))
+        target.append(HistoryStep(step.label, self.now))
         self.now = step.body
         return step.label

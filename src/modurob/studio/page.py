@@ -12,19 +12,20 @@ from urllib.parse import quote
 from nicegui import Client, background_tasks, ui
 
 from modurob import ModurobError, StateError
+from modurob.scenario.exports import ExportRequest
 from modurob.studio.elements import Player, Stage
 from modurob.studio.jobs import Cancelled
 from modurob.studio.panels.bar import Bar
 from modurob.studio.panels.build import BuildPanel
 from modurob.studio.panels.move import MovePanel
-from modurob.studio.panels.panel import Panel
+from modurob.studio.panels.panel import ModePanel
 from modurob.studio.panels.see import SeePanel
 from modurob.studio.panels.tour import Tour
 from modurob.studio.panels.understand import UnderstandPanel
 from modurob.studio.panels.welcome import Welcome
 from modurob.studio.session import Session
 from modurob.studio.studio import Studio
-from modurob.studio.view import View
+from modurob.studio.view import BodyView
 
 MODES = {"build": "Build", "understand": "Understand", "move": "Move", "see": "See"}
 MODE_KEYS = {f"Digit{k + 1}": mode for k, mode in enumerate(MODES)}
@@ -69,7 +70,7 @@ class Page:
             self.bar = Bar(self)
             with ui.element("main").classes("side").props('id=panel aria-label="Panel"'):
                 self.build_panel, self.move_panel = BuildPanel(self), MovePanel(self)
-                self.panels: dict[str, Panel] = {
+                self.panels: dict[str, ModePanel] = {
                     "build": self.build_panel,
                     "understand": UnderstandPanel(self),
                     "move": self.move_panel,
@@ -86,7 +87,7 @@ class Page:
                     self.tour = Tour(self)
                     self.welcome.refresh()  # hidden at once, it loads no pictures of examples
                 self.player = Player()
-        self.view = View(self, self.stage, self.build_panel.plan)
+        self.view = BodyView(self, self.stage, self.build_panel.plan)
         self.show(self.mode)
 
     def start(self) -> None:
@@ -164,6 +165,10 @@ class Page:
         self.run_shown, self.run_other = number, other
         for panel in self.panels.values():
             panel.refresh("shown")
+
+    def export_request(self) -> ExportRequest:
+        """The body as it is, with the run that is shown, or the last one."""
+        return self.session.export_request(self.run_shown)
 
     def choose(self, kind: str) -> None:
         """What the next click docks."""

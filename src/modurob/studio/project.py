@@ -8,19 +8,44 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field, FiniteFloat, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    FailFast,
+    Field,
+    FiniteFloat,
+    ValidationError,
+)
 
-from modurob import DatasheetError, FileError, ModuleType, Organism
+from modurob import DatasheetError, FileError, ModuleType, Organism, StateError
 from modurob.modules.datasheet import describe
 from modurob.modules.files import parse_json, read_document, read_text
 from modurob.organism.files import FORMAT as ORGANISM
 from modurob.organism.files import from_document
-from modurob.studio.history import Body, History, Step
-from modurob.studio.settings import RunRecord, Settings
+from modurob.scenario.settings import RunRecord, RunSettings
+from modurob.studio.history import History, HistoryStep, SavedBody
 
 FORMAT, VERSION = "modurob-project", 1
 KEPT = 50  # steps of undo and of redo that a file holds
+NEW_SETTINGS = RunSettings(
+    motion="wave",
+    controller="ComputedTorque",
+    settling_time=0.5,
+    frequency=0.5,
+    ramp=1.0,
+    rtol=1e-6,
+    dt=1e-3,
+)
+LONGEST_S = 600.0  # of a run
 LONGEST_HISTORY = 4 * 2**20  # characters of either: a shared file must be small enough to open
+
+
+def short_enough(settings: RunSettings) -> RunSettings:
+    """Settings of a run that is not too long for the studio, or a `StateError`."""
+    if settings.duration > LONGEST_S:
+        raise StateError(f"duration: at most {LONGEST_S:g} s, got {settings.duration:g}")
+    return settings
 
 
 class StepRecord(BaseModel):
@@ -44,7 +69,7 @@ class ProjectFile(BaseModel):
     future: Annotated[list[StepRecord], FailFast()] = Field(default_factory=list, max_length=KEPT)
     kinds: list[dict[str, Any]] = Field(default_factory=list)
     pose: dict[str, FiniteFloat] = Field(default_factory=dict)
-    settings: Settings = Field(default_factory=Settings)
+    settings: Annotated[RunSettings, AfterValidator(short_enough)] = NEW_SETTINGS
     runs: Annotated[list[RunRecord], FailFast()] = Field(default_factory=list)
     source: str | None = None
 
@@ -65,7 +90,7 @@ class Project:
     history: History = field(default_factory=History)
     kinds: dict[str, ModuleType] = field(default_factory=dict)
     pose: dict[str, float] = field(default_factory=dict)
-    settings: Settings = field(default_factory=Settings)
+    settings: RunSettings = NEW_SETTINGS
     runs: Annotated[list[RunRecord], FailFast()] = field(default_factory=list)
     source: str | None = None
 
@@ -111,7 +136,7 @@ def to_bytes(project: Project) -> bytes:
     return text.encode("utf-8")
 
 
-def _latest(steps: list[Step]) -> list[str]:
+def _latest(steps: list[HistoryStep]) -> list[str]:
     """The texts of the last steps, as many as a file keeps."""
     texts: list[str] = []
     left = LONGEST_HISTORY
@@ -133,7 +158,7 @@ def read(path: Path, where: str | None = None) -> Project:
     try:
         if format_of(path) == ORGANISM:
             organism = from_document(read_document(path, ORGANISM, 1), where)
-            return Project(history=History(Body(organism)))
+            return Project(history=History(SavedBody(organism)))
         data = read_document(path, FORMAT, VERSION)
     except FileError as error:
         raise FileError(str(error).replace(str(path), where)) from None
@@ -141,7 +166,7 @@ def read(path: Path, where: str | None = None) -> Project:
         record = ProjectFile.model_validate(data)
     except ValidationError as error:
         raise FileError(f"{where}: {describe(error, ProjectFile)}") from None
-    now = Body(None) if record.organism is None else Body.read(record.organism, where)
+    now = SavedBody(None) if record.organism is None else SavedBody.read(record.organism, where)
     _ = now.organism  # complains here; steps of the history do when they are wanted
     history = History(
         now,
@@ -181,7 +206,7 @@ def _field(path: Path, name: str) -> Any:
     return None
 
 
-def _read_step(record: StepRecord, where: str) -> Step:
+def _read_step(record: StepRecord, where: str) -> HistoryStep:
     if record.organism is None:
-        return Step(record.label, Body(None))
-    return Step(record.label, Body.read(record.organism, where))
+        return HistoryStep(record.label, SavedBody(None))
+    return HistoryStep(record.label, SavedBody.read(record.organism, where))

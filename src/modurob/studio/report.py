@@ -13,9 +13,9 @@ from typing import Any
 
 from modurob import ModurobError, Organism, Trajectory, __version__
 from modurob.drawing import picture
+from modurob.scenario.exports import ExportRequest
+from modurob.scenario.settings import RunRecord
 from modurob.studio import formulas, tables
-from modurob.studio.ingredients import model_of
-from modurob.studio.settings import RunRecord, Settings
 
 MOST_ENTRIES = 90  # of M, C and N that are written out
 STYLE = """
@@ -32,15 +32,11 @@ h1 { font-size: 28px; margin: 0 } h2 { font-size: 20px; margin: 32px 0 10px }
 
 
 def html(
-    name: str,
-    organism: Organism,
-    settings: Settings,
-    trajectory: Trajectory | None,
-    record: RunRecord | None,
-    progress: Callable[[float], Any],
+    request: ExportRequest, trajectory: Trajectory | None, progress: Callable[[float], Any]
 ) -> str:
     """The whole page."""
-    model = model_of(organism, settings)
+    name, organism, record = request.title, request.organism, request.record
+    model = request.model()
     kinds = ", ".join(f"{n} {kind}" for kind, n in _counts(organism).items())
     modules = f"{len(organism)} module{'s'[: len(organism) != 1]}"
     parts = [
@@ -61,7 +57,7 @@ def html(
     parts += ["<h2>Joints</h2>", tables.joints(model)]
     parts += ["<h2>Denavit-Hartenberg table</h2>", tables.denavit_hartenberg(organism)]
     progress(0.4)
-    parts += ["<h2>Equations of motion</h2>", _equations(organism, settings)]
+    parts += ["<h2>Equations of motion</h2>", _equations(request)]
     progress(0.7)
     if trajectory is not None and record is not None:
         parts += ["<h2>Run</h2>", _run(trajectory, record, organism)]
@@ -88,9 +84,9 @@ def _image(organism: Organism) -> str:
     return f'<img alt="The organism" src="data:image/png;base64,{data}">'
 
 
-def _equations(organism: Organism, settings: Settings) -> str:
+def _equations(request: ExportRequest) -> str:
     """M, C and N as far as they can be read."""
-    equations = formulas.make(organism, settings)
+    equations = request.equations()
     entries = [e for e in equations.entries() if e.matrix != "M" or e.row <= e.column]
     shown, left, names = [], max(0, len(entries) - MOST_ENTRIES), set()
     for entry in entries[:MOST_ENTRIES]:

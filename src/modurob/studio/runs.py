@@ -1,189 +1,198 @@
-"""Runs: from the settings of the Move panel to a trajectory, in a process of its own."""
+"""Runs of a project: computed in a process of their own, kept as files, one at a time."""
 
 from __future__ import annotations
 
+import json
+import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from modurob import Model, ModuleType, Organism, StateError, Trajectory, simulate
-from modurob.control import CONTROLLERS, TrackingController
-from modurob.distributed import balance
-from modurob.distributed.balancing import Drive
-from modurob.organism.files import from_document
-from modurob.sim import Noise, SimulationError
-from modurob.studio import ingredients, recording, signals
-from modurob.studio.recording import Mark
-from modurob.studio.settings import BALANCE, NONE, RunRecord, Settings
+from modurob import Model, ModuleType, ModurobError, Organism, Scenario, StateError
+from modurob.modules.files import write_file, writing
+from modurob.scenario.scenario import RunResult, model_of
+from modurob.scenario.settings import RunRecord, RunSettings
+from modurob.studio import signals, view_data
+from modurob.studio.jobs import Cancelled, Worker
 
-FRAME = 0.01  # [s] between recorded states
+if TYPE_CHECKING:
+    from modurob.studio.session import Session
+
+FRAME_S = 0.01  # between recorded states
 MOST_FRAMES = 4000  # of a run; longer runs are recorded more coarsely
-FIXED_STEP = ("RK4", "SemiImplicitEuler", "Variational")
 
 
-class Request(NamedTuple):
-    """What a process needs to run: plain data, so that it can travel.
+class RunRequest(NamedTuple):
+    """A run to be computed.
 
     Attributes:
-        organism: Its document.
-        kinds: Documents of the user's own modules.
-        pose: Where the joints start. [rad, m]
-        folder: For the run's files.
+        settings: All settings of the project, also those without effect in this run.
+        folder: For the run's files, which are named by its number.
     """
 
-    organism: dict[str, Any]
-    kinds: list[dict[str, Any]]
-    pose: dict[str, float]
-    settings: Settings
+    scenario: Scenario
+    settings: RunSettings
     folder: Path
     number: int
-    title: str
 
 
-def title(settings: Settings) -> str:
-    """A run in a few words."""
-    words = ["balance by messages", f"{settings.balancing_law} law"]
-    if settings.loss:
-        words.append(f"{100 * settings.loss:.3g} % lost")
-    if settings.motion == BALANCE:
-        return _titled(words, settings)
-    law = "no controller" if settings.controller == NONE else CONTROLLERS[settings.controller].name
-    words = [law, "free motion" if settings.motion == NONE else settings.motion]
-    if settings.estimator != NONE:
-        words.append("EKF")
-    return _titled(words, settings)
+def scenario_of(
+    organism: Organism,
+    settings: RunSettings,
+    pose: Mapping[str, float],
+    kinds: Sequence[ModuleType] = (),
+    name: str = "organism",
+) -> Scenario:
+    """The run that a project describes, without settings that have no effect in it."""
+    model, unused = model_of(organism, settings), set(settings.without_effect())
+    if not settings.fixed_step:
+        unused.add("dt")
+    given = {field: getattr(settings, field) for field in RunSettings.model_fields}
+    given["rates"] = {n: v for n, v in settings.rates.items() if n in model.joint_names}
+    docked = {event.kind for event in settings.events}
+    return Scenario(
+        **{field: value for field, value in given.items() if field not in unused},
+        organism=organism,
+        name=name,
+        pose=clipped_pose(model, pose),
+        kinds=tuple(kind for kind in kinds if kind.name in docked),
+        record=max(FRAME_S, settings.duration / MOST_FRAMES),
+    )
 
 
-def _titled(words: list[str], settings: Settings) -> str:
-    count = len(settings.events)
-    return ", ".join([*words, f"{count} event{'s'[: count != 1]}"] if count else words)
+def clipped_pose(model: Model, pose: Mapping[str, float]) -> dict[str, float]:
+    """The pose of the sliders, of the joints that the model has, within their limits. [rad, m]"""
+    values = [pose.get(name, 0.0) for name in model.joint_names]
+    inside = np.clip(values, model.lower, model.upper).tolist()
+    return dict(zip(model.joint_names, inside, strict=True))
 
 
-class Outcome(NamedTuple):
-    """What came out.
-
-    Attributes:
-        marks: What happened on the way, for the timeline.
-        reference: What the joints should have followed; None for nothing.
-        message: Why it stopped early; empty when it did not.
-    """
-
-    trajectory: Trajectory
-    marks: Sequence[Mark]
-    reference: Any = None
-    message: str = ""
-
-
-def perform(request: Request, progress: Callable[[float], Any]) -> RunRecord:
-    """Simulate, and write the files of the run.
-
-    A run that stops early is a run too: its record says why.
-    """
+def perform(request: RunRequest, progress: Callable[[float], Any]) -> RunRecord:
+    """Simulate, and write the files of the run; a run that stops early is kept, with the reason."""
     begin = time.perf_counter()
-    organism = from_document(request.organism, "the organism")
-    model = ingredients.model_of(organism, request.settings)
-    if not model.nv:
-        raise StateError(
-            "this body has no joint that can move: every one is locked. Look under Understand for "
-            "the reasons, or choose other hinges."
-        )
-    compute = balanced if request.settings.motion == BALANCE else simulated
-    found = compute(request, organism, model, lambda done: progress(0.9 * done))
-    recording.write(request.folder, request.number, found.trajectory, found.reference, found.marks)
+    result = request.scenario.run(partial=True, progress=lambda done: progress(0.9 * done))
+    write(request, result)
     progress(1.0)
+    run = result.trajectory
+    message = f"{run.message}. {advice(run.message)}" if run.status == "stopped" else ""
     return RunRecord(
         number=request.number,
-        title=request.title,
-        status="stopped" if found.message else "finished",
-        message=found.message[:2000],
-        seconds=max(float(part.t[-1]) for part in found.trajectory.parts),
+        title=request.scenario.summary,
+        status="stopped" if message else "finished",
+        message=message[:2000],
+        seconds=max(float(part.t[-1]) for part in run.parts),
         took=time.perf_counter() - begin,
         settings=request.settings,
     )
 
 
-def simulated(
-    request: Request, organism: Organism, model: Model, progress: Callable[[float], Any]
-) -> Outcome:
-    """A body with or without a controller."""
-    settings = request.settings
-    q = ingredients.configuration(model, request.pose)
-    v = ingredients.velocities(model, settings)
-    reference = ingredients.reference_of(model, q, settings)
-    law = ingredients.controller_of(model, q, v, settings)
-    if law is not None and reference is not None:
-        law = TrackingController(law, reference)
-    if settings.noisy and law is None:
-        raise StateError("noise acts on what a controller sees and does: choose a controller")
-    noise = Noise(settings.noise_q, settings.noise_v, settings.noise_tau)
-    kinds = {kind.name: kind for kind in (ModuleType(**data) for data in request.kinds)}
-    message = ""
-    try:
-        trajectory = simulate(
-            model,
-            q,
-            v,
-            settings.duration,
-            controller=law,
-            integrator=settings.integrator,
-            rtol=settings.rtol,
-            dt=settings.dt if settings.integrator in FIXED_STEP else None,
-            events=ingredients.dockings(settings, kinds),
-            rng=np.random.default_rng(settings.seed) if settings.noisy else None,
-            noise=noise if settings.noisy else None,
-            stops=settings.stops,
-            record=_record_step(settings),
-            organism=organism,
-            progress=progress,
-        )
-    except SimulationError as error:
-        trajectory = error.trajectory
-        message = f"{error}. {advice(str(error))}"
-    marks = [Mark(entry.time, entry.what) for entry in trajectory.audit]
-    return Outcome(trajectory, marks, reference if law is not None else None, message)
-
-
-def balanced(
-    request: Request, organism: Organism, model: Model, progress: Callable[[float], Any]
-) -> Outcome:
-    """Modules that balance by messages; what each knows and sends is recorded beside it."""
-    settings = request.settings
-    if settings.hinges != "physical" or settings.base != "fixed":
-        raise StateError("balancing is for physical hinges on a fixed base: choose both above")
-    faults = ingredients.faults(settings)
-    run = balance(
-        organism,
-        settings.balancing_law,
-        q0=ingredients.configuration(model, request.pose),
-        duration=settings.duration,
-        drive=Drive(friction=settings.drive_friction),
-        loss=settings.loss,
-        delay=settings.delay,
-        faults=faults,
-        gravity=settings.gravity,
-        record=_record_step(settings),
-        rng=np.random.default_rng(settings.seed),
-        progress=progress,
-    )
-    channels = {signals.KNOWN: run.estimate_errors, signals.SENT: run.sent}
-    part = replace(run.parts[0], channels=channels)
-    marks = [Mark(fault.time, f"{fault.kind} {fault.module}") for fault in faults]
-    return Outcome(Trajectory((part,), integrator="balance"), marks)
-
-
-def _record_step(settings: Settings) -> float:
-    return max(FRAME, settings.duration / MOST_FRAMES)
-
-
 def advice(reason: str) -> str:
-    """What to try when a run stopped."""
+    """A proposal for a run that stopped."""
     if "diverged" in reason or "finite" in reason or "step" in reason:
         return (
             "Try a smaller step or tolerance, a longer settling time, or a torque limit; what was "
             "computed until then is kept."
         )
     return "What was computed until then is kept."
+
+
+def write(request: RunRequest, result: RunResult) -> None:
+    """``N.npz`` (everything), ``N.bin`` (poses), ``N.json`` (bodies, plots, colors) and
+    ``N.scenario.json``, from which the run can be repeated."""
+    with writing(request.folder):
+        request.folder.mkdir(parents=True, exist_ok=True)
+    stem, run = request.folder / str(request.number), result.trajectory
+    run.save(stem.with_suffix(".npz"))
+    write_file(stem.with_suffix(".bin"), run.to_bytes())
+    data = {
+        "casts": [view_data.scene_data(part.organism, part.model) for part in run.parts],  # pyright: ignore[reportArgumentType]
+        "panels": signals.panels(run, result.reference),
+        "mass": signals.center_of_mass(run),
+        "tints": signals.tints(run),
+        "events": [mark._asdict() for mark in result.marks],
+    }
+    text = json.dumps(_finite(data), allow_nan=False, separators=(",", ":"))
+    write_file(stem.with_suffix(".json"), text.encode())
+    request.scenario.save(stem.with_suffix(".scenario.json"))
+
+
+def _finite(value: Any) -> Any:
+    """Numbers that JSON has; what is not finite becomes a gap in a line."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class Runner:
+    """The run of a session that is being computed, also while no page shows it.
+
+    Attributes:
+        progress: From 0 to 1; None while nothing is computed.
+        state: The progress or the result in a few words.
+        problem: Reason why the last run failed or stopped early; empty when it did not.
+        done: Number of the last run, if it has a result.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session, self._worker = session, Worker()
+        self.progress: float | None = None
+        self.state = self.problem = ""
+        self.done: int | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run is being computed."""
+        return self.progress is not None
+
+    async def run(self) -> None:
+        """Compute a run of the project as it is now, and add it to the project.
+
+        Listeners hear the topic "run" at each step; `state` and `problem` hold the result.
+        """
+        session = self._session
+        if self.busy:
+            raise StateError("a run is being computed: wait for it, or cancel it first")
+        scenario = session.scenario()  # raises at once what does not fit
+        folder = session.folder.runs(session.name)
+        request = RunRequest(scenario, session.settings, folder, session.next_run())
+        self.progress, self.state, self.problem, self.done = 0.0, "starting…", "", None
+        session.tell("run")
+        try:
+            self._keep(await self._worker.run(perform, request, progress=self._advance))
+        except ModurobError as error:
+            self.state, self.problem = "it did not run", str(error)
+        except Cancelled:
+            self.state = "cancelled"
+        except BaseException:
+            self.state = "it did not run"
+            raise
+        finally:
+            self.progress = None
+            session.tell("run")
+
+    def _keep(self, record: RunRecord) -> None:
+        stopped = record.status == "stopped"
+        self.state = "it stopped early" if stopped else f"done in {record.took:.1f} s"
+        self.problem, self.done = record.message, record.number
+        self._session.add_run(record)
+
+    def _advance(self, done: float) -> None:
+        self.progress, self.state = round(done, 3), f"{100 * done:.0f} %"
+        self._session.tell("run")
+
+    def prepare(self) -> None:
+        """Start the process now, so that the first run need not wait for it."""
+        self._worker.prepare()
+
+    def cancel(self) -> None:
+        """End the run that is being computed, if there is one."""
+        self._worker.cancel()
+
+    def close(self) -> None:
+        """End the process."""
+        self._worker.close()

@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import logging
 import socket
+import tempfile
 import threading
 import traceback
 import webbrowser
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,7 +24,8 @@ from nicegui import ui
 
 from modurob import ModurobError, __version__
 from modurob.checks import is_loopback
-from modurob.studio import gallery
+from modurob.drawing import picture
+from modurob.scenario.bodies import example
 from modurob.studio.guard import Guard
 from modurob.studio.page import Page, unforeseen
 from modurob.studio.studio import Studio
@@ -43,7 +46,7 @@ def build(studio: Studio) -> FastAPI:
     @api.get("/api/examples/{name}.png")
     def example_picture(name: str) -> Response:
         try:
-            return Response(gallery.thumbnail(name), media_type="image/png")
+            return Response(_thumbnail(name), media_type="image/png")
         except ModurobError as error:
             return Response(str(error), status_code=404, media_type="text/plain")
 
@@ -81,6 +84,15 @@ def build(studio: Studio) -> FastAPI:
         tailwind=True,
     )
     return api
+
+
+@lru_cache(maxsize=32)
+def _thumbnail(name: str) -> bytes:
+    """A small PNG of an example."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "example.png"
+        picture(example(name).shown_body(), path, labels=False, axes=False, size=240)
+        return path.read_bytes()
 
 
 async def _project_page(studio: Studio, name: str) -> None:

@@ -12,14 +12,15 @@ from modurob import DockingError, Model, ModuleType, Organism, StateError, Write
 from modurob.checks import is_number
 from modurob.errors import choices
 from modurob.modules.files import write_file
-from modurob.studio import edits, project
+from modurob.scenario.exports import ExportRequest
+from modurob.scenario.scenario import Scenario, model_of
+from modurob.scenario.settings import RunRecord, RunSettings
+from modurob.studio import edits, exports, project
 from modurob.studio.folder import Folder, fingerprint
 from modurob.studio.history import History
-from modurob.studio.ingredients import configuration, model_of
 from modurob.studio.project import Project
-from modurob.studio.runner import Runner
+from modurob.studio.runs import Runner, clipped_pose, scenario_of
 from modurob.studio.saver import Saver
-from modurob.studio.settings import RunRecord, Settings
 
 FIRST = ("backbone", "scout", "superbot", "superbot_light")  # of the palette
 Listener = Callable[[str], Any]
@@ -73,7 +74,7 @@ class Session:
         return self.organism
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> RunSettings:
         """Of the next run."""
         return self.project.settings
 
@@ -87,8 +88,24 @@ class Session:
         return model_of(self.body(), self.settings)
 
     def configuration(self, model: Model) -> np.ndarray:
-        """(nq,) the pose of the sliders, as far as the model has these joints."""
-        return configuration(model, self.project.pose)
+        """(nq,) the pose of the sliders, as far as the model has these joints. [rad, m]"""
+        q = model.neutral()
+        q[model.nq - len(model.joint_names) :] = [*clipped_pose(model, self.project.pose).values()]
+        return q
+
+    def scenario(self) -> Scenario:
+        """The next run."""
+        kinds = tuple(self.project.kinds.values())
+        return scenario_of(self.body(), self.settings, self.project.pose, kinds, self.name)
+
+    def export_request(self, shown: int | None = None) -> ExportRequest:
+        """The body as it is, with the run of a number, or the last one."""
+        record = None
+        if self.runs:
+            record = next((run for run in self.runs if run.number == shown), self.runs[-1])
+        file = record and self.folder.runs(self.name) / f"{record.number}.npz"
+        word = exports.word(self.name)
+        return ExportRequest(self.name, word, self.body(), self.settings, file, record)
 
     def kinds(self) -> dict[str, ModuleType]:
         """The palette: the catalog's modules that can dock, then the user's own."""
@@ -229,7 +246,7 @@ class Session:
 
     def edit_settings(self, **changes: Any) -> None:
         """Other settings for the next run."""
-        self.project.settings = self.settings.edited(**changes)
+        self.project.settings = project.short_enough(self.settings.edited(**changes))
         self.changed("settings")
 
     def add_run(self, run: RunRecord) -> None:

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from modurob import Trajectory
+from modurob.scenario.scenario import KNOWN, SENT
 from modurob.sim import BodyTrajectory
 from modurob.sim.output.export import columns
 
 MOST_POINTS = 1500  # of a line
 MOST_LINES = 60  # of a panel: joints beyond are left out, and the panel says so
 DIGITS = 7
-KNOWN = "known"  # channel: what modules know of the center of mass
-SENT = "sent"  # channel: messages that modules have sent so far
 SIGMAS = 3.0  # half width of the band around an estimate
 TITLES = {
     "q": "Position", "v": "Velocity", "a": "Acceleration", "tau": "Torque",

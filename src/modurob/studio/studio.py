@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from modurob import FileError, ModuleType, ModurobError
+from modurob.scenario.bodies import example
 from modurob.studio import project as projects
 from modurob.studio.folder import Folder, checked, fingerprint
-from modurob.studio.gallery import example
-from modurob.studio.history import Body, History
+from modurob.studio.history import History, SavedBody
 from modurob.studio.project import Project
 from modurob.studio.session import Session
 
@@ -81,7 +81,7 @@ class Studio:
     def new_from_example(self, name: str) -> Session:
         """A new project with a body of the gallery."""
         chosen = example(name)
-        content = Project(history=History(Body(chosen.make())))
+        content = Project(history=History(SavedBody(chosen.shown_body())))
         content.settings = content.settings.edited(hinges=chosen.hinges)
         return self.new(name.replace("_", " "), content)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from modurob import Model, ModurobError, Organism
-from modurob.studio import edits, looks
-from modurob.studio.elements import Plan, Stage
+from modurob.studio import edits, view_data
+from modurob.studio.elements import PlanView, Stage
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 NOTHING = {"cells": [], "links": [], "sites": [], "hidden": 0}
 
 
-class View:
+class BodyView:
     """The body in three dimensions and from above, kept in step."""
 
-    def __init__(self, page: Page, stage: Stage, plan: Plan) -> None:
+    def __init__(self, page: Page, stage: Stage, plan: PlanView) -> None:
         self.page, self.stage, self.plan = page, stage, plan
         self._sent: tuple[Any, ...] = ()
 
@@ -50,20 +50,20 @@ class View:
         sites = [*edits.sites(organism, kind, page.child_port, page.turn)]
         self.stage.set_state(
             {
-                "cast": looks.cast(organism, model),
-                "poses": looks.poses(model, session.configuration(model)),
-                "ports": looks.ports(organism, model, sites),
+                "cast": view_data.scene_data(organism, model),
+                "poses": view_data.poses(model, session.configuration(model)),
+                "ports": view_data.ports(organism, model, sites),
                 "fit": fit,
             }
         )
-        self.plan.set_plan(looks.plan(organism, sites))
+        self.plan.set_plan(view_data.plan(organism, sites))
 
     def pose(self) -> None:
         """The same body, its joints elsewhere."""
         session = self.page.session
         if session.organism is not None:
             model = self._model(session.organism)
-            self.stage.set_poses(looks.poses(model, session.configuration(model)))
+            self.stage.set_poses(view_data.poses(model, session.configuration(model)))
 
     def _model(self, organism: Organism) -> Model:
         """As the settings say; fixed, if their base does not fit, which the Move panel tells."""

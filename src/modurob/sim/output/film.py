@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -140,6 +141,7 @@ def animate(
     speed: float = 1.0,
     view: tuple[float, float] | None = None,
     size: int = 480,
+    progress: Callable[[float], Any] | None = None,
 ) -> None:
     """See `Trajectory.animate`."""
     video.check(path, fps)
@@ -150,7 +152,9 @@ def animate(
     times = np.linspace(film.begin, film.end, count)
 
     def frames() -> Iterator[np.ndarray]:
-        for t in times.tolist():
+        for k, t in enumerate(times.tolist()):
+            if progress is not None:
+                progress(k / count)
             yield video.stamped(film.frame(t), f"{t:.2f} s")
 
     video.write(path, frames(), fps)

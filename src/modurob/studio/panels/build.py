@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from modurob import ModurobError
-from modurob.studio.elements import Plan
+from modurob.studio.elements import PlanView
 from modurob.studio.guard import LARGEST_BODY, too_large
-from modurob.studio.looks import main_color
-from modurob.studio.panels.panel import Panel, Part, test_id, title
+from modurob.studio.panels.panel import ModePanel, Redrawn, test_id, title
 from modurob.studio.studio import read_kind
+from modurob.studio.view_data import main_color
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 AUTO = "auto"
 
 
-class BuildPanel(Panel):
+class BuildPanel(ModePanel):
     """Click, drag, right-click."""
 
     def __init__(self, page: Page) -> None:
@@ -27,9 +27,9 @@ class BuildPanel(Panel):
         self.root.style("padding: 0; gap: 0")
         with self.root:
             with ui.element("div").style("padding: 12px 14px 10px").classes("column"):
-                self.palette_part = Part(self._palette)
+                self.palette_part = Redrawn(self._palette)
             with ui.element("div").classes("plan-box"):
-                self.plan = Plan()
+                self.plan = PlanView()
                 self.plan.on("dock", lambda e: page.dock(e.args, self.plan))
                 self.plan.on("pick", lambda e: page.select(e.args["module"]))
                 self.plan.on("remove", lambda e: page.remove(e.args["module"], self.plan))
@@ -37,7 +37,7 @@ class BuildPanel(Panel):
                 self.plan.on("turn", self._turn)
                 self.plan.on("rebase", lambda e: self._rebase(e.args["module"]))
             with ui.element("div").style("padding: 10px 14px 12px; min-height: 106px"):
-                self.module_part = Part(self._module)
+                self.module_part = Redrawn(self._module)
 
     # -- the palette -----------------------------------------------------------------------------
 

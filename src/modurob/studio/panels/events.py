@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
+from modurob.scenario.settings import BALANCE
 from modurob.studio import edits
-from modurob.studio.panels.panel import Part, test_id
-from modurob.studio.settings import BALANCE
+from modurob.studio.panels.panel import Redrawn, test_id
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
@@ -23,7 +23,7 @@ class EventsEditor:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.form_part = Part(self._form, self._shows)
+        self.form_part = Redrawn(self._form, self._shows)
 
     def refresh(self) -> None:
         """Another body or other settings."""

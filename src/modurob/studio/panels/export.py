@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from modurob import ModurobError
-from modurob.organism.files import to_document
+from modurob.scenario.exports import ExportFormat
 from modurob.sim.output import video
 from modurob.studio import exports
 from modurob.studio.jobs import Cancelled, Worker
@@ -35,7 +35,7 @@ class Export:
                 title("Body")
                 _row("Picture, PNG", "The 3D view as it is", self._png, "export-png")
                 for name, form in exports.FORMATS.items():
-                    if not form.run:
+                    if not form.needs_run:
                         self._format(name, form)
             with ui.element("div").classes("column-of-rows"):
                 title("Share")
@@ -45,7 +45,7 @@ class Export:
                     ui.label("There is no run yet: press Run under Move.").classes("note")
                 else:
                     for name, form in exports.FORMATS.items():
-                        if form.run:
+                        if form.needs_run:
                             self._format(name, form)
         self.progress = ui.linear_progress(0.0, show_value=False).props(
             'instant-feedback aria-label="Progress of the export"'
@@ -56,7 +56,7 @@ class Export:
             self.state = ui.label().classes("note").props("role=status data-testid=export-state")
         self._busy(False)
 
-    def _format(self, name: str, form: exports.Format) -> None:
+    def _format(self, name: str, form: ExportFormat) -> None:
         if name == "mp4" and not video.ffmpeg():
             ui.label("Film, MP4: pip install imageio-ffmpeg to have it.").classes("note")
             return
@@ -74,8 +74,8 @@ class Export:
         self._busy(True)
         self.state.set_text(f"making {exports.FORMATS[name].title}…")
         try:
-            file, data = await self.worker.run(
-                exports.make, name, wish(self.page), progress=self.progress.set_value
+            data = await self.worker.run(
+                exports.make, name, self.page.export_request(), progress=self.progress.set_value
             )
         except ModurobError as error:
             self.state.set_text(str(error))
@@ -85,21 +85,13 @@ class Export:
             return
         finally:
             self._busy(False)
+        file = f"{self.page.session.name}{exports.FORMATS[name].ending}"
         ui.download.content(data, file)
         self.state.set_text(f"{file}: {len(data):,} bytes")
 
     async def _png(self) -> None:
         url = await self.page.stage.run_method("png", timeout=20)
         ui.download.content(base64.b64decode(url.split(",")[1]), f"{self.page.session.name}.png")
-
-
-def wish(page: Page) -> exports.Wish:
-    """What is to be exported: the body and the runs as they are."""
-    session = page.session
-    return exports.Wish(
-        session.name, to_document(session.body()), session.settings, tuple(session.runs),
-        page.run_shown, session.folder.runs(session.name),
-    )  # fmt: skip
 
 
 def _row(text: str, detail: str, action: Any, name: str) -> None:

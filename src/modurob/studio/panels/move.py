@@ -10,14 +10,14 @@ from nicegui import ui
 from modurob import ModurobError
 from modurob.control import CONTROLLERS
 from modurob.distributed.balancing import LAWS as BALANCING
+from modurob.scenario.settings import BALANCE, NONE, POINTS, known
 from modurob.sim import INTEGRATORS
 from modurob.studio.elements import Sliders
 from modurob.studio.panels.events import EventsEditor
 from modurob.studio.panels.fields import Fields
-from modurob.studio.panels.panel import Panel, moving, test_id, title
+from modurob.studio.panels.panel import ModePanel, moving, test_id, title
 from modurob.studio.panels.parameters import Parameters
 from modurob.studio.panels.runlist import RunList
-from modurob.studio.settings import BALANCE, NONE, known
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
@@ -33,7 +33,7 @@ MOTIONS = {
 }
 
 
-class MovePanel(Panel):
+class MovePanel(ModePanel):
     """Everything about a run, and the button."""
 
     def __init__(self, page: Page) -> None:
@@ -75,7 +75,7 @@ class MovePanel(Panel):
     def _control(self, fields: Fields) -> None:
         with ui.element("div").classes("fields"):
             fields.choice("motion", "Motion", _motions())
-            laws = {NONE: "none"} | {name: law.name for name, law in CONTROLLERS.items()}
+            laws = {NONE: "none", **{name: law.name for name, law in CONTROLLERS.items()}}
             fields.choice("controller", "Controller", laws)
             fields.number("duration", "Duration [s]")
             fields.choice("estimator", "Estimator", {NONE: "none", "Ekf": "EKF"})
@@ -233,4 +233,4 @@ def _part(text: str, icon: str) -> ui.expansion:
 
 
 def _motions() -> dict[str, str]:
-    return {name: MOTIONS.get(name, name) for name in known("motion")}
+    return {name: MOTIONS.get(name, name) for name in known("motion") if name not in POINTS}

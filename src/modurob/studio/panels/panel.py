@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from modurob.studio.session import Session
 
 
-class Panel:
+class ModePanel:
     """One mode's panel, on the left.
 
     Attributes:
@@ -65,7 +65,7 @@ def test_id(element: ui.element, name: str) -> ui.element:
     return element
 
 
-class Part:
+class Redrawn:
     """A piece of the page that is drawn anew when what it shows has changed.
 
     Args:

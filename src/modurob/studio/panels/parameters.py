@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nicegui import ui
 
-from modurob.studio.panels.panel import Part, test_id
+from modurob.studio.panels.panel import Redrawn, test_id
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
@@ -25,7 +25,7 @@ class Parameters:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.form_part = Part(self._form, lambda: (page.session.organism, page.selected))
+        self.form_part = Redrawn(self._form, lambda: (page.session.organism, page.selected))
 
     def _form(self) -> None:
         page, organism = self.page, self.page.session.organism

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nicegui import ui
 
-from modurob.studio.panels.panel import Part, test_id, title
+from modurob.studio.panels.panel import Redrawn, test_id, title
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
@@ -18,7 +18,7 @@ class RunList:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.list_part = Part(self._list)
+        self.list_part = Redrawn(self._list)
 
     def _list(self) -> None:
         runs = self.page.session.runs

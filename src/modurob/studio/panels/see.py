@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from modurob.studio.elements import Plots
-from modurob.studio.panels.panel import Panel, Part, test_id, title
+from modurob.studio.panels.panel import ModePanel, Redrawn, test_id, title
 from modurob.studio.panels.runlist import RunList
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FIRST = ("q", "tau", "error", "estimate", "known", "sent")  # shown at the beginning
 
 
-class SeePanel(Panel):
+class SeePanel(ModePanel):
     """Which quantities, which run, which traces."""
 
     def __init__(self, page: Page) -> None:
@@ -27,7 +27,7 @@ class SeePanel(Panel):
         with self.root:
             self.list = RunList(page)
             with ui.element("div").classes("row").props('role=group aria-label="Quantities"'):
-                self.chips_part = Part(self._chips)
+                self.chips_part = Redrawn(self._chips)
             self.traces = ui.select([], multiple=True, label="Trace modules in 3D", value=[])
             self.traces.props("dense outlined options-dense use-chips clearable")
             self.traces.on_value_change(lambda e: self._trace(e.value or []))

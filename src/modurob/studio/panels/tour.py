@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from modurob.studio.guide import COUNT, KIND, Advice, advice
-from modurob.studio.panels.panel import Part, test_id
+from modurob.studio.panels.panel import Redrawn, test_id
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
@@ -21,7 +21,7 @@ class Tour:
         self.root = ui.element("div").classes("tour").props('role=region aria-label="Guide"')
         self.root.set_visibility(False)
         with self.root:
-            self.card_part = Part(self._card, lambda: (self._advice, page.mode))
+            self.card_part = Redrawn(self._card, lambda: (self._advice, page.mode))
 
     @property
     def _advice(self) -> Advice:

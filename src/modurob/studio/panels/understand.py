@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from modurob import ModurobError
-from modurob.organism.files import to_document
 from modurob.studio import exports, formulas, tables
 from modurob.studio.jobs import Cancelled, Worker
-from modurob.studio.panels.export import wish
-from modurob.studio.panels.panel import Panel, Part, moving, test_id, title
+from modurob.studio.panels.panel import ModePanel, Redrawn, moving, test_id, title
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
@@ -22,7 +20,7 @@ TOGGLE = "dense no-caps unelevated toggle-color=grey-8 toggle-text-color=white p
 MOST_BUTTONS = 12  # rows of a matrix of buttons; beyond, the entry is typed
 
 
-class UnderstandPanel(Panel):
+class UnderstandPanel(ModePanel):
     """What the papers write down, for this body."""
 
     def __init__(self, page: Page) -> None:
@@ -42,7 +40,7 @@ class UnderstandPanel(Panel):
                     with tab:
                         ui.label(text)
                     self.tabs[part] = tab
-            self.content_part = Part(self._content)
+            self.content_part = Redrawn(self._content)
 
     def _choose(self, part: str) -> None:
         self.part, self._stale = part, True
@@ -133,7 +131,7 @@ class UnderstandPanel(Panel):
             numbers = {"all": "symbols", "none": "numbers"}
             symbols = ui.toggle(numbers, value=self.symbols).props(TOGGLE)
             symbols.on_value_change(lambda e: self._symbols(e.value))
-        self.entries_part = Part(lambda: self._entries(model.nv))
+        self.entries_part = Redrawn(lambda: self._entries(model.nv))
         with ui.element("div").classes("row"):
             _button("Copy LaTeX", "content_copy", lambda: self.page.run(self._copy()))
             _button("Export C", "memory", lambda: self.page.run(self._export_c()))
@@ -182,9 +180,8 @@ class UnderstandPanel(Panel):
         self.entries_part.refresh()
         self._compute()
 
-    def _wish(self) -> formulas.Wish:
-        body = to_document(self.session.body())
-        return formulas.Wish(body, self.session.settings, self.symbols, self.entry)
+    def _request(self) -> formulas.EntryRequest:
+        return formulas.EntryRequest(self.page.export_request(), self.symbols, self.entry)
 
     def _compute(self) -> None:
         model = self.page.act(self.session.model)
@@ -197,7 +194,7 @@ class UnderstandPanel(Panel):
         self.stop.set_visibility(True)
         asked = self.entry
         try:
-            found = await self.worker.run(formulas.entry, self._wish())
+            found = await self.worker.run(formulas.entry, self._request())
         except ModurobError as error:
             self.words.set_text(str(error))
             return
@@ -217,12 +214,13 @@ class UnderstandPanel(Panel):
         self.words.set_text(f"{asked}: {count}{more}")
 
     async def _copy(self) -> None:
-        text = await self.worker.run(formulas.latex, self._wish())
+        text = await self.worker.run(formulas.latex, self._request())
         ui.clipboard.write(text)
         ui.notify(f"LaTeX of {self.entry} copied", position="bottom")
 
     async def _export_c(self) -> None:
-        file, data = await self.worker.run(exports.make, "c", wish(self.page))
+        data = await self.worker.run(exports.make, "c", self.page.export_request())
+        file = f"{self.session.name}.zip"
         ui.download.content(data, file)
         ui.notify(f"{file}: header, source and test of all equations", position="bottom")
 

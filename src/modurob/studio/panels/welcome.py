@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nicegui import ui
 
-from modurob.studio.gallery import EXAMPLES
+from modurob.scenario.bodies import EXAMPLES
 from modurob.studio.panels.panel import test_id
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ def poses(model: Model, q: np.ndarray) -> list[list[float]]:
 
 
 @lru_cache(maxsize=CACHED)
-def kind_looks(kind: ModuleType) -> dict[str, Any]:
+def kind_data(kind: ModuleType) -> dict[str, Any]:
     """A kind on its own, joints at zero: for the palette and for ghosts."""
     return {
         "name": kind.name,
@@ -49,7 +49,7 @@ def main_color(kind: ModuleType) -> str:
     return kind.shapes[0].color if kind.shapes else "#8aa0b8"
 
 
-def cast(organism: Organism, model: Model) -> dict[str, Any]:
+def scene_data(organism: Organism, model: Model) -> dict[str, Any]:
     """Everything that can be drawn of a body in motion, fixed to its bodies."""
     modules, solids = [], []
     for index, name in enumerate(organism.modules):

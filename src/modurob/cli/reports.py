@@ -1,0 +1,136 @@
+"""Reports of a free or guided motion, and of modules that balance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from rich.text import Text
+
+from modurob import Scenario
+from modurob.cli import output
+from modurob.scenario.scenario import RunResult
+
+
+class MotionReport:
+    """Last positions, largest speeds and energy of a run."""
+
+    def __init__(self, scenario: Scenario, result: RunResult) -> None:
+        self.scenario, self.run = scenario, result.trajectory
+        self.end = max(float(part.t[-1]) for part in self.run.parts)
+        self.last = [part for part in self.run.parts if part.t[-1] == self.end]
+
+    def data(self) -> dict[str, Any]:
+        """Numbers for machines."""
+        rows = [row for part in self.last for row in _joint_rows(part)]
+        return {
+            "title": self.scenario.name,
+            "integrator": self.run.integrator,
+            "seconds": self.end,
+            "steps": sum(len(part.t) - 1 for part in self.run.parts),
+            "joints": [joint for joint, _, _ in rows],
+            "last_position": [place for _, place, _ in rows],
+            "largest_speed": [speed for _, _, speed in rows],
+            "energy": [
+                float(self.run.parts[0].energy[0]),
+                float(sum(part.energy[-1] for part in self.last)),
+            ],
+        }
+
+    def print(self) -> None:
+        """One screen for people."""
+        facts, console = self.data(), output.console()
+        table = output.plain_table("joint", "position at the end", "largest speed")
+        rows = zip(facts["joints"], facts["last_position"], facts["largest_speed"], strict=True)
+        for joint, place, speed in rows:
+            table.add_row(joint, f"{place:+.4f}", f"{speed:.4f}")
+        output.print_table(console, f"{facts['title']} after {facts['seconds']:g} s", table)
+        begin, end = facts["energy"]
+        console.print(
+            f"{facts['steps']} steps of {facts['integrator']}; energy {begin:.6g} J at the start, "
+            f"{end:.6g} J at the end",
+            soft_wrap=True,
+        )
+
+    def plot(self, path: str) -> None:
+        """Positions, velocities, and torques or energy."""
+        third = "energy" if self.scenario.controller == "none" else "tau"
+        self.run.plot("q", "v", third, path=path, title=self.scenario.name)
+
+
+def _joint_rows(part: Any) -> list[tuple[str, float, float]]:
+    """Name, last position and largest speed of each joint."""
+    names = part.model.joint_names
+    places = part.model.joints_of(part.q)[-1]
+    speeds = np.abs(part.v[:, part.model.nv - len(names) :]).max(axis=0, initial=0.0)
+    return list(zip(names, places.tolist(), speeds.tolist(), strict=True))
+
+
+class BalanceReport:
+    """Distance of the center of mass from its target, and the messages it took."""
+
+    def __init__(self, scenario: Scenario, result: RunResult) -> None:
+        assert result.balanced is not None
+        self.scenario, self.run = scenario, result.balanced
+
+    def data(self) -> dict[str, Any]:
+        """Numbers for machines."""
+        run = self.run
+        errors = 1e3 * run.estimate_errors
+        worst = np.nanmax(errors[-1]) if np.isfinite(errors[-1]).any() else None
+        return {
+            "title": self.scenario.name,
+            "law": run.law,
+            "seconds": float(run.t[-1]),
+            "joints": len(run.model.joint_names),
+            "width": run.width,
+            "distance": {
+                "start": float(run.distance[0]),
+                "end": float(run.distance[-1]),
+                "largest": float(run.distance.max()),
+            },
+            "first_below_a_tenth": run.first_reached,
+            "stays_below_a_tenth": run.reached,
+            "largest_torque": float(np.abs(run.tau).max(initial=0.0)),
+            "largest_speed": float(np.abs(run.v).max(initial=0.0)),
+            "error_of_the_worst_module_mm": None if worst is None else float(worst),
+            "modules_without_a_world_frame": int(np.isnan(errors[-1]).sum()),
+            "messages": run.messages,
+            "lost": run.lost,
+            "times_real_time": run.real_time,
+        }
+
+    def print(self) -> None:
+        """One screen for people."""
+        facts, console = self.data(), output.console()
+        distance, stays = facts["distance"], facts["stays_below_a_tenth"]
+        first = facts["first_below_a_tenth"]
+        worst, cut_off = (
+            facts["error_of_the_worst_module_mm"], facts["modules_without_a_world_frame"]
+        )  # fmt: skip
+        known = "unknown to all modules" if worst is None else f"{worst:.3g} mm, worst module"
+        rate = facts["messages"] / facts["seconds"]
+        lost = f", {facts['lost']:,} lost" if facts["lost"] else ""
+        table = output.plain_table("", header=False)
+        table.add_column("")
+        for name, value in {
+            "law": facts["law"],
+            "distance": f"{distance['start']:.3f} -> {distance['end']:.3f} widths of a module",
+            "stays below a tenth": (
+                Text("no", "red") if stays is None else Text(f"after {stays:.2f} s", "green")
+            ),
+            "first below a tenth": "never" if first is None else f"at {first:.2f} s",
+            "largest speed, torque": (
+                f"{facts['largest_speed']:.2g} rad/s, {facts['largest_torque']:.2g} N m"
+            ),
+            "error of the center": known + (f", {cut_off} modules cut off" if cut_off else ""),
+            "messages": f"{facts['messages']:,} ({rate:,.0f} per second{lost})",
+            "speed": f"{facts['times_real_time']:.2g} times real time",
+        }.items():
+            table.add_row(name, value)
+        heading = f"{facts['title']}, {facts['joints']} joints, {facts['seconds']:g} s"
+        output.print_table(console, heading, table)
+
+    def plot(self, path: str) -> None:
+        """Distance, path of the center, and errors of the modules."""
+        self.run.plot(path, title=f"{self.scenario.name}, law: {self.run.law}")

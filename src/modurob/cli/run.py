@@ -1,0 +1,196 @@
+"""``modurob run``, and the run that all commands share: progress, files and a report."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import click
+import numpy as np
+
+from modurob import Model, Scenario, StateError
+from modurob.cli import output
+from modurob.drawing import charts
+from modurob.scenario.scenario import RunResult
+from modurob.scenario.settings import BALANCE, NONE, POINTS
+from modurob.sim import SimulationError
+
+EXAMPLE = """\b
+Examples:
+  modurob simulate crab --hinges physical --save-scenario fall.json
+  modurob run fall.json --plot fall.png
+  modurob run fall.json --json
+"""
+FILES = {
+    "plot_path": "--plot",
+    "film_path": "--animate",
+    "csv_path": "--csv",
+    "path": "--output",
+    "scenario_path": "--save-scenario",
+}
+# fields of a scenario whose options have other names
+OPTIONS = {
+    "settling_time": "--settle",
+    "noise_q": "--noise",
+    "noise_v": "--noise",
+    "torque_delay": "--delay",
+    "drive_friction": "--friction",
+    "motion": "--gait",
+}
+LEAST_STATES = 3  # of a run that stopped: fewer show nothing
+
+
+class RunReport(Protocol):
+    """A run in words, numbers and pictures."""
+
+    def __init__(self, scenario: Scenario, result: RunResult) -> None: ...
+
+    def data(self) -> dict[str, Any]:
+        """Numbers for machines."""
+        ...
+
+    def print(self) -> None:
+        """One screen for people."""
+        ...
+
+    def plot(self, path: str) -> None:
+        """A picture of the run."""
+        ...
+
+
+def run_options(function: Callable[..., None]) -> Callable[..., None]:
+    """The options of every command that runs a scenario."""
+    options = (
+        click.option("--plot", "plot_path", metavar="FILE",
+                     help="Draw plots of the run: .png, .svg or .pdf."),
+        click.option("--animate", "film_path", metavar="FILE",
+                     help="Make a film: .gif, or .mp4 with ffmpeg."),
+        click.option("--csv", "csv_path", metavar="FILE", help="Write a table of the run."),
+        click.option("-o", "--output", "path", metavar="FILE", help="Write the trajectory, .npz."),
+        click.option("--save-scenario", "scenario_path", metavar="FILE",
+                     help="Write all settings; `modurob run FILE` repeats the run."),
+        click.option("--force", is_flag=True, help="Overwrite files that are there."),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON for machines."),
+    )  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@click.command("run", epilog=EXAMPLE, short_help="Run a scenario file again.")
+@click.argument("scenario", metavar="FILE")
+@run_options
+def command(scenario: str, **options: Any) -> None:
+    """Run a scenario that --save-scenario, the studio or a script wrote.
+
+    FILE holds the organism, its start, motion, controller and everything else of the run.
+    """
+    execute(Scenario.load(scenario), take_run_options(options))
+
+
+def take_run_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Take the options of `run_options` out of all options, after a look at the files."""
+    taken = {key: options.pop(key) for key in (*FILES, "force", "as_json")}
+    output.check_files({option: taken[key] for key, option in FILES.items()}, taken["force"])
+    if taken["plot_path"]:
+        charts.check_ending(taken["plot_path"], "plots")
+    return taken
+
+
+def scenario_of(**fields: Any) -> Scenario:
+    """A scenario of the fields that are not None; errors name the options."""
+    try:
+        return Scenario(**{name: value for name, value in fields.items() if value is not None})
+    except StateError as error:
+        raise StateError(_with_options(str(error))) from None
+
+
+def _with_options(text: str) -> str:
+    """Findings about fields as findings about options, each once."""
+    pieces = [
+        re.sub(r"^(\w+)(\[\d+\])?: ", lambda m: f"{_option(m[1])}: ", piece)
+        for piece in text.split("; ")
+    ]
+    return "; ".join(dict.fromkeys(pieces))
+
+
+def _option(field: str) -> str:
+    return OPTIONS.get(field, f"--{field.replace('_', '-')}")
+
+
+def execute(scenario: Scenario, options: dict[str, Any]) -> None:
+    """Run a scenario, write the files, print the report."""
+    as_json = options["as_json"]
+    controlled = is_controlled(scenario)
+    if options["scenario_path"]:
+        scenario.save(options["scenario_path"])
+    with output.bar(scenario.name, not as_json) as progress:
+        result = scenario.run(partial=controlled, progress=progress)
+    trajectory = result.trajectory
+    if trajectory.status == "stopped" and len(trajectory.t) < LEAST_STATES:
+        raise SimulationError(trajectory.message, float(trajectory.t[-1]), trajectory)
+    report = report_class(scenario)(scenario, result)
+    for key, write in (
+        ("plot_path", report.plot),
+        ("film_path", trajectory.animate),
+        ("csv_path", trajectory.to_csv),
+        ("path", trajectory.save),
+    ):
+        if options[key]:
+            write(options[key])
+    files = [options[key] for key in FILES if options[key]]
+    if as_json:
+        output.print_json({**report.data(), "files": files})
+        return
+    report.print()
+    for file in files:
+        output.console().print(f"wrote {file}", soft_wrap=True)
+
+
+def is_controlled(scenario: Scenario) -> bool:
+    """Whether a controller moves the joints of one body on a fixed base to a target."""
+    to_target = scenario.motion in POINTS and scenario.controller != NONE
+    return to_target and scenario.base == "fixed" and not scenario.events
+
+
+def report_class(scenario: Scenario) -> type[RunReport]:
+    """The kind of report that shows what matters in a run."""
+    if scenario.motion == BALANCE:
+        from modurob.cli.reports import BalanceReport
+
+        return BalanceReport
+    if is_controlled(scenario):
+        from modurob.cli.control_report import ControlReport
+
+        return ControlReport
+    from modurob.cli.reports import MotionReport
+
+    return MotionReport
+
+
+def joint_positions(option: str, text: str, model: Model) -> dict[str, float]:
+    """Positions by joint, typed with commas in degrees and meters. [rad, m]"""
+    scale = np.where(model.prismatic, 1.0, math.pi / 180)
+    values = scale * joint_numbers(option, text, model, "deg, m")
+    return dict(zip(model.joint_names, values.tolist(), strict=True))
+
+
+def joint_numbers(
+    option: str, text: str, model: Model, unit: str, single: bool = False
+) -> list[float]:
+    """Finite numbers with commas, one for each joint; or one for all if that is allowed."""
+    joints = model.joint_names
+    try:
+        numbers = [float(piece) for piece in text.split(",")]
+    except ValueError:
+        numbers = [math.nan]
+    if not all(map(math.isfinite, numbers)):
+        raise StateError(f"{option} takes numbers separated by commas [{unit}], got '{text}'")
+    if len(numbers) != len(joints) and not (single and len(numbers) == 1):
+        raise StateError(
+            f"{option} has {len(numbers)} numbers, the model has {len(joints)} joints: "
+            f"{' '.join(joints)}"
+        )
+    return numbers

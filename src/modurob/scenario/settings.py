@@ -1,0 +1,250 @@
+"""Settings of a run: everything but the body and its start, checked, as files hold them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    FailFast,
+    Field,
+    FiniteFloat,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+
+from modurob.control import CONTROLLERS, gains
+from modurob.distributed.balancing import Drive
+from modurob.distributed.balancing.faults import KINDS as FAULTS
+from modurob.errors import StateError, choices
+from modurob.gaits import GAITS
+from modurob.modules.datasheet import describe
+from modurob.sim import INTEGRATORS
+from modurob.stepping import FixedStep
+
+NONE = "none"  # no motion, controller or estimator
+BALANCE = "balance"  # by messages between modules
+POINTS = ("step", "quintic")  # motions to a target: at once, or smoothly in half the run
+GAIT_FIELDS = ("amplitude", "frequency", "ramp")
+BALANCE_FIELDS = ("balancing_law", "loss", "delay", "drive_friction", "stuck")
+LAW_FIELDS = ("settling_time", "poles", "gains", "torque_limit", "torque_delay", "sample_time")
+METHOD_FIELDS = ("integrator", "rtol", "dt", "stops", "masses", "rates")
+NOISE_FIELDS = ("estimator", "noise_q", "noise_v", "noise_tau")
+
+Name = Annotated[str, Field(max_length=64)]
+NotNegative = Annotated[FiniteFloat, Field(ge=0)]
+Positive = Annotated[FiniteFloat, Field(gt=0)]
+
+
+def known(field: str) -> tuple[str, ...]:
+    """Values that a field of `RunSettings` may have; tables may grow."""
+    if field == "controller":
+        return NONE, *CONTROLLERS
+    if field == "motion":
+        return NONE, "hold", "zero", *POINTS, BALANCE, *GAITS
+    return tuple(INTEGRATORS)
+
+
+class FrozenRecord(BaseModel):
+    """A value of a file: its fields are checked, others are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def __init__(self, **data: Any) -> None:
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise StateError(describe(error, type(self))) from None
+
+    # records inside records are validated without this constructor: errors hold the whole path
+    __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
+
+
+class EventRecord(FrozenRecord):
+    """An event during a run.
+
+    Attributes:
+        what: ``undock`` lets `module` go; ``dock`` brings a new module of `kind` to it; ``freeze``,
+            ``die`` and ``reboot`` are faults of a module that balances by messages.
+        time: [s]
+    """
+
+    what: Literal["dock", "undock", "freeze", "die", "reboot"]
+    time: NotNegative
+    module: Name
+    port: int | Name | None = None
+    kind: Name | None = None
+    child: Name | None = None
+    child_port: int | Name | None = None
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether it is a fault of a module, not a change of the body."""
+        return self.what in FAULTS
+
+
+class RunSettings(FrozenRecord):
+    """Everything about a run but the body and its start.
+
+    Attributes:
+        hinges: ``dyad`` or ``physical``.
+        base: ``fixed``, ``free``, or virtual joints with commas.
+        gravity: Downwards. [m/s^2]
+        duration: [s]
+        integrator, rtol, dt: As for `simulate`; dt is None for the default.
+        motion: Motion of the joints: ``none``, ``hold`` the pose, go to ``zero``, ``step`` or
+            ``quintic`` to the target, ``balance`` by messages, or a gait.
+        amplitude: Of a gait, as a part of what the limits allow; frequency [Hz]; ramp [s].
+        target: End of ``step`` and ``quintic`` by joint; zero for joints not named. [rad, m]
+        controller: Name of a law, or ``none``.
+        settling_time: Of the law. [s]
+        poles: Of `PolePlacement` in place of a settling time: two, or two for each joint. [1/s]
+        gains: Of the law in place of a settling time, by the names of its arguments.
+        torque_limit: Of all joints, or of each; 0 for none. [N m, N]
+        torque_delay: Until a torque takes effect, in whole samples. [s]
+        sample_time: 0 for a law that acts continuously. [s]
+        masses: True masses, as a factor on those that the controller assumes.
+        estimator: ``Ekf`` or ``none``.
+        noise_q, noise_v, noise_tau: Standard deviations. [rad or m, per second, N m or N]
+        balancing_law: Rule by which joints choose torques when they balance by messages.
+        loss: Probability that a message is lost.
+        delay: Further milliseconds that a message takes for each docking.
+        drive_friction: Of the drives when they balance. [N m s/rad]
+        stuck: Joints that do not move when the others balance.
+        seed: For noise, lost messages, and random gaits.
+        stops: Whether joints meet stops at their limits.
+        rates: Joint velocities at the start. [rad/s, m/s]
+        events: Dockings, undockings and faults during the run.
+    """
+
+    hinges: Literal["dyad", "physical"] = "dyad"
+    base: Name = "fixed"
+    gravity: FiniteFloat = 9.81
+    duration: Positive = 5.0
+    integrator: Name = "RK45"
+    rtol: Annotated[FiniteFloat, Field(gt=0, lt=1)] = 1e-8
+    dt: Positive | None = None
+    motion: Name = NONE
+    amplitude: Annotated[FiniteFloat, Field(ge=0, le=1)] = 0.5
+    frequency: Positive = 1.0
+    ramp: NotNegative = 0.0
+    target: dict[str, FiniteFloat] = Field(default_factory=dict)
+    controller: Name = NONE
+    settling_time: Positive = gains.SETTLING_TIME
+    poles: tuple[complex, ...] = ()
+    gains: dict[str, FiniteFloat | tuple[FiniteFloat, ...]] = Field(default_factory=dict)
+    torque_limit: NotNegative | tuple[NotNegative, ...] = 0.0
+    torque_delay: NotNegative = 0.0
+    sample_time: NotNegative = 0.0
+    masses: Positive = 1.0
+    estimator: Literal["none", "Ekf"] = "none"
+    noise_q: NotNegative = 0.0
+    noise_v: NotNegative = 0.0
+    noise_tau: NotNegative = 0.0
+    balancing_law: Literal["shared", "momentum", "distance", "default"] = "shared"
+    loss: Annotated[FiniteFloat, Field(ge=0, lt=1)] = 0.0
+    delay: Annotated[int, Field(ge=0, le=1000)] = 0
+    drive_friction: NotNegative = Drive.friction
+    stuck: tuple[Name, ...] = ()
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    stops: bool = False
+    rates: dict[str, FiniteFloat] = Field(default_factory=dict)
+    events: Annotated[tuple[EventRecord, ...], FailFast()] = ()
+
+    @field_validator("controller", "motion", "integrator")
+    @classmethod
+    def _known(cls, value: str, info: ValidationInfo) -> str:
+        names = known(info.field_name or "")
+        if value not in names:
+            raise ValueError(f"must be one of {choices(names)}")
+        return value
+
+    @property
+    def noisy(self) -> bool:
+        """Whether sensors or drives have noise."""
+        return bool(self.noise_q or self.noise_v or self.noise_tau)
+
+    @property
+    def fixed_step(self) -> bool:
+        """Whether the integrator takes equal steps."""
+        return issubclass(INTEGRATORS[self.integrator], FixedStep)
+
+    @property
+    def random(self) -> bool:
+        """Whether the run draws random numbers."""
+        if self.motion == BALANCE:
+            return bool(self.loss)
+        return self.noisy or (self.motion in GAITS and GAITS[self.motion].random)
+
+    @property
+    def summary(self) -> str:
+        """A run in a few words."""
+        if self.motion == BALANCE:
+            words = ["balance by messages", f"{self.balancing_law} law"]
+            if self.loss:
+                words.append(f"{100 * self.loss:.3g} % lost")
+        else:
+            law = "no controller" if self.controller == NONE else CONTROLLERS[self.controller].name
+            words = [law, "free motion" if self.motion == NONE else self.motion]
+            if self.estimator != NONE:
+                words.append("EKF")
+        count = len(self.events)
+        return ", ".join([*words, f"{count} event{'s'[: count != 1]}"] if count else words)
+
+    def without_effect(self) -> dict[str, str]:
+        """Fields that this run does not use, each with the reason."""
+        found: dict[str, str] = {}
+
+        def unused(fields: tuple[str, ...], reason: str) -> None:
+            found.update(dict.fromkeys(fields, reason))
+
+        if self.motion == BALANCE:
+            unused(("controller", *LAW_FIELDS, *METHOD_FIELDS, *NOISE_FIELDS), "of a balancing run")
+        else:
+            unused(BALANCE_FIELDS, f"with motion '{self.motion}', only with '{BALANCE}'")
+            if self.controller == NONE:
+                unused((*LAW_FIELDS, "motion"), "without a controller")
+            elif self.poles or self.gains:
+                unused(("settling_time",), "with poles or gains")
+            elif "settling_time" not in CONTROLLERS[self.controller].parameters:
+                unused(("settling_time",), f"for {self.controller}")
+            if self.fixed_step:
+                unused(("rtol",), f"for {self.integrator}, which takes equal steps")
+        if self.motion not in GAITS or self.controller == NONE:
+            unused(GAIT_FIELDS, "without a gait")
+        if self.motion not in POINTS:
+            unused(("target",), f"with motion '{self.motion}'")
+        if not self.random:
+            unused(("seed",), "when nothing is random: neither noise, nor a gait, nor messages")
+        for name in ("motion", "controller"):
+            if getattr(self, name) == NONE:
+                found.pop(name, None)
+        return found
+
+    def edited(self, **changes: Any) -> Self:
+        """A copy with other values, or a `StateError` that names the field."""
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        return type(self)(**(given | changes))
+
+
+class RunRecord(FrozenRecord):
+    """A run that was done.
+
+    Attributes:
+        number: From 1 on; its files have this name.
+        title: In words.
+        status: ``finished`` or ``stopped`` (then `message` says why).
+        seconds: Simulated. [s]
+        took: Wall time. [s]
+        settings: Of the run.
+    """
+
+    number: Annotated[int, Field(ge=1, lt=10**6)]
+    title: Annotated[str, Field(max_length=200)]
+    status: Literal["finished", "stopped"]
+    message: Annotated[str, Field(max_length=2000)] = ""
+    seconds: NotNegative
+    took: NotNegative
+    settings: RunSettings

@@ -1,0 +1,194 @@
+"""Scenarios: one value for scripts, the command line and the studio."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import modurob as mr
+from modurob import control, examples
+from modurob.cli import cli
+from modurob.scenario.settings import RunSettings
+from modurob.studio import runs
+from modurob.studio.folder import Folder
+from modurob.studio.history import History, SavedBody
+from modurob.studio.project import Project
+from modurob.studio.studio import Studio
+
+WAVE = {"motion": "wave", "controller": "ComputedTorque", "duration": 0.3}
+
+
+def test_a_scenario_does_what_simulate_does():
+    model = examples.crab().model()
+    run = mr.Scenario(organism=examples.crab(), pose={"m1.hinge": 0.3}, duration=0.3).run()
+    alone = mr.simulate(model, [0.3, 0.0, 0.0], None, 0.3)
+    assert np.array_equal(run.trajectory.q, alone.q)
+    law = control.ComputedTorque(model)
+    gait = mr.gaits.Wave.for_model(model)
+    followed = mr.simulate(model, None, None, 0.3, law, reference=gait)
+    assert np.array_equal(mr.Scenario(organism="crab", **WAVE).run().trajectory.q, followed.q)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"organism": "double_pendulum", "hinges": "physical", "pose": {"m0.hinge": 1.0}},
+        {"organism": "crab", **WAVE, "estimator": "Ekf", "noise_q": 0.01, "seed": 3},
+        {
+            "organism": "crab", "motion": "step", "target": {"m1.hinge": 0.3}, "masses": 0.9,
+            "controller": "PolePlacement", "poles": [-6 + 2j, -6 - 2j], "torque_limit": (3, 1, 1),
+            "sample_time": 0.005, "torque_delay": 0.01, "integrator": "RK4", "duration": 0.3,
+        },
+        {
+            "organism": "crab", "motion": "hold", "controller": "PdGravity", "duration": 0.1,
+            "gains": {"kp": [9.0, 5.0, 5.0], "kd": 1.0},
+        },
+        {
+            "organism": "snake", "hinges": "physical", "duration": 0.2, "stops": True,
+            "events": [{"what": "undock", "time": 0.1, "module": "m3"}],
+        },
+        {
+            "organism": examples.superbot_tree(2, 2, np.random.default_rng(1)), "loss": 0.2,
+            "hinges": "physical", "motion": "balance", "duration": 0.1, "seed": 5,
+            "events": [{"what": "die", "time": 0.05, "module": "m1"}], "stuck": ["m2.pitch"],
+        },
+    ],
+)  # fmt: skip
+def test_a_file_repeats_the_run_to_the_last_bit(tmp_path, fields):
+    scenario = mr.Scenario(**fields)
+    scenario.save(tmp_path / "run.json")
+    again = mr.Scenario.load(tmp_path / "run.json")
+    assert again == scenario
+    for one, other in zip(
+        scenario.run().trajectory.parts, again.run().trajectory.parts, strict=True
+    ):
+        assert np.array_equal(one.q, other.q)
+        assert np.array_equal(one.tau, other.tau)
+
+
+def test_command_line_studio_and_python_give_equal_numbers(tmp_path, monkeypatch):
+    """A wave of the crab, set up three times, and repeated from each file."""
+    monkeypatch.chdir(tmp_path)
+    studio = Studio(Folder(tmp_path / "studio"))
+    session = studio.new("crab", Project(History(SavedBody(examples.crab()))))
+    session.edit_settings(frequency=1.0, ramp=0.0, settling_time=1.0, rtol=1e-8, duration=0.3)
+    start = mr.gaits.Wave.for_model(session.model())(0.0)
+    names = session.model().joint_names
+    session.set_pose(**dict(zip(names, start.q.tolist(), strict=True)))
+    session.edit_settings(rates=dict(zip(names, start.v.tolist(), strict=True)))
+    request = runs.RunRequest(session.scenario(), session.settings, tmp_path, 1)
+    runs.perform(request, lambda _: None)
+    line = ["simulate", "crab", "--gait", "wave", "--duration", "0.3"]
+    files = ["--save-scenario", "typed.json", "--output", "typed.npz"]
+    assert CliRunner().invoke(cli, [*line, *files]).exit_code == 0
+    pose, rates = session.scenario().pose, session.scenario().rates
+    python = mr.Scenario(organism=examples.crab(), pose=pose, rates=rates, record=0.01, **WAVE)
+
+    q = python.run().trajectory.q
+    assert np.array_equal(mr.Trajectory.load("1.npz").q, q)
+    assert np.array_equal(mr.Scenario.load("1.scenario.json").run().trajectory.q, q)
+    typed = mr.Scenario.load("typed.json").edited(record=0.01)
+    assert np.array_equal(typed.run().trajectory.q, q)
+    assert np.array_equal(mr.Trajectory.load("typed.npz").q[-1], q[-1])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "simulate crab --duration 0.2 --start 10,20,0",
+        "control crab --settle 0.2 --noise 0.02 --ekf --seed 3 --masses 0.95 --sample-time 0.005",
+        "balance --modules 4 --duration 0.1 --loss 0.1",
+    ],
+)
+def test_the_command_run_repeats_what_was_typed(tmp_path, line):
+    file = str(tmp_path / "run.json")
+    first = CliRunner().invoke(cli, [*line.split(), "--json", "--save-scenario", file])
+    assert first.exit_code == 0, first.output
+    again = CliRunner().invoke(cli, ["run", file, "--json"])
+    assert again.exit_code == 0, again.output
+    one, other = json.loads(first.output), json.loads(again.output)
+    assert one.pop("files") == [file]
+    assert other.pop("files") == []
+    for facts in (one, other):
+        facts.pop("times_real_time", None)  # of this machine, at this moment
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"colour": 1}, "colour: no such field; fields are hinges, base"),
+        ({"duration": -1}, "duration: input should be greater than 0"),
+        ({"organism": "lobster"}, "organism: no example 'lobster': examples are crab"),
+        ({"organism": 3}, "organism: must be an Organism"),
+        ({"motion": "dance"}, "motion: must be one of none, hold"),
+        ({"motion": "wave"}, "motion: has no effect without a controller"),
+        ({"integrator": "RK4", "rtol": 1e-9}, "rtol: has no effect for RK4"),
+        ({"seed": 1}, "seed: has no effect when nothing is random"),
+        ({"loss": 0.1}, "loss: has no effect with motion 'none'"),
+        ({**WAVE, "controller": "Lqr", "settling_time": 2}, "settling_time: has no effect for Lqr"),
+        ({"events": [{"what": "melt", "time": 1, "module": "m1"}]}, r"events\[0\].what"),
+        ({"version": 2}, "version"),
+    ],
+)
+def test_wrong_fields_and_fields_without_effect_are_refused(fields, message):
+    with pytest.raises(mr.StateError, match=message):
+        mr.Scenario(**{"organism": "crab", **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"pose": {"m1.knee": 1.0}}, "no joint 'm1.knee'"),
+        ({**WAVE, "poles": [-1, -2]}, "poles: ComputedTorque takes k0, k1"),
+        ({**WAVE, "gains": {"kp": 1.0}}, "kp: ComputedTorque takes k0, k1"),
+        ({"estimator": "Ekf"}, "works with a controller"),
+        ({"organism": examples.snake(1)}, "no joint that can move"),
+    ],
+)
+def test_a_run_that_cannot_be_is_refused_in_one_line(fields, message):
+    with pytest.raises(mr.ModurobError, match=message):
+        mr.Scenario(**{"organism": "crab", **fields}).run()
+
+
+def test_files_of_others_and_of_newer_versions_are_refused(tmp_path):
+    file = tmp_path / "x.json"
+    for content, message in (
+        ("{", "not valid JSON"),
+        ('{"format": "modurob-organism", "version": 1}', "expected 'modurob-scenario'"),
+        ('{"format": "modurob-scenario", "version": 2}', "newer modurob"),
+        ('{"format": "modurob-scenario", "version": 1}', "organism: field required"),
+    ):
+        file.write_text(content)
+        with pytest.raises(mr.FileError, match=message):
+            mr.Scenario.load(file)
+        done = CliRunner().invoke(cli, ["run", str(file)])
+        assert (done.exit_code, done.output.count("\n")) == (2, 1)
+
+
+def test_a_run_that_stops_early_is_an_error_unless_it_is_asked_for():
+    wild = mr.Scenario(
+        organism="crab", motion="zero", pose={"m1.hinge": 1.0}, controller="ComputedTorque",
+        settling_time=0.001, integrator="RK4", dt=0.05, duration=1.0,
+    )  # fmt: skip
+    with pytest.raises(mr.ModurobError, match="diverged"):
+        wild.run()
+    kept = wild.run(partial=True).trajectory
+    assert kept.status == "stopped"
+    assert 0 < kept.t[-1] < 1.0
+
+
+def test_settings_of_earlier_projects_are_read():
+    """All fields of a project's settings, as version 1 wrote them before scenarios."""
+    old = {
+        "hinges": "dyad", "base": "fixed", "gravity": 9.81, "duration": 5.0, "integrator": "RK45",
+        "rtol": 1e-06, "dt": 0.001, "motion": "wave", "amplitude": 0.5, "frequency": 0.5,
+        "ramp": 1.0, "controller": "ComputedTorque", "settling_time": 0.5, "torque_limit": 0.0,
+        "sample_time": 0.0, "estimator": "none", "noise_q": 0.0, "noise_v": 0.0, "noise_tau": 0.0,
+        "balancing_law": "shared", "loss": 0.0, "delay": 0, "drive_friction": 0.5, "seed": 0,
+        "stops": False, "rates": {}, "events": [],
+    }  # fmt: skip
+    scenario = runs.scenario_of(examples.crab(), RunSettings(**old), {})
+    assert scenario.summary == "computed torque, wave"
+    assert scenario.frequency == 0.5
