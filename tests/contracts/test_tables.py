@@ -11,8 +11,8 @@ from modurob.control.laws import law_keys
 from modurob.distributed.bus.simulated import SimulatedBus
 from modurob.gaits import GAITS, Gait
 from modurob.gaits import register as register_gait
-from modurob.studio.ingredients import controller_of, reference_of
-from modurob.studio.settings import Settings, known
+from modurob.scenario.scenario import Scenario
+from modurob.scenario.settings import known
 
 
 @pytest.fixture
@@ -58,8 +58,7 @@ def test_a_law_from_outside_is_offered_on_the_command_line(soft):
 def test_a_law_from_outside_is_offered_in_the_studio(soft):
     model = examples.crab().model()
     assert "SoftPd" in known("controller")
-    settings = Settings(controller="SoftPd", settling_time=0.25)
-    law = controller_of(model, model.neutral(), np.zeros(model.nv), settings)
+    law = Scenario(organism="crab", controller="SoftPd", settling_time=0.25).law(model)
     np.testing.assert_allclose(law.kp, PdGravity(model, settling_time=0.25).kp / 2)
 
 
@@ -84,4 +83,5 @@ def test_a_gait_from_outside_is_offered_on_the_command_line_and_in_the_studio(no
     output("simulate", "snake", "--gait", "nod", "--duration", 0.1)
     assert "nod" in known("motion")
     model = examples.snake(3).model("physical")
-    assert isinstance(reference_of(model, model.neutral(), Settings(motion="nod")), nod)
+    scenario = Scenario(organism=examples.snake(3), motion="nod", controller="PdGravity")
+    assert isinstance(scenario.reference(model), nod)

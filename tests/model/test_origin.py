@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from modurob import Dock, StateError, Trajectory, Undock, UnknownNameError, examples, simulate
-from modurob.control.plants import scaled
+from modurob.control.plants import with_scaled_masses
 from modurob.model import ModelOptions
 from oracles import complains
 
@@ -39,7 +39,7 @@ def test_a_copy_keeps_the_origin(derive):
 
 
 def test_a_body_with_other_masses_has_no_organism():
-    found = scaled(examples.snake(3).model(), 1.1)
+    found = with_scaled_masses(examples.snake(3).model(), 1.1)
     assert found.organism is None
     assert found.options is None
 
