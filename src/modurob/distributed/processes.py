@@ -29,7 +29,7 @@ class Processes:
         seed: Of those chances.
 
     Attributes:
-        addresses: Of each module's socket, once known.
+        addresses: Of the modules' sockets, as they report them.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class Processes:
             "loss": self.loss,
             "seed": self.seed + len(self._processes),
         }
-        self.tell(name, {**settings, **common})
+        self.send(name, {**settings, **common})
 
-    def tell(self, name: str, event: Mapping[str, Any]) -> None:
+    def send(self, name: str, event: Mapping[str, Any]) -> None:
         """Send an event to a module."""
         stdin = self._processes[name].stdin
         assert stdin is not None
@@ -87,11 +87,11 @@ class Processes:
 
     def plug(self, end: End, address: Any, port: str, **details: Any) -> None:
         """Connect a module's port with the port of a socket; the program gets the details."""
-        self.tell(end[0], {"plug": end[1], "address": address, "port": port, **details})
+        self.send(end[0], {"plug": end[1], "address": address, "port": port, **details})
 
     def unplug(self, end: End) -> None:
         """Disconnect a module's port."""
-        self.tell(end[0], {"unplug": end[1]})
+        self.send(end[0], {"unplug": end[1]})
 
     def pipe(self, name: str) -> int:
         """The number of a module's standard output."""

@@ -15,7 +15,7 @@ from modurob.modules.record import Record, decode, id_text
 from modurob.organism import Organism
 from modurob.organism.organism import NAME
 
-REMEMBERED = 4096  # records that were decoded
+CACHE_SIZE = 4096  # decoded records
 
 
 class BusAssembly(NamedTuple):
@@ -143,6 +143,6 @@ def _label(name: str, kind: ModuleType, text: str) -> int | str:
     raise UnknownNameError(f"'{name}' reports port {text}, which a {kind.name} does not have")
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(CACHE_SIZE)
 def _decoded(data: bytes) -> Record:
     return decode(data)

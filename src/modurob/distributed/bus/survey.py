@@ -38,7 +38,7 @@ class Edge(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """The tree as far as it is known."""
+    """The tree as far as it was reported."""
 
     modules: tuple[Address, ...] = ()  # base first, each after its parent
     edges: tuple[Edge, ...] = ()  # one for each module but the base
@@ -52,7 +52,7 @@ class Survey(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether every module that was mentioned has reported itself."""
+        """True when every module that was mentioned has reported itself."""
         return not (self.unreported or self.unread or self.unheard)
 
 

@@ -68,8 +68,8 @@ class ModuleBody:
         joint_names: The joints that move.
         prismatic: (joints,) which of them slide.
         lower, upper: (joints,) limits. [rad, m]
-        rest: (joints,) where joints stand that were not measured: at zero, or where limits without
-            room between them hold them. [rad, m]
+        rest: (joints,) positions of joints that were not measured: zero, or the only one within
+            their limits. [rad, m]
         viscous: (joints,) friction. [N m s/rad, N s/m]
         child_bodies: (joints, bodies) whether a body lies on the child's side of a joint.
         child_ports: (joints, ports) whether a connector does.
@@ -102,7 +102,7 @@ class ModuleBody:
         self.child_ports = self.child_bodies[:, self.port_bodies]
 
     def _sides(self, moving: list[int]) -> np.ndarray:
-        """Which bodies hang on the child's side of each moving joint."""
+        """Whether a body is on the child's side, for each moving joint."""
         kind = self.kind
         sides = np.zeros((len(moving), len(kind.bodies)), dtype=bool)
         for row, j in enumerate(moving):
