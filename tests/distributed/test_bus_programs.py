@@ -12,7 +12,7 @@ from modurob.distributed.bus.coordinator import PATIENCE
 from modurob.distributed.bus.links import HELLOS, LinkTable
 from modurob.distributed.bus.messages import Address, FrameKind, ModuleReport, Neighbor, Status
 from modurob.distributed.bus.node import STALE, Node
-from modurob.distributed.bus.survey import ModuleEntry, survey
+from modurob.distributed.bus.survey import BusEntry, survey
 from modurob.distributed.child import Lines
 from modurob.distributed.codec import read
 
@@ -271,7 +271,7 @@ OWN, ONE, TWO = Address(0, 9), Address(1, 1), Address(2, 2)
 
 
 def reported(*neighbors):
-    return ModuleEntry(report=ModuleReport(ONE, 1, "m", tuple(neighbors)), record=b"")
+    return BusEntry(report=ModuleReport(ONE, 1, "m", tuple(neighbors)), record=b"")
 
 
 def two(back):

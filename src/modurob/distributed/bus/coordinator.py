@@ -10,7 +10,7 @@ from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.links import LinkTable
 from modurob.distributed.bus.messages import OWN, Address, Wanted
 from modurob.distributed.bus.node import HEARTBEAT_S, LIFETIME, REFRESH
-from modurob.distributed.bus.survey import ModuleEntry, Survey, survey
+from modurob.distributed.bus.survey import BusEntry, Survey, survey
 from modurob.distributed.reliable import Newest
 
 PORT = "out"  # of the base module
@@ -23,7 +23,7 @@ class CoordinatorState:
 
     def __init__(self, links: LinkTable, beat: int) -> None:
         self.links, self.beat = links, beat
-        self.table: dict[Address, ModuleEntry] = {}  # data of each module
+        self.table: dict[Address, BusEntry] = {}  # data of each module
         self.survey = Survey()  # the tree that follows from it
         self.ready = False  # the tree is complete, or the wait for the rest is over
         self.waiting_since = 0.0
@@ -107,7 +107,7 @@ class Coordinator:
         if isinstance(received, msg.Ask | msg.Torque):
             state.links.ignored += 1
             return
-        old = state.table.get(received.origin, ModuleEntry())
+        old = state.table.get(received.origin, BusEntry())
         new, lifetime = old, LIFETIME * self.heartbeat
         if isinstance(received, msg.ModuleReport):
             if not old.reported.refuses(received.number, now, lifetime):
@@ -154,7 +154,7 @@ def _is_sound(piece: msg.Piece) -> bool:
     return piece.offset % msg.CHUNK == 0 and end <= piece.total <= msg.LARGEST_RECORD
 
 
-def _with_piece(entry: ModuleEntry, piece: msg.Piece) -> ModuleEntry:
+def _with_piece(entry: BusEntry, piece: msg.Piece) -> BusEntry:
     """The entry with a piece of its record, and with the record when that was the last one."""
     pieces = dict(entry.pieces) | {piece.offset: piece.data}
     record, size = b"", 0

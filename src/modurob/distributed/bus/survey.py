@@ -10,7 +10,7 @@ from modurob.distributed.bus.messages import Address, ModuleReport, Neighbor, St
 from modurob.distributed.reliable import Newest
 
 
-class ModuleEntry(NamedTuple):
+class BusEntry(NamedTuple):
     """Newest data from a module."""
 
     report: ModuleReport | None = None
@@ -56,7 +56,7 @@ class Survey(NamedTuple):
         return not (self.unreported or self.unread or self.unheard)
 
 
-def survey(own: Address, base: Neighbor | None, table: Mapping[Address, ModuleEntry]) -> Survey:
+def survey(own: Address, base: Neighbor | None, table: Mapping[Address, BusEntry]) -> Survey:
     """Walk the tree breadth first, ports in order, so that equal trees give equal surveys.
 
     Args:
@@ -78,7 +78,7 @@ def survey(own: Address, base: Neighbor | None, table: Mapping[Address, ModuleEn
 
 
 class _Walk:
-    def __init__(self, own: Address, table: Mapping[Address, ModuleEntry]) -> None:
+    def __init__(self, own: Address, table: Mapping[Address, BusEntry]) -> None:
         self.own, self.table = own, table
         self.found: dict[str, list[Any]] = {name: [] for name in Survey._fields}
         self.known: set[tuple[Address, str]] = set()  # ends of dockings that were followed
@@ -111,7 +111,7 @@ class _Walk:
 
     def _back(self, edge: Edge) -> Neighbor | None:
         """The same docking in the report of its other side, if that has seen it too."""
-        report = self.table.get(edge.child, ModuleEntry()).report
+        report = self.table.get(edge.child, BusEntry()).report
         for neighbor in report.neighbors if report else ():
             same = (neighbor.port, neighbor.address, neighbor.their_port)
             if same == (edge.child_port, edge.parent, edge.port):
