@@ -201,7 +201,7 @@ class BusSession(cmd.Cmd):
         if certificate is not None:
             self.out.print(Text(f"{CONDITION}\n{certificate}"))
 
-    def do_help(self, *names: str) -> None:
+    def do_help(self, arg: str = "") -> None:
         """help: list the commands; # starts a comment."""
         for name in self._names():
             usage, text = _help(getattr(self, f"do_{name}"))

@@ -48,7 +48,8 @@ class Retry(NamedTuple):
 
     def interval(self, tries: int) -> float:
         """Return the time between a message's last try so far and the next one. [s]"""
-        return min(self.longest, self.first * 2 ** max(0, tries - 1 - self.constant))
+        doublings = tries - 1 - self.constant
+        return self.first if doublings <= 0 else min(self.longest, self.first * 2**doublings)
 
 
 class Waiting(NamedTuple):

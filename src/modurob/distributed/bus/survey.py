@@ -88,13 +88,15 @@ class _Walk:
     def follow(self, module: Address, neighbor: Neighbor) -> None:
         """One docking, seen from the side of the base."""
         port, there, their_port, turn, status = neighbor
-        edge = Edge(module, port, there, their_port, turn)
-        back = self._back(edge)
         if status is Status.SILENT:
             self.found["silent"].append((module, port, there))
-        elif status is Status.EXPECTED:
+            return
+        if status is Status.EXPECTED:
             self.found["unheard"].append((module, port))
-        elif there == self.own or (there in self.parents and back is not None):
+            return
+        edge = Edge(module, port, there, their_port, turn)
+        back = self._back(edge)
+        if there == self.own or (there in self.parents and back is not None):
             self.known |= {(module, port), (there, their_port)}
             self.found["loops"].append((edge, self._ring(edge)))
         elif back is None:
