@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Number:
-    """A number in a format of `struct`, little endian; `read` and `write` make it of several."""
+    """A value in a format of `struct`, little endian, or made of several by `read` and `write`."""
 
     def __init__(self, code: str, read: Any = None, write: Any = None) -> None:
         self._struct, self._read, self._write = struct.Struct(f"<{code}"), read, write

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from modurob.distributed import child
-from modurob.distributed.transports import End, Endpoint, chance, endpoint_class
+from modurob.distributed.transports import End, Endpoint, endpoint_class
+from modurob.distributed.transports.base import chance
 from modurob.errors import StateError, UnknownNameError, choices
 
 START_TIMEOUT_S = 20.0  # until a process has opened its socket
@@ -50,14 +51,7 @@ class Processes:
     def start(
         self, name: str, program: type[child.Program], settings: Mapping[str, Any], *, light: bool
     ) -> None:
-        """Start the process of a module.
-
-        Args:
-            name: Of the module.
-            program: Its program.
-            settings: For the program; first line of the process' standard input.
-            light: Whether the program works without the imports of modurob itself.
-        """
+        """Start a module's process; a light program works without the imports of modurob itself."""
         # a session of its own: Ctrl-C at the terminal is for this process alone
         process = subprocess.Popen(
             [sys.executable, *(("-I", "-S") if light else ("-P",)), child.__file__],

@@ -44,12 +44,7 @@ class Coordinator:
         self.heartbeat = heartbeat
 
     def start(self, boot: int, beat: int = 1) -> CoordinatorState:
-        """The first state.
-
-        Args:
-            boot: A number that other stations hardly have, 32 bits.
-            beat: Where to begin counting: later than a coordinator before it ended.
-        """
+        """The first state: `boot` is a random number of 32 bits, `beat` is above all before it."""
         return CoordinatorState(LinkTable(Address(0, boot), self.heartbeat), beat)
 
     def step(

@@ -95,7 +95,7 @@ class Node:
         self.heartbeat = heartbeat
 
     def start(self, boot: int) -> NodeState:
-        """The first state; `boot` is a number that other modules hardly have, 32 bits."""
+        """The first state; `boot` is a random number of 32 bits."""
         return NodeState(LinkTable(Address(self.uid, boot), self.heartbeat))
 
     def step(

@@ -64,12 +64,9 @@ class BusRobot:
     def torques(
         self, table: Mapping[Address, BusEntry], t: float, reference: Any = None
     ) -> dict[Address, tuple[float, ...]]:
-        """Torque for every joint of every module with joints. [N m, N]
+        """Torque for every joint of every module with joints, at time t [s]. [N m, N]
 
-        Args:
-            table: With the modules' readings.
-            t: Time. [s]
-            reference: As for `Controller.command`; by default every joint keeps its position.
+        The reference is that of `Controller.command`; by default every joint keeps its position.
         """
         if self.controller is None:
             return {}

@@ -57,12 +57,9 @@ class Survey(NamedTuple):
 
 
 def survey(own: Address, base: Neighbor | None, table: Mapping[Address, BusEntry]) -> Survey:
-    """Walk the tree breadth first, ports in order, so that equal trees give equal surveys.
+    """Walk the tree from the docking at the coordinator's own address.
 
-    Args:
-        own: The coordinator's address.
-        base: The docking at it.
-        table: Data of the modules.
+    Breadth first, ports in order, so that equal trees give equal surveys.
     """
     walk = _Walk(own, table)
     if base is not None:

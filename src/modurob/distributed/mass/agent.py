@@ -127,12 +127,7 @@ class MassAgent:
         return replace(state, contacts=NO_CONTACTS, pose=None, ticket=(0, 0), announced=False)
 
     def after(self, state: MassState, event: Mapping[str, Any]) -> MassState:
-        """The module after an event, whose arrays may be nested lists.
-
-        Args:
-            state: Before.
-            event: With the keys plug and turn; unplug; q and v; contacts, pose and body; or lift.
-        """
+        """The module after an event (a key of it names which); arrays may be nested lists."""
         if "plug" in event:
             return self.plugged(state, event["plug"], event["turn"])
         if "unplug" in event:

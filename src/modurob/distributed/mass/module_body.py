@@ -168,11 +168,9 @@ def sides(body: ModuleBody, ground: ArrayLike) -> Sides:
 def levers(
     body: ModuleBody, sides: Sides, posture: Posture, ports: np.ndarray, T_wm: np.ndarray
 ) -> Levers:
-    """Return the lever of each joint.
+    """Levers of the joints of a module at T_wm (..., 4, 4) in the world.
 
-    Args:
-        ports: (..., ports, 4, 4) what lies beyond each connector, in the module's frame.
-        T_wm: (..., 4, 4) the module in the world.
+    `ports` (..., ports, 4, 4) is what lies beyond each connector, in the module's frame.
     """
     batch, joints = T_wm.shape[:-2], len(body.joint_names)
     parts = np.concatenate([posture.bodies, ports], axis=-3).reshape(*batch, -1, 16)
