@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
@@ -110,7 +110,7 @@ class Coordinator:
         elif isinstance(received, msg.Sense):
             if not old.sensed.refuses(received.number, now, lifetime):
                 new = old._replace(values=received.values, sensed=Newest(received.number, now))
-        elif old.record is None and _is_sound(received):
+        elif old.record is None:
             new = _with_piece(old, received)
         if new is not old:
             state.table = {**state.table, received.origin: new._replace(heard_at=now)}
@@ -143,14 +143,11 @@ class Coordinator:
             state.ready = state.survey.complete or over
 
 
-def _is_sound(piece: msg.Piece) -> bool:
-    """True for a piece that can belong to a record."""
-    end = piece.offset + len(piece.data)
-    return piece.offset % msg.CHUNK == 0 and end <= piece.total <= msg.LARGEST_RECORD
-
-
 def _with_piece(entry: BusEntry, piece: msg.Piece) -> BusEntry:
-    """The entry with a piece of its record, and with the record when that was the last one."""
+    """The entry with a piece of its record if it fits, and with the record when it is complete."""
+    end = piece.offset + len(piece.data)
+    if piece.offset % msg.CHUNK or not end <= piece.total <= msg.LARGEST_RECORD:
+        return entry
     pieces = dict(entry.pieces) | {piece.offset: piece.data}
     record, size = b"", 0
     while size in pieces and size < piece.total:
@@ -161,10 +158,3 @@ def _with_piece(entry: BusEntry, piece: msg.Piece) -> BusEntry:
     if size == piece.total:
         return entry._replace(record=record, pieces=())
     return entry._replace(pieces=tuple(sorted(pieces.items())))
-
-
-def torque_messages(torques: Mapping[Address, Sequence[float]], number: int) -> list[Message]:
-    """Commands for `Coordinator.step` to send."""
-    return [
-        msg.own(msg.Torque(module, number, tuple(values))) for module, values in torques.items()
-    ]

@@ -11,8 +11,9 @@ import numpy as np
 
 from modurob.control import Certificate, Controller, law_class
 from modurob.distributed.agent import Message
+from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.assembly import BusAssembly, assemble
-from modurob.distributed.bus.coordinator import CoordinatorState, torque_messages
+from modurob.distributed.bus.coordinator import CoordinatorState
 from modurob.distributed.bus.messages import Address
 from modurob.distributed.bus.survey import BusEntry, Survey
 from modurob.distributed.reliable import following
@@ -137,7 +138,7 @@ class RobotBuilder:
         wanted, faults = self._answer(state.table, t)
         # motors that were driven and have no torque now are let go
         wanted |= {m: () for m in self._sent if m in state.survey.modules and m not in wanted}
-        commands = {m: (_report_number(state.table[m]), tau) for m, tau in wanted.items()}
+        commands = {m: (state.table[m].reported.number, tau) for m, tau in wanted.items()}
         changed = {m: c for m, c in commands.items() if self._sent.get(m) != c}
         if state.survey is not self._survey or faults != self.robot.assembly.faults:
             assembly = self._body.assembly._replace(faults=faults)
@@ -146,7 +147,7 @@ class RobotBuilder:
         if not changed:
             return []
         self._number = following(self._number)
-        return torque_messages({m: tau for m, (_, tau) in changed.items()}, self._number)
+        return [msg.own(msg.Torque(m, self._number, tau)) for m, (_, tau) in changed.items()]
 
     def _answer(
         self, table: Mapping[Address, BusEntry], t: float
@@ -216,10 +217,6 @@ def _at_rest(entry: BusEntry) -> BusEntry:
 def _line(error: Exception) -> str:
     """One line on an error; with its class if it is not one of ours."""
     return str(error) if isinstance(error, ModurobError) else f"{type(error).__name__}: {error}"
-
-
-def _report_number(entry: BusEntry) -> int:
-    return entry.reported.number
 
 
 def moving_joints(kind: ModuleType) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from modurob.distributed.mass.base import links_of
 from modurob.distributed.mass.module_body import (
     Levers,
     ModuleBody,
@@ -57,11 +58,7 @@ def wiring_of(organism: Organism) -> Wiring:
     names = organism.modules
     index = {name: i for i, name in enumerate(names)}
     bodies = [body_of(organism.kind(name)) for name in names]
-    ends = [
-        end
-        for e in organism.dockings
-        for end in ((index[e.parent], str(e.port)), (index[e.child], str(e.child_port)))
-    ]
+    ends = [(index[name], port) for link in links_of(organism) for name, port in link]
     slot = {end: k for k, end in enumerate(ends)}
     turns = {e.turn for e in organism.dockings}
     poses = {turn: docked(np.eye(4), np.eye(4), turn) for turn in turns}
