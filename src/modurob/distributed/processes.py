@@ -39,6 +39,11 @@ class Processes:
         self.kind = endpoint_class(transport)
         if os.name == "nt":
             raise StateError(f"modules as processes need a POSIX system; {instead} runs anywhere")
+        if self.kind.__module__ == "__main__":
+            raise StateError(
+                f"processes cannot import {self.kind.__name__} from the program that is run: "
+                "put this transport into a module of its own"
+            )
         self.loss, self.seed = chance("loss", loss), seed
         self.addresses: dict[str, Any] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
