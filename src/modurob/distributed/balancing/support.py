@@ -209,7 +209,7 @@ def waypoints(
 
     def target(t: float, center: np.ndarray) -> np.ndarray:
         k, s = divmod(float(np.interp(t, when, steps)), 1.0)
-        share = k + float(quintic.blend(np.array(s), 1.0).x)
+        share = k + quintic.blend(np.asarray(s), 1.0).x
         here = [np.interp(share, steps, where[:, i]) for i in range(2)]
         return np.broadcast_to(here, (*center.shape[:-1], 2))
 
