@@ -240,8 +240,7 @@ class BusSession(cmd.Cmd):
         bus, robot = self.bus, self.bus.robot
         names = {name: address for address, name in robot.assembly.names.items()}
         edges = bus.coordinator.survey.edges
-        called = {address: name for name, address in names.items()}
-        parents = {edge.child: called.get(edge.parent, BASE) for edge in edges}
+        parents = {edge.child: robot.assembly.names.get(edge.parent, BASE) for edge in edges}
         routers = {edge.parent for edge in edges}
         rows = []
         for name, module in bus.modules.items():
