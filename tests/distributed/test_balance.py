@@ -397,7 +397,7 @@ def test_a_module_that_starts_anew_knows_itself_alone_and_then_all_again():
     links._apply(links._waiting.pop())
     assert not links.dead.any()
     assert not links.asleep.any()
-    network._speak()
+    network._recompute()
     assert masses(network)[3] == pytest.approx(one)
     for k in range(4):
         links.round(0.5 + 1e-3 * k, think=False)

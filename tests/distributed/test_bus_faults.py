@@ -9,7 +9,7 @@ import pytest
 
 from modurob import DockingError, ModuleType, StateError, UnknownNameError, catalog, examples
 from modurob.distributed import Message, SimulatedBus
-from modurob.distributed.bus import messages as say
+from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.links import LinkTable
 from modurob.distributed.bus.messages import Address, FrameKind
 from modurob.distributed.bus.node import Node
@@ -211,14 +211,14 @@ def test_frames_that_make_no_sense_are_counted_and_change_nothing():
         b"",
         b"MB",
         bytes(5000),
-        say.pack_frame(FrameKind.DATA, number.here, peer, b"\x01"),
-        say.pack_frame(FrameKind.DATA, number.here, peer, struct.pack("<I", 99) + b"\x77"),
+        msg.pack_frame(FrameKind.DATA, number.here, peer, b"\x01"),
+        msg.pack_frame(FrameKind.DATA, number.here, peer, struct.pack("<I", 99) + b"\x77"),
         # a module that wants to command the coordinator
-        say.pack_frame(
+        msg.pack_frame(
             FrameKind.DATA,
             number.here,
             peer,
-            struct.pack("<I", 98) + say.pack(say.Torque(Address(1, 1), 1, (5.0,))),
+            struct.pack("<I", 98) + msg.pack(msg.Torque(Address(1, 1), 1, (5.0,))),
         ),
     ]
     before = bus.robot
@@ -232,10 +232,10 @@ def test_frames_of_a_link_that_was_replaced_are_ignored():
     links = LinkTable(Address(1, 100), 0.25)
     links.plug("in", 0)
     old = links.ports["in"].here
-    hello = say.HELLO.pack(say.Hello(Address(2, 5), 1, 7, 1, False, "out"))
-    assert links.take("in", say.pack_frame(FrameKind.HELLO, 40, old, hello), 0.0)[0] is not None
+    hello = msg.HELLO.pack(msg.Hello(Address(2, 5), 1, 7, 1, False, "out"))
+    assert links.take("in", msg.pack_frame(FrameKind.HELLO, 40, old, hello), 0.0)[0] is not None
     links.plug("in", 0)
-    assert links.take("in", say.pack_frame(FrameKind.HELLO, 40, old, hello), 0.0)[0] is None
+    assert links.take("in", msg.pack_frame(FrameKind.HELLO, 40, old, hello), 0.0)[0] is None
     assert links.ports["in"].peer is None
 
 
@@ -243,8 +243,8 @@ def test_hellos_that_were_overtaken_are_ignored():
     links = LinkTable(Address(1, 100), 0.25)
     links.plug("in", 0)
     for number, heard in ((1, True), (3, True), (2, False), (3, False), (4, True)):
-        hello = say.HELLO.pack(say.Hello(Address(2, 5), number, 7, 1, False, "out"))
-        found, _ = links.take("in", say.pack_frame(FrameKind.HELLO, 40, 0, hello), 0.0)
+        hello = msg.HELLO.pack(msg.Hello(Address(2, 5), number, 7, 1, False, "out"))
+        found, _ = links.take("in", msg.pack_frame(FrameKind.HELLO, 40, 0, hello), 0.0)
         assert (found is not None) == heard
 
 
@@ -252,34 +252,34 @@ def test_a_message_that_comes_twice_is_taken_once_and_acknowledged_twice():
     links = LinkTable(Address(1, 100), 0.25)
     links.plug("in", 0)
     mine = links.ports["in"].here
-    hello = say.HELLO.pack(say.Hello(Address(2, 5), 1, 7, 1, False, "out"))
-    links.take("in", say.pack_frame(FrameKind.HELLO, 40, 0, hello), 0.0)
+    hello = msg.HELLO.pack(msg.Hello(Address(2, 5), 1, 7, 1, False, "out"))
+    links.take("in", msg.pack_frame(FrameKind.HELLO, 40, 0, hello), 0.0)
     for number, new in ((2, True), (1, True), (2, False), (1, False), (3, True), (3, False)):
         body = struct.pack("<I", number) + b"message"
-        _, arrived = links.take("in", say.pack_frame(FrameKind.DATA, 40, mine, body), 0.0)
+        _, arrived = links.take("in", msg.pack_frame(FrameKind.DATA, 40, mine, body), 0.0)
         assert arrived == ([b"message"] if new else [])
-        kind, _, to, acknowledged = say.unpack_frame(links.outbox[-1].payload)
+        kind, _, to, acknowledged = msg.unpack_frame(links.outbox[-1].payload)
         assert (kind, to, acknowledged) == (FrameKind.ACK, 40, struct.pack("<I", number))
 
 
 def test_only_the_coordinator_commands_and_older_commands_are_ignored():
     """A module takes torques from where the coordinator is, newest first."""
     node = Node(7, b"record")
-    state, _ = node.step(node.start(1), [say.own(say.Plugged("in", 0))], 0.0)
-    state, _ = node.step(state, [say.own(say.Plugged("out", 0))], 0.0)
+    state, _ = node.step(node.start(1), [msg.own(msg.Plugged("in", 0))], 0.0)
+    state, _ = node.step(state, [msg.own(msg.Plugged("out", 0))], 0.0)
     for port, beat, peer in (("in", 5, 40), ("out", 0, 50)):
-        hello = say.HELLO.pack(say.Hello(Address(peer, 1), 1, beat, 1, beat == 0, "x"))
-        frame = say.pack_frame(FrameKind.HELLO, peer, 0, hello)
+        hello = msg.HELLO.pack(msg.Hello(Address(peer, 1), 1, beat, 1, beat == 0, "x"))
+        frame = msg.pack_frame(FrameKind.HELLO, peer, 0, hello)
         state, _ = node.step(state, [Message(port, frame)], 0.0)
     assert state.parent == "in"
 
     def told(port, peer, number, torque):
         mine = state.links.ports[port].here
-        message = say.pack(say.Torque(Address(7, 1), torque, (float(torque),)))
-        frame = say.pack_frame(FrameKind.DATA, peer, mine, struct.pack("<I", number) + message)
+        message = msg.pack(msg.Torque(Address(7, 1), torque, (float(torque),)))
+        frame = msg.pack_frame(FrameKind.DATA, peer, mine, struct.pack("<I", number) + message)
         after, outbox = node.step(state, [Message(port, frame)], 0.0)
-        drives = [m.payload for m in outbox if m.port == say.OWN]
-        return after, [say.unpack_signal(payload).values for payload in drives]
+        drives = [m.payload for m in outbox if m.port == msg.OWN]
+        return after, [msg.unpack_signal(payload).values for payload in drives]
 
     assert told("out", 50, 1, 9)[1] == []  # a module further out
     state, driven = told("in", 40, 1, 5)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modurob.distributed.bus import messages as say
+from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.messages import Address, FrameKind, Status
 from modurob.distributed.codec import LARGEST_TEXT, read
 
@@ -13,22 +13,22 @@ addresses = st.builds(Address, st.integers(0, 2**128 - 1), numbers)
 texts = st.text(max_size=16)  # at most 64 bytes
 floats = st.lists(st.floats(allow_nan=False), max_size=6).map(tuple)
 neighbors = st.builds(
-    say.Neighbor, texts, addresses, texts, st.integers(0, 359), st.sampled_from(Status)
+    msg.Neighbor, texts, addresses, texts, st.integers(0, 359), st.sampled_from(Status)
 )
 hellos = st.builds(
-    say.Hello, addresses, numbers, st.integers(0, 2**64 - 1), numbers, st.booleans(), texts
+    msg.Hello, addresses, numbers, st.integers(0, 2**64 - 1), numbers, st.booleans(), texts
 )
 MESSAGES = {
     "report": st.builds(
-        say.ModuleReport, addresses, numbers, texts, st.lists(neighbors, max_size=3).map(tuple)
+        msg.ModuleReport, addresses, numbers, texts, st.lists(neighbors, max_size=3).map(tuple)
     ),
-    "piece": st.builds(say.Piece, addresses, numbers, numbers, st.binary()),
-    "sense": st.builds(say.Sense, addresses, numbers, floats),
-    "ask": st.builds(say.Ask, addresses, st.sampled_from(say.Wanted)),
-    "torque": st.builds(say.Torque, addresses, numbers, floats),
+    "piece": st.builds(msg.Piece, addresses, numbers, numbers, st.binary()),
+    "sense": st.builds(msg.Sense, addresses, numbers, floats),
+    "ask": st.builds(msg.Ask, addresses, st.sampled_from(msg.Wanted)),
+    "torque": st.builds(msg.Torque, addresses, numbers, floats),
 }
-HELLO = say.pack_frame(
-    FrameKind.HELLO, 7, 8, say.HELLO.pack(say.Hello(Address(5, 6), 1, 2, 3, True, "out"))
+HELLO = msg.pack_frame(
+    FrameKind.HELLO, 7, 8, msg.HELLO.pack(msg.Hello(Address(5, 6), 1, 2, 3, True, "out"))
 )
 
 
@@ -36,23 +36,23 @@ HELLO = say.pack_frame(
 @given(data=st.data())
 def test_messages_are_read_as_they_were_written(kind, data):
     message = data.draw(MESSAGES[kind])
-    assert say.unpack(say.pack(message)) == message
-    assert say.unpack_address(say.pack(message))[1] == message[0]
+    assert msg.unpack(msg.pack(message)) == message
+    assert msg.unpack_address(msg.pack(message))[1] == message[0]
 
 
 @given(hellos)
 def test_hellos_are_read_as_they_were_written(hello):
-    frame = say.pack_frame(FrameKind.HELLO, 7, 8, say.HELLO.pack(hello))
-    kind, here, there, body = say.unpack_frame(frame)
+    frame = msg.pack_frame(FrameKind.HELLO, 7, 8, msg.HELLO.pack(hello))
+    kind, here, there, body = msg.unpack_frame(frame)
     assert (kind, here, there) == (FrameKind.HELLO, 7, 8)
-    assert read(say.HELLO, body) == hello
+    assert read(msg.HELLO, body) == hello
 
 
 def test_the_layout_is_the_documented_one():
     body = bytes.fromhex("00" * 15 + "05" + "06000000" + "01000000" + "0200000000000000")
     body += bytes.fromhex("03000000" + "01" + "03") + b"out"
     assert HELLO[:-4] == b"MB\x01\x01" + bytes.fromhex("07000000" + "08000000") + body
-    torque = say.pack(say.Torque(Address(1, 2), 3, (1.0,)))
+    torque = msg.pack(msg.Torque(Address(1, 2), 3, (1.0,)))
     assert torque.hex() == "21" + "00" * 15 + "01" + "02000000" + "03000000" + "000000000000f03f"
 
 
@@ -61,14 +61,14 @@ def test_every_flipped_bit_of_a_frame_is_noticed():
         damaged = bytearray(HELLO)
         damaged[bit // 8] ^= 1 << bit % 8
         with pytest.raises(ValueError, match="frame"):
-            say.unpack_frame(bytes(damaged))
+            msg.unpack_frame(bytes(damaged))
 
 
 @given(st.binary(max_size=300))
 def test_garbage_is_no_frame_and_no_message(data):
     with pytest.raises(ValueError, match=r"frame|FrameKind"):
-        say.unpack_frame(data)
-    for unpack in (say.unpack, say.unpack_address, lambda d: read(say.HELLO, d)):
+        msg.unpack_frame(data)
+    for unpack in (msg.unpack, msg.unpack_address, lambda d: read(msg.HELLO, d)):
         try:
             unpack(data)
         except ValueError:
@@ -78,33 +78,33 @@ def test_garbage_is_no_frame_and_no_message(data):
 @pytest.mark.parametrize("kind", [k for k in MESSAGES if k != "piece"])
 @given(data=st.data())
 def test_messages_that_are_cut_off_or_too_long_are_refused(kind, data):
-    whole = say.pack(data.draw(MESSAGES[kind]))
+    whole = msg.pack(data.draw(MESSAGES[kind]))
     for wrong in (whole[:-1], whole[:20], whole + b"\0"):
         with pytest.raises(ValueError, match=r"early|too many|half a number|is not a valid"):
-            say.unpack(wrong)
+            msg.unpack(wrong)
 
 
 def test_frames_have_a_largest_size():
-    say.unpack_frame(say.pack_frame(FrameKind.DATA, 1, 2, bytes(say.LARGEST_FRAME - 16)))
+    msg.unpack_frame(msg.pack_frame(FrameKind.DATA, 1, 2, bytes(msg.LARGEST_FRAME - 16)))
     with pytest.raises(ValueError, match="4097 bytes"):
-        say.unpack_frame(say.pack_frame(FrameKind.DATA, 1, 2, bytes(say.LARGEST_FRAME - 15)))
+        msg.unpack_frame(msg.pack_frame(FrameKind.DATA, 1, 2, bytes(msg.LARGEST_FRAME - 15)))
 
 
 def test_the_largest_report_and_piece_fit_into_a_frame():
     label = "x" * LARGEST_TEXT
-    neighbour = say.Neighbor(label, Address(1, 2), label, 90, Status.HEARD)
-    report = say.ModuleReport(Address(1, 2), 1, label, (neighbour,) * say.MOST_PORTS)
-    piece = say.Piece(Address(1, 2), 9999, 0, bytes(say.CHUNK))
-    for message in (say.pack(report), say.pack(piece)):
+    neighbour = msg.Neighbor(label, Address(1, 2), label, 90, Status.HEARD)
+    report = msg.ModuleReport(Address(1, 2), 1, label, (neighbour,) * msg.MOST_PORTS)
+    piece = msg.Piece(Address(1, 2), 9999, 0, bytes(msg.CHUNK))
+    for message in (msg.pack(report), msg.pack(piece)):
         body = b"\0\0\0\0" + message
-        frame = say.pack_frame(FrameKind.DATA, 1, 2, body)
-        assert say.unpack_frame(frame) == (FrameKind.DATA, 1, 2, body)
+        frame = msg.pack_frame(FrameKind.DATA, 1, 2, body)
+        assert msg.unpack_frame(frame) == (FrameKind.DATA, 1, 2, body)
 
 
 @pytest.mark.parametrize(
-    "signal", [say.Plugged("out", 270), say.Unplugged("3"), say.DriveSignal((1.5, -2.0))]
+    "signal", [msg.Plugged("out", 270), msg.Unplugged("3"), msg.DriveSignal((1.5, -2.0))]
 )
 def test_signals_are_read_as_they_were_given_and_never_come_from_a_neighbor(signal):
-    assert say.unpack_signal(say.pack(signal)) == signal
+    assert msg.unpack_signal(msg.pack(signal)) == signal
     with pytest.raises(ValueError, match=r"never leaves a module|too early"):
-        say.unpack(say.pack(signal) + bytes(20))
+        msg.unpack(msg.pack(signal) + bytes(20))

@@ -8,7 +8,7 @@ import pytest
 
 from modurob import examples
 from modurob.distributed import Message, SimulatedBus
-from modurob.distributed.bus import messages as say
+from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.coordinator import EXPIRY
 from modurob.distributed.bus.links import LinkTable
 from modurob.distributed.bus.messages import Address, FrameKind
@@ -134,7 +134,7 @@ def forge(bus, sender, port, message, *, number=None, kind=FrameKind.DATA):
     state = bus.coordinator if sender == "base" else bus.states[sender]
     link = state.links.ports[port]
     body = struct.pack("<I", following(link.number) if number is None else number) + message
-    frame = say.pack_frame(kind, link.here, link.there, body)
+    frame = msg.pack_frame(kind, link.here, link.there, body)
     bus.transport.send(sender, [Message(port, frame)])
 
 
@@ -149,7 +149,7 @@ def test_a_forged_reading_is_believed_for_seconds_at_most(ahead):
     assert bus.run(lambda: bus.torques["m1"] != (0.0,) and bus.settled(3))
     right = dict(bus.torques)
     number = (bus.states["m1"].senses + ahead) % NUMBERS
-    forge(bus, "m0", "in", say.pack(say.Sense(address(bus, "m1"), number, (-1.2, 0.0))))
+    forge(bus, "m0", "in", msg.pack(msg.Sense(address(bus, "m1"), number, (-1.2, 0.0))))
     assert bus.run(lambda: bus.torques != right, 0.1)
     # nothing happens any more, and still it is put right
     assert bus.run(lambda: bus.torques == right, (LIFETIME + 2 * REFRESH) * bus.heartbeat)
@@ -160,7 +160,7 @@ def test_a_forged_reading_is_believed_for_seconds_at_most(ahead):
 def test_after_a_forged_number_new_readings_count_within_the_lifetime_of_a_message(ahead):
     bus = arm()
     number = (bus.states["m1"].senses + ahead) % NUMBERS
-    forged = say.pack(say.Sense(address(bus, "m1"), number, (-1.2, 0.0)))
+    forged = msg.pack(msg.Sense(address(bus, "m1"), number, (-1.2, 0.0)))
     forge(bus, "m0", "in", forged, number=1000)  # a place on the link that is not due yet
     bus.run(lambda: False, LIFETIME * bus.heartbeat)
     assert bus.torques["m1"] != (0.0,)  # it was believed
@@ -174,7 +174,7 @@ def test_a_forged_report_is_believed_for_seconds_at_most(ahead):
     bus = arm()
     robot = bus.robot
     number = (bus.states["m1"].reports + ahead) % NUMBERS
-    forge(bus, "m0", "in", say.pack(say.ModuleReport(address(bus, "m1"), number, "m1", ())))
+    forge(bus, "m0", "in", msg.pack(msg.ModuleReport(address(bus, "m1"), number, "m1", ())))
     assert bus.run(lambda: bus.coordinator.survey.unreported != (), 0.1)  # it was believed
     assert bus.run(lambda: bus.settled(3), (LIFETIME + 2) * bus.heartbeat)
     assert bus.robot.assembly.organism == robot.assembly.organism
@@ -188,7 +188,7 @@ def test_a_forged_report_is_believed_for_seconds_at_most(ahead):
 def test_a_forged_torque_is_obeyed_for_seconds_at_most(ahead):
     bus = arm()
     number = (bus.states["m1"].newest_torque.number + ahead) % NUMBERS
-    forge(bus, "base", "out", say.pack(say.Torque(address(bus, "m1"), number, (7.0,))))
+    forge(bus, "base", "out", msg.pack(msg.Torque(address(bus, "m1"), number, (7.0,))))
     assert bus.run(lambda: bus.torques["m1"] == (7.0,), 0.1)
     assert bus.run(lambda: bus.torques["m1"] == (0.0,), (LIFETIME + 2 * REFRESH) * bus.heartbeat)
     assert moved(bus, 0.4)
@@ -199,10 +199,10 @@ def test_a_forged_hello_does_not_make_a_neighbour_silent(ahead):
     bus = arm()
     link = bus.states["m1"].links.ports["in"]
     state = bus.states["m1"]
-    hello = say.Hello(
+    hello = msg.Hello(
         state.links.address, (link.hellos + ahead) % NUMBERS, state.beat, state.epoch, True, "in"
     )
-    frame = say.pack_frame(FrameKind.HELLO, link.here, link.there, say.HELLO.pack(hello))
+    frame = msg.pack_frame(FrameKind.HELLO, link.here, link.there, msg.HELLO.pack(hello))
     bus.transport.send("m1", [Message("in", frame)])
     robot = bus.robot
     bus.run(lambda: False, 6 * bus.heartbeat)
@@ -215,9 +215,9 @@ def test_a_forged_beat_does_not_keep_modules_from_the_coordinator(beat):
     bus = arm()
     link, state = bus.coordinator.links.ports["out"], bus.coordinator
     number = following(link.hellos)
-    hello = say.Hello(state.links.address, number, state.beat + beat, 1, False, "out")
+    hello = msg.Hello(state.links.address, number, state.beat + beat, 1, False, "out")
     hello = hello._replace(beat=min(hello.beat, 2**64 - 1))
-    frame = say.pack_frame(FrameKind.HELLO, link.here, link.there, say.HELLO.pack(hello))
+    frame = msg.pack_frame(FrameKind.HELLO, link.here, link.there, msg.HELLO.pack(hello))
     bus.transport.send("base", [Message("out", frame)])
     bus.run(lambda: False, 2 * STALE * bus.heartbeat)
     assert {state.epoch for state in bus.states.values()} == {1}  # nobody lost its way
@@ -239,8 +239,8 @@ def test_a_forged_neighbour_is_believed_until_the_real_one_is_heard_and_nothing_
     bus = arm()
     assert moved(bus, 0.2)  # so that links have counted some messages
     link = bus.coordinator.links.ports["out"]
-    hello = say.Hello(Address(99, 99), 1, 0, 1, True, "in")
-    frame = say.pack_frame(FrameKind.HELLO, 4711, link.here, say.HELLO.pack(hello))
+    hello = msg.Hello(Address(99, 99), 1, 0, 1, True, "in")
+    frame = msg.pack_frame(FrameKind.HELLO, 4711, link.here, msg.HELLO.pack(hello))
     bus.transport.send("m0", [Message("in", frame)])
     assert bus.run(lambda: bus.coordinator.links.ports["out"].here != link.here, 0.1)
     begin = bus.now
@@ -268,12 +268,12 @@ def linked(boot=100):
     links = LinkTable(Address(1, boot), 0.25)
     links.plug("in", 0)
     mine = links.ports["in"].here
-    hello = say.HELLO.pack(say.Hello(Address(2, 5), 1, 7, 1, False, "out"))
-    links.take("in", say.pack_frame(FrameKind.HELLO, 40, 0, hello), 0.0)
+    hello = msg.HELLO.pack(msg.Hello(Address(2, 5), 1, 7, 1, False, "out"))
+    links.take("in", msg.pack_frame(FrameKind.HELLO, 40, 0, hello), 0.0)
 
     def data(number):
         body = struct.pack("<I", number) + b"message"
-        return links.take("in", say.pack_frame(FrameKind.DATA, 40, mine, body), 0.0)[1]
+        return links.take("in", msg.pack_frame(FrameKind.DATA, 40, mine, body), 0.0)[1]
 
     return links, data
 
@@ -300,8 +300,8 @@ def test_an_outdated_hello_counts_again_after_a_heartbeat():
     links, _ = linked()
 
     def hello(number, now):
-        body = say.HELLO.pack(say.Hello(Address(2, 5), number, 7, 1, False, "out"))
-        return links.take("in", say.pack_frame(FrameKind.HELLO, 40, 0, body), now)[0]
+        body = msg.HELLO.pack(msg.Hello(Address(2, 5), number, 7, 1, False, "out"))
+        return links.take("in", msg.pack_frame(FrameKind.HELLO, 40, 0, body), now)[0]
 
     assert hello(1000, 1.0) is not None
     assert hello(2, 1.2) is None
@@ -315,7 +315,7 @@ def test_an_outdated_hello_counts_again_after_a_heartbeat():
 def test_modules_that_are_not_in_the_tree_are_forgotten_and_those_in_it_are_not():
     bus = arm()
     stranger = Address(77, 78)
-    forge(bus, "m0", "in", say.pack(say.Sense(stranger, 1, (0.0, 0.0))))
+    forge(bus, "m0", "in", msg.pack(msg.Sense(stranger, 1, (0.0, 0.0))))
     assert bus.run(lambda: stranger in bus.coordinator.table, 0.1)
     known = bus.robot.assembly.names.keys()
     assert bus.run(lambda: stranger not in bus.coordinator.table, (EXPIRY + 1) * bus.heartbeat)
@@ -335,15 +335,15 @@ def test_a_module_that_comes_back_after_it_was_forgotten_is_asked_for_its_record
 @pytest.mark.parametrize(
     "piece",
     [
-        say.Piece(Address(7, 8), say.LARGEST_RECORD + 1, 0, b"x"),
-        say.Piece(Address(7, 8), 100, 5, b"x"),  # pieces start at multiples of their size
-        say.Piece(Address(7, 8), 100, 0, b"x" * 101),
-        say.Piece(Address(7, 8), 100, say.CHUNK, b"x"),
+        msg.Piece(Address(7, 8), msg.LARGEST_RECORD + 1, 0, b"x"),
+        msg.Piece(Address(7, 8), 100, 5, b"x"),  # pieces start at multiples of their size
+        msg.Piece(Address(7, 8), 100, 0, b"x" * 101),
+        msg.Piece(Address(7, 8), 100, msg.CHUNK, b"x"),
     ],
 )
 def test_pieces_that_cannot_be_of_a_record_are_not_kept(piece):
     bus = arm("b")
-    forge(bus, "m0", "in", say.pack(piece))
+    forge(bus, "m0", "in", msg.pack(piece))
     bus.run(lambda: False, 0.05)
     assert piece.origin not in bus.coordinator.table
     assert bus.settled(1)

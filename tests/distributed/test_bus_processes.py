@@ -11,7 +11,7 @@ import pytest
 
 from modurob import StateError, examples
 from modurob.distributed import ProcessBus, SimulatedBus, child
-from modurob.distributed.bus import messages as say
+from modurob.distributed.bus import messages as msg
 from oracles import complains
 
 DEADLINE = 60.0  # [s]
@@ -165,7 +165,7 @@ def test_a_datagram_that_fails_is_told_and_keeps_the_coordinator_from_nothing(mo
         step = bus._root.step
 
         def broken(state, inbox, now):
-            if any(message.port != say.OWN for message in inbox):
+            if any(message.port != msg.OWN for message in inbox):
                 raise RuntimeError("a datagram")
             return step(state, inbox, now)
 

@@ -7,12 +7,12 @@ import struct
 import pytest
 
 from modurob.distributed import Message, ProcessBus, SimulatedBus, processes
-from modurob.distributed.bus import messages as say
+from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.coordinator import PATIENCE
 from modurob.distributed.bus.links import HELLOS, LinkTable
 from modurob.distributed.bus.messages import Address, FrameKind, ModuleReport, Neighbor, Status
 from modurob.distributed.bus.node import STALE, Node
-from modurob.distributed.bus.survey import ModuleEntry, survey
+from modurob.distributed.bus.survey import BusEntry, survey
 from modurob.distributed.child import Lines
 from modurob.distributed.codec import read
 
@@ -30,7 +30,7 @@ class Bench:
         self.hellos = {"in": 0, "out": 0}
         self.peers = {"in": 40, "out": 50}
         for port in self.peers:
-            self.step(say.own(say.Plugged(port, 0)))
+            self.step(msg.own(msg.Plugged(port, 0)))
 
     def step(self, *inbox):
         self.state, outbox = self.node.step(self.state, inbox, self.now)
@@ -39,9 +39,9 @@ class Bench:
     def hello(self, port, beat, *, child=False, epoch=1):
         self.hellos[port] += 1
         peer = self.peers[port]
-        body = say.Hello(Address(peer, 1), self.hellos[port], beat, epoch, child, "x")
+        body = msg.Hello(Address(peer, 1), self.hellos[port], beat, epoch, child, "x")
         return self.step(
-            Message(port, say.pack_frame(FrameKind.HELLO, peer, 0, say.HELLO.pack(body)))
+            Message(port, msg.pack_frame(FrameKind.HELLO, peer, 0, msg.HELLO.pack(body)))
         )
 
     def data(self, port, message):
@@ -49,7 +49,7 @@ class Bench:
         body = struct.pack("<I", self.numbers[port]) + message
         mine = self.state.links.ports[port].here
         return self.step(
-            Message(port, say.pack_frame(FrameKind.DATA, self.peers[port], mine, body))
+            Message(port, msg.pack_frame(FrameKind.DATA, self.peers[port], mine, body))
         )
 
     def driven(self):
@@ -57,30 +57,30 @@ class Bench:
         self.hello("out", 0, child=True)
         self.hello("in", 5)
         assert self.state.parent == "in"
-        (torque,) = drives(self.data("in", say.pack(say.Torque(Address(7, 1), 1, (2.0,)))))
+        (torque,) = drives(self.data("in", msg.pack(msg.Torque(Address(7, 1), 1, (2.0,)))))
         assert torque == (2.0,)
         return self
 
 
 def drives(outbox):
-    return say.own_torques(outbox)
+    return msg.own_torques(outbox)
 
 
 def beats(outbox):
     """What hellos in an outbox say of the way to the coordinator, by port."""
     found = {}
     for port, payload in outbox:
-        if port != say.OWN:
-            kind, _, _, body = say.unpack_frame(payload)
+        if port != msg.OWN:
+            kind, _, _, body = msg.unpack_frame(payload)
             if kind is FrameKind.HELLO:
-                found[port] = read(say.HELLO, body).beat
+                found[port] = read(msg.HELLO, body).beat
     return found
 
 
 def told(outbox, port):
     """Messages in an outbox that go out of a port."""
-    frames = [say.unpack_frame(payload) for p, payload in outbox if p == port]
-    return [say.unpack(body[4:]) for kind, _, _, body in frames if kind is FrameKind.DATA]
+    frames = [msg.unpack_frame(payload) for p, payload in outbox if p == port]
+    return [msg.unpack(body[4:]) for kind, _, _, body in frames if kind is FrameKind.DATA]
 
 
 @pytest.mark.parametrize(
@@ -123,42 +123,42 @@ def test_a_way_without_new_beats_ends_by_itself():
 def test_a_module_takes_commands_from_its_parent_and_news_from_the_others():
     bench = Bench().driven()
     far = Address(99, 1)
-    sense = say.pack(say.Sense(far, 1, (0.1, 0.0)))
-    torque = say.pack(say.Torque(far, 2, (1.0,)))
+    sense = msg.pack(msg.Sense(far, 1, (0.1, 0.0)))
+    torque = msg.pack(msg.Torque(far, 2, (1.0,)))
     assert told(bench.data("in", torque), "out") == []  # nothing was ever heard of it
     assert told(bench.data("in", sense), "in") == []  # news does not come from the coordinator
-    assert told(bench.data("out", sense), "in") == [say.Sense(far, 1, (0.1, 0.0))]
-    assert told(bench.data("in", torque), "out") == [say.Torque(far, 2, (1.0,))]
+    assert told(bench.data("out", sense), "in") == [msg.Sense(far, 1, (0.1, 0.0))]
+    assert told(bench.data("in", torque), "out") == [msg.Torque(far, 2, (1.0,))]
     assert told(bench.data("out", torque), "in") == []  # a module does not command
     ignored = bench.state.links.ignored
     bench.data("in", b"\x77")
     assert bench.state.links.ignored == ignored + 1
-    bench.step(say.own(say.Unplugged("out")))  # its way goes with the neighbour
+    bench.step(msg.own(msg.Unplugged("out")))  # its way goes with the neighbour
     assert bench.state.routes == {}
 
 
 def test_a_module_that_is_asked_tells_report_or_record_and_nothing_else():
     bench = Bench().driven()
-    (report,) = told(bench.data("in", say.pack(say.Ask(Address(7, 1), say.Wanted.REPORT))), "in")
+    (report,) = told(bench.data("in", msg.pack(msg.Ask(Address(7, 1), msg.Wanted.REPORT))), "in")
     assert isinstance(report, ModuleReport)
     assert [n.port for n in report.neighbors] == ["in", "out"]
-    (piece,) = told(bench.data("in", say.pack(say.Ask(Address(7, 1), say.Wanted.RECORD))), "in")
-    assert piece == say.Piece(Address(7, 1), 6, 0, b"record")
+    (piece,) = told(bench.data("in", msg.pack(msg.Ask(Address(7, 1), msg.Wanted.RECORD))), "in")
+    assert piece == msg.Piece(Address(7, 1), 6, 0, b"record")
 
 
 def test_a_module_that_joins_again_tells_report_and_reading_and_its_record_only_once():
     bench = Bench()
-    bench.step(say.own(say.Sensed([0.1, 0.2])))
+    bench.step(msg.own(msg.Sensed([0.1, 0.2])))
     first = told(bench.hello("in", 5), "in")
-    assert [type(message) for message in first] == [ModuleReport, say.Sense, say.Piece]
+    assert [type(message) for message in first] == [ModuleReport, msg.Sense, msg.Piece]
     assert first[1].values == (0.1, 0.2)
     bench.hello("in", 0)
-    assert told(bench.step(say.own(say.Sensed([0.3, 0.4]))), "in") == []  # to nobody
+    assert told(bench.step(msg.own(msg.Sensed([0.3, 0.4]))), "in") == []  # to nobody
     again = told(bench.hello("in", 6), "in")
-    assert [type(message) for message in again] == [ModuleReport, say.Sense]
+    assert [type(message) for message in again] == [ModuleReport, msg.Sense]
     assert again[1].values == (0.3, 0.4)
     assert [message.number for message in again] == [first[0].number + 1, first[1].number + 1]
-    (now,) = told(bench.step(say.own(say.Sensed([0.5, 0.6]))), "in")
+    (now,) = told(bench.step(msg.own(msg.Sensed([0.5, 0.6]))), "in")
     assert now.values == (0.5, 0.6)
 
 
@@ -166,15 +166,15 @@ def test_a_module_with_no_reading_tells_none_and_one_with_an_empty_reading_tells
     bench = Bench()
     assert [type(message) for message in told(bench.hello("in", 5), "in")] == [
         ModuleReport,
-        say.Piece,
+        msg.Piece,
     ]
-    (empty,) = told(bench.step(say.own(say.Sensed([]))), "in")
+    (empty,) = told(bench.step(msg.own(msg.Sensed([]))), "in")
     assert empty.values == ()
 
 
 def test_an_empty_torque_lets_the_motor_go():
     bench = Bench().driven()
-    outbox = bench.data("in", say.pack(say.Torque(Address(7, 1), 2, ())))
+    outbox = bench.data("in", msg.pack(msg.Torque(Address(7, 1), 2, ())))
     assert drives(outbox) == [()]
     assert bench.state.torques is None
     bench.hello("in", 0)  # it has nothing to let go any more
@@ -198,10 +198,10 @@ def test_what_is_not_acknowledged_is_repeated_soon_then_rarely_and_then_never():
     assert gaps == pytest.approx([*[0.025] * 5, 0.05, 0.1, 0.2, 0.25, 0.25, 0.25])
     (number,) = links.ports["in"].waiting
     mine = links.ports["in"].here
-    hello = say.HELLO.pack(say.Hello(Address(2, 5), 1, 7, 1, False, "out"))
-    links.take("in", say.pack_frame(FrameKind.HELLO, 40, 0, hello), now)
+    hello = msg.HELLO.pack(msg.Hello(Address(2, 5), 1, 7, 1, False, "out"))
+    links.take("in", msg.pack_frame(FrameKind.HELLO, 40, 0, hello), now)
     for numbers, left in (([number + 1], 1), ([number], 0)):
-        frame = say.pack_frame(FrameKind.ACK, 40, mine, say.NUMBERS.pack(numbers))
+        frame = msg.pack_frame(FrameKind.ACK, 40, mine, msg.NUMBERS.pack(numbers))
         links.take("in", frame, now)
         assert len(links.ports["in"].waiting) == left
 
@@ -211,13 +211,13 @@ def test_frames_of_a_neighbour_that_is_not_known_are_ignored():
     links.plug("in", 0)
     mine = links.ports["in"].here
     body = struct.pack("<I", 1) + b"message"
-    data = say.pack_frame(FrameKind.DATA, 40, mine, body)
+    data = msg.pack_frame(FrameKind.DATA, 40, mine, body)
     assert links.take("in", data, 0.0) == (None, [])  # before its hello
-    hello = say.HELLO.pack(say.Hello(Address(2, 5), 1, 7, 1, False, "out"))
-    links.take("in", say.pack_frame(FrameKind.HELLO, 40, 0, hello), 0.0)
-    other = say.pack_frame(FrameKind.DATA, 41, mine, body)
+    hello = msg.HELLO.pack(msg.Hello(Address(2, 5), 1, 7, 1, False, "out"))
+    links.take("in", msg.pack_frame(FrameKind.HELLO, 40, 0, hello), 0.0)
+    other = msg.pack_frame(FrameKind.DATA, 41, mine, body)
     assert links.take("in", other, 0.0) == (None, [])
-    assert links.take("in", say.pack_frame(FrameKind.DATA, 40, 0, body), 0.0) == (None, [])
+    assert links.take("in", msg.pack_frame(FrameKind.DATA, 40, 0, body), 0.0) == (None, [])
     assert links.take("out", data, 0.0) == (None, [])  # nothing is plugged in there
     assert links.take("in", data, 0.0) == (None, [b"message"])
 
@@ -245,7 +245,7 @@ def test_programs_sleep_until_there_is_something_to_do():
 
 def test_a_program_wakes_to_repeat_what_was_not_acknowledged():
     bench = Bench().driven()
-    bench.step(say.own(say.Sensed([0.1, 0.2])))
+    bench.step(msg.own(msg.Sensed([0.1, 0.2])))
     assert bench.state.wake == pytest.approx(0.025)
 
 
@@ -271,7 +271,7 @@ OWN, ONE, TWO = Address(0, 9), Address(1, 1), Address(2, 2)
 
 
 def reported(*neighbors):
-    return ModuleEntry(report=ModuleReport(ONE, 1, "m", tuple(neighbors)), record=b"")
+    return BusEntry(report=ModuleReport(ONE, 1, "m", tuple(neighbors)), record=b"")
 
 
 def two(back):

@@ -7,7 +7,7 @@ import pytest
 
 from modurob import examples
 from modurob.distributed import SimulatedBus
-from modurob.distributed.bus import messages as say
+from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.robot import LARGEST_READING
 
 BAD = {
@@ -45,7 +45,7 @@ def test_a_bad_reading_is_a_fault_and_lets_the_motor_go_until_a_good_one_comes(w
     bus.sense("m2", [0.4])
     assert bus.run(lambda: bus.robot.state(bus.coordinator.table)[0].tolist() == [0.0, 0.5, 0.4])
     built = bus.builder.built
-    bus._signal("m1", say.Sensed(values))
+    bus._signal("m1", msg.Sensed(values))
     assert bus.run(lambda: bus.robot.assembly.faults != () and bus.settled(3))
     (fault,) = bus.robot.assembly.faults
     assert fault.startswith("reading of 'm1': [")
@@ -64,7 +64,7 @@ def test_a_bad_reading_is_a_fault_and_lets_the_motor_go_until_a_good_one_comes(w
 
 def test_a_reading_at_the_limit_is_good():
     bus = arm("ba")
-    bus._signal("m1", say.Sensed((LARGEST_READING, 0.0)))
+    bus._signal("m1", msg.Sensed((LARGEST_READING, 0.0)))
     assert bus.run(lambda: any(e.has_reading for e in bus.coordinator.table.values()))
     assert bus.run(lambda: bus.settled(2))
     assert bus.robot.assembly.faults == ()
@@ -74,7 +74,7 @@ def test_a_reading_at_the_limit_is_good():
 def test_a_module_whose_first_reading_is_bad_is_not_driven():
     bus = SimulatedBus()
     bus.start("giusti_a")
-    bus._signal("m0", say.Sensed((np.nan, 0.0)))
+    bus._signal("m0", msg.Sensed((np.nan, 0.0)))
     bus.plug("base.out", "m0.in")
     assert bus.run(lambda: bus.robot.assembly.faults != () and bus.settled(1))
     bus.run(lambda: False, 1.0)
@@ -83,17 +83,17 @@ def test_a_module_whose_first_reading_is_bad_is_not_driven():
 
 def test_a_stream_of_bad_readings_is_one_fault():
     bus = arm("ba")
-    bus._signal("m1", say.Sensed((np.nan, 0.0)))
+    bus._signal("m1", msg.Sensed((np.nan, 0.0)))
     assert bus.run(lambda: bus.robot.assembly.faults != ())
     robot = bus.robot
-    bus._signal("m1", say.Sensed((np.inf, 0.0)))
+    bus._signal("m1", msg.Sensed((np.inf, 0.0)))
     bus.run(lambda: False, 0.5)
     assert bus.robot is robot
 
 
 def test_a_fault_of_the_body_and_one_of_a_reading_stand_side_by_side():
     bus = arm()
-    bus._signal("m1", say.Sensed((np.nan, 0.0)))
+    bus._signal("m1", msg.Sensed((np.nan, 0.0)))
     assert bus.run(lambda: bus.robot.assembly.faults != ())
     bus.kill("m2")
     assert bus.run(lambda: bus.settled(2))

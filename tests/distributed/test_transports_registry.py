@@ -73,3 +73,9 @@ def test_unknown_transports_and_those_within_one_process_are_named():
         network("can")
     with complains(mr.StateError, "'in_process' works within one process only", "udp"):
         ProcessBus(transport="in_process")
+
+
+def test_a_transport_that_processes_cannot_import_is_named(unix, monkeypatch):
+    monkeypatch.setattr(TRANSPORTS[unix], "__module__", "__main__")
+    with complains(mr.StateError, "cannot import UnixSockets", "module of its own"):
+        ProcessBus(transport=unix)

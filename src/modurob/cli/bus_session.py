@@ -201,7 +201,7 @@ class BusSession(cmd.Cmd):
         if certificate is not None:
             self.out.print(Text(f"{CONDITION}\n{certificate}"))
 
-    def do_help(self, *names: str) -> None:
+    def do_help(self, arg: str = "") -> None:
         """help: list the commands; # starts a comment."""
         for name in self._names():
             usage, text = _help(getattr(self, f"do_{name}"))
@@ -240,8 +240,7 @@ class BusSession(cmd.Cmd):
         bus, robot = self.bus, self.bus.robot
         names = {name: address for address, name in robot.assembly.names.items()}
         edges = bus.coordinator.survey.edges
-        called = {address: name for name, address in names.items()}
-        parents = {edge.child: called.get(edge.parent, BASE) for edge in edges}
+        parents = {edge.child: robot.assembly.names.get(edge.parent, BASE) for edge in edges}
         routers = {edge.parent for edge in edges}
         rows = []
         for name, module in bus.modules.items():

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
         MassProcesses,
         MassProperties,
     )
-    from modurob.distributed.transports import TRANSPORTS, Counts, InProcess, Transport
+    from modurob.distributed.transports import TRANSPORTS, InProcess, Transport
+    from modurob.distributed.transports.base import Counts
 
 __all__ = [
     "TRANSPORTS",
@@ -47,7 +48,8 @@ _HOMES = {
     "bus.processes": ("ProcessBus",),
     "bus.simulated": ("SimulatedBus",),
     "mass": ("LockStep", "MassAgent", "MassNetwork", "MassProcesses", "MassProperties"),
-    "transports": ("TRANSPORTS", "Counts", "InProcess", "Transport"),
+    "transports": ("TRANSPORTS", "InProcess", "Transport"),
+    "transports.base": ("Counts",),
 }
 
 

@@ -18,24 +18,23 @@ T = TypeVar("T")
 
 
 class Number:
-    """A value in a format of `struct`, little endian; `read` and `write` convert it."""
+    """A value in a format of `struct`, little endian, or made of several by `read` and `write`."""
 
     def __init__(self, code: str, read: Any = None, write: Any = None) -> None:
         self._struct, self._read, self._write = struct.Struct(f"<{code}"), read, write
 
     def pack(self, value: Any) -> bytes:
-        return self._struct.pack(value if self._write is None else self._write(value))
+        return self._struct.pack(*((value,) if self._write is None else self._write(value)))
 
     def unpack(self, data: bytes, at: int) -> tuple[Any, int]:
         try:
-            (value,) = self._struct.unpack_from(data, at)
+            values = self._struct.unpack_from(data, at)
         except struct.error:
             raise ValueError("the message ends too early") from None
-        return value if self._read is None else self._read(value), at + self._struct.size
+        return values[0] if self._read is None else self._read(*values), at + self._struct.size
 
 
 U8, U16, U32, U64 = Number("B"), Number("H"), Number("I"), Number("Q")
-U128 = Number("16s", lambda data: int.from_bytes(data, "big"), lambda x: x.to_bytes(16, "big"))
 
 
 class Text:

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from modurob.distributed import child
-from modurob.distributed.transports import End, Endpoint, chance, endpoint_class
+from modurob.distributed.transports import End, Endpoint, endpoint_class
+from modurob.distributed.transports.base import chance
 from modurob.errors import StateError, UnknownNameError, choices
 
 START_TIMEOUT_S = 20.0  # until a process has opened its socket
@@ -29,7 +30,7 @@ class Processes:
         seed: Of those chances.
 
     Attributes:
-        addresses: Of each module's socket, once known.
+        addresses: Of the modules' sockets, as they report them.
     """
 
     def __init__(
@@ -38,6 +39,11 @@ class Processes:
         self.kind = endpoint_class(transport)
         if os.name == "nt":
             raise StateError(f"modules as processes need a POSIX system; {instead} runs anywhere")
+        if self.kind.__module__ == "__main__":
+            raise StateError(
+                f"processes cannot import {self.kind.__name__} from the program that is run: "
+                "put this transport into a module of its own"
+            )
         self.loss, self.seed = chance("loss", loss), seed
         self.addresses: dict[str, Any] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -50,14 +56,7 @@ class Processes:
     def start(
         self, name: str, program: type[child.Program], settings: Mapping[str, Any], *, light: bool
     ) -> None:
-        """Start the process of a module.
-
-        Args:
-            name: Of the module.
-            program: Its program.
-            settings: For the program; first line of the process' standard input.
-            light: Whether the program works without the imports of modurob itself.
-        """
+        """Start a module's process; a light program works without the imports of modurob itself."""
         # a session of its own: Ctrl-C at the terminal is for this process alone
         process = subprocess.Popen(
             [sys.executable, *(("-I", "-S") if light else ("-P",)), child.__file__],
@@ -75,9 +74,9 @@ class Processes:
             "loss": self.loss,
             "seed": self.seed + len(self._processes),
         }
-        self.tell(name, {**settings, **common})
+        self.send(name, {**settings, **common})
 
-    def tell(self, name: str, event: Mapping[str, Any]) -> None:
+    def send(self, name: str, event: Mapping[str, Any]) -> None:
         """Send an event to a module."""
         stdin = self._processes[name].stdin
         assert stdin is not None
@@ -87,11 +86,11 @@ class Processes:
 
     def plug(self, end: End, address: Any, port: str, **details: Any) -> None:
         """Connect a module's port with the port of a socket; the program gets the details."""
-        self.tell(end[0], {"plug": end[1], "address": address, "port": port, **details})
+        self.send(end[0], {"plug": end[1], "address": address, "port": port, **details})
 
     def unplug(self, end: End) -> None:
         """Disconnect a module's port."""
-        self.tell(end[0], {"unplug": end[1]})
+        self.send(end[0], {"unplug": end[1]})
 
     def pipe(self, name: str) -> int:
         """The number of a module's standard output."""

@@ -1,7 +1,7 @@
 """Reliable messages over links that lose, delay, double and reorder them.
 
 Both ends of a link have a number that is drawn anew when they start, so that a restarted neighbor
-is told from its old self. Messages have numbers of 32 bits that wrap around, compared as in RFC
+differs from its old self. Messages have numbers of 32 bits that wrap around, compared as in RFC
 1982. They are sent again until the neighbor acknowledges them; it takes each of them once, or only
 the newest of a stream. A larger number is newer by convention only, so that a damaged or forged one
 could make every later message look old: one that looks old is refused only for the time that a
@@ -48,7 +48,8 @@ class Retry(NamedTuple):
 
     def interval(self, tries: int) -> float:
         """Return the time between a message's last try so far and the next one. [s]"""
-        return min(self.longest, self.first * 2 ** max(0, tries - 1 - self.constant))
+        doublings = tries - 1 - self.constant
+        return self.first if doublings <= 0 else min(self.longest, self.first * 2**doublings)
 
 
 class Waiting(NamedTuple):
@@ -106,7 +107,7 @@ class Channel:
         return WINDOW < (number - self.low) % NUMBERS < NUMBERS // 2
 
     def take(self, number: int) -> bool:
-        """Return whether a number comes in for the first time, and remember it."""
+        """Return whether a number comes in for the first time, and record it."""
         if (self.low - number) % NUMBERS < NUMBERS // 2 or number in self.beyond:
             return False
         seen = self.beyond | {number}

@@ -23,7 +23,7 @@ from modurob.checks import is_number, not_negative
 from modurob.errors import StateError
 
 CONE_SIDES = 16  # of the pyramid inside of a friction cone
-CLOSE = 1e-6  # of the region's size: how much a corner must stand out to be one
+CLOSE = 1e-6  # of the region's size: distance of a corner from the line of its neighbors
 MOST_CORNERS = 64
 FARTHEST = 100.0  # [m] from the contacts: a region that reaches so far counts as unbounded
 
@@ -42,11 +42,11 @@ class Region:
 
     @property
     def feasible(self) -> bool:
-        """Whether there is any place where the contacts can carry the weight."""
+        """True if there is any place where the contacts can carry the weight."""
         return len(self.corners) > 0
 
     def contains(self, point: ArrayLike, margin: float = 0.0) -> bool:
-        """Whether a point (2,) lies inside, at least `margin` from the border. [m]"""
+        """Return whether a point (2,) lies inside, at least `margin` from the border. [m]"""
         if not self.feasible:
             return False
         point = np.asarray(point, dtype=float)
@@ -101,11 +101,11 @@ def support_polygon(contacts: ArrayLike) -> Region:
 
 
 def stability_region(contacts: ArrayLike, sides: int = CONE_SIDES) -> Region:
-    """Where the center of mass may be while the robot stands still on rough ground.
+    """Region of the center of mass in which the robot can rest on rough ground.
 
     Args:
         contacts: (k, 7) positions, unit normals out of the ground, coefficients of friction.
-        sides: Of the pyramids that stand for the friction cones, from inside.
+        sides: Of the pyramids inside of the friction cones.
 
     Raises:
         StateError: A row is no contact, or the region has no end (a robot clamped between walls).
@@ -238,7 +238,7 @@ def _half_planes(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _cut(corners: np.ndarray, normal: np.ndarray, offset: float) -> np.ndarray:
-    """What is left of a polygon on the inner side of a line."""
+    """The part of a polygon on the inner side of a line."""
     kept: list[np.ndarray] = []
     depth = corners @ normal - offset
     for k, (a, b) in enumerate(zip(corners, np.roll(corners, -1, axis=0), strict=True)):

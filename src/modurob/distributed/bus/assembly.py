@@ -8,14 +8,14 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from modurob.distributed.bus.messages import Address
-from modurob.distributed.bus.survey import Edge, ModuleEntry, Survey
+from modurob.distributed.bus.survey import BusEntry, Edge, Survey
 from modurob.errors import DockingError, FileError, UnknownNameError
 from modurob.modules import ModuleType
 from modurob.modules.record import Record, decode, id_text
 from modurob.organism import Organism
 from modurob.organism.organism import NAME
 
-REMEMBERED = 4096  # records that were decoded
+CACHE_SIZE = 4096  # decoded records
 
 
 class BusAssembly(NamedTuple):
@@ -26,7 +26,7 @@ class BusAssembly(NamedTuple):
     faults: tuple[str, ...] = ()  # one line for everything that was left out
 
 
-def assemble(survey: Survey, table: Mapping[Address, ModuleEntry]) -> BusAssembly:
+def assemble(survey: Survey, table: Mapping[Address, BusEntry]) -> BusAssembly:
     """Dock the modules of a survey as they reported, base first."""
     build = _Build(survey, table)
     if not survey.loops:
@@ -36,7 +36,7 @@ def assemble(survey: Survey, table: Mapping[Address, ModuleEntry]) -> BusAssembl
 
 
 class _Build:
-    def __init__(self, survey: Survey, table: Mapping[Address, ModuleEntry]) -> None:
+    def __init__(self, survey: Survey, table: Mapping[Address, BusEntry]) -> None:
         self.survey, self.table = survey, table
         self.organism: Organism | None = None
         self.names: dict[Address, str] = {}
@@ -119,7 +119,7 @@ class _Build:
         return f"{self.call(edge.parent)}.{edge.port} - {self.call(edge.child)}.{edge.child_port}"
 
 
-def _names(survey: Survey, table: Mapping[Address, ModuleEntry]) -> dict[Address, str]:
+def _names(survey: Survey, table: Mapping[Address, BusEntry]) -> dict[Address, str]:
     """Modules' own names where they may be used and are not taken, else names from their ids."""
     names: dict[Address, str] = {}
     taken: set[str] = set()
@@ -143,6 +143,6 @@ def _label(name: str, kind: ModuleType, text: str) -> int | str:
     raise UnknownNameError(f"'{name}' reports port {text}, which a {kind.name} does not have")
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(CACHE_SIZE)
 def _decoded(data: bytes) -> Record:
     return decode(data)

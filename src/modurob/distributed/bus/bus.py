@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 from modurob.checks import is_number, positive
-from modurob.distributed.bus import messages as say
+from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.coordinator import PORT, CoordinatorState
-from modurob.distributed.bus.node import HEARTBEAT, Node
+from modurob.distributed.bus.node import HEARTBEAT_S, Node
 from modurob.distributed.bus.robot import BusRobot, RobotBuilder, moving_joints
 from modurob.distributed.transports import End
 from modurob.errors import DockingError, StateError, UnknownNameError, choices
@@ -39,7 +39,7 @@ class Bus(ABC):
     """
 
     def __init__(
-        self, law: str = "ComputedTorque", *, heartbeat: float = HEARTBEAT, **settings: Any
+        self, law: str = "ComputedTorque", *, heartbeat: float = HEARTBEAT_S, **settings: Any
     ) -> None:
         self.heartbeat = positive("heartbeat", heartbeat, "seconds")
         self.builder = RobotBuilder(law, **settings)
@@ -103,7 +103,7 @@ class Bus(ABC):
         self.docked[one], self.docked[other] = (other, turn), (one, turn)
         self._connect(one, other)
         for name, port in (one, other):
-            self._signal(name, say.Plugged(port, turn))
+            self._signal(name, msg.Plugged(port, turn))
 
     def unplug(self, what: str) -> None:
         """Disconnect a port such as ``m1.in``, or all ports of a module."""
@@ -119,7 +119,7 @@ class Bus(ABC):
             self.docked.pop(other)
             self._disconnect(end, other)
             for name, port in (end, other):
-                self._signal(name, say.Unplugged(port))
+                self._signal(name, msg.Unplugged(port))
 
     def sense(self, name: str, q: Sequence[float], v: Sequence[float] | None = None) -> None:
         """Set the measured state of a module's joints.
@@ -135,7 +135,7 @@ class Bus(ABC):
                 f"'{name}' has {len(joints)} joints ({choices(joints)}), got {list(q)}"
             )
         values = tuple(float(x) for pair in zip(q, v, strict=True) for x in pair)
-        self._signal(name, say.Sensed(values))
+        self._signal(name, msg.Sensed(values))
 
     @abstractmethod
     def kill(self, name: str) -> None:
@@ -190,7 +190,7 @@ class Bus(ABC):
     def _disconnect(self, one: End, other: End) -> None: ...
 
     @abstractmethod
-    def _signal(self, name: str, signal: say.Signal) -> None: ...
+    def _signal(self, name: str, signal: msg.Signal) -> None: ...
 
     def _driven(self, name: str, values: tuple[float, ...]) -> None:
         if values:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from modurob.distributed.agent import Message
-from modurob.distributed.bus import messages as say
+from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.links import LinkTable
 from modurob.distributed.bus.messages import OWN, Address, Wanted
-from modurob.distributed.bus.node import HEARTBEAT, LIFETIME, REFRESH
-from modurob.distributed.bus.survey import ModuleEntry, Survey, survey
+from modurob.distributed.bus.node import HEARTBEAT_S, LIFETIME, REFRESH
+from modurob.distributed.bus.survey import BusEntry, Survey, survey
 from modurob.distributed.reliable import Newest
 
 PORT = "out"  # of the base module
@@ -23,7 +23,7 @@ class CoordinatorState:
 
     def __init__(self, links: LinkTable, beat: int) -> None:
         self.links, self.beat = links, beat
-        self.table: dict[Address, ModuleEntry] = {}  # data of each module
+        self.table: dict[Address, BusEntry] = {}  # data of each module
         self.survey = Survey()  # the tree that follows from it
         self.ready = False  # the tree is complete, or the wait for the rest is over
         self.waiting_since = 0.0
@@ -40,16 +40,11 @@ class CoordinatorState:
 class Coordinator:
     """The root of the tree, with the heartbeat of the modules. [s]"""
 
-    def __init__(self, heartbeat: float = HEARTBEAT) -> None:
+    def __init__(self, heartbeat: float = HEARTBEAT_S) -> None:
         self.heartbeat = heartbeat
 
     def start(self, boot: int, beat: int = 1) -> CoordinatorState:
-        """The first state.
-
-        Args:
-            boot: A number that other stations hardly have, 32 bits.
-            beat: Where to begin counting: later than a coordinator before it ended.
-        """
+        """The first state: `boot` is a random number of 32 bits, `beat` is above all before it."""
         return CoordinatorState(LinkTable(Address(0, boot), self.heartbeat), beat)
 
     def step(
@@ -66,13 +61,13 @@ class Coordinator:
                 continue
             hello, arrived = links.take(port, payload, now)
             if hello is not None and (hello.number == 1 or links.ports[port].hellos == 0):
-                links.say_hello(port, state.beat, 1, False)
+                links.send_hello(port, state.beat, 1, False)
             for message in arrived:
                 self._file(state, message, now)
         if links.is_pulse(now):
             state.beat += 1
             for port in links.ports:
-                links.say_hello(port, state.beat, 1, False)
+                links.send_hello(port, state.beat, 1, False)
             self._expire(state, now)
         links.lost.clear()
         links.retry(now)
@@ -85,11 +80,11 @@ class Coordinator:
         return state, links.outbox
 
     def _signal(self, state: CoordinatorState, payload: bytes, now: float) -> None:
-        signal = say.unpack_signal(payload)
-        if isinstance(signal, say.Plugged):
+        signal = msg.unpack_signal(payload)
+        if isinstance(signal, msg.Plugged):
             state.links.plug(signal.port, signal.turn)
-            state.links.say_hello(PORT, state.beat, 1, False)
-        elif isinstance(signal, say.Unplugged):
+            state.links.send_hello(PORT, state.beat, 1, False)
+        elif isinstance(signal, msg.Unplugged):
             state.links.unplug(signal.port)
         else:
             self._down(state, payload, now)
@@ -100,25 +95,25 @@ class Coordinator:
 
     def _file(self, state: CoordinatorState, message: bytes, now: float) -> None:
         try:
-            told = say.unpack(message)
+            received = msg.unpack(message)
         except ValueError:
             state.links.ignored += 1
             return
-        if isinstance(told, say.Ask | say.Torque):
+        if isinstance(received, msg.Ask | msg.Torque):
             state.links.ignored += 1
             return
-        old = state.table.get(told.origin, ModuleEntry())
+        old = state.table.get(received.origin, BusEntry())
         new, lifetime = old, LIFETIME * self.heartbeat
-        if isinstance(told, say.ModuleReport):
-            if not old.reported.refuses(told.number, now, lifetime):
-                new = old._replace(report=told, reported=Newest(told.number, now))
-        elif isinstance(told, say.Sense):
-            if not old.sensed.refuses(told.number, now, lifetime):
-                new = old._replace(values=told.values, sensed=Newest(told.number, now))
-        elif old.record is None and _is_sound(told):
-            new = _with_piece(old, told)
+        if isinstance(received, msg.ModuleReport):
+            if not old.reported.refuses(received.number, now, lifetime):
+                new = old._replace(report=received, reported=Newest(received.number, now))
+        elif isinstance(received, msg.Sense):
+            if not old.sensed.refuses(received.number, now, lifetime):
+                new = old._replace(values=received.values, sensed=Newest(received.number, now))
+        elif old.record is None:
+            new = _with_piece(old, received)
         if new is not old:
-            state.table = {**state.table, told.origin: new._replace(heard_at=now)}
+            state.table = {**state.table, received.origin: new._replace(heard_at=now)}
 
     def _expire(self, state: CoordinatorState, now: float) -> None:
         """Drop modules that are neither in the tree nor heard."""
@@ -140,7 +135,7 @@ class Coordinator:
         state.asks = {request: state.asks.get(request, first) for request in missing}
         for (module, wanted), due in state.asks.items():
             if now >= due:
-                self._down(state, say.pack(say.Ask(module, wanted)), now)
+                self._down(state, msg.pack(msg.Ask(module, wanted)), now)
                 state.asks[module, wanted] = now + self.heartbeat
                 state.asked += 1
         if not state.ready:
@@ -148,14 +143,11 @@ class Coordinator:
             state.ready = state.survey.complete or over
 
 
-def _is_sound(piece: say.Piece) -> bool:
-    """True for a piece that can belong to a record."""
+def _with_piece(entry: BusEntry, piece: msg.Piece) -> BusEntry:
+    """The entry with a piece of its record if it fits, and with the record when it is complete."""
     end = piece.offset + len(piece.data)
-    return piece.offset % say.CHUNK == 0 and end <= piece.total <= say.LARGEST_RECORD
-
-
-def _with_piece(entry: ModuleEntry, piece: say.Piece) -> ModuleEntry:
-    """The entry with a piece of its record, and with the record when that was the last one."""
+    if piece.offset % msg.CHUNK or not end <= piece.total <= msg.LARGEST_RECORD:
+        return entry
     pieces = dict(entry.pieces) | {piece.offset: piece.data}
     record, size = b"", 0
     while size in pieces and size < piece.total:
@@ -166,10 +158,3 @@ def _with_piece(entry: ModuleEntry, piece: say.Piece) -> ModuleEntry:
     if size == piece.total:
         return entry._replace(record=record, pieces=())
     return entry._replace(pieces=tuple(sorted(pieces.items())))
-
-
-def torque_messages(torques: Mapping[Address, Sequence[float]], number: int) -> list[Message]:
-    """Commands for `Coordinator.step` to send."""
-    return [
-        say.own(say.Torque(module, number, tuple(values))) for module, values in torques.items()
-    ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from modurob.distributed.agent import Message
-from modurob.distributed.bus import messages as say
+from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.messages import Address, FrameKind, Hello, Neighbor, Status
 from modurob.distributed.codec import U32, read
 from modurob.distributed.reliable import NUMBERS, Channel, Newest, Retry, following
@@ -82,15 +82,15 @@ class LinkTable:
         """The hello in a frame, or its message if it comes in for the first time."""
         link = self.ports.get(port)
         try:
-            kind, theirs, mine, body = say.unpack_frame(data)
+            kind, theirs, mine, body = msg.unpack_frame(data)
             if link is None or mine not in (0, link.here):
                 return None, []  # for a link that is no more
             if kind is FrameKind.HELLO:
-                return self._hello(port, link, theirs, read(say.HELLO, body), now), []
+                return self._hello(port, link, theirs, read(msg.HELLO, body), now), []
             if link.peer is None or theirs != link.there or mine != link.here:
                 return None, []
             if kind is FrameKind.ACK:
-                for number in read(say.NUMBERS, body):
+                for number in read(msg.NUMBERS, body):
                     link.acknowledge(number)
                 return None, []
             number, start = U32.unpack(body, 0)
@@ -123,11 +123,11 @@ class LinkTable:
         link = self.ports[port]
         self._data(port, link, link.post(message, now), message)
 
-    def say_hello(self, port: str, beat: int, epoch: int, child: bool) -> None:
+    def send_hello(self, port: str, beat: int, epoch: int, child: bool) -> None:
         link = self.ports[port]
         link.hellos = following(link.hellos)
         hello = Hello(self.address, link.hellos, beat, epoch, child, port)
-        self._frame(port, link, FrameKind.HELLO, say.HELLO.pack(hello))
+        self._frame(port, link, FrameKind.HELLO, msg.HELLO.pack(hello))
 
     def retry(self, now: float) -> None:
         """Send again what was not acknowledged in time."""
@@ -139,7 +139,7 @@ class LinkTable:
         self._frame(port, link, FrameKind.DATA, U32.pack(number) + message)
 
     def _frame(self, port: str, link: BusLink, kind: FrameKind, body: bytes) -> None:
-        self.outbox.append(Message(port, say.pack_frame(kind, link.here, link.there, body)))
+        self.outbox.append(Message(port, msg.pack_frame(kind, link.here, link.there, body)))
 
     def is_pulse(self, now: float) -> bool:
         """Return whether hellos are due; looks for silent neighbors then."""
@@ -167,4 +167,4 @@ def _neighbor(port: str, link: BusLink) -> Neighbor:
         return Neighbor(port, link.peer.address, link.peer.port, link.turn, Status.HEARD)
     if link.silent is not None:
         return Neighbor(port, link.silent.address, link.silent.port, link.turn, Status.SILENT)
-    return Neighbor(port, say.UNKNOWN, "", link.turn, Status.EXPECTED)
+    return Neighbor(port, msg.UNKNOWN, "", link.turn, Status.EXPECTED)

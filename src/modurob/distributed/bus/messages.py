@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from modurob.distributed.agent import Message
-from modurob.distributed.codec import U8, U16, U32, U64, U128, Counted, Layout, Number, Rest, Text
+from modurob.distributed.codec import U8, U16, U32, U64, Counted, Layout, Number, Rest, Text
 from modurob.distributed.codec import read as read_all
 
 MAGIC = b"MB"
@@ -161,7 +161,11 @@ class DriveSignal(NamedTuple):
 BusMessage = ModuleReport | Piece | Sense | Ask | Torque
 Signal = Plugged | Unplugged | Sensed | DriveSignal
 
-_ADDRESS = Layout(Address, U128, U32)
+_ADDRESS = Number(
+    "16sI",
+    lambda uid, boot: Address(int.from_bytes(uid, "big"), boot),
+    lambda address: (address.uid.to_bytes(16, "big"), address.boot),
+)
 _NEIGHBOR = Layout(Neighbor, Text(), _ADDRESS, Text(), U16, Number("B", Status))
 HELLO = Layout(Hello, _ADDRESS, U32, U64, U32, Number("B", bool), Text())
 MESSAGES: dict[Kind, Layout] = {

@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from modurob.distributed.agent import Message
-from modurob.distributed.bus import messages as say
+from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.links import HELLOS, LinkTable
 from modurob.distributed.bus.messages import OWN, Address, Hello, Kind, Wanted
 from modurob.distributed.codec import LARGEST_TEXT
 from modurob.distributed.reliable import Newest, following
 from modurob.errors import StateError
 
-HEARTBEAT = 0.25  # [s]
+HEARTBEAT_S = 0.25
 # Heartbeats without a new beat until a way counts as lost. A module that loses the coordinator
 # reports that at once; this is for ways in a circle. Over many links with loss, beats are uneven.
 STALE = 20.0
@@ -78,24 +78,24 @@ class Node:
         *,
         name: str = "",
         ports: Sequence[str] = ("in", "out"),
-        heartbeat: float = HEARTBEAT,
+        heartbeat: float = HEARTBEAT_S,
     ) -> None:
-        if not 1 <= len(ports) <= say.MOST_PORTS:
-            raise StateError(f"a node has 1 to {say.MOST_PORTS} ports, got {len(ports)}")
+        if not 1 <= len(ports) <= msg.MOST_PORTS:
+            raise StateError(f"a node has 1 to {msg.MOST_PORTS} ports, got {len(ports)}")
         for text in (name, *ports):
             if len(text.encode()) > LARGEST_TEXT:
                 raise StateError(
                     f"names and ports have up to {LARGEST_TEXT} bytes, got {text!r:.80}"
                 )
-        if len(record) > say.LARGEST_RECORD:
+        if len(record) > msg.LARGEST_RECORD:
             raise StateError(
-                f"a record has up to {say.LARGEST_RECORD} bytes, '{name}' has {len(record)}"
+                f"a record has up to {msg.LARGEST_RECORD} bytes, '{name}' has {len(record)}"
             )
         self.uid, self.record, self.name, self.ports = uid, record, name, tuple(ports)
         self.heartbeat = heartbeat
 
     def start(self, boot: int) -> NodeState:
-        """The first state; `boot` is a number that other modules hardly have, 32 bits."""
+        """The first state; `boot` is a random number of 32 bits."""
         return NodeState(LinkTable(Address(self.uid, boot), self.heartbeat))
 
     def step(
@@ -131,15 +131,15 @@ class Node:
 
     def _hellos(self, state: NodeState) -> None:
         for port in state.links.ports:
-            self._say_hello(state, port)
+            self._send_hello(state, port)
 
-    def _say_hello(self, state: NodeState, port: str) -> None:
+    def _send_hello(self, state: NodeState, port: str) -> None:
         beat = 0 if state.parent is None else state.beat
-        state.links.say_hello(port, beat, state.epoch, port == state.parent)
+        state.links.send_hello(port, beat, state.epoch, port == state.parent)
 
     def _hear(self, state: NodeState, port: str, hello: Hello, now: float) -> None:
         if hello.number == 1 or state.links.ports[port].hellos == 0:
-            self._say_hello(state, port)  # a new neighbor should not wait for the next pulse
+            self._send_hello(state, port)  # a new neighbor should not wait for the next pulse
         if port == state.parent:
             if hello.beat == 0 or hello.child or hello.epoch != state.parent_epoch:
                 self._leave(state, now)
@@ -162,7 +162,7 @@ class Node:
             self._send_record(state, now)
 
     def _leave(self, state: NodeState, now: float) -> None:
-        """Give up the way to the coordinator: release the motors, and tell the neighbors."""
+        """Give up the way to the coordinator: release the motors, and inform the neighbors."""
         state.parent, state.left_at = None, now
         state.routes.clear()
         if state.torques is not None:
@@ -171,7 +171,7 @@ class Node:
         self._hellos(state)
 
     def _drop_lost(self, state: NodeState, now: float) -> None:
-        """Neighbors that went take their ways with them."""
+        """Drop the ways over neighbors that are gone."""
         for port in state.links.lost:
             state.routes = {there: way for there, way in state.routes.items() if way != port}
             if port == state.parent:
@@ -179,21 +179,21 @@ class Node:
         state.links.lost.clear()
 
     def _signal(self, state: NodeState, payload: bytes, now: float) -> None:
-        signal = say.unpack_signal(payload)
-        if isinstance(signal, say.Plugged):
+        signal = msg.unpack_signal(payload)
+        if isinstance(signal, msg.Plugged):
             state.links.plug(signal.port, signal.turn)
-            self._say_hello(state, signal.port)
-        elif isinstance(signal, say.Unplugged):
+            self._send_hello(state, signal.port)
+        elif isinstance(signal, msg.Unplugged):
             state.links.unplug(signal.port)
-        elif isinstance(signal, say.Sensed):
+        elif isinstance(signal, msg.Sensed):
             state.values = signal.values
             if state.parent is not None:
                 self._sense(state, state.values, now)
         self._drop_lost(state, now)
 
-    def _up(self, state: NodeState, message: say.BusMessage, now: float) -> None:
+    def _up(self, state: NodeState, message: msg.BusMessage, now: float) -> None:
         if state.parent is not None:
-            state.links.post(state.parent, say.pack(message), now)
+            state.links.post(state.parent, msg.pack(message), now)
 
     def _send_all(self, state: NodeState, now: float) -> None:
         """Send report and reading."""
@@ -206,26 +206,26 @@ class Node:
         state.reported = state.links.changes
         state.reports = following(state.reports)
         address, neighbors = state.links.address, state.links.neighbors()
-        self._up(state, say.ModuleReport(address, state.reports, self.name, neighbors), now)
+        self._up(state, msg.ModuleReport(address, state.reports, self.name, neighbors), now)
 
     def _send_record(self, state: NodeState, now: float) -> None:
-        for offset in range(0, max(1, len(self.record)), say.CHUNK):
-            data = self.record[offset : offset + say.CHUNK]
-            self._up(state, say.Piece(state.links.address, len(self.record), offset, data), now)
+        for offset in range(0, max(1, len(self.record)), msg.CHUNK):
+            data = self.record[offset : offset + msg.CHUNK]
+            self._up(state, msg.Piece(state.links.address, len(self.record), offset, data), now)
 
     def _sense(self, state: NodeState, values: tuple[float, ...], now: float) -> None:
         state.senses = following(state.senses)
-        self._up(state, say.Sense(state.links.address, state.senses, values), now)
+        self._up(state, msg.Sense(state.links.address, state.senses, values), now)
 
     def _route(self, state: NodeState, port: str, message: bytes, now: float) -> None:
         """Pass a message on: to the coordinator, or from there to the module that it names."""
         try:
-            kind, address = say.unpack_address(message)
+            kind, address = msg.unpack_address(message)
             from_coordinator = kind in (Kind.ASK, Kind.TORQUE)
             if state.parent is None or from_coordinator != (port == state.parent):
                 return
             if from_coordinator and address == state.links.address:
-                self._handle(state, say.unpack(message), now)
+                self._handle(state, msg.unpack(message), now)
                 return
         except ValueError:
             state.links.ignored += 1
@@ -236,13 +236,13 @@ class Node:
         elif address in state.routes:
             state.links.post(state.routes[address], message, now)
 
-    def _handle(self, state: NodeState, message: say.BusMessage, now: float) -> None:
-        if isinstance(message, say.Ask):
+    def _handle(self, state: NodeState, message: msg.BusMessage, now: float) -> None:
+        if isinstance(message, msg.Ask):
             if message.wanted is Wanted.REPORT:
                 self._report(state, now)
             else:
                 self._send_record(state, now)
-        elif isinstance(message, say.Torque):
+        elif isinstance(message, msg.Torque):
             if state.newest_torque.refuses(message.number, now, LIFETIME * self.heartbeat):
                 return
             state.newest_torque = Newest(message.number, now)
@@ -250,7 +250,7 @@ class Node:
             self._drive(state, message.values)
 
     def _drive(self, state: NodeState, values: tuple[float, ...]) -> None:
-        state.links.outbox.append(say.own(say.DriveSignal(values)))
+        state.links.outbox.append(msg.own(msg.DriveSignal(values)))
 
 
 class NodeProgram:
@@ -272,5 +272,5 @@ class NodeProgram:
         signals = [bytes.fromhex(event["signal"]) for event in events if "signal" in event]
         inbox = inbox + [Message(OWN, signal) for signal in signals]
         self._state, outbox = self._node.step(self._state, inbox, now)
-        answers = [{"drive": torques} for torques in say.own_torques(outbox)]
+        answers = [{"drive": torques} for torques in msg.own_torques(outbox)]
         return [message for message in outbox if message.port != OWN], answers

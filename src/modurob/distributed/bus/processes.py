@@ -18,7 +18,7 @@ from typing import Any
 
 from modurob.checks import positive
 from modurob.distributed.agent import Message
-from modurob.distributed.bus import messages as say
+from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.bus import BASE, Bus, BusModule
 from modurob.distributed.bus.coordinator import Coordinator, CoordinatorState
 from modurob.distributed.bus.links import HELLOS
@@ -166,12 +166,12 @@ class ProcessBus(Bus):
             else:
                 self._processes.unplug((name, port))
 
-    def _signal(self, name: str, signal: say.Signal) -> None:
+    def _signal(self, name: str, signal: msg.Signal) -> None:
         if name == BASE:
-            self._signals.append(say.own(signal))
+            self._signals.append(msg.own(signal))
             self._wake()
         else:
-            self._processes.tell(name, {"signal": say.pack(signal).hex()})
+            self._processes.send(name, {"signal": msg.pack(signal).hex()})
 
     def _wake(self) -> None:
         with contextlib.suppress(OSError):  # full: it will wake anyway
@@ -196,11 +196,11 @@ class ProcessBus(Bus):
         ready, _, _ = select.select([self.endpoint, self._bell, *pipes], [], [], wait)
         if self._bell in ready:
             self._bell.recv(4096)
-        said = [pipe for pipe in pipes if pipe in ready]
+        answered = [pipe for pipe in pipes if pipe in ready]
         with self._news:
-            for pipe in said:
+            for pipe in answered:
                 self._listen(pipe)
-            if said:
+            if answered:
                 self._news.notify_all()
         signals = [self._signals.popleft() for _ in range(len(self._signals))]
         self._step(signals)  # on its own: a datagram cannot keep the coordinator from signals

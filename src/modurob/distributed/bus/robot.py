@@ -11,10 +11,11 @@ import numpy as np
 
 from modurob.control import Certificate, Controller, law_class
 from modurob.distributed.agent import Message
+from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.assembly import BusAssembly, assemble
-from modurob.distributed.bus.coordinator import CoordinatorState, torque_messages
+from modurob.distributed.bus.coordinator import CoordinatorState
 from modurob.distributed.bus.messages import Address
-from modurob.distributed.bus.survey import ModuleEntry, Survey
+from modurob.distributed.bus.survey import BusEntry, Survey
 from modurob.distributed.reliable import following
 from modurob.errors import ModurobError
 from modurob.model import Model
@@ -35,7 +36,7 @@ class BusRobot:
     certificate: Certificate | None = None  # of the controller for a constant set point
     released: frozenset[Address] = frozenset()  # modules whose last readings cannot be used
 
-    def bad_readings(self, table: Mapping[Address, ModuleEntry]) -> dict[Address, str]:
+    def bad_readings(self, table: Mapping[Address, BusEntry]) -> dict[Address, str]:
         """Return one line for each module whose last reading cannot be used."""
         if self.model is None:
             return {}
@@ -50,7 +51,7 @@ class BusRobot:
                 )
         return faults
 
-    def state(self, table: Mapping[Address, ModuleEntry]) -> tuple[np.ndarray, np.ndarray]:
+    def state(self, table: Mapping[Address, BusEntry]) -> tuple[np.ndarray, np.ndarray]:
         """q, v (n,) of all joints as measured; zero where they were not."""
         assert self.model is not None
         q, v = self.model.neutral(), np.zeros(self.model.nv)
@@ -62,14 +63,11 @@ class BusRobot:
         return q, v
 
     def torques(
-        self, table: Mapping[Address, ModuleEntry], t: float, reference: Any = None
+        self, table: Mapping[Address, BusEntry], t: float, reference: Any = None
     ) -> dict[Address, tuple[float, ...]]:
-        """Torque for every joint of every module with joints. [N m, N]
+        """Torque for every joint of every module with joints, at time t [s]. [N m, N]
 
-        Args:
-            table: With the modules' readings.
-            t: Time. [s]
-            reference: As for `Controller.command`; by default every joint keeps its position.
+        The reference is that of `Controller.command`; by default every joint keeps its position.
         """
         if self.controller is None:
             return {}
@@ -116,10 +114,10 @@ class RobotBuilder:
         self.robot, self.built = BusRobot(), 0
         self._last: Controller | None = None
         self._body = BusRobot()  # as it was made, before any reading
-        self._usable: dict[Address, ModuleEntry] = {}  # with the last good reading of each module
+        self._usable: dict[Address, BusEntry] = {}  # with the last good reading of each module
         self._bad: dict[Address, str] = {}  # faults of those that are not good now
         self._survey: Survey | None = None
-        self._table: Mapping[Address, ModuleEntry] | None = None
+        self._table: Mapping[Address, BusEntry] | None = None
         self._sent: dict[Address, tuple[int, tuple[float, ...]]] = {}  # after which report, what
         self._number = 0
 
@@ -140,7 +138,7 @@ class RobotBuilder:
         wanted, faults = self._answer(state.table, t)
         # motors that were driven and have no torque now are let go
         wanted |= {m: () for m in self._sent if m in state.survey.modules and m not in wanted}
-        commands = {m: (_report_number(state.table[m]), tau) for m, tau in wanted.items()}
+        commands = {m: (state.table[m].reported.number, tau) for m, tau in wanted.items()}
         changed = {m: c for m, c in commands.items() if self._sent.get(m) != c}
         if state.survey is not self._survey or faults != self.robot.assembly.faults:
             assembly = self._body.assembly._replace(faults=faults)
@@ -149,17 +147,17 @@ class RobotBuilder:
         if not changed:
             return []
         self._number = following(self._number)
-        return torque_messages({m: tau for m, (_, tau) in changed.items()}, self._number)
+        return [msg.own(msg.Torque(m, self._number, tau)) for m, (_, tau) in changed.items()]
 
     def _answer(
-        self, table: Mapping[Address, ModuleEntry], t: float
+        self, table: Mapping[Address, BusEntry], t: float
     ) -> tuple[dict[Address, tuple[float, ...]], tuple[str, ...]]:
         """Return torques for the modules' readings, and all faults."""
         body = self._body
         bad = body.bad_readings(table)
         # the first bad reading is named until a good one comes, not each of a stream
         self._bad = {module: self._bad.get(module, fault) for module, fault in bad.items()}
-        last = {m: _at_rest(self._usable.get(m, ModuleEntry())) for m in bad}
+        last = {m: _at_rest(self._usable.get(m, BusEntry())) for m in bad}
         self._usable = {m: table[m] for m in body.assembly.names} | last
         faults = (*body.assembly.faults, *self._bad.values())
         try:
@@ -176,7 +174,7 @@ class RobotBuilder:
         """The newest torques. [N m, N]"""
         return {module: tau for module, (_, tau) in self._sent.items() if tau}
 
-    def _made(self, survey: Survey, table: Mapping[Address, ModuleEntry]) -> BusRobot:
+    def _made(self, survey: Survey, table: Mapping[Address, BusEntry]) -> BusRobot:
         robot = BusRobot()
         try:
             robot = BusRobot(assemble(survey, table))
@@ -211,7 +209,7 @@ def _complaint(values: tuple[float, ...], expected: int) -> str:
     return ""
 
 
-def _at_rest(entry: ModuleEntry) -> ModuleEntry:
+def _at_rest(entry: BusEntry) -> BusEntry:
     """Return an entry with its positions and no velocities."""
     return entry._replace(values=tuple(x for q in entry.values[::2] for x in (q, 0.0)))
 
@@ -219,10 +217,6 @@ def _at_rest(entry: ModuleEntry) -> ModuleEntry:
 def _line(error: Exception) -> str:
     """One line on an error; with its class if it is not one of ours."""
     return str(error) if isinstance(error, ModurobError) else f"{type(error).__name__}: {error}"
-
-
-def _report_number(entry: ModuleEntry) -> int:
-    return entry.reported.number
 
 
 def moving_joints(kind: ModuleType) -> tuple[str, ...]:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from modurob.distributed.agent import Message
-from modurob.distributed.bus import messages as say
+from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.bus import BASE, Bus, BusModule
 from modurob.distributed.bus.coordinator import Coordinator, CoordinatorState
 from modurob.distributed.bus.node import NodeState
 from modurob.distributed.transports import End, network
 
-ROUND = 1e-3  # [s] that a message takes from neighbour to neighbour
+ROUND_S = 1e-3  # that a message takes from neighbor to neighbor
 SPREAD = 2654435769  # boot numbers far apart: 2^32 / golden ratio
 
 
@@ -48,7 +48,7 @@ class SimulatedBus(Bus):
 
     @property
     def now(self) -> float:
-        return self.rounds * ROUND
+        return self.rounds * ROUND_S
 
     @property
     def coordinator(self) -> CoordinatorState:
@@ -65,7 +65,7 @@ class SimulatedBus(Bus):
 
     def run(self, until: Callable[[], bool], seconds: float = 30.0) -> bool:
         """Run until a condition holds; False if it does not within so many simulated seconds."""
-        end = self.rounds + round(seconds / ROUND)
+        end = self.rounds + round(seconds / ROUND_S)
         while not until():
             if self.rounds >= end:
                 return False
@@ -89,9 +89,9 @@ class SimulatedBus(Bus):
         self.transport.tick()
 
     def _send(self, name: str, outbox: list[Message]) -> None:
-        for torques in say.own_torques(outbox):
+        for torques in msg.own_torques(outbox):
             self._driven(name, torques)
-        self.transport.send(name, [message for message in outbox if message.port != say.OWN])
+        self.transport.send(name, [message for message in outbox if message.port != msg.OWN])
 
     def _launch(self, module: BusModule) -> None:
         self._boots += 1
@@ -104,5 +104,5 @@ class SimulatedBus(Bus):
     def _disconnect(self, one: End, other: End) -> None:
         self.transport.unplug(one, other)
 
-    def _signal(self, name: str, signal: say.Signal) -> None:
-        self._signals[name].append(say.own(signal))
+    def _signal(self, name: str, signal: msg.Signal) -> None:
+        self._signals[name].append(msg.own(signal))

@@ -10,7 +10,7 @@ from modurob.distributed.bus.messages import Address, ModuleReport, Neighbor, St
 from modurob.distributed.reliable import Newest
 
 
-class ModuleEntry(NamedTuple):
+class BusEntry(NamedTuple):
     """Newest data from a module."""
 
     report: ModuleReport | None = None
@@ -38,7 +38,7 @@ class Edge(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """The tree as far as it is known."""
+    """The tree as far as it was reported."""
 
     modules: tuple[Address, ...] = ()  # base first, each after its parent
     edges: tuple[Edge, ...] = ()  # one for each module but the base
@@ -52,17 +52,14 @@ class Survey(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether every module that was mentioned has reported itself."""
+        """True when every module that was mentioned has reported itself."""
         return not (self.unreported or self.unread or self.unheard)
 
 
-def survey(own: Address, base: Neighbor | None, table: Mapping[Address, ModuleEntry]) -> Survey:
-    """Walk the tree breadth first, ports in order, so that equal trees give equal surveys.
+def survey(own: Address, base: Neighbor | None, table: Mapping[Address, BusEntry]) -> Survey:
+    """Walk the tree from the docking at the coordinator's own address.
 
-    Args:
-        own: The coordinator's address.
-        base: The docking at it.
-        table: Data of the modules.
+    Breadth first, ports in order, so that equal trees give equal surveys.
     """
     walk = _Walk(own, table)
     if base is not None:
@@ -78,7 +75,7 @@ def survey(own: Address, base: Neighbor | None, table: Mapping[Address, ModuleEn
 
 
 class _Walk:
-    def __init__(self, own: Address, table: Mapping[Address, ModuleEntry]) -> None:
+    def __init__(self, own: Address, table: Mapping[Address, BusEntry]) -> None:
         self.own, self.table = own, table
         self.found: dict[str, list[Any]] = {name: [] for name in Survey._fields}
         self.known: set[tuple[Address, str]] = set()  # ends of dockings that were followed
@@ -88,13 +85,15 @@ class _Walk:
     def follow(self, module: Address, neighbor: Neighbor) -> None:
         """One docking, seen from the side of the base."""
         port, there, their_port, turn, status = neighbor
-        edge = Edge(module, port, there, their_port, turn)
-        back = self._back(edge)
         if status is Status.SILENT:
             self.found["silent"].append((module, port, there))
-        elif status is Status.EXPECTED:
+            return
+        if status is Status.EXPECTED:
             self.found["unheard"].append((module, port))
-        elif there == self.own or (there in self.parents and back is not None):
+            return
+        edge = Edge(module, port, there, their_port, turn)
+        back = self._back(edge)
+        if there == self.own or (there in self.parents and back is not None):
             self.known |= {(module, port), (there, their_port)}
             self.found["loops"].append((edge, self._ring(edge)))
         elif back is None:
@@ -111,7 +110,7 @@ class _Walk:
 
     def _back(self, edge: Edge) -> Neighbor | None:
         """The same docking in the report of its other side, if that has seen it too."""
-        report = self.table.get(edge.child, ModuleEntry()).report
+        report = self.table.get(edge.child, BusEntry()).report
         for neighbor in report.neighbors if report else ():
             same = (neighbor.port, neighbor.address, neighbor.their_port)
             if same == (edge.child_port, edge.parent, edge.port):

@@ -127,12 +127,7 @@ class MassAgent:
         return replace(state, contacts=NO_CONTACTS, pose=None, ticket=(0, 0), announced=False)
 
     def after(self, state: MassState, event: Mapping[str, Any]) -> MassState:
-        """The module after an event, whose arrays may be nested lists.
-
-        Args:
-            state: Before.
-            event: With the keys plug and turn; unplug; q and v; contacts, pose and body; or lift.
-        """
+        """The module after an event (a key of it names which); arrays may be nested lists."""
         if "plug" in event:
             return self.plugged(state, event["plug"], event["turn"])
         if "unplug" in event:
@@ -150,7 +145,7 @@ class MassAgent:
     def step(
         self, state: MassState, inbox: Sequence[Message], now: float
     ) -> tuple[MassState, list[Message]]:
-        """Take in what came, recompute, tell neighbors what changed."""
+        """Take in messages, recompute, send neighbors what changed."""
         links = {port: link.copy() for port, link in state.links.items()}
         for port, payload in inbox:
             if port in links:
@@ -165,7 +160,7 @@ class MassAgent:
         view = None if state.announced else self.view(state)
         outbox = []
         for port, link in links.items():
-            update = link.told if view is None else self._update_for(view, port)
+            update = link.posted if view is None else self._update_for(view, port)
             packet = self._send(link, update, now)
             if packet is not None:
                 outbox.append(Message(port, encode(packet)))
@@ -193,8 +188,8 @@ class MassAgent:
         link.gone, link.heard_at = False, now
         if packet.received == (link.here, link.number):
             link.acknowledge(link.number)
-        elif link.told:  # the neighbor has restarted, or has yet to receive it
-            link.waiting.setdefault(link.number, Waiting(link.told, 1, link.sent_at))
+        elif link.posted:  # the neighbor has restarted, or has yet to receive it
+            link.waiting.setdefault(link.number, Waiting(link.posted, 1, link.sent_at))
         if not packet.update:
             return
         (boot, number), link.ack_pending = packet.sent, True
@@ -210,7 +205,7 @@ class MassAgent:
     def _send(self, link: MassLink, update: bytes, now: float) -> Packet | None:
         idle = not link.waiting
         beat = self.heartbeat is not None and now >= link.sent_at + self.heartbeat
-        if update != link.told:
+        if update != link.posted:
             link.post(update, now, latest=True)
         elif beat:
             link.waiting[link.number] = Waiting(update, 1, now)
@@ -219,7 +214,7 @@ class MassAgent:
                 return None
             update = b""
         if update:
-            link.told, link.sent_at = update, now
+            link.posted, link.sent_at = update, now
             link.heard_at = now if idle else link.heard_at
         link.ack_pending = False
         received = Receipt(link.there, link.newest.number)

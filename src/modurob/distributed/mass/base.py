@@ -133,7 +133,7 @@ class Network(ABC):
     @property
     def leader(self) -> str | None:
         """The module that leads; None while there is none, or several."""
-        leading = [n for n in self._speaking() if self.knowledge(n).leads]
+        leading = [n for n in self._running() if self.knowledge(n).leads]
         return leading[0] if len(leading) == 1 else None
 
     def _agent(self, module: str) -> MassAgent:
@@ -146,14 +146,14 @@ class Network(ABC):
         """Change the measurements of a module; see `MassAgent.after`."""
 
     @abstractmethod
-    def _speaking(self) -> list[str]:
+    def _running(self) -> list[str]:
         """Modules whose programs run."""
 
 
 def _world_pose(module: str, known: MassEstimate) -> np.ndarray:
     if known.T_wm is None:
         raise StateError(
-            f"'{module}' does not know the world's frame: no module in contact leads yet; "
+            f"'{module}' has no estimate of the world's frame: no module in contact leads yet; "
             "touch() one, and let some time pass"
         )
     return known.T_wm

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from modurob.distributed.mass.base import links_of
 from modurob.distributed.mass.module_body import (
     Levers,
     ModuleBody,
@@ -57,11 +58,7 @@ def wiring_of(organism: Organism) -> Wiring:
     names = organism.modules
     index = {name: i for i, name in enumerate(names)}
     bodies = [body_of(organism.kind(name)) for name in names]
-    ends = [
-        end
-        for e in organism.dockings
-        for end in ((index[e.parent], str(e.port)), (index[e.child], str(e.child_port)))
-    ]
+    ends = [(index[name], port) for link in links_of(organism) for name, port in link]
     slot = {end: k for k, end in enumerate(ends)}
     turns = {e.turn for e in organism.dockings}
     poses = {turn: mated_pose(np.eye(4), np.eye(4), turn) for turn in turns}
@@ -84,7 +81,7 @@ def wiring_of(organism: Organism) -> Wiring:
         rest=np.concatenate([body.rest for body in bodies]),
         slots=len(ends),
         owner=np.array([i for i, _ in ends], dtype=int),
-        other=np.arange(len(ends)) ^ 1,  # ends stand in pairs
+        other=np.arange(len(ends)) ^ 1,  # ends come in pairs
         T_here_there=np.array(T).reshape(-1, 4, 4),
         held=np.array(padded, dtype=int).reshape(len(names), most),
         to_base=np.array([slot[i, to_base[i]] for i in range(1, len(names))], dtype=int),
@@ -113,22 +110,22 @@ def _group(
 
 
 class LockStep:
-    """Modules of an organism whose base leads: it stands on the ground and knows its place.
+    """Modules of an organism whose base leads: it is on the ground at a known pose.
 
     Args:
-        organism: Who is docked to whom.
+        organism: The modules and their dockings.
         world: Whether the leader's frame and the sums for balancing travel too.
-        delay: Rounds that every message takes longer.
+        delay: Additional rounds of every message.
 
     Attributes:
-        own, total: (modules, 4, 4) pseudo-inertias of each module, and of all as each knows it, in
-            the modules' frames.
-        T_wm: (modules, 4, 4) the modules in the world as they know it.
-        knows: (modules,) whether they do.
-        sums: (modules, 5) over all joints as each knows them; see `Update.sums`.
-        levers: What the joints do to the center of mass, kind by kind.
-        rounds: So far.
-        sent: (modules,) messages with news that each module has sent.
+        own, total: (modules, 4, 4) pseudo-inertias of each module, and of all as each estimates
+            it, in the modules' frames.
+        T_wm: (modules, 4, 4) the modules in the world, as they estimate it.
+        knows: (modules,) whether they have such an estimate.
+        sums: (modules, 5) over all joints as each estimates them; see `Update.sums`.
+        levers: Effect of the joints on the center of mass, kind by kind.
+        rounds: Count so far.
+        sent: (modules,) updates that each module has sent.
     """
 
     def __init__(self, organism: Organism, *, world: bool = True, delay: int = 0) -> None:
@@ -154,12 +151,12 @@ class LockStep:
         )
         self.rounds, self.sent = 0, np.zeros(len(self.wiring.modules), dtype=int)
         self._under_way: deque[tuple[np.ndarray, ...]] = deque(maxlen=delay + 1)
-        self._told: tuple[np.ndarray, ...] | None = None
+        self._last_sent: tuple[np.ndarray, ...] | None = None
         self._out_sums, self._out_pose = self._heard_sums[:-1].copy(), self._heard_pose.copy()
         self._out_knows = self._heard_knows.copy()
         self.free = np.ones(len(w.joints), dtype=bool)
         self.measure(w.rest)
-        self._speak()
+        self._recompute()
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -167,7 +164,7 @@ class LockStep:
         return self.wiring.joints
 
     def measure(self, q: np.ndarray, v: np.ndarray | None = None) -> None:
-        """Tell every module its own joints (joints,). [rad, m, and per second]"""
+        """Set the measured joints (joints,) of all modules. [rad, m, and per second]"""
         w = self.wiring
         self._v = np.zeros(len(w.joints)) if v is None else v
         self._postures = [group.body.at(q[group.columns]) for group in w.groups]
@@ -184,29 +181,29 @@ class LockStep:
         silent: np.ndarray | None = None,
         think: bool = True,
     ) -> int:
-        """Everybody sends, messages travel, everybody recomputes; returns how many sent news.
+        """Let all modules send, messages travel, all recompute; returns the number of updates.
 
         Args:
             arrives: (slots,) whether what a slot is sent gets there; where it does not, its module
                 goes on with what it last heard. All by default.
             silent: (modules,) those that send nothing. None by default.
-            think: Whether the modules find out anew what their joints can do; if not, `levers` and
+            think: Whether the modules compute the effect of their joints anew; if not, `levers` and
                 their own part of `sums` stay as they are.
         """
         w = self.wiring
         if self.rounds == 0:
-            self._speak()  # with what was measured by now
+            self._recompute()  # with the measurements so far
         news = (self._out, self._out_sums, self._out_pose)
-        speaks = np.ones(w.slots, dtype=bool)
-        if self._told is not None:
+        sends = np.ones(w.slots, dtype=bool)
+        if self._last_sent is not None:
             changed = [
                 (new != old).any(axis=tuple(range(1, new.ndim)))
-                for new, old in zip(news, self._told, strict=True)
+                for new, old in zip(news, self._last_sent, strict=True)
             ]
-            speaks = np.logical_or.reduce(changed)
+            sends = np.logical_or.reduce(changed)
         if silent is not None:
-            speaks &= ~silent[w.owner]
-        self._told = news
+            sends &= ~silent[w.owner]
+        self._last_sent = news
         self._under_way.append((*news, self._out_knows))
         if len(self._under_way) == self._under_way.maxlen:
             to = slice(None) if arrives is None else arrives
@@ -214,22 +211,22 @@ class LockStep:
             self._heard[to], self._heard_sums[:-1][to] = mass, sums
             self._heard_pose[to], self._heard_knows[to] = pose, knows
         self.rounds += 1
-        self.sent += np.bincount(w.owner[speaks], minlength=len(w.modules))
-        self._speak(think)
-        return int(speaks.sum())
+        self.sent += np.bincount(w.owner[sends], minlength=len(w.modules))
+        self._recompute(think)
+        return int(sends.sum())
 
     @property
     def news(self) -> int:
-        """Messages with news so far."""
+        """Messages with an update so far."""
         return int(self.sent.sum())
 
     def forget(self, slots: np.ndarray) -> None:
-        """What was heard at these slots (slots,) does not count any more."""
+        """Discard what was received at these slots (slots,)."""
         self._heard[slots], self._heard_sums[:-1][slots] = 0.0, 0.0
         self._heard_knows[slots] = False
 
-    def _speak(self, think: bool = True) -> None:
-        """RecomputeMass, and what each slot has to say."""
+    def _recompute(self, think: bool = True) -> None:
+        """RecomputeMass, and the update for each slot."""
         w = self.wiring
         self._inside[:-1] = moved(self._ports, self._heard)
         self.total = _summed(self.own, self._inside, w.held)
@@ -240,15 +237,15 @@ class LockStep:
         self.T_wm[1:] = self._heard_pose[to_base] @ inverse_pose(self._ports[to_base])
         self.knows[1:] = self._heard_knows[to_base]
         if think:
-            self._think()
+            self._update_levers()
         self.sums = _summed(self._own_sums, self._heard_sums, w.held)
         self._out_sums = _summed(self._own_sums[w.owner], self._heard_sums, self._others)
         self._out_knows = self.knows[w.owner] & self._outward
         pose = self.T_wm[w.owner] @ self._ports @ w.T_here_there
         self._out_pose = np.where(self._out_knows[:, None, None], pose, 0.0)
 
-    def _think(self) -> None:
-        """What the joints can do to the center, as their modules see it."""
+    def _update_levers(self) -> None:
+        """Compute the effect of the joints on the center, as their modules estimate it."""
         self.levers = []
         for group, posture in zip(self.wiring.groups, self._postures, strict=True):
             m, columns = group.modules, group.columns
@@ -258,8 +255,6 @@ class LockStep:
             sums = shared_sums(found, self._v[columns], self.free[columns])
             self._own_sums[m] = np.where(self.knows[m, None], sums, 0.0)
 
-    # -- what modules know -----------------------------------------------------------------------
-
     def beyond(self, module: str, port: int | str) -> np.ndarray:
         """(4, 4) what lies beyond a connector, in the module's frame."""
         index = self.wiring.modules.index(module)
@@ -268,11 +263,11 @@ class LockStep:
         return self._inside[group.slots[row, group.body.labels.index(str(port))]]
 
     def totals(self) -> MassProperties:
-        """Of all, as each module knows it, in the modules' frames."""
+        """Of all, as each module estimates it, in the modules' frames."""
         return unpacked(self.total)
 
     def centers(self) -> np.ndarray:
-        """(modules, 3) the center of mass in the world, as each module knows it. [m]"""
+        """(modules, 3) the center of mass in the world, as each module estimates it. [m]"""
         P = self.total
         center = P[:, :3, 3] / P[:, 3, 3, None]
         return (self.T_wm[:, :3, :3] @ center[..., None])[..., 0] + self.T_wm[:, :3, 3]

@@ -68,8 +68,8 @@ class ModuleBody:
         joint_names: The joints that move.
         prismatic: (joints,) which of them slide.
         lower, upper: (joints,) limits. [rad, m]
-        rest: (joints,) where joints stand that were not measured: at zero, or where limits without
-            room between them hold them. [rad, m]
+        rest: (joints,) positions of joints that were not measured: zero, or the only one within
+            their limits. [rad, m]
         viscous: (joints,) friction. [N m s/rad, N s/m]
         child_bodies: (joints, bodies) whether a body lies on the child's side of a joint.
         child_ports: (joints, ports) whether a connector does.
@@ -102,7 +102,7 @@ class ModuleBody:
         self.child_ports = self.child_bodies[:, self.port_bodies]
 
     def _sides(self, moving: list[int]) -> np.ndarray:
-        """Which bodies hang on the child's side of each moving joint."""
+        """Whether a body is on the child's side, for each moving joint."""
         kind = self.kind
         sides = np.zeros((len(moving), len(kind.bodies)), dtype=bool)
         for row, j in enumerate(moving):
@@ -168,11 +168,9 @@ def sides(body: ModuleBody, ground: ArrayLike) -> Sides:
 def levers(
     body: ModuleBody, sides: Sides, posture: Posture, ports: np.ndarray, T_wm: np.ndarray
 ) -> Levers:
-    """Return the lever of each joint.
+    """Levers of the joints of a module at T_wm (..., 4, 4) in the world.
 
-    Args:
-        ports: (..., ports, 4, 4) what lies beyond each connector, in the module's frame.
-        T_wm: (..., 4, 4) the module in the world.
+    `ports` (..., ports, 4, 4) is what lies beyond each connector, in the module's frame.
     """
     batch, joints = T_wm.shape[:-2], len(body.joint_names)
     parts = np.concatenate([posture.bodies, ports], axis=-3).reshape(*batch, -1, 16)

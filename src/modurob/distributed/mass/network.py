@@ -14,7 +14,7 @@ from modurob.distributed.mass.state import MassEstimate, MassState, MassView, de
 from modurob.distributed.transports import network
 from modurob.organism import Organism
 
-PERIOD = 1e-3  # [s] of a round
+PERIOD_S = 1e-3  # of a round
 
 
 class MassNetwork(Network):
@@ -45,7 +45,7 @@ class MassNetwork(Network):
         transport: Any = None,
         *,
         rng: np.random.Generator | None = None,
-        period: float = PERIOD,
+        period: float = PERIOD_S,
         **options: Any,
     ) -> None:
         super().__init__(organism, **options)
@@ -135,13 +135,13 @@ class MassNetwork(Network):
 
     @property
     def quiet(self) -> bool:
-        """Whether no module is about to send anything, or waits for an answer."""
+        """True when no module is about to send anything, or waits for an answer."""
         awake = [state for name, state in self.states.items() if name not in self._asleep]
         waiting = any(
             link.waiting and not link.gone for state in awake for link in state.links.values()
         )
-        told = all(state.announced for state in awake)
-        return told and not waiting and not any(self._outboxes.values())
+        announced = all(state.announced for state in awake)
+        return announced and not waiting and not any(self._outboxes.values())
 
     def _step_all(self) -> None:
         for name, agent in self.agents.items():
@@ -167,5 +167,5 @@ class MassNetwork(Network):
     def knowledge(self, module: str) -> MassEstimate:
         return self.view(module)
 
-    def _speaking(self) -> list[str]:
+    def _running(self) -> list[str]:
         return [name for name in self.agents if name not in self._asleep]

@@ -55,7 +55,7 @@ class MassProcesses(Network):
     """Modules as processes on this machine; use it in a ``with`` block, or `close` it.
 
     Args:
-        organism: The modules and their dockings; a process is told of its own neighbors only.
+        organism: The modules and their dockings; a process has its own neighbors only.
         transport: Name of a transport between processes.
         loss: Chance that a datagram is dropped, for trials.
         seed: Of those chances.
@@ -160,13 +160,13 @@ class MassProcesses(Network):
                 if event["answer"] == self._questions:  # an earlier one may have come too late
                     return MassEstimate.from_dict(event["knowledge"])
 
-    def _speaking(self) -> list[str]:
+    def _running(self) -> list[str]:
         return [name for name in self.organism if self.is_alive(name)]
 
     def _event(self, module: str, event: Mapping[str, Any]) -> None:
         if not self._open:
             raise StateError("the network is closed: its processes have ended")
-        self._processes.tell(module, event)
+        self._processes.send(module, event)
 
     def _hear(self, module: str, end: float) -> list[dict[str, Any]]:
         """Next answers of a module, until some time on the monotonic clock."""

@@ -24,7 +24,7 @@ _ROWS, _COLUMNS = (3, 0, 1, 2, 0, 1, 2, 0, 0, 1), (3, 3, 3, 3, 0, 1, 2, 1, 2, 2)
 
 @dataclass(frozen=True, eq=False)
 class MassProperties:
-    """What is known of a set of bodies, in some frame.
+    """Mass properties of a set of bodies, in some frame.
 
     ``a + b`` is the union of two sets, ``a - b`` what is left of a without b, both in one frame.
 

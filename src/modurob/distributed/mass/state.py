@@ -178,7 +178,7 @@ class MassLink(Channel):
         super().__init__(here)
         self.T_here_there = T_here_there
         self.heard: Update | None = None  # in this connector's frame
-        self.told = b""  # the last update posted
+        self.posted = b""  # the last update posted
         self.sent_at = -math.inf  # [s] when it was last sent
         self.heard_at = -math.inf  # [s] last sign of the neighbor, or first missing acknowledgement
         self.ack_pending = False  # an acknowledgement is to be sent

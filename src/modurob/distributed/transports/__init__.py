@@ -7,14 +7,7 @@ one process and between processes; networks and buses of both kinds take either 
 from collections.abc import Iterable
 from typing import Any
 
-from modurob.distributed.transports.base import (
-    Counts,
-    End,
-    Endpoint,
-    EndpointNetwork,
-    Transport,
-    chance,
-)
+from modurob.distributed.transports.base import End, Endpoint, EndpointNetwork, Transport
 from modurob.distributed.transports.in_process import InProcess
 from modurob.distributed.transports.udp import Udp
 from modurob.errors import StateError, UnknownNameError, choices
@@ -23,13 +16,7 @@ TRANSPORTS: dict[str, type[Transport] | type[Endpoint]] = {"in_process": InProce
 
 
 def network(name: str, links: Iterable[tuple[End, End]] = (), **options: Any) -> Transport:
-    """Make a network within this process.
-
-    Args:
-        name: Of a transport.
-        links: Pairs of ends ((module, port), (module, port)) that are plugged together.
-        options: Of the transport, such as loss and rng.
-    """
+    """Make a network of a transport within this process; options such as loss and rng."""
     kind = _named(name)
     if issubclass(kind, Endpoint):
         return EndpointNetwork(kind, links, **options)
@@ -56,19 +43,3 @@ def _named(name: str) -> type[Transport] | type[Endpoint]:
     if name not in TRANSPORTS:
         raise UnknownNameError(f"no transport {name!r}: transports are {choices(TRANSPORTS)}")
     return TRANSPORTS[name]
-
-
-__all__ = [
-    "TRANSPORTS",
-    "Counts",
-    "End",
-    "Endpoint",
-    "EndpointNetwork",
-    "InProcess",
-    "Transport",
-    "Udp",
-    "between_processes",
-    "chance",
-    "endpoint_class",
-    "network",
-]

@@ -10,7 +10,7 @@ from modurob.distributed.transports.base import Endpoint
 from modurob.errors import StateError
 
 LOOPBACK = "127.0.0.1"
-BUFFER = 1 << 20  # [bytes] asked of the system
+BUFFER_BYTES = 1 << 20  # asked of the system
 
 
 class Udp(Endpoint):
@@ -32,7 +32,7 @@ class Udp(Endpoint):
 
     def open(self) -> socket.socket:
         sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
         sock.setblocking(False)
         sock.bind((self.host, 0))
         return sock
