@@ -23,11 +23,11 @@ from modurob.interop.conventions import (
     Repairs,
     checked_inertia,
     checked_rotation,
+    foreign_kind,
     limits_of,
     position_and_rpy,
     symmetric,
     to_name,
-    typical_size,
 )
 from modurob.modules import ModuleType
 from modurob.organism.docking import edges_outward
@@ -56,19 +56,12 @@ def plain_kind(module: CobraModule, connectors: Names, repairs: Repairs) -> Modu
         for c in body.connectors
     ]
     visuals = [v for body in module.bodies for v in _visuals(body, frames[body.id], repairs)]
-    fields = {
-        "name": to_name(header.id),
-        "symbol": "C",
-        "title": header.name,
-        "source": "read from CoBRA",
-        "size": typical_size([*(j["position"] for j in kinds), *(p["position"] for p in ports)]),
+    parts = {
         "bodies": [_body(body, frames[body.id], bodies, repairs) for body in module.bodies],
         "joints": kinds,
         "ports": ports,
-        "shapes": [visual for visual in visuals if "form" in visual],
-        "meshes": [visual for visual in visuals if "file" in visual],
     }
-    return ModuleType(**fields)
+    return foreign_kind(header.id, "C", header.name, "CoBRA", parts, visuals)
 
 
 # -- frames ----------------------------------------------------------------------------------------

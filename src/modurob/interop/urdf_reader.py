@@ -18,13 +18,12 @@ from modurob.interop.conventions import (
     Names,
     Repairs,
     checked_inertia,
+    foreign_kind,
     hex_color,
     limits_of,
     position_and_rpy,
     rotation_of,
     symmetric,
-    to_name,
-    typical_size,
 )
 from modurob.interop.xml_files import read_number, read_numbers, read_text, read_xml, shown
 from modurob.modules import ModuleType
@@ -114,19 +113,12 @@ def _robot(root: Element, stem: str, repairs: Repairs) -> ModuleType:
     if len(visuals) > MOST_SHAPES:
         raise DatasheetError(f"a robot has at most {MOST_SHAPES:,} shapes; this one has more")
     title = root.get("name", "") or stem
-    fields: dict[str, Any] = {
-        "name": to_name(title),
-        "symbol": "R",
-        "title": title,
-        "source": "read from URDF",
-        "size": typical_size(hinge["position"] for hinge in hinges),
+    parts = {
         "bodies": [bodies.pop(first), *bodies.values()],
         "joints": hinges,
         "ports": list(_ports(first, list(bodies), hinges)),
-        "shapes": [visual for visual in visuals if "form" in visual],
-        "meshes": [visual for visual in visuals if "file" in visual],
     }
-    return ModuleType(**fields)
+    return foreign_kind(title, "R", title, "URDF", parts, visuals)
 
 
 def _elements(root: Element) -> tuple[list[Element], list[Element]]:
