@@ -173,8 +173,7 @@ def write_cobra_assembly(
 
 
 def read_cobra_assembly(
-    path: str | os.PathLike[str],
-    modules: str | os.PathLike[str] | Mapping[str, ModuleType],
+    path: str | os.PathLike[str], modules: str | os.PathLike[str] | Mapping[str, ModuleType]
 ) -> Organism:
     """Read a CoBRA assembly as an organism; its modules are ``m0``, ``m1``, ... in CoBRA's order.
 

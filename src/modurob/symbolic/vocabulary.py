@@ -92,13 +92,7 @@ class Vocabulary:
         return other
 
     def parameter(
-        self,
-        group: str,
-        letter: str,
-        marks: tuple[str, ...],
-        meaning: str,
-        unit: str,
-        value: Any,
+        self, group: str, letter: str, marks: tuple[str, ...], meaning: str, unit: str, value: Any
     ) -> Any:
         """A number of the organism, or a symbol for its size if its group is among `groups`."""
         sign, size = -1 if value < 0 else 1, abs(float(value))
