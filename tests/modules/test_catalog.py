@@ -148,9 +148,7 @@ def test_a_letter_of_several_kinds_asks_for_the_name():
     letters = [kind.symbol for kind in catalog.values()]
     shared = next(letter for letter in letters if letters.count(letter) > 1)
     names = [kind.name for kind in catalog.values() if kind.symbol == shared]
-    with complains(
-        UnknownNameError, f"{shared!r} is the letter of several", *names, "name"
-    ):
+    with complains(UnknownNameError, f"{shared!r} is the letter of several", *names, "name"):
         catalog.by_symbol(shared)
     with complains(UnknownNameError, "no module kind '?'", "B = backbone"):
         catalog.by_symbol("?")

@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 from modurob import DatasheetError, ModuleType, UnknownNameError, catalog
-from modurob.modules.axis_pairs import PARALLEL, TOUCHING, axis_frame, axis_pair
-from modurob.modules.dh import characterize, connector_pairs
+from modurob.modules.dh import (
+    PARALLEL,
+    TOUCHING,
+    axis_frame,
+    axis_pair,
+    characterize,
+    connector_pairs,
+)
 from oracles import complains
 from oracles.two_part_modules import CASES, any_pose, lying, slid, turned, two_part_module
 
