@@ -16,6 +16,7 @@ import reprlib
 import stat
 import tempfile
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -130,7 +131,7 @@ def _parsed(parse: Callable[[], Any], where: object, finite: bool) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        twice = max(found, key=[name for name, _ in pairs].count)
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
         raise FileError(f"field {ascii(twice)[:60]} is there twice in one object")
     return found
 
