@@ -142,14 +142,9 @@ class Mujoco:
     def inverse_dynamics(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         """(nv,) without friction, limits and contacts."""
         turn, tau = self._set(q, v), np.empty(self.peer.nv)
-        self.data.qacc[self.columns] = turn @ self._in_world(v, a)
+        a = a.copy()
+        if self.free:  # of the base's point; ours is the rate of a twist in a turning frame
+            a[:3] += np.cross(v[3:6], v[:3])
+        self.data.qacc[self.columns] = turn @ a
         self.mujoco.mj_rne(self.peer, self.data, 1, tau)
         return turn.T @ tau[self.columns]
-
-    def _in_world(self, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """The acceleration of the base's point; ours is the rate of a twist in a turning frame."""
-        if not self.free:
-            return a
-        seen = a.copy()
-        seen[:3] += np.cross(v[3:6], v[:3])
-        return seen
