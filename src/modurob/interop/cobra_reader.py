@@ -33,7 +33,7 @@ from modurob.modules import ModuleType
 from modurob.organism.docking import edges_outward
 from modurob.spatial import se3
 
-THROUGH = 1e-9  # distance of an axis from a body's origin that counts as none [m]
+THROUGH_M = 1e-9  # distance of an axis from a body's origin that counts as none [m]
 LONGEST_TYPE = 40  # characters of a connector's type; size and gender follow
 Z = np.array([0.0, 0.0, 1.0])
 
@@ -140,7 +140,7 @@ def _outward(
 
 def _misses(after: np.ndarray) -> bool:
     """Return whether the axis z misses the origin of the frame behind it."""
-    return math.hypot(after[0, 3], after[1, 3]) > THROUGH
+    return math.hypot(after[0, 3], after[1, 3]) > THROUGH_M
 
 
 def _checked(T: np.ndarray, what: str) -> np.ndarray:

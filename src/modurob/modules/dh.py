@@ -27,7 +27,7 @@ PARALLEL = 1.5e-8
 """Sine of the angle below which axes count as parallel: the root of float64's epsilon. Taking axes
 for parallel moves them by up to the sine, keeping them apart costs epsilon over the sine."""
 
-TOUCHING = 1e-12
+TOUCHING_M = 1e-12
 """Distance below which parallel axes overlap and others intersect: above the rounding errors of a
 body of meters, below the 1e-12 of a round trip. [m]"""
 
@@ -78,7 +78,7 @@ def axis_pair(T: np.ndarray) -> AxisPair:
     before = math.atan2(0.0 - zx, zy)
     c, s = zy / sine, -zx / sine
     a, n = x * c + y * s, (y * c - x * s) / sine
-    case = "intersecting" if abs(a) <= TOUCHING else "skew"
+    case = "intersecting" if abs(a) <= TOUCHING_M else "skew"
     after = math.atan2(0.0 - R[2][0], 0.0 - R[2][1])
     alpha = math.atan2(-sine, zz)
     return AxisPair(a + 0.0, alpha, n * zz - z + 0.0, n + 0.0, before + 0.0, after + 0.0, case)
@@ -90,7 +90,7 @@ def _parallel_pair(R: list[list[float]], x: float, y: float, z: float) -> AxisPa
     alpha = 0.0 if along > 0 else math.pi
     turned = math.atan2(R[1][0], R[0][0])
     distance = math.hypot(x, y)
-    if distance <= TOUCHING:
+    if distance <= TOUCHING_M:
         return AxisPair(0.0, alpha, 0.0 - z, 0.0, turned + 0.0, 0.0, "overlapping")
     before = math.atan2(y, x)
     # R = Rz(before) Rx(alpha) Rz(after), and Rx(pi) turns the last one round
