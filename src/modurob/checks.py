@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from ipaddress import ip_address
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
-
-import numpy as np
 
 from modurob.errors import SizeError, StateError
 
@@ -74,15 +72,3 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def is_whole(value: object) -> bool:
-    """Whether this is a whole number of Python or NumPy; ``True`` is not."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def checked_generator(rng: np.random.Generator) -> np.random.Generator:
-    """`rng` itself, if random numbers can be drawn from it."""
-    if not isinstance(rng, np.random.Generator):
-        raise StateError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
-    return rng

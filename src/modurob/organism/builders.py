@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import checked_generator, is_whole
 from modurob.errors import DockingError, MatrixError, StateError, choices
 from modurob.modules import ModuleType, catalog
+from modurob.organism.checks import checked_generator, is_whole
 from modurob.organism.docking import Docking, edges_outward
 from modurob.organism.matrices import Aim
 from modurob.organism.organism import HEADINGS, Organism, resolve_kind

@@ -6,9 +6,9 @@ from numbers import Real
 
 import numpy as np
 
-from modurob.checks import checked_generator, is_whole
 from modurob.errors import DatasheetError, StateError, UnknownNameError
 from modurob.modules import ModuleType
+from modurob.organism.checks import checked_generator, is_whole
 from modurob.organism.organism import Organism
 from modurob.spatial import se3, so3
 
