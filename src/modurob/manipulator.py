@@ -18,8 +18,7 @@ from modurob.equations.quantities import QUANTITIES
 from modurob.equations.vectors import EYE, ZERO, Mat, Vec, packed
 from modurob.errors import DatasheetError, StateError
 from modurob.modules import ModuleType
-from modurob.modules.axis_pairs import inverse
-from modurob.modules.dh import TwoPart, carried, characterize
+from modurob.modules.dh import TwoPart, carried, characterize, inverse
 from modurob.modules.record import Record
 from modurob.organism import Organism
 from modurob.organism.dh_table import DhTable, chain_table

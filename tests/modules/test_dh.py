@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 from modurob import DatasheetError, ModuleType, UnknownNameError, catalog
-from modurob.modules.axis_pairs import PARALLEL, TOUCHING, axis_frame, axis_pair
-from modurob.modules.dh import characterize, connector_pairs
+from modurob.modules.dh import (
+    PARALLEL,
+    TOUCHING_M,
+    axis_frame,
+    axis_pair,
+    characterize,
+    connector_pairs,
+)
 from oracles import complains
 from oracles.two_part_modules import CASES, any_pose, lying, slid, turned, two_part_module
 
@@ -110,12 +116,12 @@ def test_near_parallel_axes_cost_what_the_documentation_says(exponent):
         assert (pair.case == "parallel") == (sine <= PARALLEL)
 
 
-@pytest.mark.parametrize("distance", [0.0, 1e-16, 0.9 * TOUCHING, 1.1 * TOUCHING, 1e-9])
+@pytest.mark.parametrize("distance", [0.0, 1e-16, 0.9 * TOUCHING_M, 1.1 * TOUCHING_M, 1e-9])
 def test_nearly_overlapping_axes_come_back(distance):
     for tilt in (0.0, np.pi):
         T = turned(Z, 0.3) @ slid(X, distance) @ slid(Z, 0.2) @ turned(X, tilt) @ turned(Z, -1.1)
         pair = axis_pair(T)
-        assert pair.case == ("overlapping" if distance <= TOUCHING else "parallel")
+        assert pair.case == ("overlapping" if distance <= TOUCHING_M else "parallel")
         np.testing.assert_allclose(pair.transform, T, rtol=0, atol=ROUND_TRIP)
 
 
@@ -198,4 +204,4 @@ def test_the_example_of_the_theory_page_works():
     exec(block, names)
     assert names["tau"].shape == (5,)
     assert f"{PARALLEL:g} (`PARALLEL`)".replace("e-0", "e-") in text
-    assert f"{TOUCHING:g} m (`TOUCHING`)" in text
+    assert f"{TOUCHING_M:g} m (`TOUCHING_M`)" in text

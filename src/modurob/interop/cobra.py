@@ -92,11 +92,9 @@ def read_cobra_modules(path: str | os.PathLike[str], strict: bool = True) -> dic
     Meshes are kept as references. Left out are limits of velocity, acceleration and torque, whether
     a joint is passive, and, with a `LossWarning`, the inertia of motors. Infinite limits are none.
 
-    By default a flaw is an error that names the module and its part. With ``strict=False`` these
-    are repaired, each with a `ModelWarning` that names the repair: an inertia that no rigid body
-    has is replaced by the nearest possible one; inertia without mass gets 1e-12 kg; mass, inertia
-    and ``r_com`` that are missing are zero; limits 0 and 0 are none, and limits in the wrong order
-    are exchanged; shapes without size or of an unknown type are left out.
+    By default a flaw is an error that names the module and its part. With ``strict=False``
+    inertias, limits, shapes without size and missing masses are repaired as in `read_urdf`, each
+    with a `ModelWarning` that names the repair.
 
     Args:
         path: A JSON file with one module, a list, or a list under ``modules``.
@@ -175,8 +173,7 @@ def write_cobra_assembly(
 
 
 def read_cobra_assembly(
-    path: str | os.PathLike[str],
-    modules: str | os.PathLike[str] | Mapping[str, ModuleType],
+    path: str | os.PathLike[str], modules: str | os.PathLike[str] | Mapping[str, ModuleType]
 ) -> Organism:
     """Read a CoBRA assembly as an organism; its modules are ``m0``, ``m1``, ... in CoBRA's order.
 

@@ -23,17 +23,17 @@ from modurob.interop.conventions import (
     Repairs,
     checked_inertia,
     checked_rotation,
+    foreign_kind,
     limits_of,
     position_and_rpy,
     symmetric,
     to_name,
-    typical_size,
 )
 from modurob.modules import ModuleType
 from modurob.organism.docking import edges_outward
 from modurob.spatial import se3
 
-THROUGH = 1e-9  # distance of an axis from a body's origin that counts as none [m]
+THROUGH_M = 1e-9  # distance of an axis from a body's origin that counts as none [m]
 LONGEST_TYPE = 40  # characters of a connector's type; size and gender follow
 Z = np.array([0.0, 0.0, 1.0])
 
@@ -56,19 +56,12 @@ def plain_kind(module: CobraModule, connectors: Names, repairs: Repairs) -> Modu
         for c in body.connectors
     ]
     visuals = [v for body in module.bodies for v in _visuals(body, frames[body.id], repairs)]
-    fields = {
-        "name": to_name(header.id),
-        "symbol": "C",
-        "title": header.name,
-        "source": "read from CoBRA",
-        "size": typical_size([*(j["position"] for j in kinds), *(p["position"] for p in ports)]),
+    parts = {
         "bodies": [_body(body, frames[body.id], bodies, repairs) for body in module.bodies],
         "joints": kinds,
         "ports": ports,
-        "shapes": [visual for visual in visuals if "form" in visual],
-        "meshes": [visual for visual in visuals if "file" in visual],
     }
-    return ModuleType(**fields)
+    return foreign_kind(header.id, "C", header.name, "CoBRA", parts, visuals)
 
 
 # -- frames ----------------------------------------------------------------------------------------
@@ -147,7 +140,7 @@ def _outward(
 
 def _misses(after: np.ndarray) -> bool:
     """Return whether the axis z misses the origin of the frame behind it."""
-    return math.hypot(after[0, 3], after[1, 3]) > THROUGH
+    return math.hypot(after[0, 3], after[1, 3]) > THROUGH_M
 
 
 def _checked(T: np.ndarray, what: str) -> np.ndarray:

@@ -7,17 +7,17 @@ import math
 import re
 import reprlib
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.errors import DatasheetError, ModelWarning, StateError
 from modurob.model import Model
-from modurob.modules import Mesh, Shape
+from modurob.modules import Mesh, ModuleType, Shape
 from modurob.organism import Organism
 from modurob.spatial import inertia as spatial_inertia
 from modurob.spatial import so3
@@ -287,10 +287,33 @@ def limits_of(
     return {"lower": lower, "upper": upper}
 
 
-def typical_size(positions: Iterable[ArrayLike]) -> float:
-    """A width for plots: the longest step from one frame of a module to the next. [m]"""
-    longest = max((float(np.linalg.norm(p)) for p in positions), default=0.0)
-    return longest if longest > 0 else SOME_SIZE_M
+def foreign_kind(
+    name: str,
+    letter: str,
+    title: str,
+    format: str,
+    parts: Mapping[str, list[dict[str, Any]]],
+    visuals: Sequence[dict[str, Any]],
+) -> ModuleType:
+    """The kind of the fields that a reader has found.
+
+    Args:
+        parts: Bodies, joints and ports.
+        visuals: Shapes have a form, meshes a file.
+    """
+    # a width for plots: the longest step from one frame to the next
+    steps = (np.linalg.norm(p["position"]) for p in (*parts["joints"], *parts["ports"]))
+    data: dict[str, Any] = {
+        "name": to_name(name),
+        "symbol": letter,
+        "title": title,
+        "source": f"read from {format}",
+        "size": max(map(float, steps), default=0.0) or SOME_SIZE_M,
+        **parts,
+        "shapes": [visual for visual in visuals if "form" in visual],
+        "meshes": [visual for visual in visuals if "file" in visual],
+    }
+    return ModuleType(**data)
 
 
 def rgba(color: str) -> tuple[float, float, float, float]:

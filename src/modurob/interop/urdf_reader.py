@@ -18,13 +18,12 @@ from modurob.interop.conventions import (
     Names,
     Repairs,
     checked_inertia,
+    foreign_kind,
     hex_color,
     limits_of,
     position_and_rpy,
     rotation_of,
     symmetric,
-    to_name,
-    typical_size,
 )
 from modurob.interop.xml_files import read_number, read_numbers, read_text, read_xml, shown
 from modurob.modules import ModuleType
@@ -61,23 +60,10 @@ def read_urdf(path: str | os.PathLike[str], strict: bool = True) -> ModuleType:
     velocity, transmissions, sensors and what simulators add. Limits of 1e9 or more are none.
 
     Many published files have flaws. By default each one is an error that names the link or joint.
-    With ``strict=False`` these are repaired, each with a `ModelWarning` that names the repair:
-
-    * A joint that mimics another one moves freely; one that is ``floating`` or ``planar``, or
-      whose axis is zero, becomes fixed, and so does a ``spherical`` one of other dialects.
-    * An inertia that no rigid body has is replaced by the nearest possible one; inertia without
-      mass gets a mass of 1e-12 kg, as does a link without mass that a joint moves with nothing
-      heavier beyond it: the joint stays movable, for kinematics.
-    * Limits that are missing, or 0 and 0, are none; limits in the wrong order are exchanged;
-      friction below zero is none.
-    * Commas with a space behind them between numbers are taken for spaces.
-    * Shapes without size, and those that URDF does not have, are left out.
-    * Names that are there twice, or that would become one, get a number. Link names that are there
-      twice stay an error, and so does all that breaks the tree: loops, unknown links, several
-      roots.
-
-    A joint whose two limits are equal and not zero is locked by the file itself; a `ModelWarning`
-    is issued in both cases.
+    With ``strict=False`` they are repaired, each with a `ModelWarning` that names the repair;
+    docs/guide/interop.md lists them. Errors of the tree (loops, unknown links, several roots) stay
+    errors. A joint whose two limits are equal and not zero is locked by the file itself; a
+    `ModelWarning` is issued in both cases.
 
     Args:
         path: An XML file without entities; xacro has to be expanded first.
@@ -114,19 +100,12 @@ def _robot(root: Element, stem: str, repairs: Repairs) -> ModuleType:
     if len(visuals) > MOST_SHAPES:
         raise DatasheetError(f"a robot has at most {MOST_SHAPES:,} shapes; this one has more")
     title = root.get("name", "") or stem
-    fields: dict[str, Any] = {
-        "name": to_name(title),
-        "symbol": "R",
-        "title": title,
-        "source": "read from URDF",
-        "size": typical_size(hinge["position"] for hinge in hinges),
+    parts = {
         "bodies": [bodies.pop(first), *bodies.values()],
         "joints": hinges,
         "ports": list(_ports(first, list(bodies), hinges)),
-        "shapes": [visual for visual in visuals if "form" in visual],
-        "meshes": [visual for visual in visuals if "file" in visual],
     }
-    return ModuleType(**fields)
+    return foreign_kind(title, "R", title, "URDF", parts, visuals)
 
 
 def _elements(root: Element) -> tuple[list[Element], list[Element]]:

@@ -18,7 +18,7 @@ from modurob.errors import DatasheetError, FileError
 from modurob.interop.conventions import LARGEST_NUMBER
 from modurob.modules.files import read_bytes, write_file
 
-LARGEST_XML = 4 * 2**20  # bytes; a robot of 100 links has some 100 kB
+LARGEST_XML_BYTES = 4 * 2**20  # a robot of 100 links has some 100 kB
 DEEPEST = 100  # levels of XML; a robot description has six
 MOST_ELEMENTS = 200_000  # of XML; a robot of 1,000 links has 20,000
 NUMBER = re.compile(
@@ -114,7 +114,7 @@ def read_xml(path: Path) -> Element:
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.EntityDeclHandler = refuse
     try:
-        parser.Parse(read_bytes(path, LARGEST_XML), True)
+        parser.Parse(read_bytes(path, LARGEST_XML_BYTES), True)
         return builder.close()
     except expat.ExpatError as error:
         reason = expat.errors.messages.get(error.code, "malformed")

@@ -16,14 +16,15 @@ import reprlib
 import stat
 import tempfile
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from modurob.errors import FileError, WriteError
 
-LARGEST_FILE = 16 * 2**20  # bytes; a 10,000-module organism needs 2 MB
-LARGEST_TOML = 2**18  # bytes; a datasheet needs 5 kB, and tomllib is slow
+LARGEST_FILE_BYTES = 16 * 2**20  # a 10,000-module organism needs 2 MB
+LARGEST_TOML_BYTES = 2**18  # a datasheet needs 5 kB, and tomllib is slow
 DEEPEST = 50  # levels of a document; ours have eight
 MOST_FIELDS = 100_000  # of one object of a document
 MOST_PARTS = 1_000_000  # objects and lists of a document; a 10,000-module organism has 20,000
@@ -78,7 +79,7 @@ def _refuse_special(mode: int) -> None:
         raise OSError(errno.EINVAL, f"it is {SPECIAL.get(stat.S_IFMT(mode), 'no')}, not a file")
 
 
-def read_bytes(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> bytes:
+def read_bytes(path: str | os.PathLike[str], largest: int = LARGEST_FILE_BYTES) -> bytes:
     """The content of a regular file of at most so many bytes."""
     path = checked_path(path)
     check_regular(path, largest)
@@ -89,7 +90,7 @@ def read_bytes(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> byt
     return content
 
 
-def read_text(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> str:
+def read_text(path: str | os.PathLike[str], largest: int = LARGEST_FILE_BYTES) -> str:
     """The content of a UTF-8 file."""
     content = read_bytes(path, largest)
     try:
@@ -130,7 +131,7 @@ def _parsed(parse: Callable[[], Any], where: object, finite: bool) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        twice = max(found, key=[name for name, _ in pairs].count)
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
         raise FileError(f"field {ascii(twice)[:60]} is there twice in one object")
     return found
 
@@ -194,7 +195,7 @@ def parse_document(path: str | os.PathLike[str]) -> Any:
     path = checked_path(path)
     if path.suffix != ".toml":
         return parse_json(read_text(path), path)
-    text = read_text(path, LARGEST_TOML)
+    text = read_text(path, LARGEST_TOML_BYTES)
     if LONG_KEY.search(text):
         raise FileError(f"{path}: a TOML key of more than 32 parts")
     return _parsed(lambda: tomllib.loads(text), path, finite=True)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from numbers import Real
 from typing import Annotated, Any, Literal, NamedTuple, Never
@@ -178,6 +178,10 @@ class ModuleType(DatasheetPart):
         return {port.label: port for port in self.ports}
 
     @cached_property
+    def _joints(self) -> dict[str, Joint]:
+        return {joint.name: joint for joint in self.joints}
+
+    @cached_property
     def _body_index(self) -> dict[str, int]:
         return {body.name: index for index, body in enumerate(self.bodies)}
 
@@ -188,31 +192,22 @@ class ModuleType(DatasheetPart):
 
     def port(self, label: int | str) -> Port:
         """The port with this label."""
-        try:
-            return self._ports[label]
-        except (KeyError, TypeError):
-            raise UnknownNameError(
-                f"no port {label!r} on a {self.name}: docks are {choices(self.docks)}"
-            ) from None
+        return self._found(self._ports, label, "port {} on", "docks", self.docks)
 
     def joint(self, name: str) -> Joint:
         """The joint with this name."""
-        for joint in self.joints:
-            if joint.name == name:
-                return joint
-        raise UnknownNameError(
-            f"no joint {name!r} in a {self.name}: "
-            f"joints are {choices(joint.name for joint in self.joints)}"
-        )
+        return self._found(self._joints, name, "joint {} in", "joints", self._joints)
 
     def body_index(self, name: str) -> int:
         """Index in `bodies` of the body with this name."""
+        return self._found(self._body_index, name, "body {} in", "bodies", self._body_index)
+
+    def _found(self, table: Any, name: Any, what: str, plural: str, known: Iterable[Any]) -> Any:
         try:
-            return self._body_index[name]
+            return table[name]
         except (KeyError, TypeError):
-            raise UnknownNameError(
-                f"no body {name!r} in a {self.name}: bodies are {choices(self._body_index)}"
-            ) from None
+            missing = f"no {what.format(repr(name))} a {self.name}"
+            raise UnknownNameError(f"{missing}: {plural} are {choices(known)}") from None
 
     # -- geometry ------------------------------------------------------------------------------
 

@@ -16,15 +16,20 @@ from numpy.typing import ArrayLike
 
 from modurob.errors import DockingError, StateError, choices
 from modurob.modules import Joint
-from modurob.modules.axis_pairs import (
+from modurob.modules.dh import (
+    FLIP,
+    PartMass,
+    TwoPart,
     axis_frame,
     axis_pair,
+    carried,
     inverse,
     link_transform,
+    moments,
+    part_mass,
     turn_z,
     wrapped,
 )
-from modurob.modules.dh import FLIP, PartMass, TwoPart, carried, moments, part_mass
 from modurob.organism.matrices import aligned
 from modurob.organism.organism import Organism, checked_pose
 from modurob.spatial import se3

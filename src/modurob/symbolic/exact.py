@@ -10,12 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from modurob.equations.closed_entries import (
-    Pose,
-    base_screw,
-    coriolis_column,
-    twists,
-)
+from modurob.equations.closed_entries import Pose, base_screw, coriolis_column, twists
 from modurob.equations.links import along, from_parent, joint_pose, unit_screw
 from modurob.equations.links import to_parent as wrench_to_parent
 from modurob.equations.mass_matrix import Composite, added, base_inertia, mass_column, to_parent

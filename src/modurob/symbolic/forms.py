@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache, cmp_to_key
-from math import gcd
+from math import gcd, lcm
 from typing import Any
 
 import sympy
@@ -153,9 +153,7 @@ def _primitive(
 ) -> tuple[Fraction, tuple[tuple[Powers, Fraction], ...]]:
     """A sum as content times a sum with whole coprime factors, the first one positive."""
     ordered = sorted(terms.items())
-    scale = 1
-    for _, factor in ordered:
-        scale = scale * factor.denominator // gcd(scale, factor.denominator)
+    scale = lcm(*(factor.denominator for _, factor in ordered))
     whole = [int(factor * scale) for _, factor in ordered]
     common = gcd(*whole) * (-1 if whole[0] < 0 else 1)
     content = Fraction(common, scale)

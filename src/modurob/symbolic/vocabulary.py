@@ -48,7 +48,7 @@ class NamedSymbol(NamedTuple):
         """As in ``m_{1}``, ``\\dot q_{2}``."""
         letter = {"dq": r"\dot q", "ddq": r"\ddot q", "tau": r"\tau"}.get(self.letter, self.letter)
         marks = [
-            mark if mark.isdigit() or _is_letter(mark) else rf"\text{{{latex_text(mark)}}}"
+            mark if re.fullmatch(r"\d+|[A-Za-z]", mark) else rf"\text{{{latex_text(mark)}}}"
             for mark in self.marks
         ]
         return f"{letter}_{{{','.join(marks)}}}" if marks else letter
@@ -92,13 +92,7 @@ class Vocabulary:
         return other
 
     def parameter(
-        self,
-        group: str,
-        letter: str,
-        marks: tuple[str, ...],
-        meaning: str,
-        unit: str,
-        value: Any,
+        self, group: str, letter: str, marks: tuple[str, ...], meaning: str, unit: str, value: Any
     ) -> Any:
         """A number of the organism, or a symbol for its size if its group is among `groups`."""
         sign, size = -1 if value < 0 else 1, abs(float(value))
@@ -150,10 +144,6 @@ def latex_text(text: str) -> str:
         special.get(c) or (rf"\{c}" if c in "_%&#${}" else c if c < LATIN_END else f"u{ord(c):04X}")
         for c in text
     )
-
-
-def _is_letter(mark: str) -> bool:
-    return len(mark) == 1 and mark.isascii() and mark.isalpha()
 
 
 # -- substitution ---------------------------------------------------------------------------------

@@ -23,27 +23,21 @@ SAME = 1e-9  # relative: files keep 17 digits, MuJoCo's free massless links weig
 class Engine(Protocol):
     """Another program's dynamics in the coordinates of our model."""
 
+    def __init__(self, model: Model) -> None: ...
+
     def mass_matrix(self, q: np.ndarray) -> np.ndarray: ...
 
     def inverse_dynamics(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray: ...
 
 
-def like_pinocchio(case: CheckCase) -> CheckValue:
-    """Mass matrix and inverse dynamics of Pinocchio, which reads our URDF."""
-    return _compared(case, Pinocchio(case.model), "Pinocchio, by URDF")
-
-
-def like_mujoco(case: CheckCase) -> CheckValue:
-    """Mass matrix and inverse dynamics of MuJoCo, which reads our MJCF."""
-    return _compared(case, Mujoco(case.model), "MuJoCo, by MJCF")
-
-
-def _compared(case: CheckCase, engine: Engine, note: str) -> CheckValue:
+def compared(engine: type[Engine], note: str, case: CheckCase) -> CheckValue:
+    """Compare the mass matrix and inverse dynamics with those of another engine."""
+    peer = engine(case.model)
     # friction is left to the other checks: MuJoCo solves it as a constraint, Pinocchio ignores it
     tau = case.model.inverse_dynamics(case.q, case.v, case.a) - friction(case.model, case.v)
     M = case.model.mass_matrix(case.q)
-    theirs = [engine.mass_matrix(q) for q in case.q]
-    forces = [engine.inverse_dynamics(*s) for s in zip(case.q, case.v, case.a, strict=True)]
+    theirs = [peer.mass_matrix(q) for q in case.q]
+    forces = [peer.inverse_dynamics(*s) for s in zip(case.q, case.v, case.a, strict=True)]
     error = max(relative(M, np.stack(theirs)), relative(tau, np.stack(forces)))
     return CheckValue(error, SAME, f"{note}: M and inverse dynamics")
 
@@ -148,14 +142,9 @@ class Mujoco:
     def inverse_dynamics(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         """(nv,) without friction, limits and contacts."""
         turn, tau = self._set(q, v), np.empty(self.peer.nv)
-        self.data.qacc[self.columns] = turn @ self._in_world(v, a)
+        a = a.copy()
+        if self.free:  # of the base's point; ours is the rate of a twist in a turning frame
+            a[:3] += np.cross(v[3:6], v[:3])
+        self.data.qacc[self.columns] = turn @ a
         self.mujoco.mj_rne(self.peer, self.data, 1, tau)
         return turn.T @ tau[self.columns]
-
-    def _in_world(self, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """The acceleration of the base's point; ours is the rate of a twist in a turning frame."""
-        if not self.free:
-            return a
-        seen = a.copy()
-        seen[:3] += np.cross(v[3:6], v[:3])
-        return seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -37,8 +38,8 @@ CHECKS: Mapping[str, Callable[[CheckCase], CheckValue]] = {
     "momentum conserved": identities.momentum_is_conserved,
     "derivatives = differences": identities.derivatives_are_slopes,
     "formulas = numbers": identities.formulas_are_numbers,
-    "Pinocchio": engines.like_pinocchio,
-    "MuJoCo": engines.like_mujoco,
+    "Pinocchio": partial(engines.compared, engines.Pinocchio, "Pinocchio, by URDF"),
+    "MuJoCo": partial(engines.compared, engines.Mujoco, "MuJoCo, by MJCF"),
 }
 
 
