@@ -17,7 +17,7 @@ import numpy as np
 import modurob as mr
 from modurob.drawing import picture
 from modurob.sim import Noise
-from modurob.verification import Report, verify
+from modurob.verification import VerificationReport, verify
 
 OUTPUT = Path("output")
 SAMPLE = 0.01  # [s] between two measurements
@@ -83,7 +83,7 @@ def walk(organism: mr.Organism) -> list[str]:
     ]
 
 
-def checks(organism: mr.Organism) -> tuple[list[str], Report]:
+def checks(organism: mr.Organism) -> tuple[list[str], VerificationReport]:
     """Everything that can be compared."""
     report = verify(organism, "physical")
     rows = []

@@ -22,6 +22,7 @@ NAMES = [
     "ModurobError",
     "Organism",
     "Port",
+    "Scenario",
     "Shape",
     "SimulationError",
     "SizeError",

@@ -63,7 +63,7 @@ def test_a_law_from_outside_is_offered_in_the_studio(soft):
 
 
 def test_a_law_from_outside_drives_modules_on_the_bus(soft):
-    assert SimulatedBus("soft-pd").mind.law is soft
+    assert SimulatedBus("soft-pd").builder.law is soft
 
 
 def test_every_law_has_a_key_a_line_and_parameters_and_is_found_by_key_and_class():

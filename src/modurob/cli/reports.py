@@ -61,7 +61,7 @@ class MotionReport:
 def _joint_rows(part: Any) -> list[tuple[str, float, float]]:
     """Name, last position and largest speed of each joint."""
     names = part.model.joint_names
-    places = part.model.joints_of(part.q)[-1]
+    places = part.q[-1, part.model.joint_slice_q]
     speeds = np.abs(part.v[:, part.model.nv - len(names) :]).max(axis=0, initial=0.0)
     return list(zip(names, places.tolist(), speeds.tolist(), strict=True))
 
