@@ -69,6 +69,8 @@ def command(
     if as_json:
         output.print_json(equations.data(entry))
         return
+    if not equations.model.nv:
+        raise StateError(f"{title} has no joint that can move, so it has no equations of motion")
     if path:
         whole = form == "latex"
         text = equations.latex(entry, document=True) if whole else equations.written(form, entry)
