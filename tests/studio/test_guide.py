@@ -22,7 +22,7 @@ def obey(session, now):
     if now.wish is not None:
         wish = now.wish
         session.dock(wish["kind"], wish["module"], wish["port"], wish["child_port"])
-    elif now.cell is not None and "stands in the way" in now.text:
+    elif now.cell is not None and "occupies the cell" in now.text:
         session.remove(now.text.split("'")[1])
     else:
         assert "Ctrl+Z" in now.text
@@ -75,7 +75,7 @@ def test_what_stands_in_the_way_is_named(session):
     session.dock("scout", "m0", 2)
     session.dock("scout", "m2", 3)  # in the cell of the first leg
     now = advice(session.organism)
-    assert now.text == "'m3' stands in the way: remove it by a right-click."
+    assert now.text == "'m3' occupies the cell: remove it by a right-click."
     assert now.cell == (1, 1)
 
 
@@ -99,6 +99,6 @@ def test_from_any_detour_the_guide_leads_on_to_the_crab(session, seed):
             break
         try:
             obey(session, now)
-        except DockingError:  # the base stands in the way
+        except DockingError:  # the base occupies the cell
             session.undo()
     assert advice(session.organism).done == COUNT

@@ -1,4 +1,4 @@
-"""What commands print: drawings, tables that fit the terminal, JSON."""
+"""Output of commands: drawings, tables that fit the terminal, JSON."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def bar(title: str, wanted: bool) -> Iterator[Callable[[float], None]]:
 
 
 def check_path(option: str, path: str | None) -> None:
-    """An empty name is a script's unset variable, not a wish for the default."""
+    """Refuse an empty name: it is a script's unset variable."""
     if path == "":
         raise FileError(f"{option} needs the name of a file, got ''")
 
 
 def refuse_to_overwrite(paths: Iterable[str | os.PathLike[str]], force: bool) -> None:
-    """Files that are there stay, unless the user says otherwise."""
+    """Refuse to overwrite files that are there, unless forced."""
     for path in paths:
         if os.path.exists(path) and not force:
             raise FileError(f"{path}: is already there; --force overwrites it")

@@ -150,7 +150,7 @@ def execute(scenario: Scenario, options: dict[str, Any]) -> None:
 
 
 def is_controlled(scenario: Scenario) -> bool:
-    """Whether a controller moves the joints of one body on a fixed base to a target."""
+    """True if a controller moves the joints of one body on a fixed base to a target."""
     to_target = scenario.motion in POINTS and scenario.controller != NONE
     return to_target and scenario.base == "fixed" and not scenario.events
 

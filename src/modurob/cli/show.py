@@ -1,4 +1,4 @@
-"""``modurob show``: look at an organism."""
+"""``modurob show``: an organism in words and tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Examples:
   modurob show crab.json --hinges dyad --picture crab.png
   modurob show nine --json > nine.json
 """
-LARGEST_TABLES = 30  # modules; more fill the terminal and nobody reads them
+LARGEST_TABLES = 30  # modules; more fill the terminal
 LARGEST_JSON = 1000  # modules; the square matrices of more are gigabytes
 MOST_LOCKED, MOST_NAMES = 20, 12  # rows of the table; names in a cell
 

@@ -23,13 +23,15 @@ STYLES = {PASSED: "green", FAILED: "bold red", LEFT_OUT: "yellow"}
 MOST_STATES = 10_000
 
 
-@click.command("verify", epilog=EXAMPLE, short_help="Check its equations in every way there is.")
+@click.command(
+    "verify", epilog=EXAMPLE, short_help="Verify equations against identities and other engines."
+)
 @click.argument("name", metavar="NAME_OR_FILE")
 @organisms.hinges_option
 @click.option("--base", default="fixed", show_default=True, metavar="BASE",
               help="fixed, free, or virtual joints such as px,py,rz.")  # fmt: skip
 @click.option("--states", type=click.IntRange(1, MOST_STATES), default=8, show_default=True,
-              help="Random states that each check looks at.")  # fmt: skip
+              help="Random states of each check.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
               help="Of the random states.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")

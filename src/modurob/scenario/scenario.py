@@ -230,7 +230,7 @@ class Scenario(RunSettings):
         if not model.nv:
             raise StateError(
                 "this body has no joint that can move: every one is locked. Choose other hinges, "
-                "or look at the reasons in model.locked"
+                "or see the reasons in model.locked"
             )
         if self.motion == BALANCE:
             return self._balanced(model, progress)

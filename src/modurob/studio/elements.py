@@ -18,7 +18,7 @@ class Stage(Element, component="web/organism.js", esm={"modurob-web": "web"}):
     """The organism in three dimensions. Says: dock, pick, remove, command (a key)."""
 
     def set_building(self, on: bool) -> None:
-        """Whether free ports are shown and clicks dock."""
+        """True if free ports are shown and clicks dock."""
         self._props["building"] = on
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -30,7 +30,7 @@ class Stage(Element, component="web/organism.js", esm={"modurob-web": "web"}):
         self.run_method("set_poses", poses)
 
     def set_palette(self, kind: ModuleType) -> None:
-        """What the ghost looks like."""
+        """The module kind that a click docks."""
         self.run_method("set_palette", kind_data(kind))
 
 
@@ -42,7 +42,7 @@ class PlanView(Element, component="web/plan.js"):
         self.run_method("set_plan", plan)
 
     def set_palette(self, kind: ModuleType) -> None:
-        """What the ghost looks like."""
+        """The module kind that a click docks."""
         self.run_method("set_palette", kind_data(kind))
 
 

@@ -22,7 +22,7 @@ class SavedBody:
 
     @classmethod
     def read(cls, document: dict[str, Any], where: str) -> SavedBody:
-        """A body of a file, not looked at before somebody wants it: a history may be long."""
+        """A body of a file, read when it is needed: a history may be long."""
         body = cls(None)
         body._make, body._held = (lambda: from_document(document, where)), document
         return body
@@ -56,7 +56,7 @@ class HistoryStep:
 
 @dataclass
 class History:
-    """What was, what is, and what was taken back.
+    """The body now, those before, and those taken back.
 
     Attributes:
         now: The body as it is.

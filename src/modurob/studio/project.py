@@ -76,7 +76,7 @@ class ProjectFile(BaseModel):
 
 @dataclass
 class Project:
-    """What one tab works on.
+    """The content of a project.
 
     Attributes:
         history: The body with undo and redo.
@@ -167,7 +167,7 @@ def read(path: Path, where: str | None = None) -> Project:
     except ValidationError as error:
         raise FileError(f"{where}: {describe(error, ProjectFile)}") from None
     now = SavedBody(None) if record.organism is None else SavedBody.read(record.organism, where)
-    _ = now.organism  # complains here; steps of the history do when they are wanted
+    _ = now.organism  # raises here; steps of the history do when they are used
     history = History(
         now,
         [_read_step(step, where) for step in record.past],
@@ -188,7 +188,7 @@ def read(path: Path, where: str | None = None) -> Project:
 
 
 def format_of(path: Path) -> str:
-    """The word in a file's ``format`` field; a project's, if it cannot be told."""
+    """The word in a file's ``format`` field; a project's, if it is unknown."""
     return ORGANISM if _field(path, "format") == ORGANISM else FORMAT
 
 

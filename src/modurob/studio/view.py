@@ -1,4 +1,4 @@
-"""What stage and plan show of a session: the body, its pose, the ghosts of what a click docks."""
+"""Views of a session in stage and plan: the body, its pose, and what a click would dock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class BodyView:
         """Show what changed.
 
         Args:
-            fit: Whether the eye goes to where it sees all.
+            fit: Whether the camera moves to show all.
         """
         if topic == "body":
             self.body(fit)
@@ -66,14 +66,14 @@ class BodyView:
             self.stage.set_poses(view_data.poses(model, session.configuration(model)))
 
     def _model(self, organism: Organism) -> Model:
-        """As the settings say; fixed, if their base does not fit, which the Move panel tells."""
+        """The model of the settings; on a fixed base if theirs does not fit."""
         try:
             return self.page.session.model()
         except ModurobError:
             return organism.model(self.page.session.settings.hinges)
 
     def palette(self) -> None:
-        """What the ghosts look like."""
+        """The module kind that a click docks."""
         kind = self.page.session.kind(self.page.kind)
         self.stage.set_palette(kind)
         self.plan.set_palette(kind)

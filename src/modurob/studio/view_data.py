@@ -12,7 +12,7 @@ from modurob import Model, ModuleType, Organism
 from modurob.spatial import so3
 from modurob.studio.edits import CACHED, Site, heading
 
-DIGITS = 6  # micrometres
+DIGITS = 6  # micrometers
 BEYOND = 0.75  # half length of a joint's axis, over the module's size
 
 
@@ -163,7 +163,7 @@ def _grid_of(organism: Organism) -> str | None:
 
 
 def _hinge(kind: ModuleType, quarter: int) -> int | None:
-    """Whether the hinge lies across (0) or along (1) the plan, or stands upright (None)."""
+    """Direction of the hinge: across (0) or along (1) the plan; None for upright."""
     screw = kind.dyad_screw
     if screw is None or abs(screw[5]) > 0.5:
         return None

@@ -42,7 +42,7 @@ export default {
         <option value="">own colours</option><option v-for="t in tints" :key="t.key" :value="t.key">{{ t.title.toLowerCase() }}</option></select>
       <select aria-label="Speed" title="Speed" v-model.number="speed" @change="setSpeed"><option v-for="s in speeds" :key="s" :value="s">{{ s }}×</option></select>
       <button class="tool" :class="{ on: loop }" :aria-pressed="loop" title="Repeat" aria-label="Repeat" @click="setLoop"><span class="material-icons">repeat</span></button>
-      <button class="tool" :class="{ on: mass }" :aria-pressed="mass" title="Centre of mass" aria-label="Centre of mass" @click="setMass"><span class="material-icons">adjust</span></button>
+      <button class="tool" :class="{ on: mass }" :aria-pressed="mass" title="Center of mass" aria-label="Center of mass" @click="setMass"><span class="material-icons">adjust</span></button>
       <span v-if="problem" class="bad-note" role="alert">{{ problem }}</span>
     </div>`,
   data: () => ({ run: null, playing: false, speed: 1, speeds: SPEEDS, loop: true, mass: true, tint: null, tints: [], problem: "", begin: 0, end: 1 }),
