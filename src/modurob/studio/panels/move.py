@@ -208,19 +208,18 @@ class MovePanel(ModePanel):
         pose, rates = self.session.project.pose, self.session.settings.rates
         joints: list[dict[str, Any]] = []
         for k, name in enumerate(model.joint_names):
-            reach = REACH[bool(model.prismatic[k])]
+            slides = bool(model.prismatic[k])
+            reach = REACH[slides]
             low, high = float(model.lower[k]), float(model.upper[k])
             joints.append(
                 {
-                    "name": name,
-                    "module": name.partition(".")[0],
+                    "name": name, "module": name.partition(".")[0], "slides": slides,
                     "lower": low if np.isfinite(low) else -reach,
                     "upper": high if np.isfinite(high) else reach,
-                    "slides": bool(model.prismatic[k]),
                     "value": pose.get(name, 0.0),
-                    "rate": round(rates.get(name, 0.0) * SHOWN[bool(model.prismatic[k])], 6),
+                    "rate": round(rates.get(name, 0.0) * SHOWN[slides], 6),
                 }
-            )
+            )  # fmt: skip
         self.sliders.run_method("set_joints", joints)
         words = moving(model) if model.locked else ""
         if not joints:
