@@ -12,8 +12,7 @@ from modurob.cli import cli
 from modurob.scenario.settings import RunSettings
 from modurob.studio import runs
 from modurob.studio.folder import Folder
-from modurob.studio.history import History, SavedBody
-from modurob.studio.project import Project
+from modurob.studio.project import History, Project, SavedBody
 from modurob.studio.studio import Studio
 
 WAVE = {"motion": "wave", "controller": "ComputedTorque", "duration": 0.3}

@@ -4,7 +4,7 @@ import pytest
 
 from modurob import DockingError, Organism, UnknownNameError, catalog, examples
 from modurob.studio import edits, history
-from modurob.studio.history import History
+from modurob.studio.project import History
 
 SCOUT, SUPERBOT = catalog["scout"], catalog["superbot"]
 

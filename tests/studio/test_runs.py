@@ -16,9 +16,8 @@ from modurob.sim.export import from_bytes
 from modurob.spatial import se3, so3
 from modurob.studio import exports, formulas, jobs, project, runs, tables, view_data
 from modurob.studio.folder import Folder
-from modurob.studio.history import History, SavedBody
 from modurob.studio.jobs import Cancelled, Worker
-from modurob.studio.project import NEW_SETTINGS
+from modurob.studio.project import NEW_SETTINGS, History, SavedBody
 from modurob.studio.studio import Studio
 
 SINGLE = 1e-6  # the player's numbers have single precision

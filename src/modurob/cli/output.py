@@ -7,6 +7,7 @@ import json
 import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -107,11 +108,7 @@ def summary_data(title: str, organism: Organism) -> dict[str, Any]:
 
 
 def _kinds(organism: Organism) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for name in organism.modules:
-        kind = organism.kind(name).name
-        counts[kind] = counts.get(kind, 0) + 1
-    return counts
+    return Counter(organism.kind(name).name for name in organism.modules)
 
 
 def _mass(organism: Organism) -> float:

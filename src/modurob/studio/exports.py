@@ -7,6 +7,7 @@ import io
 import re
 import tempfile
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from html import escape
@@ -41,7 +42,10 @@ def html(
     """The whole page."""
     name, organism, record = request.title, request.organism, request.record
     model = request.model()
-    kinds = ", ".join(f"{n} {kind}" for kind, n in _counts(organism).items())
+    kinds = ", ".join(
+        f"{n} {kind}"
+        for kind, n in Counter(organism.kind(m).name for m in organism.modules).items()
+    )
     modules = f"{len(organism)} module{'s'[: len(organism) != 1]}"
     parts = [
         f"<h1>{escape(name)}</h1>",
@@ -70,14 +74,6 @@ def html(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f"<title>{escape(name)}</title><style>{STYLE}</style></head><body>\n{body}\n</body></html>\n"
     )
-
-
-def _counts(organism: Organism) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for module in organism.modules:
-        kind = organism.kind(module).name
-        counts[kind] = counts.get(kind, 0) + 1
-    return counts
 
 
 def _image(organism: Organism) -> str:

@@ -13,7 +13,6 @@ from nicegui import Client, background_tasks, ui
 
 from modurob import ModurobError, StateError
 from modurob.scenario.exports import ExportRequest
-from modurob.studio.elements import Player, Stage
 from modurob.studio.jobs import Cancelled
 from modurob.studio.panels.bar import Bar
 from modurob.studio.panels.build import BuildPanel
@@ -24,7 +23,7 @@ from modurob.studio.panels.start import Tour, Welcome
 from modurob.studio.panels.understand import UnderstandPanel
 from modurob.studio.session import Session
 from modurob.studio.studio import Studio
-from modurob.studio.view import BodyView
+from modurob.studio.view import BodyView, Player, Stage
 
 MODES = {"build": "Build", "understand": "Understand", "move": "Move", "see": "See"}
 MODE_KEYS = {f"Digit{k + 1}": mode for k, mode in enumerate(MODES)}

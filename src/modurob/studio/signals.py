@@ -29,7 +29,10 @@ def panels(trajectory: Trajectory, reference: Callable[[float], Any] | None) -> 
     found = [_joints(trajectory, key) for key in TITLES]
     found.append(_energy(trajectory))
     found += [_error(trajectory, reference), _estimate(trajectory), _distance(trajectory)]
-    found += [_known(trajectory), _sent(trajectory)]
+    errors = _module_lines(trajectory, KNOWN, lambda part, values: values)
+    found.append(_panel(KNOWN, "Center of mass as modules estimate it: error", "m", errors))
+    sent = _module_lines(trajectory, SENT, _rate)
+    found.append(_panel(SENT, "Messages that modules send", "1/s", sent))
     return [panel for panel in found if panel["lines"]]
 
 
@@ -80,18 +83,6 @@ def _tint(
 def _rate(part: Part, counts: np.ndarray) -> np.ndarray:
     """(N, modules) rate of counts. [1/s]"""
     return np.gradient(counts.astype(float), part.t, axis=0)
-
-
-def _known(trajectory: Trajectory) -> dict[str, Any]:
-    """Error of each module's estimate of the center of mass."""
-    lines = _module_lines(trajectory, KNOWN, lambda part, values: values)
-    return _panel(KNOWN, "Center of mass as modules estimate it: error", "m", lines)
-
-
-def _sent(trajectory: Trajectory) -> dict[str, Any]:
-    """Messages of each module, per second."""
-    lines = _module_lines(trajectory, SENT, _rate)
-    return _panel(SENT, "Messages that modules send", "1/s", lines)
 
 
 def _module_lines(

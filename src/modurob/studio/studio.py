@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +13,7 @@ from modurob import FileError, ModuleType, ModurobError
 from modurob.scenario.bodies import example
 from modurob.studio import project as projects
 from modurob.studio.folder import Folder, checked, fingerprint
-from modurob.studio.history import History, SavedBody
-from modurob.studio.project import Project
+from modurob.studio.project import History, Project, SavedBody
 from modurob.studio.session import Session
 
 RESERVED_S = 60.0  # of a name for its page
@@ -107,7 +108,7 @@ class Studio:
 
     def upload(self, name: str, content: bytes) -> Session:
         """A new project from a file's name and bytes."""
-        with _Temporary(name, content) as path:
+        with _uploaded(name, content) as path:
             found = projects.read(path, where=name)
         found.runs.clear()
         found.source = None  # a file of whoever shared it
@@ -147,25 +148,17 @@ class Studio:
 
 def read_kind(name: str, content: bytes) -> ModuleType:
     """A datasheet from an uploaded file."""
-    with _Temporary(name, content) as path:
+    with _uploaded(name, content) as path:
         try:
             return ModuleType.from_file(path)
         except ModurobError as error:
             raise FileError(str(error).replace(str(path), name)) from None
 
 
-class _Temporary:
+@contextmanager
+def _uploaded(name: str, content: bytes) -> Iterator[Path]:
     """An uploaded file on disk, under a name of ours."""
-
-    def __init__(self, name: str, content: bytes) -> None:
-        self._ending = ".toml" if name.lower().endswith(".toml") else ".json"
-        self._content = content
-
-    def __enter__(self) -> Path:
-        self._folder = tempfile.TemporaryDirectory()
-        path = Path(self._folder.name) / f"upload{self._ending}"
-        path.write_bytes(self._content)
-        return path
-
-    def __exit__(self, *_: object) -> None:
-        self._folder.cleanup()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"upload{'.toml' if name.lower().endswith('.toml') else '.json'}"
+        path.write_bytes(content)
+        yield path

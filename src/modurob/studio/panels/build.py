@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from modurob import ModurobError
-from modurob.studio.elements import PlanView
 from modurob.studio.guard import LARGEST_BODY, too_large
 from modurob.studio.panels.panel import (
     ModePanel,
@@ -19,6 +18,7 @@ from modurob.studio.panels.panel import (
     title,
 )
 from modurob.studio.studio import read_kind
+from modurob.studio.view import PlanView
 from modurob.studio.view_data import main_color
 
 if TYPE_CHECKING:

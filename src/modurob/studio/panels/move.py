@@ -12,7 +12,6 @@ from modurob.control import CONTROLLERS
 from modurob.distributed.balancing import LAWS as BALANCING
 from modurob.scenario.settings import BALANCE, NONE, POINTS, known
 from modurob.sim import INTEGRATORS
-from modurob.studio.elements import Sliders
 from modurob.studio.panels.forms import EventsEditor, ModuleNumbers, SettingFields
 from modurob.studio.panels.panel import (
     NO_BODY,
@@ -25,6 +24,7 @@ from modurob.studio.panels.panel import (
     title,
 )
 from modurob.studio.panels.see import RunList
+from modurob.studio.view import Sliders
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
-from modurob.studio.elements import Plots
 from modurob.studio.panels.panel import ModePanel, Redrawn, chip, icon_button, test_id, title
+from modurob.studio.view import Plots
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
