@@ -11,7 +11,7 @@ from modurob import Organism, StateError, examples
 from modurob.cli import organisms
 from modurob.cli.run import execute, run_options, scenario_of, take_run_options
 from modurob.distributed.balancing import LAWS, Drive, Fault
-from modurob.scenario.settings import BALANCE, EventRecord
+from modurob.scenario.settings import BALANCE
 
 EXAMPLE = """\b
 Examples:
@@ -76,7 +76,8 @@ def _tree(modules: int, seed: int) -> tuple[str, Organism]:
     return f"SuperBot tree {seed} of {modules} modules", tree
 
 
-def _fault(text: str) -> EventRecord:
+def _fault(text: str) -> dict[str, Any]:
+    """An event as typed."""
     pieces = text.split(":")
     try:
         fault = Fault(float(pieces[2]), pieces[1], pieces[0])
@@ -84,4 +85,4 @@ def _fault(text: str) -> EventRecord:
         raise StateError(
             f"--fault takes KIND:MODULE:SECONDS like die:m7:1.0, got '{text}'"
         ) from None
-    return EventRecord(what=fault.kind, time=fault.time, module=fault.module)
+    return {"what": fault.kind, "time": fault.time, "module": fault.module}

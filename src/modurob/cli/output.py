@@ -63,15 +63,6 @@ def refuse_to_overwrite(paths: Iterable[str | os.PathLike[str]], force: bool) ->
             raise FileError(f"{path}: is already there; --force overwrites it")
 
 
-def check_files(files: Mapping[str, str | None], force: bool) -> list[str]:
-    """The files that options name, after a look at each."""
-    named = {option: file for option, file in files.items() if file is not None}
-    for option, file in named.items():
-        check_path(option, file)
-    refuse_to_overwrite(named.values(), force)
-    return list(named.values())
-
-
 def print_json(data: Any) -> None:
     """JSON and nothing else; null for numbers that JSON does not have."""
     narrow = not (sys.stdout.encoding or "").lower().startswith("utf")

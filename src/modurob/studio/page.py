@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from nicegui import Client, background_tasks, ui
 
-from modurob import ModurobError, StateError
+from modurob import ModurobError
 from modurob.scenario.exports import ExportRequest
 from modurob.studio.jobs import Cancelled
 from modurob.studio.panels.bar import Bar
@@ -27,6 +27,10 @@ from modurob.studio.view import BodyView, Player, Stage
 
 MODES = {"build": "Build", "understand": "Understand", "move": "Move", "see": "See"}
 MODE_KEYS = {f"Digit{k + 1}": mode for k, mode in enumerate(MODES)}
+ERROR_NOTE: dict[str, Any] = {
+    "type": "negative", "position": "bottom", "multi_line": True, "close_button": "OK",
+    "classes": "error-note",
+}  # fmt: skip
 PANEL_DELAY_S = 0.05  # after the stage, the panels are redrawn
 WIDTHS_PX = {"build": 430, "understand": 520, "move": 400, "see": 560}  # of the panels
 
@@ -223,10 +227,7 @@ class Page:
             where.run_method("explain", text)
             return
         with self.client:
-            ui.notify(
-                text, type="negative", position="bottom", multi_line=True, timeout=9000,
-                close_button="OK", classes="error-note",
-            )  # fmt: skip
+            ui.notify(text, timeout=9000, **ERROR_NOTE)
 
     def say(self, text: str) -> None:
         """Announce a text to screen readers."""
@@ -234,12 +235,9 @@ class Page:
 
     def dock(self, click: dict[str, Any], where: Any) -> None:
         """A click on a free port, or on an empty grid."""
-        child_port = click.get("child_port", self.child_port)
-        kind = click.get("kind", self.kind)
-        turn = click.get("turn", self.turn)
-        name = self.act(
-            self.session.dock, kind, click["module"], click["port"], child_port, turn, where=where
-        )
+        chosen = (click.get(key, getattr(self, key)) for key in ("kind", "child_port", "turn"))
+        kind, *how = chosen
+        name = self.act(self.session.dock, kind, click["module"], click["port"], *how, where=where)
         if name:
             self.say(f"{name} docked")
 
@@ -308,12 +306,7 @@ class Page:
 
     def has_body(self) -> bool:
         """True if there is a body; otherwise show what to do."""
-        try:
-            self.session.body()
-        except StateError as error:
-            self.show_error(str(error))
-            return False
-        return True
+        return self.act(self.session.body) is not None
 
 
 def unforeseen(error: Exception) -> None:
@@ -321,10 +314,6 @@ def unforeseen(error: Exception) -> None:
     ui.notify(
         f"Something went wrong ({type(error).__name__}). What the bar shows as saved is safe; "
         "reload the page to go on, and please report what you did.",
-        type="negative",
-        position="bottom",
-        multi_line=True,
         timeout=12000,
-        close_button="OK",
-        classes="error-note",
+        **ERROR_NOTE,
     )

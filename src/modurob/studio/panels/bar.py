@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
 from modurob.studio.panels import files
-from modurob.studio.panels.panel import test_id
+from modurob.studio.panels.panel import plain_button, test_id
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
@@ -35,11 +36,9 @@ class Bar:
             with ui.element("div").classes("brand"):
                 ui.html(LOGO, sanitize=False)
                 ui.label("modurob studio")
-            name = ui.element("button").classes("project").props("type=button title=Rename")
-            test_id(name, "project")
-            name.on("click", lambda: files.rename(page))
-            with name:
-                self.name = ui.label(session.name)
+            rename = partial(files.rename, page)
+            name = plain_button(session.name, rename, "project", "project", title="Rename")
+            self.name: Any = name.default_slot.children[0]
             self.undo = self._button("undo", "Undo", page.undo)
             self.redo = self._button("redo", "Redo", page.redo)
             self.saved = ui.label().classes("saved").props("data-testid=saved")
@@ -58,13 +57,10 @@ class Bar:
         self.refresh("body")
 
     def _button(self, icon: str, label: str, action: Callable[[], Any]) -> ui.button:
-        button = ui.button(icon=icon, on_click=action, color=None).props(
-            f'flat dense aria-label="{label}"'
-        )
-        with button:
+        button = ui.button(icon=icon, on_click=action, color=None)
+        with button.props(f'flat dense aria-label="{label}"'):
             ui.tooltip(label)
-        test_id(button, label.split(" ")[0].lower().strip(","))
-        return button
+        return test_id(button, label.split(" ")[0].lower().strip(","))
 
     def _modes(self) -> None:
         from modurob.studio.page import MODES
@@ -72,12 +68,9 @@ class Bar:
         self.modes = {}
         with ui.element("div").classes("modes").props('role=tablist aria-label="Modes"'):
             for mode, text in MODES.items():
-                tab = ui.element("button").props("type=button role=tab aria-controls=panel")
-                tab.on("click", lambda _, mode=mode: self.page.show(mode))
-                test_id(tab, f"mode-{mode}")
-                with tab:
-                    ui.label(text)
-                self.modes[mode] = tab
+                show, props = partial(self.page.show, mode), {"role": "tab"}
+                props["aria_controls"] = "panel"
+                self.modes[mode] = plain_button(text, show, f"mode-{mode}", **props)
 
     def show(self, mode: str) -> None:
         """Mark the mode that is open."""

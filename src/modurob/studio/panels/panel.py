@@ -114,14 +114,21 @@ def icon_button(icon: str, label: str, action: Callable[..., Any], look: str = "
     return made
 
 
-def chip(text: str, on: bool, action: Callable[[], Any], name: str, **props: str) -> ui.element:
-    """A choice that is on or off."""
-    made = ui.element("button").classes("chip" + (" on" if on else "")).props("type=button")
+def plain_button(
+    text: str, action: Callable[[], Any], name: str, css: str = "", **props: str
+) -> ui.element:
+    """A button without a look of its own."""
+    made = ui.element("button").classes(css).props("type=button")
     made._props.update({key.replace("_", "-"): value for key, value in props.items()})
     made.on("click", lambda _: action())
-    with made:
+    with test_id(made, name):
         ui.label(text)
-    return test_id(made, name)
+    return made
+
+
+def chip(text: str, on: bool, action: Callable[[], Any], name: str, **props: str) -> ui.element:
+    """A choice that is on or off."""
+    return plain_button(text, action, name, "chip on" if on else "chip", **props)
 
 
 def moving(model: Model) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
@@ -15,8 +16,10 @@ from modurob.studio.panels.panel import (
     ModePanel,
     Redrawn,
     button,
+    chip,
     moving,
     note,
+    plain_button,
     test_id,
     title,
 )
@@ -43,12 +46,8 @@ class UnderstandPanel(ModePanel):
             with ui.element("div").classes("row").props('role=tablist aria-label="Parts"'):
                 self.tabs = {}
                 for part, text in PARTS.items():
-                    tab = ui.element("button").classes("chip").props("type=button role=tab")
-                    tab.on("click", lambda _, part=part: self._choose(part))
-                    test_id(tab, f"part-{part}")
-                    with tab:
-                        ui.label(text)
-                    self.tabs[part] = tab
+                    choose = partial(self._choose, part)
+                    self.tabs[part] = chip(text, False, choose, f"part-{part}", role="tab")
             self.content_part = Redrawn(self._content)
 
     def _choose(self, part: str) -> None:
@@ -168,12 +167,8 @@ class UnderstandPanel(ModePanel):
                         index = f"{row},{column}" if column else f"{row}"
                         name = f"{self.matrix}[{index}]"
                         with ui.element("td"):
-                            entry = ui.element("button").props("type=button")
-                            entry._props["aria-label"] = name
-                            entry.classes("on" if name == self.entry else "")
-                            entry.on("click", lambda _, name=name: self._ask(name))
-                            with test_id(entry, f"entry-{name}"):
-                                ui.label(index)
+                            css, ask = "on" if name == self.entry else "", partial(self._ask, name)
+                            plain_button(index, ask, f"entry-{name}", css, aria_label=name)
 
     def _letter(self, matrix: str) -> None:
         self.matrix = matrix
