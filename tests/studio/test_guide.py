@@ -19,8 +19,8 @@ def session(tmp_path):
 
 def obey(session, now):
     """Do what the guide says, as a user would."""
-    if now.wish is not None:
-        wish = now.wish
+    if now.click is not None:
+        wish = now.click
         session.dock(wish["kind"], wish["module"], wish["port"], wish["child_port"])
     elif now.cell is not None and "occupies the cell" in now.text:
         session.remove(now.text.split("'")[1])
@@ -48,7 +48,7 @@ def test_any_order_of_steps_counts(session):
     session.rebase("m2")
     assert advice(session.organism).done == 3
     while (now := advice(session.organism)).done < COUNT:
-        assert now.wish is not None
+        assert now.click is not None
         obey(session, now)
     assert len(session.organism) == COUNT
 
@@ -58,11 +58,11 @@ def test_a_module_docked_with_another_side_is_told_and_turning_it_helps(session)
     session.dock("scout", "m0", 3, 2)
     now = advice(session.organism)
     assert now.done == 1
-    assert now.wish is None
+    assert now.click is None
     assert "'m1' is docked to side 3 of 'm0' with its side 2; the crab has side 4" in now.text
     while (now := advice(session.organism)).done < 2:
         session.turn("m1")
-    assert now.wish is not None
+    assert now.click is not None
 
 
 def test_a_body_without_scouts_is_told():

@@ -100,7 +100,7 @@ class Tour:
         self.card_part.refresh()
         now, hint = self._advice, None
         if now.cell is not None:
-            hint: dict[str, Any] | None = {"x": now.cell[0], "y": now.cell[1], "wish": now.wish}
+            hint: dict[str, Any] | None = {"x": now.cell[0], "y": now.cell[1], "click": now.click}
         self.page.view.plan.run_method("set_hint", hint)
 
     def _card(self) -> None:
