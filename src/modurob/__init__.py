@@ -22,7 +22,7 @@ from modurob.organism import Aim, Organism, examples, load
 
 if TYPE_CHECKING:
     from modurob import control, distributed, estimation, gaits, interop, symbolic
-    from modurob.scenario import Scenario
+    from modurob.scenario.scenario import Scenario
     from modurob.sim import Dock, Trajectory, Undock, simulate
     from modurob.symbolic import Equations
 

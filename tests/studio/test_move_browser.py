@@ -250,7 +250,7 @@ def test_modules_that_balance_are_tinted_by_their_messages_and_faults_are_on_the
     tab.wait(f"!({light})")
     assert tab.page.evaluate(PAINTED)["painted"] == dead["painted"]
 
-    tab.find("tint").select_option("own colours")
+    tab.find("tint").select_option("own colors")
     tab.find("scale").wait_for(state="detached")
     plain = tab.page.evaluate(PAINTED)
     assert all(same(plain["painted"][m], plain["own"][m]) for m in tree.modules)
