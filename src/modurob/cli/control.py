@@ -11,7 +11,7 @@ import numpy as np
 from modurob import Model, Scenario, StateError
 from modurob.checks import positive
 from modurob.cli import control_report, organisms, output
-from modurob.cli.choices import LawChoice
+from modurob.cli.law_choice import LawChoice
 from modurob.cli.run import (
     FILES,
     execute,
