@@ -425,9 +425,11 @@ def test_equations_for_machines(call):
         (["crab", "--base", "sideways"], ["'sideways'"]),
         (["crab", "--output", "crab.pdf"], ["crab.pdf", "--format"]),
         (["nobody"], ["nobody"]),
+        (["one.json"], ["one has no joint that can move"]),
     ],
 )
 def test_equations_says_what_is_wrong_in_one_line(call, arguments, pieces):
+    mr.examples.snake(1).save("one.json")
     is_refused(call("equations", *arguments), *pieces)
 
 

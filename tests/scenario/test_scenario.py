@@ -12,8 +12,7 @@ from modurob.cli import cli
 from modurob.scenario.settings import RunSettings
 from modurob.studio import runs
 from modurob.studio.folder import Folder
-from modurob.studio.history import History, SavedBody
-from modurob.studio.project import Project
+from modurob.studio.project import History, Project, SavedBody
 from modurob.studio.studio import Studio
 
 WAVE = {"motion": "wave", "controller": "ComputedTorque", "duration": 0.3}
@@ -150,6 +149,22 @@ def test_wrong_fields_and_fields_without_effect_are_refused(fields, message):
 def test_a_run_that_cannot_be_is_refused_in_one_line(fields, message):
     with pytest.raises(mr.ModurobError, match=message):
         mr.Scenario(**{"organism": "crab", **fields}).run()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"motion": "step", "target": {"m1.hinge": 0.3}},  # continuous: no delay margin
+        {"motion": "step", "sample_time": 0.01},  # there is no step
+        {"motion": "hold", "base": "free", "hinges": "physical"},
+    ],
+)
+def test_the_command_run_reports_any_scenario(tmp_path, fields):
+    scenario = mr.Scenario(organism="crab", controller="PdGravity", duration=0.1, **fields)
+    scenario.save(tmp_path / "run.json")
+    done = CliRunner().invoke(cli, ["run", str(tmp_path / "run.json")])
+    assert done.exit_code == 0, done.output
+    assert "position at the end" in done.output
 
 
 def test_files_of_others_and_of_newer_versions_are_refused(tmp_path):

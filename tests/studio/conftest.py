@@ -9,8 +9,7 @@ import pytest
 from benchmarks import browser as browsers
 from modurob.studio import project as projects
 from modurob.studio.folder import Folder
-from modurob.studio.history import History, SavedBody
-from modurob.studio.project import NEW_SETTINGS
+from modurob.studio.project import NEW_SETTINGS, History, SavedBody
 from modurob.studio.studio import Studio
 
 SIZE = {"width": 1280, "height": 720}

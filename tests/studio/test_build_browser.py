@@ -245,7 +245,7 @@ def test_the_guide_follows_what_was_clicked_and_leads_to_a_crab_that_moves(tab):
             tab.modules(4)
             tab.page.get_by_text("the crab has side 5 of a Scout there").wait_for()
             tab.page.keyboard.press("Control+z")
-            tab.wait("window.modurob.plan.hint?.wish")
+            tab.wait("window.modurob.plan.hint?.click")
         tab.cell(x, y)
     tab.modules(7)
     assert "no ground" in tab.text("tour-play")

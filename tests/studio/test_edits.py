@@ -4,7 +4,7 @@ import pytest
 
 from modurob import DockingError, Organism, UnknownNameError, catalog, examples
 from modurob.studio import edits, history
-from modurob.studio.history import History
+from modurob.studio.project import History
 
 SCOUT, SUPERBOT = catalog["scout"], catalog["superbot"]
 
@@ -28,7 +28,7 @@ def test_the_first_module_needs_no_port_and_every_other_one_does():
 
 def test_the_last_module_can_be_removed_and_a_base_that_holds_others_cannot():
     assert edits.remove(examples.snake(1), "m0") is None
-    with pytest.raises(DockingError, match="'m0' is the base: everything hangs on it"):
+    with pytest.raises(DockingError, match="'m0' is the base: all other modules are docked to it"):
         edits.remove(examples.snake(2), "m0")
     assert edits.remove(examples.snake(3), "m1") == examples.snake(1)
 
@@ -38,7 +38,7 @@ def test_a_moved_module_keeps_its_port_where_it_mates_and_its_turn_where_it_is_a
     moved = edits.move(snake, "m2", "m0", 2)
     assert moved.docking("m2").child_port == snake.docking("m2").child_port
     assert edits.move(snake, "m2", "m0", 2, 3).docking("m2").child_port == 3
-    with pytest.raises(DockingError, match="'m1' cannot dock to 'm2', which hangs on it"):
+    with pytest.raises(DockingError, match="'m1' cannot dock to 'm2', which is docked beyond it"):
         edits.move(snake, "m1", "m2", 3)
     arm = examples.arm("bab")
     mixed = Organism.start("giusti_b", "m0")

@@ -8,8 +8,7 @@ import pytest
 
 from modurob import FileError, WriteError, examples
 from modurob.studio.folder import ENDING, Folder, fingerprint, usual_folder
-from modurob.studio.history import History, SavedBody
-from modurob.studio.project import Project, to_bytes
+from modurob.studio.project import History, Project, SavedBody, to_bytes
 
 EMPTY = to_bytes(Project())
 

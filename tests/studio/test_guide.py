@@ -19,10 +19,10 @@ def session(tmp_path):
 
 def obey(session, now):
     """Do what the guide says, as a user would."""
-    if now.wish is not None:
-        wish = now.wish
+    if now.click is not None:
+        wish = now.click
         session.dock(wish["kind"], wish["module"], wish["port"], wish["child_port"])
-    elif now.cell is not None and "stands in the way" in now.text:
+    elif now.cell is not None and "occupies the cell" in now.text:
         session.remove(now.text.split("'")[1])
     else:
         assert "Ctrl+Z" in now.text
@@ -48,7 +48,7 @@ def test_any_order_of_steps_counts(session):
     session.rebase("m2")
     assert advice(session.organism).done == 3
     while (now := advice(session.organism)).done < COUNT:
-        assert now.wish is not None
+        assert now.click is not None
         obey(session, now)
     assert len(session.organism) == COUNT
 
@@ -58,11 +58,11 @@ def test_a_module_docked_with_another_side_is_told_and_turning_it_helps(session)
     session.dock("scout", "m0", 3, 2)
     now = advice(session.organism)
     assert now.done == 1
-    assert now.wish is None
+    assert now.click is None
     assert "'m1' is docked to side 3 of 'm0' with its side 2; the crab has side 4" in now.text
     while (now := advice(session.organism)).done < 2:
         session.turn("m1")
-    assert now.wish is not None
+    assert now.click is not None
 
 
 def test_a_body_without_scouts_is_told():
@@ -75,7 +75,7 @@ def test_what_stands_in_the_way_is_named(session):
     session.dock("scout", "m0", 2)
     session.dock("scout", "m2", 3)  # in the cell of the first leg
     now = advice(session.organism)
-    assert now.text == "'m3' stands in the way: remove it by a right-click."
+    assert now.text == "'m3' occupies the cell: remove it by a right-click."
     assert now.cell == (1, 1)
 
 
@@ -99,6 +99,6 @@ def test_from_any_detour_the_guide_leads_on_to_the_crab(session, seed):
             break
         try:
             obey(session, now)
-        except DockingError:  # the base stands in the way
+        except DockingError:  # the base occupies the cell
             session.undo()
     assert advice(session.organism).done == COUNT

@@ -221,7 +221,7 @@ def test_modules_that_balance_are_tinted_by_their_messages_and_faults_are_on_the
 
     # what a module takes for the centre is off at first; then the news has arrived
     tab.find("scrub").fill("0")
-    assert "Off the centre of mass" in tab.text("scale")
+    assert "Error of the center of mass" in tab.text("scale")
     assert same(levels(tab.page.evaluate(PAINTED), tip), 1.0)
     tab.find("scrub").fill("250")
     assert max(levels(tab.page.evaluate(PAINTED), tip)) < 0.1
@@ -250,7 +250,7 @@ def test_modules_that_balance_are_tinted_by_their_messages_and_faults_are_on_the
     tab.wait(f"!({light})")
     assert tab.page.evaluate(PAINTED)["painted"] == dead["painted"]
 
-    tab.find("tint").select_option("own colours")
+    tab.find("tint").select_option("own colors")
     tab.find("scale").wait_for(state="detached")
     plain = tab.page.evaluate(PAINTED)
     assert all(same(plain["painted"][m], plain["own"][m]) for m in tree.modules)

@@ -8,9 +8,8 @@ from modurob import StateError, WriteError, examples
 from modurob.scenario.settings import RunRecord
 from modurob.studio import runs
 from modurob.studio.folder import Folder
-from modurob.studio.history import History, SavedBody
 from modurob.studio.jobs import Cancelled
-from modurob.studio.project import Project
+from modurob.studio.project import History, Project, SavedBody
 from modurob.studio.studio import Studio
 
 

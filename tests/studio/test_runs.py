@@ -16,9 +16,8 @@ from modurob.sim.output.export import from_bytes
 from modurob.spatial import se3, so3
 from modurob.studio import exports, formulas, jobs, project, runs, tables, view_data
 from modurob.studio.folder import Folder
-from modurob.studio.history import History, SavedBody
 from modurob.studio.jobs import Cancelled, Worker
-from modurob.studio.project import NEW_SETTINGS
+from modurob.studio.project import NEW_SETTINGS, History, SavedBody
 from modurob.studio.studio import Studio
 
 SINGLE = 1e-6  # the player's numbers have single precision
@@ -440,11 +439,11 @@ def test_a_flood_of_progress_leaves_time_for_everything_else(awaited):
 def test_progress_is_told_no_more_often_than_it_is_read(monkeypatch):
     now, pipe = [0.0], []
     monkeypatch.setattr(jobs.time, "monotonic", lambda: now[0])
-    tell = jobs._Teller(SimpleNamespace(send=pipe.append))
+    tell = jobs._ProgressSender(SimpleNamespace(send=pipe.append))
     for k in range(1001):
         now[0] = k / 1000  # a second with a thousand steps
         tell(k / 1000)
-    assert 1 / (len(pipe) - 1) > jobs.LOOK
+    assert 1 / (len(pipe) - 1) > jobs.POLL_S
     assert pipe == sorted(pipe)
     assert pipe[0] == ("progress", 0.0)
     assert pipe[-1] == ("progress", 1.0)
@@ -607,7 +606,7 @@ def test_a_process_is_ended_and_if_need_be_killed(stubborn):
     )  # fmt: skip
     worker._pipe = SimpleNamespace(close=lambda: told.append("close"))
     worker.close()
-    assert told == ["terminate", jobs.PATIENCE, *(["kill"] if stubborn else []), "close"]
+    assert told == ["terminate", jobs.END_S, *(["kill"] if stubborn else []), "close"]
     worker.close()
     assert told[-1] == "close"
     assert told.count("close") == 1

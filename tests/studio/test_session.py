@@ -110,7 +110,7 @@ def test_a_module_moves_with_all_beyond_it(session):
     assert organism.parent("m2") == "m0"
     assert organism.parent("m3") == "m2"
     assert len(organism) == 6
-    with pytest.raises(DockingError, match="hangs on it"):
+    with pytest.raises(DockingError, match="docked beyond it"):
         session.move("m1", "m5", 2)
 
 
@@ -256,14 +256,14 @@ def test_listeners_may_leave_twice_and_while_others_are_told(session):
     leave, stay = session.listen(once), session.listen(lambda topic: heard.append(f"2 {topic}"))
     assert session.watched
     session.dock("backbone")
-    session.tell("run")
+    session.notify("run")
     assert heard == ["body", "2 body", "2 run"]
     stay()
     assert not session.watched
 
 
 def test_progress_is_told_and_nothing_is_written(session):
-    session.tell("run")
+    session.notify("run")
     assert session.saver.idle
     assert not session.folder.has("crab")
 
@@ -344,7 +344,7 @@ SOON = 5.0  # [s] that a flush may take: a saver that never answers fails its te
 
 @pytest.fixture(autouse=True)
 def limit(monkeypatch):
-    monkeypatch.setattr(saver_module, "LONGEST", SOON)
+    monkeypatch.setattr(saver_module, "FLUSH_S", SOON)
 
 
 def flushed(saver):
@@ -395,7 +395,7 @@ def test_saver_writes_the_last_document_and_skips_those_in_between():
 
 
 def test_saver_does_not_wait_for_ever_for_a_disk_and_recovers(monkeypatch):
-    monkeypatch.setattr(saver_module, "LONGEST", 0.05)
+    monkeypatch.setattr(saver_module, "FLUSH_S", 0.05)
     disk = Disk()
     saver = Saver(disk.write)
     saver.submit(lambda: b"x")
@@ -404,7 +404,7 @@ def test_saver_does_not_wait_for_ever_for_a_disk_and_recovers(monkeypatch):
     assert saver.error == "not written within 0.05 s: the disk does not answer"
     assert not saver.idle
     disk.gate.set()
-    monkeypatch.setattr(saver_module, "LONGEST", SOON)
+    monkeypatch.setattr(saver_module, "FLUSH_S", SOON)
     flushed(saver)
     assert saver.error == ""
     assert disk.written == [b"x"]
@@ -425,7 +425,7 @@ def test_saver_tries_again_only_what_failed():
 
 def test_saver_pauses_between_two_writes_but_not_before_a_flush(monkeypatch):
     """Without a flush the second write comes after the pause; the flush ends the pause."""
-    monkeypatch.setattr(saver_module, "PAUSE", 60.0)
+    monkeypatch.setattr(saver_module, "PAUSE_S", 60.0)
     disk = Disk()
     disk.gate.set()
     saver = Saver(disk.write)
@@ -500,8 +500,8 @@ def test_names_of_open_projects_are_taken_even_if_they_are_empty(tmp_path):
     for act in (studio.rename, studio.copy):
         with pytest.raises(FileError, match="'empty' already"):
             act(full, "empty")
-    promised = studio.promise()
-    assert studio.promise() != promised
+    promised = studio.reserve()
+    assert studio.reserve() != promised
     assert studio.open(promised).name == promised
     assert studio.open(promised) is studio.sessions[promised]
     assert studio.copy(empty, "second").organism is None

@@ -109,11 +109,11 @@ def _one_line(text: str) -> str:
 @click.version_option(__version__, prog_name="modurob", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
-    """Modular robots: build organisms, look at their matrices, joints and shape."""
+    """Modular robots: build organisms, show their matrices, simulate and control them."""
     if ctx.invoked_subcommand is None:
         echo(ctx.get_help())
 
 
 def main() -> NoReturn:
-    """What the command ``modurob`` runs."""
+    """Run the command ``modurob``."""
     cli.main(prog_name="modurob")

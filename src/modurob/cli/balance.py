@@ -11,7 +11,7 @@ from modurob import Organism, StateError, examples
 from modurob.cli import organisms
 from modurob.cli.run import execute, run_options, scenario_of, take_run_options
 from modurob.distributed.balancing import LAWS, Drive, Fault
-from modurob.scenario.settings import BALANCE, EventRecord
+from modurob.scenario.settings import BALANCE
 
 EXAMPLE = """\b
 Examples:
@@ -31,48 +31,20 @@ MODULES, SEED = 20, 2  # of the default tree
     type=click.IntRange(min=2, max=200),
     help=f"Of a random SuperBot tree, if no organism is named.  [default: {MODULES}]",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    help=f"Of the tree, and of messages that are lost.  [default: {SEED}]",
-)
-@click.option(
-    "--law",
-    "balancing_law",
-    type=click.Choice(LAWS),
-    default="shared",
-    show_default=True,
-    help="Rule by which joints choose their torques.",
-)
+@click.option("--seed", type=click.IntRange(min=0),
+              help=f"Of the tree, and of messages that are lost.  [default: {SEED}]")  # fmt: skip
+@click.option("--law", "balancing_law", type=click.Choice(LAWS), default="shared",
+              show_default=True, help="Rule by which joints choose their torques.")  # fmt: skip
 @click.option("--duration", type=float, default=5.0, show_default=True, help="[s]")
-@click.option(
-    "--loss",
-    type=click.FloatRange(0, 1, max_open=True),
-    default=0.0,
-    help="Probability that a message is lost.",
-)
-@click.option(
-    "--delay",
-    type=click.IntRange(min=0, max=1000),
-    default=0,
-    help="Further milliseconds of a message for each docking.",
-)
-@click.option(
-    "--fault",
-    "faults",
-    multiple=True,
-    metavar="KIND:MODULE:SECONDS",
-    help="freeze, die or reboot a module, such as die:m7:1.0.",
-)
+@click.option("--loss", type=click.FloatRange(0, 1, max_open=True), default=0.0,
+              help="Probability that a message is lost.")  # fmt: skip
+@click.option("--delay", type=click.IntRange(min=0, max=1000), default=0,
+              help="Further milliseconds of a message for each docking.")  # fmt: skip
+@click.option("--fault", "faults", multiple=True, metavar="KIND:MODULE:SECONDS",
+              help="freeze, die or reboot a module, such as die:m7:1.0.")  # fmt: skip
 @click.option("--stuck", multiple=True, metavar="JOINT", help="A joint that does not move.")
-@click.option(
-    "--friction",
-    "drive_friction",
-    type=float,
-    default=Drive.friction,
-    show_default=True,
-    help="Of the drives. [N m s/rad]",
-)
+@click.option("--friction", "drive_friction", type=float, default=Drive.friction,
+              show_default=True, help="Of the drives. [N m s/rad]")  # fmt: skip
 @run_options
 def command(
     name: str | None, modules: int | None, seed: int | None, faults: tuple[str, ...], **options: Any
@@ -104,7 +76,8 @@ def _tree(modules: int, seed: int) -> tuple[str, Organism]:
     return f"SuperBot tree {seed} of {modules} modules", tree
 
 
-def _fault(text: str) -> EventRecord:
+def _fault(text: str) -> dict[str, Any]:
+    """An event as typed."""
     pieces = text.split(":")
     try:
         fault = Fault(float(pieces[2]), pieces[1], pieces[0])
@@ -112,4 +85,4 @@ def _fault(text: str) -> EventRecord:
         raise StateError(
             f"--fault takes KIND:MODULE:SECONDS like die:m7:1.0, got '{text}'"
         ) from None
-    return EventRecord(what=fault.kind, time=fault.time, module=fault.module)
+    return {"what": fault.kind, "time": fault.time, "module": fault.module}

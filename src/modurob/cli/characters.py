@@ -27,8 +27,8 @@ def forgive_narrow_encodings() -> None:
     """
     codecs.register_error(HANDLER, plain_characters)
     named = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "")
-    told = os.environ.get("PYTHONIOENCODING") or os.environ.get("PYTHONUTF8")
-    encoding = "ascii" if named in NARROW_LOCALES and not told else None
+    chosen = os.environ.get("PYTHONIOENCODING") or os.environ.get("PYTHONUTF8")
+    encoding = "ascii" if named in NARROW_LOCALES and not chosen else None
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding=encoding, errors=HANDLER)

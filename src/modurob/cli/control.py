@@ -11,7 +11,7 @@ import numpy as np
 from modurob import Model, Scenario, StateError
 from modurob.checks import positive
 from modurob.cli import control_report, organisms, output
-from modurob.cli.choices import LawChoice
+from modurob.cli.law_choice import LawChoice
 from modurob.cli.run import (
     FILES,
     execute,
@@ -41,13 +41,8 @@ MOST_RUNS = 100_000
 
 
 @organisms.body_command("control", EXAMPLE, "Simulate a closed loop and report its robustness.")
-@click.option(
-    "--law",
-    type=LawChoice(),
-    default="computed-torque",
-    show_default=True,
-    help="Control law.",
-)
+@click.option("--law", type=LawChoice(), default="computed-torque", show_default=True,
+              help="Control law.")  # fmt: skip
 @click.option("--settle", type=float, metavar="SECONDS", help="Settling time.  [default: 1]")
 @click.option(
     "--poles",
@@ -60,44 +55,22 @@ MOST_RUNS = 100_000
     metavar="ANGLES",
     help="Joint positions to go to, with commas. [deg, m]  [default: 20,-15,10]",
 )
-@click.option(
-    "--move",
-    type=click.Choice(POINTS),
-    default="step",
-    show_default=True,
-    help="Jump there, or move smoothly in half the time.",
-)
+@click.option("--move", type=click.Choice(POINTS), default="step", show_default=True,
+              help="Jump there, or move smoothly in half the time.")  # fmt: skip
 @click.option("--duration", type=float, help="[s]  [default: 4 settling times]")
 @organisms.hinges_option
-@click.option(
-    "--sample-time", type=float, default=0.002, show_default=True, help="Between commands. [s]"
-)
-@click.option(
-    "--torque-limit", "limit", metavar="TORQUES", help="One, or one for each joint. [N m, N]"
-)
+@click.option("--sample-time", type=float, default=0.002, show_default=True,
+              help="Between commands. [s]")  # fmt: skip
+@click.option("--torque-limit", "limit", metavar="TORQUES",
+              help="One, or one for each joint. [N m, N]")  # fmt: skip
 @click.option("--delay", type=float, default=0.0, help="Until a torque takes effect. [s]")
-@click.option(
-    "--masses",
-    type=float,
-    default=1.0,
-    metavar="FACTOR",
-    help="True masses, as a factor on those that the law assumes.",
-)
-@click.option(
-    "--noise",
-    type=float,
-    default=0.0,
-    metavar="SIGMA",
-    help="Of measured angles and velocities. [rad, m; rad/s, m/s]",
-)
+@click.option("--masses", type=float, default=1.0, metavar="FACTOR",
+              help="True masses, as a factor on those that the law assumes.")  # fmt: skip
+@click.option("--noise", type=float, default=0.0, metavar="SIGMA",
+              help="Of measured angles and velocities. [rad, m; rad/s, m/s]")  # fmt: skip
 @click.option("--ekf", is_flag=True, help="Feed back an estimate made from the angles alone.")
-@click.option(
-    "--monte-carlo",
-    "runs",
-    type=click.IntRange(1, MOST_RUNS),
-    metavar="RUNS",
-    help="Random steps under wrong masses, delay, noise and limits.",
-)
+@click.option("--monte-carlo", "runs", type=click.IntRange(1, MOST_RUNS), metavar="RUNS",
+              help="Random steps under wrong masses, delay, noise and limits.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), help="Of noise and random steps.  [default: 0]")
 @run_options
 def command(name: str, runs: int | None, **options: Any) -> None:

@@ -22,11 +22,9 @@ FORMATS = ("text", "latex", "markdown", "mathml")
 SUFFIXES = {".txt": "text", ".tex": "latex", ".md": "markdown", ".html": "mathml"}
 
 
-@click.command("equations", epilog=EXAMPLE, short_help="Print the equations of motion.")
-@click.argument("name", metavar="NAME_OR_FILE")
+@organisms.body_command("equations", EXAMPLE, "Print the equations of motion.")
 @organisms.hinges_option
-@click.option("--base", default="fixed", show_default=True, metavar="BASE",
-              help="fixed, free, or virtual joints such as px,pz,ry.")  # fmt: skip
+@organisms.base_option
 @click.option("--symbols", default="all", show_default=True, metavar="GROUPS",
               help="all, none, or some of mass,length,inertia,gravity,friction; "
               "the others are numbers.")  # fmt: skip
@@ -51,11 +49,7 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Print M, C and N of an organism: M ddq + C dq + N + friction = tau.
-
-    NAME_OR_FILE is a file that `modurob new` wrote, or a built-in organism: arm, crab, crane,
-    double_pendulum, nine, snake or superbot_tree.
-    """
+    """Print M, C and N of an organism: M ddq + C dq + N + friction = tau."""
     output.check_path("--output", path)
     form = form or _format_of(path)
     output.refuse_to_overwrite([path] if path else [], force)
@@ -69,6 +63,8 @@ def command(
     if as_json:
         output.print_json(equations.data(entry))
         return
+    if not equations.model.nv:
+        raise StateError(f"{title} has no joint that can move, so it has no equations of motion")
     if path:
         whole = form == "latex"
         text = equations.latex(entry, document=True) if whole else equations.written(form, entry)

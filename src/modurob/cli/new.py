@@ -43,7 +43,7 @@ LARGEST_DRAWING = 1_000_000  # bytes
 @click.option("--seed", type=click.IntRange(min=0), help="For what is random.  [default: 0]")
 @click.option("--set", "numbers", multiple=True, metavar="NAME=VALUE",
               help="A number of an example, such as l1=0.5 of double_pendulum.")  # fmt: skip
-@click.option("-o", "--output", "path", metavar="FILE", help="Where to.  [default: NAME.json]")
+@click.option("-o", "--output", "path", metavar="FILE", help="File to write.  [default: NAME.json]")
 @click.option("--force", is_flag=True, help="Overwrite the file if it is there.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 def command(
@@ -120,7 +120,7 @@ def command(
 def _only(settings: dict[str, object], source: str, *allowed: str) -> None:
     for key in settings:
         if key not in allowed:
-            raise StateError(f"--{key} means nothing with {source}")
+            raise StateError(f"--{key} has no effect with {source}")
 
 
 def _numbers(pairs: tuple[str, ...]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""What commands print: drawings, tables that fit the terminal, JSON."""
+"""Output of commands: drawings, tables that fit the terminal, JSON."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -50,25 +51,16 @@ def bar(title: str, wanted: bool) -> Iterator[Callable[[float], None]]:
 
 
 def check_path(option: str, path: str | None) -> None:
-    """An empty name is a script's unset variable, not a wish for the default."""
+    """Refuse an empty name: it is a script's unset variable."""
     if path == "":
         raise FileError(f"{option} needs the name of a file, got ''")
 
 
 def refuse_to_overwrite(paths: Iterable[str | os.PathLike[str]], force: bool) -> None:
-    """Files that are there stay, unless the user says otherwise."""
+    """Refuse to overwrite files that are there, unless forced."""
     for path in paths:
         if os.path.exists(path) and not force:
             raise FileError(f"{path}: is already there; --force overwrites it")
-
-
-def check_files(files: Mapping[str, str | None], force: bool) -> list[str]:
-    """The files that options name, after a look at each."""
-    named = {option: file for option, file in files.items() if file is not None}
-    for option, file in named.items():
-        check_path(option, file)
-    refuse_to_overwrite(named.values(), force)
-    return list(named.values())
 
 
 def print_json(data: Any) -> None:
@@ -107,11 +99,7 @@ def summary_data(title: str, organism: Organism) -> dict[str, Any]:
 
 
 def _kinds(organism: Organism) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for name in organism.modules:
-        kind = organism.kind(name).name
-        counts[kind] = counts.get(kind, 0) + 1
-    return counts
+    return Counter(organism.kind(name).name for name in organism.modules)
 
 
 def _mass(organism: Organism) -> float:

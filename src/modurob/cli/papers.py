@@ -54,7 +54,7 @@ def command(ctx: click.Context, key: str | None, path: str | None, as_json: bool
 
 
 def _known() -> list[str]:
-    """The papers that stand beside the source."""
+    """The papers in the source checkout."""
     found = sorted(file.parent.name for file in (ROOT / "papers").glob("*/reproduce.py"))
     if not found:
         raise FileError(
@@ -128,7 +128,7 @@ def _expected(claim: Any) -> str:
 
 
 def _kind(value: Any) -> str:
-    """What a long value is made of."""
+    """The kind of a long value."""
     first = value[0] if isinstance(value, list) else None
     words = {list: "rows", str: "formulas" if "*" in str(first) else "names"}
     return f"{len(value)} {words.get(type(first), 'entries')}"

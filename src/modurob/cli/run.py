@@ -93,7 +93,9 @@ def command(scenario: str, **options: Any) -> None:
 def take_run_options(options: dict[str, Any]) -> dict[str, Any]:
     """Take the options of `run_options` out of all options, after a look at the files."""
     taken = {key: options.pop(key) for key in (*FILES, "force", "as_json")}
-    output.check_files({option: taken[key] for key, option in FILES.items()}, taken["force"])
+    for key, option in FILES.items():
+        output.check_path(option, taken[key])
+    output.refuse_to_overwrite(filter(None, map(taken.get, FILES)), taken["force"])
     if taken["plot_path"]:
         charts.check_ending(taken["plot_path"], "plots")
     return taken
@@ -150,8 +152,11 @@ def execute(scenario: Scenario, options: dict[str, Any]) -> None:
 
 
 def is_controlled(scenario: Scenario) -> bool:
-    """Whether a controller moves the joints of one body on a fixed base to a target."""
-    to_target = scenario.motion in POINTS and scenario.controller != NONE
+    """True if a law with a clock moves the joints of one body on a fixed base to a target."""
+    pose, target = scenario.pose, scenario.target
+    moves = any(pose.get(joint, 0.0) != target.get(joint, 0.0) for joint in {*pose, *target})
+    clocked = scenario.controller != NONE and scenario.clock > 0
+    to_target = scenario.motion in POINTS and moves and clocked
     return to_target and scenario.base == "fixed" and not scenario.events
 
 

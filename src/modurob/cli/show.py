@@ -1,4 +1,4 @@
-"""``modurob show``: look at an organism."""
+"""``modurob show``: an organism in words and tables."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ Examples:
   modurob show crab.json --hinges dyad --picture crab.png
   modurob show nine --json > nine.json
 """
-LARGEST_TABLES = 30  # modules; more fill the terminal and nobody reads them
+LARGEST_TABLES = 30  # modules; more fill the terminal
 LARGEST_JSON = 1000  # modules; the square matrices of more are gigabytes
 MOST_LOCKED, MOST_NAMES = 20, 12  # rows of the table; names in a cell
 
 
-@click.command("show", epilog=EXAMPLE, short_help="Show drawing, joints and matrices.")
-@click.argument("name", metavar="NAME_OR_FILE")
-@click.option(
-    "--hinges", type=click.Choice(organisms.HINGES), help="Joints of one model.  [default: both]"
-)
+@organisms.body_command("show", EXAMPLE, "Show drawing, joints and matrices.")
+@click.option("--hinges", type=click.Choice(organisms.HINGES),
+              help="Joints of one model.  [default: both]")  # fmt: skip
 @click.option("--matrices/--no-matrices", default=None,
               help=f"Show matrices.  [default: up to {LARGEST_TABLES} modules]")  # fmt: skip
 @click.option("--picture", "picture_path", metavar="FILE", help="Draw it into a .png or .svg file.")
@@ -35,11 +33,7 @@ MOST_LOCKED, MOST_NAMES = 20, 12  # rows of the table; names in a cell
 def command(
     name: str, hinges: str | None, matrices: bool | None, picture_path: str | None, as_json: bool
 ) -> None:
-    """Show an organism: drawing, joints, and the matrices of the literature.
-
-    NAME_OR_FILE is a file that `modurob new` wrote, or a built-in organism: arm, crab, crane,
-    double_pendulum, nine, snake or superbot_tree.
-    """
+    """Show an organism: drawing, joints, and the matrices of the literature."""
     output.check_path("--picture", picture_path)
     title, organism = organisms.find(name)
     models = {key: organism.model(hinges=key) for key in ([hinges] if hinges else organisms.HINGES)}
@@ -69,10 +63,7 @@ def command(
 
 
 def _print_joints(console: Console, models: dict[str, Model]) -> None:
-    table = output.plain_table()
-    table.add_column("hinges", style="bold")
-    for heading in ("active", "locked"):
-        table.add_column(heading, justify="right")
+    table = output.plain_table("hinges", "active", "locked")
     table.add_column("active joints")
     for key, model in models.items():
         table.add_row(
@@ -82,8 +73,7 @@ def _print_joints(console: Console, models: dict[str, Model]) -> None:
     locked = [(key, joint, why) for key, m in models.items() for joint, why in m.locked.items()]
     if not locked:
         return
-    table = output.plain_table()
-    table.add_column("joint", style="bold", no_wrap=True)
+    table = output.plain_table("joint")
     table.add_column("hinges", no_wrap=True)
     table.add_column("why")
     for key, joint, why in locked[:MOST_LOCKED]:

@@ -25,10 +25,10 @@ PORT = 8350
 @click.command("studio", epilog=EXAMPLE, short_help="Open the graphical studio in the browser.")
 @click.argument("file", required=False, metavar="[FILE]")
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True,
-              help="Where it listens; 0 for any that is free.")  # fmt: skip
+              help="Port to listen at; 0 for any that is free.")  # fmt: skip
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 @click.option("--folder", metavar="FOLDER",
-              help="Where projects are kept.  [default: the user's data folder]")  # fmt: skip
+              help="Folder of the projects.  [default: the user's data folder]")  # fmt: skip
 @click.option("--host", default="127.0.0.1", show_default=True,
               help="Address to listen at; one that others can reach needs --token.")  # fmt: skip
 @click.option("--token", help="A secret that the address must hold.")
@@ -59,9 +59,9 @@ def command(
     with open_door(host, port, token) as door:
         from modurob.studio.server import serve  # takes a second: all that can be wrong goes first
 
-        serve(studio, door, path=path, token=token, browser=not no_browser, told=_told)
+        serve(studio, door, path=path, token=token, browser=not no_browser, show=_show)
 
 
-def _told(line: str) -> None:
+def _show(line: str) -> None:
     echo(line)
     sys.stdout.flush()

@@ -23,13 +23,11 @@ STYLES = {PASSED: "green", FAILED: "bold red", LEFT_OUT: "yellow"}
 MOST_STATES = 10_000
 
 
-@click.command("verify", epilog=EXAMPLE, short_help="Check its equations in every way there is.")
-@click.argument("name", metavar="NAME_OR_FILE")
+@organisms.body_command("verify", EXAMPLE, "Verify equations in several ways.")
 @organisms.hinges_option
-@click.option("--base", default="fixed", show_default=True, metavar="BASE",
-              help="fixed, free, or virtual joints such as px,py,rz.")  # fmt: skip
+@organisms.base_option
 @click.option("--states", type=click.IntRange(1, MOST_STATES), default=8, show_default=True,
-              help="Random states that each check looks at.")  # fmt: skip
+              help="Random states of each check.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
               help="Of the random states.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
@@ -45,8 +43,7 @@ def command(
 ) -> None:
     """Verify the equations of an organism: identities, conservation laws, other engines.
 
-    NAME_OR_FILE is a file that `modurob new` wrote, or a built-in organism: arm, crab, crane,
-    double_pendulum, nine, snake or superbot_tree. Exits with 1 if a check fails.
+    Exits with 1 if a check fails.
     """
     title, organism = organisms.find(name)
     with output.console(stderr=True).status(f"{title}: building") as status:
@@ -69,10 +66,7 @@ def command(
 
 def _print(title: str, report: VerificationReport) -> None:
     console = output.console()
-    table = output.plain_table()
-    table.add_column("check", style="bold", no_wrap=True)
-    table.add_column("found", justify="right", no_wrap=True)
-    table.add_column("limit", justify="right", no_wrap=True)
+    table = output.plain_table("check", "found", "limit")
     table.add_column("verdict", no_wrap=True)
     table.add_column("what")
     for check in report.checks:

@@ -107,7 +107,7 @@ def _cobra(request: ExportRequest, path: Path, progress: Progress) -> dict[str, 
 
 
 def _one(write: Callable[[ExportRequest, Path, Progress], Any]) -> Any:
-    """A writer of one file that looks at its path first."""
+    """A writer of one file that checks its path first."""
 
     def checked(request: ExportRequest, path: Path, progress: Progress) -> None:
         request.check([path])

@@ -202,13 +202,13 @@ class Scenario(RunSettings):
             options["set_point"] = joint_values(model, self.target)
         if self.torque_limit:
             options["torque_limit"] = self.torque_limit
-        if self._clock:
-            options["sample_time"] = self._clock
+        if self.clock:
+            options["sample_time"] = self.clock
         return kind(model, **options)
 
     @property
-    def _clock(self) -> float:
-        """Seconds between commands; 0 for a law without a clock."""
+    def clock(self) -> float:
+        """Seconds between commands; 0 for a law that acts continuously. [s]"""
         return self.sample_time or (SAMPLE_S if self.estimator != NONE or self.noisy else 0.0)
 
     def _dockings(self) -> list[Dock | Undock]:
@@ -237,7 +237,7 @@ class Scenario(RunSettings):
         if not model.nv:
             raise StateError(
                 "this body has no joint that can move: every one is locked. Choose other hinges, "
-                "or look at the reasons in model.locked"
+                "or see the reasons in model.locked"
             )
         if self.motion == BALANCE:
             return self._balanced(model, progress)
@@ -257,7 +257,7 @@ class Scenario(RunSettings):
             if self.noise_q and rng is not None:  # the filter starts with a first measurement
                 n = len(model.joint_names)
                 first[model.nq - n :] += self.noise_q * rng.standard_normal(n)
-            filter_ = ekf_for_sensors(model, self._clock, self.noise_q, q=first, v=v)
+            filter_ = ekf_for_sensors(model, self.clock, self.noise_q, q=first, v=v)
             loop = OutputFeedback(law, filter_)
         if law is not None and reference is not None:
             loop = TrackingController(loop, reference)

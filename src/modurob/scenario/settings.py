@@ -81,7 +81,7 @@ class EventRecord(FrozenRecord):
 
     @property
     def is_fault(self) -> bool:
-        """Whether it is a fault of a module, not a change of the body."""
+        """True if it is a fault of a module, not a change of the body."""
         return self.what in FAULTS
 
 
@@ -163,17 +163,17 @@ class RunSettings(FrozenRecord):
 
     @property
     def noisy(self) -> bool:
-        """Whether sensors or drives have noise."""
+        """True if sensors or drives have noise."""
         return bool(self.noise_q or self.noise_v or self.noise_tau)
 
     @property
     def fixed_step(self) -> bool:
-        """Whether the integrator takes equal steps."""
+        """True if the integrator takes equal steps."""
         return issubclass(INTEGRATORS[self.integrator], FixedStep)
 
     @property
     def random(self) -> bool:
-        """Whether the run draws random numbers."""
+        """True if the run draws random numbers."""
         if self.motion == BALANCE:
             return bool(self.loss)
         return self.noisy or (self.motion in GAITS and GAITS[self.motion].random)

@@ -1,4 +1,4 @@
-"""What a click does to an organism: dock, move, turn, remove; and why it cannot."""
+"""Edits of an organism by a click: dock, move, turn, remove; or the reason against it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from modurob import DockingError, ModuleType, Organism
 
 CACHED = 4096  # kinds and ports that were asked for lately
-MOST_SITES = 400  # free ports that are looked at ahead; beyond, a click finds out
+MOST_SITES = 400  # free ports that are checked ahead; the others are checked by the click
 
 
 class Site(NamedTuple):
@@ -19,8 +19,8 @@ class Site(NamedTuple):
 
     Attributes:
         module, port: Of the organism.
-        child_port, turn: What the new module would dock with. [turn: deg]
-        why: Why it cannot; empty when it can.
+        child_port, turn: Of the new module. [turn: deg]
+        why: Reason why it cannot dock; empty when it can.
     """
 
     module: str
@@ -40,7 +40,7 @@ def next_name(organism: Organism | None) -> str:
 
 @lru_cache(maxsize=CACHED)
 def heading(kind: ModuleType, port: int | str) -> int:
-    """Where a side of a cube points, in quarter turns from +x."""
+    """Direction of a side of a cube, in quarter turns from +x."""
     normal = kind.port_pose(port)[:3, 2]
     return round(np.arctan2(normal[1], normal[0]) / (np.pi / 2)) % 4
 
@@ -54,7 +54,7 @@ def mating_ports(parent: ModuleType, port: int | str, kind: ModuleType) -> tuple
 
 @lru_cache(maxsize=CACHED)
 def usual_port(parent: ModuleType, port: int | str, kind: ModuleType) -> int | str:
-    """The port to dock with when nobody says: a cube keeps its neighbor's heading."""
+    """The default port to dock with: a cube keeps its neighbor's heading."""
     mating = mating_ports(parent, port, kind)
     if parent.grid and kind.grid:
         facing = (heading(parent, port) + 2) % 4
@@ -66,7 +66,7 @@ def usual_port(parent: ModuleType, port: int | str, kind: ModuleType) -> int | s
 def usual_turn(
     parent: ModuleType, port: int | str, kind: ModuleType, child_port: int | str, turn: int | None
 ) -> int:
-    """The wished turn if the ports allow it, else the first they do. [deg]"""
+    """The given turn if the ports allow it, else the first they allow. [deg]"""
     there = kind.port(child_port).turns
     allowed = [each for each in parent.port(port).turns if each in there]
     if turn is not None and (turn in allowed or not allowed):
@@ -105,8 +105,8 @@ def remove(organism: Organism, name: str) -> Organism | None:
         return None
     if name == organism.base:
         raise DockingError(
-            f"'{name}' is the base: everything hangs on it. Make another module the base first, "
-            "or start a new project."
+            f"'{name}' is the base: all other modules are docked to it. Make another module the "
+            "base first, or start a new project."
         )
     return organism.undock(name)[0]
 
@@ -121,7 +121,7 @@ def move(
 ) -> Organism:
     """A module, with all beyond it, docked elsewhere; by default with the port it has now."""
     if parent in organism.subtree(name):
-        raise DockingError(f"'{name}' cannot dock to '{parent}', which hangs on it")
+        raise DockingError(f"'{name}' cannot dock to '{parent}', which is docked beyond it")
     held = organism.docking(name)
     rest, loose = organism.undock(name)
     mine = held.child_port if child_port is None and held is not None else child_port

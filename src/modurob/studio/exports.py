@@ -1,24 +1,148 @@
-"""Files that leave the studio, made in a process of their own."""
+"""Files that leave the studio; among them a report, one HTML file that needs nothing else."""
 
 from __future__ import annotations
 
+import base64
 import io
 import re
 import tempfile
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Mapping
+from datetime import datetime
+from html import escape
 from pathlib import Path
 from typing import Any
 
+from modurob import ModurobError, Organism, Trajectory, __version__
+from modurob.drawing import picture
 from modurob.modules.files import write_file, writing
 from modurob.scenario import exports
 from modurob.scenario.exports import ExportFormat, ExportRequest, export_format
-from modurob.studio import report
+from modurob.scenario.settings import RunRecord
+from modurob.studio import formulas, tables
+
+MOST_ENTRIES = 90  # of M, C and N that are written out
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #17202b; max-width: 960px;
+  margin: 40px auto; padding: 0 20px }
+h1 { font-size: 28px; margin: 0 } h2 { font-size: 20px; margin: 32px 0 10px }
+.note { color: #4a5868 } img, svg { max-width: 100%; height: auto }
+.table { border-collapse: collapse; font-size: 14px }
+.table th, .table td { border: 1px solid #d8dfe7; padding: 3px 8px; text-align: center }
+.table th { background: #f3f5f8 } .table td.left { text-align: left } .zero { color: #8a97a6 }
+.wide, .formula { overflow-x: auto; margin-bottom: 10px } math { font-size: 1.05em }
+.sr-only { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden }
+"""
+
+
+def html(
+    request: ExportRequest, trajectory: Trajectory | None, progress: Callable[[float], Any]
+) -> str:
+    """The whole page."""
+    name, organism, record = request.title, request.organism, request.record
+    model = request.model()
+    kinds = ", ".join(
+        f"{n} {kind}"
+        for kind, n in Counter(organism.kind(m).name for m in organism.modules).items()
+    )
+    modules = f"{len(organism)} module{'s'[: len(organism) != 1]}"
+    parts = [
+        f"<h1>{escape(name)}</h1>",
+        f'<p class="note">{modules} ({escape(kinds)}), base {escape(organism.base)}, '
+        f"{sum(organism.kind(m).mass for m in organism.modules):.6g} kg. "
+        f"Written by modurob {__version__}, {datetime.now():%d %B %Y}.</p>",
+        _image(organism),
+    ]
+    progress(0.2)
+    if len(organism) > 1:
+        parts += [
+            "<h2>Assembly incidence matrix</h2>", tables.aim(organism),
+            "<h2>Accessibility</h2>", tables.accessibility(organism),
+            "<h2>Direct transforms and dyad classes</h2>", tables.direct(organism),
+            "<h2>Indirect transforms</h2>", tables.indirect(organism),
+        ]  # fmt: skip
+    parts += ["<h2>Joints</h2>", tables.joints(model)]
+    parts += ["<h2>Denavit-Hartenberg table</h2>", tables.denavit_hartenberg(organism)]
+    progress(0.4)
+    parts += ["<h2>Equations of motion</h2>", _equations(request)]
+    progress(0.7)
+    if trajectory is not None and record is not None:
+        parts += ["<h2>Run</h2>", _run(trajectory, record, organism)]
+    body = "\n".join(parts)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"<title>{escape(name)}</title><style>{STYLE}</style></head><body>\n{body}\n</body></html>\n"
+    )
+
+
+def _image(organism: Organism) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "picture.png"
+        picture(organism, path, size=900)
+        data = base64.b64encode(path.read_bytes()).decode()
+    return f'<img alt="The organism" src="data:image/png;base64,{data}">'
+
+
+def _equations(request: ExportRequest) -> str:
+    """M, C and N as far as they can be read."""
+    equations = request.equations()
+    entries = [e for e in equations.entries() if e.matrix != "M" or e.row <= e.column]
+    shown, left, names = [], max(0, len(entries) - MOST_ENTRIES), set()
+    for entry in entries[:MOST_ENTRIES]:
+        try:
+            value = equations.exact_entry(entry)
+        except ModurobError:
+            left += 1
+            continue
+        if not len(value):
+            continue
+        if len(value) > formulas.MOST_TERMS:
+            left += 1
+            continue
+        names |= equations.names_in(value)
+        shown.append(f'<div class="formula">{equations.mathml(entry.name)}</div>')
+    words = "M is symmetric; entries that are not shown are zero."
+    if left:
+        words = f"{left} entries are too long for a page; export C99 or LaTeX to have them."
+    text = "".join(shown).replace("&InvisibleTimes;", "&#x2062;")
+    found = [
+        {"name": q.name, "meaning": q.meaning, "unit": q.unit, "value": q.value}
+        for q in equations.quantities
+        if q.name in names
+    ]
+    return f'<p class="note">{words}</p>{text}' + (tables.symbols(found) if found else "")
+
+
+def _run(trajectory: Trajectory, record: RunRecord, organism: Organism) -> str:
+    rows = [
+        tables.cell(key.replace("_", " "), css="left", head=True) + tables.cell(value, css="left")
+        for key, value in record.settings.model_dump(mode="json").items()
+        if key not in ("rates", "events")
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "plots.svg"
+        trajectory.plot("q", "v", "tau", "energy", path=path)
+        svg = path.read_text(encoding="utf-8")
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    events = "".join(f"<li>{escape(str(entry))}</li>" for entry in trajectory.audit)
+    message = f"<p>{escape(record.message)}</p>" if record.message else ""
+    ran = trajectory.parts[0].organism
+    if ran is not None and ran != organism:
+        message += (
+            f"<p><b>The body was changed after this run,</b> which has {len(ran)} modules and the "
+            f"base {escape(ran.base)}; tables and equations above are of the body as it is.</p>"
+        )
+    return (
+        f"<p>{escape(record.title)}: {record.seconds:g} s, {record.status}.</p>{message}{svg}"
+        f"{f'<h2>Events</h2><ul>{events}</ul>' if events else ''}"
+        f"<h2>Settings of the run</h2>{tables.table(rows, 'Settings')}"
+    )
 
 
 def _report(request: ExportRequest, path: Path, progress: Callable[[float], Any]) -> None:
     trajectory = None if request.run_file is None else request.run()
-    write_file(path, report.html(request, trajectory, progress).encode("utf-8"))
+    write_file(path, html(request, trajectory, progress).encode("utf-8"))
 
 
 FORMATS: Mapping[str, ExportFormat] = {

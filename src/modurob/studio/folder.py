@@ -21,7 +21,7 @@ FOLDER_VARIABLE = "MODUROB_STUDIO"  # environment: the folder when none is given
 
 
 def usual_folder() -> Path:
-    """Where the system keeps a program's data for this user."""
+    """The system's folder for a program's data of this user."""
     given = os.environ.get(FOLDER_VARIABLE)
     if given:
         return Path(given)
@@ -55,11 +55,11 @@ class Folder:
             self.path.mkdir(parents=True, exist_ok=True)
 
     def file(self, name: str) -> Path:
-        """Where a project is; names lead nowhere else."""
+        """The file of a project; names lead nowhere else."""
         return self.path / f"{checked(name)}{ENDING}"
 
     def runs(self, name: str) -> Path:
-        """Where the runs of a project are."""
+        """The folder of a project's runs."""
         return self.path / f"{checked(name)}.runs"
 
     def entries(self) -> list[ProjectEntry]:
@@ -72,13 +72,13 @@ class Folder:
         return sorted(found, key=lambda entry: -entry.changed)
 
     def has(self, name: str) -> bool:
-        """Whether there is a project of this name."""
+        """True if there is a project of this name."""
         return self.file(name).exists()
 
     @staticmethod
-    def clean(wish: str) -> str:
-        """The wish made a name."""
-        return re.sub(r"[^\w \-]", " ", wish).strip(" _-")[:50].strip(" _-") or "organism"
+    def clean(name: str) -> str:
+        """A text made a name of a project."""
+        return re.sub(r"[^\w \-]", " ", name).strip(" _-")[:50].strip(" _-") or "organism"
 
     def read(self, name: str) -> Project:
         """A project of the folder."""
@@ -91,7 +91,7 @@ class Folder:
         write_file(self.file(name), content)
 
     def stamp(self, name: str) -> tuple[int, ...] | None:
-        """Something that changes whenever somebody writes a project; None if there is no file."""
+        """A value that changes with every write of a project; None if there is no file."""
         try:
             found = self.file(name).stat()
         except OSError:

@@ -9,7 +9,7 @@ from modurob.scenario.exports import ExportRequest
 from modurob.scenario.scenario import model_options
 from modurob.symbolic import Equations
 
-MOST_TERMS = 120  # shown of one entry: a page with thousands of terms stands still
+MOST_TERMS = 120  # shown of one entry: a page with thousands of terms is too slow
 
 
 class EntryRequest(NamedTuple):

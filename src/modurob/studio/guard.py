@@ -1,4 +1,4 @@
-"""Who may talk to the studio: this machine's browser, or whoever has the token."""
+"""Access to the studio: for this machine's browser, or with the token."""
 
 from __future__ import annotations
 
@@ -113,14 +113,14 @@ class Guard:
             and headers.get("sec-fetch-mode") != "navigate"
         ):
             return 403, "A page of another site may not use this studio."
-        if self._token and not self._knows_token(scope, headers):
+        if self._token and not self._has_token(scope, headers):
             return 401, "This studio needs its token: open the address it printed when it started."
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > LARGEST_BODY:
             return 413, too_large(int(length) if length.isdigit() else None)
         return None
 
-    def _knows_token(self, scope: Any, headers: dict[str, str]) -> bool:
+    def _has_token(self, scope: Any, headers: dict[str, str]) -> bool:
         assert self._token is not None
         given = _query(scope).get("token", [""])[0]
         try:
@@ -138,7 +138,7 @@ class Guard:
 
 
 def too_large(size: int | None) -> str:
-    """What to say about a file that is too large."""
+    """The message about a file that is too large."""
     given = "more than that" if size is None else f"{size / 2**20:.0f} MB"
     return f"At most {LARGEST_BODY // 2**20} MB can be uploaded, got {given}."
 
@@ -148,7 +148,7 @@ def _query(scope: Any) -> dict[str, list[str]]:
 
 
 class _Gate:
-    """Lets a request's body through; one that does not tell its length is cut off, too.
+    """Lets a request's body through; one without a stated length is cut off, too.
 
     Attributes:
         gone: Whether the browser went away.

@@ -1,4 +1,4 @@
-"""The guided first build: how far a body is on its way to the crab, and the next click."""
+"""The guided first build: progress of a body towards the crab, and the next click."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from modurob.studio.edits import heading
 
 KIND = "scout"
 DIRECTIONS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # of the headings 0, 1, 2, 3
-TAKE_BACK = "Take it back with Ctrl+Z"
+TAKE_BACK = "Undo it with Ctrl+Z"
 
 
 class GuideStep(NamedTuple):
@@ -44,20 +44,20 @@ class Advice(NamedTuple):
         done: Modules that are as in the crab, out of `COUNT`.
         text: Words for the user.
         cell: Cell of the plan to mark.
-        wish: What a click on the cell docks; None where something else must be done first.
+        click: Docking that a click on the cell does; None where something else must be done first.
     """
 
     done: int
     text: str
     cell: tuple[int, int] | None = None
-    wish: dict[str, Any] | None = None
+    click: dict[str, Any] | None = None
 
 
 def advice(organism: Organism | None) -> Advice:
     """The next step from a body to the crab, in whatever order and way it was built."""
     if organism is None:
-        wish = {"kind": KIND, "module": None, "port": None, "child_port": None}
-        return Advice(0, "Click the marked cell: the first module is the base.", (0, 0), wish)
+        click = {"kind": KIND, "module": None, "port": None, "child_port": None}
+        return Advice(0, "Click the marked cell: the first module is the base.", (0, 0), click)
     scouts = [name for name in organism.modules if organism.kind(name).name == KIND]
     if not scouts:
         return Advice(0, f"The crab is made of Scouts. {TAKE_BACK}.")
@@ -118,6 +118,6 @@ def _next(organism: Organism, links: Links, done: int, step: GuideStep, parent: 
     for name in organism.modules:
         there = organism.place(name)
         if there is not None and there.grid == place.grid and (there.x, there.y) == cell:
-            return Advice(done, f"'{name}' stands in the way: remove it by a right-click.", cell)
-    wish = {"kind": KIND, "module": parent, "port": step.port, "child_port": step.child_port}
-    return Advice(done, step.text.format(parent=parent), cell, wish)
+            return Advice(done, f"'{name}' occupies the cell: remove it by a right-click.", cell)
+    click = {"kind": KIND, "module": parent, "port": step.port, "child_port": step.child_port}
+    return Advice(done, step.text.format(parent=parent), cell, click)

@@ -19,17 +19,17 @@ from typing import Any
 from modurob import ModurobError, StateError
 
 CONTEXT = multiprocessing.get_context("spawn")
-LOOK = 0.03  # [s] between two looks into the pipe
+POLL_S = 0.03  # between two looks into the pipe
 LOADED = ("modurob.studio.runs", "modurob.studio.exports")  # what tasks need, before they come
-TELL = 0.1  # [s] between two words about progress; longer than a look, so that none queue up
-PATIENCE = 2.0  # [s] for a process to end when told
+REPORT_S = 0.1  # between two reports of progress; longer than POLL_S, so that none queue up
+END_S = 2.0  # for a process to end by itself
 
 Progress = Callable[[float], Any]
 Task = Callable[..., Any]
 
 
 class Cancelled(Exception):
-    """Somebody ended the work."""
+    """The work was canceled."""
 
 
 class Worker:
@@ -45,7 +45,7 @@ class Worker:
 
     @property
     def busy(self) -> bool:
-        """Whether something is being computed."""
+        """True if something is being computed."""
         return self._at_work is not None
 
     def prepare(self) -> None:
@@ -83,7 +83,7 @@ class Worker:
 
     async def _answer(self, pipe: Connection, progress: Progress | None) -> Any:
         while True:
-            await asyncio.sleep(LOOK)  # also when there is much to read: others have work, too
+            await asyncio.sleep(POLL_S)  # also when there is much to read: others have work, too
             if self._pipe is not pipe:
                 raise Cancelled
             if not pipe.poll():
@@ -108,28 +108,28 @@ class Worker:
         self._process = self._pipe = self._at_work = None
         if process is not None and process.is_alive():
             process.terminate()
-            process.join(PATIENCE)
+            process.join(END_S)
             if process.is_alive():
                 process.kill()
         if pipe is not None:
             pipe.close()
 
 
-class _Teller:
-    """Passes progress on, as often as somebody can look at it."""
+class _ProgressSender:
+    """Sends progress through the pipe, not too often."""
 
     def __init__(self, pipe: Connection) -> None:
-        self._pipe, self._last = pipe, -TELL
+        self._pipe, self._last = pipe, -REPORT_S
 
     def __call__(self, done: float) -> None:
         now = time.monotonic()
-        if now - self._last >= TELL or done >= 1.0:
+        if now - self._last >= REPORT_S or done >= 1.0:
             self._last = now
             self._pipe.send(("progress", float(done)))
 
 
 def _serve(pipe: Connection) -> None:
-    """The life of a worker."""
+    """Answer tasks until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the server, which ends us
     for name in LOADED:
         importlib.import_module(name)
@@ -137,7 +137,7 @@ def _serve(pipe: Connection) -> None:
         while True:
             task, args = pipe.recv()
             try:
-                told = task(*args, progress=_Teller(pipe))
+                result = task(*args, progress=_ProgressSender(pipe))
             except ModurobError as error:
                 pipe.send(("error", StateError(str(error))))
             except Exception as error:
@@ -145,4 +145,4 @@ def _serve(pipe: Connection) -> None:
                 words = f"{type(error).__name__}: {error}"
                 pipe.send(("error", StateError(f"this could not be computed ({words})")))
             else:
-                pipe.send(("done", told))
+                pipe.send(("done", result))

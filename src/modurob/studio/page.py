@@ -11,34 +11,36 @@ from urllib.parse import quote
 
 from nicegui import Client, background_tasks, ui
 
-from modurob import ModurobError, StateError
+from modurob import ModurobError
 from modurob.scenario.exports import ExportRequest
-from modurob.studio.elements import Player, Stage
 from modurob.studio.jobs import Cancelled
 from modurob.studio.panels.bar import Bar
 from modurob.studio.panels.build import BuildPanel
 from modurob.studio.panels.move import MovePanel
 from modurob.studio.panels.panel import ModePanel
 from modurob.studio.panels.see import SeePanel
-from modurob.studio.panels.tour import Tour
+from modurob.studio.panels.start import Tour, Welcome
 from modurob.studio.panels.understand import UnderstandPanel
-from modurob.studio.panels.welcome import Welcome
 from modurob.studio.session import Session
 from modurob.studio.studio import Studio
-from modurob.studio.view import BodyView
+from modurob.studio.view import BodyView, Player, Stage
 
 MODES = {"build": "Build", "understand": "Understand", "move": "Move", "see": "See"}
 MODE_KEYS = {f"Digit{k + 1}": mode for k, mode in enumerate(MODES)}
-SOON = 0.05  # [s] after the stage, the panels follow
-WIDTHS = {"build": 430, "understand": 520, "move": 400, "see": 560}  # [px] of the panels
+ERROR_NOTE: dict[str, Any] = {
+    "type": "negative", "position": "bottom", "multi_line": True, "close_button": "OK",
+    "classes": "error-note",
+}  # fmt: skip
+PANEL_DELAY_S = 0.05  # after the stage, the panels are redrawn
+WIDTHS_PX = {"build": 430, "understand": 520, "move": 400, "see": 560}  # of the panels
 
 
 class Page:
-    """One tab: what it shows of a session, and what is chosen in it.
+    """One tab: its view of a session, and what is chosen in it.
 
     Attributes:
         selected: The module that is chosen.
-        kind, child_port, turn: What a click docks; None for the usual port and turn.
+        kind, child_port, turn: Of the module that a click docks; None for the usual port and turn.
         mode: The panel that is open.
     """
 
@@ -112,7 +114,7 @@ class Page:
         self.mode = mode
         for name, panel in self.panels.items():
             panel.root.set_visibility(name == mode)
-        self.frame.style(f"--side: {WIDTHS[mode]}px")
+        self.frame.style(f"--side: {WIDTHS_PX[mode]}px")
         self.stage.set_building(mode == "build")
         self.stage.update()
         self.player.set_visibility(mode in ("move", "see"))
@@ -146,7 +148,7 @@ class Page:
 
     async def _refresh_panels(self) -> None:
         """The panels follow when the stage has its body: a click is seen there first."""
-        await asyncio.sleep(SOON)
+        await asyncio.sleep(PANEL_DELAY_S)
         topics, self._waiting = list(dict.fromkeys(self._waiting)), []
         with self.client:
             self.bar.look()
@@ -171,7 +173,7 @@ class Page:
         return self.session.export_request(self.run_shown)
 
     def choose(self, kind: str) -> None:
-        """What the next click docks."""
+        """Choose the module kind that the next click docks."""
         self.kind, self.child_port, self.turn = kind, None, None
         self.chosen()
 
@@ -193,11 +195,11 @@ class Page:
     # -- doing things ----------------------------------------------------------------------------
 
     def act(self, action: Callable[..., Any], *args: Any, where: Any = None, **named: Any) -> Any:
-        """Do something; if it cannot be done, say why where it was wanted. None then."""
+        """Do something; if it fails, show the reason where it was clicked, and return None."""
         try:
             return action(*args, **named)
         except ModurobError as error:
-            self.tell(str(error), where)
+            self.show_error(str(error), where)
             return None
 
     def run(self, work: Awaitable[Any]) -> None:
@@ -210,45 +212,39 @@ class Page:
                 except Cancelled:
                     ui.notify("Cancelled", position="bottom")
                 except ModurobError as error:
-                    self.tell(str(error))
+                    self.show_error(str(error))
                 except Exception as error:
                     traceback.print_exception(error)
                     unforeseen(error)
 
         background_tasks.create(guarded())
 
-    def tell(self, text: str, where: Any = None) -> None:
-        """Say why something did not work: in place, or below."""
+    def show_error(self, text: str, where: Any = None) -> None:
+        """Show an error: in place, or below."""
         text = text[:1].upper() + text[1:]
         self.say(text)
         if where is not None:
             where.run_method("explain", text)
             return
         with self.client:
-            ui.notify(
-                text, type="negative", position="bottom", multi_line=True, timeout=9000,
-                close_button="OK", classes="error-note",
-            )  # fmt: skip
+            ui.notify(text, timeout=9000, **ERROR_NOTE)
 
     def say(self, text: str) -> None:
-        """For those who hear the page."""
+        """Announce a text to screen readers."""
         self.stage.run_method("say", text)
 
-    def dock(self, wish: dict[str, Any], where: Any) -> None:
+    def dock(self, click: dict[str, Any], where: Any) -> None:
         """A click on a free port, or on an empty grid."""
-        child_port = wish.get("child_port", self.child_port)
-        kind = wish.get("kind", self.kind)
-        turn = wish.get("turn", self.turn)
-        name = self.act(
-            self.session.dock, kind, wish["module"], wish["port"], child_port, turn, where=where
-        )
+        chosen = (click.get(key, getattr(self, key)) for key in ("kind", "child_port", "turn"))
+        kind, *how = chosen
+        name = self.act(self.session.dock, kind, click["module"], click["port"], *how, where=where)
         if name:
             self.say(f"{name} docked")
 
     def remove(self, name: str | None, where: Any = None) -> None:
         """A right-click or Delete."""
         if name is None:
-            self.tell("Choose a module first: click it.")
+            self.show_error("Choose a module first: click it.")
             return
         self.act(self.session.remove, name, where=where)
 
@@ -308,25 +304,16 @@ class Page:
         dialog.on("hide", closed)
         dialog.open()
 
-    def body_or_tell(self) -> bool:
-        """Whether there is a body; if not, say what to do."""
-        try:
-            self.session.body()
-        except StateError as error:
-            self.tell(str(error))
-            return False
-        return True
+    def has_body(self) -> bool:
+        """True if there is a body; otherwise show what to do."""
+        return self.act(self.session.body) is not None
 
 
 def unforeseen(error: Exception) -> None:
-    """Tell the user of the page that is concerned; what was shown as saved is on the disk."""
+    """Show an error that was not expected; what was shown as saved is on the disk."""
     ui.notify(
         f"Something went wrong ({type(error).__name__}). What the bar shows as saved is safe; "
         "reload the page to go on, and please report what you did.",
-        type="negative",
-        position="bottom",
-        multi_line=True,
         timeout=12000,
-        close_button="OK",
-        classes="error-note",
+        **ERROR_NOTE,
     )

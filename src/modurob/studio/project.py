@@ -1,10 +1,11 @@
-"""Projects as files: the body, its undo history, the user's own modules, settings and runs."""
+"""Projects and their files: the body, undo and redo, the user's own modules, settings and runs."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,11 +23,11 @@ from modurob import DatasheetError, FileError, ModuleType, Organism, StateError
 from modurob.modules.datasheet import describe
 from modurob.modules.files import parse_json, read_document, read_text
 from modurob.organism.files import FORMAT as ORGANISM
-from modurob.organism.files import from_document
+from modurob.organism.files import from_document, to_document
 from modurob.scenario.settings import RunRecord, RunSettings
-from modurob.studio.history import History, HistoryStep, SavedBody
 
 FORMAT, VERSION = "modurob-project", 1
+DEPTH = 200  # steps that can be undone
 KEPT = 50  # steps of undo and of redo that a file holds
 NEW_SETTINGS = RunSettings(
     motion="wave",
@@ -39,6 +40,90 @@ NEW_SETTINGS = RunSettings(
 )
 LONGEST_S = 600.0  # of a run
 LONGEST_HISTORY = 4 * 2**20  # characters of either: a shared file must be small enough to open
+
+
+class SavedBody:
+    """An organism, or none, and its text in a file; each is made of the other when it is needed."""
+
+    def __init__(self, organism: Organism | None) -> None:
+        self._make = lambda: organism
+        self._held: dict[str, Any] | None = None
+
+    @classmethod
+    def read(cls, document: dict[str, Any], where: str) -> SavedBody:
+        """A body of a file, read when it is needed: a history may be long."""
+        body = cls(None)
+        body._make, body._held = (lambda: from_document(document, where)), document
+        return body
+
+    @cached_property
+    def organism(self) -> Organism | None:
+        """The body; a `FileError` if the file holds none."""
+        return self._make()
+
+    @cached_property
+    def text(self) -> str:
+        """As a file holds it."""
+        held = self._held
+        if held is None and self.organism is not None:
+            held = to_document(self.organism)
+        return json.dumps(held, allow_nan=False, ensure_ascii=False)
+
+
+@dataclass(frozen=True, eq=False)
+class HistoryStep:
+    """A body, and the words for the edit that leads away from it (past) or to it (future)."""
+
+    label: str
+    body: SavedBody
+
+    @cached_property
+    def text(self) -> str:
+        """As a file holds it."""
+        return f'{{"label": {json.dumps(self.label)}, "organism": {self.body.text}}}'
+
+
+@dataclass
+class History:
+    """The body now, those before, and those taken back.
+
+    Attributes:
+        now: The body as it is.
+        past: Oldest first.
+        future: Next one to redo last.
+    """
+
+    now: SavedBody = field(default_factory=lambda: SavedBody(None))
+    past: list[HistoryStep] = field(default_factory=list)
+    future: list[HistoryStep] = field(default_factory=list)
+
+    def change(self, label: str, organism: Organism | None) -> None:
+        """A new body; what was taken back is forgotten."""
+        self.past.append(HistoryStep(label, self.now))
+        del self.past[:-DEPTH]
+        self.future.clear()
+        self.now = SavedBody(organism)
+
+    def undo(self) -> str | None:
+        """Go back; returns what was taken back, None at the beginning."""
+        return self._go(self.past, self.future)
+
+    def redo(self) -> str | None:
+        """Go forward again."""
+        return self._go(self.future, self.past)
+
+    def _go(self, source: list[HistoryStep], target: list[HistoryStep]) -> str | None:
+        if not source:
+            return None
+        step = source[-1]
+        _ = step.body.organism  # complains before anything has changed
+        source.pop()
+        target.append(HistoryStep(step.label, self.now))
+        self.now = step.body
+        return step.label
+
+
+# -- files -----------------------------------------------------------------------------------------
 
 
 def short_enough(settings: RunSettings) -> RunSettings:
@@ -76,7 +161,7 @@ class ProjectFile(BaseModel):
 
 @dataclass
 class Project:
-    """What one tab works on.
+    """The content of a project.
 
     Attributes:
         history: The body with undo and redo.
@@ -167,7 +252,7 @@ def read(path: Path, where: str | None = None) -> Project:
     except ValidationError as error:
         raise FileError(f"{where}: {describe(error, ProjectFile)}") from None
     now = SavedBody(None) if record.organism is None else SavedBody.read(record.organism, where)
-    _ = now.organism  # complains here; steps of the history do when they are wanted
+    _ = now.organism  # raises here; steps of the history do when they are used
     history = History(
         now,
         [_read_step(step, where) for step in record.past],
@@ -188,7 +273,7 @@ def read(path: Path, where: str | None = None) -> Project:
 
 
 def format_of(path: Path) -> str:
-    """The word in a file's ``format`` field; a project's, if it cannot be told."""
+    """The word in a file's ``format`` field; a project's, if it is unknown."""
     return ORGANISM if _field(path, "format") == ORGANISM else FORMAT
 
 

@@ -146,7 +146,7 @@ class Runner:
 
     @property
     def busy(self) -> bool:
-        """Whether a run is being computed."""
+        """True if a run is being computed."""
         return self.progress is not None
 
     async def run(self) -> None:
@@ -161,7 +161,7 @@ class Runner:
         folder = session.folder.runs(session.name)
         request = RunRequest(scenario, session.settings, folder, session.next_run())
         self.progress, self.state, self.problem, self.done = 0.0, "starting…", "", None
-        session.tell("run")
+        session.notify("run")
         try:
             self._keep(await self._worker.run(perform, request, progress=self._advance))
         except ModurobError as error:
@@ -173,7 +173,7 @@ class Runner:
             raise
         finally:
             self.progress = None
-            session.tell("run")
+            session.notify("run")
 
     def _keep(self, record: RunRecord) -> None:
         stopped = record.status == "stopped"
@@ -183,7 +183,7 @@ class Runner:
 
     def _advance(self, done: float) -> None:
         self.progress, self.state = round(done, 3), f"{100 * done:.0f} %"
-        self._session.tell("run")
+        self._session.notify("run")
 
     def prepare(self) -> None:
         """Start the process now, so that the first run need not wait for it."""

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from modurob import ModurobError
 
-LONGEST = 30.0  # [s] that a flush waits: a disk that does not answer must not hold the studio
-PAUSE = 0.3  # [s] after a write: a slider that moves need not be written forty times a second
+FLUSH_S = 30.0  # at most: a disk that does not answer must not hold the studio
+PAUSE_S = 0.3  # after a write: a slider that moves need not be written forty times a second
 
 
 class Saver:
@@ -50,7 +50,7 @@ class Saver:
             with self._changed:
                 self.error, self._writing = error, False
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: self._hurried, PAUSE)
+                self._changed.wait_for(lambda: self._hurried, PAUSE_S)
 
     def _attempt(self, make: Callable[[], bytes]) -> str:
         """Write; returns why it did not work."""
@@ -64,14 +64,14 @@ class Saver:
 
     @property
     def idle(self) -> bool:
-        """Whether everything was written, or tried to."""
+        """True if everything was written, or tried to."""
         return not (self._waiting or self._writing)
 
     def flush(self) -> None:
-        """Wait until it is idle; after `LONGEST` seconds `error` says that it is not."""
+        """Wait until it is idle; after `FLUSH_S` seconds `error` says that it is not."""
         with self._changed:
             self._hurried = True
             self._changed.notify_all()
-            if not self._changed.wait_for(lambda: self.idle, LONGEST):
-                self.error = f"not written within {LONGEST:g} s: the disk does not answer"
+            if not self._changed.wait_for(lambda: self.idle, FLUSH_S):
+                self.error = f"not written within {FLUSH_S:g} s: the disk does not answer"
             self._hurried = False

@@ -1,4 +1,4 @@
-"""The web server: pages, files for the browser, and the doors that stay closed."""
+"""The web server: pages, and files for the browser."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from modurob.studio.studio import Studio
 
 HERE = Path(__file__).parent
 LANGUAGE = "en-US"
-RECONNECT = 20.0  # [s] a tab may be away and come back to where it was
+RECONNECT_S = 20.0  # in which a tab may lose its connection and come back
 
 
 def build(studio: Studio) -> FastAPI:
@@ -66,7 +66,7 @@ def build(studio: Studio) -> FastAPI:
 
     @api.get("/")
     def start() -> Response:
-        return RedirectResponse(f"/project/{quote(studio.promise())}", status_code=303)
+        return RedirectResponse(f"/project/{quote(studio.reserve())}", status_code=303)
 
     @ui.page("/project/{name}", title="modurob studio")
     async def project(name: str) -> None:
@@ -79,7 +79,7 @@ def build(studio: Studio) -> FastAPI:
         title="modurob studio",
         favicon=HERE / "web" / "icon.svg",
         language=LANGUAGE,
-        reconnect_timeout=RECONNECT,
+        reconnect_timeout=RECONNECT_S,
         show_welcome_message=False,
         tailwind=True,
     )
@@ -114,7 +114,7 @@ async def _project_page(studio: Studio, name: str) -> None:
 
 
 def _broken(text: str) -> None:
-    """A project that cannot be opened: say why, and lead on."""
+    """A project that cannot be opened: show the reason, and offer a new one."""
     with ui.element("main").classes("welcome"), ui.element("div").classes("welcome-card"):
         ui.html("<h2>This project cannot be opened</h2>", sanitize=False)
         ui.label(text).classes("bad-note").props("role=alert data-testid=broken")
@@ -127,7 +127,7 @@ def _broken(text: str) -> None:
 def _report(error: Exception) -> None:
     """Something we did not foresee, in the handler of an event."""
     traceback.print_exception(error)
-    with contextlib.suppress(RuntimeError):  # where no page is concerned, there is nobody to tell
+    with contextlib.suppress(RuntimeError):  # where no page is concerned, there is no one to inform
         unforeseen(error)
 
 
@@ -138,21 +138,21 @@ def serve(
     path: str = "/",
     token: str | None = None,
     browser: bool = True,
-    told: Callable[[str], Any] = print,
+    show: Callable[[str], Any] = print,
 ) -> None:
     """Run a studio until it is interrupted.
 
     Args:
         door: Where it listens; see `guard.open_door`.
         path: What the browser shows first.
-        told: Called with each line for the user.
+        show: Called with each line for the user.
     """
     host, port = door.getsockname()[:2]
     guarded = Guard(build(studio), port, token, local=is_loopback(host))
     shown = f"[{host}]" if ":" in host else host
     url = f"http://{shown}:{port}{path}" + (f"?token={quote(token)}" if token else "")
-    told(f"modurob studio: {url}")
-    told(f"projects are in {studio.folder.path}; Ctrl+C ends the studio")
+    show(f"modurob studio: {url}")
+    show(f"projects are in {studio.folder.path}; Ctrl+C ends the studio")
     server = uvicorn.Server(
         uvicorn.Config(guarded, log_level="warning", lifespan="on", timeout_graceful_shutdown=2)
     )

@@ -17,8 +17,7 @@ from modurob.scenario.scenario import Scenario, model_of
 from modurob.scenario.settings import RunRecord, RunSettings
 from modurob.studio import edits, exports, project
 from modurob.studio.folder import Folder, fingerprint
-from modurob.studio.history import History
-from modurob.studio.project import Project
+from modurob.studio.project import History, Project
 from modurob.studio.runs import Runner, clipped_pose, scenario_of
 from modurob.studio.saver import Saver
 
@@ -27,12 +26,12 @@ Listener = Callable[[str], Any]
 
 
 class Session:
-    """A project, edited. Every change is told to all listeners and written to the folder.
+    """A project, edited. Every change is sent to all listeners and written to the folder.
 
     Args:
         folder: Where projects are.
         name: Of the project.
-        content: What it holds.
+        content: Of the project.
 
     Attributes:
         origin: A file that `save` writes to as well, as what it was: a project or an organism.
@@ -50,7 +49,7 @@ class Session:
         self.runner = Runner(self)
 
     def _write(self, content: bytes) -> None:
-        """Into the folder, unless somebody else wrote there."""
+        """Write into the folder, unless another program wrote there."""
         found = self.folder.stamp(self.name)
         if found not in (None, self._stamp):
             raise WriteError(
@@ -125,7 +124,7 @@ class Session:
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener(topic)` after each change: body, pose, settings, runs, kinds or name.
 
-        The topic "run" tells of the progress of a run, which changes nothing.
+        The topic "run" is the progress of a run, which changes nothing.
 
         Returns:
             A function that ends it.
@@ -135,15 +134,15 @@ class Session:
 
     @property
     def watched(self) -> bool:
-        """Whether anybody listens."""
+        """True if a page follows it."""
         return bool(self._listeners)
 
     def changed(self, topic: str) -> None:
-        """Save what there is and tell everybody."""
+        """Save the project and call all listeners."""
         self._submit()
-        self.tell(topic)
+        self.notify(topic)
 
-    def tell(self, topic: str) -> None:
+    def notify(self, topic: str) -> None:
         """Call all listeners."""
         for listener in tuple(self._listeners):
             listener(topic)
@@ -209,13 +208,13 @@ class Session:
 
     def undo(self) -> str | None:
         """Take the last edit back; returns what it was."""
-        return self._told(self.project.history.undo())
+        return self._changed_body(self.project.history.undo())
 
     def redo(self) -> str | None:
         """Do again what was taken back."""
-        return self._told(self.project.history.redo())
+        return self._changed_body(self.project.history.redo())
 
-    def _told(self, label: str | None) -> str | None:
+    def _changed_body(self, label: str | None) -> str | None:
         if label is not None:
             self.changed("body")
         return label
@@ -232,7 +231,7 @@ class Session:
         self.changed("kinds")
 
     def set_pose(self, **joints: float) -> None:
-        """Where some joints stand. [rad, m]"""
+        """Set the positions of some joints. [rad, m]"""
         for name, value in joints.items():
             if not is_number(value):
                 raise StateError(f"the position of '{name}' must be a number, got {value!r}")
@@ -262,7 +261,7 @@ class Session:
         self.changed("runs")
 
     def next_run(self) -> int:
-        """A number for a new run, which nobody else gets."""
+        """A new number for a run."""
         last = max((run.number for run in self.runs), default=0)
         self._last_run = max(self._last_run, last) + 1
         return self._last_run
@@ -282,7 +281,7 @@ class Session:
         self.origin, self._origin_format = file, project.format_of(file)
 
     def _write_origin(self, file: Path) -> None:
-        """Into the file it was opened from, as what it was, unless somebody else changed it."""
+        """Write to the file it was opened from, unless another program changed it."""
         if file.exists() and fingerprint(file) != self.project.source:
             raise WriteError(
                 f"{file}: changed by another program since it was opened; to keep what is here, "

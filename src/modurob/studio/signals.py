@@ -1,4 +1,4 @@
-"""The lines of the plots: what a trajectory holds, with names, units and bands."""
+"""The lines of the plots: quantities of a trajectory, with names, units and bands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def panels(trajectory: Trajectory, reference: Callable[[float], Any] | None) -> 
     found = [_joints(trajectory, key) for key in TITLES]
     found.append(_energy(trajectory))
     found += [_error(trajectory, reference), _estimate(trajectory), _distance(trajectory)]
-    found += [_known(trajectory), _sent(trajectory)]
+    errors = _module_lines(trajectory, KNOWN, lambda part, values: values)
+    found.append(_panel(KNOWN, "Center of mass as modules estimate it: error", "m", errors))
+    sent = _module_lines(trajectory, SENT, _rate)
+    found.append(_panel(SENT, "Messages that modules send", "1/s", sent))
     return [panel for panel in found if panel["lines"]]
 
 
@@ -53,7 +56,7 @@ def tints(trajectory: Trajectory) -> list[dict[str, Any]]:
     if KNOWN in part.channels:
         width = part.organism.kind(part.organism.base).size
         error = np.nan_to_num(part.channels[KNOWN], nan=width)
-        found.append(_tint(part, KNOWN, "Off the centre of mass", "m", error, width))
+        found.append(_tint(part, KNOWN, "Error of the center of mass", "m", error, width))
     if SENT in part.channels:
         rate = _rate(part, part.channels[SENT])
         found.append(_tint(part, SENT, "Messages sent", "1/s", rate, float(rate.max())))
@@ -78,20 +81,8 @@ def _tint(
 
 
 def _rate(part: BodyTrajectory, counts: np.ndarray) -> np.ndarray:
-    """(N, modules) how fast counts grow. [1/s]"""
+    """(N, modules) rate of counts. [1/s]"""
     return np.gradient(counts.astype(float), part.t, axis=0)
-
-
-def _known(trajectory: Trajectory) -> dict[str, Any]:
-    """What a module takes for the center of mass, against the true one."""
-    lines = _module_lines(trajectory, KNOWN, lambda part, values: values)
-    return _panel(KNOWN, "Centre of mass as modules know it: error", "m", lines)
-
-
-def _sent(trajectory: Trajectory) -> dict[str, Any]:
-    """How much a module has to tell its neighbors."""
-    lines = _module_lines(trajectory, SENT, _rate)
-    return _panel(SENT, "Messages that modules send", "1/s", lines)
 
 
 def _module_lines(
@@ -190,7 +181,7 @@ def _estimate(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def _distance(trajectory: Trajectory) -> dict[str, Any]:
-    """How far the center of mass stands off the base, seen from above."""
+    """Horizontal distance of the center of mass from the base."""
     lines = []
     for part in trajectory.parts:
         if part.organism is None or not part.model.mass.sum() > 0:
@@ -200,4 +191,4 @@ def _distance(trajectory: Trajectory) -> dict[str, Any]:
         base = part.model.forward_kinematics(part.q)[:, body, :3, 3]
         apart = np.linalg.norm((mass - base)[:, :2], axis=-1)
         lines.append(_line(part, f"of {part.name}" if part.name else "distance", apart))
-    return _panel("mass", "Centre of mass: horizontal distance from the base", "m", lines)
+    return _panel("mass", "Center of mass: horizontal distance from the base", "m", lines)

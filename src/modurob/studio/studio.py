@@ -1,9 +1,11 @@
-"""All sessions of one server: which projects are open, and how one is opened."""
+"""All sessions of one server, and the ways to open a project."""
 
 from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +13,10 @@ from modurob import FileError, ModuleType, ModurobError
 from modurob.scenario.bodies import example
 from modurob.studio import project as projects
 from modurob.studio.folder import Folder, checked, fingerprint
-from modurob.studio.history import History, SavedBody
-from modurob.studio.project import Project
+from modurob.studio.project import History, Project, SavedBody
 from modurob.studio.session import Session
 
-PROMISED = 60.0  # [s] that a name waits for its page
+RESERVED_S = 60.0  # of a name for its page
 
 
 class Studio:
@@ -28,7 +29,7 @@ class Studio:
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
         self.sessions: dict[str, Session] = {}
-        self._promised: dict[str, float] = {}
+        self._reserved: dict[str, float] = {}
 
     def session(self, name: str) -> Session:
         """The session of a project, opened if need be."""
@@ -40,40 +41,40 @@ class Studio:
         """A project by its name; one that is not there is new."""
         if name in self.sessions or self.folder.has(name):
             return self.session(name)
-        self._promised.pop(name, None)
+        self._reserved.pop(name, None)
         return self.new(name)
 
-    def new(self, wish: str = "organism", content: Project | None = None) -> Session:
+    def new(self, wanted: str = "organism", content: Project | None = None) -> Session:
         """A new project; its file comes with the first change."""
-        name = self.free_name(wish)
+        name = self.free_name(wanted)
         session = Session(self.folder, name, content or Project())
         self.sessions[name] = session
         if content is not None:
             session.changed("body")
         return session
 
-    def free_name(self, wish: str = "organism") -> str:
-        """A name that nobody has."""
-        name = wish = self.folder.clean(wish)
+    def free_name(self, wanted: str = "organism") -> str:
+        """A name that is free."""
+        name = wanted = self.folder.clean(wanted)
         number = 1
         while self._taken(name):
             number += 1
-            name = f"{wish} {number}"
+            name = f"{wanted} {number}"
         return name
 
-    def promise(self) -> str:
-        """A name for a page that is on its way; nobody else gets it in the meantime."""
+    def reserve(self) -> str:
+        """A name for a page that will open soon; it is reserved in the meantime."""
         now = time.monotonic()
-        self._promised = {n: t for n, t in self._promised.items() if now - t < PROMISED}
+        self._reserved = {n: t for n, t in self._reserved.items() if now - t < RESERVED_S}
         name = self.free_name()
-        self._promised[name] = now
+        self._reserved[name] = now
         return name
 
     def _taken(self, name: str) -> bool:
-        return name in self.sessions or name in self._promised or self.folder.has(name)
+        return name in self.sessions or name in self._reserved or self.folder.has(name)
 
     def _free(self, name: str) -> str:
-        """The name, if it is one and nobody has it."""
+        """The name, if it is valid and free."""
         if self._taken(checked(name)):
             raise FileError(f"there is a project '{name}' already; choose another name")
         return name
@@ -90,9 +91,9 @@ class Studio:
 
         Edits that were not saved to the file are found again as long as the file is the same.
         """
-        mark, wish = fingerprint(path), path.name.split(".")[0]
+        mark, wanted = fingerprint(path), path.name.split(".")[0]
         for entry in self.folder.entries():
-            if entry.name.split(" ")[0] != wish.split(" ")[0]:
+            if entry.name.split(" ")[0] != wanted.split(" ")[0]:
                 continue
             if projects.source_of(self.folder.file(entry.name)) == mark:
                 session = self.session(entry.name)
@@ -101,13 +102,13 @@ class Studio:
         content = projects.read(path)
         content.source = mark
         content.runs.clear()  # their files stayed elsewhere
-        session = self.new(wish, content)
+        session = self.new(wanted, content)
         session.set_origin(path)
         return session
 
     def upload(self, name: str, content: bytes) -> Session:
         """A new project from a file's name and bytes."""
-        with _Temporary(name, content) as path:
+        with _uploaded(name, content) as path:
             found = projects.read(path, where=name)
         found.runs.clear()
         found.source = None  # a file of whoever shared it
@@ -147,25 +148,17 @@ class Studio:
 
 def read_kind(name: str, content: bytes) -> ModuleType:
     """A datasheet from an uploaded file."""
-    with _Temporary(name, content) as path:
+    with _uploaded(name, content) as path:
         try:
             return ModuleType.from_file(path)
         except ModurobError as error:
             raise FileError(str(error).replace(str(path), name)) from None
 
 
-class _Temporary:
+@contextmanager
+def _uploaded(name: str, content: bytes) -> Iterator[Path]:
     """An uploaded file on disk, under a name of ours."""
-
-    def __init__(self, name: str, content: bytes) -> None:
-        self._ending = ".toml" if name.lower().endswith(".toml") else ".json"
-        self._content = content
-
-    def __enter__(self) -> Path:
-        self._folder = tempfile.TemporaryDirectory()
-        path = Path(self._folder.name) / f"upload{self._ending}"
-        path.write_bytes(self._content)
-        return path
-
-    def __exit__(self, *_: object) -> None:
-        self._folder.cleanup()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"upload{'.toml' if name.lower().endswith('.toml') else '.json'}"
+        path.write_bytes(content)
+        yield path

@@ -1,4 +1,4 @@
-"""The documents' matrices as HTML: every cell says which module or joint it speaks of."""
+"""Matrices of an organism as HTML; every cell names its module or joint."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def aim(organism: Organism) -> str:
 
 
 def accessibility(organism: Organism) -> str:
-    """Which module lies beyond which."""
+    """The modules beyond each module."""
     matrix, names = organism.accessibility(), organism.modules
     rows = [
         cell("", head=True) + "".join(cell(i, module=n, head=True) for i, n in enumerate(names))

@@ -1,17 +1,66 @@
-"""What stage and plan show of a session: the body, its pose, the ghosts of what a click docks."""
+"""Components of the page (their JavaScript is in ``web``), and the views of the body in them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from modurob import Model, ModurobError, Organism
+from nicegui.element import Element
+
+# imported for what they bring to the browser: three.js and ECharts
+from nicegui.elements.echart import EChart as EChart
+from nicegui.elements.scene import Scene as Scene
+
+from modurob import Model, ModuleType, ModurobError, Organism
 from modurob.studio import edits, view_data
-from modurob.studio.elements import PlanView, Stage
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
 
 NOTHING = {"cells": [], "links": [], "sites": [], "hidden": 0}
+
+
+class Stage(Element, component="web/organism.js", esm={"modurob-web": "web"}):
+    """The organism in three dimensions. Says: dock, pick, remove, command (a key)."""
+
+    def set_building(self, on: bool) -> None:
+        """True if free ports are shown and clicks dock."""
+        self._props["building"] = on
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Another body."""
+        self.run_method("set_state", state)
+
+    def set_poses(self, poses: list[list[float]]) -> None:
+        """The same body in another pose."""
+        self.run_method("set_poses", poses)
+
+    def set_palette(self, kind: ModuleType) -> None:
+        """The module kind that a click docks."""
+        self.run_method("set_palette", view_data.kind_data(kind))
+
+
+class PlanView(Element, component="web/plan.js"):
+    """The organism from above. Says: dock, pick, remove, move, turn, rebase."""
+
+    def set_plan(self, plan: dict[str, Any]) -> None:
+        """Another body."""
+        self.run_method("set_plan", plan)
+
+    def set_palette(self, kind: ModuleType) -> None:
+        """The module kind that a click docks."""
+        self.run_method("set_palette", view_data.kind_data(kind))
+
+
+class Player(Element, component="web/player.js"):
+    """Play, pause, scrub. Time lives in the browser: it says nothing."""
+
+
+class Plots(Element, component="web/plots.js"):
+    """Quantities over time, with the player's cursor. Says: panels, when it has another run."""
+
+
+class Sliders(Element, component="web/sliders.js"):
+    """The joints of the pose. Says: pose."""
 
 
 class BodyView:
@@ -25,7 +74,7 @@ class BodyView:
         """Show what changed.
 
         Args:
-            fit: Whether the eye goes to where it sees all.
+            fit: Whether the camera moves to show all.
         """
         if topic == "body":
             self.body(fit)
@@ -66,14 +115,14 @@ class BodyView:
             self.stage.set_poses(view_data.poses(model, session.configuration(model)))
 
     def _model(self, organism: Organism) -> Model:
-        """As the settings say; fixed, if their base does not fit, which the Move panel tells."""
+        """The model of the settings; on a fixed base if theirs does not fit."""
         try:
             return self.page.session.model()
         except ModurobError:
             return organism.model(self.page.session.settings.hinges)
 
     def palette(self) -> None:
-        """What the ghosts look like."""
+        """The module kind that a click docks."""
         kind = self.page.session.kind(self.page.kind)
         self.stage.set_palette(kind)
         self.plan.set_palette(kind)

@@ -12,7 +12,7 @@ from modurob import Model, ModuleType, Organism
 from modurob.spatial import so3
 from modurob.studio.edits import CACHED, Site, heading
 
-DIGITS = 6  # micrometres
+DIGITS = 6  # micrometers
 BEYOND = 0.75  # half length of a joint's axis, over the module's size
 
 
@@ -54,15 +54,8 @@ def scene_data(organism: Organism, model: Model) -> dict[str, Any]:
     modules, solids = [], []
     for index, name in enumerate(organism.modules):
         kind = organism.kind(name)
-        modules.append(
-            {
-                "name": name,
-                "kind": kind.name,
-                "base": name == organism.base,
-                "body": model.modules[name],
-                "size": kind.size,
-            }
-        )
+        about = {"name": name, "kind": kind.name, "base": name == organism.base}
+        modules.append({**about, "body": model.modules[name], "size": kind.size})
         as_one = model.is_merged(name)
         for body, solid in _solids(kind, as_one):
             where = model.body_index(name if as_one else f"{name}.{body}")
@@ -82,18 +75,8 @@ def ports(organism: Organism, model: Model, found: Iterable[Site]) -> list[dict[
         kind = organism.kind(site.module)
         as_one = model.is_merged(site.module)
         body, place = _port(kind, site.port, as_one)
-        result.append(
-            {
-                "module": site.module,
-                "port": site.port,
-                "body": model.body_index(site.module if as_one else f"{site.module}.{body}"),
-                "pose": place,
-                "size": kind.size,
-                "child_port": site.child_port,
-                "turn": site.turn,
-                "why": site.why,
-            }
-        )
+        index = model.body_index(site.module if as_one else f"{site.module}.{body}")
+        result.append({**site._asdict(), "body": index, "pose": place, "size": kind.size})
     return result
 
 
@@ -105,50 +88,28 @@ def plan(organism: Organism, found: Iterable[Site]) -> dict[str, Any]:
         place, kind = organism.place(name), organism.kind(name)
         if place is None or place.grid != grid:
             continue
+        quarter = place.quarter
+        sides = [
+            {"port": label, "heading": (heading(kind, label) + quarter) % 4} for label in kind.docks
+        ]
         cells.append(
             {
-                "name": name,
-                "kind": kind.name,
-                "symbol": kind.symbol,
-                "color": main_color(kind),
-                "x": place.x,
-                "y": place.y,
-                "quarter": place.quarter,
-                "base": name == organism.base,
-                "sides": [
-                    {"port": label, "heading": (heading(kind, label) + place.quarter) % 4}
-                    for label in kind.docks
-                ],
-                "hinge": _hinge(kind, place.quarter),
+                "name": name, "kind": kind.name, "base": name == organism.base,
+                "symbol": kind.symbol, "color": main_color(kind), "hinge": _hinge(kind, quarter),
+                "x": place.x, "y": place.y, "quarter": quarter, "sides": sides,
             }
-        )
+        )  # fmt: skip
     shown = {cell["name"]: cell for cell in cells}
     for entry in organism.dockings:
         if entry.parent in shown and entry.child in shown:
             a, b = shown[entry.parent], shown[entry.child]
-            links.append(
-                {
-                    "parent": entry.parent,
-                    "child": entry.child,
-                    "name": organism.dyad(entry).name,
-                    "x": (a["x"] + b["x"]) / 2,
-                    "y": (a["y"] + b["y"]) / 2,
-                }
-            )
+            middle = {axis: (a[axis] + b[axis]) / 2 for axis in "xy"}
+            ends = {"parent": entry.parent, "child": entry.child}
+            links.append({**ends, "name": organism.dyad(entry).name, **middle})
     return {
         "cells": cells,
         "links": links,
-        "sites": [
-            {
-                "module": site.module,
-                "port": site.port,
-                "child_port": site.child_port,
-                "turn": site.turn,
-                "why": site.why,
-            }
-            for site in found
-            if site.module in shown
-        ],
+        "sites": [site._asdict() for site in found if site.module in shown],
         "hidden": len(organism) - len(cells),
     }
 
@@ -163,7 +124,7 @@ def _grid_of(organism: Organism) -> str | None:
 
 
 def _hinge(kind: ModuleType, quarter: int) -> int | None:
-    """Whether the hinge lies across (0) or along (1) the plan, or stands upright (None)."""
+    """Direction of the hinge: across (0) or along (1) the plan; None for upright."""
     screw = kind.dyad_screw
     if screw is None or abs(screw[5]) > 0.5:
         return None
@@ -176,13 +137,8 @@ def _solids(kind: ModuleType, as_one: bool) -> tuple[tuple[str, dict[str, Any]],
     found = []
     for shape in kind.shapes:
         T = kind.rest_poses[kind.body_index(shape.body)] if as_one else np.eye(4)
-        solid = {
-            "form": shape.form,
-            "size": list(shape.size),
-            "color": shape.color,
-            "pose": pose(T @ shape.pose),
-        }
-        found.append((shape.body, solid))
+        solid = {"form": shape.form, "size": list(shape.size), "color": shape.color}
+        found.append((shape.body, {**solid, "pose": pose(T @ shape.pose)}))
     return tuple(found)
 
 

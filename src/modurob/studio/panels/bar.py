@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
 from modurob.studio.panels import files
-from modurob.studio.panels.panel import test_id
+from modurob.studio.panels.panel import plain_button, test_id
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
@@ -20,8 +20,8 @@ LOGO = """<svg viewBox="0 0 24 24" aria-hidden="true"><g fill="var(--accent)">
 <rect x="10" y="1" width="7" height="7" rx="1.6" opacity=".5"/>
 <rect x="10" y="17" width="7" height="6" rx="1.6" opacity=".35"/></g></svg>"""
 ACCENT = "#1f5fbf"
-SAVE_CHECK = 0.25  # [s] between two looks at whether everything is written
-RETRY = 20  # looks until what could not be written is tried again
+SAVE_CHECK_S = 0.25  # between two checks that everything is written
+RETRY = 20  # checks until a write that failed is tried again
 THEMES = {None: "brightness_auto", False: "light_mode", True: "dark_mode"}
 
 
@@ -31,16 +31,14 @@ class Bar:
     def __init__(self, page: Page) -> None:
         self.page, session = page, page.session
         self._shown: str | None = None
-        self._looks = 0
+        self._checks = 0
         with ui.element("header").classes("bar"):
             with ui.element("div").classes("brand"):
                 ui.html(LOGO, sanitize=False)
                 ui.label("modurob studio")
-            name = ui.element("button").classes("project").props("type=button title=Rename")
-            test_id(name, "project")
-            name.on("click", lambda: files.rename(page))
-            with name:
-                self.name = ui.label(session.name)
+            rename = partial(files.rename, page)
+            name = plain_button(session.name, rename, "project", "project", title="Rename")
+            self.name: Any = name.default_slot.children[0]
             self.undo = self._button("undo", "Undo", page.undo)
             self.redo = self._button("redo", "Redo", page.redo)
             self.saved = ui.label().classes("saved").props("data-testid=saved")
@@ -55,17 +53,14 @@ class Bar:
             self.dark = ui.dark_mode(None)
             ui.colors(primary=ACCENT)
             self.theme = self._button("brightness_auto", "Light or dark", self._turn_theme)
-        ui.timer(SAVE_CHECK, self.look)
+        ui.timer(SAVE_CHECK_S, self.look)
         self.refresh("body")
 
     def _button(self, icon: str, label: str, action: Callable[[], Any]) -> ui.button:
-        button = ui.button(icon=icon, on_click=action, color=None).props(
-            f'flat dense aria-label="{label}"'
-        )
-        with button:
+        button = ui.button(icon=icon, on_click=action, color=None)
+        with button.props(f'flat dense aria-label="{label}"'):
             ui.tooltip(label)
-        test_id(button, label.split(" ")[0].lower().strip(","))
-        return button
+        return test_id(button, label.split(" ")[0].lower().strip(","))
 
     def _modes(self) -> None:
         from modurob.studio.page import MODES
@@ -73,12 +68,9 @@ class Bar:
         self.modes = {}
         with ui.element("div").classes("modes").props('role=tablist aria-label="Modes"'):
             for mode, text in MODES.items():
-                tab = ui.element("button").props("type=button role=tab aria-controls=panel")
-                tab.on("click", lambda _, mode=mode: self.page.show(mode))
-                test_id(tab, f"mode-{mode}")
-                with tab:
-                    ui.label(text)
-                self.modes[mode] = tab
+                show, props = partial(self.page.show, mode), {"role": "tab"}
+                props["aria_controls"] = "panel"
+                self.modes[mode] = plain_button(text, show, f"mode-{mode}", **props)
 
     def show(self, mode: str) -> None:
         """Mark the mode that is open."""
@@ -93,7 +85,7 @@ class Bar:
         ui.run_javascript(f"localStorage.setItem('modurob-theme', '{self.dark.value}')")
 
     def set_theme(self, dark: bool | None) -> None:
-        """What the user chose before."""
+        """Set the theme that the user chose before."""
         self.dark.value = dark
         self.theme.props(f"icon={THEMES[dark]}")
 
@@ -111,7 +103,7 @@ class Bar:
         self.name.set_text(self.page.session.name)
 
     def look(self) -> None:
-        """Say whether everything is written."""
+        """Show whether everything is written."""
         saver = self.page.session.saver
         if saver.error:
             text = "Not saved!"
@@ -123,12 +115,7 @@ class Bar:
             self._shown = text
             self.saved.set_text(text)
             if saver.error:
-                self.page.tell(saver.error)
-        self._looks += 1
-        if self._looks % RETRY == 0:
+                self.page.show_error(saver.error)
+        self._checks += 1
+        if self._checks % RETRY == 0:
             saver.retry()
-
-
-def when(seconds: float) -> str:
-    """A time for reading."""
-    return datetime.fromtimestamp(seconds).strftime("%d %b %Y, %H:%M")

@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from modurob import ModurobError
-from modurob.studio.elements import PlanView
 from modurob.studio.guard import LARGEST_BODY, too_large
-from modurob.studio.panels.panel import ModePanel, Redrawn, test_id, title
+from modurob.studio.panels.panel import (
+    ModePanel,
+    Redrawn,
+    button,
+    note,
+    problem_line,
+    test_id,
+    title,
+)
 from modurob.studio.studio import read_kind
+from modurob.studio.view import PlanView
 from modurob.studio.view_data import main_color
 
 if TYPE_CHECKING:
@@ -45,18 +53,15 @@ class BuildPanel(ModePanel):
         page = self.page
         with ui.element("div").classes("rowbar"):
             title("Modules")
-            chooser = ui.button("Own module…", icon="add", on_click=self._own).props(
-                "flat dense size=sm no-caps"
-            )
-            test_id(chooser, "own-module")
+            look = "flat dense size=sm no-caps"
+            button("Own module…", self._own, "own-module", look, icon="add")
         with ui.element("div").classes("palette").props('role=group aria-label="Kinds of modules"'):
             for name, kind in self.session.kinds().items():
-                button = ui.element("button").classes("kind")
-                button.props(f"type=button aria-pressed={'true' if name == page.kind else 'false'}")
-                button._props["title"] = kind.title or name
-                button.on("click", lambda _, name=name: page.choose(name))
-                test_id(button, f"kind-{name}")
-                with button:
+                choice = ui.element("button").classes("kind")
+                choice.props(f"type=button aria-pressed={'true' if name == page.kind else 'false'}")
+                choice._props["title"] = kind.title or name
+                choice.on("click", lambda _, name=name: page.choose(name))
+                with test_id(choice, f"kind-{name}"):
                     swatch = ui.label(kind.symbol).classes("swatch")
                     swatch.style(f"background: {main_color(kind)}")
                     ui.label(name)
@@ -75,7 +80,7 @@ class BuildPanel(ModePanel):
                     chosen, value=page.turn or AUTO, label="Turned by", on_change=self._set_turn
                 )
                 select.props("dense outlined options-dense").style("width: 110px")
-            ui.label("R turns, right-click removes").classes("note")
+            note("R turns, right-click removes")
 
     def _set_port(self, event: Any) -> None:
         self.page.child_port = None if event.value == AUTO else event.value
@@ -99,15 +104,15 @@ class BuildPanel(ModePanel):
     def _own(self) -> None:
         """A dialog for a datasheet of the user's own."""
         with self.page.dialog("Your own module", 440) as dialog:
-            ui.label(
+            note(
                 "Choose a datasheet: a JSON or TOML file of the format modurob-module. It comes "
                 "with the project, so whoever opens it has the module too."
-            ).classes("note")
-            problem = ui.label().classes("bad-note").props("role=alert")
+            )
+            problem = problem_line()
             uploader(
                 lambda name, data: self._add(name, data, problem, dialog), problem, "datasheet"
             )
-            ui.button("Close", on_click=dialog.close).props("flat no-caps")
+            button("Close", dialog.close, look="flat no-caps")
 
     def _add(self, name: str, data: bytes, problem: ui.label, dialog: ui.dialog) -> None:
         try:
@@ -122,10 +127,8 @@ class BuildPanel(ModePanel):
     # -- moving modules --------------------------------------------------------------------------
 
     def _move(self, event: Any) -> None:
-        wish = event.args
-        self.page.act(
-            self.session.move, wish["name"], wish["module"], wish["port"], where=self.plan
-        )
+        to = event.args
+        self.page.act(self.session.move, to["name"], to["module"], to["port"], where=self.plan)
 
     def _rebase(self, name: str) -> None:
         self.page.act(self.session.rebase, name, where=self.plan)
@@ -136,10 +139,10 @@ class BuildPanel(ModePanel):
         organism, name = self.session.organism, self.page.selected
         if organism is None or name is None or name not in organism:
             title("Chosen module")
-            ui.label(
+            note(
                 "Click a module to choose it. Click near a side, or a free cell beside it, to "
                 "dock a new one; drag a module to move it with all beyond it."
-            ).classes("note")
+            )
             return
         kind, held = organism.kind(name), organism.docking(name)
         with ui.element("div").classes("rowbar"):
@@ -147,15 +150,14 @@ class BuildPanel(ModePanel):
         words = f"{kind.mass:g} kg, {kind.size:g} m"
         if held is not None:
             words += f"; side {held.child_port} to side {held.port} of {held.parent}"
-        ui.label(words + ("; the base" if name == organism.base else "")).classes("note")
+        note(words + ("; the base" if name == organism.base else ""))
         with ui.element("div").classes("row").style("margin-top: 6px"):
-            base = ui.button("Make it the base", on_click=lambda: self._rebase(name))
-            base.props("outline dense no-caps size=sm").set_enabled(name != organism.base)
-            turn = ui.button("Turn", on_click=lambda: self.page.act(self.session.turn, name))
-            turn.props("outline dense no-caps size=sm").set_enabled(name != organism.base)
-            remove = ui.button("Remove", on_click=lambda: self.page.remove(name), color=None)
-            remove.props("outline dense no-caps size=sm").classes("danger")
-            test_id(remove, "remove-module")
+            base = button("Make it the base", lambda: self._rebase(name))
+            base.set_enabled(name != organism.base)
+            turn = button("Turn", lambda: self.page.act(self.session.turn, name))
+            turn.set_enabled(name != organism.base)
+            remove = button("Remove", lambda: self.page.remove(name), "remove-module", color=None)
+            remove.classes("danger")
 
     def refresh(self, topic: str) -> None:
         if topic in ("kinds",):

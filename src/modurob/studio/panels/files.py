@@ -2,60 +2,62 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import base64
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
 from modurob import ModurobError
-from modurob.studio.jobs import Worker
+from modurob.scenario.exports import ExportFormat
+from modurob.sim.output import video
+from modurob.studio import exports
+from modurob.studio.jobs import Cancelled, Worker
 from modurob.studio.panels.build import uploader
-from modurob.studio.panels.export import Export
-from modurob.studio.panels.panel import test_id, title
-from modurob.studio.panels.welcome import gallery
+from modurob.studio.panels.panel import NO_BODY, button, note, primary, problem_line, test_id, title
+from modurob.studio.panels.start import gallery
 from modurob.studio.project import to_bytes
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
+    from modurob.studio.session import Session
 
 MOST_PROJECTS = 60  # shown in the list
 
 
 def open_dialog(page: Page) -> None:
     """Projects of the folder, a file from elsewhere, or an example."""
-    from modurob.studio.panels.bar import when
-
     with page.dialog("Open", 640) as dialog:
-        problem = ui.label().classes("bad-note").props("role=alert data-testid=open-problem")
+        problem = problem_line("open-problem")
         entries = page.studio.folder.entries()[:MOST_PROJECTS]
         title("Your projects")
-        ui.label(str(page.studio.folder.path)).classes("note")
+        note(str(page.studio.folder.path))
         with ui.element("div").classes("list w-full").style("max-height: 190px; overflow-y: auto"):
             for entry in entries:
                 row = ui.element("button").props("type=button")
-                row.on("click", lambda _, name=entry.name: _open(page, name, problem))
+                row.on(
+                    "click",
+                    lambda _, name=entry.name: _go(page, problem, page.studio.session, name),
+                )
                 test_id(row, f"open-{entry.name}")
                 with row:
                     ui.label(entry.name)
-                    ui.label(when(entry.changed)).classes("note")
+                    note(datetime.fromtimestamp(entry.changed).strftime("%d %b %Y, %H:%M"))
         if not entries:
-            ui.label("None yet: every change you make is kept here.").classes("note")
+            note("None yet: every change you make is kept here.")
         title("A file of yours")
-        uploader(lambda name, data: _upload(page, name, data, problem), problem, "project")
+        uploader(partial(_go, page, problem, page.studio.upload), problem, "project")
         title("Examples")
         gallery(page)
-        ui.button("Close", on_click=dialog.close).props("flat no-caps")
+        button("Close", dialog.close, look="flat no-caps")
 
 
-def _open(page: Page, name: str, problem: ui.label) -> None:
+def _go(page: Page, problem: ui.label, found: Callable[..., Session], *args: Any) -> None:
+    """Show the session that a function finds, or the reason why it finds none."""
     try:
-        page.go(page.studio.session(name))
-    except ModurobError as error:
-        problem.set_text(str(error))
-
-
-def _upload(page: Page, name: str, data: bytes, problem: ui.label) -> None:
-    try:
-        page.go(page.studio.upload(name, data))
+        page.go(found(*args))
     except ModurobError as error:
         problem.set_text(str(error))
 
@@ -66,35 +68,27 @@ def rename(page: Page) -> None:
         field = ui.input("Name", value=page.session.name).props("outlined dense autofocus")
         field.classes("w-full")
         test_id(field, "new-name")
-        problem = ui.label().classes("bad-note").props("role=alert data-testid=name-problem")
+        problem = problem_line("name-problem")
 
-        def wish() -> str:
+        def wanted() -> str:
             return (field.value or "").strip()
 
         def renamed() -> None:
             try:
-                page.studio.rename(page.session, wish())
+                page.studio.rename(page.session, wanted())
             except ModurobError as error:
                 problem.set_text(str(error))
                 return
             dialog.close()  # all tabs that show it go to its new address
 
         def copied() -> None:
-            try:
-                page.go(page.studio.copy(page.session, wish()))
-            except ModurobError as error:
-                problem.set_text(str(error))
+            _go(page, problem, page.studio.copy, page.session, wanted())
 
         field.on("keydown.enter", renamed)
         with ui.element("div").classes("row"):
-            ok = (
-                ui.button("Rename", on_click=renamed, color=None)
-                .props("unelevated no-caps")
-                .classes("primary")
-            )
-            test_id(ok, "rename-ok")
-            ui.button("Save a copy", on_click=copied).props("outline no-caps")
-            ui.button("Close", on_click=dialog.close).props("flat no-caps")
+            primary("Rename", renamed, "rename-ok")
+            button("Save a copy", copied, look="outline no-caps")
+            button("Close", dialog.close, look="flat no-caps")
 
 
 def share(page: Page) -> None:
@@ -107,7 +101,90 @@ def export_dialog(page: Page) -> None:
     """Every format that leaves the studio."""
     worker = Worker()
     with page.dialog("Export and share", 780, after=worker.close) as dialog:
-        Export(page, worker, lambda: share(page), dialog.close)
+        ExportRows(page, worker, lambda: share(page), dialog.close)
+
+
+class ExportRows:
+    """Makes files beside everything else, with progress, one at a time."""
+
+    def __init__(
+        self, page: Page, worker: Worker, share: Callable[[], Any], close: Callable[[], Any]
+    ) -> None:
+        self.page, self.worker = page, worker
+        session = page.session
+        if session.organism is None:
+            note(NO_BODY)
+            return
+        with ui.element("div").classes("columns"):
+            with ui.element("div").classes("column-of-rows"):
+                title("Body")
+                _row("Picture, PNG", "The 3D view as it is", self._png, "export-png")
+                for name, form in exports.FORMATS.items():
+                    if not form.needs_run:
+                        self._format(name, form)
+            with ui.element("div").classes("column-of-rows"):
+                title("Share")
+                _row("Project", "Body, history, settings, own modules", share, "export-project")
+                title("Run")
+                if not session.runs:
+                    note("There is no run yet: press Run under Move.")
+                else:
+                    for name, form in exports.FORMATS.items():
+                        if form.needs_run:
+                            self._format(name, form)
+        self.progress = ui.linear_progress(0.0, show_value=False).props(
+            'instant-feedback aria-label="Progress of the export"'
+        )
+        with ui.element("div").classes("row"):
+            self.cancel = button("Cancel", self.worker.cancel, look="outline no-caps")
+            button("Close", close, look="outline no-caps")
+            self.state = note().props("role=status data-testid=export-state")
+        self._busy(False)
+
+    def _format(self, name: str, form: ExportFormat) -> None:
+        if name == "mp4" and not video.ffmpeg():
+            note("Film, MP4: pip install imageio-ffmpeg to have it.")
+            return
+        _row(form.title, form.detail, lambda: self._start(name), f"export-{name}")
+
+    def _busy(self, on: bool) -> None:
+        self.progress.set_visibility(on)
+        self.cancel.set_enabled(on)
+
+    def _start(self, name: str) -> None:
+        if not self.worker.busy:
+            self.page.run(self._make(name))
+
+    async def _make(self, name: str) -> None:
+        self._busy(True)
+        self.state.set_text(f"making {exports.FORMATS[name].title}…")
+        try:
+            data = await self.worker.run(
+                exports.make, name, self.page.export_request(), progress=self.progress.set_value
+            )
+        except ModurobError as error:
+            self.state.set_text(str(error))
+            return
+        except Cancelled:
+            self.state.set_text("cancelled")
+            return
+        finally:
+            self._busy(False)
+        file = f"{self.page.session.name}{exports.FORMATS[name].ending}"
+        ui.download.content(data, file)
+        self.state.set_text(f"{file}: {len(data):,} bytes")
+
+    async def _png(self) -> None:
+        url = await self.page.stage.run_method("png", timeout=20)
+        ui.download.content(base64.b64decode(url.split(",")[1]), f"{self.page.session.name}.png")
+
+
+def _row(text: str, detail: str, action: Any, name: str) -> None:
+    with ui.element("div").classes("rowbar w-full"):
+        with ui.element("div"):
+            ui.label(text).classes("font-medium")
+            note(detail)
+        button("Export", action, name)._props["aria-label"] = f"Export {text}"
 
 
 KEYS = (
@@ -135,7 +212,5 @@ def help_dialog(page: Page) -> None:
             page.tour.start()
 
         with ui.element("div").classes("row"):
-            ui.button("Guide me through the crab", icon="school", on_click=guide).props(
-                "outline no-caps"
-            )
-            ui.button("Close", on_click=dialog.close).props("flat no-caps")
+            button("Guide me through the crab", guide, look="outline no-caps", icon="school")
+            button("Close", dialog.close, look="flat no-caps")

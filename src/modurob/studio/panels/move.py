@@ -12,12 +12,19 @@ from modurob.control import CONTROLLERS
 from modurob.distributed.balancing import LAWS as BALANCING
 from modurob.scenario.settings import BALANCE, NONE, POINTS, known
 from modurob.sim import INTEGRATORS
-from modurob.studio.elements import Sliders
-from modurob.studio.panels.events import EventsEditor
-from modurob.studio.panels.fields import Fields
-from modurob.studio.panels.panel import ModePanel, moving, test_id, title
-from modurob.studio.panels.parameters import Parameters
-from modurob.studio.panels.runlist import RunList
+from modurob.studio.panels.forms import EventsEditor, ModuleNumbers, SettingFields
+from modurob.studio.panels.panel import (
+    NO_BODY,
+    ModePanel,
+    button,
+    moving,
+    note,
+    primary,
+    test_id,
+    title,
+)
+from modurob.studio.panels.see import RunList
+from modurob.studio.view import Sliders
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
@@ -40,20 +47,20 @@ class MovePanel(ModePanel):
         super().__init__(page)
         self._awaited = page.session.runner.busy  # this page shows the run when it is done
         self.root.style("padding: 0; gap: 0")
-        self.fields = fields = Fields(page)
+        self.fields = fields = SettingFields(page)
         with self.root:
             with ui.element("div").classes("scroll").props('tabindex=0 aria-label="Settings"'):
                 with ui.element("div").classes("rowbar"):
                     title("Pose at the start")
-                    zero = ui.button("All to zero", on_click=lambda: self.session.reset_pose())
-                    zero.props("flat dense no-caps size=sm")
+                    look = "flat dense no-caps size=sm"
+                    button("All to zero", lambda: self.session.reset_pose(), look=look)
                 self.sliders = Sliders()
                 self.sliders.on("pose", lambda e: self._pose(e.args))
                 self.sliders.on("rate", lambda e: self._rate(**e.args))
-                self.joints_note = ui.label().classes("note")
+                self.joints_note = note()
                 self._model(fields)
                 with _part("Mass, length, friction of modules", "tune"):
-                    self.parameters = Parameters(page)
+                    self.parameters = ModuleNumbers(page)
                 self._control(fields)
                 self._method(fields)
                 with _part("Events during the run", "call_split"):
@@ -61,7 +68,7 @@ class MovePanel(ModePanel):
                 self.list = RunList(page)
             self._foot()
 
-    def _model(self, fields: Fields) -> None:
+    def _model(self, fields: SettingFields) -> None:
         with ui.element("div").classes("fields"):
             fields.choice(
                 "hinges", "Hinges", {"dyad": "dyad (papers)", "physical": "physical"},
@@ -72,7 +79,7 @@ class MovePanel(ModePanel):
                 "fixed, free (it falls: there is no ground), or virtual joints such as px,pz,ry",
             )  # fmt: skip
 
-    def _control(self, fields: Fields) -> None:
+    def _control(self, fields: SettingFields) -> None:
         with ui.element("div").classes("fields"):
             fields.choice("motion", "Motion", _motions())
             laws = {NONE: "none", **{name: law.name for name, law in CONTROLLERS.items()}}
@@ -99,7 +106,7 @@ class MovePanel(ModePanel):
             fields.number("noise_v", "Velocity σ [rad/s, m/s]", step=0.001)
             fields.number("noise_tau", "Torque σ [N m, N]", step=0.01)
 
-    def _method(self, fields: Fields) -> None:
+    def _method(self, fields: SettingFields) -> None:
         with _part("Gravity, integrator, seed", "functions"), ui.element("div").classes("fields"):
             fields.number("gravity", "Gravity [m/s²]")
             fields.choice("integrator", "Integrator", {name: name for name in INTEGRATORS})
@@ -117,21 +124,16 @@ class MovePanel(ModePanel):
             )
             test_id(self.progress, "progress")
             with ui.element("div").classes("row").style("flex-wrap: nowrap"):
-                self.run_button = ui.button(
-                    "Run", icon="play_arrow", on_click=self.start_run, color=None
-                )
-                self.run_button.props("unelevated no-caps").classes("primary")
-                test_id(self.run_button, "run")
-                self.cancel = ui.button("Cancel", on_click=self.session.runner.cancel)
-                self.cancel.props("outline no-caps")
-                test_id(self.cancel, "cancel")
-                self.state = ui.label().classes("note").props("role=status data-testid=run-state")
+                self.run_button = primary("Run", self.start_run, "run", "play_arrow")
+                cancel = self.session.runner.cancel
+                self.cancel = button("Cancel", cancel, "cancel", "outline no-caps")
+                self.state = note().props("role=status data-testid=run-state")
 
     # -- running ---------------------------------------------------------------------------------
 
     def start_run(self) -> None:
         """Compute a run beside everything else."""
-        if self.page.body_or_tell() and not self.session.runner.busy:
+        if self.page.has_body() and not self.session.runner.busy:
             self.page.tour.run_started()
             self.page.run(self._run())
 
@@ -154,7 +156,7 @@ class MovePanel(ModePanel):
             return
         self._awaited = False
         if runner.problem:
-            self.page.tell(runner.problem)
+            self.page.show_error(runner.problem)
         if runner.done is not None and self.page.mode in ("move", "see"):
             self.page.show_run(runner.done)
 
@@ -195,7 +197,7 @@ class MovePanel(ModePanel):
     def _send_joints(self) -> None:
         if self.session.organism is None:
             self.sliders.run_method("set_joints", [])
-            self.joints_note.set_text("There is no module yet: place one under Build.")
+            self.joints_note.set_text(NO_BODY)
             return
         try:
             model = self.session.model()
@@ -206,19 +208,18 @@ class MovePanel(ModePanel):
         pose, rates = self.session.project.pose, self.session.settings.rates
         joints: list[dict[str, Any]] = []
         for k, name in enumerate(model.joint_names):
-            reach = REACH[bool(model.prismatic[k])]
+            slides = bool(model.prismatic[k])
+            reach = REACH[slides]
             low, high = float(model.lower[k]), float(model.upper[k])
             joints.append(
                 {
-                    "name": name,
-                    "module": name.partition(".")[0],
+                    "name": name, "module": name.partition(".")[0], "slides": slides,
                     "lower": low if np.isfinite(low) else -reach,
                     "upper": high if np.isfinite(high) else reach,
-                    "slides": bool(model.prismatic[k]),
                     "value": pose.get(name, 0.0),
-                    "rate": round(rates.get(name, 0.0) * SHOWN[bool(model.prismatic[k])], 6),
+                    "rate": round(rates.get(name, 0.0) * SHOWN[slides], 6),
                 }
-            )
+            )  # fmt: skip
         self.sliders.run_method("set_joints", joints)
         words = moving(model) if model.locked else ""
         if not joints:

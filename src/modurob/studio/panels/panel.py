@@ -1,4 +1,4 @@
-"""What all panels have in common."""
+"""Parts that all panels share: redrawn pieces, headings, notes, buttons."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from modurob import Model
 if TYPE_CHECKING:
     from modurob.studio.page import Page
     from modurob.studio.session import Session
+
+SMALL = "outline dense no-caps size=sm"  # properties of a small button
+NO_BODY = "There is no module yet: place one under Build."
 
 
 class ModePanel:
@@ -27,50 +30,30 @@ class ModePanel:
 
     @property
     def session(self) -> Session:
-        """What it shows."""
+        """The project that it shows."""
         return self.page.session
 
     @property
     def visible(self) -> bool:
-        """Whether it is the one that is open."""
+        """True if it is the open one."""
         return self.root.visible
 
     def open(self) -> None:
-        """It is shown from now on."""
+        """Fill it when it is shown."""
 
     def refresh(self, topic: str) -> None:
-        """Something changed: body, pose, settings, runs, kinds or selected."""
+        """Follow a change of body, pose, settings, runs, kinds or selected."""
 
     def close(self) -> None:
-        """The tab is gone."""
-
-
-def title(text: str) -> ui.label:
-    """The heading of a part of a panel."""
-    return ui.label(text).classes("title").props("role=heading aria-level=2")
-
-
-def moving(model: Model) -> str:
-    """How many joints move, in words."""
-    move, locked = len(model.joint_names), len(model.locked)
-    return (
-        f"{move} joint{'s'[: move != 1]} move{'s'[: move == 1]}, "
-        f"{locked} {'is' if locked == 1 else 'are'} locked"
-    )
-
-
-def test_id(element: ui.element, name: str) -> ui.element:
-    """A name by which tests find an element."""
-    element._props["data-testid"] = name
-    return element
+        """End its work when the tab is gone."""
 
 
 class Redrawn:
-    """A piece of the page that is drawn anew when what it shows has changed.
+    """A piece of the page that is drawn anew when its content has changed.
 
     Args:
-        shows: What it is drawn from. While that is the same nothing is drawn anew: a button that
-            is replaced while somebody presses it does not hear of it.
+        shows: The values it is drawn from. While they are equal nothing is drawn anew: a button
+            that is replaced while it is pressed does not receive the click.
     """
 
     def __init__(self, draw: Callable[[], None], shows: Callable[[], Any] | None = None) -> None:
@@ -87,3 +70,71 @@ class Redrawn:
         self._box.clear()
         with self._box:
             self._draw()
+
+
+def test_id(element: Any, name: str) -> Any:
+    """Name an element for tests."""
+    element._props["data-testid"] = name
+    return element
+
+
+def title(text: str) -> ui.label:
+    """The heading of a part of a panel."""
+    return ui.label(text).classes("title").props("role=heading aria-level=2")
+
+
+def note(text: str = "") -> ui.label:
+    """A line of small text."""
+    return ui.label(text).classes("note")
+
+
+def problem_line(name: str = "problem") -> ui.label:
+    """A line for an error, empty at first."""
+    return ui.label().classes("bad-note").props(f"role=alert data-testid={name}")
+
+
+def button(
+    text: str, action: Callable[..., Any], name: str = "", look: str = SMALL, **options: Any
+) -> ui.button:
+    """A button with its properties, and perhaps a name for tests."""
+    made = ui.button(text, on_click=action, **options).props(look)
+    return test_id(made, name) if name else made
+
+
+def primary(text: str, action: Callable[..., Any], name: str, icon: str | None = None) -> ui.button:
+    """The button that leads on."""
+    made = button(text, action, name, "unelevated no-caps", icon=icon, color=None)
+    return made.classes("primary")
+
+
+def icon_button(icon: str, label: str, action: Callable[..., Any], look: str = "") -> ui.button:
+    """A small picture to click, with a name for screen readers."""
+    made = ui.button(icon=icon, on_click=action).props(f"flat dense size=sm {look}")
+    made._props["aria-label"] = label
+    return made
+
+
+def plain_button(
+    text: str, action: Callable[[], Any], name: str, css: str = "", **props: str
+) -> ui.element:
+    """A button without a look of its own."""
+    made = ui.element("button").classes(css).props("type=button")
+    made._props.update({key.replace("_", "-"): value for key, value in props.items()})
+    made.on("click", lambda _: action())
+    with test_id(made, name):
+        ui.label(text)
+    return made
+
+
+def chip(text: str, on: bool, action: Callable[[], Any], name: str, **props: str) -> ui.element:
+    """A choice that is on or off."""
+    return plain_button(text, action, name, "chip on" if on else "chip", **props)
+
+
+def moving(model: Model) -> str:
+    """Number of joints that move, in words."""
+    move, locked = len(model.joint_names), len(model.locked)
+    return (
+        f"{move} joint{'s'[: move != 1]} move{'s'[: move == 1]}, "
+        f"{locked} {'is' if locked == 1 else 'are'} locked"
+    )

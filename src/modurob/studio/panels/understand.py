@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
@@ -10,7 +11,18 @@ from nicegui import ui
 from modurob import ModurobError
 from modurob.studio import exports, formulas, tables
 from modurob.studio.jobs import Cancelled, Worker
-from modurob.studio.panels.panel import ModePanel, Redrawn, moving, test_id, title
+from modurob.studio.panels.panel import (
+    NO_BODY,
+    ModePanel,
+    Redrawn,
+    button,
+    chip,
+    moving,
+    note,
+    plain_button,
+    test_id,
+    title,
+)
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
@@ -21,7 +33,7 @@ MOST_BUTTONS = 12  # rows of a matrix of buttons; beyond, the entry is typed
 
 
 class UnderstandPanel(ModePanel):
-    """What the papers write down, for this body."""
+    """Matrices, joints and equations of the body."""
 
     def __init__(self, page: Page) -> None:
         super().__init__(page)
@@ -34,12 +46,8 @@ class UnderstandPanel(ModePanel):
             with ui.element("div").classes("row").props('role=tablist aria-label="Parts"'):
                 self.tabs = {}
                 for part, text in PARTS.items():
-                    tab = ui.element("button").classes("chip").props("type=button role=tab")
-                    tab.on("click", lambda _, part=part: self._choose(part))
-                    test_id(tab, f"part-{part}")
-                    with tab:
-                        ui.label(text)
-                    self.tabs[part] = tab
+                    choose = partial(self._choose, part)
+                    self.tabs[part] = chip(text, False, choose, f"part-{part}", role="tab")
             self.content_part = Redrawn(self._content)
 
     def _choose(self, part: str) -> None:
@@ -71,20 +79,20 @@ class UnderstandPanel(ModePanel):
     def _content(self) -> None:
         organism = self.session.organism
         if organism is None:
-            ui.label("There is no module yet: place one under Build.").classes("note")
+            note(NO_BODY)
             return
         try:
             if self.part == "matrices":
                 self._matrices()
             elif self.part == "joints":
                 model = self.session.model()
-                ui.label(
+                note(
                     f"{moving(model)} (hinges: {self.session.settings.hinges}). Hover a row to see "
                     "it in 3D."
-                ).classes("note")
+                )
                 _html(tables.joints(model), "joints")
             elif self.part == "dh":
-                ui.label("Every joint of every module, the base fixed (physical).").classes("note")
+                note("Every joint of every module, the base fixed (physical).")
                 _html(tables.denavit_hartenberg(organism), "dh")
             else:
                 self._equations()
@@ -94,13 +102,13 @@ class UnderstandPanel(ModePanel):
     def _matrices(self) -> None:
         organism = self.session.body()
         if len(organism) < 2:
-            ui.label("Dock a second module: matrices speak of dockings.").classes("note")
+            note("Dock a second module: the matrices describe dockings.")
             return
         if len(organism) > tables.MOST_MODULES:
-            ui.label(
+            note(
                 f"The matrices of {len(organism)} modules are too large for the page; the report "
                 "under Export has them."
-            ).classes("note")
+            )
         else:
             title("Assembly incidence matrix")
             _html(tables.aim(organism), "aim")
@@ -123,7 +131,7 @@ class UnderstandPanel(ModePanel):
             sanitize=False,
         ).classes("formula").style("padding: 2px 4px")
         if not model.nv:
-            ui.label("No joint can move, so there is nothing to write down.").classes("note")
+            note("No joint can move, so there are no equations of motion.")
             return
         with ui.element("div").classes("row"):
             matrix = ui.toggle(["M", "C", "N"], value=self.matrix).props(TOGGLE)
@@ -137,7 +145,7 @@ class UnderstandPanel(ModePanel):
             _button("Export C", "memory", lambda: self.page.run(self._export_c()))
             self.stop = _button("Cancel", "close", self.worker.cancel)
             test_id(self.stop, "cancel-formula").set_visibility(False)
-            self.words = ui.label().classes("note").props("role=status data-testid=formula-state")
+            self.words = note().props("role=status data-testid=formula-state")
         self.formula = ui.html("", sanitize=False).classes("formula")
         test_id(self.formula, "formula")
         self.names = ui.html("", sanitize=False)
@@ -159,13 +167,8 @@ class UnderstandPanel(ModePanel):
                         index = f"{row},{column}" if column else f"{row}"
                         name = f"{self.matrix}[{index}]"
                         with ui.element("td"):
-                            button = ui.element("button").props("type=button")
-                            button._props["aria-label"] = name
-                            button.classes("on" if name == self.entry else "")
-                            button.on("click", lambda _, name=name: self._ask(name))
-                            test_id(button, f"entry-{name}")
-                            with button:
-                                ui.label(index)
+                            css, ask = "on" if name == self.entry else "", partial(self._ask, name)
+                            plain_button(index, ask, f"entry-{name}", css, aria_label=name)
 
     def _letter(self, matrix: str) -> None:
         self.matrix = matrix
@@ -199,7 +202,7 @@ class UnderstandPanel(ModePanel):
             self.words.set_text(str(error))
             return
         except Cancelled:
-            if not self.worker.busy:  # nobody asked for another one
+            if not self.worker.busy:  # no other entry was asked for
                 self.words.set_text("cancelled")
             return
         finally:
@@ -226,10 +229,8 @@ class UnderstandPanel(ModePanel):
 
 
 def _button(text: str, icon: str, action: Callable[[], Any]) -> ui.button:
-    button = ui.button(text, icon=icon, on_click=action)
-    button.props('outline no-caps size=sm padding="4px 10px"')
-    test_id(button, text.lower().replace(" ", "-"))
-    return button
+    name, look = text.lower().replace(" ", "-"), 'outline no-caps size=sm padding="4px 10px"'
+    return button(text, action, name, look, icon=icon)
 
 
 def _html(content: str, name: str) -> None:

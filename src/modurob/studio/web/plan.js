@@ -187,7 +187,7 @@ export default {
     },
     click(p) {
       const x = Math.round(p.x), y = Math.round(p.y);
-      if (this.hint?.wish && this.hint.x === x && this.hint.y === y) { this.$emit("dock", this.hint.wish); return; }
+      if (this.hint?.click && this.hint.x === x && this.hint.y === y) { this.$emit("dock", this.hint.click); return; }
       if (this.plan.cells.length === 0) {
         if (!this.plan.hidden) { this.center = [this.center[0] - x, this.center[1] - y]; this.cursor = { x: 0, y: 0 }; this.$emit("dock", { module: null, port: null }); }
         return;

@@ -1,8 +1,8 @@
-// What stands around the organism: light, shadow, floor and grid; and how rich it may be.
+// Surroundings of the organism: light, shadow, floor and grid; and how rich it may be.
 import { THREE } from "nicegui-scene";
 import { color } from "modurob-web/bus.js";
 
-// Without a graphics card every pixel costs: no shadows then, unless somebody wants them.
+// Without a graphics card every pixel costs: no shadows then, unless they are asked for.
 export function software() {
   if (localStorage.getItem("modurob-shadows") === "on") return false;
   const gl = document.createElement("canvas").getContext("webgl");

@@ -17,7 +17,7 @@ export default {
     set_joints(joints) { this.joints = joints; },
     set_values(values) { for (const joint of this.joints) joint.value = values[joint.name] ?? 0; },
     shown(joint, value) { return joint.slides ? `${(1000 * value).toFixed(0)} mm` : `${((180 / Math.PI) * value).toFixed(1)}°`; },
-    // Shown in degrees and millimetres, sent in radians and metres.
+    // Shown in degrees and millimeters, sent in radians and meters.
     push(joint, value) {
       joint.rate = value || 0;
       this.$emit("rate", { name: joint.name, value: joint.rate * (joint.slides ? 1e-3 : Math.PI / 180) });

@@ -1,0 +1,213 @@
+"""Forms of the Move panel: settings, numbers of modules, events during the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from nicegui import ui
+from nicegui.elements.mixins.validation_element import ValidationElement
+
+from modurob import ModuleType, ModurobError
+from modurob.scenario.settings import BALANCE
+from modurob.studio import edits
+from modurob.studio.panels.panel import Redrawn, button, icon_button, note, test_id
+
+if TYPE_CHECKING:
+    from modurob.studio.page import Page
+
+NUMBERS = {
+    "mass": "Mass [kg]",
+    "size": "Width [m]",
+    "inertia": "Inertia [kg m²]",
+    "viscous": "Viscous friction [N m s]",
+    "coulomb": "Dry friction [N m]",
+}
+FAULT_BUTTONS = {"die": "It dies", "freeze": "It freezes", "reboot": "It reboots"}
+
+
+class SettingFields:
+    """Fields that edit one setting each, and follow it when another tab edits it."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._fields: dict[str, Any] = {}
+        self._filling = False
+
+    def _now(self, name: str) -> Any:
+        return getattr(self._page.session.settings, name)
+
+    def number(self, name: str, label: str, *, step: float | None = None) -> None:
+        """A number."""
+        value = self._now(name)
+        self._add(name, ui.number(label, value=value, step=step, format="%.6g"))
+
+    def choice(self, name: str, label: str, options: Mapping[Any, str], tip: str = "") -> None:
+        """One of several values."""
+        value = self._now(name)
+        field = ui.select(dict(options), value=value if value in options else None, label=label)
+        self._add(name, field.props("options-dense"), tip)
+
+    def text(self, name: str, label: str, tip: str = "") -> None:
+        """A word."""
+        self._add(name, ui.input(label, value=self._now(name)), tip)
+
+    def switch(self, name: str, label: str) -> None:
+        """Yes or no."""
+        self._add(name, ui.switch(label, value=self._now(name)), outlined=False)
+
+    def _add(self, name: str, field: Any, tip: str = "", outlined: bool = True) -> None:
+        if outlined:
+            field.props("dense outlined debounce=250")
+        if tip:
+            with field:
+                ui.tooltip(tip)
+        field.on_value_change(lambda event: self._edit(name, event.value))
+        self._fields[name] = test_id(field, f"set-{name}")
+
+    def _edit(self, name: str, value: Any) -> None:
+        if self._filling or value is None:
+            return
+        problem = None
+        if value != self._now(name):
+            try:
+                self._page.session.edit_settings(**{name: value})
+            except ModurobError as error:
+                problem = str(error).partition(": ")[2][:90]
+                self._page.show_error(str(error))
+        self._mark(name, problem)
+
+    def _mark(self, name: str, problem: str | None) -> None:
+        """Show at a field what is wrong with it; None when nothing is."""
+        field = self._fields[name]
+        if isinstance(field, ValidationElement):
+            field.error = problem
+
+    def enable(self, on: bool, *names: str) -> None:
+        """Let some fields be edited, or not."""
+        for name in names:
+            self._fields[name].set_enabled(on)
+
+    def fill(self) -> None:
+        """Show the settings as they are."""
+        self._filling = True
+        for name, field in self._fields.items():
+            if field.value != self._now(name):
+                field.value = self._now(name)
+                self._mark(name, None)
+        self._filling = False
+
+
+class ModuleNumbers(Redrawn):
+    """Numbers of the chosen module, or of all; empty fields stay as they are."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        super().__init__(self._form, lambda: (page.session.organism, page.selected))
+
+    def _form(self) -> None:
+        page, organism = self.page, self.page.session.organism
+        if organism is None:
+            return
+        name = page.selected if page.selected in organism else None
+        names = [name] if name else list(organism.modules)
+        kinds = {organism.kind(each) for each in names}
+        whose = f"of {name}" if name else f"of all {len(names)} modules"
+        note(f"Numbers {whose}; choose a module in 3D to edit it alone.")
+        fields = {}
+        with ui.element("div").classes("fields"):
+            for key, label in NUMBERS.items():
+                values = {_value(kind, key) for kind in kinds}
+                value = values.pop() if len(values) == 1 else None
+                field = ui.number(label, value=value, format="%.6g").props("dense outlined")
+                fields[key] = (test_id(field, f"parameter-{key}"), value)
+
+        def apply() -> None:
+            wanted = {k: f.value for k, (f, old) in fields.items() if f.value not in (None, old)}
+            if wanted:
+                page.act(page.session.edit_parameters, names, **wanted)
+
+        button("Apply", apply, "apply-parameters", "outline dense no-caps")
+
+
+def _value(kind: ModuleType, key: str) -> float | None:
+    """A number of a module type, where it has one."""
+    if key in ("mass", "size"):
+        return getattr(kind, key)
+    if key == "inertia":
+        massive = [body for body in kind.bodies if body.mass > 0]
+        values = {massive[0].inertia[i][i] for i in range(3)} if len(massive) == 1 else set()
+    else:
+        values = {getattr(joint, key) for joint in kind.joints}
+    return values.pop() if len(values) == 1 else None
+
+
+class EventsEditor(Redrawn):
+    """Dockings, undockings and faults during a run, and buttons to add one."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        super().__init__(self._form, self._content)
+
+    def _content(self) -> tuple[Any, ...]:
+        page, settings = self.page, self.page.session.settings
+        body = page.session.organism, page.selected, page.kind
+        return *body, settings.events, settings.motion, settings.duration
+
+    def _form(self) -> None:
+        session = self.page.session
+        organism = session.organism
+        for k, event in enumerate(session.settings.events):
+            with ui.element("div").classes("rowbar"):
+                whom = event.module
+                if event.what == "dock":
+                    whom = f"{event.child} ({event.kind}) to {event.module}, side {event.port}"
+                note(f"{event.time:g} s: {event.what} {whom}")
+                icon_button("close", f"Remove event {k + 1}", partial(self._drop, k))
+        if organism is None or len(organism) < 2:
+            note("Dock a second module first.")
+            return
+        chosen = self.page.selected if self.page.selected in organism else organism.modules[-1]
+        with ui.element("div").classes("fields"):
+            module = ui.select(list(organism.modules), value=chosen, label="Module")
+            module.props("dense outlined options-dense")
+            time = ui.number("At [s]", value=round(session.settings.duration / 2, 2))
+            time.props("dense outlined")
+        with ui.element("div").classes("row"):
+            if session.settings.motion == BALANCE:
+                for what, text in FAULT_BUTTONS.items():
+                    button(text, partial(self._add, what, time, module), f"event-{what}")
+                return
+            button("Undock it", partial(self._add, "undock", time, module), "event-undock")
+            dock = partial(self._dock, time, module)
+            button(f"Dock a new {self.page.kind} to it", dock, "event-dock")
+
+    def _add(self, what: str, time: ui.number, module: ui.select, **more: Any) -> None:
+        session = self.page.session
+        known = [each.model_dump() for each in session.settings.events]
+        event = {"what": what, "time": time.value, "module": module.value, **more}
+        wanted = sorted([*known, event], key=lambda each: each["time"] or 0.0)
+        self.page.act(session.edit_settings, events=wanted)
+
+    def _dock(self, time: ui.number, module: ui.select) -> None:
+        session = self.page.session
+        organism, kind = session.body(), session.kind(self.page.kind)
+        near, events = organism.kind(module.value), session.settings.events
+        taken = {e.child for e in events}
+        used = {e.port for e in events if e.what == "dock" and e.module == module.value}
+        for port in organism.free_ports(module.value):
+            if port not in used and edits.mating_ports(near, port, kind):
+                number = len(organism)
+                while f"m{number}" in organism or f"m{number}" in taken:
+                    number += 1
+                self._add(
+                    "dock", time, module, port=port, kind=kind.name, child=f"m{number}",
+                    child_port=edits.usual_port(near, port, kind),
+                )  # fmt: skip
+                return
+        self.page.show_error(f"'{module.value}' has no free port that mates with a {kind.name}.")
+
+    def _drop(self, k: int) -> None:
+        rest = [e for i, e in enumerate(self.page.session.settings.events) if i != k]
+        self.page.act(self.page.session.edit_settings, events=rest)
