@@ -571,8 +571,8 @@ def valid_files() -> dict[str, list[bytes]]:
         ]  # fmt: skip
         found["trajectory.npz"] = [written(run.save, ".npz") for run in runs]
         history = project.History(
-            project.Body(crab), [project.Step("grow", project.Body(arm))],
-            [project.Step("shrink", project.Body(None))],
+            project.SavedBody(crab), [project.HistoryStep("grow", project.SavedBody(arm))],
+            [project.HistoryStep("shrink", project.SavedBody(None))],
         )  # fmt: skip
         kinds = {"giusti_a": mr.catalog.get("giusti_a")}
         found["project"] = [project.to_bytes(project.Project(history, kinds, {"m0.hinge": 0.1}))]
