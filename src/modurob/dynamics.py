@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -62,18 +62,6 @@ class StateSpace(NamedTuple):
     B: np.ndarray
 
 
-class Tier(Protocol):
-    """Source of compiled routines."""
-
-    name: str
-
-    def routine(self, name: str) -> Routine: ...
-
-    def with_external(self, name: str) -> Routine: ...
-
-    def ready(self, name: str) -> Routine: ...
-
-
 class Dynamics:
     """The dynamics of one model on one tier.
 
@@ -83,7 +71,7 @@ class Dynamics:
 
     options: tuple[str, str, bool] | None = None
 
-    def __init__(self, model: Model, tier: Tier | None = None) -> None:
+    def __init__(self, model: Model, tier: DyadTier | FusedTier | None = None) -> None:
         self.model = model
         self.tier = tier or DyadTier(model)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import modurob as mr
-from modurob.compiler import emit_cuda
+from modurob.compiler import cuda
 from modurob.compiler.fused import Trace
 from modurob.equations.quantities import QUANTITIES
 from modurob.model.reference import reference
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on thi
 
 def as_cpp(name: str, model: mr.Model, dtype: str, folder):
     trace = Trace(name, model)
-    text = SHIM + emit_cuda.source(trace, dtype) + LOOP
+    text = SHIM + cuda.source(trace, dtype) + LOOP
     (folder / "kernel.cpp").write_text(text, encoding="utf-8")
     library = folder / f"{name}_{dtype}_{model.nv}.so"
     command = [COMPILER, "-O0", "-shared", "-fPIC", "-o", str(library), "kernel.cpp"]

@@ -362,7 +362,7 @@ class Model:
         """(..., 6, nv) time derivative of `jacobian` along the velocity v, in the same frame."""
         from modurob import kinematics
 
-        return kinematics.jacobian(self, q, body, frame, v)
+        return kinematics.jacobian_rate(self, q, v, body, frame)
 
     def center_of_mass(self, q: ArrayLike) -> np.ndarray:
         """(..., 3) center of mass of the whole organism, a fixed base included. [m]"""
