@@ -19,7 +19,6 @@ from modurob.compiler.c_functions import (
     COUNTED,
     REALS,
     USUAL,
-    Function,
     Printed,
     Real,
     c_functions,
@@ -131,13 +130,11 @@ def c_sources(
             f"at most {MOST_JOINTS}"
         )
     real = REALS[dtype]
-    bodies = {
-        each: _printed(each, spec, model, real, f"{name}_real") for each, spec in chosen.items()
-    }
+    bodies = {key: printed(spec, model, real, f"{name}_real") for key, spec in chosen.items()}
     return CSources(
         name=name,
-        header=header_text(model, name, real, chosen, bodies),
-        source=_source(name, chosen, bodies),
+        header=_header(model, name, real, bodies),
+        source=_source(name, bodies),
         test=program_text(model, name, dtype, states, chosen),
         operations={each: body.operations for each, body in bodies.items()},
     )
@@ -156,17 +153,7 @@ def check_name(name: str) -> None:
         )
 
 
-def _printed(function: str, spec: Function, model: Model, real: Real, real_name: str) -> Printed:
-    try:
-        return printed(spec, model, real, real_name)
-    except ZeroDivisionError:
-        # a joint moves nothing: forward dynamics raises an error with its name
-        rest = np.zeros(model.nv)
-        model.forward_dynamics(model.neutral(), rest, rest)
-        raise StateError(f"{function} is singular: a joint has nothing to accelerate") from None
-
-
-def _source(name: str, functions: Mapping[str, Function], bodies: Mapping[str, Printed]) -> str:
+def _source(name: str, bodies: Mapping[str, Printed]) -> str:
     parts = [
         f"/* {name}.c: see {name}.h. Written by modurob; do not edit. */",
         "",
@@ -175,8 +162,13 @@ def _source(name: str, functions: Mapping[str, Function], bodies: Mapping[str, P
         "#include <math.h>",
     ]
     for function, body in bodies.items():
-        head = signature(name, function, functions[function])
-        parts += ["", head, "{", *(f"  {line}" for line in body.lines), "}"]
+        parts += [
+            "",
+            _signature(name, function, body),
+            "{",
+            *(f"  {line}" for line in body.lines),
+            "}",
+        ]
     return "\n".join(parts) + "\n"
 
 
@@ -189,12 +181,12 @@ def plain(text: str) -> str:
     return safe if len(safe) <= LONGEST else f"{safe[: LONGEST - 3]}..."
 
 
-def signature(name: str, function: str, spec: Function) -> str:
+def _signature(name: str, function: str, body: Printed) -> str:
     """``void crab_mass_matrix(const crab_real q[CRAB_NQ], crab_real M[CRAB_NV][CRAB_NV])``."""
-    upper, real = name.upper(), f"{name}_real"
-    sizes = {"q": "NQ"}
+    spec, upper, real = body.function, name.upper(), f"{name}_real"
     parameters = [
-        f"const {real} {each}[{upper}_{sizes.get(each, 'NV')}]" for each in spec.inputs.values()
+        f"const {real} {each}[{upper}_{'NQ' if each == 'q' else 'NV'}]"
+        for each in spec.inputs.values()
     ]
     result = "".join(f"[{s if s.isdigit() else f'{upper}_{s}'}]" for s in spec.sizes)
     parameters.append(f"{real} {spec.result}{result}")
@@ -203,18 +195,16 @@ def signature(name: str, function: str, spec: Function) -> str:
     return line if len(line) < WIDTH else head + "\n    " + ",\n    ".join(parameters) + ")"
 
 
-def header_text(
-    model: Model,
-    name: str,
-    real: Real,
-    functions: Mapping[str, Function],
-    bodies: Mapping[str, Printed],
-) -> str:
+def _header(model: Model, name: str, real: Real, bodies: Mapping[str, Printed]) -> str:
     """The whole header."""
     upper = name.upper()
     declarations = []
-    for function, spec in functions.items():
-        declarations += [*_comment([spec.meaning]), f"{signature(name, function, spec)};", ""]
+    for function, body in bodies.items():
+        declarations += [
+            *_comment([body.function.meaning]),
+            f"{_signature(name, function, body)};",
+            "",
+        ]
     return "\n".join(
         [
             *_comment(_preface(model, name, real, bodies)),
