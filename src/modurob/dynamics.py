@@ -66,10 +66,10 @@ class Dynamics:
     """The dynamics of one model on one tier.
 
     Attributes:
-        options: Arguments of the `Model.compile` that made the tier; None for the table of dyads.
+        compile_options: Arguments of `Model.compile`; None for the table of dyads.
     """
 
-    options: tuple[str, str, bool] | None = None
+    compile_options: tuple[str, str, bool] | None = None
 
     def __init__(self, model: Model, tier: DyadTier | FusedTier | None = None) -> None:
         self.model = model
@@ -159,7 +159,7 @@ class CudaDynamics:
         source: The model that was compiled, whose routines run on the CPU.
     """
 
-    options: tuple[str, str, bool] | None = None
+    compile_options: tuple[str, str, bool] | None = None
 
     def __init__(self, model: Model, dtype: str) -> None:
         self.tier, self.source = CudaTier(model, dtype), model
@@ -201,7 +201,7 @@ def compiled(model: Model, target: str, dtype: str, background: bool) -> Model:
         made = CudaDynamics(model, dtype)
     else:
         made = Dynamics(copy, FusedTier(model, background))
-    made.options = (target, dtype, background)
+    made.compile_options = (target, dtype, background)
     copy.__dict__["dynamics"] = made
     return copy
 

@@ -133,7 +133,7 @@ class Model:
         """Pickles and copies hold the arrays; code is compiled again when needed."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         fields["locked"], fields["modules"] = dict(self.locked), dict(self.modules)
-        return _restored, (fields, getattr(vars(self).get("dynamics"), "options", None))
+        return _restored, (fields, getattr(vars(self).get("dynamics"), "compile_options", None))
 
     # -- names ---------------------------------------------------------------------------------
 
