@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from ipaddress import ip_address
 from numbers import Real
 from typing import Any
 
-import numpy as np
-
-from modurob.errors import SizeError, StateError, choices
+from modurob.errors import SizeError, StateError
 
 LARGEST_BYTES = 8_000_000_000  # arrays of one call; more is refused before it is asked for
 
@@ -59,15 +56,6 @@ def refuse_over(what: str, nbytes: float, advice: str) -> None:
 def refuse_states(what: str, states: int, numbers: int) -> None:
     """As `refuse_over`, for so many states with so many double precision numbers each."""
     refuse_over(f"{what} of {states} states", 8 * states * numbers, "give fewer states at once")
-
-
-def common_batch(shapes: Sequence[tuple[int, ...]], whose: str) -> tuple[int, ...]:
-    """The batch shape that all broadcast to, or a `StateError`."""
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        given = choices(shapes)
-        raise StateError(f"{whose} have batch shapes {given}, which do not fit together") from None
 
 
 def is_loopback(host: str) -> bool:

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob import friction
-from modurob.checks import common_batch, is_number, positive, refuse_states
+from modurob.checks import is_number, positive, refuse_states
 from modurob.compiler.cuda import CudaTier
 from modurob.compiler.routine import Routine, thread_count
 from modurob.compiler.tiers import DyadTier, FusedTier
 from modurob.equations.quantities import QUANTITIES
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model import Model
+from modurob.model.checks import common_batch
 from modurob.spatial import se3, so3
 
 External = Mapping[str, ArrayLike]

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import common_batch
 from modurob.errors import StateError, UnknownNameError, choices
-from modurob.model.checks import check_arrays
+from modurob.model.checks import check_arrays, common_batch
 from modurob.model.options import ModelOptions
 from modurob.spatial import se3, so3
 
