@@ -175,17 +175,6 @@ def refuse_states(what: str, states: int, numbers: int) -> None:
     refuse_over(f"{what} of {states} states", 8 * states * numbers, "give fewer states at once")
 
 
-def common_batch(shapes: Sequence[tuple[int, ...]], whose: str) -> tuple[int, ...]:
-    """The batch shape that all broadcast to, or a `StateError`."""
-    import numpy as np
-
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        given = choices(shapes)
-        raise StateError(f"{whose} have batch shapes {given}, which do not fit together") from None
-
-
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address."""
     if host == "localhost":

@@ -6,19 +6,20 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob import friction
-from modurob.checks import common_batch, is_number, positive, refuse_states
+from modurob.checks import is_number, positive, refuse_states
 from modurob.compiler.cuda import CudaTier
 from modurob.compiler.routine import Routine, thread_count
 from modurob.compiler.tiers import DyadTier, FusedTier
 from modurob.equations.quantities import QUANTITIES
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model import Model
+from modurob.model.checks import common_batch
 from modurob.spatial import se3, so3
 
 External = Mapping[str, ArrayLike]
@@ -62,28 +63,16 @@ class StateSpace(NamedTuple):
     B: np.ndarray
 
 
-class Tier(Protocol):
-    """Source of compiled routines."""
-
-    name: str
-
-    def routine(self, name: str) -> Routine: ...
-
-    def with_external(self, name: str) -> Routine: ...
-
-    def ready(self, name: str) -> Routine: ...
-
-
 class Dynamics:
     """The dynamics of one model on one tier.
 
     Attributes:
-        options: Arguments of the `Model.compile` that made the tier; None for the table of dyads.
+        compile_options: Arguments of `Model.compile`; None for the table of dyads.
     """
 
-    options: tuple[str, str, bool] | None = None
+    compile_options: tuple[str, str, bool] | None = None
 
-    def __init__(self, model: Model, tier: Tier | None = None) -> None:
+    def __init__(self, model: Model, tier: DyadTier | FusedTier | None = None) -> None:
         self.model = model
         self.tier = tier or DyadTier(model)
 
@@ -171,7 +160,7 @@ class CudaDynamics:
         source: The model that was compiled, whose routines run on the CPU.
     """
 
-    options: tuple[str, str, bool] | None = None
+    compile_options: tuple[str, str, bool] | None = None
 
     def __init__(self, model: Model, dtype: str) -> None:
         self.tier, self.source = CudaTier(model, dtype), model
@@ -213,7 +202,7 @@ def compiled(model: Model, target: str, dtype: str, background: bool) -> Model:
         made = CudaDynamics(model, dtype)
     else:
         made = Dynamics(copy, FusedTier(model, background))
-    made.options = (target, dtype, background)
+    made.compile_options = (target, dtype, background)
     copy.__dict__["dynamics"] = made
     return copy
 

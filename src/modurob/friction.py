@@ -50,21 +50,16 @@ class FrictionRate(NamedTuple):
 
 def force(model: Model, v: np.ndarray) -> np.ndarray:
     """(..., nv) friction at a velocity, against it. [N m, N]"""
-    result = np.zeros(v.shape)
-    _joints(model, result)[...] = links.friction(model.viscous, model.coulomb, _joints(model, v))
+    result, joints = np.zeros(v.shape), model.joint_slice_v
+    result[..., joints] = links.friction(model.viscous, model.coulomb, v[..., joints])
     return result
 
 
 def slope(model: Model, v: np.ndarray) -> np.ndarray:
     """(..., nv) its derivative by the velocity. [N m s/rad, N s/m]"""
-    result, joints = np.zeros(v.shape), _joints(model, v)
-    _joints(model, result)[...] = links.friction_slope(model.viscous, model.coulomb, joints)
+    result, joints = np.zeros(v.shape), model.joint_slice_v
+    result[..., joints] = links.friction_slope(model.viscous, model.coulomb, v[..., joints])
     return result
-
-
-def _joints(model: Model, v: np.ndarray) -> np.ndarray:
-    """(..., n) view of the joints in (..., nv)."""
-    return v[..., model.joint_slice_v]
 
 
 def fastest_rate(model: Model) -> FrictionRate:
@@ -127,8 +122,8 @@ def implicit_velocity(
         v: (..., nv) velocity before.
         push: (..., nv) all forces but friction. [N m, N]
     """
-    viscous, dry = np.zeros(model.nv), np.zeros(model.nv)
-    _joints(model, viscous)[:], _joints(model, dry)[:] = h * model.viscous, h * model.coulomb
+    viscous, dry = np.zeros((2, model.nv))
+    viscous[model.joint_slice_v], dry[model.joint_slice_v] = h * model.viscous, h * model.coulomb
     return velocity(M + np.diag(viscous), (M @ v[..., None])[..., 0] + h * push, dry)
 
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import common_batch, refuse_states
+from modurob.checks import refuse_states
 from modurob.errors import StateError, choices
 from modurob.model import Model
+from modurob.model.checks import common_batch
 from modurob.spatial import se3, so3
 
 POSE_NUMBERS = 28  # of a body: its rows [R | p], and the pose that they become
@@ -35,37 +36,48 @@ def forward_kinematics(model: Model, q: ArrayLike) -> np.ndarray:
     return T_wb
 
 
-def jacobian(
-    model: Model, q: ArrayLike, body: str | int, frame: str, v: ArrayLike | None = None
-) -> np.ndarray:
-    """See `Model.jacobian`; with v its time derivative, `Model.jacobian_rate`."""
-    if frame not in FRAMES:
-        raise StateError(f"frame must be one of {choices(FRAMES)}, got {frame!r}")
-    index, model = model.body_index(body), model._on_cpu
-    if frame != "world":  # the same near the origin, where no digits are lost
-        model, q = model._near_base(model.check_configuration(q))
+def jacobian(model: Model, q: ArrayLike, body: str | int, frame: str) -> np.ndarray:
+    """See `Model.jacobian`."""
+    model, q, index = _at_body(model, q, body, frame)
     J = _moving(model, index, model.dynamics.quantity("joint_screws", q))
-    if v is not None:
-        rate = _moving(model, index, model.dynamics.quantity("joint_screw_rates", q, v))
     if frame == "world":
-        return J if v is None else rate
+        return J
     T_wb = forward_kinematics(model, q)[..., index, :, :]
     if frame == "body":
-        # d/dt Ad(T_bw) J = Ad(T_bw) (dJ/dt - V x J), V the body's twist about the world's origin
-        found = J if v is None else rate - se3.ad(_twist(model, J, v)) @ J
-        return se3.Ad(se3.inverse(T_wb)) @ found
+        return se3.Ad(se3.inverse(T_wb)) @ J
+    J[..., :3, :] -= so3.hat(T_wb[..., :3, 3]) @ J[..., 3:, :]
+    return J
+
+
+def jacobian_rate(
+    model: Model, q: ArrayLike, v: ArrayLike, body: str | int, frame: str
+) -> np.ndarray:
+    """See `Model.jacobian_rate`."""
+    model, q, index = _at_body(model, q, body, frame)
+    rate = _moving(model, index, model.dynamics.quantity("joint_screw_rates", q, v))
+    if frame == "world":
+        return rate
+    J = _moving(model, index, model.dynamics.quantity("joint_screws", q))
+    T_wb = forward_kinematics(model, q)[..., index, :, :]
+    V = (J @ model.check_velocity(v)[..., None])[..., 0]  # of the body, about the world's origin
+    if frame == "body":  # d/dt Ad(T_bw) J = Ad(T_bw) (dJ/dt - V x J)
+        return se3.Ad(se3.inverse(T_wb)) @ (rate - se3.ad(V) @ J)
     p = T_wb[..., :3, 3]
-    if v is None:
-        J[..., :3, :] -= so3.hat(p) @ J[..., 3:, :]
-        return J
-    V = _twist(model, J, v)
     velocity = V[..., :3] + so3.cross(V[..., 3:], p)
     rate[..., :3, :] -= so3.hat(p) @ rate[..., 3:, :] + so3.hat(velocity) @ J[..., 3:, :]
     return rate
 
 
-def _twist(model: Model, J: np.ndarray, v: ArrayLike) -> np.ndarray:
-    return (J @ model.check_velocity(v)[..., None])[..., 0]
+def _at_body(
+    model: Model, q: ArrayLike, body: str | int, frame: str
+) -> tuple[Model, ArrayLike, int]:
+    """The model to compute with, a configuration of it, and the number of a body."""
+    if frame not in FRAMES:
+        raise StateError(f"frame must be one of {choices(FRAMES)}, got {frame!r}")
+    index, model = model.body_index(body), model._on_cpu
+    if frame != "world":  # the same near the origin, where no digits are lost
+        model, q = model._near_base(model.check_configuration(q))
+    return model, q, index
 
 
 def _moving(model: Model, body: int, columns: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import modurob as mr
-from modurob.compiler import emit_cuda
+from modurob.compiler import cuda
 from modurob.compiler.fused import Trace
 from modurob.equations.quantities import QUANTITIES
 from modurob.model.reference import reference
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on thi
 
 def as_cpp(name: str, model: mr.Model, dtype: str, folder):
     trace = Trace(name, model)
-    text = SHIM + emit_cuda.source(trace, dtype) + LOOP
+    text = SHIM + cuda.source(trace, dtype) + LOOP
     (folder / "kernel.cpp").write_text(text, encoding="utf-8")
     library = folder / f"{name}_{dtype}_{model.nv}.so"
     command = [COMPILER, "-O0", "-shared", "-fPIC", "-o", str(library), "kernel.cpp"]
@@ -103,3 +103,36 @@ def test_cuda_without_cupy_or_gpu_says_what_is_missing():
 def test_unknown_target_or_dtype_lists_the_choices(target, dtype):
     with pytest.raises(mr.StateError, match="must be one of"):
         mr.examples.crab().model().compile(target=target, dtype=dtype)
+
+
+@pytest.fixture
+def on_cuda(monkeypatch):
+    """A model compiled for a GPU that is not there: nothing may run on it."""
+    monkeypatch.setattr(cuda, "cupy", lambda: np)
+    return mr.examples.crab().model("physical").compile(target="cuda")
+
+
+def test_jacobians_and_the_closed_form_of_a_model_on_cuda_come_from_the_cpu(on_cuda):
+    model, rng = mr.examples.crab().model("physical"), np.random.default_rng(0)
+    q, v = rng.standard_normal((2, 4, model.nv))
+    for frame in ("body", "world", "aligned"):
+        np.testing.assert_array_equal(
+            on_cuda.jacobian(q, "m5", frame), model.jacobian(q, "m5", frame)
+        )
+        np.testing.assert_array_equal(
+            on_cuda.jacobian_rate(q, v, "m5", frame), model.jacobian_rate(q, v, "m5", frame)
+        )
+    np.testing.assert_array_equal(on_cuda.closed_form(q, v).C, model.closed_form(q, v).C)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m, q: m.inverse_dynamics_derivatives(q, q, q),
+        lambda m, q: m.step(q, q, q, 0.1),
+        lambda m, q: m.prepare("mass_matrix"),
+    ],
+)
+def test_what_is_not_on_cuda_is_refused_in_one_line(on_cuda, call):
+    with pytest.raises(mr.StateError, match=r"not there on target 'cuda'; it has .*mass_matrix"):
+        call(on_cuda, np.zeros(on_cuda.nv))

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.bodies import grid_tree
 
 import modurob as mr
-from modurob.compiler import kernels
+from modurob.compiler import kernels, layout
 from modurob.compiler.fused import Trace
 from modurob.equations.quantities import QUANTITIES
 
@@ -19,7 +19,7 @@ ALGORITHMS = ("inverse_dynamics", "forward_dynamics", "mass_matrix")
 
 def table_count(name: str, pattern: int) -> int:
     quantity, total = QUANTITIES[name], 0
-    tracer = kernels.Tracer(quantity, False, kernels.places_of(quantity, False))
+    tracer = kernels.Tracer(quantity, False, layout.places_of(quantity, False))
     for step in ("outward", "inward", "back", "carry"):
         if getattr(quantity.passes, step) is not None:
             kernel = getattr(tracer, step)(kernels.JointSeat(pattern, prismatic=False))

@@ -225,8 +225,8 @@ def test_a_list_of_many_mistakes_is_refused_after_the_first(tmp_path):
 
 @pytest.mark.parametrize("value", ["NaN", "1e999", '"\\udc00"'])
 def test_a_project_that_could_not_be_saved_again_is_refused(tmp_path, value):
-    past = [project.Step("grow", project.Body(examples.nine()))]
-    whole = project.Project(history=project.History(project.Body(examples.crab()), past, []))
+    past = [project.HistoryStep("grow", project.SavedBody(examples.nine()))]
+    whole = project.Project(history=project.History(project.SavedBody(examples.crab()), past, []))
     data = json.loads(project.to_bytes(whole))
     data["past"][0]["organism"]["base_pose"][0][0] = "@"
     path = tmp_path / "a.modurob.json"

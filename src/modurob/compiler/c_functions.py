@@ -90,8 +90,9 @@ def c_functions() -> dict[str, Function]:
 
 
 class Printed(NamedTuple):
-    """A function's body, how much arithmetic it does, and how many values it holds at once."""
+    """A function with its body, the number of operations, and of values held at once."""
 
+    function: Function
     lines: list[str]
     operations: dict[str, int]
     held: int
@@ -177,7 +178,14 @@ class CPrinter(StatementPrinter):
 
 def printed(function: Function, model: Model, real: Real, real_name: str) -> Printed:
     """The body of a function; `real_name` is the type that its header declares."""
-    trace = function.trace(model)
+    try:
+        trace = function.trace(model)
+    except ZeroDivisionError:
+        # a joint moves nothing: forward dynamics raises an error with its name
+        rest = np.zeros(model.nv)
+        model.forward_dynamics(model.neutral(), rest, rest)
+        what = function.quantity
+        raise StateError(f"{what} is singular: a joint has nothing to accelerate") from None
     printer = CPrinter(trace, function, model, real)
     printer.run()
     unused = [each for each in function.inputs.values() if each not in printer.used]
@@ -189,7 +197,8 @@ def printed(function: Function, model: Model, real: Real, real_name: str) -> Pri
     counts["add"] += done.get("sub", 0)
     for each in ("sin", "cos"):
         counts[each] = sum(turned.startswith(each) for turned in printer.turned)
-    return Printed(lines + printer.lines, counts, printer.temporaries + len(printer.turned))
+    held = printer.temporaries + len(printer.turned)
+    return Printed(function, lines + printer.lines, counts, held)
 
 
 def _declared(real_name: str, count: int) -> list[str]:

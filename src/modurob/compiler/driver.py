@@ -123,9 +123,6 @@ class Driver(FunctionWriter):
                 total = self.value(f"mul i64 {argument(self, 'bodies')}, {total}")
         return total
 
-    def _reads(self, number: int) -> bool:
-        return len(self.quantity.inputs) > number
-
     def _rows(self, first: str, last: str) -> list[str]:
         rows = []
         for lane in range(self.width):
@@ -165,37 +162,36 @@ class Driver(FunctionWriter):
             )
         return vector
 
+    def _arrays(self, nq: str, nv: str) -> list[tuple[str, str, int]]:
+        """Name, length of a row and place of the first joint, of each array that is read."""
+        q0, v0 = (7, 6) if self.free_base else (0, 0)
+        return [("q", nq, q0), ("v", nv, v0), ("x", nv, v0)][: len(self.quantity.inputs)]
+
     def _gather_joints(
         self, records: str, at: dict[str, str], rows: list[str], joints: str, nq: str, nv: str
     ) -> None:
-        q0, v0 = (7, 6) if self.free_base else (0, 0)
-        arrays = [("q", Q, nq, q0)]
-        arrays += [("v", V, nv, v0)] if self._reads(1) else []
-        arrays += [("x", X, nv, v0)] if self._reads(2) else []
         starts = {
             name: [self.offset(s, skip, "double") for s in self._starts(at[name], rows, stride)]
-            for name, _, stride, skip in arrays
+            for name, stride, skip in self._arrays(nq, nv)
         }
         with self.loop("0", joints, carry=self.check) as j:
             record = self.offset(records, self.value(f"mul i64 {j}, {JOINT_RECORD}"))
-            for name, slot, _, _ in arrays:
-                value = self._gather(starts[name], j)
+            for name, places in starts.items():
+                value = self._gather(places, j)
                 self._checked(value, OVER_RANGE if name == "q" else 1.0)
-                self.store(Slot(record, slot), value)
+                self.store(Slot(record, {"q": Q, "v": V, "x": X}[name]), value)
                 if name == "q":
                     sine, cosine = write_sincos(self, value)
                     self.store(Slot(record, SIN), sine)
                     self.store(Slot(record, COS), cosine)
 
     def _gather_base(self, at: dict[str, str], rows: list[str], nq: str, nv: str) -> None:
-        arrays = [("q", BASE_Q, 7, nq)]
-        arrays += [("v", BASE_V, 6, nv)] if self._reads(1) else []
-        arrays += [("x", BASE_X, 6, nv)] if self._reads(2) else []
-        for name, slot, count, stride in arrays:
+        places = {"q": BASE_Q, "v": BASE_V, "x": BASE_X}
+        for name, stride, count in self._arrays(nq, nv):
             starts = self._starts(at[name], rows, stride)
             for k in range(count):
                 value = self._checked(self._gather(starts, k))
-                self.store(Slot("%workspace", slot + k), value)
+                self.store(Slot("%workspace", places[name] + k), value)
 
     def _gather_external(self, place: str, array: str, rows: list[str], links: str) -> None:
         if not self.quantity.passes.external:

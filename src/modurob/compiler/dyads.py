@@ -28,10 +28,8 @@ from modurob.compiler.kernels import (
     JointSeat,
     Row,
     Tracer,
-    places_of,
-    scratch_size,
-    state_size,
 )
+from modurob.compiler.layout import places_of, scratch_size, state_size
 from modurob.compiler.packing import flat
 from modurob.compiler.walks import CALLS, STEPS
 from modurob.equations.passes import Quantity

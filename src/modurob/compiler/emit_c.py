@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import os
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from modurob.compiler.c_functions import REALS, USUAL, Function, Printed, Real, c_functions, printed
-from modurob.compiler.c_header import header_text, signature
+from modurob.compiler.c_functions import (
+    COUNTED,
+    REALS,
+    USUAL,
+    Printed,
+    Real,
+    c_functions,
+    printed,
+)
 from modurob.compiler.c_program import program_text
 from modurob.errors import StateError, UnknownNameError, WriteError, choices
 from modurob.model import Model
@@ -24,6 +32,10 @@ from modurob.modules.files import checked_path, checked_target, replace_file, wr
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
 MOST_JOINTS = 100  # straight-line code of more takes C compilers minutes
 STATES = 10  # of the test program
+WIDTH = 96  # characters of a comment's line
+UNSAFE = re.compile(r"[^A-Za-z0-9 _.,:;'()=+-]")  # could close a comment, or be a trigraph
+LONGEST = 200  # characters of a name or a reason
+COLUMN = 7  # of the table of operations
 # <name>.h would be found in the place of these by files that include them
 STANDARD_HEADERS = (
     "assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "iso646", "limits",
@@ -118,13 +130,11 @@ def c_sources(
             f"at most {MOST_JOINTS}"
         )
     real = REALS[dtype]
-    bodies = {
-        each: _printed(each, spec, model, real, f"{name}_real") for each, spec in chosen.items()
-    }
+    bodies = {key: printed(spec, model, real, f"{name}_real") for key, spec in chosen.items()}
     return CSources(
         name=name,
-        header=header_text(model, name, real, chosen, bodies),
-        source=_source(name, chosen, bodies),
+        header=_header(model, name, real, bodies),
+        source=_source(name, bodies),
         test=program_text(model, name, dtype, states, chosen),
         operations={each: body.operations for each, body in bodies.items()},
     )
@@ -143,17 +153,7 @@ def check_name(name: str) -> None:
         )
 
 
-def _printed(function: str, spec: Function, model: Model, real: Real, real_name: str) -> Printed:
-    try:
-        return printed(spec, model, real, real_name)
-    except ZeroDivisionError:
-        # a joint moves nothing: forward dynamics raises an error with its name
-        rest = np.zeros(model.nv)
-        model.forward_dynamics(model.neutral(), rest, rest)
-        raise StateError(f"{function} is singular: a joint has nothing to accelerate") from None
-
-
-def _source(name: str, functions: Mapping[str, Function], bodies: Mapping[str, Printed]) -> str:
+def _source(name: str, bodies: Mapping[str, Printed]) -> str:
     parts = [
         f"/* {name}.c: see {name}.h. Written by modurob; do not edit. */",
         "",
@@ -162,6 +162,165 @@ def _source(name: str, functions: Mapping[str, Function], bodies: Mapping[str, P
         "#include <math.h>",
     ]
     for function, body in bodies.items():
-        head = signature(name, function, functions[function])
-        parts += ["", head, "{", *(f"  {line}" for line in body.lines), "}"]
+        parts += [
+            "",
+            _signature(name, function, body),
+            "{",
+            *(f"  {line}" for line in body.lines),
+            "}",
+        ]
     return "\n".join(parts) + "\n"
+
+
+# -- header ---------------------------------------------------------------------------------------
+
+
+def plain(text: str) -> str:
+    """A name or a reason as text that is safe in a comment of C."""
+    safe = UNSAFE.sub("_", " ".join(text.split()))
+    return safe if len(safe) <= LONGEST else f"{safe[: LONGEST - 3]}..."
+
+
+def _signature(name: str, function: str, body: Printed) -> str:
+    """``void crab_mass_matrix(const crab_real q[CRAB_NQ], crab_real M[CRAB_NV][CRAB_NV])``."""
+    spec, upper, real = body.function, name.upper(), f"{name}_real"
+    parameters = [
+        f"const {real} {each}[{upper}_{'NQ' if each == 'q' else 'NV'}]"
+        for each in spec.inputs.values()
+    ]
+    result = "".join(f"[{s if s.isdigit() else f'{upper}_{s}'}]" for s in spec.sizes)
+    parameters.append(f"{real} {spec.result}{result}")
+    head = f"void {name}_{function}("
+    line = head + ", ".join(parameters) + ")"
+    return line if len(line) < WIDTH else head + "\n    " + ",\n    ".join(parameters) + ")"
+
+
+def _header(model: Model, name: str, real: Real, bodies: Mapping[str, Printed]) -> str:
+    """The whole header."""
+    upper = name.upper()
+    declarations = []
+    for function, body in bodies.items():
+        declarations += [
+            *_comment([body.function.meaning]),
+            f"{_signature(name, function, body)};",
+            "",
+        ]
+    return "\n".join(
+        [
+            *_comment(_preface(model, name, real, bodies)),
+            f"#ifndef {upper}_H",
+            f"#define {upper}_H",
+            "",
+            "#ifdef __cplusplus",
+            'extern "C" {',
+            "#endif",
+            "",
+            f"#define {upper}_NQ {model.nq}",
+            f"#define {upper}_NV {model.nv}",
+            f"#define {upper}_MODULES {len(model.modules)}",
+            "",
+            f"typedef {real.name} {name}_real;",
+            "",
+            *declarations,
+            "#ifdef __cplusplus",
+            "}",
+            "#endif",
+            "",
+            "#endif",
+            "",
+        ]
+    )
+
+
+def _comment(lines: list[str]) -> list[str]:
+    wrapped = [part for line in lines for part in (_wrapped(line) or [""])]
+    if len(wrapped) == 1:
+        return [f"/* {wrapped[0]} */"]
+    return [f"/* {wrapped[0]}", *(f" * {line}".rstrip() for line in wrapped[1:]), " */"]
+
+
+def _wrapped(line: str) -> list[str]:
+    inner = line.lstrip()
+    indent = " " * (len(line) - len(inner))
+    return textwrap.wrap(
+        inner, WIDTH, initial_indent=indent, subsequent_indent=indent and indent + "    ",
+        drop_whitespace=True, break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _preface(model: Model, name: str, real: Real, bodies: Mapping[str, Printed]) -> list[str]:
+    s = real.suffix
+    gravity = ", ".join(f"{g:g}" for g in model.gravity)
+    return [
+        f"{name}: equations of motion and kinematics of a modular robot. Written by modurob; "
+        "do not edit.",
+        "",
+        f"C99 without loops and branches: no allocation, no state, and of <math.h> only sin{s}, "
+        f"cos{s} and sqrt{s}. Units are SI and radians. Numbers must be finite; nothing is "
+        "checked. In the dynamics the result may take the place of an input.",
+        "",
+        f"Base {'free' if model.free_base else 'fixed'}, gravity ({gravity}) m/s^2 in the world.",
+        "",
+        *_coordinates(model),
+        "",
+        *_modules(model),
+        "",
+        *_locked(model),
+        *_operations(real, bodies),
+    ]
+
+
+def _coordinates(model: Model) -> list[str]:
+    lines = ["Coordinates:"]
+    first_q = first_v = 0
+    if model.free_base:
+        first_q, first_v = 7, 6
+        lines += [
+            "  q[0] to q[2]: position of the base in the world [m]",
+            "  q[3] to q[6]: its unit quaternion x, y, z, w; it must have norm 1",
+            "  v[0] to v[5]: its twist in its own frame, linear part first [m/s, rad/s]; a: the "
+            "rate of that [m/s^2, rad/s^2]; tau: the wrench on it, force first [N, N m]",
+        ]
+    for k, joint in enumerate(model.joint_names):
+        slides = model.prismatic[k]
+        units = "m, m/s, m/s^2, N" if slides else "rad, rad/s, rad/s^2, N m"
+        kind = "prismatic" if slides else "revolute"
+        lines.append(
+            f"  q[{first_q + k}], v[{first_v + k}]: {plain(joint)}, {kind} [{units}]"
+            + _limits(model.lower[k], model.upper[k])
+        )
+    return lines
+
+
+def _limits(lower: float, upper: float) -> str:
+    if np.isfinite(lower) and np.isfinite(upper):
+        return f", {lower:.6g} to {upper:.6g}"
+    if np.isfinite(lower):
+        return f", from {lower:.6g}"
+    return f", up to {upper:.6g}" if np.isfinite(upper) else ""
+
+
+def _modules(model: Model) -> list[str]:
+    return [
+        "Modules, in the order of T:",
+        *(f"  T[{k}]: {plain(each)}" for k, each in enumerate(model.modules)),
+    ]
+
+
+def _locked(model: Model) -> list[str]:
+    if not model.locked:
+        return []
+    reasons = [f"  {plain(joint)}: {plain(why)}" for joint, why in model.locked.items()]
+    return ["Locked joints, which have no coordinate:", *reasons, ""]
+
+
+def _operations(real: Real, bodies: Mapping[str, Printed]) -> list[str]:
+    widest = 2 + max(len(function) for function in bodies)
+    lines = ["Operations of a call (add counts subtractions), and bytes of values held at once:"]
+    lines.append(
+        "  " + "function".ljust(widest) + "".join(f"{op:>{COLUMN}}" for op in (*COUNTED, "bytes"))
+    )
+    for function, body in bodies.items():
+        numbers = [*(body.operations[op] for op in COUNTED), body.held * real.bytes]
+        lines.append(f"  {function:<{widest}}" + "".join(f"{n:>{COLUMN}}" for n in numbers))
+    return lines

@@ -1,8 +1,7 @@
-"""Typed values as flat lists of scalars, and the places of a link's state in memory.
+"""Typed values as flat lists of scalars.
 
 Sizes come from the types alone: a scalar takes one place, a Vec three, a Mat nine, a symmetric one
-six, a NamedTuple the sum of its fields. A state's scalars share places when their lifetimes allow
-it, since a smaller state stays in a faster cache.
+six, a NamedTuple the sum of its fields.
 """
 
 from __future__ import annotations

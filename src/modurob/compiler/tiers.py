@@ -67,14 +67,12 @@ class DyadTier:
 
 
 class FusedTier:
-    """Straight-line code for one organism, compiled at once or while the table still answers."""
+    """Straight-line code for one organism, compiled at once or while the table is still in use."""
 
     name = "fused"
 
     def __init__(self, model: Model, background: bool) -> None:
-        self.model = model
-        self.dyads = DyadTier(model)
-        self._background = background
+        self.model, self.dyads, self._background = model, DyadTier(model), background
         self._routines: dict[str, Routine] = {}
         self._waiting: dict[str, Future[Routine]] = {}
         self._lock = threading.Lock()

@@ -9,7 +9,8 @@ from typing import Any
 from modurob.compiler import driver
 from modurob.compiler.emit_llvm import FunctionWriter, Slot, Vector, splat
 from modurob.compiler.jit import host
-from modurob.compiler.kernels import BODY_ROW, ROW, carried_places, scratch_size, state_size
+from modurob.compiler.kernels import BODY_ROW, ROW
+from modurob.compiler.layout import carried_places, scratch_size, state_size
 from modurob.equations.passes import Quantity
 
 CALLS = 5  # entries of a link in the call table: parent, then one function for each step

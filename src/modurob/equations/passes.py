@@ -1,7 +1,7 @@
 """Recursions over the tree of links, each declared once as passes.
 
-An algorithm is a class derived from `Passes`: a typed state of a link (a NamedTuple of scalars,
-vectors, matrices and such tuples) and one static method for each pass, in the words of the
+An algorithm is a class derived from `Passes`: the type of a link's state (`State`, a NamedTuple of
+scalars, vectors, matrices and such tuples) and one static method for each pass, in the words of the
 equations. `run` executes it link by link over any scalar; the compiler derives packing, kernels and
 sizes from the same declaration.
 

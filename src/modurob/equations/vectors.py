@@ -7,7 +7,7 @@ scalars; so one formula serves the reference, the symbolic forms and the compile
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -104,20 +104,28 @@ ZERO_MATRIX = Mat([[0] * 3] * 3)
 Symmetric = Annotated[Mat, "symmetric"]  # six numbers are enough to keep one
 
 
+Pair = TypeVar("Pair", "Twist", "Wrench")
+
+
+def _plus(one: Pair, other: Pair) -> Pair:
+    return type(one)(one[0] + other[0], one[1] + other[1])
+
+
+def _minus(one: Pair, other: Pair) -> Pair:
+    return type(one)(one[0] - other[0], one[1] - other[1])
+
+
+def _times(one: Pair, scalar: Any) -> Pair:
+    return type(one)(one[0] * scalar, one[1] * scalar)
+
+
 class Twist(NamedTuple):
     """Linear and angular velocity (or acceleration) about the origin of a frame."""
 
     v: Vec = ZERO
     w: Vec = ZERO
 
-    def plus(self, other: Twist) -> Twist:
-        return Twist(self.v + other.v, self.w + other.w)
-
-    def minus(self, other: Twist) -> Twist:
-        return Twist(self.v - other.v, self.w - other.w)
-
-    def times(self, scalar: Any) -> Twist:
-        return Twist(self.v * scalar, self.w * scalar)
+    plus, minus, times = _plus, _minus, _times
 
     def cross(self, other: Twist) -> Twist:
         """V x U, the rate of a twist U that moves along with V."""
@@ -138,14 +146,7 @@ class Wrench(NamedTuple):
     f: Vec = ZERO
     n: Vec = ZERO
 
-    def plus(self, other: Wrench) -> Wrench:
-        return Wrench(self.f + other.f, self.n + other.n)
-
-    def minus(self, other: Wrench) -> Wrench:
-        return Wrench(self.f - other.f, self.n - other.n)
-
-    def times(self, scalar: Any) -> Wrench:
-        return Wrench(self.f * scalar, self.n * scalar)
+    plus, minus, times = _plus, _minus, _times
 
 
 def hat(w: Vec) -> Mat:

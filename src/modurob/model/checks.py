@@ -152,3 +152,12 @@ def _check_masses(model: Model) -> None:
         flaw = inertia_flaw(float(model.mass[k]), I[k])
         if flaw:
             raise StateError(f"link {k} of a model: {flaw}")
+
+
+def common_batch(shapes: Sequence[tuple[int, ...]], whose: str) -> tuple[int, ...]:
+    """The batch shape that all broadcast to, or a `StateError`."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        given = choices(shapes)
+        raise StateError(f"{whose} have batch shapes {given}, which do not fit together") from None

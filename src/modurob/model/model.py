@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import common_batch
 from modurob.errors import StateError, UnknownNameError, choices
-from modurob.model.checks import check_arrays
+from modurob.model.checks import check_arrays, common_batch
 from modurob.model.options import ModelOptions
 from modurob.spatial import se3, so3
 
@@ -133,7 +132,7 @@ class Model:
         """Pickles and copies hold the arrays; code is compiled again when needed."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         fields["locked"], fields["modules"] = dict(self.locked), dict(self.modules)
-        return _restored, (fields, getattr(vars(self).get("dynamics"), "options", None))
+        return _restored, (fields, getattr(vars(self).get("dynamics"), "compile_options", None))
 
     # -- names ---------------------------------------------------------------------------------
 
@@ -362,7 +361,7 @@ class Model:
         """(..., 6, nv) time derivative of `jacobian` along the velocity v, in the same frame."""
         from modurob import kinematics
 
-        return kinematics.jacobian(self, q, body, frame, v)
+        return kinematics.jacobian_rate(self, q, v, body, frame)
 
     def center_of_mass(self, q: ArrayLike) -> np.ndarray:
         """(..., 3) center of mass of the whole organism, a fixed base included. [m]"""
