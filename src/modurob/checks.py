@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Numbers: TypeAlias = "ArrayLike | Mapping[str, float]"  # for joints: one, (n,), or by name
 
-LARGEST_BYTES = 8_000_000_000  # arrays of one call; more is refused before it is asked for
+LARGEST_BYTES = 8_000_000_000  # arrays of one call; more is refused before it is allocated
 BLOCK_BYTES = 32_000_000  # intermediate arrays of one block of states: the size of a large cache
 
 
@@ -55,7 +55,7 @@ def inside(name: str, value: Any, low: float, high: float, unit: str) -> float:
 
 
 def is_whole(value: object) -> bool:
-    """Whether this is a whole number of Python or NumPy; ``True`` is not."""
+    """Return True for a whole number of Python or NumPy, but not for ``True``."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
@@ -155,10 +155,10 @@ def per_joint(
 
 
 def refuse_over(what: str, nbytes: float, advice: str) -> None:
-    """Raise a `SizeError` before arrays of more than 8 GB are asked for.
+    """Raise a `SizeError` before arrays of more than 8 GB are allocated.
 
     Args:
-        what: The arrays that were asked for, such as ``recording 10^9 states``.
+        what: The arrays, such as ``recording 10^9 states``.
         nbytes: Their size. [bytes]
         advice: What to do instead, in the imperative.
     """
@@ -182,7 +182,7 @@ def states_per_block(state_bytes: float) -> int:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Return True if only this machine can reach an address."""
     if host == "localhost":
         return True
     try:

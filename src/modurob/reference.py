@@ -1,4 +1,4 @@
-"""What joints shall do at one instant: gaits and references make it, controllers follow it."""
+"""Reference of joints at one instant: gaits and references produce it, controllers follow it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 
 class Reference(NamedTuple):
-    """Where the joints shall be, how fast, and with which acceleration.
+    """Desired positions, velocities and accelerations of joints.
 
-    Controllers take anything with these three attributes, and look at the joints only.
+    Controllers take anything with these three attributes, and use those of the joints only.
 
     Attributes:
         q: (..., n) of the joints, or (..., nq) of the model. [rad, m]

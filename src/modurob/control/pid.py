@@ -18,7 +18,7 @@ from modurob.model import Model
 from modurob.model.joint_map import JointMap
 from modurob.reference import Reference
 
-SAMPLE_TIME = 1e-3  # [s] unless told: a law with a memory needs a clock
+SAMPLE_TIME = 1e-3  # [s] by default: a law with a memory needs a clock
 
 
 class Pid:
@@ -46,7 +46,7 @@ class Pid:
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Clear the memory."""
         self.integral, self.rate, self.error = (np.zeros(self._shape) for _ in range(3))
         self._before = self.integral
         self._time: float | None = None
@@ -60,7 +60,7 @@ class Pid:
         self._before = self.integral
 
     def output(self, t: float, error: np.ndarray, rate: np.ndarray) -> np.ndarray:
-        """(n,) u at a time; asked again for the same time, nothing is integrated twice."""
+        """(n,) u at a time; a second call for the same time integrates nothing."""
         dt = self._elapsed(t)
         self.error = error
         if self._time is None or self.filter_time == 0:
@@ -176,7 +176,7 @@ class PidLaw(DesignedLaw):
         return self.pid.memory(dt)
 
     def reset(self, t: float, q: ArrayLike, v: ArrayLike) -> None:
-        """Forget the integral, unless it was just taken over."""
+        """Clear the integral, unless it was just taken over."""
         if not self._carried:
             self.pid.clear()
         super().reset(t, q, v)
@@ -211,7 +211,7 @@ class IndependentPid(PidLaw):
         settling_time: Instead of gains, for the inertia and viscous friction of each joint in the
             neutral pose with the others held. 1 s if nothing is given. [s]
         filter_time: Time constant of a low-pass on the velocity error; 0 for none. [s]
-        integral_limit: Largest torque that the integral may ask for. [N m, N]
+        integral_limit: Largest torque of the integral. [N m, N]
         sample_time: Seconds between commands. [s]
         options: See `Controller`.
     """

@@ -16,7 +16,7 @@ from modurob.reference import Reference
 class PidLinearized(PidLaw, Linearizing):
     """``tau = M (a_d + Kp e + Ki int(e) + Kd e') + C v + N + friction`` with ``e = q_d - q``.
 
-    The error follows ``e''' + Kd e'' + Kp e' + Ki e = 0``. The integral of a joint stands still
+    The error follows ``e''' + Kd e'' + Kp e' + Ki e = 0``. The integral of a joint is held
     while its motor is at the limit.
 
     Args:
@@ -24,7 +24,7 @@ class PidLinearized(PidLaw, Linearizing):
         kp, ki, kd: One number or one for each joint. [1/s^2, 1/s^3, 1/s]
         settling_time: Instead of gains: a triple pole. 1 s if nothing is given. [s]
         filter_time: Time constant of a low-pass on the velocity error; 0 for none. [s]
-        integral_limit: Largest acceleration that the integral may ask for. [rad/s^2, m/s^2]
+        integral_limit: Largest acceleration of the integral. [rad/s^2, m/s^2]
         sample_time: Seconds between commands. [s]
         options: See `Controller`.
     """

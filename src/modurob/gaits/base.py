@@ -1,4 +1,4 @@
-"""What a gait is: a reference for every joint at every time, twice differentiable."""
+"""Base of gaits: a reference for every joint at every time, twice differentiable."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class Gait(ABC):
                 default half the way to the next limit, 0.5 rad or 0.05 m where there is none, and
                 nothing for virtual joints of the base. A negative one mirrors the joint. [rad, m]
             offset: Middle of the motion; by default the middle of the limits, else zero. [rad, m]
-            settings: Of this kind of gait. What it needs to know of the body, such as which joints
-                are neighbors, is read from the model unless given.
+            settings: Of this kind of gait. Properties of the body, such as which joints
+                are neighbors, are read from the model unless given.
         """
         if not isinstance(model, Model):
             raise StateError(
@@ -209,7 +209,6 @@ def checked_times(t: ArrayLike, resting: bool = False) -> np.ndarray:
         raise StateError("all times must be finite, got nan or inf in t")
     if not resting and times.size and times.min() < 0:
         raise StateError(
-            f"the gait begins at t = 0 and was asked for t = {times.min():g}; "
-            "with a ramp it rests before"
+            f"the gait begins at t = 0, got t = {times.min():g}; with a ramp it rests before"
         )
     return times

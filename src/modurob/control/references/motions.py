@@ -162,7 +162,7 @@ class Recorded:
         slack = ROUNDING * (last - first)
         if not (self.hold or first - slack <= t <= last + slack):
             raise StateError(
-                f"the recorded reference lasts from {first:g} to {last:g} s and was asked for "
+                f"the recorded reference lasts from {first:g} to {last:g} s, got t = "
                 f"{t:g} s: end the run there, record longer, or pass hold=True to stay at its ends"
             )
         q = np.asarray(self._curves[0](min(max(t, first), last)))
@@ -192,7 +192,7 @@ def minimum_jerk(
         begin: When it starts. [s]
     """
     first, last = _row("q0", q0), _row("q1", q1)
-    if model is not None:  # between the ends it is monotonic: they tell all
+    if model is not None:  # between the ends it is monotonic
         for name, q in (("q0", first), ("q1", last)):
             _check_place(name, q, model)
     least = 0.0
