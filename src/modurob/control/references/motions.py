@@ -88,20 +88,16 @@ class Quintic:
                 raise StateError(f"{name} is one number or {len(first)}, got shape {array.shape}")
             ends.append(np.broadcast_to(array, first.shape))
         v0, v1, a0, a1 = ends
-        self._c = np.array(coefficients(T, Curve(first, v0, a0), Curve(last, v1, a1)))
-        self._order = np.arange(6.0)
+        c = np.array(coefficients(T, Curve(first, v0, a0), Curve(last, v1, a1)))
+        D = np.diag(np.arange(1.0, 6.0), 1) / T  # D c: coefficients of the derivative
+        self._c = np.hstack([c, D @ c, D @ D @ c])
 
     def __call__(self, t: float) -> Reference:
-        T = self.duration
-        x = min(max((t - self.begin) / T, 0.0), 1.0)
+        x = min(max((t - self.begin) / self.duration, 0.0), 1.0)
         powers = np.array([1.0, x, x * x, x**3, x**4, x**5])
-        k = self._order
-        q = powers @ self._c
-        if not 0.0 <= t - self.begin <= T:
-            rest = np.zeros(len(q))
-            return Reference(q, rest, rest)
-        v = (k[1:] * powers[:-1]) @ self._c[1:] / T
-        a = (k[2:] * k[1:-1] * powers[:-2]) @ self._c[2:] / (T * T)
+        q, v, a = (powers @ self._c).reshape(3, -1)
+        if not 0.0 <= t - self.begin <= self.duration:
+            v = a = np.zeros(len(q))
         return Reference(q, v, a)
 
 
