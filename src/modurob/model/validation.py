@@ -1,4 +1,4 @@
-"""The arrays of a model, checked before compiled code follows them."""
+"""Validation of the arrays of a model, before compiled code uses them."""
 
 from __future__ import annotations
 
