@@ -104,8 +104,11 @@ def _array(name: str, value: Any, kinds: str, dtype: type, infinite: bool) -> np
 
     try:
         given = np.asarray(value)
-        # text and truth values are no numbers, although NumPy converts them
-        if given.dtype.kind in kinds and not any(isinstance(x, str | bool) for x in given.flat):
+        kind = given.dtype.kind
+        # NumPy would also convert text and truth values in an array of objects
+        if kind in kinds and not (
+            kind == "O" and any(isinstance(x, str | bool) for x in given.flat)
+        ):
             array = given.astype(dtype)
             if not np.isnan(array).any() and (infinite or np.isfinite(array).all()):
                 return array

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import Numbers, generator, not_negative, per_joint
+from modurob.checks import Numbers, generator, not_negative, per_joint, real_array
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.gaits.body import Edges, checked_edges, neighbors, within_limits
 from modurob.model import Model
@@ -197,17 +197,9 @@ def checked_joints(joints: Sequence[str]) -> tuple[str, ...]:
 
 
 def checked_times(t: ArrayLike, resting: bool = False) -> np.ndarray:
-    """(...) finite times; from 0 on unless the gait rests before."""
-    try:
-        times = np.asarray(t)
-        if times.dtype.kind not in "iuf":
-            raise TypeError
-        times = times.astype(float, copy=False)
-    except (TypeError, ValueError, OverflowError):
-        raise StateError(f"t must hold times in seconds, got {t!r}"[:300]) from None
-    if times.size and not np.isfinite(times).all():
-        raise StateError("all times must be finite, got nan or inf in t")
-    if not resting and times.size and times.min() < 0:
+    """(...) finite times; from 0 on unless the gait rests before. [s]"""
+    times = real_array("t", t)
+    if not resting and times.min(initial=0.0) < 0:
         raise StateError(
             f"the gait begins at t = 0, got t = {times.min():g}; with a ramp it rests before"
         )

@@ -114,7 +114,9 @@ class Spline:
 
         self.times, self.q = _knots(times, q, least=2)
         still = [(1, np.zeros(self.q.shape[1])), (2, np.zeros(self.q.shape[1]))]
-        curve = make_interp_spline(self.times, self.q, k=5, bc_type=(still, still))
+        self._lay(make_interp_spline(self.times, self.q, k=5, bc_type=(still, still)))
+
+    def _lay(self, curve: Any) -> None:
         self._curves = curve, curve.derivative(1), curve.derivative(2)
 
     def __call__(self, t: float) -> Reference:
@@ -122,7 +124,7 @@ class Spline:
         return Reference(*(np.asarray(curve(inside)) for curve in self._curves))
 
 
-class Recorded:
+class Recorded(Spline):
     """A trajectory that was recorded: cubic between samples.
 
     Args:
@@ -138,12 +140,11 @@ class Recorded:
         from scipy.interpolate import CubicHermiteSpline, CubicSpline
 
         self.times, self.q = _knots(times, q, least=2)
-        if v is None:
-            curve: Any = CubicSpline(self.times, self.q)
-        else:
-            curve = CubicHermiteSpline(self.times, self.q, _knots(times, v, least=2)[1])
-        self._curves = curve, curve.derivative(1), curve.derivative(2)
         self.hold = hold
+        if v is None:
+            self._lay(CubicSpline(self.times, self.q))
+        else:
+            self._lay(CubicHermiteSpline(self.times, self.q, _knots(times, v, least=2)[1]))
 
     @classmethod
     def of(cls, trajectory: Any, *, hold: bool = False) -> Recorded:
@@ -156,16 +157,14 @@ class Recorded:
     def __call__(self, t: float) -> Reference:
         first, last = self.times[0], self.times[-1]
         slack = ROUNDING * (last - first)
-        if not (self.hold or first - slack <= t <= last + slack):
+        inside = first - slack <= t <= last + slack
+        if not (self.hold or inside):
             raise StateError(
-                f"the recorded reference lasts from {first:g} to {last:g} s, got t = "
-                f"{t:g} s: end the run there, record longer, or pass hold=True to stay at its ends"
+                f"the recorded reference lasts from {first:g} to {last:g} s, got t = {t:g} s: "
+                "end the run there, record longer, or pass hold=True to stay at its ends"
             )
-        q = np.asarray(self._curves[0](min(max(t, first), last)))
-        if not first - slack <= t <= last + slack:
-            return Reference(q, np.zeros(len(q)), np.zeros(len(q)))
-        t = min(max(t, first), last)
-        return Reference(q, np.asarray(self._curves[1](t)), np.asarray(self._curves[2](t)))
+        q, v, a = super().__call__(t)
+        return Reference(q, v * inside, a * inside)
 
 
 def minimum_jerk(
