@@ -21,7 +21,7 @@ import click
 
 from modurob import ModelWarning, ModurobError, UnknownNameError, WriteError, __version__
 from modurob.cli.characters import echo, forgive_narrow_encodings
-from modurob.errors import choices
+from modurob.errors import choices as list_names  # `choices` is a file here
 
 # each is modurob.cli.<name>.command, imported when it is asked for
 COMMANDS = (
@@ -48,7 +48,7 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         if cmd_name not in COMMANDS:
-            raise UnknownNameError(f"no command '{cmd_name}': commands are {choices(COMMANDS)}")
+            raise UnknownNameError(f"no command '{cmd_name}': commands are {list_names(COMMANDS)}")
         return import_module(f"modurob.cli.{cmd_name}").command
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:  # pyright: ignore[reportIncompatibleMethodOverride]

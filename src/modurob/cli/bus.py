@@ -10,7 +10,7 @@ from modurob import FileError
 from modurob.cli import FAILED, output
 from modurob.cli.bus_session import Session, WaitedInVain
 from modurob.cli.characters import echo
-from modurob.cli.law_choice import LawChoice
+from modurob.cli.choices import LawChoice
 from modurob.distributed.bus.processes import ProcessBus
 
 EXAMPLE = """\b

@@ -11,7 +11,7 @@ import numpy as np
 from modurob import Model, StateError, Trajectory, simulate
 from modurob.checks import positive
 from modurob.cli import control_report, control_table, organisms, output
-from modurob.cli.law_choice import LawChoice
+from modurob.cli.choices import LawChoice
 from modurob.control import (
     Controller,
     OutputFeedback,
