@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.errors import StateError, UnknownNameError, choices
-from modurob.model.validation import check_arrays
+from modurob.model.checks import check_arrays
 from modurob.spatial import se3, so3
 
 if TYPE_CHECKING:

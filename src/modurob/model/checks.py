@@ -1,4 +1,4 @@
-"""Validation of the arrays of a model, before compiled code uses them."""
+"""The arrays of a model, checked before compiled code follows them."""
 
 from __future__ import annotations
 
