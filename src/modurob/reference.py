@@ -1,4 +1,4 @@
-"""Reference of joints at one instant: gaits and references produce it, controllers follow it."""
+"""Reference motion of the joints at one instant, from gaits and paths to controllers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 
 class Reference(NamedTuple):
-    """Desired positions, velocities and accelerations of joints.
+    """Desired displacement, velocity and acceleration of the joints.
 
-    Controllers take anything with these three attributes, and use those of the joints only.
+    Controllers take anything with these three attributes, and read the joints only.
 
     Attributes:
         q: (..., n) of the joints, or (..., nq) of the model. [rad, m]

@@ -69,8 +69,9 @@ class TrackingController:
     def _bring_reference(self, q: ArrayLike) -> None:
         """Carry the reference over to a new body at its first state."""
         if self._before is not None:
-            joints = self.model.joints_of(np.asarray(q, dtype=float))
-            self.reference = Carried(self.reference, self._before, self.model, joints)
+            model = self.model
+            joints = np.asarray(q, dtype=float)[model.nq - len(model.joint_names) :]
+            self.reference = Carried(self.reference, self._before, model, joints)
             self._before = None
 
 

@@ -37,7 +37,7 @@ def rebuilt(old: Ekf, model: Model, known: Mapping[str, float], rate_sigma: floa
         mean, sigma = _prior(model, k)
         if name in known:
             mean, sigma = float(known[name]), np.sqrt(noise["R"])
-        model.joints_of(q)[k] = mean
+        q[model.nq - len(model.joint_names) + k] = mean
         P[base + k, base + k] = sigma**2
         P[model.nv + base + k, model.nv + base + k] = rate_sigma**2
     if model.free_base and not T[:6].any():
