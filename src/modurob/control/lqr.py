@@ -120,8 +120,8 @@ class Lqr(Controller):
         if abs(load[worst]) > BALANCED:
             name = self.model.joint_names[self._idle[worst]]
             raise StateError(
-                f"joint '{name}' has no motor and feels {load[worst]:.3g} N m at the set point: "
-                "choose one at which it rests"
+                f"joint '{name}' has no motor for its load of {load[worst]:.3g} N m at this set "
+                "point: choose one at which it rests"
             )
 
     def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:

@@ -82,7 +82,7 @@ def checked_edges(edges: Edges, joints: Sequence[str]) -> np.ndarray:
         unknown = [name for name in edge if name not in index]
         if unknown:
             raise UnknownNameError(
-                f"an edge names no joint with {unknown[0]!r}: joints are {choices(joints)}"
+                f"no joint {unknown[0]!r} for an edge: joints are {choices(joints)}"
             )
         i, j = sorted(index[name] for name in edge)
         if i == j or (i, j) in pairs:

@@ -235,5 +235,5 @@ def _knots(times: ArrayLike, q: ArrayLike, least: int) -> tuple[np.ndarray, np.n
             f"got shapes {t.shape} and {places.shape}"
         )
     if np.any(np.diff(t) <= 0):
-        raise StateError("times must rise")
+        raise StateError("times must increase")
     return t, places
