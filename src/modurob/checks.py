@@ -110,7 +110,7 @@ def _array(name: str, value: Any, kinds: str, dtype: type, infinite: bool) -> np
             kind == "O" and any(isinstance(x, str | bool) for x in given.flat)
         ):
             array = given.astype(dtype)
-            if not np.isnan(array).any() and (infinite or np.isfinite(array).all()):
+            if np.isfinite(array).all() or (infinite and not np.isnan(array).any()):
                 return array
     except (TypeError, ValueError, OverflowError):
         pass
