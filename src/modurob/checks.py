@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Numbers: TypeAlias = "ArrayLike | Mapping[str, float]"  # for joints: one, (n,), or by name
 
-LARGEST_BYTES = 8_000_000_000  # arrays of one call; more is refused before it is asked for
+LARGEST_BYTES = 8_000_000_000  # arrays of one call; more is refused before it is allocated
 
 
 def is_number(value: object) -> bool:
@@ -54,7 +54,7 @@ def inside(name: str, value: Any, low: float, high: float, unit: str) -> float:
 
 
 def is_whole(value: object) -> bool:
-    """Whether this is a whole number of Python or NumPy; ``True`` is not."""
+    """Return True for a whole number of Python or NumPy, but not for ``True``."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
@@ -103,10 +103,13 @@ def _array(name: str, value: Any, kinds: str, dtype: type, infinite: bool) -> np
 
     try:
         given = np.asarray(value)
-        # text and truth values are no numbers, although NumPy converts them
-        if given.dtype.kind in kinds and not any(isinstance(x, str | bool) for x in given.flat):
+        kind = given.dtype.kind
+        # NumPy would also convert text and truth values in an array of objects
+        if kind in kinds and not (
+            kind == "O" and any(isinstance(x, str | bool) for x in given.flat)
+        ):
             array = given.astype(dtype)
-            if not np.isnan(array).any() and (infinite or np.isfinite(array).all()):
+            if np.isfinite(array).all() or (infinite and not np.isnan(array).any()):
                 return array
     except (TypeError, ValueError, OverflowError):
         pass
@@ -154,10 +157,10 @@ def per_joint(
 
 
 def refuse_over(what: str, nbytes: float, advice: str) -> None:
-    """Raise a `SizeError` before arrays of more than 8 GB are asked for.
+    """Raise a `SizeError` before arrays of more than 8 GB are allocated.
 
     Args:
-        what: The arrays that were asked for, such as ``recording 10^9 states``.
+        what: The arrays, such as ``recording 10^9 states``.
         nbytes: Their size. [bytes]
         advice: What to do instead, in the imperative.
     """
@@ -176,7 +179,7 @@ def refuse_states(what: str, states: int, numbers: int) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Return True if only this machine can reach an address."""
     if host == "localhost":
         return True
     try:

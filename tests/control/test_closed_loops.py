@@ -388,7 +388,7 @@ def test_a_recorded_reference_that_ends_before_the_simulation_is_named():
     t = np.linspace(0, 0.5, 51)
     q = np.stack([0.1 * np.sin(t), 0.2 * t], axis=1)
     law = ComputedTorque(pendulum(), sample_time=0.01)
-    with complains(SimulationError, "lasts from 0 to 0.5 s", "asked for 0.51 s", "hold=True"):
+    with complains(SimulationError, "lasts from 0 to 0.5 s", "got t = 0.51 s", "hold=True"):
         simulate(pendulum(), None, None, 0.8, law, "RK4", dt=0.01, reference=Recorded(t, q))
     whole = simulate(pendulum(), None, None, 0.5, law, "RK4", dt=0.01, reference=Recorded(t, q))
     assert whole.t[-1] == 0.5

@@ -197,7 +197,7 @@ def test_lqr_says_what_it_cannot_do():
     with complains(StateError, "m1.hinge", "no motor", "choose one at which it rests"):
         Lqr(examples.crane().model("physical"), [0.0, 0.5], passive=["m1.hinge"])
     weightless = examples.crane().model("physical", gravity=(0, 0, 0))
-    with complains(StateError, "cannot stabilise"):
+    with complains(StateError, "cannot stabilize"):
         Lqr(weightless, passive=["m0.slide"], Q=np.zeros(4))
     with complains(StateError, "Q is", "(3,)"):
         crane(Q=[1, 2, 3])

@@ -181,7 +181,7 @@ def test_a_carried_reference_goes_on_for_the_joints_that_survive():
         (lambda: Quintic([0], [1], 1.0, v0=[1, 2]), ["v0", "(2,)"]),
         (lambda: Quintic([[0]], [1], 1.0), ["q0", "(1, 1)"]),
         (lambda: Quintic([0], [np.nan], 1.0), ["q1", "finite"]),
-        (lambda: Spline([0, 0], [[1], [2]]), ["times must rise"]),
+        (lambda: Spline([0, 0], [[1], [2]]), ["times must increase"]),
         (lambda: Spline([0], [[1]]), ["at least 2"]),
         (lambda: Steps([0, 1], [1, 2]), ["(k, n)"]),
         (lambda: minimum_jerk([0], [1], rate=0), ["rate must be positive"]),

@@ -128,7 +128,11 @@ def test_nis_is_chi_square_along_runs(runs):
 
 @pytest.mark.parametrize(
     ("wrong", "verdict"),
-    [({"R": 1e-5}, "too sure"), ({"R": 1e-3}, "too careful"), ({"Q": Q / 1000}, "too sure")],
+    [
+        ({"R": 1e-5}, "overconfident"),
+        ({"R": 1e-3}, "too cautious"),
+        ({"Q": Q / 1000}, "overconfident"),
+    ],
 )
 def test_wrong_noise_is_found_out(model, wrong, verdict):
     def make(m, start):

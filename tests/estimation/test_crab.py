@@ -151,4 +151,4 @@ def test_nees_leaves_its_band_when_the_accelerations_are_twice_as_large():
     W = np.vstack([dt**2 / 2 * np.eye(3), dt * np.eye(3)])
     known = {"Q": PUSH**2, "W": W, "R": ANGLE**2}
     runs = experiment(dt, samples, ANGLE, 2 * PUSH * W, 1e-3, **known)
-    assert "too sure" in str(consistency(runs.nees[-1], 6, 0.95))
+    assert "overconfident" in str(consistency(runs.nees[-1], 6, 0.95))

@@ -75,8 +75,8 @@ def test_a_filter_for_sensors_assumes_what_it_says():
 
 def test_consistency_is_two_sided():
     assert str(consistency([3.0] * 50, 3)).startswith("consistent")
-    assert str(consistency([6.0] * 50, 3)).startswith("too sure of itself")
-    assert str(consistency([1.0] * 50, 3)).startswith("too careful")
+    assert str(consistency([6.0] * 50, 3)).startswith("overconfident")
+    assert str(consistency([1.0] * 50, 3)).startswith("too cautious")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from modurob.control.controller import Controller, Slopes
 from modurob.control.laws import CONTROLLERS, law_class, register
 from modurob.control.lqr import Lqr
 from modurob.control.pd_gravity import PdGravity
-from modurob.control.pid import IndependentPid
-from modurob.control.pid_linearized import PidLinearized
+from modurob.control.pid import IndependentPid, PidLinearized
 from modurob.control.plants import with_scaled_masses
 from modurob.control.plots import plot_closed_loop
 from modurob.control.response import StepResponse, step_response

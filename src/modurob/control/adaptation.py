@@ -16,14 +16,14 @@ from modurob.control.references import Carried
 from modurob.errors import StateError
 from modurob.model import Model
 
-CURVE = 1000  # instants at which a response is looked at
-TIME_CONSTANTS = 12.0  # slowest ones to look ahead
+CURVE = 1000  # instants at which a response is evaluated
+TIME_CONSTANTS = 12.0  # of the slowest error that a response lasts
 
 
 class TrackingController:
-    """A law together with its reference, so that both can be rebuilt for another body.
+    """A law together with its reference, both of which are rebuilt for another body.
 
-    After a change surviving joints follow the old reference, new ones stay where they are.
+    After a change the joints of both bodies follow the old reference; added ones stay in place.
 
     Args:
         law: A controller.
@@ -34,11 +34,11 @@ class TrackingController:
         if not callable(reference):
             raise StateError(f"a reference is a function of time, got {type(reference).__name__}")
         self.law, self.reference = law, reference
-        self._before: Model | None = None  # the body that the reference still has to leave
+        self._before: Model | None = None  # the body that the reference still belongs to
 
     @property
     def model(self) -> Model:
-        """Of the body as it is."""
+        """Model of the present body."""
         return self.law.model
 
     @property
@@ -47,19 +47,17 @@ class TrackingController:
         return self.law.sample_time
 
     def command(self, t: float, q: ArrayLike, v: ArrayLike, reference: Any = None) -> np.ndarray:
-        """(nv,) generalised forces; a reference that is given goes before the own one. [N m, N]"""
-        if self._before is not None:
-            self._bring(q)
+        """(nv,) generalized forces; `reference` replaces the own one where given. [N m, N]"""
+        self._bring_reference(q)
         return self.law.command(t, q, v, self.reference(t) if reference is None else reference)
 
     def reset(self, t: float, q: ArrayLike, v: ArrayLike) -> None:
-        """A run begins, or goes on with a new body."""
-        if self._before is not None:
-            self._bring(q)
+        """Begin a run, or go on with a new body."""
+        self._bring_reference(q)
         self.law.reset(t, q, v)
 
     def record(self) -> dict[str, np.ndarray]:
-        """What the law records."""
+        """Channels that the law records."""
         return self.law.record()
 
     def rebuilt(self, model: Model, organism: Any = None) -> TrackingController:
@@ -68,20 +66,21 @@ class TrackingController:
         twin._before = self.model if self._before is None else self._before
         return twin
 
-    def _bring(self, q: ArrayLike) -> None:
-        model, before = self.model, self._before
-        if before is not None:
+    def _bring_reference(self, q: ArrayLike) -> None:
+        """Carry the reference over to a new body at its first state."""
+        if self._before is not None:
+            model = self.model
             joints = np.asarray(q, dtype=float)[model.joint_slice_q]
-            self.reference = Carried(self.reference, before, model, joints)
+            self.reference = Carried(self.reference, self._before, model, joints)
             self._before = None
 
 
 class OutputFeedback:
-    """A law that sees an estimate: correct with what is measured, command, predict.
+    """A law that acts on an estimate: correct with the measurement, command, predict.
 
     When the body changes, the estimate is carried over, and the law begins with the first estimate
-    that knows a measurement of the new joints. Let a change fall on a sample: the estimate is that
-    of a sample.
+    that includes a measurement of the new joints. A change should fall on a sample: the estimate is
+    that of a sample.
 
     Args:
         law: A controller.
@@ -100,11 +99,11 @@ class OutputFeedback:
 
     @property
     def model(self) -> Model:
-        """Of the body as it is."""
+        """Model of the present body."""
         return self.law.model
 
     def command(self, t: float, q: ArrayLike, v: ArrayLike, reference: Any = None) -> np.ndarray:
-        """(nv,) generalised forces from the estimate; of q and v only what is measured is used."""
+        """(nv,) generalized forces from the estimate; uses only the measured part of q and v."""
         ekf = self.estimator
         innovation = ekf.correct(ekf.measure(q, v))
         self._seen = {
@@ -122,7 +121,7 @@ class OutputFeedback:
         return tau
 
     def reset(self, t: float, q: ArrayLike, v: ArrayLike) -> None:
-        """A run begins: the estimator as it was given, or as it was carried over."""
+        """Begin a run with the estimator as it was given, or as it was carried over."""
         if self._carried is None:
             self.estimator = copy.deepcopy(self._first)
         elif self._carried.time == t:  # two changes at once: nothing was predicted in between
@@ -158,7 +157,7 @@ class _Corrected(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Transient:
-    """What a change of the body does to the errors, as long as they are small.
+    """Response of small errors to a change of the body.
 
     Attributes:
         error, rate: (n,) errors right after the change. [rad, m; rad/s, m/s]
@@ -188,10 +187,10 @@ class Transient:
 
 
 def transient(law: Controller, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Transient:
-    """How a law gets over a change of its body.
+    """Return the response of a law to a change of its body.
 
-    Computed from the closed loop linearised at the reference (for laws that linearise it is exact,
-    inertia changes within a sample aside), with the memory in balance.
+    Computed from the closed loop linearized at the reference (exact for laws that linearize, apart
+    from changes of inertia within a sample), with the memory in balance.
 
     Args:
         law: For the new body.
@@ -208,29 +207,27 @@ def transient(law: Controller, q: ArrayLike, v: ArrayLike, reference: Any = None
         lost = np.full(n, np.inf)
         return Transient(error, rate, lost, lost, np.inf, np.inf, near.rate)
     step, h = _stepped(near.A, near.rate, law.sample_time)
+    k, skip = law.slopes(at, np.zeros(law.model.nv), at), law._skip
+    slope = np.hstack([k.dq[skip:, skip:], k.dv[skip:, skip:], k.dmemory[skip:]])
     x = np.zeros(len(step))
     x[:n], x[n : 2 * n] = error, rate
-    size = float(np.linalg.norm(x))
-    k = law.slopes(at, np.zeros(law.model.nv), at)
-    slope = np.hstack([k.dq[law._skip :, law._skip :], k.dv[law._skip :, law._skip :]])
-    power, rows, pushes, gain = np.eye(len(step)), [], [], 0.0
-    while len(rows) * h < TIME_CONSTANTS / near.rate:
-        now = power @ x
-        rows.append(np.abs(now)[:n])
-        memory = now[2 * n : 2 * n + k.dmemory.shape[1]]
-        pushes.append(np.abs(slope @ now[: 2 * n] + k.dmemory[law._skip :] @ memory))
+    power, states, gain = np.eye(len(step)), [], 0.0
+    while len(states) * h < TIME_CONSTANTS / near.rate:
+        states.append(power @ x)
         gain = max(gain, float(np.linalg.norm(power[:n, : 2 * n], 2)))
         power = step @ power
-    responses = np.array(rows).reshape(len(rows), n)
-    peak = responses.max(axis=0, initial=0.0)
-    outside = np.flatnonzero((responses > SETTLED * peak.max(initial=0.0)).any(axis=1))
+    path = np.array(states)
+    errors, torques = np.abs(path[:, :n]), np.abs(path[:, : slope.shape[1]] @ slope.T)
+    peak = errors.max(axis=0, initial=0.0)
+    outside = np.flatnonzero((errors > SETTLED * peak.max(initial=0.0)).any(axis=1))
     settled = 0.0 if not len(outside) else float((outside[-1] + 1) * h)
-    torque = np.max(pushes, axis=0, initial=0.0)
-    return Transient(error, rate, peak, torque, gain * size, settled, near.rate)
+    bound = gain * float(np.linalg.norm(x))
+    largest = torques.max(axis=0, initial=0.0)
+    return Transient(error, rate, peak, largest, bound, settled, near.rate)
 
 
 def _stepped(A: np.ndarray, rate: float, sample_time: float | None) -> tuple[np.ndarray, float]:
-    """The matrix of one step, and how long it is."""
+    """Matrix of one step, and its duration. [s]"""
     from scipy.linalg import expm
 
     horizon = TIME_CONSTANTS / rate

@@ -102,7 +102,7 @@ def certify(
 
 
 def is_decaying(rate: float) -> bool:
-    """Whether errors with this slowest decay vanish, beyond rounding. [1/s]"""
+    """Return True if errors with this slowest decay vanish, beyond rounding. [1/s]"""
     return rate > DECAY
 
 

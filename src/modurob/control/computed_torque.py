@@ -27,13 +27,13 @@ from modurob.reference import Reference
 
 
 class Linearizing(Controller):
-    """Base of all laws that ask for accelerations."""
+    """Base of laws that compute accelerations."""
 
     scope = "global"
 
     @abstractmethod
     def _acceleration(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
-        """(..., n) what the joints shall do. [rad/s^2, m/s^2]"""
+        """(..., n) accelerations for the joints. [rad/s^2, m/s^2]"""
 
     @abstractmethod
     def _gains(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -52,7 +52,7 @@ class Linearizing(Controller):
         return tau
 
     def _completed(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """(..., nv) accelerations: of the joints as wanted, of the rest as it follows."""
+        """(..., nv) accelerations: as computed for driven joints, resulting for the rest."""
         full, idle = np.zeros(v.shape), self._idle
         full[..., self._driven] = a[..., self._driven - self._skip]
         missing = self._inverse(q, v, full)[..., idle, None]
@@ -77,7 +77,7 @@ class Linearizing(Controller):
         return self._driven_only(by.dq + by.da @ a_q, by.dv + by.da @ a_v, by.da @ a_m)
 
     def _steady(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
-        """(n,) wanted acceleration with the memory as it is."""
+        """(n,) acceleration of the law with its memory held."""
         return self._acceleration(0.0, q, v, aim)
 
 

@@ -138,7 +138,7 @@ class Controller(ABC):
     # -- the contract ------------------------------------------------------------------------------
 
     def command(self, t: float, q: ArrayLike, v: ArrayLike, reference: Any = None) -> np.ndarray:
-        """(nv,) generalised forces. [N m, N]
+        """(nv,) generalized forces. [N m, N]
 
         Args:
             t: [s]
@@ -160,7 +160,7 @@ class Controller(ABC):
         return self._late.passed(tau)
 
     def reset(self, t: float, q: ArrayLike, v: ArrayLike) -> None:
-        """Forget what was before; a controller made by `rebuilt` keeps what it took over, once."""
+        """Clear the memory; a law made by `rebuilt` keeps once what it took over."""
         q, v = self._state(q, v)
         if self._carried:
             self._carried = False
@@ -170,18 +170,18 @@ class Controller(ABC):
         self._hold[:] = q[..., self._skip_q :]
 
     def record(self) -> dict[str, np.ndarray]:
-        """What a simulation writes down beside the torque."""
+        """Channels that a simulation records beside the torque."""
         return {}
 
     def rebuilt(self, model: Model, organism: Any = None) -> Controller:
-        """The same law for another body, which takes over without a bump.
+        """The same law for another body, without a jump of the torque.
 
-        Gains of surviving joints are kept, new joints get those of the others; gains that came
-        from a settling time are made anew. Integrals of surviving joints go on.
+        Joints of both bodies keep their gains and integrals, added joints get typical gains; gains
+        from a settling time are designed again.
 
         Args:
             model: Of the new body.
-            organism: Not needed; simulations hand it over.
+            organism: Not used; part of the protocol of what follows a change of the body.
         """
         self._demand_one("another body")
         joints = JointMap(self.model, cpu_model("a controller", model))
@@ -190,7 +190,7 @@ class Controller(ABC):
         return twin
 
     def changed(self, **options: Any) -> Controller:
-        """The same law with other options of `Controller`, and nothing remembered.
+        """The same law with other options of `Controller`, and an empty memory.
 
         Args:
             options: torque_limit, sample_time, delay or passive; the others stay.
@@ -218,7 +218,7 @@ class Controller(ABC):
     # -- for laws ----------------------------------------------------------------------------------
 
     def _spread(self, count: int) -> None:
-        """Become a law for a batch: memory gets a row for each state."""
+        """Turn into a law for a batch: memory gets a row for each state."""
         self._batch = (count,)
         self._sizes = tuple((*self._batch, *size) for size in self._sizes)
         self._hold = np.tile(self._hold, (count, 1))
@@ -250,7 +250,7 @@ class Controller(ABC):
         self._carried = True
 
     def _settle_in(self, t: float, q: np.ndarray) -> None:
-        """See the new body's state for the first time: added joints stay where they are."""
+        """Initialize added joints from the first state of the new body: they stay in place."""
         new = self._added
         self._hold[new] = q[self._skip_q + new]
         if self._late.under_way:
@@ -261,7 +261,7 @@ class Controller(ABC):
     def _errors(
         self, q: np.ndarray, v: np.ndarray, aim: Reference
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(..., n) where the joints shall be minus where they are, and the same of velocities."""
+        """(..., n) reference minus state, of positions and of velocities."""
         return aim.q - q[..., self._skip_q :], aim.v - v[..., self._skip :]
 
     def _gravity(self, q: np.ndarray) -> np.ndarray:
@@ -347,7 +347,7 @@ class Controller(ABC):
         )
 
     def _complain(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> None:
-        """Say which number is not finite."""
+        """Raise an error that names the number that is not finite."""
         self.model.check_configuration(q)
         self.model.check_velocity(v)
         for what, value in zip("qva", aim, strict=True):

@@ -107,8 +107,9 @@ def for_joints(
         viscous: (n,) friction that the law does not cancel. [N m s/rad, N s/m]
     """
     drag = np.divide(viscous, inertia, out=np.zeros(len(inertia)), where=inertia > 0)
-    each = np.array([design(drag=float(x)) for x in (0.0, *drag)])  # the first: without joints
-    return tuple(each[1:].T * inertia)
+    some, which = np.unique([0.0, *drag], return_inverse=True)  # joints of equal drag are alike
+    each = np.array([design(drag=float(x)) for x in some])[which[1:]]
+    return tuple(each.T * inertia)
 
 
 def _shared(wanted: float, drag: float) -> tuple[float, float]:

@@ -24,14 +24,14 @@ BALANCED = 1e-6  # [N m, N] force on a joint without a motor that still counts a
 class Lqr(Controller):
     """``tau = tau_d - K (x - x_d)``, K from SciPy's Riccati solvers, ``x = (q, v)`` of the joints.
 
-    Minimises the integral (sum, with a sample time) of ``x^T Q x + tau^T R tau`` for deviations
+    Minimizes the integral (sum, with a sample time) of ``x^T Q x + tau^T R tau`` for deviations
     from a set point, which must be one that motors can hold. ``tau_d`` is the torque that the
     reference itself needs, so that other set points are held as well; far from the one for which K
-    was made, ask the certificate.
+    was made, see the certificate.
 
     Args:
         model: The body.
-        set_point: (n,) or (nq,) where it is linearised; the neutral pose by default.
+        set_point: (n,) or (nq,) where it is linearized; the neutral pose by default.
         Q: Weight of the error: (2n,) or (2n, 2n). By default positions weigh 1, and velocities as
             much as a motion that settles in one second needs.
         R: Weight of the torque: one number, (m,) or (m, m) for m motors. By default as large as
@@ -60,7 +60,7 @@ class Lqr(Controller):
         self.set_point = at
         self._check_rest()
         n, m = len(self.torque_limit), len(self._driven)
-        plant = self.linear()  # weights of a singular one would be infinite; this says why it is
+        plant = self.linear()  # raises an error that names a singular joint
         natural = np.repeat([1.0, 1.0 / gains.from_settling_time()[0]], n)
         self.Q = _weight("Q", natural if Q is None else Q, 2 * n)
         self.R = _weight("R", self._stiffness() ** -2 if R is None else R, m)
@@ -107,7 +107,7 @@ class Lqr(Controller):
             K, fading = np.zeros((len(R), len(A))), False
         if not fading:
             raise StateError(
-                "no LQR at this set point: the motors cannot stabilise all joints, or the weights "
+                "no LQR at this set point: the motors cannot stabilize all joints, or the weights "
                 "leave a motion free"
             )
         return K
@@ -120,8 +120,8 @@ class Lqr(Controller):
         if abs(load[worst]) > BALANCED:
             name = self.model.joint_names[self._idle[worst]]
             raise StateError(
-                f"joint '{name}' has no motor and feels {load[worst]:.3g} N m at the set point: "
-                "choose one at which it rests"
+                f"joint '{name}' has no motor for its load of {load[worst]:.3g} N m at this set "
+                "point: choose one at which it rests"
             )
 
     def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:

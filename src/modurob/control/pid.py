@@ -1,4 +1,4 @@
-"""PID laws: integral, filtered derivative, anti-windup; independent PIDs without a model."""
+"""PID laws: independent PIDs without a model, and feedback linearization with PIDs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from modurob.checks import per_joint, positive
 from modurob.control import gains
+from modurob.control.computed_torque import Linearizing
 from modurob.control.controller import Controller, Slopes
 from modurob.control.gains import DesignedLaw
 from modurob.control.laws import register
@@ -18,7 +19,7 @@ from modurob.model import Model
 from modurob.model.joint_map import JointMap
 from modurob.reference import Reference
 
-SAMPLE_TIME = 1e-3  # [s] unless told: a law with a memory needs a clock
+SAMPLE_TIME = 1e-3  # [s] by default: a law with a memory needs a clock
 
 
 class Pid:
@@ -46,7 +47,7 @@ class Pid:
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Clear the memory."""
         self.integral, self.rate, self.error = (np.zeros(self._shape) for _ in range(3))
         self._before = self.integral
         self._time: float | None = None
@@ -60,7 +61,7 @@ class Pid:
         self._before = self.integral
 
     def output(self, t: float, error: np.ndarray, rate: np.ndarray) -> np.ndarray:
-        """(n,) u at a time; asked again for the same time, nothing is integrated twice."""
+        """(n,) u at a time; a second call for the same time integrates nothing."""
         dt = self._elapsed(t)
         self.error = error
         if self._time is None or self.filter_time == 0:
@@ -176,7 +177,7 @@ class PidLaw(DesignedLaw):
         return self.pid.memory(dt)
 
     def reset(self, t: float, q: ArrayLike, v: ArrayLike) -> None:
-        """Forget the integral, unless it was just taken over."""
+        """Clear the integral, unless it was just taken over."""
         if not self._carried:
             self.pid.clear()
         super().reset(t, q, v)
@@ -211,7 +212,7 @@ class IndependentPid(PidLaw):
         settling_time: Instead of gains, for the inertia and viscous friction of each joint in the
             neutral pose with the others held. 1 s if nothing is given. [s]
         filter_time: Time constant of a low-pass on the velocity error; 0 for none. [s]
-        integral_limit: Largest torque that the integral may ask for. [N m, N]
+        integral_limit: Largest torque of the integral. [N m, N]
         sample_time: Seconds between commands. [s]
         options: See `Controller`.
     """
@@ -236,3 +237,50 @@ class IndependentPid(PidLaw):
         super()._settle_in(t, q)
         new = self._added[self.pid.ki[self._added] > 0]
         self.pid.integral[new] = self._holding(q)[self._skip + new]  # the load it has to carry
+
+
+@register(
+    "pid-linearized", "for constant loads", kp="1/s^2", ki="1/s^3", kd="1/s", settling_time="s"
+)
+class PidLinearized(PidLaw, Linearizing):
+    """``tau = M (a_d + Kp e + Ki int(e) + Kd e') + C v + N + friction`` with ``e = q_d - q``.
+
+    The error follows ``e''' + Kd e'' + Kp e' + Ki e = 0``. The integral of a joint is held
+    while its motor is at the limit.
+
+    Args:
+        model: The body.
+        kp, ki, kd: One number or one for each joint. [1/s^2, 1/s^3, 1/s]
+        settling_time: Instead of gains: a triple pole. 1 s if nothing is given. [s]
+        filter_time: Time constant of a low-pass on the velocity error; 0 for none. [s]
+        integral_limit: Largest acceleration of the integral. [rad/s^2, m/s^2]
+        sample_time: Seconds between commands. [s]
+        options: See `Controller`.
+    """
+
+    name = "feedback linearization with PID"
+    claim = "the error follows e''' + Kd e'' + Kp e' + Ki e = 0 and goes to zero"
+
+    def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
+        tau = super()._torque(t, q, v, aim)
+        if self._limited:
+            self.pid.hold(self._saturation(tau, self._bound)[..., self._skip :])
+        return tau
+
+    def _acceleration(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
+        return aim.a + self.pid.output(t, *self._errors(q, v, aim))
+
+    def _steady(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
+        return aim.a + self.pid.frozen(*self._errors(q, v, aim))
+
+    def _gains(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.pid.slopes()
+
+    def error_matrix(self) -> np.ndarray:
+        """(3n, 3n) A of ``d(e, e', i)/dt = A (e, e', i)``, i the integral's acceleration."""
+        n, pid = len(self.pid.kp), self.pid
+        A = np.zeros((3 * n, 3 * n))
+        A[:n, n : 2 * n] = np.eye(n)
+        A[n : 2 * n] = np.hstack([-np.diag(pid.kp), -np.diag(pid.kd), -np.eye(n)])
+        A[2 * n :, :n] = np.diag(pid.ki)
+        return A

@@ -1,4 +1,4 @@
-"""The picture of a closed loop: where joints are, should be, and are thought to be."""
+"""Plots of a closed loop: true, desired, measured and estimated motion of the joints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH, PANEL, HEAD = 8.4, 2.0, 0.75  # inches: figure, each panel, title and time axis
+WIDTH, PANEL, HEAD = 8.4, 2.0, 0.75  # [inch] figure, each panel, title and time axis
 SIGMAS = 3.0  # half width of the band about the estimate
 DOTS = 600  # measurements drawn at most
 TIGHT = 10.0  # times as wide as its median a band may be: that of the start is wider
@@ -31,21 +31,20 @@ def plot_closed_loop(
     *,
     title: str = "",
 ) -> Figure:
-    """Positions, velocities, torques and errors of one run, each with what there is to compare.
+    """Plot positions, velocities, torques and errors of one run.
 
-    Beside the true positions and velocities stand the reference, what was measured, and the
-    estimate with a band of three standard deviations, if the run recorded them; beside torques
-    their limits.
+    Positions and velocities are shown with the reference, and with measurements and the estimate
+    with a band of three standard deviations, if the run recorded them; torques with their limits.
 
     Args:
-        run: What `simulate` gave for one body on a fixed base: t, q, v, tau and channels.
+        run: Result of `simulate` for one body on a fixed base: t, q, v, tau and channels.
         law: Its controller, for names and limits.
         reference: The function of time that it followed.
         path: Where to write it, ending with ``.png``, ``.svg`` or ``.pdf``.
         title: Above the panels.
 
     Returns:
-        A Matplotlib figure that pyplot does not know.
+        A Matplotlib figure outside of pyplot.
     """
     if path is not None:
         charts.check_ending(path, "plots")
@@ -89,10 +88,7 @@ class _Unit(NamedTuple):
 
 
 class _Loop:
-    """A run, its reference, and a color for each joint.
-
-    Channels stand still after the last sample, so the last row is left out of them.
-    """
+    """A run, its reference, and a color for each joint; channels end one row before the rest."""
 
     def __init__(self, run: Any, law: Controller, wanted: np.ndarray) -> None:
         self.t, self.q, self.v, self.tau = run.t, run.q, run.v, run.tau

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 BASE_SIGMA = 0.3  # [m, rad, m/s, rad/s] of a free base of which nothing is known
 REACH = {False: 2 * np.pi, True: 1.0}  # [rad, m] of joints without limits: a turn, or a meter
-STEP = 1e-5  # of central differences: rounding and truncation meet near 1e-10
+STEP = 1e-5  # [rad, m] of central differences: rounding and truncation meet near 1e-10
 
 
 def rebuilt(old: Ekf, model: Model, known: Mapping[str, float], rate_sigma: float) -> Ekf:
@@ -72,60 +72,27 @@ def _prior(model: Model, k: int) -> tuple[float, float]:
 
 def _moved(old: Ekf, joints: JointMap) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Estimate in the new body, and (2nv, 2nv_old) its derivative by the old one."""
-    model = joints.new
+    model, nv, nv_old = joints.new, joints.new.nv, old.model.nv
     q, v = joints.configuration(old.q), joints.velocity(old.v)
-    T, (there, here) = np.zeros((2 * model.nv, 2 * old.model.nv)), joints.rows
-    T[here, there] = T[model.nv + here, old.model.nv + there] = 1.0
-    body = _shared_body(old.model, model) if model.free_base else None
-    if body is not None:
-        pose, twist = _base_of(old.model, model, body)
-        at = pose(old.q, old.v)
-        q[:3], q[3:7] = at[:3, 3], so3.to_quaternion(at[:3, :3])
-        v[:6] = twist(old.q, old.v)
-        T[np.r_[0:6, model.nv : model.nv + 6]] = _slopes(old, pose, twist)
+    T, (there, here) = np.zeros((2 * nv, 2 * nv_old)), joints.rows
+    T[here, there] = T[nv + here, nv_old + there] = 1.0
+    links = zip(model.body_names, model.body_link, strict=True)
+    shared = [name for name, link in links if link == 0 and name in old.model.body_names]
+    if model.free_base and shared:  # the new base link was a part of the old body
+        T_lb = model.body_placement[model.body_index(shared[0])]
+        X = np.asarray(se3.Ad(T_lb), dtype=float)
+
+        def jacobian(x: np.ndarray) -> np.ndarray:
+            return X @ old.model.jacobian(x, shared[0])
+
+        pose = old.model.forward_kinematics(old.q)[old.model.body_index(shared[0])]
+        pose, J = pose @ se3.inverse(T_lb), jacobian(old.q)
+        q[:3], q[3:7], v[:6] = pose[:3, 3], so3.to_quaternion(pose[:3, :3]), J @ old.v
+        T[:6, :nv_old] = T[nv : nv + 6, nv_old:] = J
+        sides = (old.model.integrate(old.q, s * STEP * np.eye(nv_old)) for s in (1, -1))
+        ahead, back = (jacobian(x) @ old.v for x in sides)
+        T[nv : nv + 6, :nv_old] = (ahead - back).T / (2 * STEP)
     return q, v, T
-
-
-def _shared_body(old: Model, new: Model) -> str | None:
-    """A body of the new base link that the old model has, too."""
-    for name, link in zip(new.body_names, new.body_link, strict=True):
-        if link == 0 and name in old.body_names:
-            return name
-    return None
-
-
-def _base_of(
-    old: Model, new: Model, body: str
-) -> tuple[Callable[..., np.ndarray], Callable[..., np.ndarray]]:
-    """Pose and twist of the new base link as functions of the old state."""
-    T_bl = se3.inverse(new.body_placement[new.body_index(body)])  # link in the body's frame
-    X = np.asarray(se3.Ad(se3.inverse(T_bl)), dtype=float)
-    index = old.body_index(body)
-
-    def pose(q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return old.forward_kinematics(q)[index] @ T_bl
-
-    def twist(q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return X @ old.jacobian(q, body) @ v
-
-    return pose, twist
-
-
-def _slopes(
-    old: Ekf, pose: Callable[..., np.ndarray], twist: Callable[..., np.ndarray]
-) -> np.ndarray:
-    """(12, 2nv_old) derivative of base pose (as a twist) and twist by the old state."""
-    model, nv = old.model, old.model.nv
-    first = se3.inverse(pose(old.q, old.v))
-
-    def around(dx: np.ndarray) -> np.ndarray:
-        q, v = model.integrate(old.q, dx[:nv]), old.v + dx[nv:]
-        step = np.asarray(se3.log(first @ pose(q, v)), dtype=float)
-        return np.concatenate([step, twist(q, v)])
-
-    units = STEP * np.eye(2 * nv)
-    columns = [(around(e) - around(-e)) / (2 * STEP) for e in units]
-    return np.stack(columns, axis=-1) if columns else np.zeros((12, 0))
 
 
 # -- noise -----------------------------------------------------------------------------------------

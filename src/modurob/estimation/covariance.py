@@ -12,7 +12,7 @@ from modurob.checks import real_array
 from modurob.errors import StateError
 
 NEGATIVE = 1e-9  # of the largest eigenvalue: rounding in a covariance that has a zero one
-HALF = np.array(0.5)  # NumPy takes longer to look at a Python number than to halve a small matrix
+HALF = np.array(0.5)  # converting a Python number takes longer than halving a small matrix
 Rows = np.ndarray | slice  # of the state that are measured
 
 
@@ -115,19 +115,19 @@ class Consistency(NamedTuple):
         if self.consistent:
             word = "consistent"
         else:
-            word = "too sure of itself" if self.mean > self.upper else "too careful"
+            word = "overconfident" if self.mean > self.upper else "too cautious"
         return f"{word}: mean {self.mean:.4g}, expected {self.lower:.4g} to {self.upper:.4g}"
 
 
 def chi_square(probability: float, dof: float) -> float:
     """The value that a chi-square variable stays below with a probability."""
-    from scipy.special import gammaincinv  # scipy.stats says the same, and takes a second to load
+    from scipy.special import gammaincinv  # scipy.stats takes a second to load
 
     return float(2.0 * gammaincinv(dof / 2, probability))
 
 
 def consistency(values: ArrayLike, dof: int, level: float = 0.95) -> Consistency:
-    """Whether NEES or NIS values fit the covariances a filter claims.
+    """Compare NEES or NIS values with the covariances of a filter.
 
     Args:
         values: Independent ones: NEES at one time over many runs, or NIS along one.

@@ -33,7 +33,7 @@ BOUND = ("_step",)  # compiled code and memory bound to one filter: made anew fo
 
 
 class Innovation(NamedTuple):
-    """What a measurement said.
+    """Result of a measurement.
 
     Attributes:
         residual: (m,) measured minus expected, of what was there.
@@ -148,7 +148,7 @@ class Ekf:
         self._ahead(tau, None)
 
     def predict_closed_loop(self, law: Any, t: float, reference: Any = None) -> np.ndarray:
-        """One sample ahead under a law that sees the true state, not the estimate.
+        """One sample ahead under a law that acts on the true state, not on the estimate.
 
         The torque depends on the state, so the law's slopes enter the Jacobian:
         ``A + B [d tau/dq, d tau/dv]``.
@@ -182,7 +182,7 @@ class Ekf:
         self.q, self.v, self.P = q, v, symmetric(P)
 
     def _estimate(self) -> tuple[np.ndarray, np.ndarray]:
-        """q and v, looked at once more when somebody has put something else there."""
+        """q and v, checked again if they were replaced from outside."""
         model, q, v = self.model, self.q, self.v
         q = q if _is_plain(q, model.nq) else _one(model.check_configuration(q), "q")
         return q, v if _is_plain(v, model.nv) else _one(model.check_velocity(v), "v")
@@ -255,7 +255,7 @@ class Ekf:
         return np.concatenate([self.model.difference(self.q, q), v - self.v])
 
     def nees(self, q: ArrayLike, v: ArrayLike) -> float:
-        """Normalised error squared: chi-square with 2 nv degrees when the filter is consistent."""
+        """Normalized error squared: chi-square with 2 nv degrees when the filter is consistent."""
         e = self.error(q, v)
         return float(e @ np.linalg.solve(self.P, e))
 
@@ -273,7 +273,7 @@ class Ekf:
 
         New joints start within their limits: mean as close to zero as these allow, standard
         deviation that of a uniform distribution between them. They are measured, with the noise of
-        the others. A new free base stands where the old body's estimate had that module.
+        the others. A new free base is placed where the old estimate had that module.
 
         Args:
             model: Of the new body.
@@ -313,7 +313,7 @@ def _names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_plain(array: Any, size: int) -> TypeGuard[np.ndarray]:
-    """Whether this is (size,) floats already: quick to see; compiled code looks at the numbers."""
+    """Return True for (size,) floats: a quick test; compiled code checks the numbers."""
     return type(array) is np.ndarray and array.shape == (size,) and array.dtype == np.float64
 
 

@@ -14,7 +14,7 @@ from modurob.friction import REACH, is_implicit
 from modurob.model import Model
 
 SHARES = (0.5, 0.5, 1.0)  # of a step, from each stage of Runge and Kutta to the next
-MOST = {"rk4": 32, "step": 8}  # steps of a sample unless told: some two milliseconds of computing
+MOST = {"rk4": 32, "step": 8}  # steps of a sample by default: some two milliseconds of computing
 FINE = {"rk4": 1.0, "step": 0.25}  # friction's rate times a step: decays are right to 1 and 3 %
 WEIGHTS = np.array([1.0, 2.0, 2.0, 1.0]) / 6
 
@@ -60,7 +60,7 @@ class RungeKutta:
     """Runge-Kutta's fourth-order step of h seconds on a fixed base.
 
     Its Jacobian is that of the step itself: the variational equation ``dS/dt = F S + G`` taken
-    through the same four stages is the derivative of those stages. All stages are linearised in
+    through the same four stages is the derivative of those stages. All stages are linearized in
     one call, once their states are known.
 
     Memory and views of it are made once, and arithmetic is on flat arrays: for a few joints
@@ -134,7 +134,7 @@ class Choice(NamedTuple):
 
 
 def chosen(model: Model, dt: float, integrator: str | None, substeps: int | None) -> Choice:
-    """What was given; the rest so that each step follows the friction of the body.
+    """Return the given integrator and substeps, or ones that follow the friction of the body.
 
     Steps of Runge and Kutta no longer than the time in which friction acts, if not too many are
     needed; else some steps with friction taken implicitly.

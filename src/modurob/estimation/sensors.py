@@ -1,4 +1,4 @@
-"""A filter for who knows the sensors' noise and nothing else."""
+"""A filter designed from the noise of the sensors alone."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def ekf_for_sensors(
 ) -> Ekf:
     """An `Ekf` of joint positions that are measured with noise.
 
-    What masses, friction and drives do otherwise than the model says is taken for an unknown
-    acceleration of some rad/s^2, anew in each sample.
+    Errors of the model (masses, friction, drives) count as an unknown acceleration of some rad/s^2,
+    independent in each sample.
 
     Args:
         dt: Seconds between samples.

@@ -1,4 +1,4 @@
-"""What a gait is: a reference for every joint at every time, twice differentiable."""
+"""Base of gaits: a reference for every joint at every time, twice differentiable."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import Numbers, generator, not_negative, per_joint
+from modurob.checks import Numbers, generator, not_negative, per_joint, real_array
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.gaits.body import Edges, checked_edges, neighbors, within_limits
 from modurob.model import Model
@@ -72,8 +72,8 @@ class Gait(ABC):
                 default half the way to the next limit, 0.5 rad or 0.05 m where there is none, and
                 nothing for virtual joints of the base. A negative one mirrors the joint. [rad, m]
             offset: Middle of the motion; by default the middle of the limits, else zero. [rad, m]
-            settings: Of this kind of gait. What it needs to know of the body, such as which joints
-                are neighbors, is read from the model unless given.
+            settings: Of this kind of gait. Properties of the body, such as which joints
+                are neighbors, are read from the model unless given.
         """
         if not isinstance(model, Model):
             raise StateError(
@@ -197,19 +197,10 @@ def checked_joints(joints: Sequence[str]) -> tuple[str, ...]:
 
 
 def checked_times(t: ArrayLike, resting: bool = False) -> np.ndarray:
-    """(...) finite times; from 0 on unless the gait rests before."""
-    try:
-        times = np.asarray(t)
-        if times.dtype.kind not in "iuf":
-            raise TypeError
-        times = times.astype(float, copy=False)
-    except (TypeError, ValueError, OverflowError):
-        raise StateError(f"t must hold times in seconds, got {t!r}"[:300]) from None
-    if times.size and not np.isfinite(times).all():
-        raise StateError("all times must be finite, got nan or inf in t")
-    if not resting and times.size and times.min() < 0:
+    """(...) finite times; from 0 on unless the gait rests before. [s]"""
+    times = real_array("t", t)
+    if not resting and times.min(initial=0.0) < 0:
         raise StateError(
-            f"the gait begins at t = 0 and was asked for t = {times.min():g}; "
-            "with a ramp it rests before"
+            f"the gait begins at t = 0, got t = {times.min():g}; with a ramp it rests before"
         )
     return times

@@ -1,4 +1,4 @@
-"""What gaits need to know of a body: room to move, neighbors, and how far out a joint is."""
+"""Properties of a body that gaits use: joint limits, neighbors, distance from the base."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def within_limits(
     if amplitude is None:
         wanted = np.where(np.isfinite(room), SHARE * room, usual)
         virtual = np.array([name.startswith("world.") for name in names], dtype=bool)
-        wanted[virtual] = 0.0  # nothing drives those
+        wanted[virtual] = 0.0  # without a motor
     else:
         wanted = per_joint("amplitude", amplitude, names)
     return center, np.clip(wanted, -room, room)
 
 
 def neighbors(model: Model) -> tuple[tuple[str, str], ...]:
-    """Pairs of joints that meet at a link: the docking graph as the joints see it.
+    """Pairs of joints that meet at a link: the docking graph in terms of joints.
 
     Which module is the base makes no difference. Joints of a chain have two neighbors; all joints
     at one link are each other's.
@@ -82,7 +82,7 @@ def checked_edges(edges: Edges, joints: Sequence[str]) -> np.ndarray:
         unknown = [name for name in edge if name not in index]
         if unknown:
             raise UnknownNameError(
-                f"an edge names no joint with {unknown[0]!r}: joints are {choices(joints)}"
+                f"no joint {unknown[0]!r} for an edge: joints are {choices(joints)}"
             )
         i, j = sorted(index[name] for name in edge)
         if i == j or (i, j) in pairs:

@@ -1,4 +1,4 @@
-"""Chaotic gaits: coupled maps that fall into a common rhythm, or into none."""
+"""Chaotic gaits: coupled maps that reach a common rhythm, or none."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class ChaoticMaps(Synchronizing):
         if steps > MOST_STEPS:
             raise StateError(
                 f"a lattice is followed for {MOST_STEPS:,} steps, that is until "
-                f"t = {MOST_STEPS * self.step:g} s; ask for earlier times or make steps longer"
+                f"t = {MOST_STEPS * self.step:g} s; give earlier times or make steps longer"
             )
         (scaled, x), end = self._found, self.warm_up + steps + 1
         if len(x) < end:

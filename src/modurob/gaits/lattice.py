@@ -87,7 +87,7 @@ def synchronization_range(edges: np.ndarray, n: int, r: float) -> Range | None:
     left = np.exp(-lyapunov_exponent(r))  # what damping must leave less than
     if not len(modes):
         return Range(0.0, 1.0)
-    if modes[0] < 1e-12:  # the graph falls apart, and its parts know nothing of each other
+    if modes[0] < 1e-12:  # the graph has parts that are not connected
         return Range(0.0, 1.0) if left > 1 else None
     low, high = max((1 - left) / modes[0], 0.0), min((1 + left) / modes[-1], 1.0)
     return Range(float(low), float(high)) if low < high else None

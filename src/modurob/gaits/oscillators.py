@@ -29,9 +29,9 @@ class Oscillators(Synchronizing):
 
     ``theta_i' = 2 pi frequency_i + coupling sum_j sin(theta_j - theta_i - (phase_j - phase_i))``,
     summed over the neighbors j. If the coupling is strong enough for the differences of
-    frequencies, all run at the mean frequency in the end, at the wanted phases or near them.
+    frequencies, all run at the mean frequency in the end, at the desired phases or near them.
 
-    The equation is solved once, step by step as far as it is asked for; from the time they lock,
+    The equation is solved once, step by step as far as needed; from the time they lock,
     the phases grow evenly.
 
     Args:
@@ -40,7 +40,7 @@ class Oscillators(Synchronizing):
         edges: Pairs of joints that are coupled; `for_model` takes those that meet at a link.
         frequency: One number, (n,), or numbers by joint (1 for joints not named). [Hz]
         coupling: Strength of the pull. [rad/s]
-        phase: Wanted phases; only their differences matter. [rad]
+        phase: Desired phases; only their differences matter. [rad]
         start: Phases at t = 0; by default anywhere on the circle. [rad]
         rng: Chooses `start`; a fixed seed by default.
         ramp: Seconds from rest to full swing.
@@ -95,7 +95,7 @@ class Oscillators(Synchronizing):
         return theta.reshape(*times.shape, len(self.joints))
 
     def order(self, t: ArrayLike) -> np.ndarray:
-        """(...) order parameter at times t: 1 when all are at their wanted phases, 0 for none."""
+        """(...) order parameter at times t: 1 when all are at their desired phases."""
         if not self.joints:
             return np.ones(np.shape(t))
         return np.abs(np.mean(np.exp(1j * (self.phases(t) - self.phase)), axis=-1))
@@ -122,7 +122,7 @@ class PhaseTrack:
     """Phases y(t) relative to a phase that grows at the mean speed (Kuramoto's equation).
 
     ``y_i' = excess_i + coupling sum_j sin(y_j - y_i)``, by the classical Runge-Kutta method in
-    equal steps, so that it makes no difference how far it was asked before; quintics between.
+    equal steps, so that results do not depend on earlier calls; quintics between.
 
     Attributes:
         locked: When all speeds became equal; None as long as they are not. [s]
@@ -165,7 +165,7 @@ class PhaseTrack:
         if steps > MOST_STEPS and self.settle() is None:
             raise StateError(
                 f"oscillators that do not lock are followed for {MOST_STEPS * self._h:.0f} s; "
-                "ask for earlier times, or couple them more strongly"
+                "give earlier times, or couple them more strongly"
             )
         while self.locked is None and len(self._nodes.x) - 1 <= steps:
             nodes = self._nodes
@@ -180,7 +180,7 @@ class PhaseTrack:
             )
 
     def settle(self) -> float | None:
-        """When the oscillators lock, after trying for long enough. [s]"""
+        """Time at which the oscillators lock; None if they do not within `PATIENCE` steps. [s]"""
         self.extend(PATIENCE)
         return self.locked
 

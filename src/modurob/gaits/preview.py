@@ -1,4 +1,4 @@
-"""A gait over time, and below it how its joints find together."""
+"""Plots of a gait over time, and of its synchronization."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def preview(
     duration: float = 10.0,
     title: str | None = None,
 ) -> Figure:
-    """Plot what a gait asks of the joints and, if they synchronize, how far they have come.
+    """Plot the joint positions of a gait and, if its joints synchronize, a measure of that.
 
     Args:
         path: A ``.png``, ``.svg`` or ``.pdf`` file to write; none by default.
@@ -96,7 +96,7 @@ def _panels(gait: Gait, t: np.ndarray) -> Iterator[PreviewPanel]:
 
 
 def _planes(panels: list[PreviewPanel]) -> list[Axes]:
-    """The axes of a new figure that pyplot never hears of, one below the other."""
+    """The axes of a new figure outside of pyplot, one below the other."""
     heights = [LOWER if panel.measure else PANEL for panel in panels]
     figure = charts.blank((WIDTH, HEAD + sum(heights)))
     planes = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=heights)[

@@ -15,7 +15,7 @@ from modurob.model.joint_map import JointMap
 from modurob.reference import Reference
 
 Function = Callable[[float], Any]  # of time, to something with q, v and a
-POINTS = 2001  # at which a reference is looked at: an oscillation of 100 periods has 20 each
+POINTS = 2001  # at which a reference is evaluated: 20 for each of 100 periods
 SLACK = 1e-9  # relative excess over a limit that is rounding
 
 
@@ -69,7 +69,7 @@ class Carried:
 
 
 class Excess(NamedTuple):
-    """Where a reference breaks a limit: the joint, what, the worst value, its limit, when."""
+    """A limit that a reference exceeds: joint, quantity, worst value, limit, time."""
 
     joint: str
     what: str
@@ -90,7 +90,7 @@ def excesses(
     rate: ArrayLike | None = None,
     acceleration: ArrayLike | None = None,
 ) -> tuple[Excess, ...]:
-    """Which limits a reference breaks, looked at in 2001 instants.
+    """Return the limits that a reference exceeds, evaluated at 2001 instants.
 
     Args:
         reference: A function of time.
@@ -113,7 +113,7 @@ def excesses(
     for side, (what, values, most) in enumerate(looks):
         slack = SLACK * (1 + np.abs(np.where(np.isfinite(most), most, 0.0)))
         worst = values.argmax(axis=0)
-        sign = -1.0 if side == 1 else 1.0  # the lower limit was looked at upside down
+        sign = -1.0 if side == 1 else 1.0  # lower limits were compared with the sign changed
         for k in np.flatnonzero(values.max(axis=0) > most + slack):
             value, limit = sign * values[worst[k], k], sign * most[k]
             found.append(Excess(model.joint_names[k], what, value, limit, float(t[worst[k]])))

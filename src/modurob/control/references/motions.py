@@ -88,20 +88,16 @@ class Quintic:
                 raise StateError(f"{name} is one number or {len(first)}, got shape {array.shape}")
             ends.append(np.broadcast_to(array, first.shape))
         v0, v1, a0, a1 = ends
-        self._c = np.array(coefficients(T, Curve(first, v0, a0), Curve(last, v1, a1)))
-        self._order = np.arange(6.0)
+        c = np.array(coefficients(T, Curve(first, v0, a0), Curve(last, v1, a1)))
+        D = np.diag(np.arange(1.0, 6.0), 1) / T  # D c: coefficients of the derivative
+        self._c = np.hstack([c, D @ c, D @ D @ c])
 
     def __call__(self, t: float) -> Reference:
-        T = self.duration
-        x = min(max((t - self.begin) / T, 0.0), 1.0)
+        x = min(max((t - self.begin) / self.duration, 0.0), 1.0)
         powers = np.array([1.0, x, x * x, x**3, x**4, x**5])
-        k = self._order
-        q = powers @ self._c
-        if not 0.0 <= t - self.begin <= T:
-            rest = np.zeros(len(q))
-            return Reference(q, rest, rest)
-        v = (k[1:] * powers[:-1]) @ self._c[1:] / T
-        a = (k[2:] * k[1:-1] * powers[:-2]) @ self._c[2:] / (T * T)
+        q, v, a = (powers @ self._c).reshape(3, -1)
+        if not 0.0 <= t - self.begin <= self.duration:
+            v = a = np.zeros(len(q))
         return Reference(q, v, a)
 
 
@@ -118,7 +114,9 @@ class Spline:
 
         self.times, self.q = _knots(times, q, least=2)
         still = [(1, np.zeros(self.q.shape[1])), (2, np.zeros(self.q.shape[1]))]
-        curve = make_interp_spline(self.times, self.q, k=5, bc_type=(still, still))
+        self._lay(make_interp_spline(self.times, self.q, k=5, bc_type=(still, still)))
+
+    def _lay(self, curve: Any) -> None:
         self._curves = curve, curve.derivative(1), curve.derivative(2)
 
     def __call__(self, t: float) -> Reference:
@@ -126,7 +124,7 @@ class Spline:
         return Reference(*(np.asarray(curve(inside)) for curve in self._curves))
 
 
-class Recorded:
+class Recorded(Spline):
     """A trajectory that was recorded: cubic between samples.
 
     Args:
@@ -142,12 +140,11 @@ class Recorded:
         from scipy.interpolate import CubicHermiteSpline, CubicSpline
 
         self.times, self.q = _knots(times, q, least=2)
-        if v is None:
-            curve: Any = CubicSpline(self.times, self.q)
-        else:
-            curve = CubicHermiteSpline(self.times, self.q, _knots(times, v, least=2)[1])
-        self._curves = curve, curve.derivative(1), curve.derivative(2)
         self.hold = hold
+        if v is None:
+            self._lay(CubicSpline(self.times, self.q))
+        else:
+            self._lay(CubicHermiteSpline(self.times, self.q, _knots(times, v, least=2)[1]))
 
     @classmethod
     def of(cls, trajectory: Any, *, hold: bool = False) -> Recorded:
@@ -160,16 +157,14 @@ class Recorded:
     def __call__(self, t: float) -> Reference:
         first, last = self.times[0], self.times[-1]
         slack = ROUNDING * (last - first)
-        if not (self.hold or first - slack <= t <= last + slack):
+        inside = first - slack <= t <= last + slack
+        if not (self.hold or inside):
             raise StateError(
-                f"the recorded reference lasts from {first:g} to {last:g} s and was asked for "
-                f"{t:g} s: end the run there, record longer, or pass hold=True to stay at its ends"
+                f"the recorded reference lasts from {first:g} to {last:g} s, got t = {t:g} s: "
+                "end the run there, record longer, or pass hold=True to stay at its ends"
             )
-        q = np.asarray(self._curves[0](min(max(t, first), last)))
-        if not first - slack <= t <= last + slack:
-            return Reference(q, np.zeros(len(q)), np.zeros(len(q)))
-        t = min(max(t, first), last)
-        return Reference(q, np.asarray(self._curves[1](t)), np.asarray(self._curves[2](t)))
+        q, v, a = super().__call__(t)
+        return Reference(q, v * inside, a * inside)
 
 
 def minimum_jerk(
@@ -192,7 +187,7 @@ def minimum_jerk(
         begin: When it starts. [s]
     """
     first, last = _row("q0", q0), _row("q1", q1)
-    if model is not None:  # between the ends it is monotonic: they tell all
+    if model is not None:  # between the ends it is monotonic
         for name, q in (("q0", first), ("q1", last)):
             _check_place(name, q, model)
     least = 0.0
@@ -240,5 +235,5 @@ def _knots(times: ArrayLike, q: ArrayLike, least: int) -> tuple[np.ndarray, np.n
             f"got shapes {t.shape} and {places.shape}"
         )
     if np.any(np.diff(t) <= 0):
-        raise StateError("times must rise")
+        raise StateError("times must increase")
     return t, places

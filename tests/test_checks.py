@@ -1,0 +1,65 @@
+"""Checks of arguments: each error names the argument, what was given and what is allowed."""
+
+import numpy as np
+import pytest
+
+from modurob import StateError, UnknownNameError
+from modurob.checks import complex_array, generator, inside, per_joint, real_array, whole
+from oracles import complains
+
+JOINTS = ("hip", "knee")
+
+
+def test_numbers_per_joint_are_one_or_each_or_by_name_and_read_only():
+    for given, found in ((2, [2, 2]), ([1, 2], [1, 2]), ({"knee": 3.0}, [1, 3])):
+        array = per_joint("phase", given, JOINTS, otherwise=1.0)
+        assert array.tolist() == found
+        assert not array.flags.writeable
+    assert per_joint("limit", np.inf, JOINTS, infinite=True).tolist() == [np.inf, np.inf]
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "pieces"),
+    [
+        (StateError, [1.0], ["phase has shape (1,)", "(2,)", "hip, knee"]),
+        (StateError, [1.0, -1.0], ["phase must be at least 0", "-1"]),
+        (StateError, [1.0, np.inf], ["phase must hold finite real numbers"]),
+        (StateError, "12", ["phase must hold finite real numbers", "'12'"]),
+        (StateError, [True, False], ["phase must hold finite real numbers"]),
+        (UnknownNameError, {"toe": 1.0}, ["phase", "'toe'", "hip, knee"]),
+    ],
+)
+def test_other_numbers_per_joint_are_named(kind, given, pieces):
+    with complains(kind, *pieces):
+        per_joint("phase", given, JOINTS, least=0.0)
+
+
+def test_arrays_are_copies_of_numbers():
+    given = np.ones(3)
+    array = real_array("x", given)
+    array[0] = 2.0
+    assert given[0] == 1.0
+    assert complex_array("poles", [-1 + 1j]).dtype == complex
+    with complains(StateError, "poles must hold finite numbers"):
+        complex_array("poles", [np.nan])
+
+
+def test_whole_numbers_and_ranges():
+    assert whole("count", np.int64(3), 1) == 3
+    for wrong in (0, 1.0, True, "1", None):
+        with complains(StateError, "count must be a whole number of 1 or more", repr(wrong)):
+            whole("count", wrong, 1)
+    with complains(StateError, "from 1 to 5", "6"):
+        whole("count", 6, 1, 5)
+    assert inside("lag", 1, -2, 2, "rad") == 1.0
+    with complains(StateError, "lag is a number from -2 to 2 (rad)", "3"):
+        inside("lag", 3, -2, 2, "rad")
+
+
+def test_random_numbers_come_from_a_generator():
+    rng = np.random.default_rng(1)
+    assert generator(rng, "noise") is rng
+    assert generator(None, "noise", seed=0).random() == np.random.default_rng(0).random()
+    for wrong in (None, 3):
+        with complains(StateError, "noise needs rng=", type(wrong).__name__):
+            generator(wrong, "noise")
