@@ -19,7 +19,7 @@ from modurob.compiler.tiers import DyadTier, FusedTier
 from modurob.equations.quantities import QUANTITIES
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model import Model
-from modurob.model.checks import common_batch
+from modurob.model.validation import common_batch
 from modurob.spatial import se3, so3
 
 External = Mapping[str, ArrayLike]

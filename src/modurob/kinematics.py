@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from modurob.checks import refuse_states
 from modurob.errors import StateError, choices
 from modurob.model import Model
-from modurob.model.checks import common_batch
+from modurob.model.validation import common_batch
 from modurob.spatial import se3, so3
 
 POSE_NUMBERS = 28  # of a body: its rows [R | p], and the pose that they become

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.errors import StateError, UnknownNameError, choices
-from modurob.model.checks import check_arrays, common_batch
 from modurob.model.options import ModelOptions
+from modurob.model.validation import check_arrays, common_batch
 from modurob.spatial import se3, so3
 
 if TYPE_CHECKING:

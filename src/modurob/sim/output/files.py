@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, FiniteFloat, Valida
 
 from modurob.errors import FileError, ModurobError, StateError, WriteError
 from modurob.model import Model, ModelOptions
-from modurob.model.checks import DTYPES, SHAPES
 from modurob.model.model import frozen
+from modurob.model.validation import DTYPES, SHAPES
 from modurob.modules.datasheet import describe
 from modurob.modules.files import check_document, checked_target, parse_json, write_file
 from modurob.organism.files import from_document, to_document
