@@ -191,4 +191,5 @@ def rehearsed(
             diverged = True
         if diverged:
             break
-    return Rehearsal(*(np.array(column) for column in zip(*rows, strict=True)), diverged)
+    t, q, v, tau = (np.array(column) for column in zip(*rows, strict=True))
+    return Rehearsal(t, q, v, tau, diverged)

@@ -161,8 +161,8 @@ def _label(plane: Axes, spot: np.ndarray, text: str, points: float, is_base: boo
     ink, paper, alpha = ("white", INK, 0.92) if is_base else (INK, "white", 0.82)
     box = {"boxstyle": "round,pad=0.3,rounding_size=0.6", "fc": paper, "ec": "none", "alpha": alpha}
     plane.text(
-        *spot, text, ha="center", va="center", fontsize=points, color=ink, family="DejaVu Sans",
-        bbox=box,
+        spot[0], spot[1], text, ha="center", va="center", fontsize=points, color=ink,
+        family="DejaVu Sans", bbox=box,
     )  # fmt: skip
 
 

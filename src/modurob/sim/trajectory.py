@@ -180,9 +180,11 @@ class Trajectory:
             view: (azimuth, elevation) of the eye, seen from the body. [deg]
             size: Longer side of each picture. [px]
         """
-        from modurob.sim.output.film import picture
+        from modurob.sim.output import video
+        from modurob.sim.output.film import Film
 
-        picture(self, path, t, organism=organism, view=view, size=size)
+        video.check(path, endings=(".png",))
+        Film(self, organism, view, size).picture(path, t)
 
     def animate(
         self,
@@ -203,9 +205,11 @@ class Trajectory:
             view: (azimuth, elevation) of the eye, seen from the body. [deg]
             size: Longer side. [px]
         """
-        from modurob.sim.output.film import animate
+        from modurob.sim.output import video
+        from modurob.sim.output.film import Film
 
-        animate(self, path, organism=organism, fps=fps, speed=speed, view=view, size=size)
+        video.check(path, fps)
+        Film(self, organism, view, size).animate(path, fps, speed)
 
     def __repr__(self) -> str:
         status = "" if self.status == "finished" else f", {self.status}: {self.message}"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from modurob import friction
@@ -105,7 +108,8 @@ class SemiImplicitEuler(FixedStep):
         model = motion.model
         self._rest = np.zeros(model.nv)
         self._linear_stops = motion.stops is not None and motion.stops.is_linear
-        self._mass, self._bias = model.mass_matrix, model.inverse_dynamics
+        self._mass: Callable[..., Any] = model.mass_matrix
+        self._bias: Callable[..., Any] = model.inverse_dynamics
         if not (motion.batch or motion.external):
             self._mass = model.prepare("mass_matrix")
             self._bias = model.prepare("inverse_dynamics")
@@ -130,8 +134,8 @@ class SemiImplicitEuler(FixedStep):
         """(..., nv) velocity after a step with the friction, and linear stops, of its end."""
         motion, model, wrenches = self.motion, self.motion.model, self.motion.wrenches(t)
         force = motion.force(t, q, v)
-        given = (q, v, self._rest) if wrenches is None else (q, v, self._rest, wrenches)
-        push = force - (self._bias(*given) - friction.force(model, v))
+        given = () if wrenches is None else (wrenches,)
+        push = force - (self._bias(q, v, self._rest, *given) - friction.force(model, v))
         M = self._mass(q)
         if self._linear_stops and motion.stops is not None:
             # M (v+ - v) = h (push + dF/dq h v+ + dF/dv (v+ - v)), solved for v+ - v

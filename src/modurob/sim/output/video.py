@@ -25,14 +25,14 @@ COLORS = 128  # of a GIF's palette
 MARGIN = 0.025  # of the width, around the time in the corner
 
 
-def check(path: str | os.PathLike[str], fps: float) -> None:
-    """Say what is wrong before the work, not after it."""
+def check(
+    path: str | os.PathLike[str], fps: float = 25.0, endings: tuple[str, ...] = ENDINGS
+) -> None:
+    """Raise errors of a path before the work, not after it."""
     file = checked_target(path)
-    ending = file.suffix.lower()
-    if ending not in ENDINGS:
-        raise FileError(
-            f"{path}: unknown ending {file.suffix!r}; animations are {choices(ENDINGS)}"
-        )
+    ending, what = file.suffix.lower(), "animations" if endings == ENDINGS else "pictures"
+    if ending not in endings:
+        raise FileError(f"{path}: unknown ending {file.suffix!r}; {what} are {choices(endings)}")
     if not (np.isfinite(fps) and 0 < fps <= (FASTEST_GIF if ending == ".gif" else 240)):
         raise StateError(f"fps must lie between 0 and {FASTEST_GIF} for a GIF, got {fps!r}")
     if ending == ".mp4" and ffmpeg() is None:
