@@ -74,11 +74,6 @@ class PerBody:
         return self.make(model, organism)
 
 
-def can_follow(controller: Any) -> bool:
-    """Return whether a controller can be rebuilt when the body changes."""
-    return controller is None or hasattr(controller, "rebuilt")
-
-
 class Actuation:
     """Torques that reach the joints of one body: controller, clock and noise.
 

@@ -16,7 +16,7 @@ from modurob.dynamics import CudaDynamics, common_batch
 from modurob.errors import SizeError, StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.organism import Organism
-from modurob.sim.actuation import Noise, can_follow
+from modurob.sim.actuation import Noise
 from modurob.sim.reconfiguration.events import Event
 from modurob.sim.reconfiguration.multi_body_run import MultiBodyRun
 from modurob.sim.recorder import record_times, row_bytes
@@ -94,6 +94,9 @@ def simulate(
         raise StateError(f"{method.name} takes one state; for a batch of {q.shape[:-1]} use {some}")
     if noise is not None and not isinstance(noise, Noise):
         raise StateError(f"noise is a modurob.sim.Noise, got {type(noise).__name__}")
+    if noise is not None and not isinstance(rng, np.random.Generator):
+        given = "none" if rng is None else type(rng).__name__
+        raise StateError(f"noise needs rng=numpy.random.default_rng(...), got {given}")
     if not isinstance(stops, bool | Stops | LinearStops):
         raise StateError(f"stops is True, False or a modurob.sim.Stops, got {stops!r}")
     size = row_bytes(math.prod(q.shape[:-1]), model.nq, model.nv)
@@ -105,7 +108,7 @@ def simulate(
         reference=reference,
         sample_time=sample_time,
         noise=noise,
-        rng=None if noise is None else _generator(rng, "noise"),
+        rng=rng,
         stops=Stops() if stops is True else stops or None,
         external=dict(external or {}),
     )
@@ -132,13 +135,13 @@ def _finished(bodies: MultiBodyRun, progress: Progress, name: str) -> Trajectory
             bodies.go(progress)
     except Canceled:
         reason = f"canceled at t = {bodies.t:.6g} s"
-        return Trajectory(bodies.parts(), bodies.audit(), "canceled", reason, name)
+        return Trajectory(bodies.parts(), tuple(bodies.reports), "canceled", reason, name)
     except (Stopped, StateError, SizeError) as error:
         time = error.time if isinstance(error, Stopped) else bodies.t
         reason = f"the simulation stopped at t = {time:.6g} s: {error}"
-        kept = Trajectory(bodies.parts(), bodies.audit(), "stopped", reason, name)
+        kept = Trajectory(bodies.parts(), tuple(bodies.reports), "stopped", reason, name)
         raise SimulationError(reason, time, kept) from error.__cause__ or error
-    return Trajectory(bodies.parts(), bodies.audit(), integrator=name)
+    return Trajectory(bodies.parts(), tuple(bodies.reports), integrator=name)
 
 
 def _settings(
@@ -198,7 +201,7 @@ def _check_events(
             )
     if batched:
         raise StateError("events change one body; they cannot be in a run of many states")
-    if not can_follow(controller):
+    if not (controller is None or hasattr(controller, "rebuilt")):
         raise StateError(
             "after an event the body is another one: give the controller a method "
             "rebuilt(model, organism), or pass modurob.sim.PerBody(make)"
@@ -206,18 +209,10 @@ def _check_events(
 
 
 def _check_bodies(external: External, bodies: MultiBodyRun) -> None:
-    known = bodies.body_names()
+    known = bodies.body_names
     for body in external:
         if body not in known:
             raise UnknownNameError(f"no body {body!r} to push: bodies are {choices(sorted(known))}")
-
-
-def _generator(rng: Any, why: str) -> np.random.Generator:
-    """Return a generator of random numbers, or raise a `StateError` that names its purpose."""
-    if isinstance(rng, np.random.Generator):
-        return rng
-    given = "none" if rng is None else type(rng).__name__
-    raise StateError(f"{why} needs rng=numpy.random.default_rng(...), got {given}")
 
 
 def _initial_state(

@@ -180,10 +180,10 @@ class Trajectory:
             view: (azimuth, elevation) of the eye, seen from the body. [deg]
             size: Longer side of each picture. [px]
         """
-        from modurob.sim.output import video
+        from modurob.drawing.charts import check_ending
         from modurob.sim.output.film import Film
 
-        video.check(path, endings=(".png",))
+        check_ending(path, "pictures", (".png",))
         Film(self, organism, view, size).picture(path, t)
 
     def animate(
