@@ -108,28 +108,18 @@ class BodyTrajectory:
 
     def member(self, index: int | tuple[int, ...]) -> BodyTrajectory:
         """One state of a batch as a part of its own."""
-        chosen = (index,) if isinstance(index, int | np.integer) else tuple(index)
+        at = (slice(None), *((index,) if isinstance(index, int | np.integer) else index))
         try:
-            rows = [x[(slice(None), *chosen)] for x in (self.q, self.v, self.tau)]
+            q, v, tau = (x[at] for x in (self.q, self.v, self.tau))
         except IndexError:
             raise StateError(f"no member {index} in a batch of shape {self.batch}") from None
-        if rows[0].ndim != 2:
+        if q.ndim != 2:
             raise StateError(f"a member of a batch of shape {self.batch} has as many indices")
-        depth = len(self.batch)
-        channels = {
-            name: x[(slice(None), *chosen)]
-            for name, x in self.channels.items()
-            if x.shape[1 : 1 + depth] == self.batch
-        }
-        a = self._accelerations
-        return replace(
-            self,
-            q=rows[0],
-            v=rows[1],
-            tau=rows[2],
-            channels=MappingProxyType(channels),
-            _accelerations=None if a is None else lambda: self.a[(slice(None), *chosen)],
-        )
+        batch = slice(1, 1 + len(self.batch))
+        channels = {k: x[at] for k, x in self.channels.items() if x.shape[batch] == self.batch}
+        accelerations = None if self._accelerations is None else lambda: self.a[at]
+        kept = MappingProxyType(channels)
+        return replace(self, q=q, v=v, tau=tau, channels=kept, _accelerations=accelerations)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles carry the numbers; the integrator's own polynomials stay behind."""

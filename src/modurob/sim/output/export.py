@@ -42,26 +42,20 @@ class ColumnLabel(NamedTuple):
     unit: str
 
 
-BASE_Q = (
-    *(ColumnLabel(f"base {x}", "m") for x in "xyz"),
-    *(ColumnLabel(f"base q{x}", "1") for x in "xyzw"),
-)
-BASE_V = (
-    *(ColumnLabel(f"base v{x}", "m/s") for x in "xyz"),
-    *(ColumnLabel(f"base w{x}", "rad/s") for x in "xyz"),
-)
-BASE_A = tuple(ColumnLabel(c.name.replace("v", "a"), c.unit + "²") for c in BASE_V)
-BASE_TAU = (
-    *(ColumnLabel(f"base f{x}", "N") for x in "xyz"),
-    *(ColumnLabel(f"base n{x}", "N m") for x in "xyz"),
-)
-MOMENTUM = (
-    *(ColumnLabel(f"p{x}", "N s") for x in "xyz"),
-    *(ColumnLabel(f"L{x}", "N m s") for x in "xyz"),
-)
+def _labels(*groups: tuple[str, str, str]) -> tuple[ColumnLabel, ...]:
+    """Labels of groups (prefix, letters, unit)."""
+    return tuple(ColumnLabel(head + x, unit) for head, letters, unit in groups for x in letters)
+
+
+MOMENTUM = _labels(("p", "xyz", "N s"), ("L", "xyz", "N m s"))
 QUANTITIES = {"q": "position", "v": "velocity", "a": "acceleration", "tau": "torque"}
 UNITS = {"q": ("rad", "m"), "v": ("rad/s", "m/s"), "a": ("rad/s²", "m/s²"), "tau": ("N m", "N")}
-BASES = {"q": BASE_Q, "v": BASE_V, "a": BASE_A, "tau": BASE_TAU}
+BASES = {
+    "q": _labels(("base ", "xyz", "m"), ("base q", "xyzw", "1")),
+    "v": _labels(("base v", "xyz", "m/s"), ("base w", "xyz", "rad/s")),
+    "a": _labels(("base a", "xyz", "m/s²"), ("base w", "xyz", "rad/s²")),
+    "tau": _labels(("base f", "xyz", "N"), ("base n", "xyz", "N m")),
+}
 
 
 def columns(model: Model, quantity: str) -> list[ColumnLabel]:
@@ -79,10 +73,9 @@ def channel_columns(model: Model, name: str, array: np.ndarray) -> list[ColumnLa
     count = int(np.prod(array.shape[1:], dtype=int))
     if count == 1:
         return [ColumnLabel(name, "")]
-    if array.shape[1:] == (model.nv,):
-        return [ColumnLabel(c.name, "") for c in columns(model, "v")]
-    if array.shape[1:] == (model.nq,):
-        return [ColumnLabel(c.name, "") for c in columns(model, "q")]
+    for quantity, size in (("v", model.nv), ("q", model.nq)):
+        if array.shape[1:] == (size,):
+            return [ColumnLabel(c.name, "") for c in columns(model, quantity)]
     return [ColumnLabel(f"{name}[{k}]", "") for k in range(count)]
 
 
