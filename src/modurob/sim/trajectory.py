@@ -161,7 +161,7 @@ class Trajectory:
         """
         from modurob.sim.output.plots import plot
 
-        return plot(self, quantities, path, joints=joints, degrees=degrees, title=title)
+        return plot(self, quantities, path, joints, degrees, title)
 
     def picture(
         self,

@@ -75,7 +75,7 @@ def balance(
     if not model.mass.sum() > 0:
         raise StateError("the organism has no mass, so there is nothing to balance")
     q = _start(model, q0)
-    steps = round(positive("duration", duration, "seconds") / PERIOD)
+    steps = max(1, round(positive("duration", duration, "seconds") / PERIOD))
     stride = max(1, round(positive("record", record, "seconds") / PERIOD))
     network = LockStep(organism, delay=delay)
     links = FaultyLinks(network, loss, faults, PERIOD, rng)
@@ -101,8 +101,9 @@ def balance(
         run.parts[0], channels=MappingProxyType(channels),
         _accelerations=lambda: mean, _pieces=((0.0, steps * PERIOD, states),),
     )  # fmt: skip
-    return Balanced((part,), integrator=run.integrator, law=law, width=width, lost=links.lost,
-                    seconds=seconds)  # fmt: skip
+    return Balanced(
+        (part,), integrator=run.integrator, law=law, width=width, lost=links.lost, seconds=seconds
+    )
 
 
 class _Modules:

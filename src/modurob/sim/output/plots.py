@@ -50,14 +50,9 @@ class PlotPanel(NamedTuple):
 
 
 def plot(
-    trajectory: Trajectory,
-    quantities: Sequence[str] = (),
-    path: str | os.PathLike[str] | None = None,
-    *,
-    joints: Sequence[str] | None = None,
-    degrees: bool = False,
-    title: str = "",
-) -> Figure:
+    trajectory: Trajectory, quantities: Sequence[str], path: str | os.PathLike[str] | None,
+    joints: Sequence[str] | None, degrees: bool, title: str,
+) -> Figure:  # fmt: skip
     """See `Trajectory.plot`."""
     if path is not None:
         charts.check_ending(path, "plots")
