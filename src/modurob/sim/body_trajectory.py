@@ -160,8 +160,7 @@ def _from_pieces(
     for k in np.unique(which).tolist():
         mine = which == k
         y[mine] = pieces[k][2](t[mine]).T
-    q = y[:, : model.nq]
-    return manifold.normalized(q) if model.free_base else q, y[:, model.nq :]
+    return manifold.split(model, y)
 
 
 def _from_states(

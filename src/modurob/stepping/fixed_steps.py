@@ -17,7 +17,6 @@ from modurob.stepping.motion import EquationOfMotion
 class RK4(FixedStep):
     """Four accelerations a step; a free base moves along the exponential (Munthe-Kaas 1998)."""
 
-    name = "RK4"
     order = 4
     batches = True
 
@@ -98,7 +97,6 @@ class SemiImplicitEuler(FixedStep):
     The same step as `Model.step`; friction that is stiff and linear stops act at its end.
     """
 
-    name = "SemiImplicitEuler"
     order = 1
     batches = True
     is_implicit = True

@@ -48,13 +48,8 @@ class ScipyMethod(Integrator):
             if run.status == "failed":
                 gave_up = Stopped(float(run.t), f"{self.name} gave up: {message or 'no step fits'}")
                 raise self._rejected or gave_up
-            yield IntegratorStep(float(run.t), *self.split(run.y), run.dense_output())
-
-    def split(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """q and v of SciPy's state."""
-        nq = self.motion.model.nq
-        q = y[:nq]
-        return manifold.normalized(q) if self.motion.model.free_base else q, y[nq:]
+            q, v = manifold.split(self.motion.model, run.y)
+            yield IntegratorStep(float(run.t), q, v, run.dense_output())
 
     def _rates(self, t: float, y: np.ndarray) -> np.ndarray:
         model, result = self.motion.model, np.full(len(y), self.outside)
@@ -62,7 +57,7 @@ class ScipyMethod(Integrator):
             # the first of a step: NaN in later stages comes from it
             self._rejected = self._rejected or diverged(model, t, y[: model.nq], y[model.nq :])
             return result
-        q, v = self.split(y)
+        q, v = manifold.split(model, y)
         try:
             result[model.nq :] = self.motion.acceleration(t, q, v)
         except StateError as error:
@@ -78,7 +73,7 @@ class ScipyMethod(Integrator):
         model, result = self.motion.model, np.zeros((len(y), len(y)))
         if not np.abs(y).max() < LARGEST:
             return result
-        q, v = self.split(y)
+        q, v = manifold.split(model, y)
         try:
             dq, dv = self.motion.derivatives(t, q, v)
         except StateError:
@@ -116,7 +111,6 @@ def _base_jacobian(y: np.ndarray, v: np.ndarray, result: np.ndarray) -> np.ndarr
 class RK45(ScipyMethod):
     """Dormand and Prince 5(4)."""
 
-    name = "RK45"
     order = 5
     solver = integrate.RK45
 
@@ -124,7 +118,6 @@ class RK45(ScipyMethod):
 class DOP853(ScipyMethod):
     """Dormand and Prince 8(5,3): for tight tolerances."""
 
-    name = "DOP853"
     order = 8
     solver = integrate.DOP853
 
@@ -132,7 +125,6 @@ class DOP853(ScipyMethod):
 class LSODA(ScipyMethod):
     """Adams and BDF of varying order, switched by stiffness."""
 
-    name = "LSODA"
     solver = integrate.LSODA
     implicit = True
     outside = TOO_FAST
@@ -141,7 +133,6 @@ class LSODA(ScipyMethod):
 class Radau(ScipyMethod):
     """Implicit Runge-Kutta of order five, for stiff systems."""
 
-    name = "Radau"
     order = 5
     solver = integrate.Radau
     implicit = True
@@ -150,6 +141,5 @@ class Radau(ScipyMethod):
 class BDF(ScipyMethod):
     """Implicit multistep of varying order, for stiff systems."""
 
-    name = "BDF"
     solver = integrate.BDF
     implicit = True

@@ -82,7 +82,6 @@ class Anchored:
 class Variational(FixedStep):
     """Order two; energy errors stay bounded, momenta of symmetries are exact. One state only."""
 
-    name = "Variational"
     order = 2
 
     def __init__(self, motion: EquationOfMotion, settings: StepSettings) -> None:
