@@ -53,7 +53,7 @@ def delay_margin(law: Controller, at: np.ndarray) -> float | None:
     loop = _Held(law, at, law.sample_time)
     if _decay(np.linalg.eigvals(loop.closed(0)), law.sample_time) <= 0:
         return None
-    edge = loop.samples_to_the_edge()  # where deviations stay as they are
+    edge = loop.critical_delay()  # where deviations stay as they are
     return np.inf if np.isinf(edge) else law.sample_time * (math.ceil(edge * (1 - EDGE)) - 1)
 
 
@@ -109,7 +109,7 @@ class _Held:
         closed[older, newer] = 1.0
         return closed
 
-    def samples_to_the_edge(self) -> float:
+    def critical_delay(self) -> float:
         """The least delay, in samples, that puts an eigenvalue on the unit circle.
 
         There ``z^d`` is an eigenvalue of ``K (z - A)^-1 B``, whose moduli in order of size are

@@ -1,4 +1,4 @@
-"""The look of all charts: ink, colors, axes, legends, files."""
+"""Style of all charts: ink, colors, axes, legends, files."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class Actuation:
         return self._asked(t, q, v) if self.sample_time is None else self._held
 
     def observed(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
-        """Torque and channels to write down."""
+        """Torque and channels to record."""
         tau = self._asked(t, q, v) if self.sample_time is None else self._held
         return tau, {**self._seen, **self._channels(t)}
 

@@ -1,4 +1,4 @@
-"""One body on its way through time."""
+"""Run of one body: its state, controller, integrator and records."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from modurob.stepping.motion import External, Stopped
 from modurob.stepping.stops import LinearStops, Stops
 
 MOST_STEPS = 1e9  # some hours of the smallest body; more is a mistake in dt or in the duration
-DT = 1e-3  # [s] default step of fixed-step methods: some hundred steps a swing of a cube
+DEFAULT_DT_S = 1e-3  # step of fixed-step methods: some hundred steps a swing of a cube
 SAME = 1e-12  # difference of arrays of two models that are one
 REPORT_PERIOD_S = 0.05  # between two reports of progress; a bar need not be smoother
 
@@ -55,7 +55,7 @@ def simulate(
     organism: Organism | None = None,
     cancel: Any = None,
 ) -> Trajectory:
-    """Let a body move.
+    """Simulate the motion of a body.
 
     Args:
         model: Its equations; `Model.compile` it first when many states or long runs are ahead.
@@ -150,7 +150,7 @@ def _settings(
     positive("rtol", rtol, "units (an error relative to the state)")
     positive("atol", atol, "units (an absolute error of the state)")
     if dt is None:
-        step = min(DT, duration) if issubclass(method, FixedStep) else np.inf
+        step = min(DEFAULT_DT_S, duration) if issubclass(method, FixedStep) else np.inf
     else:
         step = positive("dt", dt, "seconds")
         if step > duration:

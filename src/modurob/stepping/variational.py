@@ -55,7 +55,7 @@ class Anchored:
     def equation(
         self, t: float, h: float, q: np.ndarray, p: np.ndarray, z: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Derivative (without second derivatives of M) and what is missing to the solution.
+        """Derivative (without second derivatives of M) and the residual.
 
         With G = D z - bias, M z - h/2 G is (M - h/2 D) z + h/2 bias.
         """

@@ -1,4 +1,4 @@
-"""Trajectories for others: CSV for spreadsheets, a compact binary for the studio's player."""
+"""Trajectories for other programs: CSV for spreadsheets, a compact binary for the player."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEAD = struct.Struct("<4sHHI")  # magic, version, reserved, bytes of the header
 ALIGNMENT = 8  # bytes: a browser can lay typed arrays over the data
 
 
-def one_by_one(part: BodyTrajectory, what: str) -> None:
+def refuse_batch(part: BodyTrajectory, what: str) -> None:
     """Refuse a batch, where one motion is meant."""
     if part.batch:
         raise StateError(
@@ -103,7 +103,7 @@ def table(part: BodyTrajectory) -> tuple[list[str], np.ndarray]:
 def to_csv(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
     """See `Trajectory.to_csv`."""
     for part in trajectory.parts:
-        one_by_one(part, "a CSV file")
+        refuse_batch(part, "a CSV file")
     tables = [table(part) for part in trajectory.parts]
     several = len(tables) > 1
     head = list(dict.fromkeys(name for names, _ in tables for name in names))
@@ -139,7 +139,7 @@ def to_bytes(trajectory: Trajectory) -> bytes:
 
     parts = []
     for part in trajectory.parts:
-        one_by_one(part, "the player")
+        refuse_batch(part, "the player")
         parts.append(
             {
                 "name": part.name,

@@ -16,7 +16,7 @@ from modurob.errors import StateError
 from modurob.organism import Organism
 from modurob.sim.body_trajectory import BodyTrajectory
 from modurob.sim.output import video
-from modurob.sim.output.export import one_by_one
+from modurob.sim.output.export import refuse_batch
 from modurob.sim.trajectory import Trajectory
 
 SAMPLES = 2  # per pixel and direction
@@ -45,7 +45,7 @@ class Film:
         if not SMALLEST <= size <= LARGEST:
             raise StateError(f"a picture has {SMALLEST} to {LARGEST} pixels, got size {size}")
         for part in trajectory.parts:
-            one_by_one(part, "a picture")
+            refuse_batch(part, "a picture")
         self._parts = [(part, _organism(part, organism)) for part in trajectory.parts]
         self.begin = min(float(part.t[0]) for part in trajectory.parts)
         self.end = max(float(part.t[-1]) for part in trajectory.parts)
