@@ -125,7 +125,8 @@ def robustness(
     if off >= 1:
         raise StateError(f"masses is an error below 1, for example 0.1 for 10 %, got {masses!r}")
     study.demand_memory(off)
-    late = _whole_samples(not_negative("delay", delay, "seconds"), study.dt)
+    late = not_negative("delay", delay, "seconds")
+    late = max(1, round(late / study.dt)) * study.dt if late else 0.0  # whole samples
     plan: list[tuple[str, dict[str, Any]]] = [("as designed", {})]
     plan += [(f"masses ±{100 * off:g} %", {"masses": off})] if off else []
     plan += [(f"delay {1000 * late:g} ms", {"delay": late})] if late else []
@@ -319,8 +320,3 @@ def _simulated(
             q[wild], v[wild] = start, 0.0
         path[k + 1] = q
     return _MonteCarloRuns(path[:, :runs], lost[:runs], torque, at_limit / steps)
-
-
-def _whole_samples(delay: float, dt: float) -> float:
-    """The nearest delay that is whole samples, at least one unless it is zero."""
-    return max(1, round(delay / dt)) * dt if delay else 0.0

@@ -120,7 +120,10 @@ def simulate(
         law = law.rebuilt(model, organism)
     first = Run(setup, model, law, 0.0, q, v, organism)
     bodies = MultiBodyRun(setup, first, controller, tuple(events))
-    _check_bodies(setup.external, bodies)
+    for body in setup.external:
+        if body not in bodies.body_names:
+            known = choices(sorted(bodies.body_names))
+            raise UnknownNameError(f"no body {body!r} to push: bodies are {known}")
     return _finished(bodies, Progress(length, progress, cancel), method.name)
 
 
@@ -206,13 +209,6 @@ def _check_events(
             "after an event the body is another one: give the controller a method "
             "rebuilt(model, organism), or pass modurob.sim.PerBody(make)"
         )
-
-
-def _check_bodies(external: External, bodies: MultiBodyRun) -> None:
-    known = bodies.body_names
-    for body in external:
-        if body not in known:
-            raise UnknownNameError(f"no body {body!r} to push: bodies are {choices(sorted(known))}")
 
 
 def _initial_state(
