@@ -128,9 +128,10 @@ def implicit_velocity(
         v: (..., nv) velocity before.
         push: (..., nv) all forces but friction. [N m, N]
     """
-    viscous, dry = np.zeros(model.nv), np.zeros(model.nv)
-    _joints(model, viscous)[:], _joints(model, dry)[:] = h * model.viscous, h * model.coulomb
-    return velocity(M + np.diag(viscous), (M @ v[..., None])[..., 0] + h * push, dry)
+    A, dry = M.copy(), np.zeros(model.nv)
+    _joints(model, np.einsum("...ii->...i", A))[...] += h * model.viscous  # a view of the diagonal
+    _joints(model, dry)[:] = h * model.coulomb
+    return velocity(A, (M @ v[..., None])[..., 0] + h * push, dry)
 
 
 def velocity(A: np.ndarray, right: np.ndarray, dry: np.ndarray) -> np.ndarray:

@@ -93,7 +93,7 @@ class Actuation:
     ) -> None:
         self._model, self._shape = model, (*batch, model.nv)
         self.controller = controller
-        self._reference = reference if callable(reference) else lambda _: reference
+        self._reference = reference
         self._law = _law(controller)
         own = getattr(controller, "sample_time", None)
         chosen = own if sample_time is None else sample_time
@@ -137,7 +137,9 @@ class Actuation:
 
     def _asked(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         # copies: a controller that works in place must not move the robot
-        reference = called(t, "the reference", self._reference, t)
+        reference = self._reference
+        if callable(reference):
+            reference = called(t, "the reference", reference, t)
         answer = called(t, "the controller", self._law, t, q.copy(), v.copy(), reference)
         try:
             tau = np.asarray(answer, dtype=float)

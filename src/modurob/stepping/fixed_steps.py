@@ -131,15 +131,17 @@ class SemiImplicitEuler(FixedStep):
     def _implicit(self, t: float, h: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) velocity after a step with the friction, and linear stops, of its end."""
         motion, model, wrenches = self.motion, self.motion.model, self.motion.wrenches(t)
-        force = motion.force(t, q, v)
+        linear = motion.stops if self._linear_stops else None
+        touched = linear is not None and linear.beyond(q).any()
+        force = motion.force(t, q, v) if linear is None or touched else motion.torque(t, q, v)
         given = () if wrenches is None else (wrenches,)
         push = force - (self._bias(q, v, self._rest, *given) - friction.force(model, v))
         M = self._mass(q)
-        if self._linear_stops and motion.stops is not None:
+        if linear is not None and touched:
             # M (v+ - v) = h (push + dF/dq h v+ + dF/dv (v+ - v)), solved for v+ - v
-            dq, dv = motion.stops.derivatives(q, v)
+            dq, dv = linear.derivatives(q, v)
             M = M - (h * dv + h * h * dq)[..., None] * np.eye(model.nv)
-            push = push + h * dq * v
+            push += h * dq * v
         after = friction.implicit_velocity(model, M, v, push, h)
         if not np.isfinite(after).all():
             model.forward_dynamics(q, v, force, wrenches)  # says what is wrong when it finds it

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import integrate
 
 from modurob.errors import StateError
 from modurob.spatial import so3
@@ -19,13 +18,12 @@ TOO_FAST = 1e15  # a rate that no step of LSODA, which does not look for NaN, ca
 
 
 class ScipyMethod(Integrator):
-    """A SciPy solver on y = (q, v); a free base's quaternion is normalized wherever it is read.
+    """SciPy's solver of the same name on y = (q, v), quaternions normalized wherever they are read.
 
     Trial states out of range, or without an acceleration, are answered with `outside`: the solver
     then tries a shorter step.
     """
 
-    solver: ClassVar[Any]
     implicit: ClassVar[bool] = False
     outside: ClassVar[float] = np.nan
     _rejected: Stopped | None = None
@@ -33,10 +31,13 @@ class ScipyMethod(Integrator):
     def steps(
         self, t0: float, t1: float, q: np.ndarray, v: np.ndarray, stride: int = 1
     ) -> Iterator[IntegratorStep]:
+        from scipy import integrate  # a good part of a second, which not every user of steps needs
+
         rtol, atol, dt, _ = self.settings
+        solver = getattr(integrate, self.name)
         options: dict[str, Any] = {"jac": self._jacobian} if self.implicit else {}
         with np.errstate(all="ignore"):
-            run = self.solver(
+            run = solver(
                 self._rates, t0, np.concatenate([q, v]), t1,
                 rtol=rtol, atol=atol, max_step=dt, **options,
             )  # fmt: skip
@@ -112,20 +113,17 @@ class RK45(ScipyMethod):
     """Dormand and Prince 5(4)."""
 
     order = 5
-    solver = integrate.RK45
 
 
 class DOP853(ScipyMethod):
     """Dormand and Prince 8(5,3): for tight tolerances."""
 
     order = 8
-    solver = integrate.DOP853
 
 
 class LSODA(ScipyMethod):
     """Adams and BDF of varying order, switched by stiffness."""
 
-    solver = integrate.LSODA
     implicit = True
     outside = TOO_FAST
 
@@ -134,12 +132,10 @@ class Radau(ScipyMethod):
     """Implicit Runge-Kutta of order five, for stiff systems."""
 
     order = 5
-    solver = integrate.Radau
     implicit = True
 
 
 class BDF(ScipyMethod):
     """Implicit multistep of varying order, for stiff systems."""
 
-    solver = integrate.BDF
     implicit = True

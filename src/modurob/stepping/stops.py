@@ -79,7 +79,7 @@ class StopForces:
     def beyond(self, q: np.ndarray) -> np.ndarray:
         """(..., n) displacements beyond a limit; negative below the lower one."""
         joints = q[..., self._skip :]
-        return joints - np.clip(joints, self._lower, self._upper)
+        return joints - np.minimum(np.maximum(joints, self._lower), self._upper)  # a fast clip
 
     def __call__(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) forces of the stops. [N m, N]"""

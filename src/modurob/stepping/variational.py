@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import lapack
 
 from modurob.stepping.base import FixedStep, StepSettings
 from modurob.stepping.lagrangian import Floating, Lagrangian
@@ -175,5 +174,7 @@ def _largest(x: np.ndarray) -> float:
 
 def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     """A^-1 b of a few unknowns, without NumPy's overhead."""
+    from scipy.linalg import lapack
+
     *_, x, info = lapack.dgesv(A, b)  # pyright: ignore[reportAttributeAccessIssue]
     return x if info == 0 else np.full(len(b), np.nan)

@@ -158,7 +158,8 @@ class _Modules:
         if decides:
             known = self._reader.read()
             law.decide(known, here, self._goal(now, known.center))
-        tau = np.clip(law.torque(here, PERIOD_S)[self._order], -self._most, self._most)
+        wanted = law.torque(here, PERIOD_S)[self._order]
+        tau = np.minimum(np.maximum(wanted, -self._most), self._most)  # faster than np.clip
         if self._links.asleep.any():  # drives of frozen modules go on, those of dead ones let go
             tau = np.where(self._links.asleep[self._owner], self._tau, tau)
             tau = np.where(self._links.dead[self._owner], 0.0, tau)
