@@ -122,9 +122,11 @@ def implicit_velocity(
         v: (..., nv) velocity before.
         push: (..., nv) all forces but friction. [N m, N]
     """
-    viscous, dry = np.zeros((2, model.nv))
-    viscous[model.joint_slice_v], dry[model.joint_slice_v] = h * model.viscous, h * model.coulomb
-    return velocity(M + np.diag(viscous), (M @ v[..., None])[..., 0] + h * push, dry)
+    A, dry = M.copy(), np.zeros(model.nv)
+    diagonal = np.einsum("...ii->...i", A)  # a view
+    diagonal[..., model.joint_slice_v] += h * model.viscous
+    dry[model.joint_slice_v] = h * model.coulomb
+    return velocity(A, (M @ v[..., None])[..., 0] + h * push, dry)
 
 
 def velocity(A: np.ndarray, right: np.ndarray, dry: np.ndarray) -> np.ndarray:

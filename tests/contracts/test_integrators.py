@@ -13,7 +13,6 @@ from oracles import complains
 class Midpoint(FixedStep):
     """Implicit midpoint rule, by fixed-point iteration: an integrator from outside."""
 
-    name = "Midpoint"
     order = 2
     batches = True
 

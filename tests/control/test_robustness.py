@@ -18,7 +18,7 @@ from modurob.control import (
 )
 from modurob.control.closed_loop import delay_margin
 from modurob.control.plants import side_by_side
-from modurob.control.robustness import _flown, _Lab
+from modurob.control.robustness import _simulated, _Study
 from modurob.sim import Noise
 from oracles import complains
 
@@ -77,15 +77,15 @@ def test_many_runs_at_once_are_the_runs_of_the_simulator(law):
     """Wrong masses, a delay and limits together, each run against `simulate` by itself."""
     model = examples.arm("bac").model("physical")
     one = law(model, sample_time=2e-3, delay=4e-3, torque_limit=[3.0, 2.0, 4.0])
-    lab = _Lab(one, 0.2, 5, 0.1, 0.02, np.random.default_rng(3))
+    study = _Study(one, 0.2, 5, 0.1, 0.02, np.random.default_rng(3))
     factors = np.random.default_rng(4).uniform(0.8, 1.2, (2, len(model.mass)))
-    assert lab.substeps(factors) > 1  # friction makes it stiff
-    flight = _flown(lab, one, factors, 0.0, lab.goals)
+    assert study.substeps(factors) > 1  # friction makes it stiff
+    flight = _simulated(study, one, factors, 0.0, study.goals)
     assert flight.q.shape == (51, 5, 3)
     for k in range(5):
         true = with_scaled_masses(model, factors[k % 2])
-        alone = simulate(true, None, None, 0.1, one, "RK4", dt=2e-3 / lab.substeps(factors),
-                         record=2e-3, reference=lab.goals[k])  # fmt: skip
+        alone = simulate(true, None, None, 0.1, one, "RK4", dt=2e-3 / study.substeps(factors),
+                         record=2e-3, reference=study.goals[k])  # fmt: skip
         np.testing.assert_allclose(flight.q[:, k], alone.q, rtol=0, atol=SAME)
 
 
@@ -137,12 +137,12 @@ def test_wrong_masses_leave_an_error_that_an_integral_takes_away(crab):
 
 def test_a_sag_of_wrong_masses_is_what_statics_say(crab):
     """M k0 e = (true - believed) gravity, with one factor for all bodies' links."""
-    lab = _Lab(law_of(crab), 0.3, 4, 2.5, 0.02, np.random.default_rng(0))
+    study = _Study(law_of(crab), 0.3, 4, 2.5, 0.02, np.random.default_rng(0))
     factors = np.full((1, len(crab.mass)), 1.1)
-    flight = _flown(lab, law_of(crab), factors, 0.0, lab.goals)
+    flight = _simulated(study, law_of(crab), factors, 0.0, study.goals)
     k0 = gains.from_settling_time(0.4)[0]
     for q in flight.q[-1]:
-        goal = lab.goals[np.argmin(np.abs(lab.goals - q).sum(axis=1))]
+        goal = study.goals[np.argmin(np.abs(study.goals - q).sum(axis=1))]
         lacking = 0.1 * crab.gravity_torque(q)
         np.testing.assert_allclose(
             crab.mass_matrix(q) @ (k0 * (goal - q)), lacking, rtol=0, atol=1e-6

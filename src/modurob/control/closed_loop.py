@@ -33,13 +33,12 @@ class Linear(NamedTuple):
 
 def linearized(law: Controller, at: np.ndarray) -> Linear:
     """The closed loop close to a set point (nq,), from exact derivatives; joints only."""
-    A, B, K, K_m = _parts(law, at)
     if law.sample_time is None:
+        A, B, K, _ = _parts(law, at)
         closed = A + B @ K
         values = np.linalg.eigvals(closed)
         return Linear(closed, values, float(-values.real.max(initial=-np.inf)))
-    loop = _Held(A, B, K, K_m, *law.memory(law.sample_time), law.sample_time)
-    closed = loop.closed(round(law.delay / law.sample_time))
+    closed = _Held(law, at, law.sample_time).closed(round(law.delay / law.sample_time))
     values = np.linalg.eigvals(closed)
     return Linear(closed, values, _decay(values, law.sample_time))
 
@@ -51,11 +50,10 @@ def delay_margin(law: Controller, at: np.ndarray) -> float | None:
     """
     if law.sample_time is None:
         raise StateError("a delay is counted in samples: give the law a sample_time")
-    A, B, K, K_m = _parts(law, at)
-    loop = _Held(A, B, K, K_m, *law.memory(law.sample_time), law.sample_time)
+    loop = _Held(law, at, law.sample_time)
     if _decay(np.linalg.eigvals(loop.closed(0)), law.sample_time) <= 0:
         return None
-    edge = loop.samples_to_the_edge()  # where deviations stay as they are
+    edge = loop.critical_delay()  # where deviations stay as they are
     return np.inf if np.isinf(edge) else law.sample_time * (math.ceil(edge * (1 - EDGE)) - 1)
 
 
@@ -84,18 +82,10 @@ def _decay(values: np.ndarray, dt: float) -> float:
 class _Held:
     """A sampled loop: the torque is held between samples, and may come some samples late."""
 
-    def __init__(
-        self,
-        A: np.ndarray,
-        B: np.ndarray,
-        K: np.ndarray,
-        K_m: np.ndarray,
-        F: np.ndarray,
-        G: np.ndarray,
-        dt: float,
-    ) -> None:
+    def __init__(self, law: Controller, at: np.ndarray, dt: float) -> None:
         from scipy.linalg import expm
 
+        (A, B, K, K_m), (F, G) = _parts(law, at), law.memory(dt)
         n = B.shape[1]
         both = np.zeros((3 * n, 3 * n))
         both[: 2 * n] = np.hstack([A, B])
@@ -119,7 +109,7 @@ class _Held:
         closed[older, newer] = 1.0
         return closed
 
-    def samples_to_the_edge(self) -> float:
+    def critical_delay(self) -> float:
         """The least delay, in samples, that puts an eigenvalue on the unit circle.
 
         There ``z^d`` is an eigenvalue of ``K (z - A)^-1 B``, whose moduli in order of size are
@@ -191,4 +181,5 @@ def rehearsed(
             diverged = True
         if diverged:
             break
-    return Rehearsal(*(np.array(column) for column in zip(*rows, strict=True)), diverged)
+    t, q, v, tau = (np.array(column) for column in zip(*rows, strict=True))
+    return Rehearsal(t, q, v, tau, diverged)

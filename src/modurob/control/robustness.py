@@ -119,12 +119,13 @@ def robustness(
         rng: For set points, masses and noise.
         progress: Called with the fraction done.
     """
-    lab = _Lab(law, step, runs, duration, band, rng or np.random.default_rng(0))
+    study = _Study(law, step, runs, duration, band, rng or np.random.default_rng(0))
     sigma, off = not_negative("noise", noise, "rad"), not_negative("masses", masses, "(a part)")
     if off >= 1:
         raise StateError(f"masses is an error below 1, for example 0.1 for 10 %, got {masses!r}")
-    lab.demand_memory(off)
-    late = _whole_samples(not_negative("delay", delay, "seconds"), lab.dt)
+    study.demand_memory(off)
+    late = not_negative("delay", delay, "seconds")
+    late = max(1, round(late / study.dt)) * study.dt if late else 0.0  # whole samples
     plan: list[tuple[str, dict[str, Any]]] = [("as designed", {})]
     plan += [(f"masses ±{100 * off:g} %", {"masses": off})] if off else []
     plan += [(f"delay {1000 * late:g} ms", {"delay": late})] if late else []
@@ -140,15 +141,15 @@ def robustness(
     for k, (name, options) in enumerate(plan):
         if "limit" in options:
             options["limit"] = limit
-        case, largest = lab.case(name, **options)
-        limit = np.maximum(TORQUE_SHARE * largest, lab.load()) if limit is None else limit
+        case, largest = study.case(name, **options)
+        limit = np.maximum(TORQUE_SHARE * largest, study.load()) if limit is None else limit
         cases.append(case)
         if progress is not None:
             progress((k + 1) / len(plan))
-    return Robustness(law.name, lab.duration, lab.band, tuple(cases))
+    return Robustness(law.name, study.duration, study.band, tuple(cases))
 
 
-class _Lab:
+class _Study:
     """Settings that all cases share: the law, the set points of the steps, their duration."""
 
     def __init__(
@@ -216,8 +217,8 @@ class _Lab:
         law, bodies = self.law.changed(**options), self._bodies(masses)
         outcomes, largest = [], np.zeros(len(self.start))
         for rows in self._blocks(len(bodies)):
-            runs = _flown(self, law, bodies, noise, self.goals[rows])
-            outcomes.append(self._judged(runs, self.goals[rows]))
+            runs = _simulated(self, law, bodies, noise, self.goals[rows])
+            outcomes.append(self._evaluated(runs, self.goals[rows]))
             largest = np.maximum(largest, runs.torque)
         return _case(name, np.concatenate(outcomes, axis=1)), largest
 
@@ -245,7 +246,7 @@ class _Lab:
         shape = self._count(masses), len(self.law.model.mass)
         return self.rng.uniform(1 - masses, 1 + masses, shape)
 
-    def _judged(self, runs: _MonteCarloRuns, goals: np.ndarray) -> np.ndarray:
+    def _evaluated(self, runs: _MonteCarloRuns, goals: np.ndarray) -> np.ndarray:
         """(5, runs) settling time [s], overshoot, mean square error, 1 if lost, share saturated."""
         q, lost = runs.q, runs.lost
         settling, overshoot, error = np.full((3, len(lost)), np.nan)
@@ -284,20 +285,20 @@ class _MonteCarloRuns(NamedTuple):
     saturated: float  # share of samples with a motor at its limit
 
 
-def _flown(
-    lab: _Lab, law: Controller, factors: np.ndarray, noise: float, set_points: np.ndarray
+def _simulated(
+    study: _Study, law: Controller, factors: np.ndarray, noise: float, set_points: np.ndarray
 ) -> _MonteCarloRuns:
     """Runs to (runs, n) set points at once; one that diverges goes back to its start and is marked.
 
     Run k has the masses of body k modulo their number.
     """
-    runs, steps, dt, start = len(set_points), lab.steps, lab.dt, lab.start
+    runs, steps, dt, start = len(set_points), study.steps, study.dt, study.start
     rows = -(-runs // len(factors))
     full = rows * len(factors)  # as many for each body; what is too many is dropped in the end
     goals = set_points[np.arange(full) % runs]
     push = np.zeros((rows, len(factors) * law.model.nv))
     motion = EquationOfMotion(side_by_side(law.model, factors), (rows,), lambda t, q, v: push)
-    stepper = RK4(motion, StepSettings(0.0, 0.0, dt, lab.substeps(factors)))
+    stepper = RK4(motion, StepSettings(0.0, 0.0, dt, study.substeps(factors)))
     q, v = np.tile(start, (full, 1)), np.zeros((full, law.model.nv))
     many = law.batched(full)
     many.reset(0.0, q, v)
@@ -305,7 +306,7 @@ def _flown(
     path[0] = q
     lost, at_limit, torque = np.zeros(full, dtype=bool), 0.0, np.zeros(len(start))
     for k in range(steps):
-        blur = noise * lab.rng.standard_normal((2, *q.shape)) if noise else (0.0, 0.0)
+        blur = noise * study.rng.standard_normal((2, *q.shape)) if noise else (0.0, 0.0)
         tau = many.command(k * dt, q + blur[0], v + blur[1], goals)
         size = np.abs(tau)
         at_limit += float(np.any(size >= law.torque_limit, axis=1)[:runs].mean())
@@ -321,8 +322,3 @@ def _flown(
             q[wild], v[wild] = start, 0.0
         path[k + 1] = q
     return _MonteCarloRuns(path[:, :runs], lost[:runs], torque, at_limit / steps)
-
-
-def _whole_samples(delay: float, dt: float) -> float:
-    """The nearest delay that is whole samples, at least one unless it is zero."""
-    return max(1, round(delay / dt)) * dt if delay else 0.0

@@ -21,13 +21,9 @@ class Camera:
     offset: np.ndarray  # (2,) pixel of the center
     size: tuple[int, int]  # (width, height) of the picture in pixels
 
-    def to_camera(self, points: np.ndarray) -> np.ndarray:
-        """(..., 3) points in the camera's frame. [m]"""
-        return (points - self.center) @ self.R_cw.T
-
     def project(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(..., 2) pixels and (...,) nearness (one over the depth) of points of the world."""
-        seen = self.to_camera(points)
+        seen = (points - self.center) @ self.R_cw.T  # in the camera's frame
         nearness = 1.0 / (self.distance - seen[..., 2])
         return self.focal * seen[..., :2] * nearness[..., None] + self.offset, nearness
 

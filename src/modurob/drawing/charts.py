@@ -1,9 +1,10 @@
-"""The look of all charts: ink, colors, axes, legends, files."""
+"""Style of all charts: ink, colors, axes, legends, files."""
 
 from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,11 +65,14 @@ def legend_beside(plane: Axes, count: int, title: str | None = None) -> None:
     )  # fmt: skip
 
 
-def check_ending(path: str | os.PathLike[str], what: str) -> None:
-    """Complain about files that cannot hold a chart; `what` is in the plural."""
-    ending = checked_target(path).suffix.lower()
-    if ending not in DATELESS:
-        raise FileError(f"{path}: unknown ending {ending!r}; {what} are {choices(DATELESS)}")
+def check_ending(
+    path: str | os.PathLike[str], what: str, endings: Iterable[str] = tuple(DATELESS)
+) -> str:
+    """Return the ending of a path, or raise an error that lists those of `what`, in the plural."""
+    ending = checked_target(path).suffix
+    if ending.lower() not in endings:
+        raise FileError(f"{path}: unknown ending {ending!r}; {what} are {choices(endings)}")
+    return ending.lower()
 
 
 def write(figure: Figure, path: str | os.PathLike[str], dpi: int = DPI) -> None:

@@ -15,8 +15,7 @@ from modurob.drawing.charts import INK
 from modurob.drawing.raster import NOTHING, Buffers, paint, rasterize
 from modurob.drawing.scene import Scene
 from modurob.drawing.terminal import shorten
-from modurob.errors import FileError, StateError, choices
-from modurob.modules.files import checked_target
+from modurob.errors import StateError
 from modurob.organism import Organism
 
 if TYPE_CHECKING:
@@ -62,9 +61,7 @@ def picture(
             its shape. [deg]
         size: Longer side of the picture. [px]
     """
-    path = checked_target(path)  # before the work, not after it
-    if path.suffix.lower() not in ENDINGS:
-        raise FileError(f"{path}: unknown ending {path.suffix!r}; pictures are {choices(ENDINGS)}")
+    charts.check_ending(path, "pictures", ENDINGS)  # before the work, not after it
     if not SMALLEST <= size <= LARGEST:
         raise StateError(f"a picture has {SMALLEST} to {LARGEST} pixels, got size {size}")
     model = organism.model(hinges=hinges)
@@ -161,8 +158,8 @@ def _label(plane: Axes, spot: np.ndarray, text: str, points: float, is_base: boo
     ink, paper, alpha = ("white", INK, 0.92) if is_base else (INK, "white", 0.82)
     box = {"boxstyle": "round,pad=0.3,rounding_size=0.6", "fc": paper, "ec": "none", "alpha": alpha}
     plane.text(
-        *spot, text, ha="center", va="center", fontsize=points, color=ink, family="DejaVu Sans",
-        bbox=box,
+        spot[0], spot[1], text, ha="center", va="center", fontsize=points, color=ink,
+        family="DejaVu Sans", bbox=box,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ Further attributes are optional:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from modurob.errors import StateError
 from modurob.model import Model
 from modurob.organism import Organism
 from modurob.stepping import manifold
-from modurob.stepping.motion import Stopped, called
+from modurob.stepping.motion import Stopped, called, first_of
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,6 @@ class PerBody:
         return self.make(model, organism)
 
 
-def can_follow(controller: Any) -> bool:
-    """Return whether a controller can be rebuilt when the body changes."""
-    return controller is None or hasattr(controller, "rebuilt")
-
-
 class Actuation:
     """Torques that reach the joints of one body: controller, clock and noise.
 
@@ -98,7 +93,7 @@ class Actuation:
     ) -> None:
         self._model, self._shape = model, (*batch, model.nv)
         self.controller = controller
-        self._reference = reference if callable(reference) else lambda _: reference
+        self._reference = reference
         self._law = _law(controller)
         own = getattr(controller, "sample_time", None)
         chosen = own if sample_time is None else sample_time
@@ -108,7 +103,7 @@ class Actuation:
                 "noise needs a controller with a clock: pass sample_time=0.01, or give the "
                 "controller an attribute sample_time"
             )
-        self._noise = None if noise is None else _Noisy(noise, model, self._shape)
+        self._noise = None if noise is None else _deviations(noise, model)
         self._rng = rng
         self._held = np.zeros(self._shape)
         self._seen: dict[str, Any] = {}  # what noise made of the last sample
@@ -123,23 +118,28 @@ class Actuation:
         if self._noise is None or self._rng is None:
             self._held = self._asked(t, q, v)
             return
-        seen_q, seen_v = self._noise.seen(q, v, self._rng)
-        wanted = self._asked(t, seen_q, seen_v)
-        self._held = self._noise.disturbed(wanted, self._rng)
-        self._seen = {"measured_q": seen_q, "measured_v": seen_v, "command": wanted}
+        (by_q, by_v, by_tau), normal, shape = self._noise, self._rng.standard_normal, self._shape
+        shift = by_q * normal(shape)
+        seen_q = manifold.moved(q, shift) if self._model.free_base else q + shift
+        seen_v = v + by_v * normal(shape)
+        command = self._asked(t, seen_q, seen_v)
+        self._held = command + by_tau * normal(shape)
+        self._seen = {"measured_q": seen_q, "measured_v": seen_v, "command": command}
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) torque at a state."""
         return self._asked(t, q, v) if self.sample_time is None else self._held
 
     def observed(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
-        """Torque and channels to write down."""
+        """Torque and channels to record."""
         tau = self._asked(t, q, v) if self.sample_time is None else self._held
         return tau, {**self._seen, **self._channels(t)}
 
     def _asked(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         # copies: a controller that works in place must not move the robot
-        reference = called(t, "the reference", self._reference, t)
+        reference = self._reference
+        if callable(reference):
+            reference = called(t, "the reference", reference, t)
         answer = called(t, "the controller", self._law, t, q.copy(), v.copy(), reference)
         try:
             tau = np.asarray(answer, dtype=float)
@@ -148,23 +148,25 @@ class Actuation:
         except (TypeError, ValueError, OverflowError):
             tau = np.empty(0)
         if tau.shape != self._shape:
+            is_array = isinstance(answer, np.ndarray)
+            given = f"an array of shape {answer.shape}" if is_array else repr(answer)
             raise Stopped(
                 t,
-                f"the controller returned {_described(answer)}, expected {self._shape} numbers, "
+                f"the controller returned {given}, expected {self._shape} numbers, "
                 "one torque for each entry of v",
             )
         if not np.isfinite(tau).all():
-            raise Stopped(t, _not_finite(self._model, tau))
+            where, value = first_of(self._model, tau, ~np.isfinite(tau))
+            raise Stopped(t, f"the controller returned {value} for {where}")
         return tau
 
     def _channels(self, t: float) -> dict[str, Any]:
+        def recorded() -> dict[str, Any]:
+            return {k: np.array(x, dtype=float) for k, x in self.controller.record().items()}
+
         if not hasattr(self.controller, "record"):
             return {}
-        return called(t, "the controller's record()", self._recorded_by_controller)
-
-    def _recorded_by_controller(self) -> dict[str, Any]:
-        recorded: Mapping[str, ArrayLike] = self.controller.record()
-        return {name: np.array(value, dtype=float) for name, value in recorded.items()}
+        return called(t, "the controller's record()", recorded)
 
 
 def _law(controller: Any) -> Callable[..., Any]:
@@ -179,40 +181,15 @@ def _law(controller: Any) -> Callable[..., Any]:
     )
 
 
-def _described(answer: Any) -> str:
-    return f"an array of shape {answer.shape}" if isinstance(answer, np.ndarray) else repr(answer)
-
-
-def _not_finite(model: Model, tau: np.ndarray) -> str:
-    *state, column = (int(k) for k in np.argwhere(~np.isfinite(tau))[0])
-    skip = model.joint_slice_v.start
-    where = f"joint '{model.joint_names[column - skip]}'" if column >= skip else "the base"
-    whose = f" of state {state[0] if len(state) == 1 else state}" if state else ""
-    return f"the controller returned {tau[(*state, column)]} for {where}{whose}"
-
-
-class _Noisy:
-    """Noise for one model."""
-
-    def __init__(self, noise: Noise, model: Model, shape: tuple[int, ...]) -> None:
-        self._free, self._shape = model.free_base, shape
-        for name in ("q", "v", "tau"):
-            size = np.shape(getattr(noise, name))
-            if size not in ((), (model.nv,)):
-                raise StateError(
-                    f"the noise of {name} is one number or ({model.nv},), got shape {size}"
-                )
-        self._q, self._v, tau = (np.asarray(x, dtype=float) for x in (noise.q, noise.v, noise.tau))
-        self._tau = np.array(np.broadcast_to(tau, (model.nv,)))
-        if tau.ndim == 0:
-            self._tau[: model.joint_slice_v.start] = 0.0  # motors push joints
-
-    def seen(
-        self, q: np.ndarray, v: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
-        shift = self._q * rng.standard_normal(self._shape)
-        seen_q = manifold.moved(q, shift) if self._free else q + shift
-        return seen_q, v + self._v * rng.standard_normal(self._shape)
-
-    def disturbed(self, tau: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return tau + self._tau * rng.standard_normal(self._shape)
+def _deviations(noise: Noise, model: Model) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Standard deviations of q, v and tau; one number of torque acts on the joints only."""
+    for name in ("q", "v", "tau"):
+        size = np.shape(getattr(noise, name))
+        if size not in ((), (model.nv,)):
+            raise StateError(
+                f"the noise of {name} is one number or ({model.nv},), got shape {size}"
+            )
+    tau = np.array(np.broadcast_to(np.asarray(noise.tau, dtype=float), (model.nv,)))
+    if np.ndim(noise.tau) == 0:
+        tau[: model.joint_slice_v.start] = 0.0
+    return np.asarray(noise.q, dtype=float), np.asarray(noise.v, dtype=float), tau

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob import quintic
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.organism import Organism
@@ -108,28 +109,18 @@ class BodyTrajectory:
 
     def member(self, index: int | tuple[int, ...]) -> BodyTrajectory:
         """One state of a batch as a part of its own."""
-        chosen = (index,) if isinstance(index, int | np.integer) else tuple(index)
+        at = (slice(None), *((index,) if isinstance(index, int | np.integer) else index))
         try:
-            rows = [x[(slice(None), *chosen)] for x in (self.q, self.v, self.tau)]
+            q, v, tau = (x[at] for x in (self.q, self.v, self.tau))
         except IndexError:
             raise StateError(f"no member {index} in a batch of shape {self.batch}") from None
-        if rows[0].ndim != 2:
+        if q.ndim != 2:
             raise StateError(f"a member of a batch of shape {self.batch} has as many indices")
-        depth = len(self.batch)
-        channels = {
-            name: x[(slice(None), *chosen)]
-            for name, x in self.channels.items()
-            if x.shape[1 : 1 + depth] == self.batch
-        }
-        a = self._accelerations
-        return replace(
-            self,
-            q=rows[0],
-            v=rows[1],
-            tau=rows[2],
-            channels=MappingProxyType(channels),
-            _accelerations=None if a is None else lambda: self.a[(slice(None), *chosen)],
-        )
+        batch = slice(1, 1 + len(self.batch))
+        channels = {k: x[at] for k, x in self.channels.items() if x.shape[batch] == self.batch}
+        accelerations = None if self._accelerations is None else lambda: self.a[at]
+        kept = MappingProxyType(channels)
+        return replace(self, q=q, v=v, tau=tau, channels=kept, _accelerations=accelerations)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles carry the numbers; the integrator's own polynomials stay behind."""
@@ -170,8 +161,7 @@ def _from_pieces(
     for k in np.unique(which).tolist():
         mine = which == k
         y[mine] = pieces[k][2](t[mine]).T
-    q = y[:, : model.nq]
-    return manifold.normalized(q) if model.free_base else q, y[:, model.nq :]
+    return manifold.split(model, y)
 
 
 def _from_states(
@@ -195,7 +185,8 @@ def _from_states(
         rates[1], seconds[1] = rates[1] * mirror, seconds[1] * mirror
     else:
         rates, seconds = [v[k], v[k + 1]], [a[k], a[k + 1]]
-    found = _quintic(s, h, *ends, *rates, *seconds)
+    start, end = (quintic.Curve(*each) for each in zip(ends, rates, seconds, strict=True))
+    found = quintic.value(quintic.coefficients(h, start, end), s)
     if model.free_base:
         found = manifold.normalized(found)
     return found, _cubic(s, h, v[k], v[k + 1], a[k], a[k + 1])
@@ -204,10 +195,3 @@ def _from_states(
 def _cubic(s: Any, h: Any, x0: Any, x1: Any, d0: Any, d1: Any) -> Any:
     r = 1 - s
     return r * r * (1 + 2 * s) * x0 + s * s * (1 + 2 * r) * x1 + s * r * h * (r * d0 - s * d1)
-
-
-def _quintic(s: Any, h: Any, x0: Any, x1: Any, d0: Any, d1: Any, c0: Any, c1: Any) -> Any:
-    r = 1 - s
-    value = r**3 * (1 + 3 * s + 6 * s * s) * x0 + s**3 * (1 + 3 * r + 6 * r * r) * x1
-    slope = h * (r**3 * s * (1 + 3 * s) * d0 - s**3 * r * (1 + 3 * r) * d1)
-    return value + slope + h * h / 2 * (r**3 * s * s * c0 + s**3 * r * r * c1)

@@ -24,7 +24,7 @@ CUT_BYTES = 64  # that each time at which a run is cut takes on the way
 
 
 class Interval(NamedTuple):
-    """A piece of time without surprises inside."""
+    """Piece of time without samples and records inside."""
 
     begin: float
     end: float
@@ -35,7 +35,7 @@ class Interval(NamedTuple):
 def record_times(
     record: float | ArrayLike | None, duration: float, row_bytes: int = 8
 ) -> np.ndarray | None:
-    """The times to write down, both ends among them; None for every step.
+    """Return the times to record, both ends among them; None for every step.
 
     Args:
         row_bytes: Memory that the states of one time take.
@@ -64,7 +64,7 @@ def record_times(
 
 
 def check_ticks(what: str, period: float, duration: float) -> float:
-    """The period, or a `SizeError` when its ticks alone would fill the memory."""
+    """Return the period, or raise a `SizeError` when its samples alone would fill the memory."""
     count = duration / period
     ticks = f"{what} = {period:g} s ({count:.3g} of them in {duration:g} s)"
     refuse_over(ticks, count * CUT_BYTES, f"give a larger {what}=")
@@ -74,7 +74,7 @@ def check_ticks(what: str, period: float, duration: float) -> float:
 def intervals(
     begin: float, end: float, sample_time: float | None, record: np.ndarray | None
 ) -> Iterator[Interval]:
-    """Cut [begin, end] at the controller's ticks and at times to write down."""
+    """Cut [begin, end] at the samples of the controller and at times to record."""
     times, flags = [np.array([begin, end])], [np.zeros(2, dtype=int)]
     spacing = end - begin
     if sample_time is not None:

@@ -1,4 +1,4 @@
-"""One body on its way through time."""
+"""Run of one body: its state, controller, integrator and records."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Run:
             self._recorder.amend(self.t, self.q, self.v)
 
     def _write(self, step: IntegratorStep, at_end: bool) -> None:
-        record, recorder, nq = self._setup.record, self._recorder, self.model.nq
+        record, recorder = self._setup.record, self._recorder
         if step.dense is not None:
             recorder.pieces.append((self.t, step.t, step.dense))
         if record is None or (step.dense is None and at_end):
@@ -142,9 +142,7 @@ class Run:
         elif step.dense is not None:
             first, last = np.searchsorted(record, [self.t, step.t], side="right")
             for t in record[first:last].tolist():
-                y = step.dense(np.array(t))
-                q = manifold.normalized(y[:nq]) if self.model.free_base else y[:nq]
-                recorder.add(t, q, y[nq:])
+                recorder.add(t, *manifold.split(self.model, step.dense(np.array(t))))
 
     def part(self) -> BodyTrajectory | None:
         """Everything that was recorded."""

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import positive
-from modurob.dynamics import CudaDynamics, common_batch
+from modurob.checks import generator, positive
+from modurob.dynamics import common_batch, cpu_model
 from modurob.errors import SizeError, StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.organism import Organism
-from modurob.sim.actuation import Noise, can_follow
+from modurob.sim.actuation import Noise
 from modurob.sim.reconfiguration.events import Event
 from modurob.sim.reconfiguration.multi_body_run import MultiBodyRun
 from modurob.sim.recorder import record_times, row_bytes
@@ -27,7 +27,7 @@ from modurob.stepping.motion import External, Stopped
 from modurob.stepping.stops import LinearStops, Stops
 
 MOST_STEPS = 1e9  # some hours of the smallest body; more is a mistake in dt or in the duration
-DT = 1e-3  # [s] default step of fixed-step methods: some hundred steps a swing of a cube
+DEFAULT_DT_S = 1e-3  # step of fixed-step methods: some hundred steps a swing of a cube
 SAME = 1e-12  # difference of arrays of two models that are one
 REPORT_PERIOD_S = 0.05  # between two reports of progress; a bar need not be smoother
 
@@ -55,7 +55,7 @@ def simulate(
     organism: Organism | None = None,
     cancel: Any = None,
 ) -> Trajectory:
-    """Let a body move.
+    """Simulate the motion of a body.
 
     Args:
         model: Its equations; `Model.compile` it first when many states or long runs are ahead.
@@ -94,6 +94,8 @@ def simulate(
         raise StateError(f"{method.name} takes one state; for a batch of {q.shape[:-1]} use {some}")
     if noise is not None and not isinstance(noise, Noise):
         raise StateError(f"noise is a modurob.sim.Noise, got {type(noise).__name__}")
+    if noise is not None:
+        generator(rng, "noise")
     if not isinstance(stops, bool | Stops | LinearStops):
         raise StateError(f"stops is True, False or a modurob.sim.Stops, got {stops!r}")
     size = row_bytes(math.prod(q.shape[:-1]), model.nq, model.nv)
@@ -105,7 +107,7 @@ def simulate(
         reference=reference,
         sample_time=sample_time,
         noise=noise,
-        rng=None if noise is None else _generator(rng, "noise"),
+        rng=rng,
         stops=Stops() if stops is True else stops or None,
         external=dict(external or {}),
     )
@@ -117,7 +119,10 @@ def simulate(
         law = law.rebuilt(model, organism)
     first = Run(setup, model, law, 0.0, q, v, organism)
     bodies = MultiBodyRun(setup, first, controller, tuple(events))
-    _check_bodies(setup.external, bodies)
+    for body in setup.external:
+        if body not in bodies.body_names:
+            known = choices(sorted(bodies.body_names))
+            raise UnknownNameError(f"no body {body!r} to push: bodies are {known}")
     return _finished(bodies, Progress(length, progress, cancel), method.name)
 
 
@@ -132,13 +137,13 @@ def _finished(bodies: MultiBodyRun, progress: Progress, name: str) -> Trajectory
             bodies.go(progress)
     except Canceled:
         reason = f"canceled at t = {bodies.t:.6g} s"
-        return Trajectory(bodies.parts(), bodies.audit(), "canceled", reason, name)
+        return Trajectory(bodies.parts(), tuple(bodies.reports), "canceled", reason, name)
     except (Stopped, StateError, SizeError) as error:
         time = error.time if isinstance(error, Stopped) else bodies.t
         reason = f"the simulation stopped at t = {time:.6g} s: {error}"
-        kept = Trajectory(bodies.parts(), bodies.audit(), "stopped", reason, name)
+        kept = Trajectory(bodies.parts(), tuple(bodies.reports), "stopped", reason, name)
         raise SimulationError(reason, time, kept) from error.__cause__ or error
-    return Trajectory(bodies.parts(), bodies.audit(), integrator=name)
+    return Trajectory(bodies.parts(), tuple(bodies.reports), integrator=name)
 
 
 def _settings(
@@ -147,7 +152,7 @@ def _settings(
     positive("rtol", rtol, "units (an error relative to the state)")
     positive("atol", atol, "units (an absolute error of the state)")
     if dt is None:
-        step = min(DT, duration) if issubclass(method, FixedStep) else np.inf
+        step = min(DEFAULT_DT_S, duration) if issubclass(method, FixedStep) else np.inf
     else:
         step = positive("dt", dt, "seconds")
         if step > duration:
@@ -198,38 +203,18 @@ def _check_events(
             )
     if batched:
         raise StateError("events change one body; they cannot be in a run of many states")
-    if not can_follow(controller):
+    if not (controller is None or hasattr(controller, "rebuilt")):
         raise StateError(
             "after an event the body is another one: give the controller a method "
             "rebuilt(model, organism), or pass modurob.sim.PerBody(make)"
         )
 
 
-def _check_bodies(external: External, bodies: MultiBodyRun) -> None:
-    known = bodies.body_names()
-    for body in external:
-        if body not in known:
-            raise UnknownNameError(f"no body {body!r} to push: bodies are {choices(sorted(known))}")
-
-
-def _generator(rng: Any, why: str) -> np.random.Generator:
-    """Return a generator of random numbers, or raise a `StateError` that names its purpose."""
-    if isinstance(rng, np.random.Generator):
-        return rng
-    given = "none" if rng is None else type(rng).__name__
-    raise StateError(f"{why} needs rng=numpy.random.default_rng(...), got {given}")
-
-
 def _initial_state(
     model: Model, q0: ArrayLike | None, v0: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """q (..., nq) and v (..., nv) of one batch shape, as contiguous arrays of our own."""
-    if not isinstance(model, Model):
-        raise StateError(
-            f"simulate takes a model such as organism.model(), got {type(model).__name__}"
-        )
-    if isinstance(model.dynamics, CudaDynamics):
-        raise StateError("simulations run on the CPU; pass the model that was compiled for 'cuda'")
+    cpu_model("simulate", model)
     q = model.check_configuration(model.neutral() if q0 is None else q0)
     v = model.check_velocity(np.zeros(model.nv) if v0 is None else v0, "v0")
     batch = common_batch([q.shape[:-1], v.shape[:-1]], "q0 and v0")

@@ -161,7 +161,7 @@ class Trajectory:
         """
         from modurob.sim.output.plots import plot
 
-        return plot(self, quantities, path, joints=joints, degrees=degrees, title=title)
+        return plot(self, quantities, path, joints, degrees, title)
 
     def picture(
         self,
@@ -180,9 +180,11 @@ class Trajectory:
             view: (azimuth, elevation) of the eye, seen from the body. [deg]
             size: Longer side of each picture. [px]
         """
-        from modurob.sim.output.film import picture
+        from modurob.drawing.charts import check_ending
+        from modurob.sim.output.film import Film
 
-        picture(self, path, t, organism=organism, view=view, size=size)
+        check_ending(path, "pictures", (".png",))
+        Film(self, organism, view, size).picture(path, t)
 
     def animate(
         self,
@@ -205,12 +207,11 @@ class Trajectory:
             size: Longer side. [px]
             progress: Called with the fraction done.
         """
-        from modurob.sim.output.film import animate
+        from modurob.sim.output import video
+        from modurob.sim.output.film import Film
 
-        animate(
-            self, path, organism=organism, fps=fps, speed=speed, view=view, size=size,
-            progress=progress,
-        )  # fmt: skip
+        video.check(path, fps)
+        Film(self, organism, view, size).animate(path, fps, speed, progress)
 
     def __repr__(self) -> str:
         status = "" if self.status == "finished" else f", {self.status}: {self.message}"

@@ -49,7 +49,7 @@ class Integrator(ABC):
     """A method. `simulate` takes a subclass as it is, or the name of one in `INTEGRATORS`.
 
     Attributes:
-        name: For users and messages.
+        name: For users and messages; that of the class by default.
         order: Of convergence with the step; None when it varies.
         batches: Whether it takes many states at once.
     """
@@ -57,6 +57,9 @@ class Integrator(ABC):
     name: ClassVar[str]
     order: ClassVar[int | None] = None
     batches: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        cls.name = cls.__dict__.get("name", cls.__name__)
 
     def __init__(self, motion: EquationOfMotion, settings: StepSettings) -> None:
         self.motion, self.settings = motion, settings

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from modurob import friction
@@ -14,7 +17,6 @@ from modurob.stepping.motion import EquationOfMotion
 class RK4(FixedStep):
     """Four accelerations a step; a free base moves along the exponential (Munthe-Kaas 1998)."""
 
-    name = "RK4"
     order = 4
     batches = True
 
@@ -95,7 +97,6 @@ class SemiImplicitEuler(FixedStep):
     The same step as `Model.step`; friction that is stiff and linear stops act at its end.
     """
 
-    name = "SemiImplicitEuler"
     order = 1
     batches = True
     is_implicit = True
@@ -105,7 +106,8 @@ class SemiImplicitEuler(FixedStep):
         model = motion.model
         self._rest = np.zeros(model.nv)
         self._linear_stops = motion.stops is not None and motion.stops.is_linear
-        self._mass, self._bias = model.mass_matrix, model.inverse_dynamics
+        self._mass: Callable[..., Any] = model.mass_matrix
+        self._bias: Callable[..., Any] = model.inverse_dynamics
         if not (motion.batch or motion.external):
             self._mass = model.prepare("mass_matrix")
             self._bias = model.prepare("inverse_dynamics")
@@ -129,15 +131,17 @@ class SemiImplicitEuler(FixedStep):
     def _implicit(self, t: float, h: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) velocity after a step with the friction, and linear stops, of its end."""
         motion, model, wrenches = self.motion, self.motion.model, self.motion.wrenches(t)
-        force = motion.force(t, q, v)
-        given = (q, v, self._rest) if wrenches is None else (q, v, self._rest, wrenches)
-        push = force - (self._bias(*given) - friction.force(model, v))
+        linear = motion.stops if self._linear_stops else None
+        touched = linear is not None and linear.beyond(q).any()
+        force = motion.force(t, q, v) if linear is None or touched else motion.torque(t, q, v)
+        given = () if wrenches is None else (wrenches,)
+        push = force - (self._bias(q, v, self._rest, *given) - friction.force(model, v))
         M = self._mass(q)
-        if self._linear_stops and motion.stops is not None:
+        if linear is not None and touched:
             # M (v+ - v) = h (push + dF/dq h v+ + dF/dv (v+ - v)), solved for v+ - v
-            dq, dv = motion.stops.derivatives(q, v)
+            dq, dv = linear.derivatives(q, v)
             M = M - (h * dv + h * h * dq)[..., None] * np.eye(model.nv)
-            push = push + h * dq * v
+            push += h * dq * v
         after = friction.implicit_velocity(model, M, v, push, h)
         if not np.isfinite(after).all():
             model.forward_dynamics(q, v, force, wrenches)  # says what is wrong when it finds it

@@ -41,8 +41,10 @@ class Lagrangian:
         self._routine = self._bare.dynamics.tier.routine("inverse_dynamics_derivatives")
         self._out = self._routine.empty()
         self._weight = model.prepare("inverse_dynamics")
-        self._rough = bool(model.viscous.any() or model.coulomb.any())
-        self._driven = motion.drive is not None or motion.stops is not None
+        self._has_friction = bool(model.viscous.any() or model.coulomb.any())
+        # forces of more than the joints and the base's rotation; forces that may have kinks
+        self.is_driven = motion.drive is not None or motion.stops is not None
+        self.is_kinked = self.is_driven or bool(model.coulomb.any())
         self.mass = self._bare.prepare("mass_matrix")
 
     def derivatives(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -55,16 +57,6 @@ class Lagrangian:
             self._out[:] = self._bare.inverse_dynamics_derivatives(q, self._rest, v)
         return self._out[2], self._out[0]
 
-    @property
-    def is_driven(self) -> bool:
-        """Return whether forces depend on more than the joints and the base's rotation."""
-        return self._driven
-
-    @property
-    def is_kinked(self) -> bool:
-        """Return whether forces may have kinks: dry friction, stops, drives."""
-        return self._driven or bool(self.motion.model.coulomb.any())
-
     def bias(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(nv,) what an acceleration of zero takes: D v - dL/dq less the forces from outside.
 
@@ -75,7 +67,7 @@ class Lagrangian:
             found = self.motion.model.inverse_dynamics(q, v, self._rest, pushed)
         else:
             found = self._weight(q, v, self._rest)
-        if self._driven:
+        if self.is_driven:
             found -= self.motion.force(t, q, v)
         return found
 
@@ -94,15 +86,15 @@ class Lagrangian:
             G -= self.motion.model.inverse_dynamics(q, self._rest, self._rest, pushed)
         else:
             G -= self._weight(q, self._rest, self._rest)
-        if self._driven:
+        if self.is_driven:
             G += self.motion.force(t, q, v if seen is None else seen)
-        if self._rough:
+        if self._has_friction:
             G -= friction.force(self.motion.model, v)
         return G
 
     def drag(self, v: np.ndarray, slope: np.ndarray, half: float) -> None:
         """Add what friction adds to the derivative of a step: near rest it is stiff."""
-        if self._rough:
+        if self._has_friction:
             slope.flat[:: len(slope) + 1] += half * friction.slope(self.motion.model, v)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from modurob.model import Model
 from modurob.spatial import so3
 
 SMALL = 0.25  # squared angle below which the series below hold to rounding
@@ -133,6 +134,12 @@ def normalized(q: np.ndarray) -> np.ndarray:
     result = q.copy()
     result[..., 3:7] = so3.unit_quaternion(q[..., 3:7])
     return result
+
+
+def split(model: Model, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """q and v of (..., nq + nv) numbers, with the quaternion of a free base at norm 1."""
+    q, v = y[..., : model.nq], y[..., model.nq :]
+    return normalized(q) if model.free_base else q, v
 
 
 def dexp_inv(step: np.ndarray, v: np.ndarray) -> np.ndarray:

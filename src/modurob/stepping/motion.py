@@ -158,14 +158,18 @@ LARGEST = 1e10  # [rad/s, m/s, rad, m] beyond every robot; sines of such angles 
 
 def diverged(model: Model, t: float, q: np.ndarray, v: np.ndarray) -> Stopped | None:
     """A `Stopped` that names the joint that ran away, if one did."""
-    joints = len(model.joint_names)
     for what, x in (("velocity", v), ("position", q)):
-        wild = np.argwhere(~(np.abs(x) < LARGEST))  # this way round, NaN is wild too
-        if len(wild):
-            *state, column = (int(k) for k in wild[0])
-            joint = column - (x.shape[-1] - joints)
-            name = f"joint '{model.joint_names[joint]}'" if joint >= 0 else "the base"
-            whose = f" of state {state[0] if len(state) == 1 else state}" if state else ""
-            value = x[(*state, column)]
-            return Stopped(t, f"it diverged: the {what} of {name}{whose} is {value:.3g}")
+        wild = ~(np.abs(x) < LARGEST)  # this way round, NaN is wild too
+        if wild.any():
+            where, value = first_of(model, x, wild)
+            return Stopped(t, f"it diverged: the {what} of {where} is {value:.3g}")
     return None
+
+
+def first_of(model: Model, x: np.ndarray, bad: np.ndarray) -> tuple[str, float]:
+    """Name (joint or base, and state of a batch) and value of the first bad entry of (..., nv)."""
+    *state, column = (int(k) for k in np.argwhere(bad)[0])
+    joint = column - (x.shape[-1] - len(model.joint_names))
+    name = f"joint '{model.joint_names[joint]}'" if joint >= 0 else "the base"
+    whose = f" of state {state[0] if len(state) == 1 else state}" if state else ""
+    return name + whose, x[(*state, column)]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import integrate
 
 from modurob.errors import StateError
 from modurob.spatial import so3
@@ -19,13 +18,12 @@ TOO_FAST = 1e15  # a rate that no step of LSODA, which does not look for NaN, ca
 
 
 class ScipyMethod(Integrator):
-    """A SciPy solver on y = (q, v); a free base's quaternion is normalized wherever it is read.
+    """SciPy's solver of the same name on y = (q, v), quaternions normalized wherever they are read.
 
     Trial states out of range, or without an acceleration, are answered with `outside`: the solver
     then tries a shorter step.
     """
 
-    solver: ClassVar[Any]
     implicit: ClassVar[bool] = False
     outside: ClassVar[float] = np.nan
     _rejected: Stopped | None = None
@@ -33,10 +31,13 @@ class ScipyMethod(Integrator):
     def steps(
         self, t0: float, t1: float, q: np.ndarray, v: np.ndarray, stride: int = 1
     ) -> Iterator[IntegratorStep]:
+        from scipy import integrate  # a good part of a second, which not every user of steps needs
+
         rtol, atol, dt, _ = self.settings
+        solver = getattr(integrate, self.name)
         options: dict[str, Any] = {"jac": self._jacobian} if self.implicit else {}
         with np.errstate(all="ignore"):
-            run = self.solver(
+            run = solver(
                 self._rates, t0, np.concatenate([q, v]), t1,
                 rtol=rtol, atol=atol, max_step=dt, **options,
             )  # fmt: skip
@@ -48,13 +49,8 @@ class ScipyMethod(Integrator):
             if run.status == "failed":
                 gave_up = Stopped(float(run.t), f"{self.name} gave up: {message or 'no step fits'}")
                 raise self._rejected or gave_up
-            yield IntegratorStep(float(run.t), *self.split(run.y), run.dense_output())
-
-    def split(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """q and v of SciPy's state."""
-        nq = self.motion.model.nq
-        q = y[:nq]
-        return manifold.normalized(q) if self.motion.model.free_base else q, y[nq:]
+            q, v = manifold.split(self.motion.model, run.y)
+            yield IntegratorStep(float(run.t), q, v, run.dense_output())
 
     def _rates(self, t: float, y: np.ndarray) -> np.ndarray:
         model, result = self.motion.model, np.full(len(y), self.outside)
@@ -62,7 +58,7 @@ class ScipyMethod(Integrator):
             # the first of a step: NaN in later stages comes from it
             self._rejected = self._rejected or diverged(model, t, y[: model.nq], y[model.nq :])
             return result
-        q, v = self.split(y)
+        q, v = manifold.split(model, y)
         try:
             result[model.nq :] = self.motion.acceleration(t, q, v)
         except StateError as error:
@@ -78,7 +74,7 @@ class ScipyMethod(Integrator):
         model, result = self.motion.model, np.zeros((len(y), len(y)))
         if not np.abs(y).max() < LARGEST:
             return result
-        q, v = self.split(y)
+        q, v = manifold.split(model, y)
         try:
             dq, dv = self.motion.derivatives(t, q, v)
         except StateError:
@@ -116,24 +112,18 @@ def _base_jacobian(y: np.ndarray, v: np.ndarray, result: np.ndarray) -> np.ndarr
 class RK45(ScipyMethod):
     """Dormand and Prince 5(4)."""
 
-    name = "RK45"
     order = 5
-    solver = integrate.RK45
 
 
 class DOP853(ScipyMethod):
     """Dormand and Prince 8(5,3): for tight tolerances."""
 
-    name = "DOP853"
     order = 8
-    solver = integrate.DOP853
 
 
 class LSODA(ScipyMethod):
     """Adams and BDF of varying order, switched by stiffness."""
 
-    name = "LSODA"
-    solver = integrate.LSODA
     implicit = True
     outside = TOO_FAST
 
@@ -141,15 +131,11 @@ class LSODA(ScipyMethod):
 class Radau(ScipyMethod):
     """Implicit Runge-Kutta of order five, for stiff systems."""
 
-    name = "Radau"
     order = 5
-    solver = integrate.Radau
     implicit = True
 
 
 class BDF(ScipyMethod):
     """Implicit multistep of varying order, for stiff systems."""
 
-    name = "BDF"
-    solver = integrate.BDF
     implicit = True

@@ -34,27 +34,6 @@ class Stops:
         positive("the stops' rounding", self.rounding, "rad or m")
         not_negative("the stops' damping", self.damping, "s/rad or s/m")
 
-    def spring(self, inertia: np.ndarray) -> np.ndarray:
-        """(n,) spring constants of joints with these inertias. [N m/rad, N/m]"""
-        return (2 * np.pi * self.frequency) ** 2 * inertia
-
-    def force(self, k: np.ndarray, x: np.ndarray, speed: np.ndarray) -> np.ndarray:
-        """(..., n) force at penetrations x that grow at a speed."""
-        return k * x * x / (x + self.rounding) * np.maximum(0.0, 1 + self.damping * speed)
-
-    def derivatives(
-        self, k: np.ndarray, x: np.ndarray, speed: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """(..., n) of the force by x and by the speed."""
-        w, factor = self.rounding, 1 + self.damping * speed
-        steep = k * x * (x + 2 * w) / (x + w) ** 2
-        return steep * np.maximum(0.0, factor), k * x * x / (x + w) * self.damping * (factor > 0)
-
-    def energy(self, k: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """(..., n) energy of the springs. [J]"""
-        w = self.rounding
-        return k * (x * x / 2 - w * x + w * w * np.log1p(x / w))
-
 
 @dataclass(frozen=True)
 class LinearStops:
@@ -71,24 +50,6 @@ class LinearStops:
     def __post_init__(self) -> None:
         positive("the stops' stiffness", self.stiffness, "N m/rad or N/m")
         not_negative("the stops' damping", self.damping, "N m s/rad or N s/m")
-
-    def spring(self, inertia: np.ndarray) -> np.ndarray:
-        """(n,) spring constants. [N m/rad, N/m]"""
-        return np.full(inertia.shape, self.stiffness)
-
-    def force(self, k: np.ndarray, x: np.ndarray, speed: np.ndarray) -> np.ndarray:
-        """(..., n) force at penetrations x that grow at a speed."""
-        return np.where(x > 0, k * x + self.damping * speed, 0.0)
-
-    def derivatives(
-        self, k: np.ndarray, x: np.ndarray, speed: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """(..., n) of the force by x and by the speed."""
-        return np.where(x > 0, k, 0.0), np.where(x > 0, self.damping, 0.0)
-
-    def energy(self, k: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """(..., n) energy of the springs. [J]"""
-        return k * x * x / 2
 
 
 class StopForces:
@@ -108,20 +69,24 @@ class StopForces:
         self._lower, self._upper = model.lower, model.upper
         M = model.mass_matrix(q[(0,) * (q.ndim - 1)])
         self._stops, self.is_linear = stops, isinstance(stops, LinearStops)
-        self._k = stops.spring(np.diagonal(M)[self._base :])
+        if isinstance(stops, LinearStops):
+            self._k, self._rounding = np.full(n, stops.stiffness), 0.0
+        else:
+            self._k = (2 * np.pi * stops.frequency) ** 2 * np.diagonal(M)[self._base :]
+            self._rounding = stops.rounding
         self.rate = _fastest(M, self._base, self._k)
 
     def beyond(self, q: np.ndarray) -> np.ndarray:
         """(..., n) displacements beyond a limit; negative below the lower one."""
         joints = q[..., self._skip :]
-        return joints - np.clip(joints, self._lower, self._upper)
+        return joints - np.minimum(np.maximum(joints, self._lower), self._upper)  # a fast clip
 
     def __call__(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) forces of the stops. [N m, N]"""
         beyond, result = self.beyond(q), np.zeros(v.shape)
         if beyond.any():
             side = np.sign(beyond)
-            push = self._stops.force(self._k, np.abs(beyond), side * v[..., self._base :])
+            push, *_ = self._law(np.abs(beyond), side * v[..., self._base :])
             result[..., self._base :] = -side * push
         return result
 
@@ -130,13 +95,28 @@ class StopForces:
         beyond = self.beyond(q)
         speed = np.sign(beyond) * v[..., self._base :]
         dq, dv = np.zeros(v.shape), np.zeros(v.shape)
-        by_x, by_speed = self._stops.derivatives(self._k, np.abs(beyond), speed)
+        _, by_x, by_speed = self._law(np.abs(beyond), speed)
         dq[..., self._base :], dv[..., self._base :] = -by_x, -by_speed
         return dq, dv
 
     def energy(self, q: np.ndarray) -> np.ndarray:
         """(...) energy of all springs. [J]"""
-        return np.sum(self._stops.energy(self._k, np.abs(self.beyond(q))), axis=-1)
+        x, w = np.abs(self.beyond(q)), self._rounding
+        each = x * x / 2
+        if w:
+            each += w * w * np.log1p(x / w) - w * x
+        return np.sum(self._k * each, axis=-1)
+
+    def _law(self, x: np.ndarray, speed: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(..., n) force at penetrations x that grow at a speed; its derivatives by x and speed."""
+        k, w, damping = self._k, self._rounding, self._stops.damping
+        if self.is_linear:
+            force, on = k * x + damping * speed, x > 0
+            return np.where(on, force, 0.0), np.where(on, k, 0.0), np.where(on, damping, 0.0)
+        spring, factor = k * x * x / (x + w), 1 + damping * speed
+        pushes = np.maximum(0.0, factor)
+        steep = k * x * (x + 2 * w) / (x + w) ** 2
+        return spring * pushes, steep * pushes, spring * damping * (factor > 0)
 
 
 def _fastest(M: np.ndarray, base: int, stiffness: np.ndarray) -> float:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import lapack
 
 from modurob.stepping.base import FixedStep, StepSettings
 from modurob.stepping.lagrangian import Floating, Lagrangian
@@ -55,7 +54,7 @@ class Anchored:
     def equation(
         self, t: float, h: float, q: np.ndarray, p: np.ndarray, z: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Derivative (without second derivatives of M) and what is missing to the solution.
+        """Derivative (without second derivatives of M) and the residual.
 
         With G = D z - bias, M z - h/2 G is (M - h/2 D) z + h/2 bias.
         """
@@ -82,7 +81,6 @@ class Anchored:
 class Variational(FixedStep):
     """Order two; energy errors stay bounded, momenta of symmetries are exact. One state only."""
 
-    name = "Variational"
     order = 2
 
     def __init__(self, motion: EquationOfMotion, settings: StepSettings) -> None:
@@ -176,5 +174,7 @@ def _largest(x: np.ndarray) -> float:
 
 def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     """A^-1 b of a few unknowns, without NumPy's overhead."""
+    from scipy.linalg import lapack
+
     *_, x, info = lapack.dgesv(A, b)  # pyright: ignore[reportAttributeAccessIssue]
     return x if info == 0 else np.full(len(b), np.nan)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -115,9 +114,8 @@ class Balanced(Trajectory):
         self,
         *quantities: str,
         path: str | os.PathLike[str] | None = None,
-        joints: Sequence[str] | None = None,
-        degrees: bool = False,
         title: str = "",
+        **options: Any,
     ) -> Figure:
         """Draw the distance, the center's path from above and the modules' errors; or quantities.
 
@@ -125,12 +123,12 @@ class Balanced(Trajectory):
             quantities: As in `Trajectory.plot`; none for the picture of the balancing run. One
                 with the ending of a picture is taken as `path`.
             path: Where to write it, ending with ``.png``, ``.svg`` or ``.pdf``.
-            joints, degrees: As in `Trajectory.plot`.
+            options: `joints` and `degrees` as in `Trajectory.plot`.
         """
         from modurob.distributed.balancing.plots import plot
 
         if len(quantities) == 1 and Path(quantities[0]).suffix.lower() in DATELESS:
             quantities, path = (), quantities[0]
         if quantities:
-            return super().plot(*quantities, path=path, joints=joints, degrees=degrees, title=title)
+            return super().plot(*quantities, path=path, title=title, **options)
         return plot(self, path, title)

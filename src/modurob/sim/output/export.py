@@ -1,4 +1,4 @@
-"""Trajectories for others: CSV for spreadsheets, a compact binary for the studio's player."""
+"""Trajectories for other programs: CSV for spreadsheets, a compact binary for the player."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEAD = struct.Struct("<4sHHI")  # magic, version, reserved, bytes of the header
 ALIGNMENT = 8  # bytes: a browser can lay typed arrays over the data
 
 
-def one_by_one(part: BodyTrajectory, what: str) -> None:
+def refuse_batch(part: BodyTrajectory, what: str) -> None:
     """Refuse a batch, where one motion is meant."""
     if part.batch:
         raise StateError(
@@ -42,26 +42,20 @@ class ColumnLabel(NamedTuple):
     unit: str
 
 
-BASE_Q = (
-    *(ColumnLabel(f"base {x}", "m") for x in "xyz"),
-    *(ColumnLabel(f"base q{x}", "1") for x in "xyzw"),
-)
-BASE_V = (
-    *(ColumnLabel(f"base v{x}", "m/s") for x in "xyz"),
-    *(ColumnLabel(f"base w{x}", "rad/s") for x in "xyz"),
-)
-BASE_A = tuple(ColumnLabel(c.name.replace("v", "a"), c.unit + "²") for c in BASE_V)
-BASE_TAU = (
-    *(ColumnLabel(f"base f{x}", "N") for x in "xyz"),
-    *(ColumnLabel(f"base n{x}", "N m") for x in "xyz"),
-)
-MOMENTUM = (
-    *(ColumnLabel(f"p{x}", "N s") for x in "xyz"),
-    *(ColumnLabel(f"L{x}", "N m s") for x in "xyz"),
-)
+def _labels(*groups: tuple[str, str, str]) -> tuple[ColumnLabel, ...]:
+    """Labels of groups (prefix, letters, unit)."""
+    return tuple(ColumnLabel(head + x, unit) for head, letters, unit in groups for x in letters)
+
+
+MOMENTUM = _labels(("p", "xyz", "N s"), ("L", "xyz", "N m s"))
 QUANTITIES = {"q": "position", "v": "velocity", "a": "acceleration", "tau": "torque"}
 UNITS = {"q": ("rad", "m"), "v": ("rad/s", "m/s"), "a": ("rad/s²", "m/s²"), "tau": ("N m", "N")}
-BASES = {"q": BASE_Q, "v": BASE_V, "a": BASE_A, "tau": BASE_TAU}
+BASES = {
+    "q": _labels(("base ", "xyz", "m"), ("base q", "xyzw", "1")),
+    "v": _labels(("base v", "xyz", "m/s"), ("base w", "xyz", "rad/s")),
+    "a": _labels(("base a", "xyz", "m/s²"), ("base w", "xyz", "rad/s²")),
+    "tau": _labels(("base f", "xyz", "N"), ("base n", "xyz", "N m")),
+}
 
 
 def columns(model: Model, quantity: str) -> list[ColumnLabel]:
@@ -79,10 +73,9 @@ def channel_columns(model: Model, name: str, array: np.ndarray) -> list[ColumnLa
     count = int(np.prod(array.shape[1:], dtype=int))
     if count == 1:
         return [ColumnLabel(name, "")]
-    if array.shape[1:] == (model.nv,):
-        return [ColumnLabel(c.name, "") for c in columns(model, "v")]
-    if array.shape[1:] == (model.nq,):
-        return [ColumnLabel(c.name, "") for c in columns(model, "q")]
+    for quantity, size in (("v", model.nv), ("q", model.nq)):
+        if array.shape[1:] == (size,):
+            return [ColumnLabel(c.name, "") for c in columns(model, quantity)]
     return [ColumnLabel(f"{name}[{k}]", "") for k in range(count)]
 
 
@@ -110,7 +103,7 @@ def table(part: BodyTrajectory) -> tuple[list[str], np.ndarray]:
 def to_csv(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:
     """See `Trajectory.to_csv`."""
     for part in trajectory.parts:
-        one_by_one(part, "a CSV file")
+        refuse_batch(part, "a CSV file")
     tables = [table(part) for part in trajectory.parts]
     several = len(tables) > 1
     head = list(dict.fromkeys(name for names, _ in tables for name in names))
@@ -146,7 +139,7 @@ def to_bytes(trajectory: Trajectory) -> bytes:
 
     parts = []
     for part in trajectory.parts:
-        one_by_one(part, "the player")
+        refuse_batch(part, "the player")
         parts.append(
             {
                 "name": part.name,

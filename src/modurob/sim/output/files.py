@@ -61,7 +61,7 @@ class BodyTrajectoryRecord(_StrictRecord):
     organism: dict[str, Any] | None
 
 
-class EventRecord(_StrictRecord):
+class EventReportRecord(_StrictRecord):
     """Report of an event."""
 
     time: FiniteFloat
@@ -85,7 +85,7 @@ class TrajectoryHeader(_StrictRecord):
     message: str
     integrator: str
     parts: Annotated[list[BodyTrajectoryRecord], Field(min_length=1), FailFast()]
-    audit: Annotated[list[EventRecord], FailFast()]
+    audit: Annotated[list[EventReportRecord], FailFast()]
 
 
 def save(trajectory: Trajectory, path: str | os.PathLike[str]) -> None:

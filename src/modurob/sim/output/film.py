@@ -13,12 +13,11 @@ from modurob.drawing import camera as cameras
 from modurob.drawing import scene as scenes
 from modurob.drawing.raster import paint, rasterize
 from modurob.drawing.scene import Scene
-from modurob.errors import FileError, StateError, choices
-from modurob.modules.files import checked_target
+from modurob.errors import StateError
 from modurob.organism import Organism
 from modurob.sim.body_trajectory import BodyTrajectory
 from modurob.sim.output import video
-from modurob.sim.output.export import one_by_one
+from modurob.sim.output.export import refuse_batch
 from modurob.sim.trajectory import Trajectory
 
 SAMPLES = 2  # per pixel and direction
@@ -47,7 +46,7 @@ class Film:
         if not SMALLEST <= size <= LARGEST:
             raise StateError(f"a picture has {SMALLEST} to {LARGEST} pixels, got size {size}")
         for part in trajectory.parts:
-            one_by_one(part, "a picture")
+            refuse_batch(part, "a picture")
         self._parts = [(part, _organism(part, organism)) for part in trajectory.parts]
         self.begin = min(float(part.t[0]) for part in trajectory.parts)
         self.end = max(float(part.t[-1]) for part in trajectory.parts)
@@ -69,7 +68,7 @@ class Film:
         last = there or [pair for pair in self._parts if pair[0].t[-1] <= t][-1:]
         first = self._parts[0][0].name  # its base gets the outline, whoever else is there
         last.sort(key=lambda pair: pair[0].name != first)
-        return _together([_at(part, organism, t) for part, organism in last])
+        return _together([scenes.build(o, part.model, part.at(t)[0]) for part, o in last])
 
     def frame(self, t: float) -> np.ndarray:
         """(height, width, 3) of bytes, top row first."""
@@ -80,6 +79,37 @@ class Film:
         buffers = rasterize(scene.facets, self._camera)
         image = paint(scene, buffers, self._camera, SAMPLES, 0)
         return (255 * image[::-1] + 0.5).astype(np.uint8)
+
+    def frames(
+        self, times: np.ndarray, progress: Callable[[float], Any] | None = None
+    ) -> Iterator[np.ndarray]:
+        """Frames with the time in their upper left corner."""
+        for k, t in enumerate(times.tolist()):
+            if progress is not None:
+                progress(k / len(times))
+            yield video.stamped(self.frame(t), f"{t:.2f} s")
+
+    def animate(
+        self,
+        path: str | os.PathLike[str],
+        fps: float,
+        speed: float,
+        progress: Callable[[float], Any] | None = None,
+    ) -> None:
+        """See `Trajectory.animate`."""
+        if not speed > 0:
+            raise StateError(f"speed must be positive, got {speed!r}")
+        count = max(2, round((self.end - self.begin) * fps / speed) + 1)
+        frames = self.frames(np.linspace(self.begin, self.end, count), progress)
+        video.write(path, frames, fps)
+
+    def picture(self, path: str | os.PathLike[str], t: ArrayLike | None) -> None:
+        """See `Trajectory.picture`."""
+        times = np.atleast_1d(np.asarray(self.end if t is None else t, dtype=float))
+        if times.ndim != 1 or not np.all((times >= self.begin) & (times <= self.end)):
+            span = f"between {self.begin:g} and {self.end:g} s"
+            raise StateError(f"the time must lie {span}, got {t!r}")
+        video.write_png(path, list(self.frames(times)))
 
 
 def _organism(part: BodyTrajectory, given: Organism | None) -> Organism:
@@ -104,12 +134,6 @@ def _reached(part: BodyTrajectory, organism: Organism) -> np.ndarray:
     return boxes.reshape(-1, 3)
 
 
-def _at(part: BodyTrajectory, organism: Organism, t: float) -> Scene:
-    """A part of the run as polygons."""
-    q, _ = part.at(t)
-    return scenes.build(organism, part.model, q)
-
-
 def _together(parts: Sequence[Scene]) -> Scene:
     """Several organisms in one scene."""
     facets, owners, surfaces, rows = [], [], 0, 0
@@ -130,51 +154,3 @@ def _view(points: np.ndarray) -> tuple[float, float]:
     reach = np.ptp(points, axis=0)
     azimuth = -62.0 if reach[0] >= reach[1] else -28.0
     return azimuth, 40.0 if reach[2] < FLAT * max(reach[0], reach[1]) else 18.0
-
-
-def animate(
-    trajectory: Trajectory,
-    path: str | os.PathLike[str],
-    *,
-    organism: Organism | None = None,
-    fps: float = 25.0,
-    speed: float = 1.0,
-    view: tuple[float, float] | None = None,
-    size: int = 480,
-    progress: Callable[[float], Any] | None = None,
-) -> None:
-    """See `Trajectory.animate`."""
-    video.check(path, fps)
-    if not speed > 0:
-        raise StateError(f"speed must be positive, got {speed!r}")
-    film = Film(trajectory, organism, view, size)
-    count = max(2, round((film.end - film.begin) * fps / speed) + 1)
-    times = np.linspace(film.begin, film.end, count)
-
-    def frames() -> Iterator[np.ndarray]:
-        for k, t in enumerate(times.tolist()):
-            if progress is not None:
-                progress(k / count)
-            yield video.stamped(film.frame(t), f"{t:.2f} s")
-
-    video.write(path, frames(), fps)
-
-
-def picture(
-    trajectory: Trajectory,
-    path: str | os.PathLike[str],
-    t: ArrayLike | None = None,
-    *,
-    organism: Organism | None = None,
-    view: tuple[float, float] | None = None,
-    size: int = 600,
-) -> None:
-    """See `Trajectory.picture`."""
-    file = checked_target(path)
-    if file.suffix.lower() != ".png":
-        raise FileError(f"{path}: unknown ending {file.suffix!r}; pictures are {choices(['.png'])}")
-    film = Film(trajectory, organism, view, size)
-    times = np.atleast_1d(np.asarray(film.end if t is None else t, dtype=float))
-    if times.ndim != 1 or not np.all((times >= film.begin) & (times <= film.end)):
-        raise StateError(f"the time must lie between {film.begin:g} and {film.end:g} s, got {t!r}")
-    video.write_png(path, [video.stamped(film.frame(x), f"{x:.2f} s") for x in times.tolist()])

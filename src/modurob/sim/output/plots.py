@@ -18,7 +18,7 @@ from modurob.sim.output.export import (
     ColumnLabel,
     channel_columns,
     columns,
-    one_by_one,
+    refuse_batch,
 )
 from modurob.sim.trajectory import Trajectory
 
@@ -50,19 +50,14 @@ class PlotPanel(NamedTuple):
 
 
 def plot(
-    trajectory: Trajectory,
-    quantities: Sequence[str] = (),
-    path: str | os.PathLike[str] | None = None,
-    *,
-    joints: Sequence[str] | None = None,
-    degrees: bool = False,
-    title: str = "",
-) -> Figure:
+    trajectory: Trajectory, quantities: Sequence[str], path: str | os.PathLike[str] | None,
+    joints: Sequence[str] | None, degrees: bool, title: str,
+) -> Figure:  # fmt: skip
     """See `Trajectory.plot`."""
     if path is not None:
         charts.check_ending(path, "plots")
     for part in trajectory.parts:
-        one_by_one(part, "a plot")
+        refuse_batch(part, "a plot")
     wanted = [ALIASES.get(name, name) for name in quantities or _default(trajectory)]
     panels = [p for name in wanted for p in _panels(trajectory, name, joints, degrees)]
     if not panels:

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from modurob.drawing.charts import INK
-from modurob.errors import FileError, StateError, choices
-from modurob.modules.files import checked_target, write_file, writing
+from modurob.drawing.charts import INK, check_ending
+from modurob.errors import FileError, StateError
+from modurob.modules.files import write_file, writing
 
 ENDINGS = (".gif", ".mp4")
 FASTEST_GIF = 50  # frames a second; GIF counts hundredths of a second, players refuse one
@@ -26,13 +26,8 @@ MARGIN = 0.025  # of the width, around the time in the corner
 
 
 def check(path: str | os.PathLike[str], fps: float) -> None:
-    """Say what is wrong before the work, not after it."""
-    file = checked_target(path)
-    ending = file.suffix.lower()
-    if ending not in ENDINGS:
-        raise FileError(
-            f"{path}: unknown ending {file.suffix!r}; animations are {choices(ENDINGS)}"
-        )
+    """Raise errors before the work, not after it."""
+    ending = check_ending(path, "animations", ENDINGS)
     if not (np.isfinite(fps) and 0 < fps <= (FASTEST_GIF if ending == ".gif" else 240)):
         raise StateError(f"fps must lie between 0 and {FASTEST_GIF} for a GIF, got {fps!r}")
     if ending == ".mp4" and ffmpeg() is None:

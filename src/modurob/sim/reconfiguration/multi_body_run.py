@@ -45,7 +45,12 @@ class DockingPair(NamedTuple):
 
 
 class MultiBodyRun:
-    """All bodies of a run: they start as one, part and meet."""
+    """All bodies of a run: they start as one, part and meet.
+
+    Attributes:
+        reports: Of the events so far.
+        body_names: Bodies and modules that appear at some time.
+    """
 
     def __init__(
         self, setup: Setup, first: Run, controller: Any, events: tuple[Event, ...]
@@ -54,9 +59,9 @@ class MultiBodyRun:
         self._runs: list[Run] = [first]  # that go on
         self._all: list[Run] = [first]  # in the order in which they came into being
         self._events = sorted(events, key=lambda event: event.time)
-        self._audit: list[EventReport] = []
+        self.reports: list[EventReport] = []
         self._held: dict[str, float] = {}  # last displacements of joints that are gone or locked
-        self._names = {*first.model.body_names, *first.model.modules}
+        self.body_names = {*first.model.body_names, *first.model.modules}
         if events and first.organism is not None:
             self._check_events(first.organism)
 
@@ -68,20 +73,12 @@ class MultiBodyRun:
             there = after(event, there, options)
             for body in there:
                 model = options.build(body.organism, body.loose)
-                self._names |= {*model.body_names, *model.modules}
+                self.body_names |= {*model.body_names, *model.modules}
 
     @property
     def t(self) -> float:
         """Time that all bodies have reached. [s]"""
         return min(run.t for run in self._runs)
-
-    def body_names(self) -> set[str]:
-        """Bodies and modules that appear at some time."""
-        return self._names
-
-    def audit(self) -> tuple[EventReport, ...]:
-        """Reports of the events so far."""
-        return tuple(self._audit)
 
     def parts(self) -> tuple[BodyTrajectory, ...]:
         """Recorded trajectories, in the order in which the bodies came into being."""
@@ -171,7 +168,7 @@ class MultiBodyRun:
 
     def _replace(self, old: list[BodyEntry], states: list[BodyState], report: EventReport) -> None:
         """Let new bodies go on in the place of old ones."""
-        self._audit.append(report)
+        self.reports.append(report)
         gone = [body.run for body in old if body.run is not None]
         for run in gone:
             self._runs.remove(run)
