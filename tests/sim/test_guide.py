@@ -22,7 +22,9 @@ def test_the_code_of_the_guide_runs(tmp_path, monkeypatch, capsys):
     assert "undock m5: momentum" in printed
     assert "the simulation stopped at t = " in printed
     made = {file.name for file in tmp_path.iterdir()}
-    assert made == {"crab.png", "hold.png", "run.npz", "run.csv", "moments.png", "film.gif"}
+    assert made == {
+        *("crab.png", "hold.png", "run.npz", "run.csv", "moments.png", "film.gif", "wave.json")
+    }
 
 
 def test_the_guide_lists_all_integrators():

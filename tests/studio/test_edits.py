@@ -3,7 +3,7 @@
 import pytest
 
 from modurob import DockingError, Organism, UnknownNameError, catalog, examples
-from modurob.studio import edits, history
+from modurob.studio import edits, project
 from modurob.studio.project import History
 
 SCOUT, SUPERBOT = catalog["scout"], catalog["superbot"]
@@ -77,7 +77,7 @@ def test_ports_beyond_the_first_hundreds_are_offered_without_a_look(monkeypatch)
 
 
 def test_history_forgets_what_is_oldest_and_keeps_the_order(monkeypatch):
-    monkeypatch.setattr(history, "DEPTH", 3)
+    monkeypatch.setattr(project, "DEPTH", 3)
     bodies = [Organism.start("scout", f"m{k}") for k in range(6)]
     kept = History()
     for k, body in enumerate(bodies):

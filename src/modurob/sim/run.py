@@ -142,7 +142,11 @@ class Run:
         elif step.dense is not None:
             first, last = np.searchsorted(record, [self.t, step.t], side="right")
             for t in record[first:last].tolist():
-                recorder.add(t, *manifold.split(self.model, step.dense(np.array(t))))
+                between = t < step.t  # the end itself is known without rounding
+                found = (
+                    manifold.split(self.model, step.dense(np.array(t))) if between else step[1:3]
+                )
+                recorder.add(t, *found)
 
     def part(self) -> BodyTrajectory | None:
         """Everything that was recorded."""
