@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from modurob.studio.page import Page
 
 PARTS = {"matrices": "Matrices", "joints": "Joints", "dh": "D-H table", "equations": "Equations"}
-TOGGLE = "dense no-caps unelevated toggle-color=grey-8 toggle-text-color=white padding='4px 12px'"
+SYMBOLS = {"all": "symbols", "none": "numbers"}
 MOST_BUTTONS = 12  # rows of a matrix of buttons; beyond, the entry is typed
 
 
@@ -55,12 +55,7 @@ class UnderstandPanel(ModePanel):
         self.open()
 
     def open(self) -> None:
-        for name, tab in self.tabs.items():
-            tab._props["aria-selected"] = "true" if name == self.part else "false"
-            tab.classes(
-                add="on" if name == self.part else "", remove="" if name == self.part else "on"
-            )
-            tab.update()
+        _mark(self.tabs, (self.part,), "aria-selected")
         if self._stale:
             self._stale = False
             self.content_part.refresh()
@@ -134,11 +129,11 @@ class UnderstandPanel(ModePanel):
             note("No joint can move, so there are no equations of motion.")
             return
         with ui.element("div").classes("row"):
-            matrix = ui.toggle(["M", "C", "N"], value=self.matrix).props(TOGGLE)
-            matrix.on_value_change(lambda e: self._letter(e.value))
-            numbers = {"all": "symbols", "none": "numbers"}
-            symbols = ui.toggle(numbers, value=self.symbols).props(TOGGLE)
-            symbols.on_value_change(lambda e: self._symbols(e.value))
+            self.options = {
+                **{name: self._option(name, name) for name in "MCN"},
+                **{name: self._option(name, text) for name, text in SYMBOLS.items()},
+            }
+        _mark(self.options, (self.matrix, self.symbols), "aria-pressed")
         self.entries_part = Redrawn(lambda: self._entries(model.nv))
         with ui.element("div").classes("row"):
             _button("Copy LaTeX", "content_copy", lambda: self.page.run(self._copy()))
@@ -170,12 +165,16 @@ class UnderstandPanel(ModePanel):
                             css, ask = "on" if name == self.entry else "", partial(self._ask, name)
                             plain_button(index, ask, f"entry-{name}", css, aria_label=name)
 
-    def _letter(self, matrix: str) -> None:
-        self.matrix = matrix
-        self._ask("N[1]" if matrix == "N" else f"{matrix}[1,1]")
+    def _option(self, name: str, text: str) -> ui.element:
+        return chip(text, False, partial(self._choose_formula, name), f"formula-{name}")
 
-    def _symbols(self, symbols: str) -> None:
-        self.symbols = symbols
+    def _choose_formula(self, name: str) -> None:
+        """Show another matrix, or numbers in place of symbols."""
+        if name in SYMBOLS:
+            self.symbols = name
+        else:
+            self.matrix, self.entry = name, "N[1]" if name == "N" else f"{name}[1,1]"
+        _mark(self.options, (self.matrix, self.symbols), "aria-pressed")
         self._ask(self.entry)
 
     def _ask(self, entry: str) -> None:
@@ -226,6 +225,15 @@ class UnderstandPanel(ModePanel):
         file = f"{self.session.name}.zip"
         ui.download.content(data, file)
         ui.notify(f"{file}: header, source and test of all equations", position="bottom")
+
+
+def _mark(chips: Mapping[str, ui.element], chosen: tuple[str, ...], state: str) -> None:
+    """Mark those that are chosen, in place: a button that is replaced loses its click."""
+    for name, made in chips.items():
+        on = name in chosen
+        made._props[state] = "true" if on else "false"
+        made.classes(add="on" if on else "", remove="" if on else "on")
+        made.update()
 
 
 def _button(text: str, icon: str, action: Callable[[], Any]) -> ui.button:
