@@ -99,7 +99,8 @@ def odd_document(data: Any, rng: random.Random) -> Any:
         node, key = rng.choice(spots)
         value, what = node[key], rng.random()
         if what < 0.35 and type(value) in (int, float):  # may well be accepted
-            node[key] = value * rng.choice(FACTORS) if rng.random() < 0.7 else rng.choice(NUMERIC)
+            scaled = min(value, 10**300) * rng.choice(FACTORS)  # floats hold no larger numbers
+            node[key] = scaled if rng.random() < 0.7 else rng.choice(NUMERIC)
         elif what < 0.45:
             node[key] = copy.deepcopy(rng.choice(ODD))
         elif what < 0.6 and isinstance(value, int | float) and not isinstance(value, bool):

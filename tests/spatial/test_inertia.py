@@ -143,6 +143,7 @@ def test_real_bodies_have_no_flaw(mass, tensor):
         (np.nan, np.eye(3), "finite"),
         (1.0, np.diag([1.0, 1.0, np.inf]), "finite"),
         (-1.0, np.eye(3), "negative"),
+        (1.0, np.full((3, 3), 1e308), "triangle"),
         (1.0, np.array([[1, 0.1, 0], [0, 1, 0], [0, 0, 1]]), "symmetric"),
         (1.0, np.diag([-0.1, 1.0, 1.0]), "negative"),
         (1.0, np.array([[1, 2, 0], [2, 1, 0], [0, 0, 1]]), "negative"),

@@ -241,7 +241,7 @@ def position_and_rpy(T: np.ndarray) -> dict[str, tuple[float, ...]]:
 
 def symmetric(I: np.ndarray) -> list[list[float]]:  # noqa: E741
     """An inertia without the rounding that turning it has left."""
-    return ((I + I.T) / 2 + 0.0).tolist()
+    return (I / 2 + I.T / 2 + 0.0).tolist()
 
 
 def checked_inertia(

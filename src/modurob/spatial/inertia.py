@@ -117,7 +117,7 @@ def inertia_flaw(mass: float, inertia: Scalars) -> str | None:
     slack = INERTIA_TOLERANCE * np.abs(I).max()
     if np.abs(I - I.T).max() > slack:
         return f"the inertia must be symmetric, got {I.tolist()}"
-    a, b, c = (float(moment) for moment in np.linalg.eigvalsh((I + I.T) / 2))
+    a, b, c = (float(moment) for moment in np.linalg.eigvalsh(I / 2 + I.T / 2))
     moments = f"its principal moments are {a:g}, {b:g}, {c:g} kg m^2"
     if a < -slack:
         return f"the inertia must not be negative: {moments}"
@@ -138,7 +138,7 @@ def nearest_possible(inertia: Scalars) -> np.ndarray:
         inertia: (3, 3) numbers, about the center of mass. [kg m^2]
     """
     I = np.asarray(inertia, np.float64)  # noqa: E741
-    I = (I + I.T) / 2  # noqa: E741
+    I = I / 2 + I.T / 2  # noqa: E741
     moments, axes = np.linalg.eigh(np.trace(I) / 2 * np.eye(3) - I)
     S = (axes * np.maximum(moments, 0.0)) @ axes.T
     return np.trace(S) * np.eye(3) - (S + S.T) / 2
