@@ -422,6 +422,16 @@ def use_trajectory(trajectory: Trajectory) -> None:
         trajectory.to_csv(Path(folder) / "again.csv")
 
 
+def use_scenario(scenario: mr.Scenario) -> None:
+    """Its parts, and a save; not a run, which may last as long as the file says."""
+    model = scenario.model()
+    scenario.start(model)
+    scenario.law(model)
+    scenario.reference(model)
+    with tempfile.TemporaryDirectory() as folder:
+        scenario.save(Path(folder) / "again.json")
+
+
 def use_project(opened: project.Project) -> None:
     """Undo and redo of all steps, and a save."""
     with tempfile.TemporaryDirectory() as folder:
@@ -479,6 +489,7 @@ FORMATS = {
     ),
     "trajectory.npz": Format(".npz", "Trajectory.load", odd_npz, Trajectory.load, use_trajectory),
     "project": Format(".modurob.json", "studio.project.read", odd_json, project.read, use_project),
+    "scenario": Format(".json", "Scenario.load", odd_json, mr.Scenario.load, use_scenario),
     "record.json": Format(
         ".json", "record.read_json", odd_json, record.read_json, lambda r: use_kind(r.kind)
     ),
@@ -577,6 +588,13 @@ def valid_files() -> dict[str, list[bytes]]:
         )  # fmt: skip
         kinds = {"giusti_a": mr.catalog.get("giusti_a")}
         found["project"] = [project.to_bytes(project.Project(history, kinds, {"m0.hinge": 0.1}))]
+        for options in (
+            {"motion": "wave", "controller": "ComputedTorque", "duration": 0.2, "frequency": 1.0},
+            {"motion": "step", "controller": "PdGravity", "target": {"m0.hinge": 0.2}},
+            {"events": [{"what": "undock", "time": 0.1, "module": "m2"}], "integrator": "RK4"},
+        ):
+            scenario = mr.Scenario(organism=crab, hinges="physical", **options)
+            found["scenario"].append(written(scenario.save))
         found["drawing"] = [b"B^--B^\n|\nB>", b"B^--B^--B^\n    |\n    B^"]
     for name in ("cobra modules", "urdf"):
         found[f"{name}, repaired"] = found[name]
