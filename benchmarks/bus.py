@@ -122,7 +122,7 @@ def discover(shape: str, depth: int, plan: Plan) -> dict[str, Any]:
         bus.start(kind)
     for child, (parent, port) in enumerate(plan, start=1):
         bus.plug(f"m{parent}.{port}", f"m{child}.{entry}")
-    bus.run(lambda: False, 0.05)  # neighbours know each other
+    bus.run(lambda: False, 0.05)  # neighbors have found each other
     sent, volume, rounds = bus.transport.counts.sent, bus.transport.counts.bytes, bus.rounds
     begin = time.perf_counter()
     bus.plug("base.out", f"m0.{entry}")

@@ -1,7 +1,7 @@
 """Equations of motion on paper.
 
 A pendulum of two modules: its equations are printed, written for LaTeX and exported as C for a
-microcontroller, and the periods of its small swings follow from the linearised equations. They are
+microcontroller, and the periods of its small swings follow from the linearized equations. They are
 checked against the formula that a textbook gives.
 
 Run it with `python examples/03_equations.py`; files go to `output/`.

@@ -85,7 +85,7 @@ def test_computed_torque_and_ekf_run_play_back_and_are_compared(tab):
     tab.wait("window.modurob.stage.other.cast?.modules.length === 6")
 
 
-def test_runs_that_are_cancelled_or_diverge_say_so_and_leave_the_session_intact(tab):
+def test_runs_that_are_canceled_or_diverge_say_so_and_leave_the_session_intact(tab):
     tab.show(
         "crab", examples.crab(), duration=600, motion="zero", integrator="RK4", settling_time=0.5
     )
@@ -99,7 +99,7 @@ def test_runs_that_are_cancelled_or_diverge_say_so_and_leave_the_session_intact(
     tab.find("cancel").wait_for()
     tab.wait("parseFloat(document.querySelector('[data-testid=run-state]').innerText) >= 0")
     tab.click("cancel")
-    tab.reads("run-state", "cancelled")
+    tab.reads("run-state", "canceled")
     assert not tab.project().runs
 
     tab.unfold("Gravity, integrator, seed")

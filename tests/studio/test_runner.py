@@ -8,7 +8,7 @@ from modurob import StateError, WriteError, examples
 from modurob.scenario.settings import RunRecord
 from modurob.studio import runs
 from modurob.studio.folder import Folder
-from modurob.studio.jobs import Cancelled
+from modurob.studio.jobs import JobCanceled
 from modurob.studio.project import History, Project, SavedBody
 from modurob.studio.studio import Studio
 
@@ -17,7 +17,7 @@ class FakeWorker:
     """Computes nothing: a test says when it makes progress and how it ends."""
 
     def __init__(self):
-        self.closed = self.cancelled = 0
+        self.closed = self.canceled = 0
         self.task = self.request = self.tell = self.end = None
 
     async def run(self, task, request, progress):
@@ -26,8 +26,8 @@ class FakeWorker:
         return await self.end
 
     def cancel(self):
-        self.cancelled += 1
-        self.end.set_exception(Cancelled())
+        self.canceled += 1
+        self.end.set_exception(JobCanceled())
 
     def close(self):
         self.closed += 1
@@ -109,7 +109,7 @@ def test_the_request_of_a_run_is_the_project_as_it_is(session, awaited):
         await task
 
     awaited(story())
-    assert session.runner.state == "cancelled"
+    assert session.runner.state == "canceled"
     assert session.runner.done is None
     assert not session.runs
 
@@ -119,7 +119,7 @@ def test_the_request_of_a_run_is_the_project_as_it_is(session, awaited):
     [
         (StateError("no joint moves"), "it did not run", "no joint moves", 0),
         ({"status": "stopped", "message": "it diverged"}, "it stopped early", "it diverged", 1),
-        (Cancelled(), "cancelled", "", 0),
+        (JobCanceled(), "canceled", "", 0),
     ],
 )
 def test_the_end_of_a_run_is_told(session, awaited, end, state, problem, count):

@@ -16,7 +16,7 @@ from modurob.sim.output.export import from_bytes
 from modurob.spatial import se3, so3
 from modurob.studio import exports, formulas, jobs, project, runs, tables, view_data
 from modurob.studio.folder import Folder
-from modurob.studio.jobs import Cancelled, Worker
+from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.project import NEW_SETTINGS, History, SavedBody
 from modurob.studio.studio import Studio
 
@@ -372,7 +372,7 @@ def test_a_worker_that_is_killed_is_no_cancellation(awaited):
     awaited(story())
 
 
-def test_workers_report_answer_fail_and_are_cancelled(awaited):
+def test_workers_report_answer_fail_and_are_canceled(awaited):
     import math
     import operator
 
@@ -393,7 +393,7 @@ def test_workers_report_answer_fail_and_are_cancelled(awaited):
         with pytest.raises(StateError, match="something else"):
             await worker.run(math.sin, 1.0)
         worker.cancel()
-        with pytest.raises(Cancelled):
+        with pytest.raises(JobCanceled):
             await task
         assert not worker.busy
         worker.close()
@@ -429,7 +429,7 @@ def test_a_flood_of_progress_leaves_time_for_everything_else(awaited):
         task = asyncio.ensure_future(worker._answer(flood, told.put_nowait))
         assert await told.get() == 0.5
         worker.cancel()
-        with pytest.raises(Cancelled):
+        with pytest.raises(JobCanceled):
             await task
         assert told.empty()
 

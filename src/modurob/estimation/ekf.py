@@ -285,8 +285,6 @@ class Ekf:
 
         return rebuilt(self, model, dict(known or {}), rate_sigma)
 
-    carried_over = rebuilt  # the name of earlier versions
-
     def __copy__(self) -> Ekf:
         """A twin with an estimate of its own; the model, which never changes, is shared."""
         twin = object.__new__(type(self))

@@ -135,7 +135,7 @@ def _finished(bodies: MultiBodyRun, progress: Progress, name: str) -> Trajectory
     try:
         with progress:
             bodies.go(progress)
-    except Canceled:
+    except RunCanceled:
         reason = f"canceled at t = {bodies.t:.6g} s"
         return Trajectory(bodies.parts(), tuple(bodies.reports), "canceled", reason, name)
     except (Stopped, StateError, SizeError) as error:
@@ -222,7 +222,7 @@ def _initial_state(
     return q, v
 
 
-class Canceled(Exception):
+class RunCanceled(Exception):
     """End of a run on request."""
 
 
@@ -254,9 +254,9 @@ class Progress:
         self._open.close()
 
     def __call__(self, t: float) -> None:
-        """Report a time after a step; raises `Canceled`."""
+        """Report a time after a step; raises `RunCanceled`."""
         if self._cancel is not None and self._cancel():
-            raise Canceled
+            raise RunCanceled
         if self._report is not None:
             now = time.monotonic()
             if now >= self._next or t >= self._duration:

@@ -1,4 +1,4 @@
-"""Work in a process of its own: progress by a pipe, cancelled by ending the process.
+"""Work in a process of its own: progress by a pipe, canceled by ending the process.
 
 A worker stays after its first task, so that the next one finds everything loaded and compiled.
 """
@@ -28,7 +28,7 @@ Progress = Callable[[float], Any]
 Task = Callable[..., Any]
 
 
-class Cancelled(Exception):
+class JobCanceled(Exception):
     """The work was canceled."""
 
 
@@ -53,7 +53,7 @@ class Worker:
         self._started()
 
     async def run(self, task: Task, *args: Any, progress: Progress | None = None) -> Any:
-        """The task's result; `Cancelled`, or a `ModurobError` as it was raised there."""
+        """The task's result; `JobCanceled`, or a `ModurobError` as it was raised there."""
         if self.busy:
             raise StateError("something else is being computed: wait for it, or cancel it first")
         pipe = self._at_work = self._started()
@@ -62,7 +62,7 @@ class Worker:
             return await self._answer(pipe, progress)
         except (EOFError, OSError):
             if self._pipe is not pipe:
-                raise Cancelled from None
+                raise JobCanceled from None
             self.close()
             raise StateError(
                 "the process that computed this ended: the machine may be out of memory. Try a "
@@ -85,7 +85,7 @@ class Worker:
         while True:
             await asyncio.sleep(POLL_S)  # also when there is much to read: others have work, too
             if self._pipe is not pipe:
-                raise Cancelled
+                raise JobCanceled
             if not pipe.poll():
                 continue
             kind, value = pipe.recv()

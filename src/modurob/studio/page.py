@@ -13,7 +13,7 @@ from nicegui import Client, background_tasks, ui
 
 from modurob import ModurobError
 from modurob.scenario.exports import ExportRequest
-from modurob.studio.jobs import Cancelled
+from modurob.studio.jobs import JobCanceled
 from modurob.studio.panels.bar import Bar
 from modurob.studio.panels.build import BuildPanel
 from modurob.studio.panels.move import MovePanel
@@ -209,8 +209,8 @@ class Page:
             with self.client:
                 try:
                     await work
-                except Cancelled:
-                    ui.notify("Cancelled", position="bottom")
+                except JobCanceled:
+                    ui.notify("Canceled", position="bottom")
                 except ModurobError as error:
                     self.show_error(str(error))
                 except Exception as error:

@@ -16,7 +16,7 @@ from modurob.modules.files import write_file, writing
 from modurob.scenario.scenario import RunResult, model_of
 from modurob.scenario.settings import RunRecord, RunSettings
 from modurob.studio import signals, view_data
-from modurob.studio.jobs import Cancelled, Worker
+from modurob.studio.jobs import JobCanceled, Worker
 
 if TYPE_CHECKING:
     from modurob.studio.session import Session
@@ -166,8 +166,8 @@ class Runner:
             self._keep(await self._worker.run(perform, request, progress=self._advance))
         except ModurobError as error:
             self.state, self.problem = "it did not run", str(error)
-        except Cancelled:
-            self.state = "cancelled"
+        except JobCanceled:
+            self.state = "canceled"
         except BaseException:
             self.state = "it did not run"
             raise

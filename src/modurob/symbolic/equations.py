@@ -178,7 +178,7 @@ class Equations:
 
     @cached_property
     def tau(self) -> sympy.ImmutableMatrix:
-        """(nv, 1) generalised forces M ddq + C dq + N + friction."""
+        """(nv, 1) generalized forces M ddq + C dq + N + friction."""
         motion = self._motion
         v, a = (
             sympy.Matrix(self.model.nv, 1, [self.write(Trig.variable(k)) for k in numbers])

@@ -14,7 +14,7 @@ from modurob import ModurobError
 from modurob.scenario.exports import ExportFormat
 from modurob.sim.output import video
 from modurob.studio import exports
-from modurob.studio.jobs import Cancelled, Worker
+from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.panels.build import uploader
 from modurob.studio.panels.panel import NO_BODY, button, note, primary, problem_line, test_id, title
 from modurob.studio.panels.start import gallery
@@ -165,8 +165,8 @@ class ExportRows:
         except ModurobError as error:
             self.state.set_text(str(error))
             return
-        except Cancelled:
-            self.state.set_text("cancelled")
+        except JobCanceled:
+            self.state.set_text("canceled")
             return
         finally:
             self._busy(False)

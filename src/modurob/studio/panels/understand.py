@@ -10,7 +10,7 @@ from nicegui import ui
 
 from modurob import ModurobError
 from modurob.studio import exports, formulas, tables
-from modurob.studio.jobs import Cancelled, Worker
+from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.panels.panel import (
     NO_BODY,
     ModePanel,
@@ -200,9 +200,9 @@ class UnderstandPanel(ModePanel):
         except ModurobError as error:
             self.words.set_text(str(error))
             return
-        except Cancelled:
+        except JobCanceled:
             if not self.worker.busy:  # no other entry was asked for
-                self.words.set_text("cancelled")
+                self.words.set_text("canceled")
             return
         finally:
             self.stop.set_visibility(self.worker.busy)
