@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from modurob.model import Model
 
 CONFIGURATIONS = 32  # sampled: rates of trees vary by some ten percent beyond them
-REACH = 2.0  # rate times step: Runge-Kutta is stable up to 2.78, the midpoint rule rings from 2 on
+# largest rate times step: RK4 is stable up to 2.78, the midpoint rule oscillates from 2 on
+MOST_RATE_STEP = 2.0
 EXPLICIT = 1.0  # rate times step beyond which explicit Euler steps change the velocity's sign
 MOST_SUBSTEPS = 1000  # of one step; slower runs are refused
 ROUNDS = 100  # of Newton's method for dry friction; five are usual
@@ -94,12 +95,12 @@ def substeps(rate: float, cause: str, dt: float, method: str, advice: str) -> in
         method: For the message, too.
         advice: What else to do then, in the imperative.
     """
-    parts = math.ceil(rate * dt / REACH)
+    parts = math.ceil(rate * dt / MOST_RATE_STEP)
     if parts > MOST_SUBSTEPS:
+        largest = MOST_SUBSTEPS * MOST_RATE_STEP / rate
         raise StateError(
             f"{method} with steps of {dt:g} s would need {parts:,} substeps for {cause}, whose "
-            f"fastest rate is {rate:.3g} 1/s: take dt = {MOST_SUBSTEPS * REACH / rate:.1e} s or "
-            f"less, or {advice}"
+            f"fastest rate is {rate:.3g} 1/s: take dt = {largest:.1e} s or less, or {advice}"
         )
     return max(1, parts)
 

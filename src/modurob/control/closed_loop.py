@@ -10,7 +10,7 @@ import numpy as np
 
 from modurob.control.controller import Controller
 from modurob.errors import StateError
-from modurob.friction import REACH
+from modurob.friction import MOST_RATE_STEP
 from modurob.stepping import RK4, EquationOfMotion, SemiImplicitEuler, StepSettings
 from modurob.stepping.motion import Stopped
 
@@ -165,7 +165,7 @@ def rehearsed(
     def drive(s: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return twin.command(s, x, y, at) if clock is None else tau
 
-    parts = math.ceil(law.model.friction_rate.rate * dt / REACH)
+    parts = math.ceil(law.model.friction_rate.rate * dt / MOST_RATE_STEP)
     method = RK4 if parts <= MOST_PARTS else SemiImplicitEuler
     settings = StepSettings(0.0, 0.0, dt, max(1, min(parts, MOST_PARTS)))
     stepper = method(EquationOfMotion(law.model, drive=drive), settings)

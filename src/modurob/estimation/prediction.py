@@ -10,7 +10,7 @@ import numpy as np
 from modurob import friction
 from modurob.dynamics import step_jacobians, step_slopes, stepped_velocity
 from modurob.errors import StateError
-from modurob.friction import REACH, is_implicit
+from modurob.friction import MOST_RATE_STEP, is_implicit
 from modurob.model import Model
 
 SHARES = (0.5, 0.5, 1.0)  # of a step, from each stage of Runge and Kutta to the next
@@ -142,7 +142,7 @@ def chosen(model: Model, dt: float, integrator: str | None, substeps: int | None
     rate = model.friction_rate.rate
     decay, cause = rate * dt, model.friction_rate.cause
     if integrator is None:
-        near = decay <= (MOST["rk4"] if substeps is None else REACH * substeps)
+        near = decay <= (MOST["rk4"] if substeps is None else MOST_RATE_STEP * substeps)
         integrator = "rk4" if near and not model.free_base else "step"
     if substeps is None:
         fine = max(1, min(MOST[integrator], math.ceil(decay / FINE[integrator])))
@@ -150,10 +150,10 @@ def chosen(model: Model, dt: float, integrator: str | None, substeps: int | None
             advice = "give integrator='step'"
             fine = max(fine, friction.substeps(rate, cause, dt, integrator, advice))
         return Choice(integrator, fine)
-    if integrator == "rk4" and decay > REACH * substeps:
+    if integrator == "rk4" and decay > MOST_RATE_STEP * substeps:
         raise StateError(
             f"rk4 with substeps = {substeps} is unstable for {cause}, whose fastest rate is "
-            f"{rate:.3g} 1/s: give substeps = {math.ceil(decay / REACH)} or more, or "
+            f"{rate:.3g} 1/s: give substeps = {math.ceil(decay / MOST_RATE_STEP)} or more, or "
             "integrator='step', or neither"
         )
     return Choice(integrator, int(substeps))

@@ -126,9 +126,9 @@ def assembled(organism: Organism, options: ModelOptions) -> LinkAssembly:
     first = len(parts)
     modules: dict[str, int] = {}
     parts.extend(_module_parts(organism, options, first, modules))
-    reasons = _reasons(parts)
+    reasons = _lock_reasons(parts)
     tree = collapse(parts, reasons)
-    while redundant := _redundant(parts, tree):
+    while redundant := _redundant_joints(parts, tree):
         reasons = [old or redundant.get(k, "") for k, old in enumerate(reasons)]
         tree = collapse(parts, reasons)
     return LinkAssembly(parts, first, modules, reasons, tree, options)
@@ -216,7 +216,7 @@ def _module_parts(
         attachment = docking.attachment._replace(
             previous=start + places[docking.on],
             owner=entry.child,
-            reason=_serial(entry) if docking.serial else "",
+            reason=_serial_reason(entry) if docking.serial else "",
         )
         parts.extend(_instance(entry.child, here, docking.module, attachment))
         starts[entry.child] = (here, docking.module.places)
@@ -237,7 +237,7 @@ def _instance(
     return parts
 
 
-def _serial(entry: Docking) -> str:
+def _serial_reason(entry: Docking) -> str:
     return (
         f"DS dyad: the hinges of {entry.parent} (side {entry.port}) and {entry.child} "
         f"(side {entry.child_port}) lie on one line, so the docking cannot bend"
@@ -402,7 +402,7 @@ def _gathered(arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarra
     return np.array(distinct).reshape(-1, *shape)[np.array(picks, dtype=np.intp)]
 
 
-def _redundant(parts: Sequence[ModelPart], tree: Tree) -> dict[int, str]:
+def _redundant_joints(parts: Sequence[ModelPart], tree: Tree) -> dict[int, str]:
     """Joints that only repeat the one before: same line, and no mass between the two."""
     mass = np.zeros(len(tree.moving) + 1)
     np.add.at(mass, tree.link, [part.solid.mass for part in parts])
@@ -424,7 +424,7 @@ def _redundant(parts: Sequence[ModelPart], tree: Tree) -> dict[int, str]:
     return found
 
 
-def _reasons(parts: Sequence[ModelPart]) -> list[str]:
+def _lock_reasons(parts: Sequence[ModelPart]) -> list[str]:
     """Reason why each joint is locked; empty for those that move."""
     beyond = [part.solid.mass for part in parts]
     for index in range(len(parts) - 1, 0, -1):

@@ -13,7 +13,7 @@ from modurob.friction import substeps
 from modurob.stepping.motion import EquationOfMotion
 
 ADVICE = "take Radau or BDF, or SemiImplicitEuler if it is friction"
-WHOLE = 1e-9  # of a step: an interval this much longer than n steps still takes n
+COUNT_TOLERANCE = 1e-9  # of a step, by which an interval may exceed n steps
 
 
 class StepSettings(NamedTuple):
@@ -80,7 +80,7 @@ class FixedStep(Integrator):
     """Equal steps, none longer than dt; each in equal parts when the motion is stiff.
 
     Attributes:
-        is_implicit: Whether it takes friction and linear stops implicitly: none makes it unstable.
+        is_implicit: Whether friction and linear stops are taken implicitly, stable at any step.
     """
 
     is_implicit: ClassVar[bool] = False
@@ -96,7 +96,7 @@ class FixedStep(Integrator):
     def steps(
         self, t0: float, t1: float, q: np.ndarray, v: np.ndarray, stride: int = 1
     ) -> Iterator[IntegratorStep]:
-        count = max(1, math.ceil((t1 - t0) / self.settings.dt - WHOLE))
+        count = max(1, math.ceil((t1 - t0) / self.settings.dt - COUNT_TOLERANCE))
         h = (t1 - t0) / count
         q, v = q.copy(), v.copy()
         for done in range(0, count, stride):
@@ -113,4 +113,7 @@ class FixedStep(Integrator):
     def advance(
         self, t: float, h: float, count: int, q: np.ndarray, v: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the state after `count` steps of `h` seconds; may work in place."""
+        """Return the state after `count` steps of `h` seconds; may work in place.
+
+        Accelerations of `self.motion` may be overwritten by its next call: copy what is kept.
+        """

@@ -101,9 +101,9 @@ class EquationOfMotion:
                 return self.model.forward_dynamics(q, v, force, self.wrenches(t))
             return self._forward(q, v, force)
         except StateError:
-            wild = diverged(self.model, t, q, v)
-            if wild is not None:
-                raise wild from None
+            error = diverged(self.model, t, q, v)
+            if error is not None:
+                raise error from None
             raise
 
     def derivatives(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -159,9 +159,9 @@ LARGEST = 1e10  # [rad/s, m/s, rad, m] beyond every robot; sines of such angles 
 def diverged(model: Model, t: float, q: np.ndarray, v: np.ndarray) -> Stopped | None:
     """A `Stopped` that names the joint that ran away, if one did."""
     for what, x in (("velocity", v), ("position", q)):
-        wild = ~(np.abs(x) < LARGEST)  # this way round, NaN is wild too
-        if wild.any():
-            where, value = first_of(model, x, wild)
+        outside = ~(np.abs(x) < LARGEST)  # so that NaN counts as outside
+        if outside.any():
+            where, value = first_of(model, x, outside)
             return Stopped(t, f"it diverged: the {what} of {where} is {value:.3g}")
     return None
 

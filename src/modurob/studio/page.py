@@ -147,7 +147,7 @@ class Page:
             self.run(self._refresh_panels())
 
     async def _refresh_panels(self) -> None:
-        """The panels follow when the stage has its body: a click is seen there first."""
+        """Refresh the panels after a short delay, so that the 3D view is updated first."""
         await asyncio.sleep(PANEL_DELAY_S)
         topics, self._waiting = list(dict.fromkeys(self._waiting)), []
         with self.client:
@@ -203,7 +203,7 @@ class Page:
             return None
 
     def run(self, work: Awaitable[Any]) -> None:
-        """Something that takes time, beside everything else."""
+        """Run an awaitable in the background and report its errors."""
 
         async def guarded() -> None:
             with self.client:

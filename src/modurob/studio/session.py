@@ -148,7 +148,7 @@ class Session:
             listener(topic)
 
     def _submit(self) -> None:
-        """Have the project written, with lists of its own: edits go on."""
+        """Queue a copy of the project for saving: editing continues."""
         now = self.project
         history = History(now.history.now, [*now.history.past], [*now.history.future])
         held = Project(

@@ -20,7 +20,7 @@ NOTHING = {"cells": [], "links": [], "sites": [], "hidden": 0}
 
 
 class Stage(Element, component="web/organism.js", esm={"modurob-web": "web"}):
-    """The organism in three dimensions. Says: dock, pick, remove, command (a key)."""
+    """The organism in three dimensions. Events: dock, pick, remove, command (a key)."""
 
     def set_building(self, on: bool) -> None:
         """True if free ports are shown and clicks dock."""
@@ -40,7 +40,7 @@ class Stage(Element, component="web/organism.js", esm={"modurob-web": "web"}):
 
 
 class PlanView(Element, component="web/plan.js"):
-    """The organism from above. Says: dock, pick, remove, move, turn, rebase."""
+    """The organism from above. Events: dock, pick, remove, move, turn, rebase."""
 
     def set_plan(self, plan: dict[str, Any]) -> None:
         """Another body."""
@@ -56,11 +56,11 @@ class Player(Element, component="web/player.js"):
 
 
 class Plots(Element, component="web/plots.js"):
-    """Quantities over time, with the player's cursor. Says: panels, when it has another run."""
+    """Quantities over time, with the player's cursor. Event: panels, when it has another run."""
 
 
 class Sliders(Element, component="web/sliders.js"):
-    """The joints of the pose. Says: pose."""
+    """The joints of the pose. Event: pose."""
 
 
 class BodyView:

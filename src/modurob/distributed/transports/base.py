@@ -250,7 +250,7 @@ class EndpointNetwork(Transport):
         return ends
 
     def revive(self, module: str) -> None:
-        self.endpoint(module).receive()  # datagrams of the time between
+        self.endpoint(module).receive()  # discards datagrams that arrived while it was dead
         super().revive(module)
 
     def send(self, module: str, messages: Sequence[Message]) -> None:

@@ -76,7 +76,7 @@ document.addEventListener("keydown", (event) => {
   say("command", found);
 });
 
-// -- a button that moves while it is pressed is meant all the same: no browser makes a click of that -----
+// -- browsers send no click if the button moves between press and release: it is sent here ---------------
 
 const STILL = 6; // pixels that the pointer may move meanwhile
 let pressed = null;

@@ -1,4 +1,4 @@
-// The eye: a camera that turns around a point, and flies to where there is something to see.
+// Orbit camera: rotates about a target point and moves smoothly to show the organism.
 import { THREE, OrbitControls } from "nicegui-scene";
 
 const FLIGHT = 250; // [ms]

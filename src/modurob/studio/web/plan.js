@@ -105,7 +105,7 @@ export default {
     },
     wheel(event) { this.zoom = Math.min(60, Math.max(3, this.zoom * Math.exp(0.001 * event.deltaY))); },
 
-    // The dock that a place on the grid means: {site, x, y}, or null.
+    // The free port nearest to a point of the grid: {site, x, y, heading}, or null.
     target(p, carried = null) {
       const x = Math.round(p.x), y = Math.round(p.y), here = this.cell_at(x, y);
       const near = [x + 0.5 - p.x, y + 0.5 - p.y, p.x - x + 0.5, p.y - y + 0.5]; // to the four edges
@@ -195,9 +195,9 @@ export default {
       const found = this.target(p), here = this.cell_at(x, y);
       if (found) this.$emit("dock", { module: found.site.module, port: found.site.port });
       else if (here) this.$emit("pick", { module: here.name });
-      else this.explain(this.nothing(x, y));
+      else this.explain(this.reason_for_no_dock(x, y));
     },
-    nothing(x, y) {
+    reason_for_no_dock(x, y) {
       const near = STEPS.map(([dx, dy]) => this.cell_at(x + dx, y + dy)).filter(Boolean);
       if (!near.length) return "Nothing to dock to here: choose a cell beside a module.";
       return `'${near[0].name}' has no free dock on this side.`;
