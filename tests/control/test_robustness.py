@@ -72,6 +72,17 @@ def test_scaled_masses_scale_all_torques(crab):
             with_scaled_masses(crab, wrong)
 
 
+def test_steps_are_at_most_as_large_as_asked_for_and_go_both_ways(crab):
+    step = np.array([0.1, 0.2, 0.3])
+    study = _Study(ComputedTorque(crab, sample_time=2e-3), step, 400, 0.1, 0.02,
+                   np.random.default_rng(3))  # fmt: skip
+    share = (study.goals - study.start) / step
+    assert 0.95 < np.abs(share).max() <= 1
+    assert np.abs(share).min() > 0
+    assert np.all((share > 0).mean(axis=0) > 0.4)
+    assert np.all((share < 0).mean(axis=0) > 0.4)
+
+
 @pytest.mark.parametrize("law", CONTROLLERS.values(), ids=CONTROLLERS)
 def test_many_runs_at_once_are_the_runs_of_the_simulator(law):
     """Wrong masses, a delay and limits together, each run against `simulate` by itself."""

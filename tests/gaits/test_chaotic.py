@@ -225,6 +225,7 @@ def test_the_measures_show_the_synchronization():
     t = np.arange(0, 40, 0.5)
     together = maps(crab(), 3, coupling=0.5).synchrony(t)
     assert set(together) == {"between joints", "predicted"}
+    assert together["predicted"][0] == together["between joints"][0]
     ratio = np.log(together["between joints"][:30] / together["predicted"][:30])
     assert np.abs(ratio).max() < 5  # chaos: fluctuations about a slope of -0.9 a step
     rhythm = maps(crab(), 3, coupling=0.15).synchrony(np.arange(0, 400, 0.5))

@@ -120,6 +120,9 @@ def test_substitution_takes_numbers_and_symbols():
 def test_quarter_turns_are_exact():
     equations = PENDULUM.substitute(q1=sympy.pi / 2, q2=0)
     assert sympy.sstr(list(equations.N)) == "[g*l1*m1 + g*l1*m2 + g*l2*m2, g*l2*m2]"
+    turned = PENDULUM.substitute(q1=3 * sympy.pi / 2, q2=sympy.pi)
+    assert sympy.sstr(list(turned.N)) == "[-g*l1*m1 - g*l1*m2 + g*l2*m2, g*l2*m2]"
+    assert sympy.sstr(turned.M[0, 1]) == "-l1*l2*m2 + l2**2*m2"
 
 
 def test_all_own_numbers_at_once():
