@@ -126,6 +126,13 @@ def test_a_model_has_these_names():
     assert sorted(found) == sorted(MODEL)
 
 
+def test_lazy_names_are_there_at_the_first_access():
+    names = ("Dock", "Equations", "Scenario", "SimulationError", "Trajectory", "simulate")
+    code = f"import modurob; print([callable(getattr(modurob, x)) for x in {names!r}])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str([True] * len(names))
+
+
 def test_importing_the_package_loads_no_heavy_part():
     code = f"import sys, modurob; print([x for x in {HEAVY!r} if x in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -43,6 +43,13 @@ def test_json_holds_the_same(tmp_path):
     assert facts["messages"] > 0
 
 
+def test_a_random_tree_is_that_of_its_seed():
+    line = ("balance", "--modules", "4", "--duration", "0.05", "--json")
+    found = [json.loads(run(*line, *more).output)["distance"]
+             for more in ((), ("--seed", "2"), ("--seed", "0"))]  # fmt: skip
+    assert found[0] == found[1] != found[2]
+
+
 def test_other_organisms_and_faults():
     result = run("balance", "arm", "--duration", "0.1", "--fault", "die:m2:0.05", "--json")
     assert result.exit_code == 0, result.output

@@ -162,6 +162,7 @@ def test_a_start_that_would_saturate_is_named(law, crab):
 def test_limits_without_a_start_shrink_the_claim(crab):
     law = ComputedTorque(crab, torque_limit=3.0)
     assert law.certificate(GOAL).claim.startswith("close to the set point")
+    assert law.certificate(GOAL).guaranteed  # with that claim
     assert law.certificate(GOAL, (Z, Z)).claim.startswith("from the given start")
 
 

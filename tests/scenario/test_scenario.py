@@ -136,6 +136,9 @@ def test_wrong_fields_and_fields_without_effect_are_refused(fields, message):
         mr.Scenario(**{"organism": "crab", **fields})
 
 
+DOCK = {"what": "dock", "time": 0.1, "module": "m5", "port": 3, "child": "m6", "child_port": 4}
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -144,6 +147,8 @@ def test_wrong_fields_and_fields_without_effect_are_refused(fields, message):
         ({**WAVE, "gains": {"kp": 1.0}}, "kp: ComputedTorque takes k0, k1"),
         ({"estimator": "Ekf"}, "works with a controller"),
         ({"organism": examples.snake(1)}, "no joint that can move"),
+        *(({"events": [{**DOCK, field: None}]}, "a docking needs") for field in ("port", "child")),
+        ({"events": [{**DOCK, "child_port": None}]}, "a docking needs"),
     ],
 )
 def test_a_run_that_cannot_be_is_refused_in_one_line(fields, message):

@@ -131,6 +131,8 @@ def denavit_hartenberg(organism: Organism) -> str:
 
 def symbols(found: Sequence[dict[str, object]]) -> str:
     """The symbols of an equation."""
+    if not found:
+        return ""
     rows = ["".join(cell(text, head=True) for text in ("symbol", "meaning", "unit", "value"))]
     for each in found[:MOST_ROWS]:
         value = each["value"]
