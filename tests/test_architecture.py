@@ -57,6 +57,7 @@ DEFERRED_UPWARD = {
     ("model", "dynamics"),
     ("model", "friction"),
     ("model", "compiler"),
+    ("loading", "scenario"),
 }
 
 # Each takes a good part of a second to load, and none is needed to describe an organism.

@@ -257,3 +257,10 @@ def test_a_search_that_gains_hardly_anything_ends_early(monkeypatch):
     calls = counted_errors(monkeypatch)
     model.inverse_kinematics({"m2": [3.0, 0.0, -9.0]}, [0.4, 0.3], restarts=0)
     assert len(calls) < 40  # of 200
+
+
+def test_no_targets_have_no_solutions():
+    model = examples.snake(4).model("physical")
+    found = model.inverse_kinematics({"m3": np.zeros((0, 4, 4))})
+    assert found.q.shape == (0, model.nq)
+    assert found.reached.shape == (0,)

@@ -148,7 +148,7 @@ def inverse_kinematics(
         best[left[better]], residual[left[better]] = found[better], error[better]
         starts[left] += 1
     numbers = ((residual <= REACHED).reshape(batch), residual.reshape(batch), starts.reshape(batch))
-    return IkResult(best.reshape(*batch, -1), *(x if batch else x.item() for x in numbers))
+    return IkResult(best.reshape(*batch, model.nq), *(x if batch else x.item() for x in numbers))
 
 
 def _target(body: str, goal: ArrayLike) -> tuple[np.ndarray, int]:

@@ -56,6 +56,13 @@ def test_json_is_the_last_state_and_nothing_else():
     assert abs(facts["modules"][1]["tau"][0]) == pytest.approx(0.5 * 9.81 * 0.05, rel=1e-6)
 
 
+def test_json_of_a_conversation_has_no_prompt_and_mistakes_go_to_standard_error():
+    typed = "arm b\nfly away\nwait 1\n"
+    result = CliRunner().invoke(cli, ["bus", "--json"], input=typed)
+    assert [module["name"] for module in json.loads(result.stdout)["modules"]] == ["m0"]
+    assert "error: no command 'fly'" in result.stderr
+
+
 def test_a_bad_reading_is_printed_when_it_comes_and_when_a_good_one_follows():
     result = call("arm ba\nwait 2\nmove m1 1e306\nmove m1 20\n")
     assert result.exit_code == 0, result.output

@@ -3,9 +3,17 @@
 import numpy as np
 import pytest
 
-from modurob import Organism, StateError, UnknownNameError, examples, simulate
+from modurob import (
+    Organism,
+    SimulationError,
+    StateError,
+    Undock,
+    UnknownNameError,
+    examples,
+    simulate,
+)
 from modurob.sim import INTEGRATORS, Noise, Stops
-from modurob.stepping import FixedStep, StepSettings, integrator_class
+from modurob.stepping import FixedStep, Integrator, StepSettings, integrator_class
 from modurob.stepping.motion import EquationOfMotion
 from oracles import complains
 
@@ -350,3 +358,38 @@ def test_names_are_those_of_the_classes():
     assert set(INTEGRATORS) >= {
         "RK45", "DOP853", "LSODA", "Radau", "BDF", "RK4", "SemiImplicitEuler", "Variational"
     }  # fmt: skip
+
+
+class NoState(FixedStep):
+    """A wrong integrator: its states are no numbers."""
+
+    def advance(self, t, h, count, q, v):
+        return q * np.nan, v
+
+
+class NoSteps(Integrator):
+    """A wrong integrator: it takes no steps."""
+
+    def steps(self, t0, t1, q, v, stride=1):
+        return iter(())
+
+
+class Finer(INTEGRATORS["RK45"]):
+    """A method of the list under another name."""
+
+
+def test_integrators_from_outside_are_checked():
+    model = examples.double_pendulum().model("physical")
+    for wrong in (NoState, NoSteps):
+        with pytest.raises(SimulationError, match=f"{wrong.__name__} gave no state"):
+            simulate(model, [0.5, 0], None, 0.1, integrator=wrong)
+    with complains(StateError, "FixedStep is no integrator yet", "advance()"):
+        simulate(model, [0.5, 0], None, 0.1, integrator=FixedStep)
+    own = simulate(model, [0.5, 0], None, 0.1, integrator=Finer)
+    assert np.array_equal(own.q, simulate(model, [0.5, 0], None, 0.1, integrator="RK45").q)
+
+
+def test_events_are_a_list():
+    model = examples.snake(3).model("physical")
+    with complains(StateError, "events is a list"):
+        simulate(model, None, None, 0.1, events=Undock(0.05, "m2"))

@@ -211,11 +211,22 @@ def test_messages_flow_only_on_dockings():
         ({"stuck": ["m0.knee"]}, mr.UnknownNameError, "knee"),
         ({"faults": [Fault(0.1, "m99", "die")]}, mr.UnknownNameError, "m99"),
         ({"q0": np.zeros(3)}, mr.StateError, "q"),
+        ({"delay": 0.5}, mr.StateError, "delay must be a whole number"),
+        ({"delay": -1}, mr.StateError, "delay must be a whole number"),
+        ({"loss": 0.1, "rng": 3}, mr.StateError, "rng=numpy.*got int"),
+        ({"faults": ["die"]}, mr.StateError, "faults are Fault"),
+        ({"faults": [Fault(9.0, "m0", "die")]}, mr.StateError, "outside of the run"),
+        ({"stuck": "m0.knee"}, mr.UnknownNameError, "m0.knee"),
     ],
 )
 def test_bad_settings_get_one_clear_error(settings, error, words):
     with pytest.raises(error, match=words):
         balance(tree(0, 1), **settings)
+
+
+def test_a_model_in_place_of_an_organism_is_named():
+    with pytest.raises(mr.StateError, match="takes an Organism, got Model"):
+        balance(tree(0, 1).model("physical"))
 
 
 def test_bad_faults_and_drives_are_refused():

@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from modurob import FileError, Organism, WriteError, catalog, examples, load, simulate
+from modurob import (
+    FileError,
+    Organism,
+    Scenario,
+    WriteError,
+    catalog,
+    examples,
+    load,
+    simulate,
+)
 from modurob.modules import record
 from modurob.sim import Trajectory
 from oracles import complains, organisms
@@ -262,12 +271,18 @@ def test_load_returns_what_a_file_holds(tmp_path):
     (tmp_path / "memory").write_bytes(record.encode(scout, 7))
     record.write_json(record.Record(7, scout), tmp_path / "memory.json")
     model = crab.model()
-    simulate(model, None, None, 0.01).save(tmp_path / "run.npz")
+    for name in ("run.npz", "run.data"):
+        simulate(model, None, None, 0.01).save(tmp_path / name)
+    scenario = Scenario(organism=crab, motion="hold", controller="computed-torque")
+    scenario.save(tmp_path / "hold.json")
     assert load(tmp_path / "crab.json") == crab
     assert load(tmp_path / "scout.json") == scout
     for name in ("memory", "memory.json"):
         assert (load(tmp_path / name).uid, load(tmp_path / name).kind) == (7, scout)
-    assert isinstance(load(tmp_path / "run.npz"), Trajectory)
+    for name in ("run.npz", "run.data"):
+        assert isinstance(load(tmp_path / name), Trajectory)
+    assert load(tmp_path / "hold.json") == scenario
+    assert scenario.controller == "ComputedTorque"  # both spellings of a law name it
 
 
 def test_load_refuses_other_files_and_lists_the_formats(tmp_path):
@@ -275,6 +290,9 @@ def test_load_refuses_other_files_and_lists_the_formats(tmp_path):
         (tmp_path / "it.json").write_bytes(content)
         with complains(FileError, "it.json", f"its format is {found}", "modurob-organism"):
             load(tmp_path / "it.json")
+    (tmp_path / "it.json").write_text('{"format": "modurob-project", "version": 1}')
+    with complains(FileError, "it.json", "open it with 'modurob studio"):
+        load(tmp_path / "it.json")
     (tmp_path / "it.json").write_text('{"format": "modurob-record", "version": 2}')
     with complains(FileError, "it.json", "newer modurob"):
         load(tmp_path / "it.json")

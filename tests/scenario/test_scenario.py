@@ -199,6 +199,13 @@ def test_a_run_that_stops_early_is_an_error_unless_it_is_asked_for():
     assert 0 < kept.t[-1] < 1.0
 
 
+def test_the_trajectory_of_a_balancing_run_keeps_all_that_it_recorded():
+    result = mr.Scenario(organism="arm", hinges="physical", motion="balance", duration=0.02).run()
+    assert result.trajectory is result.balanced
+    recorded = {"estimates", "center", "target", "known", "sent"}
+    assert set(result.trajectory.channels) == recorded
+
+
 def test_settings_of_earlier_projects_are_read():
     """All fields of a project's settings, as version 1 wrote them before scenarios."""
     old = {

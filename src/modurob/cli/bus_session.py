@@ -43,6 +43,9 @@ class BusSession(cmd.Cmd):
         super().__init__()
         self.bus, self.out = bus, output.console()
         self.out.quiet = quiet
+        self._errors = output.console(stderr=True) if quiet else self.out
+        if quiet:
+            self.prompt = ""
         self._shown = BusRobot()
         self._lock = threading.Lock()
 
@@ -78,7 +81,7 @@ class BusSession(cmd.Cmd):
         try:
             return self.run(line)
         except ModurobError as error:
-            self.out.print(Text(f"error: {error}", style="red"))
+            self._errors.print(Text(f"error: {error}", style="red"))
             return False
 
     def run(self, line: str) -> bool:

@@ -94,8 +94,8 @@ class RunResult(NamedTuple):
 class Scenario(RunSettings):
     """A run as one value: body, start, motion, controller, events, method.
 
-    It also has the fields of `modurob.scenario.RunSettings`: hinges, base, gravity, duration,
-    motion, controller and so on. A field without effect in this run is refused.
+    It also has the fields of `modurob.scenario.settings.RunSettings`: hinges, base, gravity,
+    duration, motion, controller and so on. A field without effect in this run is refused.
 
     Attributes:
         organism: The body; its document or the name of an example will do.
@@ -307,9 +307,11 @@ class Scenario(RunSettings):
             progress=progress or None,
             **({} if self.record is None else {"record": self.record}),
         )
-        part = replace(run.parts[0], channels={KNOWN: run.estimate_errors, SENT: run.sent})
+        channels = {**run.channels, KNOWN: run.estimate_errors, SENT: run.sent}
+        part = replace(run.parts[0], channels=channels)
         marks = [Mark(fault.time, f"{fault.kind} {fault.module}") for fault in faults]
-        return RunResult(Trajectory((part,), integrator=BALANCE), marks, balanced=run)
+        run = replace(run, parts=(part,))
+        return RunResult(run, marks, balanced=run)
 
 
 def model_options(settings: RunSettings) -> tuple[str, Any, tuple[float, float, float]]:

@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from modurob.control import CONTROLLERS, gains
+from modurob.control.laws import law_class, law_keys
 from modurob.distributed.balancing import Drive
 from modurob.distributed.balancing.faults import KINDS as FAULTS
 from modurob.errors import StateError, choices
@@ -157,6 +158,8 @@ class RunSettings(FrozenRecord):
     @classmethod
     def _known(cls, value: str, info: ValidationInfo) -> str:
         names = known(info.field_name or "")
+        if info.field_name == "controller" and value in law_keys():
+            return law_class(value).__name__
         if value not in names:
             raise ValueError(f"must be one of {choices(names)}")
         return value

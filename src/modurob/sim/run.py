@@ -123,6 +123,8 @@ class Run:
                 self._write(step, interval.record and step.t == end)
                 self.t, self.q, self.v = step.t, step.q, step.v
                 progress(step.t)
+            if self.t != end or not np.isfinite(self.q).all():  # an integrator from outside
+                raise Stopped(self.t, f"{self._integrator.name} gave no state at {end:g} s")
         if recorder.t.last < until:  # an event between two times to record
             recorder.add(self.t, self.q, self.v)
 

@@ -1,6 +1,6 @@
 """Steps through time: the equation of motion of a body, its stops, and integrators by name."""
 
-from modurob.errors import UnknownNameError, choices
+from modurob.errors import StateError, UnknownNameError, choices
 from modurob.stepping.base import FixedStep, Integrator, IntegratorStep, StepSettings
 from modurob.stepping.fixed_steps import RK4, SemiImplicitEuler
 from modurob.stepping.motion import EquationOfMotion
@@ -33,6 +33,8 @@ def integrator_class(integrator: object) -> type[Integrator]:
     if isinstance(integrator, str) and integrator in INTEGRATORS:
         return INTEGRATORS[integrator]
     if isinstance(integrator, type) and issubclass(integrator, Integrator):
+        if missing := sorted(integrator.__abstractmethods__):
+            raise StateError(f"{integrator.__name__} is no integrator yet: it lacks {missing[0]}()")
         return integrator
     raise UnknownNameError(
         f"no integrator {integrator!r}: integrators are {choices(INTEGRATORS)}, "

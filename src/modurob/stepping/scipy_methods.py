@@ -18,12 +18,13 @@ TOO_FAST = 1e15  # a rate that no step of LSODA, which does not look for NaN, ca
 
 
 class ScipyMethod(Integrator):
-    """SciPy's solver of the same name on y = (q, v), quaternions normalized wherever they are read.
+    """A solver of SciPy on y = (q, v), quaternions normalized wherever they are read.
 
     Trial states out of range, or without an acceleration, are answered with `outside`: the solver
     then tries a shorter step.
     """
 
+    solver: ClassVar[str]  # its name in SciPy
     implicit: ClassVar[bool] = False
     outside: ClassVar[float] = np.nan
     _rejected: Stopped | None = None
@@ -34,7 +35,7 @@ class ScipyMethod(Integrator):
         from scipy import integrate  # a good part of a second, which not every user of steps needs
 
         rtol, atol, dt, _ = self.settings
-        solver = getattr(integrate, self.name)
+        solver = getattr(integrate, self.solver)
         options: dict[str, Any] = {"jac": self._jacobian} if self.implicit else {}
         with np.errstate(all="ignore"):
             run = solver(
@@ -112,18 +113,21 @@ def _base_jacobian(y: np.ndarray, v: np.ndarray, result: np.ndarray) -> np.ndarr
 class RK45(ScipyMethod):
     """Dormand and Prince 5(4)."""
 
+    solver = "RK45"
     order = 5
 
 
 class DOP853(ScipyMethod):
     """Dormand and Prince 8(5,3): for tight tolerances."""
 
+    solver = "DOP853"
     order = 8
 
 
 class LSODA(ScipyMethod):
     """Adams and BDF of varying order, switched by stiffness."""
 
+    solver = "LSODA"
     implicit = True
     outside = TOO_FAST
 
@@ -131,6 +135,7 @@ class LSODA(ScipyMethod):
 class Radau(ScipyMethod):
     """Implicit Runge-Kutta of order five, for stiff systems."""
 
+    solver = "Radau"
     order = 5
     implicit = True
 
@@ -138,4 +143,5 @@ class Radau(ScipyMethod):
 class BDF(ScipyMethod):
     """Implicit multistep of varying order, for stiff systems."""
 
+    solver = "BDF"
     implicit = True

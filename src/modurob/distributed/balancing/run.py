@@ -71,6 +71,8 @@ def balance(
         rng: For `loss`.
         progress: Called with the fraction that is done.
     """
+    if not isinstance(organism, Organism):
+        raise StateError(f"balance takes an Organism, got {type(organism).__name__}")
     model = organism.model("physical", gravity=(0.0, 0.0, -gravity))
     if not model.mass.sum() > 0:
         raise StateError("the organism has no mass, so there is nothing to balance")
@@ -79,6 +81,12 @@ def balance(
     stride = max(1, round(positive("record", record, "seconds") / PERIOD_S))
     network = LockStep(organism, delay=delay)
     links = FaultyLinks(network, loss, faults, PERIOD_S, rng)
+    for fault in faults:
+        if fault.time > duration:
+            raise StateError(
+                f"a fault at {fault.time:g} s lies outside of the run of {duration:g} s"
+            )
+    stuck = [stuck] if isinstance(stuck, str) else stuck
     width = organism.kind(organism.base).size
     chosen = law_named(law, width, gravity, positive("rate", rate, "1/s"))
     goal = _goal(organism, target)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from modurob.checks import whole
 from modurob.distributed.mass.base import links_of
 from modurob.distributed.mass.module_body import (
     Levers,
@@ -150,7 +151,8 @@ class LockStep:
             w.held[w.owner] == np.arange(slots)[:, None], slots, w.held[w.owner]
         )
         self.rounds, self.sent = 0, np.zeros(len(self.wiring.modules), dtype=int)
-        self._under_way: deque[tuple[np.ndarray, ...]] = deque(maxlen=delay + 1)
+        rounds = whole("delay", delay, 0) + 1
+        self._under_way: deque[tuple[np.ndarray, ...]] = deque(maxlen=rounds)
         self._last_sent: tuple[np.ndarray, ...] | None = None
         self._out_sums, self._out_pose = self._heard_sums[:-1].copy(), self._heard_pose.copy()
         self._out_knows = self._heard_knows.copy()
