@@ -5,6 +5,7 @@ import pytest
 
 from modurob import StateError, UnknownNameError
 from modurob.checks import complex_array, generator, inside, per_joint, real_array, whole
+from modurob.errors import choices
 from oracles import complains
 
 JOINTS = ("hip", "knee")
@@ -63,3 +64,10 @@ def test_random_numbers_come_from_a_generator():
     for wrong in (None, 3):
         with complains(StateError, "noise needs rng=", type(wrong).__name__):
             generator(wrong, "noise")
+
+
+def test_long_lists_of_names_are_shortened_and_keep_their_last():
+    names = [f"m{k}" for k in range(13)]
+    assert choices(names[:12]) == ", ".join(names[:12])
+    assert choices(names) == ", ".join(names[:11]) + ", ... (13 in all, last m12)"
+    assert choices([]) == "none"

@@ -169,6 +169,7 @@ def test_limits_without_a_start_shrink_the_claim(crab):
 def test_the_rehearsal_of_computed_torque_is_its_linear_equation(crab):
     law = ComputedTorque(crab, k0=30.0, k1=9.0)
     way = rehearsed(law, GOAL, Z, np.array([1.0, -1.0, 0.5]), 1.0)
+    np.testing.assert_allclose(way.t, np.linspace(0.0, 1.0, len(way.t)), atol=1e-12)
     A = np.array([[0, 1], [-30.0, -9.0]])
     for k in (0, 300, 800):
         for j in range(3):

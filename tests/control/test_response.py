@@ -106,5 +106,6 @@ def test_wrong_recordings_are_named(arguments, pieces):
 
 
 def test_a_band_is_a_part_of_the_step():
-    with complains(StateError, "band", "0.02", "2"):
-        step_response([0, 1], [[0], [1]], [1], band=2)
+    for band in (2, 1, 0):
+        with complains(StateError, "band", "0.02", str(band)):
+            step_response([0, 1], [[0], [1]], [1], band=band)

@@ -390,3 +390,11 @@ def test_a_twin_without_a_datasheet_is_refused(tmp_path):
         file.write_text(json.dumps({**data, "datasheet": wrong}))
         with complains(FileError, "it.json", "no datasheet"):
             read_json(file)
+
+
+@pytest.mark.parametrize("label", [-1, -2, -300, 0, 70, "in"])
+def test_labels_of_ports_survive_a_record(label):
+    data = catalog["backbone"].model_dump(mode="json")
+    data["ports"][0]["label"] = label
+    kind = ModuleType(**data)
+    assert decode(encode(kind, 1)).kind.ports[0].label == label
