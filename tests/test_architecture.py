@@ -230,3 +230,12 @@ def test_every_public_name_resolves():
     assert modurob.__all__
     assert not missing
     assert len(set(modurob.__all__)) == len(modurob.__all__)
+
+
+def test_no_class_name_is_used_twice():
+    places: dict[str, list[str]] = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(f"{path.relative_to(SOURCE)}:{node.lineno}")
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
