@@ -7,12 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 from urllib.parse import urlsplit
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -100,7 +102,21 @@ def browsing() -> Iterator[Any]:
     """A headless Chromium driven by Playwright."""
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=list(FLAGS))
-        yield browser
-        browser.close()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
+        # Playwright's driver, and the browser as its child, do not start without a home folder
+        given = {} if _has_home() else {"HOME": home}
+        with mock.patch.dict(os.environ, given):
+            driver = sync_playwright().start()
+        try:
+            browser = driver.chromium.launch(executable_path=chromium(), args=list(FLAGS))
+            yield browser
+            browser.close()
+        finally:
+            driver.stop()
+
+
+def _has_home() -> bool:
+    try:
+        return Path.home().is_dir()
+    except RuntimeError:  # neither a variable nor an entry in the list of users
+        return False

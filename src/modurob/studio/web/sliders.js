@@ -8,12 +8,13 @@ export default {
                :value="joint.value" @input="slide(joint, $event.target.valueAsNumber)" @dblclick="slide(joint, 0)" />
         <output>{{ shown(joint, joint.value) }}</output>
         <input class="rate" type="number" step="any" :value="joint.rate" :aria-label="'Velocity of ' + joint.name + ' at the start'"
-               :title="joint.slides ? 'Velocity at the start [mm/s]' : 'Velocity at the start [°/s]'" @change="push(joint, $event.target.valueAsNumber)" />
+               :title="joint.slides ? 'Velocity at the start [mm/s]' : 'Velocity at the start [°/s]'" @input="joint.rate = $event.target.value" @change="push(joint, $event.target.valueAsNumber)" />
         <span class="unit" aria-hidden="true">{{ joint.slides ? "mm/s" : "°/s" }}</span>
       </div>
     </div>`,
   data: () => ({ joints: [] }),
   methods: {
+    // Typed text is kept in joint.rate: every update of the page writes the bound value again.
     set_joints(joints) { this.joints = joints; },
     set_values(values) { for (const joint of this.joints) joint.value = values[joint.name] ?? 0; },
     shown(joint, value) { return joint.slides ? `${(1000 * value).toFixed(0)} mm` : `${((180 / Math.PI) * value).toFixed(1)}°`; },
