@@ -404,3 +404,12 @@ def test_a_recorded_reference_that_ends_before_the_simulation_is_named():
 def test_measuring_a_locked_or_unknown_joint_is_named(joint, pieces):
     with complains(UnknownNameError, *pieces):
         Ekf(examples.crab().model(), 0.01, measured=["m1.hinge", joint])
+
+
+def test_many_wrong_gains_are_refused_in_one_line():
+    model = examples.snake(9).model("physical")
+    kp = np.full(len(model.joint_names), 1.23456789e17)
+    kp[-1] = 0.0
+    with pytest.raises(StateError, match="kp must be positive") as caught:
+        PdGravity(model, kp=kp, kd=1.0)
+    assert "\n" not in str(caught.value)

@@ -6,6 +6,7 @@ is computed from the exact response, not from the rule of thumb 4 / (damping * f
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import Any, ClassVar
@@ -199,7 +200,8 @@ def gain(name: str, value: ArrayLike, model: Model) -> np.ndarray:
             f"got shape {array.shape}"
         )
     if np.any(array <= 0):
-        raise StateError(f"{name} must be positive, got {value!r}: the joints would be pushed away")
+        given = reprlib.repr(array.tolist())
+        raise StateError(f"{name} must be positive, got {given}: the joints would be pushed away")
     return np.array(np.broadcast_to(array, (n,)))
 
 
