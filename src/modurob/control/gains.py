@@ -200,7 +200,7 @@ def gain(name: str, value: ArrayLike, model: Model) -> np.ndarray:
             f"got shape {array.shape}"
         )
     if np.any(array <= 0):
-        given = reprlib.repr(array.tolist())
+        given = reprlib.repr(value.tolist() if isinstance(value, np.ndarray) else value)
         raise StateError(f"{name} must be positive, got {given}: the joints would be pushed away")
     return np.array(np.broadcast_to(array, (n,)))
 
