@@ -102,7 +102,7 @@ class ModuleBody:
         self.child_ports = self.child_bodies[:, self.port_bodies]
 
     def _sides(self, moving: list[int]) -> np.ndarray:
-        """Whether a body is on the child's side, for each moving joint."""
+        """True for each body on the child's side, for each moving joint."""
         kind = self.kind
         sides = np.zeros((len(moving), len(kind.bodies)), dtype=bool)
         for row, j in enumerate(moving):
