@@ -194,9 +194,9 @@ def _check_events(
             "events change an organism, and this model was not built from one: use "
             "Organism.model(...), without changing its arrays"
         )
-    for event in events if isinstance(events, Sequence) else [events]:
-        if not isinstance(events, Sequence):
-            raise StateError(f"events is a list of Dock(...) and Undock(...), got {events!r}")
+    if not isinstance(events, Sequence):
+        raise StateError(f"events is a list of Dock(...) and Undock(...), got {events!r}")
+    for event in events:
         if not isinstance(event, Event):
             raise StateError(f"events are Dock(...) and Undock(...), got {event!r}")
         if not 0 < event.time < duration:
