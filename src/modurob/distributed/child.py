@@ -77,8 +77,8 @@ def main() -> None:
         import random  # slow to load, and seldom needed
 
         rng = random.Random(settings["seed"])
-    endpoint = _loaded(settings["transport"])(loss=settings["loss"], rng=rng)
-    program: Program = _loaded(settings["program"])(settings)
+    endpoint = loaded(settings["transport"])(loss=settings["loss"], rng=rng)
+    program: Program = loaded(settings["program"])(settings)
     _write({"address": endpoint.address})
     while True:
         if not events:
@@ -117,7 +117,7 @@ def _write(event: dict[str, Any]) -> None:
         sys.exit(0)
 
 
-def _loaded(path: str) -> Any:
+def loaded(path: str) -> Any:
     """The class of a path such as ``package.module:Class``."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)

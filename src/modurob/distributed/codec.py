@@ -73,6 +73,19 @@ class Rest:
         return struct.unpack_from(f"<{count}{self._code}", data, at), len(data)
 
 
+class Sized:
+    """Two bytes with the length, then so many bytes."""
+
+    def pack(self, value: bytes) -> bytes:
+        return U16.pack(len(value)) + value
+
+    def unpack(self, data: bytes, at: int) -> tuple[bytes, int]:
+        size, at = U16.unpack(data, at)
+        if len(data) < at + size:
+            raise ValueError("the message ends too early")
+        return data[at : at + size], at + size
+
+
 class Counted:
     """A byte with the count, then so many items."""
 

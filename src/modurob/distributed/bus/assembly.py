@@ -24,6 +24,7 @@ class BusAssembly(NamedTuple):
     organism: Organism | None = None  # None where there is no base, or a loop
     names: Mapping[Address, str] = MappingProxyType({})  # of the modules in it, base first
     faults: tuple[str, ...] = ()  # one line for everything that was left out
+    silent: Mapping[Address, str] = MappingProxyType({})  # modules in it that do not answer
 
 
 def assemble(survey: Survey, table: Mapping[Address, BusEntry]) -> BusAssembly:
@@ -32,7 +33,12 @@ def assemble(survey: Survey, table: Mapping[Address, BusEntry]) -> BusAssembly:
     if not survey.loops:
         for module, edge in zip(survey.modules, (None, *survey.edges), strict=False):
             build.add(module, edge)
-    return BusAssembly(build.organism, build.names, tuple(build.faults))
+        live = dict(build.names)
+        for edge in survey.lost:
+            build.add(edge.child, edge)
+        silent = {m: name for m, name in build.names.items() if m not in live}
+        return BusAssembly(build.organism, live, tuple(build.faults), silent)
+    return BusAssembly(faults=tuple(build.faults))
 
 
 class _Build:
@@ -66,7 +72,8 @@ class _Build:
                 for module, port in survey.unheard
             ),
             *(
-                f"silent: module {id_text(gone.uid)} at port {port} of '{self.call(module)}'"
+                f"silent: module {id_text(gone.uid)} at port {port} of '{self.call(module)}'; what "
+                "is known of it and beyond stays in the model, where it was last"
                 for module, port, gone in survey.silent
             ),
         ]
@@ -123,7 +130,8 @@ def _names(survey: Survey, table: Mapping[Address, BusEntry]) -> dict[Address, s
     """Modules' own names where they may be used and are not taken, else names from their ids."""
     names: dict[Address, str] = {}
     taken: set[str] = set()
-    for module in (*survey.modules, *(second for _, second in survey.twins)):
+    others = (*(second for _, second in survey.twins), *(edge.child for edge in survey.lost))
+    for module in (*survey.modules, *others):
         report = table[module].report
         name = "" if report is None else report.name
         if not NAME.fullmatch(name) or name in taken:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, get_args
 
-from modurob.checks import is_number, positive
+import numpy as np
+
+from modurob.checks import is_number, not_negative, positive
 from modurob.distributed.bus import messages as msg
+from modurob.distributed.bus.builder import RobotBuilder
 from modurob.distributed.bus.coordinator import PORT, CoordinatorState
 from modurob.distributed.bus.node import HEARTBEAT_S, Node
-from modurob.distributed.bus.robot import BusRobot, RobotBuilder, moving_joints
+from modurob.distributed.bus.operation import Operation
+from modurob.distributed.bus.robot import BusRobot, moving_joints
+from modurob.distributed.plant import BASE, DriveFault, PlantOptions
 from modurob.distributed.transports import End
 from modurob.errors import DockingError, StateError, UnknownNameError, choices
 from modurob.modules import ModuleType, catalog
 from modurob.modules.record import encode
 
-BASE = "base"  # the coordinator; the first module is plugged into base.out
+PERIOD_S = 2e-3  # of the coordinator's clock
 FIRST_UID = 0x0242AC110000  # of modules without an id: a locally administered MAC address
 
 
@@ -34,14 +39,30 @@ class Bus(ABC):
     Args:
         law: Key or class name of the coordinator's law, see `modurob.control`.
         heartbeat: Time in which a module is heard, several times. [s]
+        plant: A simulated robot behind the modules, driven by a clocked loop; without one, `sense`
+            sets the readings, and torques follow when they change.
+        period: Of that loop's clock. [s]
         gravity: (3,) in the base's frame. [m/s^2]
         settings: Of the law.
+
+    Attributes:
+        operation: What the robot does: it holds a pose, follows a motion, or lets go.
     """
 
     def __init__(
-        self, law: str = "ComputedTorque", *, heartbeat: float = HEARTBEAT_S, **settings: Any
+        self,
+        law: str = "ComputedTorque",
+        *,
+        heartbeat: float = HEARTBEAT_S,
+        plant: PlantOptions | None = None,
+        period: float = PERIOD_S,
+        **settings: Any,
     ) -> None:
         self.heartbeat = positive("heartbeat", heartbeat, "seconds")
+        self.period = positive("period", period, "seconds")
+        if plant is not None and not isinstance(plant, PlantOptions):
+            raise StateError(f"plant is PlantOptions(...) or None, got {plant!r}")
+        self.plant = plant
         self.builder = RobotBuilder(law, **settings)
         self.modules: dict[str, BusModule] = {}
         self.docked: dict[End, tuple[End, int]] = {}  # other end and turn [deg]
@@ -81,8 +102,19 @@ class Bus(ABC):
             heartbeat=self.heartbeat,
         )
         self.modules[name] = module = BusModule(name, kind, node)
+        if self.plant is not None:
+            self._plant({"add": name, "kind": kind.model_dump(mode="json")})
         self._launch(module)
         return name
+
+    def restart(self, name: str) -> None:
+        """Switch a module on again after `kill`, docked as it is; its memory is kept."""
+        module = self.module(name)
+        self._launch(module)
+        for end, (other, turn) in list(self.docked.items()):
+            if end[0] == name:
+                self._connect(end, other)
+                self._signal(name, msg.Plugged(end[1], turn))
 
     def plug(self, a: str, b: str, turn: int = 0) -> None:
         """Dock two ports such as ``m0.out`` and ``m1.in``; the base is ``base.out``.
@@ -102,6 +134,8 @@ class Bus(ABC):
                 raise DockingError(f"{text} already holds {'.'.join(held)}")
         self.docked[one], self.docked[other] = (other, turn), (one, turn)
         self._connect(one, other)
+        if self.plant is not None:
+            self._plant({"dock": [one, other, turn]})
         for name, port in (one, other):
             self._signal(name, msg.Plugged(port, turn))
 
@@ -118,6 +152,8 @@ class Bus(ABC):
             other, _ = self.docked.pop(end)
             self.docked.pop(other)
             self._disconnect(end, other)
+            if self.plant is not None:
+                self._plant({"undock": [end, other]})
             for name, port in (end, other):
                 self._signal(name, msg.Unplugged(port))
 
@@ -128,6 +164,8 @@ class Bus(ABC):
             name: Of the module.
             q, v: One number for each joint that moves; at rest by default. [rad, m, rad/s, m/s]
         """
+        if self.plant is not None:
+            raise StateError("the plant measures the joints of this bus: push it to move it")
         joints = moving_joints(self.module(name).kind)
         v = [0.0] * len(q) if v is None else v
         if not (len(q) == len(v) == len(joints) and all(map(is_number, (*q, *v)))):
@@ -137,6 +175,65 @@ class Bus(ABC):
         values = tuple(float(x) for pair in zip(q, v, strict=True) for x in pair)
         self._signal(name, msg.Sensed(values))
 
+    # -- the plant ---------------------------------------------------------------------------------
+
+    def push(self, what: str, effort: float | Sequence[float], seconds: float) -> None:
+        """Push the plant's robot for some time.
+
+        Args:
+            what: A joint such as ``m1.joint``, or a module.
+            effort: Torque on the joint [N m, N], or force (3,) on the module's origin [N].
+            seconds: How long.
+        """
+        end = positive("seconds", seconds, "seconds")
+        if is_number(effort):
+            self._world({"push": {"joint": what, "torque": float(effort)}, "seconds": end})
+            return
+        force = list(np.asarray(effort, dtype=float))
+        if len(force) != 3 or not np.isfinite(force).all():
+            raise StateError(f"a push is a torque or a force of three numbers, got {effort!r}")
+        self._world({"push": {"module": what, "force": force}, "seconds": end})
+
+    def payload(self, name: str, mass: float) -> None:
+        """Put a load on the far body of a module; no model knows of it. [kg]"""
+        self.module(name)
+        self._world({"payload": name, "mass": not_negative("mass", mass, "kg")})
+
+    def fault(self, name: str, kind: DriveFault) -> None:
+        """Let the drives of a module be ``stuck`` or ``limp``, or whole again with ``none``."""
+        self.module(name)
+        if kind not in get_args(DriveFault):
+            raise UnknownNameError(f"no fault '{kind}': faults are {choices(get_args(DriveFault))}")
+        self._world({"fault": name, "as": kind})
+
+    def _world(self, event: dict[str, Any]) -> None:
+        if self.plant is None:
+            raise StateError("this bus has no plant: there is nothing to push or to load")
+        self._plant(event)
+
+    # -- memory ------------------------------------------------------------------------------------
+
+    def write(self, name: str, **parameters: Any) -> None:
+        """Set data in a module's memory, kept when it restarts; the model follows.
+
+        Args:
+            name: A module of the robot.
+            parameters: See `ModuleType.with_parameters`: mass, size, inertia, viscous, ...
+        """
+        module = self.module(name)
+        address = next((a for a, n in self.robot.assembly.names.items() if n == name), None)
+        if address is None:
+            raise StateError(f"'{name}' is not in the robot: nobody can write to it")
+        organism = self.robot.assembly.organism
+        kind = module.kind if organism is None else organism.kind(name)
+        record = encode(kind.with_parameters(**parameters), module.node.uid)
+        for piece in msg.pieces(record):
+            self._signal(BASE, msg.Write(address, *piece))
+
+    def _stored(self, name: str, record: bytes) -> None:
+        """Keep a module's memory for its next start."""
+        self.modules[name].node.record = record
+
     @abstractmethod
     def kill(self, name: str) -> None:
         """Stop a module where it is: from now on it is silent."""
@@ -144,6 +241,10 @@ class Bus(ABC):
     @abstractmethod
     def close(self) -> None:
         """Switch everything off."""
+
+    @property
+    def operation(self) -> Operation:
+        return self.builder.operation
 
     @property
     def robot(self) -> BusRobot:
@@ -157,10 +258,11 @@ class Bus(ABC):
 
     def settled(self, modules: int) -> bool:
         """Return whether the robot has so many modules and its motors their newest torques."""
-        if not self.builder.is_current(self.coordinator):
-            return False
         names = self.robot.assembly.names
-        if len(names) != modules:
+        if self.plant is not None:
+            measured = np.isfinite(self.operation.status().q).all()
+            return self.builder.is_built(self.coordinator) and len(names) == modules and measured
+        if not self.builder.is_current(self.coordinator) or len(names) != modules:
             return False
         wanted = self.builder.commanded()
         return all(self.torques.get(name) == wanted.get(m) for m, name in names.items())
@@ -190,7 +292,10 @@ class Bus(ABC):
     def _disconnect(self, one: End, other: End) -> None: ...
 
     @abstractmethod
-    def _signal(self, name: str, signal: msg.Signal) -> None: ...
+    def _signal(self, name: str, signal: msg.Signal | msg.BusMessage) -> None: ...
+
+    @abstractmethod
+    def _plant(self, event: dict[str, Any]) -> None: ...
 
     def _driven(self, name: str, values: tuple[float, ...]) -> None:
         if values:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
@@ -11,9 +11,10 @@ from modurob.distributed.bus.links import LinkTable
 from modurob.distributed.bus.messages import OWN, Address, Wanted
 from modurob.distributed.bus.node import HEARTBEAT_S, LIFETIME, REFRESH
 from modurob.distributed.bus.survey import BusEntry, Survey, survey
-from modurob.distributed.reliable import Newest
+from modurob.distributed.reliable import Newest, following
 
 PORT = "out"  # of the base module
+MOST_MODULES = 1024  # in the table; others are ignored
 PATIENCE = 3.0  # heartbeats until a module that does not answer is left out
 EXPIRY = 3 * REFRESH  # heartbeats until a silent module out of the tree is dropped
 
@@ -29,6 +30,8 @@ class CoordinatorState:
         self.waiting_since = 0.0
         self.asks: dict[tuple[Address, Wanted], float] = {}  # when to ask next
         self.asked = 0  # count of repeated requests
+        self.cycle = self.answered = 0  # numbers of the last cycle begun, and of the last one ended
+        self.revision = 0  # count of changes of reports and records
         self.wake = 0.0
 
     def copy(self) -> CoordinatorState:
@@ -54,13 +57,16 @@ class Coordinator:
         if not inbox and now < state.wake:
             return state, []
         state = state.copy()
-        links, table, changes = state.links, state.table, state.links.changes
+        links, changes, revision = state.links, state.links.changes, state.revision
         for port, payload in inbox:
             if port == OWN:
                 self._signal(state, payload, now)
                 continue
-            hello, arrived = links.take(port, payload, now)
-            if hello is not None and (hello.number == 1 or links.ports[port].hellos == 0):
+            heard, arrived = links.take(port, payload, now)
+            if isinstance(heard, msg.Batch):
+                arrived = heard.messages
+                state.answered = heard.number if heard.complete else state.answered
+            elif heard is not None and (heard.number == 1 or links.ports[port].hellos == 0):
                 links.send_hello(port, state.beat, 1, False)
             for message in arrived:
                 self._file(state, message, now)
@@ -71,7 +77,7 @@ class Coordinator:
             self._expire(state, now)
         links.lost.clear()
         links.retry(now)
-        if state.table is not table or links.changes != changes:
+        if state.revision != revision or links.changes != changes:
             self._update_survey(state, now)
         self._ask_missing(state, now)
         state.wake = min([links.wake(), *state.asks.values()])
@@ -89,6 +95,21 @@ class Coordinator:
         else:
             self._down(state, payload, now)
 
+    def cycle(
+        self, state: CoordinatorState, torques: Mapping[Address, tuple[float, ...]], now: float
+    ) -> tuple[CoordinatorState, list[Message]]:
+        """Begin a cycle of a clocked loop: torques go out, readings come back.
+
+        Args:
+            torques: Of each module; none at all let its motors go. [N m, N]
+        """
+        state = state.copy()
+        state.cycle = following(state.cycle)
+        commands = [msg.pack(msg.Torque(m, state.cycle, tau)) for m, tau in torques.items()]
+        if PORT in state.links.ports:
+            state.links.send_batches(PORT, state.cycle, commands)
+        return state, state.links.outbox
+
     def _down(self, state: CoordinatorState, message: bytes, now: float) -> None:
         if PORT in state.links.ports:
             state.links.post(PORT, message, now)
@@ -99,7 +120,10 @@ class Coordinator:
         except ValueError:
             state.links.ignored += 1
             return
-        if isinstance(received, msg.Ask | msg.Torque):
+        if isinstance(received, msg.Ask | msg.Torque | msg.HoldGains | msg.Write):
+            state.links.ignored += 1
+            return
+        if received.origin not in state.table and len(state.table) >= MOST_MODULES:
             state.links.ignored += 1
             return
         old = state.table.get(received.origin, BusEntry())
@@ -110,16 +134,19 @@ class Coordinator:
         elif isinstance(received, msg.Sense):
             if not old.sensed.refuses(received.number, now, lifetime):
                 new = old._replace(values=received.values, sensed=Newest(received.number, now))
-        elif old.record is None:
-            new = _with_piece(old, received)
+        else:
+            pieces, record = msg.joined(old.pieces, received)
+            new = old._replace(pieces=pieces, record=old.record if record is None else record)
         if new is not old:
             state.table = {**state.table, received.origin: new._replace(heard_at=now)}
+            state.revision += new.values is old.values  # a reading does not change the tree
 
     def _expire(self, state: CoordinatorState, now: float) -> None:
         """Drop modules that are neither in the tree nor heard."""
         limit = now - EXPIRY * self.heartbeat
         gone = [module for module, entry in state.table.items() if entry.heard_at < limit]
-        if gone := set(gone).difference(state.survey.modules):
+        attached = (edge.child for edge in state.survey.lost)
+        if gone := set(gone).difference(state.survey.modules, attached):
             state.table = {m: entry for m, entry in state.table.items() if m not in gone}
 
     def _update_survey(self, state: CoordinatorState, now: float) -> None:
@@ -141,20 +168,3 @@ class Coordinator:
         if not state.ready:
             over = now - state.waiting_since >= PATIENCE * self.heartbeat
             state.ready = state.survey.complete or over
-
-
-def _with_piece(entry: BusEntry, piece: msg.Piece) -> BusEntry:
-    """The entry with a piece of its record if it fits, and with the record when it is complete."""
-    end = piece.offset + len(piece.data)
-    if piece.offset % msg.CHUNK or not end <= piece.total <= msg.LARGEST_RECORD:
-        return entry
-    pieces = dict(entry.pieces) | {piece.offset: piece.data}
-    record, size = b"", 0
-    while size in pieces and size < piece.total:
-        record += pieces[size]
-        if len(record) == size:
-            break
-        size = len(record)
-    if size == piece.total:
-        return entry._replace(record=record, pieces=())
-    return entry._replace(pieces=tuple(sorted(pieces.items())))

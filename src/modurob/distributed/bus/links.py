@@ -6,11 +6,12 @@ and sent again until it is, so that a message crosses many hops even where each 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
-from modurob.distributed.bus.messages import Address, FrameKind, Hello, Neighbor, Status
+from modurob.distributed.bus.messages import Address, Batch, FrameKind, Hello, Neighbor, Status
 from modurob.distributed.codec import U32, read
 from modurob.distributed.reliable import NUMBERS, Channel, Newest, Retry, following
 
@@ -78,8 +79,8 @@ class LinkTable:
         self.made += 1
         return (self.address.boot + self.made) % (NUMBERS - 1) + 1  # 0 is an unknown one
 
-    def take(self, port: str, data: bytes, now: float) -> tuple[Hello | None, list[bytes]]:
-        """The hello in a frame, or its message if it comes in for the first time."""
+    def take(self, port: str, data: bytes, now: float) -> tuple[Hello | Batch | None, list[bytes]]:
+        """The hello or batch in a frame, or its message if it comes in for the first time."""
         link = self.ports.get(port)
         try:
             kind, theirs, mine, body = msg.unpack_frame(data)
@@ -93,6 +94,8 @@ class LinkTable:
                 for number in read(msg.NUMBERS, body):
                     link.acknowledge(number)
                 return None, []
+            if kind is FrameKind.BATCH:
+                return read(msg.BATCH, body), []
             number, start = U32.unpack(body, 0)
             if link.is_far_ahead(number):
                 raise ValueError("a number that is not due for long")
@@ -122,6 +125,11 @@ class LinkTable:
         """Send until the neighbor has it, or is gone."""
         link = self.ports[port]
         self._data(port, link, link.post(message, now), message)
+
+    def send_batches(self, port: str, number: int, messages: Iterable[bytes]) -> None:
+        """Send messages of a cycle once."""
+        for batch in msg.batches(number, messages):
+            self._frame(port, self.ports[port], FrameKind.BATCH, msg.BATCH.pack(batch))
 
     def send_hello(self, port: str, beat: int, epoch: int, child: bool) -> None:
         link = self.ports[port]

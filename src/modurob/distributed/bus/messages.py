@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from modurob.distributed.agent import Message
-from modurob.distributed.codec import U8, U16, U32, U64, Counted, Layout, Number, Rest, Text
+from modurob.distributed.codec import U16, U32, U64, Counted, Layout, Number, Rest, Sized, Text
 from modurob.distributed.codec import read as read_all
 
 MAGIC = b"MB"
@@ -28,8 +28,9 @@ OWN = ""  # the port of a module's own sensors and motors
 
 class FrameKind(IntEnum):
     HELLO = 1
-    DATA = 2
+    DATA = 2  # one message, repeated until acknowledged
     ACK = 3
+    BATCH = 4  # messages of one cycle of a clocked loop; the next cycle makes up for a lost one
 
 
 class Kind(IntEnum):
@@ -40,10 +41,13 @@ class Kind(IntEnum):
     SENSE = 0x12
     ASK = 0x20
     TORQUE = 0x21
+    HOLD = 0x22
+    WRITE = 0x23
     PLUGGED = 0x30
     UNPLUGGED = 0x31
     SENSED = 0x32
     DRIVE = 0x33
+    STORED = 0x34
 
 
 class Wanted(IntEnum):
@@ -133,6 +137,22 @@ class Torque(NamedTuple):
     values: tuple[float, ...]
 
 
+class HoldGains(NamedTuple):
+    """Stiffness, damping ... of a module's joints, for when torques do not come any more."""
+
+    target: Address
+    values: tuple[float, ...]  # [N m/rad, N m s/rad, or N/m, N s/m]
+
+
+class Write(NamedTuple):
+    """A piece of a new record for a module's memory."""
+
+    target: Address
+    total: int
+    offset: int
+    data: bytes
+
+
 class Plugged(NamedTuple):
     """Signal of a connector that has closed. [turn in deg]"""
 
@@ -158,14 +178,29 @@ class DriveSignal(NamedTuple):
     values: tuple[float, ...]
 
 
-BusMessage = ModuleReport | Piece | Sense | Ask | Torque
-Signal = Plugged | Unplugged | Sensed | DriveSignal
+class Stored(NamedTuple):
+    """Signal of a new record in a module's memory."""
+
+    record: bytes
+
+
+class Batch(NamedTuple):
+    """Messages of one cycle: torques on their way out, readings on their way back."""
+
+    number: int  # of the cycle
+    complete: bool  # whether no more of this cycle come over this link
+    messages: tuple[bytes, ...]
+
+
+BusMessage = ModuleReport | Piece | Sense | Ask | Torque | HoldGains | Write
+Signal = Plugged | Unplugged | Sensed | DriveSignal | Stored
 
 _ADDRESS = Number(
     "16sI",
     lambda uid, boot: Address(int.from_bytes(uid, "big"), boot),
     lambda address: (address.uid.to_bytes(16, "big"), address.boot),
 )
+_HEAD = struct.Struct("<B16sI")  # kind and address, the begin of every message
 _NEIGHBOR = Layout(Neighbor, Text(), _ADDRESS, Text(), U16, Number("B", Status))
 HELLO = Layout(Hello, _ADDRESS, U32, U64, U32, Number("B", bool), Text())
 MESSAGES: dict[Kind, Layout] = {
@@ -174,13 +209,19 @@ MESSAGES: dict[Kind, Layout] = {
     Kind.SENSE: Layout(Sense, _ADDRESS, U32, Rest("d")),
     Kind.ASK: Layout(Ask, _ADDRESS, Number("B", Wanted)),
     Kind.TORQUE: Layout(Torque, _ADDRESS, U32, Rest("d")),
+    Kind.HOLD: Layout(HoldGains, _ADDRESS, Rest("d")),
+    Kind.WRITE: Layout(Write, _ADDRESS, U32, U32, Rest()),
     Kind.PLUGGED: Layout(Plugged, Text(), U16),
     Kind.UNPLUGGED: Layout(Unplugged, Text()),
     Kind.SENSED: Layout(Sensed, Rest("d")),
     Kind.DRIVE: Layout(DriveSignal, Rest("d")),
+    Kind.STORED: Layout(Stored, Rest()),
 }
 _KINDS = {layout.form: kind for kind, layout in MESSAGES.items()}
 NUMBERS = Rest("I")  # the body of an ACK
+BATCH = Layout(Batch, U32, Number("B", bool), Counted(Sized()))
+MOST_IN_BATCH = 255  # messages
+LARGEST_BATCH = LARGEST_FRAME - HEADER.size - CRC.size  # [bytes]
 
 
 def pack_frame(kind: FrameKind, here: int, there: int, body: bytes) -> bytes:
@@ -198,6 +239,21 @@ def unpack_frame(data: bytes) -> tuple[FrameKind, int, int, bytes]:
     if zlib.crc32(data[: -CRC.size]) != CRC.unpack(data[-CRC.size :])[0]:
         raise ValueError("a damaged frame")
     return FrameKind(kind), here, there, data[HEADER.size : -CRC.size]
+
+
+def batches(number: int, messages: Iterable[bytes]) -> list[Batch]:
+    """Messages of a cycle in as many batches as frames need; the last one is complete."""
+    found: list[list[bytes]] = [[]]
+    room = LARGEST_BATCH
+    for message in messages:
+        size = 2 + len(message)
+        if size > room - 6 or len(found[-1]) == MOST_IN_BATCH:
+            found.append([])
+            room = LARGEST_BATCH
+        found[-1].append(message)
+        room -= size
+    last = len(found) - 1
+    return [Batch(number, k == last, tuple(part)) for k, part in enumerate(found)]
 
 
 def pack(message: BusMessage | Signal) -> bytes:
@@ -224,13 +280,37 @@ def unpack_signal(data: bytes) -> BusMessage | Signal:
     return read_all(MESSAGES[Kind(data[0])], data, 1)
 
 
-def own_torques(outbox: Iterable[Message]) -> list[tuple[float, ...]]:
-    """Torques for a module's own motors in what it sends. [N m, N]"""
+def own_signals(outbox: Iterable[Message]) -> list[DriveSignal | Stored]:
+    """Signals for a module's own motors and memory in what it sends."""
     signals = [unpack_signal(payload) for port, payload in outbox if port == OWN]
-    return [signal.values for signal in signals if isinstance(signal, DriveSignal)]
+    return [signal for signal in signals if isinstance(signal, DriveSignal | Stored)]
+
+
+def joined(found: tuple[tuple[int, bytes], ...], piece: Piece | Write) -> tuple[Any, bytes | None]:
+    """Pieces with one more, by offset, and the record if it is whole now.
+
+    Pieces of a record of another size are dropped.
+    """
+    end = piece.offset + len(piece.data)
+    if piece.offset % CHUNK or not end <= piece.total <= LARGEST_RECORD:
+        return found, None
+    parts = {k: data for k, data in found if k + len(data) <= piece.total}
+    parts[piece.offset] = piece.data
+    record = b"".join(data for _, data in sorted(parts.items()))
+    if len(record) == piece.total:
+        return (), record
+    return tuple(sorted(parts.items())), None
+
+
+def pieces(record: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Size, offset and data of each piece of a record."""
+    for offset in range(0, max(1, len(record)), CHUNK):
+        yield len(record), offset, record[offset : offset + CHUNK]
 
 
 def unpack_address(data: bytes) -> tuple[Kind, Address]:
     """Kind of a message, and the module it comes from or goes to: all that a router reads."""
-    code, start = U8.unpack(data, 0)
-    return Kind(code), _ADDRESS.unpack(data, start)[0]
+    if len(data) < _HEAD.size:
+        raise ValueError("the message ends too early")
+    code, uid, boot = _HEAD.unpack_from(data)
+    return Kind(code), Address(int.from_bytes(uid, "big"), boot)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -11,8 +10,10 @@ from typing import Any
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.links import HELLOS, LinkTable
-from modurob.distributed.bus.messages import OWN, Address, Hello, Kind, Wanted
+from modurob.distributed.bus.messages import OWN, Address, Batch, Hello, Kind, Wanted
+from modurob.distributed.child import loaded
 from modurob.distributed.codec import LARGEST_TEXT
+from modurob.distributed.drive import Drive
 from modurob.distributed.reliable import Newest, following
 from modurob.errors import StateError
 
@@ -23,14 +24,19 @@ STALE = 20.0
 LEAP = STALE * HELLOS  # beats within that time: a larger step is refused
 LIFETIME = 8.0  # heartbeats that a message may travel, repeated on every link until it arrives
 REFRESH = 20.0  # heartbeats after which report and reading are sent again
+LATE_S = 0.1  # without a cycle of a clocked loop until a module holds its joints by itself
+HOLD_STEP_S = 2e-3  # between its own torques then
+MOST_ROUTES = 1024  # modules further out
+FROM_COORDINATOR = (Kind.ASK, Kind.TORQUE, Kind.HOLD, Kind.WRITE)
 ROUTER, END_DEVICE, LOOSE = "router", "end device", "loose"
 
 
 class NodeState:
     """State of a module."""
 
-    def __init__(self, links: LinkTable) -> None:
-        self.links = links
+    def __init__(self, links: LinkTable, record: bytes = b"") -> None:
+        self.links, self.record = links, record
+        self.written: tuple[tuple[int, bytes], ...] = ()  # pieces of a new record, by offset
         self.parent: str | None = None  # the port towards the coordinator, if there is a way
         self.parent_epoch = 0
         self.beat, self.beat_at = 0, 0.0  # the coordinator's newest beat
@@ -44,11 +50,19 @@ class NodeState:
         self.values: tuple[float, ...] | None = None  # q, v of its joints, once measured
         self.torques: tuple[float, ...] | None = None  # [N m, N] of its motors, if commanded
         self.newest_torque = Newest()
+        self.cycle = Newest()  # of the coordinator's clocked loop
+        self.readings: dict[Address, bytes] = {}  # of this cycle, to be sent on
+        self.awaited: frozenset[str] = frozenset()  # ports whose readings are not complete
+        self.hold_gains: tuple[float, ...] = ()  # stiffness, damping of each joint, if it may hold
+        self.held: tuple[float, ...] = ()  # q of its joints while it holds them by itself
+        self.hold_at = math.inf  # [s] next step of that
         self.wake = 0.0
 
     def copy(self) -> NodeState:
-        twin = copy.copy(self)
+        twin = object.__new__(NodeState)  # many times faster than copy.copy
+        twin.__dict__.update(self.__dict__)
         twin.links, twin.routes = self.links.copy(), dict(self.routes)
+        twin.readings = dict(self.readings)
         return twin
 
     @property
@@ -96,26 +110,43 @@ class Node:
 
     def start(self, boot: int) -> NodeState:
         """The first state; `boot` is a random number of 32 bits."""
-        return NodeState(LinkTable(Address(self.uid, boot), self.heartbeat))
+        return NodeState(LinkTable(Address(self.uid, boot), self.heartbeat), self.record)
 
     def step(
-        self, state: NodeState, inbox: Sequence[Message], now: float
+        self,
+        state: NodeState,
+        inbox: Sequence[Message],
+        now: float,
+        reading: tuple[float, ...] | None = None,
     ) -> tuple[NodeState, list[Message]]:
-        """See `Agent`. Messages at the port `OWN` are those of its own sensors and motors."""
+        """See `Agent`. Messages at the port `OWN` are those of its own sensors and motors.
+
+        Args:
+            reading: q, v of its joints now, for the next cycle; None without a drive.
+        """
         if not inbox and now < state.wake:
             return state, []
         state = state.copy()
         links = state.links
+        if reading is not None:
+            state.values = reading or None
+        cycles: dict[str, list[Batch]] = {}  # the newest of each port: a late module skips others
         for port, payload in inbox:
             if port == OWN:
                 self._signal(state, payload, now)
                 continue
-            hello, arrived = links.take(port, payload, now)
+            heard, arrived = links.take(port, payload, now)
             self._drop_lost(state, now)
-            if hello is not None:
-                self._hear(state, port, hello, now)
+            if isinstance(heard, Hello):
+                self._hear(state, port, heard, now)
+            elif heard is not None:
+                known = cycles.get(port, [])
+                cycles[port] = [x for x in known if x.number == heard.number] + [heard]
             for message in arrived:
                 self._route(state, port, message, now)
+        for port, parts in cycles.items():
+            for batch in parts:
+                self._cycle(state, port, batch, now)
         if links.is_pulse(now):
             self._drop_lost(state, now)
             if state.parent is not None and now - state.beat_at > STALE * self.heartbeat:
@@ -126,7 +157,8 @@ class Node:
         links.retry(now)
         if state.parent is not None and state.reported != links.changes:
             self._report(state, now)
-        state.wake = links.wake()
+        self._hold(state, now)
+        state.wake = min(links.wake(), state.hold_at)
         return state, links.outbox
 
     def _hellos(self, state: NodeState) -> None:
@@ -155,6 +187,7 @@ class Node:
         state.beat, state.beat_at = hello.beat, now
         state.epoch = following(state.epoch)
         state.newest_torque = state.newest_torque._replace(at=-math.inf)
+        state.cycle = state.cycle._replace(at=-math.inf)
         self._hellos(state)
         self._send_all(state, now)
         if not state.record_sent:
@@ -162,13 +195,40 @@ class Node:
             self._send_record(state, now)
 
     def _leave(self, state: NodeState, now: float) -> None:
-        """Give up the way to the coordinator: release the motors, and inform the neighbors."""
+        """Give up the way to the coordinator, and inform the neighbors.
+
+        The motors hold the joints if they can do so alone; else, and when the connector has opened,
+        they let go.
+        """
+        opened = state.parent not in state.links.ports
         state.parent, state.left_at = None, now
         state.routes.clear()
-        if state.torques is not None:
-            state.torques = None
-            self._drive(state, ())
+        state.readings, state.awaited = {}, frozenset()
+        if state.torques is not None and (opened or not state.hold_gains):
+            self._let_go(state)
         self._hellos(state)
+
+    def _let_go(self, state: NodeState) -> None:
+        state.torques, state.held, state.hold_at = None, (), math.inf
+        self._drive(state, ())
+
+    def _hold(self, state: NodeState, now: float) -> None:
+        """Hold the joints when torques that came in every cycle do not come any more."""
+        if state.torques is None or not state.hold_gains or state.values is None:
+            state.hold_at = math.inf
+            return
+        late = state.cycle.at + LATE_S
+        unclocked = state.parent is not None and late == -math.inf and not state.held
+        if now < late or unclocked:
+            state.hold_at = math.inf if unclocked else late
+            return
+        q, v = state.values[::2], state.values[1::2]
+        state.held = state.held or q
+        if now >= state.hold_at:
+            stiffness, damping = state.hold_gains[::2], state.hold_gains[1::2]
+            terms = zip(state.torques, stiffness, state.held, q, damping, v, strict=False)
+            self._drive(state, tuple(tau + k * (q0 - x) - d * y for tau, k, q0, x, d, y in terms))
+            state.hold_at = now + HOLD_STEP_S
 
     def _drop_lost(self, state: NodeState, now: float) -> None:
         """Drop the ways over neighbors that are gone."""
@@ -188,7 +248,7 @@ class Node:
         elif isinstance(signal, msg.Sensed):
             state.values = signal.values
             if state.parent is not None:
-                self._sense(state, state.values, now)
+                self._up(state, self._sense(state, state.values), now)
         self._drop_lost(state, now)
 
     def _up(self, state: NodeState, message: msg.BusMessage, now: float) -> None:
@@ -200,7 +260,7 @@ class Node:
         state.refresh = now + REFRESH * self.heartbeat
         self._report(state, now)
         if state.values is not None:
-            self._sense(state, state.values, now)
+            self._up(state, self._sense(state, state.values), now)
 
     def _report(self, state: NodeState, now: float) -> None:
         state.reported = state.links.changes
@@ -209,19 +269,65 @@ class Node:
         self._up(state, msg.ModuleReport(address, state.reports, self.name, neighbors), now)
 
     def _send_record(self, state: NodeState, now: float) -> None:
-        for offset in range(0, max(1, len(self.record)), msg.CHUNK):
-            data = self.record[offset : offset + msg.CHUNK]
-            self._up(state, msg.Piece(state.links.address, len(self.record), offset, data), now)
+        for total, offset, data in msg.pieces(state.record):
+            self._up(state, msg.Piece(state.links.address, total, offset, data), now)
 
-    def _sense(self, state: NodeState, values: tuple[float, ...], now: float) -> None:
+    def _sense(self, state: NodeState, values: tuple[float, ...]) -> msg.Sense:
         state.senses = following(state.senses)
-        self._up(state, msg.Sense(state.links.address, state.senses, values), now)
+        return msg.Sense(state.links.address, state.senses, values)
+
+    def _cycle(self, state: NodeState, port: str, batch: Batch, now: float) -> None:
+        """Take this module's torque from a batch and pass on the rest; collect readings back."""
+        try:
+            addressed = [(*msg.unpack_address(data), data) for data in batch.messages]
+        except ValueError:
+            state.links.ignored += 1
+            return
+        if port == state.parent:
+            known = batch.number == state.cycle.number  # another part of this cycle
+            if not known and state.cycle.refuses(batch.number, now, LIFETIME * self.heartbeat):
+                return
+            state.cycle = Newest(batch.number, now)
+            self._send_out(state, [x for x in addressed if x[0] is Kind.TORQUE], now)
+            if state.values is not None:
+                reading = self._sense(state, state.values)
+                state.readings[state.links.address] = msg.pack(reading)
+        elif state.parent is not None and port in state.links.ports:
+            for kind, address, data in addressed:
+                if kind is Kind.SENSE and len(state.readings) < MOST_ROUTES:
+                    state.readings[address] = data
+                    self._learn(state, address, port)
+            if batch.complete and batch.number == state.cycle.number:
+                state.awaited -= {port}
+        if not state.awaited and state.parent is not None and state.readings:
+            messages, state.readings = state.readings.values(), {}
+            state.links.send_batches(state.parent, state.cycle.number, messages)
+
+    def _send_out(
+        self, state: NodeState, torques: list[tuple[Kind, Address, bytes]], now: float
+    ) -> None:
+        """Take this module's torque and send the others on, to all modules further out."""
+        ports = [p for p, link in state.links.ports.items() if link.child and p != state.parent]
+        onward: dict[str, list[bytes]] = {port: [] for port in ports}
+        for _, address, data in torques:
+            if address == state.links.address:
+                self._handle(state, msg.unpack(data), now)
+            elif state.routes.get(address) in onward:
+                onward[state.routes[address]].append(data)
+        for port, messages in onward.items():
+            state.links.send_batches(port, state.cycle.number, messages)
+        state.awaited = frozenset(ports)
+
+    def _learn(self, state: NodeState, address: Address, port: str) -> None:
+        """Remember the port towards a module further out."""
+        if address in state.routes or len(state.routes) < MOST_ROUTES:
+            state.routes[address] = port
 
     def _route(self, state: NodeState, port: str, message: bytes, now: float) -> None:
         """Pass a message on: to the coordinator, or from there to the module that it names."""
         try:
             kind, address = msg.unpack_address(message)
-            from_coordinator = kind in (Kind.ASK, Kind.TORQUE)
+            from_coordinator = kind in FROM_COORDINATOR
             if state.parent is None or from_coordinator != (port == state.parent):
                 return
             if from_coordinator and address == state.links.address:
@@ -231,7 +337,7 @@ class Node:
             state.links.ignored += 1
             return
         if not from_coordinator:
-            state.routes[address] = port
+            self._learn(state, address, port)
             state.links.post(state.parent, message, now)
         elif address in state.routes:
             state.links.post(state.routes[address], message, now)
@@ -246,17 +352,34 @@ class Node:
             if state.newest_torque.refuses(message.number, now, LIFETIME * self.heartbeat):
                 return
             state.newest_torque = Newest(message.number, now)
-            state.torques = message.values or None
+            state.torques, state.held = message.values or None, ()
             self._drive(state, message.values)
+        elif isinstance(message, msg.HoldGains):
+            state.hold_gains = message.values
+        elif isinstance(message, msg.Write):
+            self._write(state, message, now)
+
+    def _write(self, state: NodeState, message: msg.Write, now: float) -> None:
+        """Take in a piece of a new record; once it is whole it replaces the old one."""
+        state.written, record = msg.joined(state.written, message)
+        if record is not None:
+            state.record = record
+            state.links.outbox.append(msg.own(msg.Stored(record)))
+            self._send_record(state, now)
 
     def _drive(self, state: NodeState, values: tuple[float, ...]) -> None:
         state.links.outbox.append(msg.own(msg.DriveSignal(values)))
 
 
 class NodeProgram:
-    """The `Program` of a node's process. Its answers are torques for the motors."""
+    """The `Program` of a node's process: it has the `Drive` that the settings name.
+
+    Its answers are torques for the motors without a drive, and new contents of its memory.
+    """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
+        name, options_of_drive = settings.get("drive") or ("", {})
+        self._drive: Drive | None = loaded(name)(**options_of_drive) if name else None
         record = bytes.fromhex(settings["record"])
         options = {key: settings[key] for key in ("name", "ports", "heartbeat")}
         self._node = Node(settings["uid"], record, **options)
@@ -271,6 +394,14 @@ class NodeProgram:
     ) -> tuple[list[Message], list[dict[str, Any]]]:
         signals = [bytes.fromhex(event["signal"]) for event in events if "signal" in event]
         inbox = inbox + [Message(OWN, signal) for signal in signals]
-        self._state, outbox = self._node.step(self._state, inbox, now)
-        answers = [{"drive": torques} for torques in msg.own_torques(outbox)]
+        reading = None if self._drive is None else self._drive.read()
+        self._state, outbox = self._node.step(self._state, inbox, now, reading)
+        answers: list[dict[str, Any]] = []
+        for signal in msg.own_signals(outbox):
+            if isinstance(signal, msg.Stored):
+                answers.append({"stored": signal.record.hex()})
+            elif self._drive is None:
+                answers.append({"drive": signal.values})
+            else:
+                self._drive.write(signal.values)
         return [message for message in outbox if message.port != OWN], answers

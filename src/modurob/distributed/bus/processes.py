@@ -7,26 +7,34 @@ heartbeat is regular; the other builds models and controllers, which may take a 
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import select
 import socket
+import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from modurob.checks import positive
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.bus import BASE, Bus, BusModule
-from modurob.distributed.bus.coordinator import Coordinator, CoordinatorState
+from modurob.distributed.bus.coordinator import MOST_MODULES, Coordinator, CoordinatorState
 from modurob.distributed.bus.links import HELLOS
 from modurob.distributed.bus.node import NodeProgram
+from modurob.distributed.drive import SharedDrive, SharedMemory
+from modurob.distributed.plant import PlantOptions, PlantProgram
 from modurob.distributed.processes import END_TIMEOUT_S, START_TIMEOUT_S, Processes
 from modurob.distributed.transports import End
 from modurob.errors import StateError
 
+PLANT = "plant"  # name of its process
+SHARED_DRIVE = f"{SharedDrive.__module__}:{SharedDrive.__qualname__}"
+KEPT_TICKS = 10_000
 WARM_UP_TIMEOUT_S = 120.0  # compilation on a busy machine
 
 
@@ -41,6 +49,7 @@ class ProcessBus(Bus):
 
     Attributes:
         endpoint: The coordinator's socket.
+        clock: Of the loop with a plant: how late it was.
     """
 
     def __init__(
@@ -66,6 +75,10 @@ class ProcessBus(Bus):
         self._bell, self._ring = socket.socketpair()
         self._ring.setblocking(False)
         self._failure: Exception | None = None
+        self.clock = LoopClock(self.period)
+        self._memory = ""
+        if self.plant is not None:
+            self._start_plant(self.plant)
         self._seen: CoordinatorState | None = None  # of the last robot built
         self._threads = [
             threading.Thread(target=self._repeat, args=(work,), name=name, daemon=True)
@@ -73,6 +86,13 @@ class ProcessBus(Bus):
         ]
         for thread in self._threads:
             thread.start()
+
+    def _start_plant(self, options: PlantOptions) -> None:
+        file, self._memory = tempfile.mkstemp(prefix="modurob_plant_")
+        os.close(file)
+        SharedMemory(self._memory, MOST_MODULES).close()
+        settings = {"options": asdict(options), "memory": self._memory}
+        self._processes.start(PLANT, PlantProgram, settings, light=False)
 
     def kill(self, name: str) -> None:
         self._processes.kill(name)
@@ -131,6 +151,8 @@ class ProcessBus(Bus):
         self.endpoint.close()
         self._bell.close()
         self._ring.close()
+        if self._memory:
+            os.unlink(self._memory)
 
     @property
     def coordinator(self) -> CoordinatorState:
@@ -145,8 +167,17 @@ class ProcessBus(Bus):
             "ports": node.ports,
             "heartbeat": node.heartbeat,
         }
+        if self.plant is not None:
+            slot = list(self.modules).index(module.name)
+            settings["drive"] = [SHARED_DRIVE, {"path": self._memory, "slot": slot}]
+        self._addresses.pop(module.name, None)
         self._processes.start(module.name, NodeProgram, settings, light=True)
         self._wake()
+
+    def _plant(self, event: dict[str, Any]) -> None:
+        if "add" in event:
+            event = {**event, "slot": list(self.modules).index(event["add"])}
+        self._processes.send(PLANT, event)
 
     def _connect(self, one: End, other: End) -> None:
         names = (one[0], other[0])
@@ -166,7 +197,7 @@ class ProcessBus(Bus):
             else:
                 self._processes.unplug((name, port))
 
-    def _signal(self, name: str, signal: msg.Signal) -> None:
+    def _signal(self, name: str, signal: msg.Signal | msg.BusMessage) -> None:
         if name == BASE:
             self._signals.append(msg.own(signal))
             self._wake()
@@ -192,7 +223,8 @@ class ProcessBus(Bus):
     def _carry(self) -> None:
         """Move datagrams, and read the answers of processes."""
         pipes = self._processes.pipes()
-        wait = max(0.0, self._state.wake - time.monotonic())
+        wake = self._state.wake if self.plant is None else min(self._state.wake, self.clock.due)
+        wait = max(0.0, wake - time.monotonic())
         ready, _, _ = select.select([self.endpoint, self._bell, *pipes], [], [], wait)
         if self._bell in ready:
             self._bell.recv(4096)
@@ -205,6 +237,10 @@ class ProcessBus(Bus):
         signals = [self._signals.popleft() for _ in range(len(self._signals))]
         self._step(signals)  # on its own: a datagram cannot keep the coordinator from signals
         self._step(self.endpoint.receive())
+        if self.plant is not None and self.clock.is_due(now := time.monotonic()):
+            torques = self.builder.commands(self._state, now)
+            self._state, outbox = self._root.cycle(self._state, torques, now)
+            self.endpoint.send(outbox)
 
     def _step(self, inbox: list[Message]) -> None:
         """One step of the coordinator."""
@@ -213,7 +249,7 @@ class ProcessBus(Bus):
         self.endpoint.send(outbox)
         with self._news:
             self._state = state
-            if not _same(before, state):
+            if not self._same(before, state):
                 self._news.notify_all()
 
     def _listen(self, pipe: int) -> None:
@@ -222,7 +258,12 @@ class ProcessBus(Bus):
             self._driven(name, ())
             return
         for event in events:
-            self._driven(name, tuple(event["drive"]))
+            if "stored" in event:
+                self._stored(name, bytes.fromhex(event["stored"]))
+            elif "drive" in event:
+                self._driven(name, tuple(event["drive"]))
+            elif "error" in event:
+                raise StateError(event["error"])
 
     def _build(self) -> None:
         """Build a robot whenever the coordinator's state changes."""
@@ -231,17 +272,50 @@ class ProcessBus(Bus):
         with self._news:
             self._warm = True
             self._news.notify_all()
-            while self._open and self._seen is not None and _same(self._state, self._seen):
+            while self._open and self._seen is not None and self._same(self._state, self._seen):
                 self._news.wait()
             if not self._open:
                 return
             self._seen = self._state
-        self._signals.extend(self.builder.update(self._seen, time.monotonic()))
+        if self.plant is None:
+            self._signals.extend(self.builder.update(self._seen, time.monotonic()))
+        elif self.builder.rebuild(self._seen):
+            gains = self.operation.hold_gains().items()
+            self._signals.extend(msg.own(msg.HoldGains(m, values)) for m, values in gains)
         self._wake()
         with self._news:
             self._news.notify_all()
 
+    def _same(self, a: CoordinatorState, b: CoordinatorState) -> bool:
+        """Return whether two states ask for the same robot and, without a clock, torques."""
+        if a.survey is not b.survey or a.ready != b.ready:
+            return False
+        return a.table is b.table or (self.plant is not None and a.revision == b.revision)
 
-def _same(a: CoordinatorState, b: CoordinatorState) -> bool:
-    """Return whether two states have the same content."""
-    return a.survey is b.survey and a.table is b.table and a.ready == b.ready
+
+class LoopClock:
+    """The clock of a loop in real time, and how late it was.
+
+    Attributes:
+        period: [s]
+        due: Time of the next tick, on the monotonic clock. [s]
+        ticks: Count so far.
+        missed: Ticks that were left out because the loop was late by more than a period.
+        late: Of the last ticks. [s]
+    """
+
+    def __init__(self, period: float) -> None:
+        self.period, self.due = period, time.monotonic()
+        self.ticks = self.missed = 0
+        self.late: deque[float] = deque(maxlen=KEPT_TICKS)
+
+    def is_due(self, now: float) -> bool:
+        """Return whether a tick is due, and count it."""
+        if now < self.due:
+            return False
+        late = now - self.due
+        left_out = int(late / self.period)
+        self.ticks, self.missed = self.ticks + 1, self.missed + left_out
+        self.late.append(late)
+        self.due += (1 + left_out) * self.period
+        return True

@@ -10,9 +10,12 @@ from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.bus import BASE, Bus, BusModule
 from modurob.distributed.bus.coordinator import Coordinator, CoordinatorState
 from modurob.distributed.bus.node import NodeState
+from modurob.distributed.plant import Plant
 from modurob.distributed.transports import End, network
 
 ROUND_S = 1e-3  # that a message takes from neighbor to neighbor
+CLOCKED_ROUND_S = 2e-4  # the same with a plant, whose loop is faster
+SAME = 1e-9  # relative, by which two times may differ
 SPREAD = 2654435769  # boot numbers far apart: 2^32 / golden ratio
 
 
@@ -27,6 +30,7 @@ class SimulatedBus(Bus):
     Attributes:
         now: Time of the simulated clock. [s]
         rounds: Count so far.
+        world: The plant; None without one.
     """
 
     def __init__(
@@ -44,11 +48,13 @@ class SimulatedBus(Bus):
         self.states: dict[str, NodeState] = {}
         self._signals: dict[str, list[Message]] = {BASE: []}
         self._boots = 1
-        self.rounds = 0
+        self.rounds = self._ticks = 0
+        self.world = None if self.plant is None else Plant(self.plant)
+        self._round_s = ROUND_S if self.plant is None else CLOCKED_ROUND_S
 
     @property
     def now(self) -> float:
-        return self.rounds * ROUND_S
+        return self.rounds * self._round_s
 
     @property
     def coordinator(self) -> CoordinatorState:
@@ -65,7 +71,7 @@ class SimulatedBus(Bus):
 
     def run(self, until: Callable[[], bool], seconds: float = 30.0) -> bool:
         """Run until a condition holds; False if it does not within so many simulated seconds."""
-        end = self.rounds + round(seconds / ROUND_S)
+        end = self.rounds + round(seconds / self._round_s)
         while not until():
             if self.rounds >= end:
                 return False
@@ -75,23 +81,52 @@ class SimulatedBus(Bus):
     def round(self) -> None:
         """Let every module and the coordinator step once, then move messages on."""
         self.rounds += 1
-        for name in list(self.states):
-            agent = self.modules[name].node
+        world, now = self.world, self.now
+        if world is not None and now - world.t >= world.options.step * (1 - SAME):
+            world.advance(now)
+        for name, state in list(self.states.items()):
             inbox = self._signals[name] + self.transport.receive(name)
             self._signals[name] = []
-            self.states[name], outbox = agent.step(self.states[name], inbox, self.now)
-            if outbox:
-                self._send(name, outbox)
+            if not inbox and now < state.wake:
+                continue
+            reading = None if world is None else world.reading(name)
+            node = self.modules[name].node
+            self.states[name], outbox = node.step(state, inbox, now, reading)
+            self._send(name, outbox)
         inbox = self._signals[BASE] + self.transport.receive(BASE)
-        self._root_state, outbox = self._root.step(self._root_state, inbox, self.now)
+        self._root_state, outbox = self._root.step(self._root_state, inbox, now)
         self._send(BASE, outbox)
-        self._signals[BASE] = self.builder.update(self._root_state, self.now)
+        self._signals[BASE] = []
+        if world is None:
+            self._signals[BASE] = self.builder.update(self._root_state, now)
+        else:
+            self._loop(now)
         self.transport.tick()
 
+    def _loop(self, now: float) -> None:
+        """The coordinator's part of the clocked loop."""
+        if self.builder.rebuild(self._root_state):
+            gains = self.operation.hold_gains().items()
+            self._signals[BASE] = [msg.own(msg.HoldGains(m, values)) for m, values in gains]
+        if now >= self._ticks * self.period:
+            self._ticks += 1
+            torques = self.builder.commands(self._root_state, now)
+            self._root_state, outbox = self._root.cycle(self._root_state, torques, now)
+            self._send(BASE, outbox)
+
     def _send(self, name: str, outbox: list[Message]) -> None:
-        for torques in msg.own_torques(outbox):
-            self._driven(name, torques)
+        for signal in msg.own_signals(outbox):
+            if isinstance(signal, msg.Stored):
+                self._stored(name, signal.record)
+            else:
+                self._driven(name, signal.values)
+                if self.world is not None:
+                    self.world.command(name, signal.values)
         self.transport.send(name, [message for message in outbox if message.port != msg.OWN])
+
+    def _plant(self, event: dict[str, Any]) -> None:
+        if self.world is not None:
+            self.world.handle(event)
 
     def _launch(self, module: BusModule) -> None:
         self._boots += 1
@@ -99,10 +134,12 @@ class SimulatedBus(Bus):
         self._signals[module.name] = []
 
     def _connect(self, one: End, other: End) -> None:
-        self.transport.plug(one, other)
+        if one not in dict(self.transport.links()) and other not in dict(self.transport.links()):
+            self.transport.plug(one, other)
+        self.transport.revive(one[0])
 
     def _disconnect(self, one: End, other: End) -> None:
         self.transport.unplug(one, other)
 
-    def _signal(self, name: str, signal: msg.Signal) -> None:
+    def _signal(self, name: str, signal: msg.Signal | msg.BusMessage) -> None:
         self._signals[name].append(msg.own(signal))

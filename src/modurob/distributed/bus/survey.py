@@ -46,6 +46,7 @@ class Survey(NamedTuple):
     unread: tuple[Address, ...] = ()  # without a record so far
     unheard: tuple[tuple[Address, str], ...] = ()  # (module, port) of a neighbor not heard so far
     silent: tuple[tuple[Address, str, Address], ...] = ()  # (module, port, neighbor heard before)
+    lost: tuple[Edge, ...] = ()  # dockings of silent modules and beyond, as last reported
     loops: tuple[tuple[Edge, tuple[Address, ...]], ...] = ()  # each with the modules around it
     twins: tuple[tuple[Address, Address], ...] = ()  # with one id; the second is left out
     skewed: tuple[Edge, ...] = ()  # whose two sides report different turns; left out
@@ -69,6 +70,8 @@ def survey(own: Address, base: Neighbor | None, table: Mapping[Address, BusEntry
         for neighbor in report.neighbors if report else ():
             if (module, neighbor.port) not in walk.known:
                 walk.follow(module, neighbor)
+    for module, port, there in walk.found["silent"]:
+        walk.lose(module, port, there)
     walk.found["edges"] = [walk.parents[module] for module in modules[1:]]
     walk.found["unread"] = [module for module in modules if table[module].record is None]
     return Survey(**{name: tuple(items) for name, items in walk.found.items()})
@@ -107,6 +110,20 @@ class _Walk:
             self.parents[there] = edge
             self.found["modules"].append(there)
             self.known |= {(module, port), (there, their_port)}
+
+    def lose(self, parent: Address, port: str, child: Address) -> None:
+        """A docking to a silent module and all beyond: their connectors are still closed."""
+        report = self.table.get(child, BusEntry()).report
+        if report is None or child.uid in self.uids:
+            return
+        near = next((n for n in report.neighbors if n.address == parent), None)
+        if near is None or near.their_port != port:
+            return
+        self.uids[child.uid] = child
+        self.found["lost"].append(Edge(parent, port, child, near.port, near.turn))
+        for neighbor in report.neighbors:
+            if neighbor is not near:
+                self.lose(child, neighbor.port, neighbor.address)
 
     def _back(self, edge: Edge) -> Neighbor | None:
         """The same docking in the report of its other side, if that has seen it too."""

@@ -1,0 +1,193 @@
+"""Builder of the robot on the bus: model, controller and torques for every new survey."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from modurob.control import Controller, law_class
+from modurob.distributed.agent import Message
+from modurob.distributed.bus import messages as msg
+from modurob.distributed.bus.assembly import assemble
+from modurob.distributed.bus.coordinator import CoordinatorState
+from modurob.distributed.bus.messages import Address
+from modurob.distributed.bus.operation import Operation
+from modurob.distributed.bus.robot import BusRobot
+from modurob.distributed.bus.survey import BusEntry, Survey
+from modurob.distributed.reliable import following
+from modurob.errors import ModurobError, StateError
+from modurob.model import Model
+from modurob.organism import Organism
+
+GRAVITY = (0.0, 0.0, -9.81)  # [m/s^2]
+Torques = dict[Address, tuple[float, ...]]
+
+
+class RobotBuilder:
+    """Builder of a `BusRobot` for every new survey; a controller takes over from the one before.
+
+    An error in an update becomes a fault of the robot, and motors without a torque are released;
+    the next update starts anew.
+
+    Args:
+        law: Key or class name of a law of `modurob.control`.
+        gravity: (3,) in the base's frame. [m/s^2]
+        settings: Of the law.
+
+    Attributes:
+        robot: The newest one.
+        operation: What the robot does.
+        built: Count of robots.
+    """
+
+    def __init__(self, law: str = "ComputedTorque", *, gravity: Any = GRAVITY, **settings: Any):
+        self.law, self.gravity, self.settings = law_class(law), gravity, settings
+        self.robot, self.operation, self.built = BusRobot(), Operation(), 0
+        self._last: Controller | None = None
+        self._usable: dict[Address, BusEntry] = {}  # with the last good reading of each module
+        self._bad: dict[Address, str] = {}  # faults of those that are not good now
+        self._survey: Survey | None = None
+        self._records: tuple[bytes | None, ...] = ()
+        self._table: Mapping[Address, BusEntry] | None = None
+        self._sent: dict[Address, tuple[int, tuple[float, ...]]] = {}  # after which report, what
+        self._number = 0
+
+    def warm_up(self) -> None:
+        """Build a small robot, so that the first real one needs no compilation."""
+        model = Organism.start("giusti_b").model("physical", gravity=self.gravity)
+        controller = self.law(model, **self.settings)
+        controller.command(0.0, model.neutral(), np.zeros(model.nv))
+        controller.certificate()
+
+    def change_law(self, law: str, **settings: Any) -> None:
+        """Control with another law or other gains from now on; an error leaves all as it is."""
+        kind, model = law_class(law), self.operation.robot.model
+        if model is not None and model.nv:
+            self._last = kind(model, **settings)
+            self._last.certificate()
+        elif settings:
+            raise StateError("gains need a robot with joints: plug modules together first")
+        self.law, self.settings = kind, settings
+        body = self.operation.robot
+        if self._last is not None and model is not None:
+            body = replace(body, controller=self._last, certificate=self._last.certificate())
+            self.operation.adopt(body)
+            self.robot = replace(body, assembly=self.robot.assembly)
+
+    def rebuild(self, state: CoordinatorState) -> bool:
+        """Build the robot of a new survey; whether there was one."""
+        survey = state.survey
+        records = tuple(state.table[m].record for m in survey.modules if m in state.table)
+        if not state.ready or (survey is self._survey and records == self._records):
+            return False
+        self.operation.adopt(self._made(survey, state.table))
+        self._survey, self._records = survey, records
+        self.built += 1
+        self.robot = self.operation.robot
+        return True
+
+    def commands(self, state: CoordinatorState, t: float) -> Torques:
+        """Torques of all motors, for the controller's time t; none lets a module's motors go."""
+        robot = self.operation.robot
+        wanted, faults = self._answer(robot, state.table, t)
+        # motors that were driven and have no torque now are let go
+        wanted |= {m: () for m in self._sent if m in robot.assembly.names and m not in wanted}
+        if faults != self.robot.assembly.faults or self.robot.model is not robot.model:
+            assembly = robot.assembly._replace(faults=faults)
+            self.robot = replace(robot, assembly=assembly, released=frozenset(self._bad))
+        self._table = state.table
+        entries = ((m, state.table.get(m, BusEntry()), tau) for m, tau in wanted.items())
+        self._sent = {m: (entry.reported.number, tau) for m, entry, tau in entries}
+        return wanted
+
+    def update(self, state: CoordinatorState, t: float) -> list[Message]:
+        """Return commands for the modules whose torques change, for the controller's time t. [s]
+
+        This is the loop without a clock: it answers when something has changed.
+        """
+        if not state.ready:
+            return []
+        self.rebuild(state)
+        before = self._sent
+        wanted = self.commands(state, t)
+        changed = {m: tau for m, tau in wanted.items() if before.get(m) != self._sent[m]}
+        if not changed:
+            return []
+        self._number = following(self._number)
+        return [msg.own(msg.Torque(m, self._number, tau)) for m, tau in changed.items()]
+
+    def _answer(
+        self, body: BusRobot, table: Mapping[Address, BusEntry], t: float
+    ) -> tuple[Torques, tuple[str, ...]]:
+        """Return torques for the modules' readings, and all faults."""
+        bad = body.bad_readings(table)
+        # the first bad reading is named until a good one comes, not each of a stream
+        self._bad = {module: self._bad.get(module, fault) for module, fault in bad.items()}
+        last = {m: _at_rest(self._usable.get(m, BusEntry())) for m in bad}
+        everyone = (*body.assembly.names, *body.assembly.silent)
+        self._usable = {m: table.get(m, BusEntry()) for m in everyone} | last
+        faults = (*body.assembly.faults, *self._bad.values())
+        try:
+            torques = self.operation.torques(self._usable, t)
+        except Exception as error:
+            return {}, (*faults, f"no torques, all motors are let go: {_line(error)}")
+        return {m: tau for m, tau in torques.items() if m not in bad}, faults
+
+    def is_built(self, state: CoordinatorState) -> bool:
+        """Return whether the robot follows from the coordinator's survey."""
+        return state.ready and state.survey is self._survey
+
+    def is_current(self, state: CoordinatorState) -> bool:
+        """Return whether robot and torques follow from the coordinator's state."""
+        return self.is_built(state) and state.table is self._table
+
+    def commanded(self) -> Torques:
+        """The newest torques. [N m, N]"""
+        return {module: tau for module, (_, tau) in self._sent.items() if tau}
+
+    def _made(self, survey: Survey, table: Mapping[Address, BusEntry]) -> BusRobot:
+        robot = BusRobot()
+        try:
+            robot = BusRobot(assemble(survey, table))
+            if robot.assembly.organism is None:
+                return robot
+            old = self.operation.robot
+            if old.model is not None and _same_body(old, robot):
+                return replace(old, assembly=robot.assembly)
+            model = robot.assembly.organism.model("physical", gravity=self.gravity)
+            robot = replace(robot, model=model)
+            if not model.joint_names:
+                return robot
+            controller = self._controller(model)
+            return replace(robot, controller=controller, certificate=controller.certificate())
+        except Exception as error:
+            faults = (*robot.assembly.faults, f"no controller: {_line(error)}")
+            return replace(robot, assembly=robot.assembly._replace(faults=faults))
+
+    def _controller(self, model: Model) -> Controller:
+        if self._last is None or not isinstance(self._last, self.law):
+            self._last = self.law(model, **self.settings)
+        else:
+            self._last = self._last.rebuilt(model)
+        return self._last
+
+
+def _same_body(old: BusRobot, new: BusRobot) -> bool:
+    """Whether only the names of who answers differ."""
+    a, b = old.assembly.organism, new.assembly.organism
+    if a is None or b is None or old.controller is None:
+        return False
+    return a.modules == b.modules and a == b
+
+
+def _at_rest(entry: BusEntry) -> BusEntry:
+    """Return an entry with its positions and no velocities."""
+    return entry._replace(values=tuple(x for q in entry.values[::2] for x in (q, 0.0)))
+
+
+def _line(error: Exception) -> str:
+    """One line on an error; with its class if it is not one of ours."""
+    return str(error) if isinstance(error, ModurobError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,415 @@
+"""Operation of the robot on the bus: it holds a pose, follows a motion, or lets go.
+
+All methods may be called from any thread. Times are those of the coordinator's clock, in seconds.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.checks import positive
+from modurob.control import Certificate
+from modurob.control.references import Carried, Quintic, excesses
+from modurob.distributed.bus.messages import Address
+from modurob.distributed.bus.robot import BusRobot
+from modurob.distributed.bus.survey import BusEntry
+from modurob.errors import ModurobError, StateError, choices
+from modurob.model import Model
+from modurob.model.joint_map import JointMap
+from modurob.reference import Reference
+from modurob.sim.body_trajectory import BodyTrajectory
+from modurob.sim.trajectory import Trajectory
+
+STALE_S = 0.1  # age of a reading beyond which a motion waits
+APPROACH_S = 0.5  # to a motion from where the joints are
+NEAR = 1e-6  # [rad, m] of the beginning of a motion: no approach is needed
+HOLD_RATE = 10.0  # [rad/s] of joints that modules hold by themselves
+CHECKED_S = 60.0  # of a motion, against the joint limits before it begins
+MOST_RECORDED = 1_000_000  # states of one record
+
+Function = Callable[[float], Reference]
+
+
+class Motion(NamedTuple):
+    """A reference that the robot follows."""
+
+    what: str  # in words
+    reference: Function  # of its own time, for the joints of `model`
+    model: Model
+    duration: float  # [s] infinite for one without end
+
+
+@dataclass(frozen=True)
+class Status:
+    """The operation in plain values.
+
+    Attributes:
+        mode: ``hold``, ``move``, ``wait`` (a motion that cannot go on), ``relax`` or ``idle``.
+        motion: In words; empty without one.
+        progress: Of the motion, from 0 to 1; 0 for one without end.
+        reason: Why it waits, or why the last motion ended early.
+        joints: Names, in the order of the arrays.
+        set_point, q: (n,) wanted and measured. [rad, m]
+    """
+
+    mode: str
+    motion: str
+    progress: float
+    reason: str
+    joints: tuple[str, ...]
+    set_point: np.ndarray
+    q: np.ndarray
+
+
+class Operation:
+    """What the robot does, across changes of its body.
+
+    Attributes:
+        robot: The body that is driven.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self.robot = BusRobot()
+        self._relaxed = False
+        self._set_point = np.zeros(0)  # NaN where no pose was found yet
+        self._motion: Motion | None = None
+        self._path: Function | None = None  # the motion on this body, from `_clock` = 0 on
+        self._clock = self._done = 0.0  # times of the path and of the motion [s]
+        self._lead = self._from = 0.0  # length of the approach, time of the motion after it [s]
+        self._waits = self._reason = ""
+        self._last_t = -math.inf
+        self._q = self._v = np.zeros(0)
+        self._record: list[BodyTrajectory] | None = None
+        self._rows: list[tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
+
+    # -- commands ----------------------------------------------------------------------------------
+
+    def hold(self) -> None:
+        """Hold the joints where they are now; ends a motion."""
+        with self._lock:
+            self._demand_joints()
+            self._end("")
+            self._relaxed = False
+            self._set_point = self._q.copy()
+
+    def relax(self) -> None:
+        """Let all motors go until the next command."""
+        with self._lock:
+            self._end("")
+            self._relaxed = True
+
+    def goto(self, q: ArrayLike, seconds: float) -> None:
+        """Move all joints to a place, from rest or from the motion of now, and hold it.
+
+        Args:
+            q: (n,) from base to tip. [rad, m]
+            seconds: Of the motion.
+        """
+        with self._lock:
+            model, now = self._demand_joints(), self._aim()
+        goal = np.asarray(q, dtype=float)
+        if goal.shape != (model.nv,) or not np.isfinite(goal).all():
+            raise StateError(
+                f"goto takes {model.nv} finite numbers, one for each joint "
+                f"({choices(model.joint_names)}), got {q!r}"
+            )
+        path = Quintic(now.q, goal, positive("seconds", seconds, "seconds"), v0=now.v, a0=now.a)
+        self.follow(path, seconds, f"goto in {seconds:g} s")
+
+    def follow(
+        self, reference: Callable[[float], Any], seconds: float = math.inf, what: str = "follow"
+    ) -> None:
+        """Follow a reference from its time 0 on; an approach of half a second leads to it.
+
+        Args:
+            reference: A function of time with q, v and a for all joints, such as a gait.
+            seconds: After which its last place is held; without end by default.
+            what: The motion in words.
+        """
+        with self._lock:
+            model = self._demand_joints()
+        count = len(np.atleast_1d(reference(0.0).q))
+        if count != model.nv:
+            raise StateError(f"the motion has {count} joints, the robot {model.nv}")
+        # without the lock: the loop goes on meanwhile
+        if beyond := excesses(reference, model, min(seconds, CHECKED_S)):
+            raise StateError(f"{what} is refused: {beyond[0]}")
+        with self._lock:
+            if self.robot.model is not model:
+                raise StateError(f"{what} is refused: the body has changed just now")
+            now = self._aim()
+            self._motion = Motion(what, reference, model, seconds)
+            self._relaxed, self._reason, self._waits = False, "", ""
+            self._begin(now, 0.0)
+
+    def stop(self) -> None:
+        """End a motion and hold the joints where they are."""
+        self.hold()
+
+    def record(self) -> None:
+        """Record measured states, torques and set points from now on."""
+        with self._lock:
+            self._record, self._rows = [], []
+
+    def recorded(self) -> Trajectory:
+        """End the record; one part for each body."""
+        with self._lock:
+            if self._record is None:
+                raise StateError("nothing is being recorded: begin with record")
+            self._close_part()
+            parts, self._record = tuple(self._record), None
+            if not parts:
+                raise StateError("the record is empty: no robot with joints was driven")
+            return Trajectory(parts, integrator="bus")
+
+    @property
+    def is_recording(self) -> bool:
+        return self._record is not None
+
+    def status(self) -> Status:
+        """The operation as it is now."""
+        with self._lock:
+            model, motion = self.robot.model, self._motion
+            names = () if model is None else model.joint_names
+            mode = "relax" if self._relaxed else "move" if motion else "hold" if names else "idle"
+            if motion is not None and self._waits:
+                mode = "wait"
+            progress = 0.0
+            if motion is not None and math.isfinite(motion.duration):
+                progress = min(1.0, self._done / motion.duration)
+            set_point = self._aim().q if names else np.zeros(0)
+            what = "" if motion is None else motion.what
+            reason = self._waits or self._reason
+            return Status(mode, what, progress, reason, names, set_point, self._q.copy())
+
+    def certificate(self) -> Certificate | None:
+        """The certificate of the law at the set point; None without a controller."""
+        with self._lock:
+            law, at = self.robot.controller, self._set_point
+        if law is None or not np.isfinite(at).all():
+            return None
+        return law.certificate(at)
+
+    def rest(self, model: Model) -> np.ndarray:
+        """(n,) where the joints would come to rest if the body were another one. [rad, m]
+
+        Args:
+            model: The true body, with the joints of this robot.
+        """
+        with self._lock:
+            law, at = self.robot.controller, self._set_point.copy()
+        if law is None:
+            raise StateError("there is no controller")
+        q, still = at.copy(), np.zeros(model.nv)
+        for _ in range(50):
+            law_here = law.changed()
+            law_here.reset(0.0, q, still)
+            gap = law_here.command(0.0, q, still, at) - model.gravity_torque(q)
+            slope = law_here.slopes(q, still, at).dq - _stiffness(model, q)
+            step = np.linalg.solve(slope, gap)
+            q = q - step
+            if np.abs(step).max(initial=0.0) < 1e-12:
+                break
+        return q
+
+    # -- the body ----------------------------------------------------------------------------------
+
+    def adopt(self, robot: BusRobot) -> None:
+        """Go on with another body: joints that are left keep their set points and motions."""
+        with self._lock:
+            old, new = self.robot.model, robot.model
+            if old is not new:
+                self._close_part()
+            self.robot = robot
+            if new is None:
+                self._set_point = self._q = self._v = np.zeros(0)
+                return
+            if old is new:
+                return
+            nothing = np.full(new.nv, np.nan)
+            if old is None or not len(self._set_point):
+                self._set_point = nothing
+            else:
+                self._set_point = JointMap(old, new).carry(self._set_point, nothing)
+            self._q, self._v = nothing, np.zeros(new.nv)
+            self._path = None  # laid anew from where the joints are found
+
+    def torques(
+        self, table: Mapping[Address, BusEntry], t: float
+    ) -> dict[Address, tuple[float, ...]]:
+        """Torques for every module with motors, at time t; none at all lets them go. [N m, N]"""
+        with self._lock:
+            robot = self.robot
+            if robot.controller is None or robot.model is None:
+                return {}
+            q, v, known = robot.state(table)
+            self._q, self._v = np.where(known, q, np.nan), v
+            fresh = np.isnan(self._set_point) & known
+            self._set_point[fresh] = q[fresh]
+            modules = robot.joints()
+            if self._relaxed:
+                self._last_t = t
+                return {m: () for m, joints in modules.items() if joints}
+            self._waits = self._hindrance(table, t)
+            aim = self._advanced(t)
+            tau = robot.controller.command(t, q, v, aim)
+            self._write(t, q, v, tau, aim.q)
+            lost = np.isnan(self._set_point)  # no pose was found: no torque
+            return {
+                m: tuple(0.0 if j is None else float(tau[j]) for j in joints)
+                for m, joints in modules.items()
+                if joints and not any(j is not None and lost[j] for j in joints)
+            }
+
+    def hold_gains(self) -> dict[Address, tuple[float, ...]]:
+        """Stiffness and damping with which each module can hold its joints alone."""
+        robot = self.robot
+        if robot.model is None or robot.controller is None:
+            return {}
+        with self._lock:
+            at = (
+                np.where(np.isnan(self._q), 0.0, self._q) if len(self._q) else robot.model.neutral()
+            )
+        inertia = np.diagonal(robot.model.mass_matrix(at))
+        return {
+            m: tuple(
+                x
+                for j in joints
+                for x in (
+                    (0.0, 0.0)
+                    if j is None
+                    else (float(inertia[j]) * HOLD_RATE**2, 2 * float(inertia[j]) * HOLD_RATE)
+                )
+            )
+            for m, joints in robot.joints().items()
+            if joints
+        }
+
+    def _hindrance(self, table: Mapping[Address, BusEntry], t: float) -> str:
+        """Why a motion cannot go on; empty if it can."""
+        if self._motion is None:
+            return ""
+        assembly = self.robot.assembly
+        if assembly.silent:
+            return f"waits for {choices(assembly.silent.values())}, which does not answer"
+        late = [
+            assembly.names[m]
+            for m, joints in self.robot.joints().items()
+            if joints and t - table[m].sensed.at > STALE_S
+        ]
+        return f"waits for readings of {choices(late)}" if late else ""
+
+    def _advanced(self, t: float) -> Reference:
+        """The reference at time t."""
+        step, self._last_t = max(0.0, t - self._last_t), t
+        motion = self._motion
+        if motion is None:
+            return self._aim()
+        if self._waits:
+            if self._path is not None:
+                self._set_point = self._aim().q
+                self._path = None
+            return self._aim()
+        if self._path is None:
+            try:
+                self._lay()
+            except ModurobError as error:
+                self._end(f"{motion.what} ended: {error}")
+                return self._aim()
+        elif math.isfinite(step):
+            self._clock += step
+            if self._clock >= self._lead:
+                self._done = self._from + self._clock - self._lead
+        aim = self._aim()
+        if self._done >= motion.duration:
+            self._set_point = aim.q
+            self._end("")
+            return self._aim()
+        return aim
+
+    def _lay(self) -> None:
+        """Lay the rest of the motion from where the joints are."""
+        still = np.zeros(len(self._set_point))
+        q = np.where(np.isnan(self._q), self._set_point, self._q)
+        self._begin(Reference(q, still, still), self._done)
+
+    def _begin(self, now: Reference, done: float) -> None:
+        """Lay a path to the motion at its time `done`, and along it."""
+        motion, model = self._motion, self._demand_joints()
+        assert motion is not None
+        joints = JointMap(motion.model, model)
+        if not len(joints.kept_new):
+            raise StateError("none of its joints is left")
+        along: Function = motion.reference
+        if motion.model is not model:
+            along = Carried(motion.reference, motion.model, model, now.q)
+        there = Reference(*(np.asarray(x, dtype=float) for x in _parts(along(done))))
+        gap = max(float(np.abs(a - b).max(initial=0.0)) for a, b in zip(now, there, strict=True))
+        self._lead = 0.0 if gap < NEAR else APPROACH_S
+        if self._lead:
+            lead = Quintic(now.q, there.q, APPROACH_S, v0=now.v, v1=there.v, a0=now.a, a1=there.a)
+        else:
+            lead = along
+        ahead = self._lead
+        self._path = lambda t: lead(t) if t < ahead else along(done + t - ahead)
+        self._clock, self._done, self._from = 0.0, done, done
+
+    def _aim(self) -> Reference:
+        """The reference as it is now."""
+        still = np.zeros(len(self._set_point))
+        if self._motion is None or self._path is None:
+            at = np.where(np.isnan(self._set_point), self._q, self._set_point)
+            return Reference(np.where(np.isnan(at), 0.0, at), still, still)
+        return Reference(*(np.asarray(x, dtype=float) for x in _parts(self._path(self._clock))))
+
+    def _end(self, reason: str) -> None:
+        if self._motion is not None and self._path is not None:
+            self._set_point = self._aim().q
+        self._motion = self._path = None
+        self._waits, self._reason = "", reason
+
+    def _demand_joints(self) -> Model:
+        model = self.robot.model
+        if model is None or self.robot.controller is None:
+            raise StateError("there is no robot with joints: plug modules together first")
+        if not len(self._q) or np.isnan(self._q).any():
+            raise StateError("not all joints have been measured yet")
+        return model
+
+    # -- the record --------------------------------------------------------------------------------
+
+    def _write(
+        self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, aim: np.ndarray
+    ) -> None:
+        later = not self._rows or t > self._rows[-1][0]
+        if self._record is not None and len(self._rows) < MOST_RECORDED and later:
+            self._rows.append((t, q.copy(), v.copy(), tau.copy(), aim.copy()))
+
+    def _close_part(self) -> None:
+        model, organism = self.robot.model, self.robot.assembly.organism
+        if self._record is None or model is None or organism is None or not self._rows:
+            return
+        t, q, v, tau, aim = (np.array(x) for x in zip(*self._rows, strict=True))
+        channels = MappingProxyType({"set_point": aim})
+        part = BodyTrajectory(organism.base, model, organism, t, q, v, tau, channels)
+        self._record.append(part)
+        self._rows = []
+
+
+def _parts(reference: Any) -> tuple[Any, Any, Any]:
+    return reference.q, reference.v, reference.a
+
+
+def _stiffness(model: Model, q: np.ndarray) -> np.ndarray:
+    """(n, n) derivative of the gravity torque by q."""
+    still = np.zeros(model.nv)
+    return model.inverse_dynamics_derivatives(q, still, still).dq

@@ -1,0 +1,139 @@
+"""Drives: how the program of a module reads its joints and moves its motors.
+
+Hardware needs one class with `read` and `write`. Only the standard library is needed, as in a
+module's firmware.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import time
+import zlib
+from typing import Protocol
+
+from modurob.errors import StateError
+
+STALE_S = 0.05  # without a new reading, joints count as not measured
+MOST_JOINTS = 8  # of one module
+Values = tuple[float, ...]
+
+
+class Drive(Protocol):
+    """The joints of one module."""
+
+    def read(self) -> Values:
+        """q, v, q, v ... of its joints; nothing while not measured. [rad, m, rad/s, m/s]"""
+        ...
+
+    def write(self, torques: Values) -> None:
+        """Set the torques of its motors; nothing lets them go. [N m, N]"""
+        ...
+
+
+class LoopbackDrive:
+    """A drive without joints: it reads what was set last, and keeps what was written.
+
+    Attributes:
+        values: To be read. [rad, m, rad/s, m/s]
+        torques: Written last. [N m, N]
+    """
+
+    def __init__(self) -> None:
+        self.values: Values = ()
+        self.torques: Values = ()
+
+    def read(self) -> Values:
+        return self.values
+
+    def write(self, torques: Values) -> None:
+        self.torques = torques
+
+
+class Mailbox:
+    """Numbers in memory that two processes share: one writes, the other reads the newest.
+
+    A number and a checksum tell a reader that the writer was in the middle.
+    """
+
+    LAYOUT = struct.Struct(f"<IIQ{2 * MOST_JOINTS}d")  # checksum, count of values, number, values
+    SIZE = LAYOUT.size
+
+    def __init__(self, memory: mmap.mmap, offset: int) -> None:
+        self._memory, self._offset = memory, offset
+        self._number = 0
+
+    def write(self, values: Values) -> None:
+        self._number += 1
+        padding = (0.0,) * (2 * MOST_JOINTS - len(values))
+        data = self.LAYOUT.pack(0, len(values), self._number, *values, *padding)
+        self._memory[self._offset : self._offset + self.SIZE] = (
+            zlib.crc32(data).to_bytes(4, "little") + data[4:]
+        )
+
+    def read(self) -> tuple[int, Values] | None:
+        """Number and values of the last write; None when there is none that is whole."""
+        for _ in range(3):
+            data = self._memory[self._offset : self._offset + self.SIZE]
+            checksum, count, number, *values = self.LAYOUT.unpack(data)
+            if checksum == zlib.crc32(bytes(4) + data[4:]) and count <= len(values):
+                return number, tuple(values[:count])
+        return None
+
+
+class SharedMemory:
+    """A file in memory with two mailboxes for each module: readings, and torques.
+
+    Args:
+        path: Of the file.
+        modules: Slots to make; None to open a file that is there.
+    """
+
+    def __init__(self, path: str, modules: int | None = None) -> None:
+        self.path = path
+        flags = os.O_RDWR | (os.O_CREAT if modules is not None else 0)
+        file = os.open(path, flags, 0o600)
+        try:
+            if modules is not None:
+                os.ftruncate(file, modules * 2 * Mailbox.SIZE)
+            self._memory = mmap.mmap(file, 0)
+        finally:
+            os.close(file)
+
+    def readings(self, slot: int) -> Mailbox:
+        """The mailbox of a module's measurements."""
+        return Mailbox(self._memory, 2 * slot * Mailbox.SIZE)
+
+    def torques(self, slot: int) -> Mailbox:
+        """The mailbox of a module's torques."""
+        return Mailbox(self._memory, (2 * slot + 1) * Mailbox.SIZE)
+
+    def close(self) -> None:
+        self._memory.close()
+
+
+class SharedDrive:
+    """A drive of a plant in another process.
+
+    Args:
+        path: Of the plant's `SharedMemory`.
+        slot: Of this module.
+    """
+
+    def __init__(self, path: str, slot: int) -> None:
+        memory = SharedMemory(path)
+        self._readings, self._torques = memory.readings(slot), memory.torques(slot)
+        self._last: tuple[int, Values] = 0, ()
+        self._changed_at = time.monotonic()
+
+    def read(self) -> Values:
+        found, now = self._readings.read(), time.monotonic()
+        if found is not None and found[0] != self._last[0]:
+            self._last, self._changed_at = found, now
+        return self._last[1] if now - self._changed_at < STALE_S else ()
+
+    def write(self, torques: Values) -> None:
+        if len(torques) > 2 * MOST_JOINTS:
+            raise StateError(f"a module has up to {MOST_JOINTS} motors, got {len(torques)} torques")
+        self._torques.write(torques)

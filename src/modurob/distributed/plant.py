@@ -1,0 +1,407 @@
+"""A simulated robot behind the modules of a bus: what is docked to the base moves.
+
+The plant is the truth of a trial: its links may be heavier, its sensors noisy, its motors weak or
+broken, without any module knowing.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from modurob.checks import not_negative, positive
+from modurob.distributed.drive import Mailbox, SharedMemory, Values
+from modurob.distributed.transports import End
+from modurob.errors import DockingError, ModurobError, UnknownNameError, choices
+from modurob.model import Model
+from modurob.modules import ModuleType
+from modurob.organism import Organism
+from modurob.sim.reconfiguration import carry
+from modurob.sim.reconfiguration.carry import BodyState
+from modurob.sim.reconfiguration.events import Dock
+from modurob.stepping import (
+    RK4,
+    EquationOfMotion,
+    FixedStep,
+    SemiImplicitEuler,
+    StepSettings,
+    Stops,
+)
+from modurob.stepping.motion import Stopped
+from modurob.stepping.stops import StopForces
+
+BASE = "base"  # the coordinator's side: ("base", "out")
+STUCK_FRICTION = 1e9  # [N m s/rad, N s/m] of a joint that does not move whatever happens
+WATCHDOG_S = 0.1  # without a torque, motors let go
+LONGEST_LEAP_S = 0.05  # that the plant makes up for; it stands still while its process is stopped
+DriveFault = Literal["none", "stuck", "limp"]
+
+
+@dataclass(frozen=True)
+class PlantOptions:
+    """Properties of the plant that the modules' datasheets do not tell.
+
+    Attributes:
+        gravity: (3,) in the base's frame. [m/s^2]
+        step: Of the integration. [s]
+        noise_q, noise_v: Standard deviations of the sensors. [rad, m, rad/s, m/s]
+        friction: Viscous, added to that of the datasheets. [N m s/rad, N s/m]
+        torque: Largest torque of the motors. [N m, N]
+        mass_factor: Of all masses and inertias.
+        seed: Of the noise.
+    """
+
+    gravity: Sequence[float] = (0.0, 0.0, -9.81)
+    step: float = 1e-3
+    noise_q: float = 0.0
+    noise_v: float = 0.0
+    friction: float = 0.0
+    torque: float = math.inf
+    mass_factor: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        positive("step", self.step, "seconds")
+        positive("mass_factor", self.mass_factor, "(no unit)")
+        for name in ("noise_q", "noise_v", "friction"):
+            not_negative(name, getattr(self, name), "")
+        if self.torque != math.inf:
+            positive("torque", self.torque, "N m or N")
+
+
+class Push(NamedTuple):
+    """A force on the robot until some time."""
+
+    until: float  # [s]
+    joint: str = ""  # a torque on this joint ...
+    torque: float = 0.0  # [N m, N]
+    module: str = ""  # ... or a force on this module's origin, in the world
+    force: Values = ()  # [N]
+
+
+@dataclass
+class Plant:
+    """The modules of a bus as bodies: one robot at the base, other pieces at rest beside it.
+
+    Pieces that are not docked to the base are held by somebody: they do not move, and come to the
+    robot with the velocity of the port where they are docked.
+
+    Attributes:
+        t: Simulated time. [s]
+        state: The robot at the base; None while nothing is docked there.
+        refused: Dockings that cannot be, with the reason.
+    """
+
+    options: PlantOptions = field(default_factory=PlantOptions)
+    t: float = 0.0
+    state: BodyState | None = None
+    refused: dict[tuple[End, End], str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._kinds: dict[str, ModuleType] = {}
+        self._pieces: dict[str, Organism] = {}  # by each of their modules
+        self._held: dict[str, float] = {}  # displacements of joints that do not move
+        self._commands: dict[str, tuple[Values, float]] = {}  # torques and when they came
+        self._faults: dict[str, DriveFault] = {}
+        self._payloads: dict[str, float] = {}  # [kg]
+        self._pushes: list[Push] = []
+        self._rng = np.random.default_rng(self.options.seed)
+        self._integrator: FixedStep | None = None
+        self._tau = np.zeros(0)
+
+    def handle(self, event: Mapping[str, Any]) -> None:
+        """One of the events of a bus; see the methods."""
+        match event:
+            case {"add": name, "kind": kind}:
+                self.add(name, ModuleType.model_validate(kind))
+            case {"dock": [one, other, turn]}:
+                self.plug(tuple(one), tuple(other), turn)
+            case {"undock": [one, other]}:
+                self.unplug(tuple(one), tuple(other))
+            case {"push": where, "seconds": seconds}:
+                self.push(Push(self.t + seconds, **where))
+            case {"payload": name, "mass": mass}:
+                self.payload(name, mass)
+            case {"fault": name, "as": kind}:
+                self.fault(name, kind)
+
+    # -- modules and dockings ----------------------------------------------------------------------
+
+    def add(self, name: str, kind: ModuleType) -> None:
+        """Put a module beside the robot."""
+        self._kinds[name] = kind
+        self._pieces[name] = Organism.start(kind, name)
+
+    def plug(self, one: End, other: End, turn: int = 0) -> None:
+        """Dock two ports; what cannot be docked stays apart, see `refused`."""
+        if one[0] == BASE:
+            one, other = other, one
+        try:
+            if other[0] == BASE:
+                self._ground(one[0])
+            else:
+                self._dock(one, other, turn)
+        except ModurobError as error:
+            self.refused[one, other] = str(error)
+
+    def unplug(self, one: End, other: End) -> None:
+        """Undock two ports."""
+        if self.refused.pop((one, other), self.refused.pop((other, one), None)) is not None:
+            return
+        if BASE in (one[0], other[0]):
+            if self.state is not None:
+                self._lay_aside(self.state.organism)
+                self._become(None)
+            return
+        whole = self._whole(one[0])
+        docking = whole.docking(one[0])
+        child = one[0] if docking is not None and docking.parent == other[0] else other[0]
+        rest, gone = whole.undock(child)
+        if self.state is not None and whole is self.state.organism:
+            before = self.state
+            self._held |= before.joints()
+            self._become(carry.undocked(before, rest, self._model(rest)))
+        else:
+            self._lay_aside(rest)
+        self._lay_aside(gone)
+
+    def _whole(self, module: str) -> Organism:
+        if self.state is not None and module in self.state.organism:
+            return self.state.organism
+        return self._pieces[module]
+
+    def _lay_aside(self, organism: Organism) -> None:
+        if self.state is not None:
+            self._held |= self.state.joints()
+        self._pieces |= dict.fromkeys(organism.modules, organism)
+
+    def _ground(self, module: str) -> None:
+        if self.state is not None:
+            raise DockingError("the base holds a robot already")
+        organism = self._pieces[module].rebase(module).with_base_pose(np.eye(4))
+        model = self._model(organism)
+        q = np.array([self._held.get(name, 0.0) for name in model.joint_names])
+        self._become(BodyState(organism, model, q, np.zeros(model.nv)))
+
+    def _dock(self, one: End, other: End, turn: int) -> None:
+        host, guest = self._whole(one[0]), self._whole(other[0])
+        if host is guest:
+            raise DockingError(f"'{one[0]}' and '{other[0]}' are parts of one body: a loop")
+        if self.state is not None and guest is self.state.organism:
+            one, other, host, guest = other, one, guest, host
+        ports = [self._label(end) for end in (one, other)]
+        whole = host.merge(one[0], ports[0], guest, other[0], ports[1], turn=turn)
+        if self.state is None or host is not self.state.organism:
+            self._lay_aside(whole)
+            return
+        model, own = self._model(whole), guest.model("physical", "free", self.options.gravity)
+        event = Dock(
+            self.t, one[0], ports[0], other[0], ports[1], organism=guest, turn=turn,
+            q=[self._held.get(name, 0.0) for name in own.joint_names],
+        )  # fmt: skip
+        newcomer = carry.newcomer(event, guest, own, self.state, model, self._held)
+        self._become(carry.docked(other[0], self.state, newcomer, whole, model, self._held).state)
+
+    def _label(self, end: End) -> int | str:
+        for port in self._kinds[end[0]].ports:
+            if str(port.label) == end[1]:
+                return port.label
+        raise UnknownNameError(f"'{end[0]}' has no port {end[1]}")
+
+    # -- the robot at the base ---------------------------------------------------------------------
+
+    def _model(self, organism: Organism) -> Model:
+        """The true model: of the datasheets, with what they do not tell."""
+        model = organism.model("physical", gravity=self.options.gravity)
+        factor = self.options.mass_factor
+        mass, center, inertia = factor * model.mass, model.center.copy(), factor * model.inertia
+        for module in self._payloads.keys() & set(organism.modules):
+            body = max(k for k, name in enumerate(model.body_names) if _module_of(name) == module)
+            link, extra = model.body_link[body], self._payloads[module]
+            place = model.body_placement[body][:3, 3]
+            total = mass[link] + extra
+            middle = (mass[link] * center[link] + extra * place) / total
+            for m, c in ((mass[link], center[link]), (extra, place)):
+                d = c - middle
+                inertia[link] += m * (d @ d * np.eye(3) - np.outer(d, d))
+            mass[link], center[link] = total, middle
+        stuck = [self._faults.get(_module_of(name)) == "stuck" for name in model.joint_names]
+        viscous = model.viscous + self.options.friction + np.where(stuck, STUCK_FRICTION, 0.0)
+        return replace(
+            model, mass=mass, center=center, inertia=inertia, viscous=viscous,
+            organism=None, options=None,
+        )  # fmt: skip
+
+    def _become(self, state: BodyState | None) -> None:
+        """Go on with another robot."""
+        self.state, self._integrator = state, None
+        if state is None:
+            return
+        for module in state.organism.modules:
+            self._pieces.pop(module, None)
+        model = state.model
+        if model.nv:
+            stuck = (model.viscous >= STUCK_FRICTION).any()
+            stops = StopForces(Stops(), model, state.q)
+            motion = EquationOfMotion(model, (), self._torque, stops)
+            method = SemiImplicitEuler if stuck else RK4
+            self._integrator = method(motion, StepSettings(1e-6, 1e-6, self.options.step))
+        self._tau = np.zeros(model.nv)
+
+    def _changed(self) -> None:
+        """Take over new masses and faults into the robot that moves."""
+        if self.state is not None:
+            state = self.state
+            self._become(BodyState(state.organism, self._model(state.organism), state.q, state.v))
+
+    # -- motors and sensors ------------------------------------------------------------------------
+
+    def command(self, name: str, torques: Values) -> None:
+        """Set the torques of a module's motors; nothing lets them go. [N m, N]"""
+        self._commands[name] = torques, self.t
+
+    def reading(self, name: str) -> Values:
+        """Measured q, v, q, v ... of a module's joints."""
+        joints = [f"{name}.{j.name}" for j in self._kinds[name].joints if j.kind != "fixed"]
+        q, v = self._measured(joints)
+        noise = self.options.noise_q, self.options.noise_v
+        values = np.array([q, v]).T
+        if any(noise):
+            values = values + self._rng.standard_normal(values.shape) * noise
+        return tuple(values.ravel().tolist())
+
+    def _measured(self, joints: list[str]) -> tuple[list[float], list[float]]:
+        names = () if self.state is None else self.state.model.joint_names
+        place = {name: k for k, name in enumerate(names)}
+        q = [
+            self._held.get(j, 0.0) if self.state is None or j not in place
+            else float(self.state.q[place[j]])
+            for j in joints
+        ]  # fmt: skip
+        v = [
+            0.0 if self.state is None or j not in place else float(self.state.v[place[j]])
+            for j in joints
+        ]
+        return q, v
+
+    def fault(self, module: str, kind: DriveFault) -> None:
+        """Let the drives of a module be stuck or limp, or whole again with ``none``."""
+        self._demand(module)
+        if kind not in get_args(DriveFault):
+            raise UnknownNameError(f"no fault {kind!r}: faults are {choices(get_args(DriveFault))}")
+        self._faults[module] = kind
+        self._changed()
+
+    def payload(self, module: str, mass: float) -> None:
+        """Put a load on the far body of a module, a point at the body's origin; 0 takes it off.
+
+        Args:
+            module: Of the robot.
+            mass: [kg]
+        """
+        self._demand(module)
+        self._payloads[module] = not_negative("payload", mass, "kg")
+        self._changed()
+
+    def push(self, push: Push) -> None:
+        """Push a joint or a module until some time."""
+        if push.joint:
+            joints = () if self.state is None else self.state.model.joint_names
+            if push.joint not in joints:
+                raise UnknownNameError(f"no joint '{push.joint}': joints are {choices(joints)}")
+        else:
+            self._demand(push.module)
+        self._pushes.append(push)
+
+    def _demand(self, module: str) -> None:
+        if module not in self._kinds:
+            raise UnknownNameError(f"no module '{module}': there are {choices(self._kinds)}")
+
+    def _torque(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return self._tau
+
+    def advance(self, until: float) -> None:
+        """Move on to a later time, with the torques as they are."""
+        while self._integrator is not None and self.state is not None and self.t < until - 1e-12:
+            t = min(until, self.t + self.options.step)
+            self._tau = self._forces(self.state)
+            *_, last = self._integrator.steps(self.t, t, self.state.q, self.state.v)
+            self.state = replace(self.state, q=last.q, v=last.v)
+            self.t = t
+        self.t = max(self.t, until)
+        self._pushes = [push for push in self._pushes if push.until > self.t]
+
+    def _forces(self, state: BodyState) -> np.ndarray:
+        """(nv,) of motors and pushes. [N m, N]"""
+        model, tau = state.model, np.zeros(state.model.nv)
+        place = {name: k for k, name in enumerate(model.joint_names)}
+        for module, (values, at) in self._commands.items():
+            late = self.t - at > WATCHDOG_S
+            if late or not values or self._faults.get(module, "none") != "none":
+                continue
+            joints = (j for j in self._kinds[module].joints if j.kind != "fixed")
+            for joint, torque in zip(joints, values, strict=False):
+                k = place.get(f"{module}.{joint.name}")
+                if k is not None and math.isfinite(torque):
+                    tau[k] += min(max(torque, -self.options.torque), self.options.torque)
+        for push in self._pushes:
+            if push.joint in place:
+                tau[place[push.joint]] += push.torque
+            elif push.module in model.modules:
+                J = model.jacobian(state.q, push.module, "world")
+                T = model.forward_kinematics(state.q)[model.modules[push.module]]
+                f = np.asarray(push.force)
+                tau += J.T @ np.concatenate([f, np.cross(T[:3, 3], f)])
+        return tau
+
+
+class PlantProgram:
+    """The `Program` of the plant's process: it runs in real time, its drives are in memory.
+
+    Its answers are errors, and times and states on request.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._plant = Plant(PlantOptions(**settings["options"]))
+        self._memory = SharedMemory(settings["memory"])
+        self._drives: dict[str, tuple[Mailbox, Mailbox]] = {}
+        self._numbers: dict[str, int] = {}
+        self._begin = time.monotonic()
+        self.wake = self._begin
+
+    def step(
+        self, inbox: list[Any], events: list[dict[str, Any]], now: float
+    ) -> tuple[list[Any], list[dict[str, Any]]]:
+        answers: list[dict[str, Any]] = []
+        plant = self._plant
+        for event in events:
+            try:
+                plant.handle(event)
+            except ModurobError as error:
+                answers.append({"error": str(error)})
+            if "add" in event:
+                slot = event["slot"]
+                self._drives[event["add"]] = self._memory.readings(slot), self._memory.torques(slot)
+        self._begin += max(0.0, now - self._begin - plant.t - LONGEST_LEAP_S)
+        for name, (_, torques) in self._drives.items():
+            found = torques.read()
+            if found is not None and found[0] != self._numbers.get(name, 0):
+                self._numbers[name] = found[0]
+                plant.command(name, found[1])
+        try:
+            plant.advance(now - self._begin)
+        except (Stopped, ModurobError) as error:
+            answers.append({"error": f"the plant stopped: {error}"})
+        for name, (readings, _) in self._drives.items():
+            readings.write(plant.reading(name))
+        self.wake = max(now, self._begin + plant.t + plant.options.step)
+        return [], answers
+
+
+def _module_of(name: str) -> str:
+    return name.rpartition(".")[0]
