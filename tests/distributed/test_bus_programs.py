@@ -63,7 +63,7 @@ class Bench:
 
 
 def drives(outbox):
-    return msg.own_torques(outbox)
+    return [signal.values for signal in msg.own_signals(outbox)]
 
 
 def beats(outbox):

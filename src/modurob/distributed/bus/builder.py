@@ -94,7 +94,7 @@ class RobotBuilder:
         robot = self.operation.robot
         wanted, faults = self._answer(robot, state.table, t)
         # motors that were driven and have no torque now are let go
-        wanted |= {m: () for m in self._sent if m in robot.assembly.names and m not in wanted}
+        wanted |= {m: () for m in self._sent if m in state.survey.modules and m not in wanted}
         if faults != self.robot.assembly.faults or self.robot.model is not robot.model:
             assembly = robot.assembly._replace(faults=faults)
             self.robot = replace(robot, assembly=assembly, released=frozenset(self._bad))

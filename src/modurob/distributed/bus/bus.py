@@ -105,6 +105,8 @@ class Bus(ABC):
         if self.plant is not None:
             self._plant({"add": name, "kind": kind.model_dump(mode="json")})
         self._launch(module)
+        if self.plant is None and (joints := moving_joints(kind)):
+            self._signal(name, msg.Sensed((0.0, 0.0) * len(joints)))
         return name
 
     def restart(self, name: str) -> None:

@@ -136,7 +136,8 @@ class Coordinator:
                 new = old._replace(values=received.values, sensed=Newest(received.number, now))
         else:
             pieces, record = msg.joined(old.pieces, received)
-            new = old._replace(pieces=pieces, record=old.record if record is None else record)
+            if record is not None or pieces != old.pieces:
+                new = old._replace(pieces=pieces, record=old.record if record is None else record)
         if new is not old:
             state.table = {**state.table, received.origin: new._replace(heard_at=now)}
             state.revision += new.values is old.values  # a reading does not change the tree
