@@ -11,14 +11,17 @@ from modurob.cli import FAILED, output
 from modurob.cli.bus_session import BusSession, WaitTimeout
 from modurob.cli.characters import echo
 from modurob.cli.law_choice import LawChoice
+from modurob.distributed.bus.bus import PERIOD_S
 from modurob.distributed.bus.processes import ProcessBus
+from modurob.distributed.plant import PlantOptions
 from modurob.distributed.transports import between_processes
 
 EXAMPLE = """\b
 Examples:
   modurob bus
   modurob bus --script demo.bus --loss 0.3
-  printf 'arm babac\\nwait 5\\nshow\\n' | modurob bus --script -
+  printf 'arm babac\\nwait 5\\ngoto 20,30,30,40,0.1 in 2\\nwait done\\nshow\\n' | \\
+    modurob bus --script -
 """
 
 
@@ -32,6 +35,12 @@ Examples:
               help="Drop datagrams, to test that they are repeated.")  # fmt: skip
 @click.option("--transport", type=click.Choice(between_processes()), default="udp",
               show_default=True, help="Carries the messages between the processes.")  # fmt: skip
+@click.option("--period", type=float, default=PERIOD_S, show_default=True, metavar="SECONDS",
+              help="Of the coordinator's loop.")  # fmt: skip
+@click.option("--noise", type=float, default=0.0, show_default=True, metavar="SIGMA",
+              help="Of the plant's sensors, in rad, m, rad/s and m/s.")  # fmt: skip
+@click.option("--mass-factor", type=float, default=1.0, show_default=True, metavar="FACTOR",
+              help="How heavy the plant is, compared with the records.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the last state as JSON, no more.")
 @click.pass_context
 def command(
@@ -41,20 +50,29 @@ def command(
     heartbeat: float,
     loss: float,
     transport: str,
+    period: float,
+    noise: float,
+    mass_factor: float,
     as_json: bool,
 ) -> None:
     """Start modules as processes of their own and plug them together.
 
     Every module has only its own datasheet and the messages of its neighbors. A coordinator at the
-    base collects their reports, rebuilds model and controller whenever the body changes, and sends
-    torques. Commands:
+    base collects their reports, rebuilds model and controller whenever the body changes, and moves
+    the robot: a simulated one, in a process of its own. Commands:
 
     \b
-    start, plug, unplug, arm, kill, move, wait, show, help, quit
+    start, plug, unplug, arm, kill, restart
+    goto, move, follow, hold, relax, stop, law, gains
+    push, payload, fault, write, record
+    wait, sleep, show, help, quit
     """
     output.check_path("--script", script)
     lines = None if script is None else list(_script(script))
-    with ProcessBus(law, heartbeat=heartbeat, loss=loss, transport=transport) as bus:
+    plant = PlantOptions(noise_q=noise, noise_v=noise, mass_factor=mass_factor)
+    with ProcessBus(
+        law, heartbeat=heartbeat, loss=loss, transport=transport, period=period, plant=plant
+    ) as bus:
         bus.wait_until_warm()
         session = BusSession(bus, quiet=as_json)
         try:

@@ -8,26 +8,29 @@ import inspect
 import math
 import shlex
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from rich.text import Text
 
 from modurob import ModurobError, StateError, UnknownNameError
+from modurob.checks import positive
 from modurob.cli import organisms, output
+from modurob.distributed.bus import motions
 from modurob.distributed.bus.bus import BASE
 from modurob.distributed.bus.messages import UNKNOWN
+from modurob.distributed.bus.operation import OperationStatus
 from modurob.distributed.bus.processes import ProcessBus
 from modurob.distributed.bus.robot import BusRobot, moving_joints
 from modurob.errors import choices
+from modurob.gaits import gait_class
 from modurob.modules.record import id_text
 
 WAIT_TIMEOUT_S = 20.0
-ANSWER_TIMEOUT_S = 2.0
 WATCH_INTERVAL_S = 60.0
-CONDITION = """\
-The set point is the measured pose: torques carry the load there and bring no joint elsewhere.
-For a set point that stays where it is:"""
+HEAVIER = 1.1  # times the masses of the model, to show what a wrong model does
 
 
 class WaitTimeout(StateError):
@@ -145,29 +148,115 @@ class BusSession(cmd.Cmd):
         """kill MODULE: end its process; it falls silent where it is."""
         self.bus.kill(name)
 
+    def do_restart(self, name: str) -> None:
+        """restart MODULE: start its process again, docked as it is."""
+        self.bus.restart(name)
+
+    def do_goto(self, places: str, *times: str) -> None:
+        """goto Q,Q,... [in SECONDS]: move all joints, from base to tip [deg, m]."""
+        self.bus.operation.goto(self._places(places), _seconds(times, 1.0))
+
     def do_move(self, name: str, *positions: str) -> None:
-        """move MODULE Q [Q ...]: set the measured positions of its joints [deg, m]."""
-        kind = self.bus.module(name).kind
-        prismatic = [j.kind == "prismatic" for j in kind.joints if j.kind != "fixed"]
-        numbers = [_number("Q", text) for text in positions]
-        if len(numbers) == len(prismatic):
-            pairs = zip(numbers, prismatic, strict=True)
-            numbers = [x if slides else math.radians(x) for x, slides in pairs]
-        self.bus.sense(name, numbers)
-        address = next((a for a, n in self.bus.robot.assembly.names.items() if n == name), None)
-        if address is not None:  # until the coordinator has answered
+        """move MODULE Q [Q ...] [in SECONDS]: move the joints of one module [deg, m]."""
+        split = positions.index("in") if "in" in positions else len(positions)
+        joints = moving_joints(self.bus.module(name).kind)
+        if split != len(joints):
+            raise StateError(f"'{name}' has {len(joints)} joints ({choices(joints)}), got {split}")
+        status = self.bus.operation.status()
+        goal, model = status.set_point.copy(), self.bus.robot.model
+        for joint, text in zip(joints, positions[:split], strict=True):
+            index = status.joints.index(f"{name}.{joint}") if model else 0
+            goal[index] = self._place(index, _number("Q", text))
+        self.bus.operation.goto(goal, _seconds(positions[split:], 1.0))
 
-            def answered() -> bool:
-                modules = len(self.bus.robot.assembly.names)
-                known = self.bus.coordinator.table[address].values[::2]
-                return known == tuple(numbers) and self.bus.settled(modules)
+    def do_follow(self, how: str, what: str, *times: str) -> None:
+        """follow HOW WHAT [in SECONDS]: gait NAME; steps, quintic, spline or csv of a FILE."""
+        model = self.bus.robot.model
+        if model is None:
+            raise StateError("there is no robot: plug modules together first")
+        if how == "gait":
+            gait = gait_class(what).for_model(model)
+            self.bus.operation.follow(gait, _seconds(times, math.inf), f"gait {what}")
+            return
+        reference, duration = motions.read(how, what, model)
+        seconds = _seconds(times, duration)
+        self.bus.operation.follow(reference, seconds, f"{how} {what}")
 
-            self.bus.wait(answered, ANSWER_TIMEOUT_S)
-            self.print_changes()
+    def do_hold(self) -> None:
+        """hold: hold all joints where they are."""
+        self.bus.operation.hold()
+
+    def do_relax(self) -> None:
+        """relax: let all motors go."""
+        self.bus.operation.relax()
+
+    def do_stop(self) -> None:
+        """stop: end the motion and hold."""
+        self.bus.operation.stop()
+
+    def do_law(self, name: str) -> None:
+        """law NAME: control with another law, with its own gains."""
+        self.bus.builder.change_law(name)
+        self.print_changes()
+
+    def do_gains(self, *gains: str) -> None:
+        """gains NAME=NUMBER ...: gains of the law: gains k0=100 k1=20."""
+        law = self.bus.builder.law
+        chosen = _pairs(gains)
+        if not chosen or not chosen.keys() <= law.parameters.keys():
+            units = (f"{name} [{unit}]" if unit else name for name, unit in law.parameters.items())
+            raise StateError(
+                f"{law.key} takes {choices(units)}, got {' '.join(gains) or 'nothing'}"
+            )
+        self.bus.builder.change_law(law.key, **chosen)
+        self.print_changes()
+
+    def do_payload(self, name: str, mass: str) -> None:
+        """payload MODULE KG: put a load on a module that no model knows of."""
+        self.bus.payload(name, _number("KG", mass))
+
+    def do_push(self, what: str, effort: str, *times: str) -> None:
+        """push WHAT EFFORT [in SECONDS]: torque on a joint [N m, N], or force x,y,z on a module."""
+        numbers = [_number("EFFORT", text) for text in effort.split(",")]
+        self.bus.push(what, numbers[0] if len(numbers) == 1 else numbers, _seconds(times, 0.1))
+
+    def do_fault(self, name: str, kind: str) -> None:
+        """fault MODULE KIND: let its drives be stuck or limp, or none."""
+        self.bus.fault(name, kind)  # pyright: ignore[reportArgumentType]
+
+    def do_write(self, name: str, *data: str) -> None:
+        """write MODULE NAME=NUMBER ...: set data in its memory: write m1 mass=0.6."""
+        if not data:
+            raise StateError("write: write MODULE NAME=NUMBER ...")
+        self.bus.write(name, **_pairs(data))
+
+    def do_record(self, path: str = "") -> None:
+        """record [FILE]: begin a record; with FILE, end it and write .npz or .csv."""
+        operation = self.bus.operation
+        if not path:
+            operation.record()
+            return
+        trajectory = operation.recorded()
+        (trajectory.to_csv if path.endswith(".csv") else trajectory.save)(path)
+        self.out.print(
+            f"wrote {path}: {sum(len(p.t) for p in trajectory.parts)} states", markup=False
+        )
+
+    def do_sleep(self, seconds: str) -> None:
+        """sleep SECONDS: wait so long."""
+        limit = _number("SECONDS", seconds)
+        self.bus.wait(lambda: False, limit)
+        self.print_changes()
 
     def do_wait(self, modules: str, seconds: str = str(WAIT_TIMEOUT_S)) -> None:
-        """wait N [SECONDS]: wait until a robot of N modules has all its torques."""
-        number, limit = int(_number("N", modules)), _number("SECONDS", seconds)
+        """wait N [SECONDS]: wait for a robot of N modules, or with done for the end of a motion."""
+        limit = _number("SECONDS", seconds)
+        if modules == "done":
+            if not self.bus.wait(lambda: not self.bus.operation.status().motion, limit):
+                status = self.bus.operation.status()
+                raise WaitTimeout(f"waited {limit:g} s for the end of {_doing(status)}")
+            return
+        number = int(_number("N", modules))
         held = self.bus.wait(lambda: self.bus.settled(number), limit)
         self.print_changes()
         if not held:
@@ -200,9 +289,26 @@ class BusSession(cmd.Cmd):
         self.out.print("q in degrees and meters, tau in N m and N; - is a motor let go")
         for fault in facts["faults"]:
             self.out.print(Text(f"! {fault}", style="red"))
+        if facts["joints"]:
+            self.out.print(Text(_doing(self.bus.operation.status())))
+            for line in self._promise(facts):
+                self.out.print(Text(line))
+
+    def _promise(self, facts: dict[str, Any]) -> Iterator[str]:
+        """What is guaranteed, and how far the joints are from it."""
         certificate = self.bus.robot.certificate
-        if certificate is not None:
-            self.out.print(Text(f"{CONDITION}\n{certificate}"))
+        if certificate is None:
+            return
+        if facts["missing"]:
+            yield f"not guaranteed that joints go to the set point; missing: {facts['missing'][0]}"
+            yield from (f"  and {text}" for text in facts["missing"][1:])
+        else:
+            yield f"guaranteed for the body of the records: {certificate.claim}"
+        if facts["error"] is not None:
+            yield (
+                f"error now {facts['error']:.2g} rad or m; a body {HEAVIER - 1:.0%} heavier would "
+                f"rest {facts['error_if_heavier']:.2g} away"
+            )
 
     def do_help(self, arg: str = "") -> None:
         """help: list the commands; # starts a comment."""
@@ -245,6 +351,7 @@ class BusSession(cmd.Cmd):
         edges = bus.coordinator.survey.edges
         parents = {edge.child: robot.assembly.names.get(edge.parent, BASE) for edge in edges}
         routers = {edge.parent for edge in edges}
+        torques = bus.builder.commanded()
         rows = []
         for name, module in bus.modules.items():
             role = "router" if names.get(name) in routers else "end device"
@@ -265,19 +372,53 @@ class BusSession(cmd.Cmd):
                     "role": role,
                     "docked": docked,
                     "q": self._positions(name, names),
-                    "tau": list(bus.torques.get(name, ())),
+                    "tau": list(torques.get(names.get(name, UNKNOWN), ())),
                 }
             )
-        certificate = robot.certificate
-        guaranteed = None if certificate is None else certificate.guaranteed
+        certificate, status = robot.certificate, bus.operation.status()
+        error, heavier = self._errors_at_rest(status)
         return {
             "modules": rows,
             "organism": len(names),
             "joints": 0 if robot.model is None else robot.model.nv,
             "law": None if certificate is None else certificate.law,
-            "guaranteed_for_fixed_set_point": guaranteed,
+            "mode": status.mode,
+            "motion": status.motion,
+            "progress": status.progress,
+            "reason": status.reason,
+            "missing": list(bus.operation.missing()),
+            "error": error,
+            "error_if_heavier": heavier,
+            "cycles": bus.clock.ticks,
+            "missed": bus.clock.missed,
             "faults": list(robot.assembly.faults),
         }
+
+    def _errors_at_rest(self, status: OperationStatus) -> tuple[float | None, float | None]:
+        """Largest error measured, and predicted for a body that is heavier than the model."""
+        model = self.bus.robot.model
+        if status.mode != "hold" or model is None or not np.isfinite(status.q).all():
+            return None, None
+        other = replace(
+            model, mass=HEAVIER * model.mass, inertia=HEAVIER * model.inertia,
+            organism=None, options=None,
+        )  # fmt: skip
+        try:
+            rest = self.bus.operation.rest(other)
+        except StateError:
+            return None, None
+        error, heavier = (np.abs(q - status.set_point).max() for q in (status.q, rest))
+        return float(error), float(heavier)
+
+    def _places(self, text: str) -> list[float]:
+        """Joints from base to tip, of numbers in degrees and meters."""
+        numbers = [_number("Q", word) for word in text.split(",")]
+        return [self._place(k, number) for k, number in enumerate(numbers)]
+
+    def _place(self, joint: int, number: float) -> float:
+        model = self.bus.robot.model
+        slides = model is not None and joint < model.nv and model.prismatic[joint]
+        return number if slides else math.radians(number)
 
     def _positions(self, name: str, names: dict[str, Any]) -> list[float | None]:
         """Positions at the coordinator; None for what is not finite. [deg, m]"""
@@ -301,10 +442,34 @@ def _summary(robot: BusRobot) -> str:
     certificate = robot.certificate
     if certificate is None:
         return f"{text}, no controller"
-    word = "stable" if certificate.guaranteed else "NOT certified"
-    text = f"{text}, {certificate.law}, {word} about a fixed set point"
+    text = f"{text}, {certificate.law}"
     names = [robot.assembly.names[module] for module in robot.released]
-    return f"{text}; let go: {' '.join(sorted(names))}" if names else text
+    for word, some in (("silent", robot.assembly.silent.values()), ("let go", names)):
+        text += f"; {word}: {' '.join(sorted(some))}" if some else ""
+    return text
+
+
+def _doing(status: OperationStatus) -> str:
+    """One line on the operation."""
+    text = (
+        f"{status.mode}: {status.motion} ({status.progress:.0%})" if status.motion else status.mode
+    )
+    return f"{text}; {status.reason}" if status.reason else text
+
+
+def _seconds(words: Sequence[str], default: float) -> float:
+    """Of ``in SECONDS`` at the end of a command."""
+    if not words:
+        return default
+    if len(words) != 2 or words[0] != "in":
+        raise StateError(f"expected 'in SECONDS' at the end, got '{' '.join(words)}'")
+    return positive("SECONDS", _number("SECONDS", words[1]), "seconds")
+
+
+def _pairs(words: Iterable[str]) -> dict[str, float]:
+    """Numbers of NAME=NUMBER."""
+    pairs = [word.partition("=") for word in words]
+    return {name: _number(name, text) for name, _, text in pairs}
 
 
 def _help(command: Any) -> tuple[str, str]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         MassProcesses,
         MassProperties,
     )
+    from modurob.distributed.plant import Plant, PlantOptions
     from modurob.distributed.transports import TRANSPORTS, InProcess, Transport
     from modurob.distributed.transports.base import Counts
 
@@ -35,6 +36,8 @@ __all__ = [
     "MassProcesses",
     "MassProperties",
     "Message",
+    "Plant",
+    "PlantOptions",
     "ProcessBus",
     "SimulatedBus",
     "Transport",
@@ -48,6 +51,7 @@ _HOMES = {
     "bus.processes": ("ProcessBus",),
     "bus.simulated": ("SimulatedBus",),
     "mass": ("LockStep", "MassAgent", "MassNetwork", "MassProcesses", "MassProperties"),
+    "plant": ("Plant", "PlantOptions"),
     "transports": ("TRANSPORTS", "InProcess", "Transport"),
     "transports.base": ("Counts",),
 }

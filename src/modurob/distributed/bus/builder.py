@@ -22,6 +22,7 @@ from modurob.errors import ModurobError, StateError
 from modurob.model import Model
 from modurob.organism import Organism
 
+SETTLING_S = 0.5  # of errors in the clocked loop, if nothing else is asked for
 GRAVITY = (0.0, 0.0, -9.81)  # [m/s^2]
 Torques = dict[Address, tuple[float, ...]]
 
@@ -44,7 +45,8 @@ class RobotBuilder:
     """
 
     def __init__(self, law: str = "ComputedTorque", *, gravity: Any = GRAVITY, **settings: Any):
-        self.law, self.gravity, self.settings = law_class(law), gravity, settings
+        self.law, self.gravity = law_class(law), gravity
+        self.settings = _with_gains(self.law, settings)
         self.robot, self.operation, self.built = BusRobot(), Operation(), 0
         self._last: Controller | None = None
         self._usable: dict[Address, BusEntry] = {}  # with the last good reading of each module
@@ -65,17 +67,18 @@ class RobotBuilder:
     def change_law(self, law: str, **settings: Any) -> None:
         """Control with another law or other gains from now on; an error leaves all as it is."""
         kind, model = law_class(law), self.operation.robot.model
-        if model is not None and model.nv:
-            self._last = kind(model, **settings)
-            self._last.certificate()
-        elif settings:
-            raise StateError("gains need a robot with joints: plug modules together first")
+        if model is None or not model.nv:
+            raise StateError("a law needs a robot with joints: plug modules together first")
+        if "sample_time" in self.settings:
+            settings = {"sample_time": self.settings["sample_time"], **settings}
+        settings = _with_gains(kind, settings)
+        self._last = kind(model, **settings)
+        self._last.certificate()
         self.law, self.settings = kind, settings
-        body = self.operation.robot
-        if self._last is not None and model is not None:
-            body = replace(body, controller=self._last, certificate=self._last.certificate())
-            self.operation.adopt(body)
-            self.robot = replace(body, assembly=self.robot.assembly)
+        body = replace(self.operation.robot, controller=self._last)
+        body = replace(body, certificate=self._last.certificate())
+        self.operation.adopt(body)
+        self.robot = replace(body, assembly=self.robot.assembly)
 
     def rebuild(self, state: CoordinatorState) -> bool:
         """Build the robot of a new survey; whether there was one."""
@@ -173,6 +176,14 @@ class RobotBuilder:
         else:
             self._last = self._last.rebuilt(model)
         return self._last
+
+
+def _with_gains(law: type[Controller], settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a law; a sampled one without gains settles fast enough to hold a robot."""
+    given = settings.keys() & law.parameters.keys()
+    if "sample_time" in settings and "settling_time" in law.parameters and not given:
+        return {**settings, "settling_time": SETTLING_S}
+    return settings
 
 
 def _same_body(old: BusRobot, new: BusRobot) -> bool:

@@ -63,6 +63,8 @@ class Bus(ABC):
         if plant is not None and not isinstance(plant, PlantOptions):
             raise StateError(f"plant is PlantOptions(...) or None, got {plant!r}")
         self.plant = plant
+        if plant is not None:  # so that certificates count with the sampling
+            settings = {"sample_time": self.period, **settings}
         self.builder = RobotBuilder(law, **settings)
         self.modules: dict[str, BusModule] = {}
         self.docked: dict[End, tuple[End, int]] = {}  # other end and turn [deg]
@@ -188,10 +190,10 @@ class Bus(ABC):
             seconds: How long.
         """
         end = positive("seconds", seconds, "seconds")
-        if is_number(effort):
+        if isinstance(effort, int | float):
             self._world({"push": {"joint": what, "torque": float(effort)}, "seconds": end})
             return
-        force = list(np.asarray(effort, dtype=float))
+        force = np.ravel(np.asarray(effort, dtype=float)).tolist()
         if len(force) != 3 or not np.isfinite(force).all():
             raise StateError(f"a push is a torque or a force of three numbers, got {effort!r}")
         self._world({"push": {"module": what, "force": force}, "seconds": end})
@@ -262,7 +264,7 @@ class Bus(ABC):
         """Return whether the robot has so many modules and its motors their newest torques."""
         names = self.robot.assembly.names
         if self.plant is not None:
-            measured = np.isfinite(self.operation.status().q).all()
+            measured = bool(np.isfinite(self.operation.status().q).all())
             return self.builder.is_built(self.coordinator) and len(names) == modules and measured
         if not self.builder.is_current(self.coordinator) or len(names) != modules:
             return False

@@ -138,10 +138,10 @@ class Torque(NamedTuple):
 
 
 class HoldGains(NamedTuple):
-    """Stiffness, damping ... of a module's joints, for when torques do not come any more."""
+    """Gains with which a module holds its joints alone when torques do not come any more."""
 
     target: Address
-    values: tuple[float, ...]  # [N m/rad, N m s/rad, or N/m, N s/m]
+    values: tuple[float, ...]  # stiffness, damping, friction of each [N m/rad, N m s/rad twice]
 
 
 class Write(NamedTuple):

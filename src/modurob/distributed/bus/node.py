@@ -14,7 +14,7 @@ from modurob.distributed.bus.messages import OWN, Address, Batch, Hello, Kind, W
 from modurob.distributed.child import loaded
 from modurob.distributed.codec import LARGEST_TEXT
 from modurob.distributed.drive import Drive
-from modurob.distributed.reliable import Newest, following
+from modurob.distributed.reliable import NUMBERS, Newest, following
 from modurob.errors import StateError
 
 HEARTBEAT_S = 0.25
@@ -25,6 +25,7 @@ LEAP = STALE * HELLOS  # beats within that time: a larger step is refused
 LIFETIME = 8.0  # heartbeats that a message may travel, repeated on every link until it arrives
 REFRESH = 20.0  # heartbeats after which report and reading are sent again
 LATE_S = 0.1  # without a cycle of a clocked loop until a module holds its joints by itself
+PATIENCE = 1.5  # periods of the loop without an answer until a module sends what it has
 HOLD_STEP_S = 2e-3  # between its own torques then
 MOST_ROUTES = 1024  # modules further out
 FROM_COORDINATOR = (Kind.ASK, Kind.TORQUE, Kind.HOLD, Kind.WRITE)
@@ -51,9 +52,11 @@ class NodeState:
         self.torques: tuple[float, ...] | None = None  # [N m, N] of its motors, if commanded
         self.newest_torque = Newest()
         self.cycle = Newest()  # of the coordinator's clocked loop
+        self.period = math.inf  # [s] of that loop, as it comes in
+        self.answered_at = -math.inf  # [s] when readings were sent last
         self.readings: dict[Address, bytes] = {}  # of this cycle, to be sent on
         self.awaited: frozenset[str] = frozenset()  # ports whose readings are not complete
-        self.hold_gains: tuple[float, ...] = ()  # stiffness, damping of each joint, if it may hold
+        self.hold_gains: tuple[float, ...] = ()  # see `HoldGains`; empty if it may not hold
         self.held: tuple[float, ...] = ()  # q of its joints while it holds them by itself
         self.hold_at = math.inf  # [s] next step of that
         self.wake = 0.0
@@ -158,7 +161,11 @@ class Node:
         if state.parent is not None and state.reported != links.changes:
             self._report(state, now)
         self._hold(state, now)
-        state.wake = min(links.wake(), state.hold_at)
+        due = state.answered_at + PATIENCE * state.period
+        if now >= due and now < state.cycle.at + LATE_S:  # a cycle or an answer to it was lost
+            self._answer(state, now)
+            due = now + PATIENCE * state.period
+        state.wake = min(links.wake(), state.hold_at, due if due > now else math.inf)
         return state, links.outbox
 
     def _hellos(self, state: NodeState) -> None:
@@ -223,9 +230,13 @@ class Node:
             state.hold_at = math.inf if unclocked else late
             return
         q, v = state.values[::2], state.values[1::2]
-        state.held = state.held or q
+        stiffness, damping, friction = (state.hold_gains[k::3] for k in range(3))
+        if not state.held:  # from now on at rest: no torque against friction
+            state.held = q
+            terms = zip(state.torques, friction, v, strict=False)
+            state.torques = tuple(tau - b * y for tau, b, y in terms)
+            state.hold_at = now
         if now >= state.hold_at:
-            stiffness, damping = state.hold_gains[::2], state.hold_gains[1::2]
             terms = zip(state.torques, stiffness, state.held, q, damping, v, strict=False)
             self._drive(state, tuple(tau + k * (q0 - x) - d * y for tau, k, q0, x, d, y in terms))
             state.hold_at = now + HOLD_STEP_S
@@ -284,14 +295,13 @@ class Node:
             state.links.ignored += 1
             return
         if port == state.parent:
-            known = batch.number == state.cycle.number  # another part of this cycle
-            if not known and state.cycle.refuses(batch.number, now, LIFETIME * self.heartbeat):
+            steps = (batch.number - state.cycle.number) % NUMBERS
+            if steps and state.cycle.refuses(batch.number, now, LIFETIME * self.heartbeat):
                 return
+            if steps:
+                state.period = (now - state.cycle.at) / steps  # infinite after a pause
             state.cycle = Newest(batch.number, now)
             self._send_out(state, [x for x in addressed if x[0] is Kind.TORQUE], now)
-            if state.values is not None:
-                reading = self._sense(state, state.values)
-                state.readings[state.links.address] = msg.pack(reading)
         elif state.parent is not None and port in state.links.ports:
             for kind, address, data in addressed:
                 if kind is Kind.SENSE and len(state.readings) < MOST_ROUTES:
@@ -299,9 +309,19 @@ class Node:
                     self._learn(state, address, port)
             if batch.complete and batch.number == state.cycle.number:
                 state.awaited -= {port}
-        if not state.awaited and state.parent is not None and state.readings:
-            messages, state.readings = state.readings.values(), {}
-            state.links.send_batches(state.parent, state.cycle.number, messages)
+        if not state.awaited:
+            self._answer(state, now)
+
+    def _answer(self, state: NodeState, now: float) -> None:
+        """Send the readings of this module and of those further out towards the coordinator."""
+        if state.parent is None:
+            return
+        if state.values is not None:
+            reading = self._sense(state, state.values)
+            state.readings[state.links.address] = msg.pack(reading)
+        messages, state.readings = state.readings.values(), {}
+        state.links.send_batches(state.parent, state.cycle.number, messages)
+        state.answered_at = now
 
     def _send_out(
         self, state: NodeState, torques: list[tuple[Kind, Address, bytes]], now: float

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.checks import positive
-from modurob.control import Certificate
 from modurob.control.references import Carried, Quintic, excesses
 from modurob.distributed.bus.messages import Address
 from modurob.distributed.bus.robot import BusRobot
@@ -33,12 +32,13 @@ APPROACH_S = 0.5  # to a motion from where the joints are
 NEAR = 1e-6  # [rad, m] of the beginning of a motion: no approach is needed
 HOLD_RATE = 10.0  # [rad/s] of joints that modules hold by themselves
 CHECKED_S = 60.0  # of a motion, against the joint limits before it begins
+MOST_STEPS, RESTING = 50, 1e-12  # of Newton's method, and its last step [rad, m]
 MOST_RECORDED = 1_000_000  # states of one record
 
 Function = Callable[[float], Reference]
 
 
-class Motion(NamedTuple):
+class BusMotion(NamedTuple):
     """A reference that the robot follows."""
 
     what: str  # in words
@@ -48,7 +48,7 @@ class Motion(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Status:
+class OperationStatus:
     """The operation in plain values.
 
     Attributes:
@@ -81,7 +81,7 @@ class Operation:
         self.robot = BusRobot()
         self._relaxed = False
         self._set_point = np.zeros(0)  # NaN where no pose was found yet
-        self._motion: Motion | None = None
+        self._motion: BusMotion | None = None
         self._path: Function | None = None  # the motion on this body, from `_clock` = 0 on
         self._clock = self._done = 0.0  # times of the path and of the motion [s]
         self._lead = self._from = 0.0  # length of the approach, time of the motion after it [s]
@@ -89,6 +89,7 @@ class Operation:
         self._last_t = -math.inf
         self._q = self._v = np.zeros(0)
         self._record: list[BodyTrajectory] | None = None
+        self._record_begin = 0.0
         self._rows: list[tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
 
     # -- commands ----------------------------------------------------------------------------------
@@ -147,7 +148,7 @@ class Operation:
             if self.robot.model is not model:
                 raise StateError(f"{what} is refused: the body has changed just now")
             now = self._aim()
-            self._motion = Motion(what, reference, model, seconds)
+            self._motion = BusMotion(what, reference, model, seconds)
             self._relaxed, self._reason, self._waits = False, "", ""
             self._begin(now, 0.0)
 
@@ -175,7 +176,7 @@ class Operation:
     def is_recording(self) -> bool:
         return self._record is not None
 
-    def status(self) -> Status:
+    def status(self) -> OperationStatus:
         """The operation as it is now."""
         with self._lock:
             model, motion = self.robot.model, self._motion
@@ -189,15 +190,26 @@ class Operation:
             set_point = self._aim().q if names else np.zeros(0)
             what = "" if motion is None else motion.what
             reason = self._waits or self._reason
-            return Status(mode, what, progress, reason, names, set_point, self._q.copy())
+            return OperationStatus(mode, what, progress, reason, names, set_point, self._q.copy())
 
-    def certificate(self) -> Certificate | None:
-        """The certificate of the law at the set point; None without a controller."""
+    def missing(self) -> tuple[str, ...]:
+        """What a guarantee that the joints go to their set point lacks; nothing if it holds.
+
+        It holds for the body as its records describe it; `rest` tells what another body does.
+        """
+        status, robot = self.status(), self.robot
         with self._lock:
-            law, at = self.robot.controller, self._set_point
-        if law is None or not np.isfinite(at).all():
-            return None
-        return law.certificate(at)
+            law, at = robot.controller, self._set_point.copy()
+        if law is None:
+            return ("there is no controller",)
+        found = [] if status.mode == "hold" else [f"a set point that stays: mode {status.mode}"]
+        if not np.isfinite(at).all():
+            return (*found, "a measured pose of all joints")
+        idle = [*robot.assembly.silent.values(), *(robot.assembly.names[m] for m in robot.released)]
+        if idle:
+            found.append(f"motors of {choices(idle)}")
+        failures = law.certificate(at).failures
+        return (*found, *(f"{check.assumption}: {check.why}" for check in failures))
 
     def rest(self, model: Model) -> np.ndarray:
         """(n,) where the joints would come to rest if the body were another one. [rad, m]
@@ -207,19 +219,19 @@ class Operation:
         """
         with self._lock:
             law, at = self.robot.controller, self._set_point.copy()
-        if law is None:
-            raise StateError("there is no controller")
-        q, still = at.copy(), np.zeros(model.nv)
-        for _ in range(50):
-            law_here = law.changed()
-            law_here.reset(0.0, q, still)
-            gap = law_here.command(0.0, q, still, at) - model.gravity_torque(q)
-            slope = law_here.slopes(q, still, at).dq - _stiffness(model, q)
-            step = np.linalg.solve(slope, gap)
+        if law is None or not np.isfinite(at).all():
+            raise StateError("there is no controller with a set point")
+        if len(law.memory(1.0)[0]):  # an integral does not rest before the error is gone
+            return at
+        law, q, still = law.changed(), at.copy(), np.zeros(model.nv)
+        for _ in range(MOST_STEPS):  # Newton's, for equal torques of law and gravity
+            gap = law.command(0.0, q, still, at) - model.gravity_torque(q)
+            weight = model.inverse_dynamics_derivatives(q, still, still).dq
+            step = np.linalg.solve(law.slopes(q, still, at).dq - weight, gap)
             q = q - step
-            if np.abs(step).max(initial=0.0) < 1e-12:
-                break
-        return q
+            if np.abs(step).max(initial=0.0) < RESTING:
+                return q
+        raise StateError("no pose of rest was found near the set point")
 
     # -- the body ----------------------------------------------------------------------------------
 
@@ -271,7 +283,7 @@ class Operation:
             }
 
     def hold_gains(self) -> dict[Address, tuple[float, ...]]:
-        """Stiffness and damping with which each module can hold its joints alone."""
+        """Gains with which each module can hold its joints alone; see `messages.HoldGains`."""
         robot = self.robot
         if robot.model is None or robot.controller is None:
             return {}
@@ -279,17 +291,11 @@ class Operation:
             at = (
                 np.where(np.isnan(self._q), 0.0, self._q) if len(self._q) else robot.model.neutral()
             )
-        inertia = np.diagonal(robot.model.mass_matrix(at))
+        inertia, friction = np.diagonal(robot.model.mass_matrix(at)), robot.model.viscous
+        stiffness = HOLD_RATE * (HOLD_RATE * inertia + friction)
+        gains = np.stack([stiffness, 2 * HOLD_RATE * inertia, friction], axis=1).tolist()
         return {
-            m: tuple(
-                x
-                for j in joints
-                for x in (
-                    (0.0, 0.0)
-                    if j is None
-                    else (float(inertia[j]) * HOLD_RATE**2, 2 * float(inertia[j]) * HOLD_RATE)
-                )
-            )
+            m: tuple(x for j in joints for x in ((0.0,) * 3 if j is None else gains[j]))
             for m, joints in robot.joints().items()
             if joints
         }
@@ -398,7 +404,10 @@ class Operation:
         model, organism = self.robot.model, self.robot.assembly.organism
         if self._record is None or model is None or organism is None or not self._rows:
             return
+        if not self._record:
+            self._record_begin = self._rows[0][0]
         t, q, v, tau, aim = (np.array(x) for x in zip(*self._rows, strict=True))
+        t = t - self._record_begin
         channels = MappingProxyType({"set_point": aim})
         part = BodyTrajectory(organism.base, model, organism, t, q, v, tau, channels)
         self._record.append(part)
@@ -407,9 +416,3 @@ class Operation:
 
 def _parts(reference: Any) -> tuple[Any, Any, Any]:
     return reference.q, reference.v, reference.a
-
-
-def _stiffness(model: Model, q: np.ndarray) -> np.ndarray:
-    """(n, n) derivative of the gravity torque by q."""
-    still = np.zeros(model.nv)
-    return model.inverse_dynamics_derivatives(q, still, still).dq

@@ -55,10 +55,9 @@ class BusRobot:
         known = np.zeros(self.model.nv, dtype=bool)
         for module, joints in self._joints.items():
             values = table[module].values if module in table else ()
-            for k, j in enumerate(joints if values else ()):
+            for j, x, y in zip(joints, values[::2], values[1::2], strict=False):
                 if j is not None:
-                    q[j], v[j] = values[2 * k : 2 * k + 2]
-                    v[j] *= module in self.assembly.names
+                    q[j], v[j] = x, y if module in self.assembly.names else 0.0
                     known[j] = True
         return q, v, known
 

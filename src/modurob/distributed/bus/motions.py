@@ -1,0 +1,87 @@
+"""Motions of a robot from tables of places, such as a CSV file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+
+from modurob.control.references import Quintic, Recorded, Spline, Steps
+from modurob.errors import FileError, StateError, choices
+from modurob.model import Model
+from modurob.modules.files import read_text
+from modurob.reference import Reference
+
+Function = Callable[[float], Reference]
+KINDS = ("steps", "quintic", "spline", "csv")
+
+
+def read(kind: str, path: str, model: Model) -> tuple[Function, float]:
+    """Motion of a file for the joints of a model, and its duration. [s]
+
+    Rows are a time and a place of all joints from base to tip, in seconds, degrees and meters. A
+    file with a heading is one of `Trajectory.to_csv`, in radians; its columns are found by name.
+
+    Args:
+        kind: ``steps``; ``quintic``, at rest in each place; ``spline`` or ``csv``, through all.
+    """
+    if kind not in KINDS:
+        raise StateError(f"follow takes gait, {choices(KINDS)}, got '{kind}'")
+    rows = [row for row in csv.reader(io.StringIO(read_text(path))) if row]
+    if rows and not _is_number(rows[0][0]):
+        times, q = _named(path, rows, model)
+    else:
+        table = _numbers(path, rows)
+        if table.ndim != 2 or table.shape[1] != 1 + model.nv:
+            raise FileError(
+                f"{path}: each row is a time and {model.nv} places ({choices(model.joint_names)})"
+            )
+        times, q = table[:, 0], table[:, 1:]
+        q = np.where(model.prismatic, q, np.radians(q))
+    return motion(kind, times - times[0], q), float(times[-1] - times[0])
+
+
+def motion(kind: str, times: np.ndarray, q: np.ndarray) -> Function:
+    """Motion through places (k, n) at times (k,)."""
+    if kind == "steps":
+        return Steps(times, q)
+    if kind == "spline":
+        return Spline(times, q)
+    if kind == "csv":
+        return Recorded(times, q, hold=True)
+    legs = [
+        Quintic(q0, q1, t1 - t0, begin=t0)
+        for (t0, q0), (t1, q1) in pairwise(zip(times.tolist(), q, strict=True))
+    ]
+    return lambda t: legs[max(0, min(int(np.searchsorted(times, t)) - 1, len(legs) - 1))](t)
+
+
+def _named(path: str, rows: list[list[str]], model: Model) -> tuple[np.ndarray, np.ndarray]:
+    heading = [name.partition(" [")[0] for name in rows[0]]
+    wanted = ["time", *(f"q {joint}" for joint in model.joint_names)]
+    if missing := [name for name in wanted if name not in heading]:
+        raise FileError(f"{path}: no column '{missing[0]}': columns are {choices(heading)}")
+    columns = [heading.index(name) for name in wanted]
+    table = _numbers(path, [[row[k] for k in columns if k < len(row)] for row in rows[1:]])
+    return table[:, 0], table[:, 1:]
+
+
+def _numbers(path: str, rows: list[list[str]]) -> np.ndarray:
+    try:
+        table = np.array(rows, dtype=float)
+    except ValueError:
+        table = np.array(np.nan)
+    if table.ndim != 2 or len(table) < 2 or not np.isfinite(table).all():
+        raise FileError(f"{path}: at least two rows of as many finite numbers each are expected")
+    return table
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
