@@ -172,7 +172,7 @@ def test_what_cannot_be_done_is_refused_in_one_line():
         bus.fault("m0", "tired")
     with complains(StateError, "three numbers"):
         bus.push("m0", [1.0, 2.0], 0.1)
-    with complains(StateError, "the plant measures"):
+    with complains(StateError, "drives measure"):
         bus.sense("m0", [0.1])
     with complains(StateError, "no plant"):
         SimulatedBus().push("m0.joint", 1.0, 0.1)

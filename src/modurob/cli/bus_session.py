@@ -29,6 +29,7 @@ from modurob.gaits import gait_class
 from modurob.modules.record import id_text
 
 WAIT_TIMEOUT_S = 20.0
+WRITE_S = 2.0  # until new data in a module's memory has reached the model
 WATCH_INTERVAL_S = 60.0
 HEAVIER = 1.1  # times the masses of the model, to show what a wrong model does
 
@@ -228,7 +229,10 @@ class BusSession(cmd.Cmd):
         """write MODULE NAME=NUMBER ...: set data in its memory: write m1 mass=0.6."""
         if not data:
             raise StateError("write: write MODULE NAME=NUMBER ...")
+        before = self.bus.robot
         self.bus.write(name, **_pairs(data))
+        self.bus.wait(lambda: self.bus.robot.assembly.organism != before.assembly.organism, WRITE_S)
+        self.print_changes()
 
     def do_record(self, path: str = "") -> None:
         """record [FILE]: begin a record; with FILE, end it and write .npz or .csv."""

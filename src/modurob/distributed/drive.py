@@ -6,6 +6,7 @@ module's firmware.
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
 import struct
@@ -32,23 +33,28 @@ class Drive(Protocol):
         ...
 
 
-class LoopbackDrive:
-    """A drive without joints: it reads what was set last, and keeps what was written.
+class RecordedDrive:
+    """A drive that plays readings from a file, and logs what is written to it.
 
-    Attributes:
-        values: To be read. [rad, m, rad/s, m/s]
-        torques: Written last. [N m, N]
+    Args:
+        path: Of lines of JSON ``[t, [q, v, q, v ...]]``, times rising from the first read on. [s]
+        log: File for lines of JSON with the torques.
     """
 
-    def __init__(self) -> None:
-        self.values: Values = ()
-        self.torques: Values = ()
+    def __init__(self, path: str, log: str) -> None:
+        with open(path, encoding="utf-8") as file:
+            self._rows = [json.loads(line) for line in file]
+        self._log = open(log, "a", buffering=1, encoding="utf-8")  # noqa: SIM115
+        self._begin: float | None = None
 
     def read(self) -> Values:
-        return self.values
+        now = time.monotonic()
+        self._begin = now if self._begin is None else self._begin
+        past = [values for t, values in self._rows if t <= now - self._begin]
+        return tuple(past[-1]) if past else ()
 
     def write(self, torques: Values) -> None:
-        self.torques = torques
+        print(json.dumps(torques), file=self._log)
 
 
 class Mailbox:

@@ -41,7 +41,8 @@ class Bus(ABC):
         heartbeat: Time in which a module is heard, several times. [s]
         plant: A simulated robot behind the modules, driven by a clocked loop; without one, `sense`
             sets the readings, and torques follow when they change.
-        period: Of that loop's clock. [s]
+        clocked: Whether the loop has a clock without a plant, because modules have other drives.
+        period: Of that clock. [s]
         gravity: (3,) in the base's frame. [m/s^2]
         settings: Of the law.
 
@@ -55,6 +56,7 @@ class Bus(ABC):
         *,
         heartbeat: float = HEARTBEAT_S,
         plant: PlantOptions | None = None,
+        clocked: bool = False,
         period: float = PERIOD_S,
         **settings: Any,
     ) -> None:
@@ -63,7 +65,8 @@ class Bus(ABC):
         if plant is not None and not isinstance(plant, PlantOptions):
             raise StateError(f"plant is PlantOptions(...) or None, got {plant!r}")
         self.plant = plant
-        if plant is not None:  # so that certificates count with the sampling
+        self.clocked = clocked or plant is not None
+        if self.clocked:  # so that certificates count with the sampling
             settings = {"sample_time": self.period, **settings}
         self.builder = RobotBuilder(law, **settings)
         self.modules: dict[str, BusModule] = {}
@@ -107,7 +110,7 @@ class Bus(ABC):
         if self.plant is not None:
             self._plant({"add": name, "kind": kind.model_dump(mode="json")})
         self._launch(module)
-        if self.plant is None and (joints := moving_joints(kind)):
+        if not self.clocked and (joints := moving_joints(kind)):
             self._signal(name, msg.Sensed((0.0, 0.0) * len(joints)))
         return name
 
@@ -168,8 +171,8 @@ class Bus(ABC):
             name: Of the module.
             q, v: One number for each joint that moves; at rest by default. [rad, m, rad/s, m/s]
         """
-        if self.plant is not None:
-            raise StateError("the plant measures the joints of this bus: push it to move it")
+        if self.clocked:
+            raise StateError("drives measure the joints of this bus: move it with goto or push")
         joints = moving_joints(self.module(name).kind)
         v = [0.0] * len(q) if v is None else v
         if not (len(q) == len(v) == len(joints) and all(map(is_number, (*q, *v)))):
@@ -263,7 +266,7 @@ class Bus(ABC):
     def settled(self, modules: int) -> bool:
         """Return whether the robot has so many modules and its motors their newest torques."""
         names = self.robot.assembly.names
-        if self.plant is not None:
+        if self.clocked:
             measured = bool(np.isfinite(self.operation.status().q).all())
             return self.builder.is_built(self.coordinator) and len(names) == modules and measured
         if not self.builder.is_current(self.coordinator) or len(names) != modules:

@@ -145,7 +145,8 @@ class Operation:
         if beyond := excesses(reference, model, min(seconds, CHECKED_S)):
             raise StateError(f"{what} is refused: {beyond[0]}")
         with self._lock:
-            if self.robot.model is not model:
+            checked, model = model, self._demand_joints()
+            if model.joint_names != checked.joint_names:
                 raise StateError(f"{what} is refused: the body has changed just now")
             now = self._aim()
             self._motion = BusMotion(what, reference, model, seconds)

@@ -46,6 +46,8 @@ class ProcessBus(Bus):
         transport: Name of a transport between processes.
         loss: Chance that a datagram is dropped, for trials.
         seed: Of those chances.
+        drives: From a module's name to its `Drive`: a class as ``package.module:Class``, and its
+            options. Drives of the plant by default.
 
     Attributes:
         endpoint: The coordinator's socket.
@@ -59,9 +61,11 @@ class ProcessBus(Bus):
         transport: str = "udp",
         loss: float = 0.0,
         seed: int = 0,
+        drives: Callable[[str], tuple[str, dict[str, Any]]] | None = None,
         **settings: Any,
     ) -> None:
-        super().__init__(law, **settings)
+        super().__init__(law, clocked=drives is not None, **settings)
+        self._drives = drives
         self._processes = Processes("SimulatedBus", transport=transport, loss=loss, seed=seed)
         self.endpoint = self._processes.endpoint()
         self._root = Coordinator(self.heartbeat)
@@ -167,7 +171,9 @@ class ProcessBus(Bus):
             "ports": node.ports,
             "heartbeat": node.heartbeat,
         }
-        if self.plant is not None:
+        if self._drives is not None:
+            settings["drive"] = self._drives(module.name)
+        elif self.plant is not None:
             slot = list(self.modules).index(module.name)
             settings["drive"] = [SHARED_DRIVE, {"path": self._memory, "slot": slot}]
         self._addresses.pop(module.name, None)
@@ -223,7 +229,7 @@ class ProcessBus(Bus):
     def _carry(self) -> None:
         """Move datagrams, and read the answers of processes."""
         pipes = self._processes.pipes()
-        wake = self._state.wake if self.plant is None else min(self._state.wake, self.clock.due)
+        wake = min(self._state.wake, self.clock.due) if self.clocked else self._state.wake
         wait = max(0.0, wake - time.monotonic())
         ready, _, _ = select.select([self.endpoint, self._bell, *pipes], [], [], wait)
         if self._bell in ready:
@@ -237,7 +243,7 @@ class ProcessBus(Bus):
         signals = [self._signals.popleft() for _ in range(len(self._signals))]
         self._step(signals)  # on its own: a datagram cannot keep the coordinator from signals
         self._step(self.endpoint.receive())
-        if self.plant is not None and self.clock.is_due(now := time.monotonic()):
+        if self.clocked and self.clock.is_due(now := time.monotonic()):
             torques = self.builder.commands(self._state, now)
             self._state, outbox = self._root.cycle(self._state, torques, now)
             self.endpoint.send(outbox)
@@ -277,7 +283,7 @@ class ProcessBus(Bus):
             if not self._open:
                 return
             self._seen = self._state
-        if self.plant is None:
+        if not self.clocked:
             self._signals.extend(self.builder.update(self._seen, time.monotonic()))
         elif self.builder.rebuild(self._seen):
             gains = self.operation.hold_gains().items()
@@ -290,7 +296,7 @@ class ProcessBus(Bus):
         """Return whether two states ask for the same robot and, without a clock, torques."""
         if a.survey is not b.survey or a.ready != b.ready:
             return False
-        return a.table is b.table or (self.plant is not None and a.revision == b.revision)
+        return a.table is b.table or (self.clocked and a.revision == b.revision)
 
 
 class LoopClock:
