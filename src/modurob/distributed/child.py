@@ -2,7 +2,8 @@
 
 Standard input brings settings and events, standard output takes the socket's address and the
 program's answers; both are lines of JSON. When standard input ends, so does the process, however
-its parent ended. `processes` has the parent's side. This file is run by its path.
+its parent ended; when its parent has changed as well, in case a copy of the parent keeps the input
+open. `processes` has the parent's side. This file is run by its path.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Protocol
 
-LONGEST_WAIT_S = 3600.0  # in one go: there is no waiting forever with a number
+LONGEST_WAIT_S = 1.0  # in one go; then comes a look at the parent
 
 
 class Program(Protocol):
@@ -63,6 +64,7 @@ def without_the_package() -> None:
 
 
 def main() -> None:
+    parent = os.getppid()
     lines = Lines(0)
     events: list[dict[str, Any]] = []
     while not events:
@@ -77,10 +79,11 @@ def main() -> None:
         import random  # slow to load, and seldom needed
 
         rng = random.Random(settings["seed"])
-    endpoint = _loaded(settings["transport"])(loss=settings["loss"], rng=rng)
+    key = bytes.fromhex(settings.pop("key"))  # the program has no use for it
+    endpoint = _loaded(settings["transport"])(key=key, loss=settings["loss"], rng=rng)
     program: Program = _loaded(settings["program"])(settings)
     _write({"address": endpoint.address})
-    while True:
+    while os.getppid() == parent:
         if not events:
             wait = min(max(0.0, program.wake - time.monotonic()), LONGEST_WAIT_S)
             ready, _, _ = select.select([endpoint, 0], [], [], wait)
