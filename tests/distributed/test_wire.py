@@ -10,6 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from modurob.distributed import Message
+from modurob.distributed.bus import coordinator
+from modurob.distributed.bus import messages as msg
+from modurob.distributed.bus.messages import Address
 from modurob.distributed.transports import Udp, base
 from modurob.distributed.transports.base import MOST_PER_S, MOST_WAITING
 from modurob.distributed.transports.secure import COUNTER_WINDOW, SecureLink
@@ -359,3 +362,36 @@ def test_other_sockets_of_this_machine_get_nothing_in(pair):
         stranger.sendto(tape.sent[0], other.address)
     until(lambda: other.receive() or other.refused)
     assert other.refused == {"stranger": 1}
+
+
+# -- limits of the coordinator ---------------------------------------------------------------------
+
+
+def filed(state, *messages):
+    for message in messages:
+        coordinator.Coordinator()._file(state, msg.pack(message), 0.0)
+    return state.table
+
+
+def test_a_coordinator_remembers_so_many_modules_and_goes_on_with_those(monkeypatch):
+    monkeypatch.setattr(msg, "MOST_MODULES", 20)
+    state = coordinator.Coordinator().start(1)
+    modules = [Address(uid, 1) for uid in range(100, 130)]
+    filed(state, *(msg.Sense(module, 1, (0.0, 0.0)) for module in modules))
+    assert list(state.table) == modules[:20]
+    assert state.links.ignored == 10
+    filed(state, *(msg.Sense(module, 2, (1.0, 0.0)) for module in modules))
+    assert {entry.values for entry in state.table.values()} == {(1.0, 0.0)}
+
+
+def test_records_of_all_modules_together_have_a_limit(monkeypatch):
+    monkeypatch.setattr(coordinator, "LARGEST_MEMORY", 10 * msg.CHUNK)
+    state = coordinator.Coordinator().start(1)
+    one, other = Address(1, 1), Address(2, 1)
+    whole = bytes(3 * msg.CHUNK)
+    for k in range(3):
+        filed(state, msg.Piece(one, len(whole), k * msg.CHUNK, whole[: msg.CHUNK]))
+    assert state.table[one].record == whole
+    for k in range(1, 20):  # the first piece is missing, so the record never becomes complete
+        filed(state, msg.Piece(other, msg.LARGEST_RECORD, k * msg.CHUNK, b"x"))
+    assert len(state.table[other].pieces) == 7

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
@@ -16,6 +16,7 @@ from modurob.distributed.reliable import Newest
 PORT = "out"  # of the base module
 PATIENCE = 3.0  # heartbeats until a module that does not answer is left out
 EXPIRY = 3 * REFRESH  # heartbeats until a silent module out of the tree is dropped
+LARGEST_MEMORY = 1 << 26  # [bytes] of all records and their pieces
 
 
 class CoordinatorState:
@@ -102,7 +103,12 @@ class Coordinator:
         if isinstance(received, msg.Ask | msg.Torque):
             state.links.ignored += 1
             return
-        old = state.table.get(received.origin, BusEntry())
+        old = state.table.get(received.origin)
+        if old is None:
+            if len(state.table) >= msg.MOST_MODULES:
+                state.links.ignored += 1
+                return
+            old = BusEntry()
         new, lifetime = old, LIFETIME * self.heartbeat
         if isinstance(received, msg.ModuleReport):
             if not old.reported.refuses(received.number, now, lifetime):
@@ -110,7 +116,7 @@ class Coordinator:
         elif isinstance(received, msg.Sense):
             if not old.sensed.refuses(received.number, now, lifetime):
                 new = old._replace(values=received.values, sensed=Newest(received.number, now))
-        elif old.record is None:
+        elif old.record is None and _memory(state.table) + msg.CHUNK <= LARGEST_MEMORY:
             new = _with_piece(old, received)
         if new is not old:
             state.table = {**state.table, received.origin: new._replace(heard_at=now)}
@@ -146,7 +152,11 @@ class Coordinator:
 def _with_piece(entry: BusEntry, piece: msg.Piece) -> BusEntry:
     """The entry with a piece of its record if it fits, and with the record when it is complete."""
     end = piece.offset + len(piece.data)
-    if piece.offset % msg.CHUNK or not end <= piece.total <= msg.LARGEST_RECORD:
+    if (
+        piece.offset % msg.CHUNK
+        or len(piece.data) > msg.CHUNK
+        or not end <= piece.total <= msg.LARGEST_RECORD
+    ):
         return entry
     pieces = dict(entry.pieces) | {piece.offset: piece.data}
     record, size = b"", 0
@@ -158,3 +168,8 @@ def _with_piece(entry: BusEntry, piece: msg.Piece) -> BusEntry:
     if size == piece.total:
         return entry._replace(record=record, pieces=())
     return entry._replace(pieces=tuple(sorted(pieces.items())))
+
+
+def _memory(table: Mapping[Address, BusEntry]) -> int:
+    """Bytes of all records, as far as they are there."""
+    return sum(len(entry.record or b"") + msg.CHUNK * len(entry.pieces) for entry in table.values())

@@ -23,6 +23,7 @@ LARGEST_FRAME = 4096  # [bytes]
 CHUNK = 1024  # bytes of a record in one message
 LARGEST_RECORD = 1 << 20  # [bytes]
 MOST_PORTS = 16  # what fits into one report
+MOST_MODULES = 4096  # that a coordinator and a router remember
 OWN = ""  # the port of a module's own sensors and motors
 
 

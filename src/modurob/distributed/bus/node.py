@@ -40,7 +40,7 @@ class NodeState:
         self.reports = self.senses = 0  # numbers of the last ones
         self.refresh = 0.0  # [s] when to send report and reading again
         self.record_sent = False
-        self.routes: dict[Address, str] = {}  # ports towards modules further out
+        self.routes: dict[Address, str] = {}  # ports towards modules further out, newest last
         self.values: tuple[float, ...] | None = None  # q, v of its joints, once measured
         self.torques: tuple[float, ...] | None = None  # [N m, N] of its motors, if commanded
         self.newest_torque = Newest()
@@ -231,7 +231,10 @@ class Node:
             state.links.ignored += 1
             return
         if not from_coordinator:
+            state.routes.pop(address, None)
             state.routes[address] = port
+            if len(state.routes) > msg.MOST_MODULES:  # modules that are on send again and again
+                del state.routes[next(iter(state.routes))]
             state.links.post(state.parent, message, now)
         elif address in state.routes:
             state.links.post(state.routes[address], message, now)
