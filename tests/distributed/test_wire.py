@@ -1,18 +1,25 @@
 """Safety of the wire: only what a neighbor sent is received, once, and never too much of it."""
 
 import hashlib
+import os
 import random
+import signal
 import socket
 import struct
+import subprocess
+import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from modurob.distributed import Message
+from modurob import Organism
+from modurob.distributed import MassProcesses, Message, child
 from modurob.distributed.bus import coordinator
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.messages import Address
+from modurob.distributed.processes import Processes
 from modurob.distributed.transports import Udp, base
 from modurob.distributed.transports.base import MOST_PER_S, MOST_WAITING
 from modurob.distributed.transports.secure import COUNTER_WINDOW, SecureLink
@@ -395,3 +402,98 @@ def test_records_of_all_modules_together_have_a_limit(monkeypatch):
     for k in range(1, 20):  # the first piece is missing, so the record never becomes complete
         filed(state, msg.Piece(other, msg.LARGEST_RECORD, k * msg.CHUNK, b"x"))
     assert len(state.table[other].pieces) == 7
+
+
+# -- nothing is left running -----------------------------------------------------------------------
+
+HOST = f"""
+import os, runpy, sys, time
+runpy.run_path({child.__file__!r})["without_the_package"]()  # starts quickly
+from modurob.distributed import processes
+from modurob.distributed.bus.node import NodeProgram
+
+processes.END_TIMEOUT_S = 0.2
+modules = processes.Processes("nothing")
+try:
+    for uid, name in enumerate("ab"):
+        settings = dict(uid=uid, record="", name=name, ports=["in"], heartbeat=60.0)
+        modules.start(name, NodeProgram, settings, light=True)
+        modules.listen(modules.pipe(name))  # it is up
+    copy = os.fork() if "copied" in sys.argv else 0
+    if "copied" in sys.argv and not copy:
+        time.sleep(60)  # holds all pipes open
+    print(*map(modules.pid, "ab"), copy, flush=True)
+    sys.stdin.read()
+finally:
+    modules.close()
+    print(*(process.returncode for process in modules._processes.values()))
+"""
+
+
+@pytest.fixture
+def host(request):
+    """A program with two modules, in a process group as in a terminal, and the modules' ids."""
+    how = getattr(request, "param", "")
+    command = [sys.executable, "-c", HOST, how]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, text=True, process_group=0, **pipes) as process:
+        *pids, copy = map(int, process.stdout.readline().split())
+        assert all(map(is_running, pids))
+        yield process, pids
+        process.kill()
+        if copy:
+            os.kill(copy, signal.SIGKILL)
+    for pid in filter(is_running, pids):  # only after a failure
+        os.kill(pid, signal.SIGKILL)
+
+
+def is_running(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return state.rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.parametrize("host", ["", "copied"], indirect=True)
+def test_modules_end_when_their_host_is_killed_even_if_a_copy_of_it_lives_on(host):
+    process, pids = host
+    process.kill()
+    until(lambda: not any(map(is_running, pids)))
+
+
+def test_a_stopped_module_ends_when_its_host_is_killed(host):
+    process, pids = host
+    os.kill(pids[0], signal.SIGSTOP)
+    process.kill()
+    until(lambda: not any(map(is_running, pids)))
+
+
+def test_a_stopped_module_is_killed_when_its_host_ends(host):
+    process, pids = host
+    os.kill(pids[0], signal.SIGSTOP)
+    process.stdin.close()
+    until(lambda: not any(map(is_running, pids)))
+    assert process.stdout.read().split() == [str(-signal.SIGKILL), "0"]
+
+
+def test_ctrl_c_reaches_the_host_which_ends_its_modules(host):
+    process, pids = host
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.stdout.read().split() == ["0", "0"]  # neither has felt the signal
+    assert not any(map(is_running, pids))
+
+
+def test_an_interrupt_half_way_through_the_start_leaves_no_process(monkeypatch):
+    start, started = Processes.start, []
+
+    def interrupted(self, name, program, settings, **details):
+        if started:
+            raise KeyboardInterrupt
+        start(self, name, program, settings, **details)
+        started.append(self.pid(name))
+
+    monkeypatch.setattr(Processes, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        MassProcesses(Organism.start("superbot").dock("m0", 4, "m1", 1))
+    assert not is_running(started[0])
