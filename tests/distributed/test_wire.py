@@ -371,6 +371,16 @@ def test_other_sockets_of_this_machine_get_nothing_in(pair):
     assert other.refused == {"stranger": 1}
 
 
+# -- every socket of running processes -------------------------------------------------------------
+
+
+def test_a_small_attack_on_every_socket_gets_nothing_in(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "tools"))
+    from fuzz_bus import attack_bus
+
+    assert attack_bus(2000) == []
+
+
 # -- limits of the coordinator ---------------------------------------------------------------------
 
 
@@ -447,12 +457,21 @@ def host(request):
         os.kill(pid, signal.SIGKILL)
 
 
-def is_running(pid):
+def state(pid):
+    """One letter: Z has ended, T is stopped."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text()
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
-        return False
-    return state.rpartition(")")[2].split()[0] != "Z"
+        return "Z"
+
+
+def is_running(pid):
+    return state(pid) != "Z"
+
+
+def stop(pid):
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: state(pid) == "T")
 
 
 @pytest.mark.parametrize("host", ["", "copied"], indirect=True)
@@ -464,14 +483,14 @@ def test_modules_end_when_their_host_is_killed_even_if_a_copy_of_it_lives_on(hos
 
 def test_a_stopped_module_ends_when_its_host_is_killed(host):
     process, pids = host
-    os.kill(pids[0], signal.SIGSTOP)
+    stop(pids[0])
     process.kill()
     until(lambda: not any(map(is_running, pids)))
 
 
 def test_a_stopped_module_is_killed_when_its_host_ends(host):
     process, pids = host
-    os.kill(pids[0], signal.SIGSTOP)
+    stop(pids[0])
     process.stdin.close()
     until(lambda: not any(map(is_running, pids)))
     assert process.stdout.read().split() == [str(-signal.SIGKILL), "0"]
