@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import sys
 import time
 import types
@@ -18,6 +19,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Protocol
 
+PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 LONGEST_WAIT_S = 1.0  # in one go; then comes a look at the parent
 
 
@@ -83,6 +85,7 @@ def main() -> None:
     endpoint = _loaded(settings["transport"])(key=key, loss=settings["loss"], rng=rng)
     program: Program = _loaded(settings["program"])(settings)
     _write({"address": endpoint.address})
+    _continue_without_parent()
     while os.getppid() == parent:
         if not events:
             wait = min(max(0.0, program.wake - time.monotonic()), LONGEST_WAIT_S)
@@ -99,6 +102,14 @@ def main() -> None:
         for answer in answers:
             _write(answer)
         events = []
+
+
+def _continue_without_parent() -> None:
+    """Let Linux continue this process, if it is stopped, when its parent ends: then it ends too."""
+    if sys.platform == "linux":
+        import ctypes  # after the address, for which the parent waits
+
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGCONT)
 
 
 def _received(lines: Lines) -> list[dict[str, Any]]:

@@ -60,13 +60,12 @@ class Processes:
         self, name: str, program: type[child.Program], settings: Mapping[str, Any], *, light: bool
     ) -> None:
         """Start a module's process; a light program works without the imports of modurob itself."""
-        # a process group of its own: Ctrl-C at the terminal is for this process alone, and when
-        # this process ends in whatever way, the system continues and ends stopped ones
+        # a session of its own: Ctrl-C at the terminal is for this process alone
         process = subprocess.Popen(
             [sys.executable, *(("-I", "-S") if light else ("-P",)), child.__file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            process_group=0,
+            start_new_session=True,
         )
         self._processes[name] = process
         self._pipes[self.pipe(name)] = name, child.Lines(self.pipe(name))
