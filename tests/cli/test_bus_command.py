@@ -36,7 +36,7 @@ def test_a_script_builds_an_arm_and_operates_on_it(tmp_path):
     assert result.exit_code == 0, result.output
     text = result.stdout
     assert "+ m0 m1 m2\n= robot of 3 modules, 3 joints, computed torque" in text
-    assert "guaranteed for the body of the records: near the set point" in text
+    assert "guaranteed for the body of the records: close to the set point" in text
     assert re.search(r"error now [0-9.e-]+ rad or m; a body 10% heavier would rest", text)
     assert "- m1 m2\n! silent: module 02:42:ac:11:00:02 at port out of 'm0'" in text
     assert "computed torque; silent: m1 m2" in text

@@ -342,6 +342,7 @@ def test_a_module_that_comes_back_after_it_was_forgotten_is_asked_for_its_record
         msg.Piece(Address(7, 8), 100, 5, b"x"),  # pieces start at multiples of their size
         msg.Piece(Address(7, 8), 100, 0, b"x" * 101),
         msg.Piece(Address(7, 8), 100, msg.CHUNK, b"x"),
+        msg.Piece(Address(7, 8), 4000, 0, b"x" * (msg.CHUNK + 1)),
     ],
 )
 def test_pieces_that_cannot_be_of_a_record_are_not_kept(piece):

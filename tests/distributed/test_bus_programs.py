@@ -137,6 +137,16 @@ def test_a_module_takes_commands_from_its_parent_and_news_from_the_others():
     assert bench.state.routes == {}
 
 
+def test_a_router_remembers_so_many_modules_and_those_that_still_send(monkeypatch):
+    monkeypatch.setattr(msg, "MOST_MODULES", 20)
+    bench = Bench().driven()
+    modules = [Address(uid, 1) for uid in range(100, 150)]
+    for number, module in enumerate(modules):
+        for origin in (modules[0], module):  # the first one goes on
+            bench.data("out", msg.pack(msg.Sense(origin, number, ())))
+    assert list(bench.state.routes) == [*modules[-19:-1], modules[0], modules[-1]]
+
+
 def test_a_module_that_is_asked_tells_report_or_record_and_nothing_else():
     bench = Bench().driven()
     (report,) = told(bench.data("in", msg.pack(msg.Ask(Address(7, 1), msg.Wanted.REPORT))), "in")

@@ -152,6 +152,7 @@ def test_a_module_ends_by_itself_when_its_standard_input_does():
         "transport": "modurob.distributed.transports.udp:Udp",
         "path": sys.path,
         "light": False,
+        "key": bytes(16).hex(),
         "loss": 0.0,
         "seed": 0,
         "kind": kind,

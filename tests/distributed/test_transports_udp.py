@@ -14,16 +14,23 @@ from modurob.distributed.transports.base import LARGEST_PAYLOAD
 from oracles import complains
 
 DEADLINE = 5.0  # [s] for something that takes microseconds
+KEY = bytes(range(16))
 
 
 @pytest.fixture
 def pair():
-    one, other = Udp(), Udp()
-    one.plug("out", other.address, "in")
-    other.plug("in", one.address, "out")
+    one, other = Udp(key=KEY), Udp(key=KEY)
+    introduce(one, other)
     yield one, other
     one.close()
     other.close()
+
+
+def introduce(one, other):
+    """Plug two sockets together, and wait until they know each other."""
+    one.plug("out", other.address, "in")
+    other.plug("in", one.address, "out")
+    until(lambda: one.read() or other.read() or (one.is_up("out") and other.is_up("in")))
 
 
 def until(condition):
@@ -48,6 +55,9 @@ class FakeSocket:
     def getsockname(self):
         return ("127.0.0.1", 1)
 
+    def sendto(self, data, address):
+        pass
+
     def recvfrom(self, size):
         if not self.datagrams:
             raise BlockingIOError
@@ -61,28 +71,39 @@ def test_a_socket_is_bound_to_the_loopback(pair):
         assert endpoint.address[1] > 0
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.7", "::", "localhost.example"])
-def test_listening_to_other_machines_has_to_be_asked_for(host):
-    with complains(StateError, host, "foreign=True"):
-        Udp(host)
+@pytest.mark.parametrize("host", ["127.0.0.1", "192.0.2.7"])
+@pytest.mark.parametrize(
+    ("key", "given"), [(None, "got none"), (b"hush" * 3, "12 bytes"), ("hush" * 9, "str")]
+)
+def test_a_socket_without_a_proper_key_is_refused_and_the_key_is_not_shown(host, key, given):
+    with complains(StateError, "key is at least 16 secret bytes", given) as complaint:
+        Udp(host, key=key)
+    assert "hush" not in complaint.message
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "", "192.0.2.7", "::", "none.invalid", ".."])
+def test_a_host_is_the_address_of_one_interface_of_this_machine(host):
+    with complains(StateError, repr(host), "address of one interface"):
+        Udp(host, key=KEY)
+
+
+def test_a_socket_on_the_loopback_is_not_plugged_into_another_machine(pair):
+    with complains(StateError, "192.0.2.7", "another machine", "host="):
+        pair[0].plug("in", ("192.0.2.7", 4711), "out")
 
 
 def test_datagrams_of_other_machines_are_refused_and_counted():
-    source = ("192.0.2.7", 4711)
-    endpoint = Udp(sock=FakeSocket((b"\x02inx", source)))
-    endpoint.plug("in", source, "out")  # even if somebody plugged it in
+    endpoint = Udp(key=KEY, sock=FakeSocket((b"\x02inx", ("192.0.2.7", 4711))))
+    endpoint.plug("in", ("127.0.0.1", 4711), "out")
     assert endpoint.receive() == []
-    assert endpoint.refused == {"foreign": 1}
-    endpoint = Udp(sock=FakeSocket((b"\x02inx", source)), foreign=True)
-    endpoint.plug("in", source, "out")
-    assert endpoint.receive() == [Message("in", b"x")]
+    assert endpoint.refused == {"stranger": 1}
 
 
 def test_garbage_strangers_and_oversized_datagrams_are_ignored_and_counted(pair):
     one, other = pair
     garbage = [b"", b"\x00", b"\xff", b"\x09in", bytes(range(65, 200))]
     thrown(other.address, *garbage, b"\x02inforged", b"\x04nonex")
-    thrown(other.address, b"\x02in" + bytes(LARGEST_PAYLOAD + 70), bytes(60_000))
+    thrown(other.address, b"\x02in" + bytes(LARGEST_PAYLOAD + 110), bytes(60_000))
     one.send([Message("out", b"true")])
     found = []
     until(lambda: found.extend(other.receive()) or found)
@@ -93,16 +114,14 @@ def test_garbage_strangers_and_oversized_datagrams_are_ignored_and_counted(pair)
 def test_a_neighbour_can_speak_only_through_the_port_it_is_plugged_into(pair):
     one, other = pair
     one.plug("out", other.address, "elsewhere")
-    one.send([Message("out", b"x")])
     until(lambda: other.receive() or other.refused)
     assert other.refused == {"stranger": 1}
 
 
 def test_loss_for_trials_is_counted(pair):
     one, _ = pair
-    lossy = Udp(loss=1.0, rng=random.Random(0))
-    lossy.plug("in", one.address, "out")
-    one.plug("out", lossy.address, "in")
+    lossy = Udp(key=KEY, loss=1.0, rng=random.Random(0))
+    introduce(one, lossy)
     one.send([Message("out", b"x")] * 3)
     arrived = []
     until(lambda: arrived.extend(lossy.receive()) or len(arrived) + lossy.counts.lost == 3)
@@ -126,4 +145,4 @@ def test_labels_fit_on_the_wire(pair, label):
 
 def test_loss_needs_a_generator():
     with complains(StateError, "rng"):
-        Udp(loss=0.5)
+        Udp(key=KEY, loss=0.5)

@@ -2,7 +2,8 @@
 
 Standard input brings settings and events, standard output takes the socket's address and the
 program's answers; both are lines of JSON. When standard input ends, so does the process, however
-its parent ended. `processes` has the parent's side. This file is run by its path.
+its parent ended; when its parent has changed as well, in case a copy of the parent keeps the input
+open. `processes` has the parent's side. This file is run by its path.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import sys
 import time
 import types
@@ -17,7 +19,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Protocol
 
-LONGEST_WAIT_S = 3600.0  # in one go: there is no waiting forever with a number
+PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
+LONGEST_WAIT_S = 1.0  # in one go; then comes a look at the parent
 
 
 class Program(Protocol):
@@ -63,6 +66,7 @@ def without_the_package() -> None:
 
 
 def main() -> None:
+    parent = os.getppid()
     lines = Lines(0)
     events: list[dict[str, Any]] = []
     while not events:
@@ -77,10 +81,12 @@ def main() -> None:
         import random  # slow to load, and seldom needed
 
         rng = random.Random(settings["seed"])
-    endpoint = loaded(settings["transport"])(loss=settings["loss"], rng=rng)
+    key = bytes.fromhex(settings.pop("key"))  # the program has no use for it
+    endpoint = loaded(settings["transport"])(key=key, loss=settings["loss"], rng=rng)
     program: Program = loaded(settings["program"])(settings)
     _write({"address": endpoint.address})
-    while True:
+    _continue_without_parent()
+    while os.getppid() == parent:
         if not events:
             wait = min(max(0.0, program.wake - time.monotonic()), LONGEST_WAIT_S)
             ready, _, _ = select.select([endpoint, 0], [], [], wait)
@@ -96,6 +102,14 @@ def main() -> None:
         for answer in answers:
             _write(answer)
         events = []
+
+
+def _continue_without_parent() -> None:
+    """Let Linux continue this process, if it is stopped, when its parent ends: then it ends too."""
+    if sys.platform == "linux":
+        import ctypes  # after the address, for which the parent waits
+
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGCONT)
 
 
 def _received(lines: Lines) -> list[dict[str, Any]]:

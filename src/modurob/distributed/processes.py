@@ -13,7 +13,7 @@ from typing import Any
 
 from modurob.distributed import child
 from modurob.distributed.transports import End, Endpoint, endpoint_class
-from modurob.distributed.transports.base import chance
+from modurob.distributed.transports.base import chance, random_key
 from modurob.errors import StateError, UnknownNameError, choices
 
 START_TIMEOUT_S = 20.0  # until a process has opened its socket
@@ -22,6 +22,8 @@ END_TIMEOUT_S = 2.0
 
 class Processes:
     """One process for each module, all on this machine.
+
+    Their sockets share a random key, which travels over standard inputs only.
 
     Args:
         instead: The class for systems without such processes, for the error message.
@@ -45,13 +47,14 @@ class Processes:
                 "put this transport into a module of its own"
             )
         self.loss, self.seed = chance("loss", loss), seed
+        self._key = random_key()
         self.addresses: dict[str, Any] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._pipes: dict[int, tuple[str, child.Lines]] = {}  # standard outputs
 
     def endpoint(self) -> Endpoint:
         """Open an endpoint in this process."""
-        return self.kind(loss=self.loss, rng=random.Random(self.seed))
+        return self.kind(key=self._key, loss=self.loss, rng=random.Random(self.seed))
 
     def start(
         self, name: str, program: type[child.Program], settings: Mapping[str, Any], *, light: bool
@@ -71,6 +74,7 @@ class Processes:
             "transport": _path(self.kind),
             "path": sys.path,  # what can be imported here can be imported there
             "light": light,
+            "key": self._key.hex(),
             "loss": self.loss,
             "seed": self.seed + len(self._processes),
         }

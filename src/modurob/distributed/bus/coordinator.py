@@ -14,9 +14,9 @@ from modurob.distributed.bus.survey import BusEntry, Survey, survey
 from modurob.distributed.reliable import Newest, following
 
 PORT = "out"  # of the base module
-MOST_MODULES = 1024  # in the table; others are ignored
 PATIENCE = 3.0  # heartbeats until a module that does not answer is left out
 EXPIRY = 3 * REFRESH  # heartbeats until a silent module out of the tree is dropped
+LARGEST_MEMORY = 1 << 26  # [bytes] of all records and their pieces
 
 
 class CoordinatorState:
@@ -123,10 +123,12 @@ class Coordinator:
         if isinstance(received, msg.Ask | msg.Torque | msg.HoldGains | msg.Write):
             state.links.ignored += 1
             return
-        if received.origin not in state.table and len(state.table) >= MOST_MODULES:
-            state.links.ignored += 1
-            return
-        old = state.table.get(received.origin, BusEntry())
+        old = state.table.get(received.origin)
+        if old is None:
+            if len(state.table) >= msg.MOST_MODULES:
+                state.links.ignored += 1
+                return
+            old = BusEntry()
         new, lifetime = old, LIFETIME * self.heartbeat
         if isinstance(received, msg.ModuleReport):
             if not old.reported.refuses(received.number, now, lifetime):
@@ -134,7 +136,7 @@ class Coordinator:
         elif isinstance(received, msg.Sense):
             if not old.sensed.refuses(received.number, now, lifetime):
                 new = old._replace(values=received.values, sensed=Newest(received.number, now))
-        else:
+        elif _memory(state.table) + msg.CHUNK <= LARGEST_MEMORY:
             pieces, record = msg.joined(old.pieces, received)
             if record is not None or pieces != old.pieces:
                 new = old._replace(pieces=pieces, record=old.record if record is None else record)
@@ -169,3 +171,8 @@ class Coordinator:
         if not state.ready:
             over = now - state.waiting_since >= PATIENCE * self.heartbeat
             state.ready = state.survey.complete or over
+
+
+def _memory(table: Mapping[Address, BusEntry]) -> int:
+    """Bytes of all records, as far as they are there."""
+    return sum(len(entry.record or b"") + msg.CHUNK * len(entry.pieces) for entry in table.values())

@@ -23,6 +23,7 @@ LARGEST_FRAME = 4096  # [bytes]
 CHUNK = 1024  # bytes of a record in one message
 LARGEST_RECORD = 1 << 20  # [bytes]
 MOST_PORTS = 16  # what fits into one report
+MOST_MODULES = 4096  # that a coordinator and a router remember
 OWN = ""  # the port of a module's own sensors and motors
 
 
@@ -292,7 +293,8 @@ def joined(found: tuple[tuple[int, bytes], ...], piece: Piece | Write) -> tuple[
     Pieces of a record of another size are dropped.
     """
     end = piece.offset + len(piece.data)
-    if piece.offset % CHUNK or not end <= piece.total <= LARGEST_RECORD:
+    too_large = len(piece.data) > CHUNK or piece.total > LARGEST_RECORD
+    if piece.offset % CHUNK or end > piece.total or too_large:
         return found, None
     parts = {k: data for k, data in found if k + len(data) <= piece.total}
     parts[piece.offset] = piece.data

@@ -27,7 +27,6 @@ REFRESH = 20.0  # heartbeats after which report and reading are sent again
 LATE_S = 0.1  # without a cycle of a clocked loop until a module holds its joints by itself
 PATIENCE = 1.5  # periods of the loop without an answer until a module sends what it has
 HOLD_STEP_S = 2e-3  # between its own torques then
-MOST_ROUTES = 1024  # modules further out
 FROM_COORDINATOR = (Kind.ASK, Kind.TORQUE, Kind.HOLD, Kind.WRITE)
 ROUTER, END_DEVICE, LOOSE = "router", "end device", "loose"
 
@@ -47,7 +46,7 @@ class NodeState:
         self.reports = self.senses = 0  # numbers of the last ones
         self.refresh = 0.0  # [s] when to send report and reading again
         self.record_sent = False
-        self.routes: dict[Address, str] = {}  # ports towards modules further out
+        self.routes: dict[Address, str] = {}  # ports towards modules further out, newest last
         self.values: tuple[float, ...] | None = None  # q, v of its joints, once measured
         self.torques: tuple[float, ...] | None = None  # [N m, N] of its motors, if commanded
         self.newest_torque = Newest()
@@ -304,7 +303,7 @@ class Node:
             self._send_out(state, [x for x in addressed if x[0] is Kind.TORQUE], now)
         elif state.parent is not None and port in state.links.ports:
             for kind, address, data in addressed:
-                if kind is Kind.SENSE and len(state.readings) < MOST_ROUTES:
+                if kind is Kind.SENSE and len(state.readings) < msg.MOST_MODULES:
                     state.readings[address] = data
                     self._learn(state, address, port)
             if batch.complete and batch.number == state.cycle.number:
@@ -340,8 +339,10 @@ class Node:
 
     def _learn(self, state: NodeState, address: Address, port: str) -> None:
         """Remember the port towards a module further out."""
-        if address in state.routes or len(state.routes) < MOST_ROUTES:
-            state.routes[address] = port
+        state.routes.pop(address, None)
+        state.routes[address] = port
+        if len(state.routes) > msg.MOST_MODULES:  # modules that are on send again and again
+            del state.routes[next(iter(state.routes))]
 
     def _route(self, state: NodeState, port: str, message: bytes, now: float) -> None:
         """Pass a message on: to the coordinator, or from there to the module that it names."""

@@ -23,7 +23,7 @@ from modurob.checks import positive
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.bus import BASE, Bus, BusModule
-from modurob.distributed.bus.coordinator import MOST_MODULES, Coordinator, CoordinatorState
+from modurob.distributed.bus.coordinator import Coordinator, CoordinatorState
 from modurob.distributed.bus.links import HELLOS
 from modurob.distributed.bus.node import NodeProgram
 from modurob.distributed.drive import SharedDrive, SharedMemory
@@ -94,7 +94,7 @@ class ProcessBus(Bus):
     def _start_plant(self, options: PlantOptions) -> None:
         file, self._memory = tempfile.mkstemp(prefix="modurob_plant_")
         os.close(file)
-        SharedMemory(self._memory, MOST_MODULES).close()
+        SharedMemory(self._memory, msg.MOST_MODULES).close()
         settings = {"options": asdict(options), "memory": self._memory}
         self._processes.start(PLANT, PlantProgram, settings, light=False)
 

@@ -1,23 +1,31 @@
-"""Base classes of transports: links between ports, counts, sockets with checked sources."""
+"""Base classes of transports: links between ports, counts, sockets with secured datagrams."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import select
+import time
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from modurob.checks import is_number
 from modurob.distributed.agent import Message
+from modurob.distributed.transports.secure import OVERHEAD_BYTES, SecureLink, checked_key
 from modurob.errors import DockingError, StateError
 
 LARGEST_LABEL = 64  # [bytes]
 LARGEST_PAYLOAD = 4096  # [bytes]
-LARGEST = 1 + LARGEST_LABEL + LARGEST_PAYLOAD
+LARGEST = 1 + LARGEST_LABEL + LARGEST_PAYLOAD + OVERHEAD_BYTES
 MOST_AT_ONCE = 256  # datagrams read in one go, so that a flood does not stop the rest
+MOST_PER_S = 20_000  # payloads from one neighbor; as many may come at once after a pause
+MOST_WAITING = 16  # payloads that wait for the handshake of their link
+HANDSHAKE_TRIES = 4  # of a network within one process; afterwards whoever sends goes on trying
+HANDSHAKE_TIMEOUT_S = 1e-3  # of each of them
+RANDOM_KEY_BYTES = 32
 
 End = tuple[str, str]  # (module, port)
 
@@ -117,40 +125,63 @@ class Transport(ABC):
         self._links.clear()
 
 
+class _Plug:
+    """A plugged port: the neighbor's address, the label of its port on the wire, the link."""
+
+    def __init__(self, address: Any, label: bytes, link: SecureLink) -> None:
+        self.address, self.label, self.link = address, label, link
+        self.waiting: deque[bytes] = deque()  # payloads, until the link is up
+        self._left, self._at = float(MOST_PER_S), time.monotonic()
+
+    def is_within_rate(self) -> bool:
+        """Return whether one more payload may come in now: a token bucket."""
+        now = time.monotonic()
+        self._left = min(MOST_PER_S, self._left + MOST_PER_S * (now - self._at))
+        self._at = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+
 class Endpoint(ABC):
     """The datagram socket of one module; a transport between processes is a class of these.
 
-    A datagram is the label of the port it enters (one byte length, then UTF-8), then the payload.
-    It is accepted only if it comes from the socket that is plugged into that port.
+    A datagram is the label of the port it enters (one byte length, then UTF-8), then what a
+    `SecureLink` makes of the payload. It is accepted only if it comes from the socket that is
+    plugged into that port, and was made there with the same key, and once. Both sides have to
+    `receive` for that: they have a handshake when they are plugged.
 
     Args:
+        key: At least 16 secret bytes, the same for all modules.
         sock: A socket that is bound and does not block; a new one by default.
-        loss: Chance that an incoming datagram is dropped, for trials.
+        loss: Chance that an incoming payload is dropped, for trials.
         rng: Needed with `loss`; something with ``random()``.
 
     Attributes:
-        address: Of the socket.
-        refused: Datagrams that were dropped, by reason: oversized, garbage, foreign (see
-            `is_local`), stranger (not plugged into that port).
+        address: Of the socket, as the neighbors have it.
+        refused: Datagrams that were dropped, by reason: oversized, garbage, stranger (not plugged
+            into that port), forged (not made with the key for this link), replayed, rate (more than
+            `MOST_PER_S`).
     """
 
-    def __init__(self, *, loss: float = 0.0, rng: Any = None, sock: Any = None) -> None:
+    def __init__(
+        self, *, key: bytes | None = None, loss: float = 0.0, rng: Any = None, sock: Any = None
+    ) -> None:
         if chance("loss", loss) and rng is None:
             raise StateError("loss needs rng, a random generator")
+        self._key = checked_key(key)
         self.loss, self._rng = loss, rng
         self._socket = self.open() if sock is None else sock
         self.address = self._socket.getsockname()
         self.counts = Counts()
         self.refused: Counter[str] = Counter()
-        self._peers: dict[str, tuple[Any, bytes]] = {}  # address, label on the wire
+        self._plugs: dict[str, _Plug] = {}
+        self._inbox: list[Message] = []
 
     @abstractmethod
     def open(self) -> Any:
         """Open a socket on this machine."""
-
-    def is_local(self, source: Any) -> bool:
-        """Return whether datagrams from an address may be accepted."""
-        return True
 
     def plug(self, port: str, address: Any, their_port: str) -> None:
         """Connect a port with a port of another endpoint."""
@@ -158,31 +189,64 @@ class Endpoint(ABC):
         if not 1 <= len(label) <= LARGEST_LABEL:
             raise StateError(f"a port's label has 1 to {LARGEST_LABEL} bytes, got {their_port!r}")
         address = tuple(address) if isinstance(address, list) else address  # a list after JSON
-        self._peers[port] = address, bytes([len(label)]) + label
+        self.unplug(port)
+        link = SecureLink(self._key, (self.address, port), (address, their_port))
+        self._plugs[port] = plug = _Plug(address, bytes([len(label)]) + label, link)
+        self._put(plug, link.request())
 
     def unplug(self, port: str) -> None:
-        self._peers.pop(port, None)
+        if port in self._plugs:
+            self.counts.lost += len(self._plugs.pop(port).waiting)
+
+    def is_up(self, port: str) -> bool:
+        """Return whether the neighbor at a port has completed the handshake."""
+        return port in self._plugs and self._plugs[port].link.is_up
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
     def send(self, messages: Sequence[Message]) -> None:
-        """Send from the ports that the messages name; lost where nothing is plugged."""
+        """Send from the ports that the messages name; lost where nothing is plugged.
+
+        Before the handshake, the newest `MOST_WAITING` of a port wait for it.
+        """
+        asking: dict[str, _Plug] = {}
         for port, payload in messages:
             self.counts.sent += 1
             self.counts.bytes += len(payload)
-            if port not in self._peers:
+            plug = self._plugs.get(port)
+            if plug is None:
                 self.counts.lost += 1
-                continue
-            address, label = self._peers[port]
-            try:
-                self._socket.sendto(label + payload, address)
-            except OSError:  # that socket is closed, or there is no room: datagrams may get lost
-                self.counts.lost += 1
+            elif plug.link.is_up:
+                self._send(plug, payload)
+            else:
+                asking[port] = plug
+                plug.waiting.append(payload)
+                if len(plug.waiting) > MOST_WAITING:
+                    plug.waiting.popleft()
+                    self.counts.lost += 1
+        for plug in asking.values():
+            self._put(plug, plug.link.request())
+
+    def _send(self, plug: _Plug, payload: bytes) -> None:
+        if not self._put(plug, plug.link.seal(payload)):
+            self.counts.lost += 1
+
+    def _put(self, plug: _Plug, data: bytes) -> bool:
+        try:
+            self._socket.sendto(plug.label + data, plug.address)
+        except OSError:  # that socket is closed, or there is no room: datagrams may get lost
+            return False
+        return True
 
     def receive(self) -> list[Message]:
         """Messages that have arrived, without waiting."""
-        messages = []
+        self.read()
+        messages, self._inbox = self._inbox, []
+        return messages
+
+    def read(self) -> None:
+        """Read datagrams that have arrived, and keep their messages for `receive`."""
         for _ in range(MOST_AT_ONCE):
             try:
                 data, source = self._socket.recvfrom(LARGEST + 1)
@@ -190,45 +254,51 @@ class Endpoint(ABC):
                 break
             except OSError:  # some systems report here that an earlier datagram did not arrive
                 continue
-            message = self._checked(data, source)
-            if message is None:
-                continue
-            if self.loss and self._rng.random() < self.loss:
+            message, reason = self._opened(data, source)
+            if reason:
+                self.refused[reason] += 1
+            elif message is not None and self.loss and self._rng.random() < self.loss:
                 self.counts.lost += 1
-                continue
-            self.counts.delivered += 1
-            messages.append(message)
-        return messages
+            elif message is not None:
+                self.counts.delivered += 1
+                self._inbox.append(message)
 
-    def _checked(self, data: bytes, source: Any) -> Message | None:
-        reason, message = "", None
-        if not self.is_local(source):
-            reason = "foreign"
-        elif len(data) > LARGEST:
-            reason = "oversized"
-        elif not data or not 1 <= data[0] <= min(LARGEST_LABEL, len(data) - 1):
-            reason = "garbage"
-        else:
-            size = 1 + data[0]
-            message = Message(data[1:size].decode("utf-8", "replace"), data[size:])
-            if self._peers.get(message.port, (None,))[0] != source:
-                reason = "stranger"
-        if reason:
-            self.refused[reason] += 1
-            return None
-        return message
+    def _opened(self, data: bytes, source: Any) -> tuple[Message | None, str]:
+        """The message in a datagram if it has one, or the reason why it is refused."""
+        if len(data) > LARGEST:
+            return None, "oversized"
+        if not data or not 1 <= data[0] <= min(LARGEST_LABEL, len(data) - 1):
+            return None, "garbage"
+        size = 1 + data[0]
+        port = data[1:size].decode("utf-8", "replace")
+        plug = self._plugs.get(port)
+        if plug is None or plug.address != source:
+            return None, "stranger"
+        payload, answer, reason = plug.link.open(data[size:])
+        if answer is not None:
+            self._put(plug, answer)
+        while plug.waiting and plug.link.is_up:
+            self._send(plug, plug.waiting.popleft())
+        if payload is None:
+            return None, reason
+        if not plug.is_within_rate():
+            return None, "rate"
+        return Message(port, payload), ""
 
     def close(self) -> None:
         self._socket.close()
 
 
 class EndpointNetwork(Transport):
-    """Endpoints of one class for several modules in one process, with options of that class."""
+    """Endpoints of one class for several modules in one process, with options of that class.
+
+    Their key is a random one unless it is given.
+    """
 
     def __init__(
         self, kind: type[Endpoint], links: Iterable[tuple[End, End]] = (), **options: Any
     ) -> None:
-        self._kind, self._options = kind, options
+        self._kind, self._options = kind, {"key": random_key(), **options}
         self._endpoints: dict[str, Endpoint] = {}
         super().__init__(links)
 
@@ -240,8 +310,14 @@ class EndpointNetwork(Transport):
 
     def plug(self, a: End, b: End) -> None:
         super().plug(a, b)
-        for (module, port), (other, their_port) in ((a, b), (b, a)):
-            self.endpoint(module).plug(port, self.endpoint(other).address, their_port)
+        ends = [(self.endpoint(module), port) for module, port in (a, b)]
+        for (endpoint, port), (other, their_port) in (ends, ends[::-1]):
+            endpoint.plug(port, other.address, their_port)
+        for _ in range(HANDSHAKE_TRIES):
+            if all(endpoint.is_up(port) for endpoint, port in ends):
+                break
+            for endpoint in _readable([endpoint for endpoint, _ in ends], HANDSHAKE_TIMEOUT_S):
+                endpoint.read()
 
     def unplug(self, a: End | str, b: End | str | None = None) -> list[End]:
         ends = super().unplug(a, b)
@@ -263,7 +339,7 @@ class EndpointNetwork(Transport):
     def tick(self, seconds: float = 0.01) -> None:
         """Wait for a datagram, at most so long."""
         alive = [e for m, e in self._endpoints.items() if m not in self._dead]
-        select.select(alive, [], [], seconds)
+        _readable(alive, seconds)
 
     @property
     def counts(self) -> Counts:
@@ -278,6 +354,16 @@ class EndpointNetwork(Transport):
             with contextlib.suppress(OSError):
                 endpoint.close()
         super().close()
+
+
+def random_key() -> bytes:
+    """Draw a key."""
+    return os.urandom(RANDOM_KEY_BYTES)
+
+
+def _readable(endpoints: list[Endpoint], seconds: float) -> list[Endpoint]:
+    """Wait for a datagram, at most so long; the endpoints that have one."""
+    return select.select(endpoints, [], [], seconds)[0]
 
 
 def chance(name: str, value: float) -> float:
