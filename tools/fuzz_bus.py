@@ -249,10 +249,12 @@ def attack_bus(number: int, seed: int = 0, mad_s: float = 0.0) -> list[str]:
 
         def check(what: str) -> None:
             def is_right() -> bool:
+                if not bus.settled(len(names)):
+                    return False
+                bus.operation.hold()  # where the joints are: torques against gravity alone
                 torques = [bus.torques.get(name, (np.nan,))[0] for name in names]
                 return (
-                    bus.settled(len(names))
-                    and bus.robot.assembly.organism == parts[-1]
+                    bus.robot.assembly.organism == parts[-1]
                     and bus.robot.assembly.faults == ()
                     and bool(np.allclose(torques, tau, rtol=1e-9))
                 )

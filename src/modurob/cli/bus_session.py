@@ -285,8 +285,8 @@ class BusSession(cmd.Cmd):
                 row["id"],
                 row["role"],
                 row["docked"][0] if row["docked"] else "nothing",
-                " ".join("?" if q is None else f"{q:.4g}" for q in row["q"]),
-                " ".join(f"{tau:.4g}" for tau in row["tau"]) or "-",
+                " ".join("?" if q is None else f"{q:.3g}" for q in row["q"]),
+                " ".join(f"{tau:.3g}" for tau in row["tau"]) or "-",
             )
             table.add_row(*map(Text, cells))  # names are no markup
         output.print_table(self.out, _summary(self.bus.robot), table)

@@ -278,8 +278,10 @@ class ProcessBus(Bus):
         with self._news:
             self._warm = True
             self._news.notify_all()
+            patience = None if self.clocked else self.heartbeat  # for commands of the user
             while self._open and self._seen is not None and self._same(self._state, self._seen):
-                self._news.wait()
+                if not self._news.wait(patience):
+                    break
             if not self._open:
                 return
             self._seen = self._state
