@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import gravity_vector
 from modurob.equations.links import RigidLink
 from modurob.equations.passes import Base, JointState, run
 from modurob.equations.quantities import QUANTITIES
@@ -58,7 +59,7 @@ def ne_mod(
         table.checked(q, "q"), table.checked(v, "v"), table.checked(a, "a")
     )
     joints = [JointState(*each) for each in zip(_split(q), _split(v), _split(a), strict=True)]
-    base = Base(Vec(_vector(gravity).tolist()))
+    base = Base(Vec(gravity_vector(gravity).tolist()))
     tau = run(QUANTITIES["inverse_dynamics"], links(table), joints, base)
     return packed(tau, np.empty(q.shape[:-1]))
 
@@ -145,13 +146,3 @@ def links(table: DhTable) -> list[RigidLink]:
 def _split(x: np.ndarray) -> list[Any]:
     """The last axis as scalars: floats without batch, arrays with one."""
     return x.tolist() if x.ndim == 1 else [x[..., k] for k in range(x.shape[-1])]
-
-
-def _vector(gravity: ArrayLike) -> np.ndarray:
-    try:
-        g = np.asarray(gravity, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        g = np.array(np.nan)
-    if g.shape != (3,) or not np.isfinite(g).all():
-        raise StateError(f"gravity is three finite numbers, got {gravity!r}")
-    return g

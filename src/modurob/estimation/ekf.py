@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import positive, whole
+from modurob.checks import as_floats, positive, whole
 from modurob.dynamics import cpu_model
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.estimation.covariance import (
@@ -193,10 +193,7 @@ class Ekf:
         Args:
             y: (m,) as `measure` orders it; NaN where nothing came in. [rad, m, rad/s, m/s]
         """
-        try:
-            given = np.asarray(y, dtype=float)
-        except (TypeError, ValueError, OverflowError):
-            given = np.array(np.inf)
+        given = as_floats(y)
         if given.shape != self._rows.shape:
             self._complain(given)
         over = np.abs(given) > LARGEST_DISPLACEMENT  # infinite ones too

@@ -25,6 +25,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from modurob.checks import as_floats
 from modurob.errors import FileError
 from modurob.interop.conventions import LARGEST_NUMBER, Repairs
 from modurob.modules.datasheet import ONE_LINE, describe
@@ -47,10 +48,7 @@ def _limit(value: float | None) -> float | None:
 
 
 def _as_pose(rows: Any) -> np.ndarray:
-    try:
-        T = np.array(rows, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        T = np.empty(0)
+    T = as_floats(rows)
     fits = T.shape == (4, 4) and np.abs(T).max() <= LARGEST_NUMBER  # a NaN is no less than that
     if not fits or np.abs(T[3] - UNIT[3]).max() > 1e-9:
         raise ValueError("a pose is a 4x4 matrix of numbers whose last row is 0, 0, 0, 1")

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from modurob.checks import as_floats
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.model.joint_map import JointMap
@@ -141,10 +142,7 @@ def _given(event: Dock, guest: Model, name: str) -> np.ndarray:
     given, count = getattr(event, name), len(guest.joint_names)
     if given is None:
         return np.zeros(count)
-    try:
-        array = np.asarray(given, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        array = np.array(np.nan)
+    array = as_floats(given)
     if array.shape != (count,) or not np.isfinite(array).all():
         raise StateError(
             f"{name} of the new organism is {count} finite numbers, one for each joint "
