@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -197,14 +198,14 @@ def compiled(model: Model, target: str, dtype: str, background: bool) -> Model:
         raise StateError(
             f"dtype on target {target!r} must be one of {choices(DTYPES[target])}, got {dtype!r}"
         )
-    copy = dataclasses.replace(model)
+    twin = dataclasses.replace(model)
     if target == "cuda":
         made = CudaDynamics(model, dtype)
     else:
-        made = Dynamics(copy, FusedTier(model, background))
+        made = Dynamics(twin, FusedTier(model, background))
     made.compile_options = (target, dtype, background)
-    copy.__dict__["dynamics"] = made
-    return copy
+    twin.__dict__["dynamics"] = made
+    return twin
 
 
 def _plain_rows(model: Model, *arrays: Any) -> tuple[np.ndarray, ...] | None:
@@ -362,6 +363,34 @@ def cpu_model(user: str, model: Any) -> Model:
     if isinstance(model.dynamics, CudaDynamics):
         raise StateError(f"{user} runs on the CPU; pass the model that was compiled for 'cuda'")
     return model
+
+
+class BoundToModel:
+    """Base of objects that prepare compiled code of their model: a copy makes it anew.
+
+    Copies have a memory of their own; the model, which never changes, is shared.
+    """
+
+    BOUND: ClassVar[tuple[str, ...]]  # attributes that `_bind` makes
+
+    def _bind(self) -> None:
+        raise NotImplementedError
+
+    def __copy__(self) -> Self:
+        twin = object.__new__(type(self))
+        kept = self.__getstate__().items()
+        twin.__setstate__({k: x if k == "model" else copy.copy(x) for k, x in kept})
+        return twin
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self.__copy__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: x for k, x in vars(self).items() if k not in self.BOUND}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._bind()
 
 
 # -- discrete time -------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,4 @@ class DelayLine:
         """Empty the line."""
         self.under_way = []
 
-    def __copy__(self) -> DelayLine:
-        twin = DelayLine(self.count)
-        twin.under_way = [tau.copy() for tau in self.under_way]
-        return twin
+    __copy__ = copy.deepcopy

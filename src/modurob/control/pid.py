@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -121,11 +122,7 @@ class Pid:
             raise StateError(f"t must be a finite number of seconds, got {t!r}")
         return 0.0 if self._time is None else max(0.0, t - self._time)
 
-    def __copy__(self) -> Pid:
-        twin = object.__new__(Pid)
-        arrays = {k: x.copy() if isinstance(x, np.ndarray) else x for k, x in vars(self).items()}
-        twin.__dict__.update(arrays)
-        return twin
+    __copy__ = copy.deepcopy
 
 
 class PidLaw(DesignedLaw):

@@ -19,16 +19,14 @@ from pydantic import (
     Field,
     PlainValidator,
     Strict,
-    ValidationError,
     ValidationInfo,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
 
 from modurob.checks import as_floats
-from modurob.errors import FileError
 from modurob.interop.conventions import LARGEST_NUMBER, Repairs
-from modurob.modules.datasheet import ONE_LINE, describe
+from modurob.modules.datasheet import ONE_LINE, validated
 from modurob.modules.datasheet import Number as AnyNumber
 from modurob.modules.files import parse_json, read_text, write_file
 
@@ -220,10 +218,7 @@ def read_record(
     """The content of a file, checked and as it is, or an error that names the field."""
     # Infinity and NaN are numbers here, as Timor writes them
     data = parse_json(read_text(path), path, finite=False)
-    try:
-        return model.model_validate(data, context=repairs), data
-    except ValidationError as error:
-        raise FileError(f"{path}: {describe(error, model)}") from None
+    return validated(model, data, path, repairs), data
 
 
 def write_json(path: Path, data: Any) -> None:

@@ -17,7 +17,7 @@ import stat
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -259,6 +259,15 @@ def checked_target(path: str | os.PathLike[str]) -> Path:
         with contextlib.suppress(FileNotFoundError):
             _refuse_special(path.stat().st_mode)
     return path
+
+
+def finite(data: Any) -> Any:
+    """The same data with None in place of numbers that JSON does not have."""
+    if isinstance(data, Mapping):
+        return {key: finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def write_document(path: str | os.PathLike[str], data: dict[str, Any]) -> None:
