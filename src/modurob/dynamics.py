@@ -65,13 +65,9 @@ class StateSpace(NamedTuple):
 
 
 class Dynamics:
-    """The dynamics of one model on one tier.
+    """The dynamics of one model on one tier."""
 
-    Attributes:
-        compile_options: Arguments of `Model.compile`; None for the table of dyads.
-    """
-
-    compile_options: tuple[str, str, bool] | None = None
+    compile_options: tuple[str, str, bool] | None = None  # of `Model.compile`; None for the table
 
     def __init__(self, model: Model, tier: DyadTier | FusedTier | None = None) -> None:
         self.model = model
@@ -157,8 +153,7 @@ def _demand_arrays(name: str, arrays: Sequence[Any]) -> None:
 class CudaDynamics:
     """The dynamics of one model on a GPU; arrays come and go as CuPy arrays.
 
-    Attributes:
-        source: The model that was compiled, whose routines run on the CPU.
+    `source` is the model that was compiled, whose routines run on the CPU.
     """
 
     compile_options: tuple[str, str, bool] | None = None
@@ -352,11 +347,7 @@ def _why_not_finite(model: Model, q: np.ndarray) -> str:
 
 
 def cpu_model(user: str, model: Any) -> Model:
-    """`model` itself if it is a model that runs on the CPU, or a `StateError`.
-
-    Args:
-        user: What takes the model, for errors: ``a controller``.
-    """
+    """`model` itself if it runs on the CPU, or an error that names what takes it, the `user`."""
     if not isinstance(model, Model):
         given = type(model).__name__
         raise StateError(f"{user} takes a model such as organism.model(), got {given}")

@@ -177,10 +177,9 @@ def _within(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def _descend(model: Model, goals: Goals, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Levenberg-Marquardt on the configuration manifold, projected onto the joint limits.
+    """(N, nq) configurations and (N,) their largest errors, by Levenberg and Marquardt's method.
 
-    Returns:
-        (N, nq) configurations, and (N,) the largest errors.
+    On the configuration manifold, projected onto the joint limits.
     """
     error, J = _errors(model, goals, q)
     damping = np.full(len(q), 1e-3)

@@ -164,9 +164,7 @@ def print_matrix(
 ) -> None:
     """A matrix with headings, dots for zeros, in several tables if it is wider than the terminal.
 
-    Args:
-        last_column: Headed ``kind``, repeated in each of the tables.
-        last_row: Below the others.
+    The last column is headed ``kind`` and repeated in each of the tables.
     """
     widths = [
         max(map(len, cells))

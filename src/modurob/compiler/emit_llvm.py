@@ -23,16 +23,12 @@ def splat(value: float, width: int) -> str:
 
 
 class Slot(NamedTuple):
-    """A place in memory: `offset` vectors (doubles for a broadcast) behind a pointer.
-
-    Attributes:
-        times: (name, factor) of integers known at run time, whose products are added to the offset.
-    """
+    """A place in memory: `offset` vectors (doubles for a broadcast) behind a pointer."""
 
     pointer: str
     offset: int
     broadcast: bool = False
-    times: tuple[tuple[str, int], ...] = ()
+    times: tuple[tuple[str, int], ...] = ()  # (integer at run time, factor) that are added to it
 
 
 class Vector:

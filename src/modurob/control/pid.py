@@ -83,8 +83,7 @@ class Pid:
     def hold(self, saturated: np.ndarray) -> None:
         """Anti-windup: take back the last growth where the output is at its limit already.
 
-        Args:
-            saturated: (n,) +1 at the upper limit, -1 at the lower one, 0 within.
+        `saturated` is (n,) +1 at the upper limit, -1 at the lower one, 0 within.
         """
         windup = saturated * (self.integral - self._before) > 0
         if windup.any():

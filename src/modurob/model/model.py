@@ -311,12 +311,9 @@ class Model:
         return near_base(self)
 
     def _near_base(self, q: np.ndarray) -> tuple[Model, np.ndarray]:
-        """A model with the same dynamics near the origin, and a configuration of it.
+        """A model with the same dynamics near the origin, and its configuration for a checked q.
 
         Sums over all links are formed there, because far away they would lose their digits.
-
-        Args:
-            q: (..., nq) checked configuration.
         """
         model, counts, _ = self._near
         return model, q if counts.all() else q * counts

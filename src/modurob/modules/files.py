@@ -102,8 +102,7 @@ def read_text(path: str | os.PathLike[str], largest: int = LARGEST_FILE_BYTES) -
 def parse_json(text: str, where: object, finite: bool = True) -> Any:
     """The content of a JSON text; any fault is a `FileError` that starts with `where`.
 
-    Args:
-        finite: Whether to refuse ``NaN`` and ``Infinity``, which JSON does not have.
+    ``NaN`` and ``Infinity``, which JSON does not have, are faults if `finite`.
     """
     if text.count("{") + text.count("[") > MOST_PARTS:
         raise FileError(f"{where}: more than {MOST_PARTS:,} objects and lists")

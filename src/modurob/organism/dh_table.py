@@ -123,8 +123,7 @@ class DhTable(NamedTuple):
     def frames(self, q: ArrayLike) -> np.ndarray:
         """(..., rows, 4, 4) frames in the world at the ends of the rows, x as in the table.
 
-        Args:
-            q: (..., joints) displacements. [rad, m]
+        At displacements q (..., joints). [rad, m]
         """
         q = self.checked(q)
         column = {name: k for k, name in enumerate(self.joint_names)}

@@ -73,8 +73,7 @@ class PerBody:
 class Actuation:
     """Torques that reach the joints of one body: controller, clock and noise.
 
-    Attributes:
-        sample_time: Seconds between commands; None for a controller that acts continuously.
+    Its `sample_time` [s] is None for a controller that acts continuously.
     """
 
     def __init__(

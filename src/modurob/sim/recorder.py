@@ -35,11 +35,7 @@ class Interval(NamedTuple):
 def record_times(
     record: float | ArrayLike | None, duration: float, row_bytes: int = 8
 ) -> np.ndarray | None:
-    """Return the times to record, both ends among them; None for every step.
-
-    Args:
-        row_bytes: Memory that the states of one time take.
-    """
+    """Return the times to record, both ends among them, if there is memory; None for every step."""
     if record is None:
         return None
     if is_number(record):
@@ -145,11 +141,7 @@ class Rows:
 
 
 class Recorder:
-    """States, torques and channels of one body.
-
-    Args:
-        expected: Number of times, if known.
-    """
+    """States, torques and channels of one body; the number of times may be `expected`."""
 
     def __init__(
         self,

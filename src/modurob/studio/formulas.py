@@ -13,16 +13,11 @@ MOST_TERMS = 120  # shown of one entry: a page with thousands of terms is too sl
 
 
 class EntryRequest(NamedTuple):
-    """An entry of the equations of a body.
-
-    Attributes:
-        symbols: ``all``, or ``none`` for the organism's own numbers.
-        entry: Such as ``M[1,2]``.
-    """
+    """An entry of the equations of a body."""
 
     body: ExportRequest
-    symbols: str
-    entry: str
+    symbols: str  # ``all``, or ``none`` for the organism's own numbers
+    entry: str  # such as ``M[1,2]``
 
 
 _held: tuple[Any, Equations] | None = None  # the last ones, for the next entry

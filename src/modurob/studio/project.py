@@ -225,11 +225,7 @@ def _latest(steps: list[HistoryStep]) -> list[str]:
 
 
 def read(path: Path, where: str | None = None) -> Project:
-    """A project from a project's or an organism's file.
-
-    Args:
-        where: What to call the file in an error; its path by default.
-    """
+    """A project from a project's or an organism's file, which errors call `where`."""
     where = str(path) if where is None else where
     try:
         if format_of(path) == ORGANISM:

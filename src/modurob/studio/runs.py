@@ -25,16 +25,11 @@ MOST_FRAMES = 4000  # of a run; longer runs are recorded more coarsely
 
 
 class RunRequest(NamedTuple):
-    """A run to be computed.
-
-    Attributes:
-        settings: All settings of the project, also those without effect in this run.
-        folder: For the run's files, which are named by its number.
-    """
+    """A run to be computed."""
 
     scenario: Scenario
-    settings: RunSettings
-    folder: Path
+    settings: RunSettings  # of the project, also those without effect in this run
+    folder: Path  # for the run's files, which are named by its number
     number: int
 
 

@@ -71,11 +71,7 @@ class BodyView:
         self._sent: tuple[Any, ...] = ()
 
     def follow(self, topic: str, fit: bool = False) -> None:
-        """Show what changed.
-
-        Args:
-            fit: Whether the camera moves to show all.
-        """
+        """Show what changed; with `fit` the camera moves to show all."""
         if topic == "body":
             self.body(fit)
         elif topic == "pose":
