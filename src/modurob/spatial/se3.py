@@ -36,6 +36,12 @@ def inverse(T_ab: Scalars) -> Array:
     return pose(R_ba, -matvec(R_ba, position_of(T_ab)))
 
 
+def to_position_and_quaternion(T_ab: Scalars) -> Array:
+    """(..., 7) position and unit quaternion (x, y, z, w) of a pose (..., 4, 4)."""
+    (T,) = common(T_ab)
+    return np.concatenate([T[..., :3, 3], so3.to_quaternion(T[..., :3, :3])], axis=-1)
+
+
 def hat(V: Scalars) -> Array:
     """4x4 matrix (..., 4, 4) of a twist (..., 6): [hat(w) v; 0 0]."""
     v, w = _parts(V)

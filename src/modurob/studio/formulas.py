@@ -40,18 +40,22 @@ def entry(request: EntryRequest, progress: Callable[[float], Any]) -> dict[str, 
     terms = len(value)
     progress(0.6)
     expression = equations.entry(request.entry, short=terms <= MOST_TERMS)
-    names = equations.names_in(value)
     return {
         "entry": parsed.name,
         "mathml": _mathml(equations, parsed, expression, terms),
         "terms": terms,
         "shown": min(terms, MOST_TERMS),
-        "symbols": [
-            {"name": q.name, "meaning": q.meaning, "unit": q.unit, "value": q.value}
-            for q in equations.quantities
-            if q.name in names
-        ],
+        "symbols": symbols(equations, equations.names_in(value)),
     }
+
+
+def symbols(equations: Equations, names: set[str]) -> list[dict[str, Any]]:
+    """The symbols with these names, for `tables.symbols`."""
+    return [
+        {"name": q.name, "meaning": q.meaning, "unit": q.unit, "value": q.value}
+        for q in equations.quantities
+        if q.name in names
+    ]
 
 
 def latex(request: EntryRequest, progress: Callable[[float], Any]) -> str:
