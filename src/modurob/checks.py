@@ -93,6 +93,26 @@ def real_array(name: str, value: Any, infinite: bool = False) -> np.ndarray:
     return _array(name, value, "iufO", float, infinite)
 
 
+def as_floats(value: Any) -> np.ndarray:
+    """An array of floats; one NaN in place of what holds no numbers."""
+    import numpy as np
+
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        return np.array(np.nan)
+
+
+def gravity_vector(gravity: Any) -> np.ndarray:
+    """(3,) gravity as finite floats, or a `StateError`. [m/s^2]"""
+    import numpy as np
+
+    g = as_floats(gravity)
+    if g.shape != (3,) or not np.isfinite(g).all():
+        raise StateError(f"gravity is three finite numbers, got {gravity!r}")
+    return g
+
+
 def complex_array(name: str, value: Any) -> np.ndarray:
     """A new array of finite numbers, real or complex, or a `StateError`."""
     return _array(name, value, "iufcO", complex, False)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,13 +65,9 @@ class StateSpace(NamedTuple):
 
 
 class Dynamics:
-    """The dynamics of one model on one tier.
+    """The dynamics of one model on one tier."""
 
-    Attributes:
-        compile_options: Arguments of `Model.compile`; None for the table of dyads.
-    """
-
-    compile_options: tuple[str, str, bool] | None = None
+    compile_options: tuple[str, str, bool] | None = None  # of `Model.compile`; None for the table
 
     def __init__(self, model: Model, tier: DyadTier | FusedTier | None = None) -> None:
         self.model = model
@@ -156,8 +153,7 @@ def _demand_arrays(name: str, arrays: Sequence[Any]) -> None:
 class CudaDynamics:
     """The dynamics of one model on a GPU; arrays come and go as CuPy arrays.
 
-    Attributes:
-        source: The model that was compiled, whose routines run on the CPU.
+    `source` is the model that was compiled, whose routines run on the CPU.
     """
 
     compile_options: tuple[str, str, bool] | None = None
@@ -197,14 +193,14 @@ def compiled(model: Model, target: str, dtype: str, background: bool) -> Model:
         raise StateError(
             f"dtype on target {target!r} must be one of {choices(DTYPES[target])}, got {dtype!r}"
         )
-    copy = dataclasses.replace(model)
+    twin = dataclasses.replace(model)
     if target == "cuda":
         made = CudaDynamics(model, dtype)
     else:
-        made = Dynamics(copy, FusedTier(model, background))
+        made = Dynamics(twin, FusedTier(model, background))
     made.compile_options = (target, dtype, background)
-    copy.__dict__["dynamics"] = made
-    return copy
+    twin.__dict__["dynamics"] = made
+    return twin
 
 
 def _plain_rows(model: Model, *arrays: Any) -> tuple[np.ndarray, ...] | None:
@@ -351,17 +347,41 @@ def _why_not_finite(model: Model, q: np.ndarray) -> str:
 
 
 def cpu_model(user: str, model: Any) -> Model:
-    """`model` itself if it is a model that runs on the CPU, or a `StateError`.
-
-    Args:
-        user: What takes the model, for errors: ``a controller``.
-    """
+    """`model` itself if it runs on the CPU, or an error that names what takes it, the `user`."""
     if not isinstance(model, Model):
         given = type(model).__name__
         raise StateError(f"{user} takes a model such as organism.model(), got {given}")
     if isinstance(model.dynamics, CudaDynamics):
         raise StateError(f"{user} runs on the CPU; pass the model that was compiled for 'cuda'")
     return model
+
+
+class BoundToModel:
+    """Base of objects that prepare compiled code of their model: a copy makes it anew.
+
+    Copies have a memory of their own; the model, which never changes, is shared.
+    """
+
+    BOUND: ClassVar[tuple[str, ...]]  # attributes that `_bind` makes
+
+    def _bind(self) -> None:
+        raise NotImplementedError
+
+    def __copy__(self) -> Self:
+        twin = object.__new__(type(self))
+        kept = self.__getstate__().items()
+        twin.__setstate__({k: x if k == "model" else copy.copy(x) for k, x in kept})
+        return twin
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self.__copy__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: x for k, x in vars(self).items() if k not in self.BOUND}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._bind()
 
 
 # -- discrete time -------------------------------------------------------------------------------

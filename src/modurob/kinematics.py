@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import refuse_states
+from modurob.checks import generator, refuse_states
 from modurob.errors import StateError, choices
 from modurob.model import Model
 from modurob.model.validation import common_batch
@@ -115,12 +115,11 @@ def inverse_kinematics(
         raise StateError(
             f"targets are a mapping from body names to poses, got {type(targets).__name__}"
         )
-    if rng is not None and not isinstance(rng, np.random.Generator):
-        raise StateError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
+    rng = generator(rng, "inverse kinematics", seed=0)
     wanted = [(model.body_index(body), *_target(body, goal)) for body, goal in targets.items()]
     if not wanted:
         raise StateError("inverse kinematics needs at least one target")
-    rng, model = np.random.default_rng(0) if rng is None else rng, model._on_cpu
+    model = model._on_cpu
     q = model.neutral() if q0 is None else model.check_configuration(q0)
     shapes = [goal.shape[: goal.ndim - axes] for _, goal, axes in wanted]
     batch = common_batch([q.shape[:-1], *shapes], "q0 and the targets")
@@ -177,10 +176,9 @@ def _within(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def _descend(model: Model, goals: Goals, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Levenberg-Marquardt on the configuration manifold, projected onto the joint limits.
+    """(N, nq) configurations and (N,) their largest errors, by Levenberg and Marquardt's method.
 
-    Returns:
-        (N, nq) configurations, and (N,) the largest errors.
+    On the configuration manifold, projected onto the joint limits.
     """
     error, J = _errors(model, goals, q)
     damping = np.full(len(q), 1e-3)

@@ -7,15 +7,15 @@ of the two-step recursion. Both paths must agree, and each is the other's check.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import gravity_vector
 from modurob.equations.links import RigidLink
 from modurob.equations.passes import Base, JointState, run
 from modurob.equations.quantities import QUANTITIES
-from modurob.equations.vectors import EYE, ZERO, Mat, Vec, packed
+from modurob.equations.vectors import EYE, ZERO, Mat, Vec, packed, unpacked
 from modurob.errors import DatasheetError, StateError
 from modurob.modules import ModuleType
 from modurob.modules.dh import TwoPart, carried, characterize, inverse
@@ -57,8 +57,8 @@ def ne_mod(
     q, v, a = np.broadcast_arrays(
         table.checked(q, "q"), table.checked(v, "v"), table.checked(a, "a")
     )
-    joints = [JointState(*each) for each in zip(_split(q), _split(v), _split(a), strict=True)]
-    base = Base(Vec(_vector(gravity).tolist()))
+    joints = [JointState(*each) for each in zip(*map(unpacked, (q, v, a)), strict=True)]
+    base = Base(Vec(gravity_vector(gravity).tolist()))
     tau = run(QUANTITIES["inverse_dynamics"], links(table), joints, base)
     return packed(tau, np.empty(q.shape[:-1]))
 
@@ -82,7 +82,7 @@ def mass_matrix(
     """(..., joints, joints) mass matrix; arguments as in `ne_mod`. [kg m^2, kg m, kg]"""
     table = table_of(modules, base_pose)
     q = table.checked(q)
-    joints = [JointState(each, 0, 0) for each in _split(q)]
+    joints = [JointState(each, 0, 0) for each in unpacked(q)]
     cells = run(QUANTITIES["mass_matrix"], links(table), joints, Base(ZERO))
     batch = q.shape[:-1]
     return packed(cells, np.empty(batch)).reshape(*batch, len(joints), len(joints))
@@ -140,18 +140,3 @@ def links(table: DhTable) -> list[RigidLink]:
             )
         )
     return result
-
-
-def _split(x: np.ndarray) -> list[Any]:
-    """The last axis as scalars: floats without batch, arrays with one."""
-    return x.tolist() if x.ndim == 1 else [x[..., k] for k in range(x.shape[-1])]
-
-
-def _vector(gravity: ArrayLike) -> np.ndarray:
-    try:
-        g = np.asarray(gravity, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        g = np.array(np.nan)
-    if g.shape != (3,) or not np.isfinite(g).all():
-        raise StateError(f"gravity is three finite numbers, got {gravity!r}")
-    return g

@@ -10,6 +10,7 @@ from modurob import StateError
 from modurob.cli import organisms, output
 from modurob.cli.characters import echo
 from modurob.modules.files import write_file
+from modurob.scenario.bodies import base_of
 
 EXAMPLE = """\b
 Examples:
@@ -56,7 +57,7 @@ def command(
     title, organism = organisms.find(name)
     equations = organism.equations(
         organisms.hinges_of(name, hinges),
-        organisms.base_of(base),
+        base_of(base),
         symbols=symbols if symbols in ("all", "none") else symbols.split(","),
         limit=limit,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -36,59 +37,38 @@ LARGEST_DRAWING = 1_000_000  # bytes
 @click.option("--urdf", metavar="FILE", help="Robot of another program, as one module.")
 @click.option("--repair", is_flag=True,
               help="Repair flaws of --urdf with a warning for each.")  # fmt: skip
-@click.option("--random", "chance", type=click.IntRange(1, MOST_MODULES), metavar="N",
+@click.option("--random", type=click.IntRange(1, MOST_MODULES), metavar="N",
               help="A random tree of N modules.")  # fmt: skip
 @click.option("--modules", metavar="N|WORD", help="Length of a snake, or word of an arm (babac).")
 @click.option("--kind", help="Kind of a snake, random organism or tree: a name or a datasheet.")
 @click.option("--seed", type=click.IntRange(min=0), help="For what is random.  [default: 0]")
-@click.option("--set", "numbers", multiple=True, metavar="NAME=VALUE",
+@click.option("--set", multiple=True, metavar="NAME=VALUE",
               help="A number of an example, such as l1=0.5 of double_pendulum.")  # fmt: skip
 @click.option("-o", "--output", "path", metavar="FILE", help="File to write.  [default: NAME.json]")
 @click.option("--force", is_flag=True, help="Overwrite the file if it is there.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
-def command(
-    name: str | None,
-    aim: str | None,
-    kinds: str | None,
-    grid: str | None,
-    urdf: str | None,
-    repair: bool,
-    chance: int | None,
-    modules: str | None,
-    kind: str | None,
-    seed: int | None,
-    numbers: tuple[str, ...],
-    path: str | None,
-    force: bool,
-    as_json: bool,
-) -> None:
+def command(name: str | None, path: str | None, force: bool, as_json: bool, **options: Any) -> None:
     """Make an organism and write it to a JSON file.
 
     NAME is a built-in organism: arm, crab, crane, double_pendulum, nine, snake or superbot_tree.
     Instead of a name, give --aim, --grid, --urdf or --random.
     """
     output.check_path("--output", path)
+    settings = {key: x for key, x in options.items() if x not in (None, ()) and x is not False}
+    aim, grid, urdf, chance = (settings.pop(key, None) for key in ("aim", "grid", "urdf", "random"))
     sources = {"NAME": name, "--aim": aim, "--grid": grid, "--urdf": urdf, "--random": chance}
     given = [key for key, value in sources.items() if value is not None]
     if len(given) != 1:
         found = " and ".join(given) if given else "none"
         raise StateError(f"give one of {', '.join(sources)}, got {found}")
-    own_kind = None if kind is None else organisms.kind(kind)
-    options = {
-        "modules": modules,
-        "kind": own_kind,
-        "seed": seed,
-        "kinds": kinds,
-        "set": numbers or None,
-        "repair": repair or None,
-    }
-    settings = {key: value for key, value in options.items() if value is not None}
+    if "kind" in settings:
+        settings["kind"] = organisms.kind(settings["kind"])
     if name is not None:
-        settings.pop("set", None)
-        title, organism = name, organisms.make(name, settings, _numbers(numbers))
+        numbers = _numbers(settings.pop("set", ()))
+        title, organism = name, organisms.make(name, settings, numbers)
     elif aim is not None:
         _only(settings, "--aim", "kinds")
-        title, organism = "organism", _from_aim(aim, kinds)
+        title, organism = "organism", _from_aim(aim, options["kinds"])
     elif grid is not None:
         _only(settings, "--grid")
         title, organism = Path(grid).stem, Organism.from_grid(read_text(grid, LARGEST_DRAWING))
@@ -97,15 +77,15 @@ def command(
 
         _only(settings, "--urdf", "repair")
         try:
-            kind_read = read_urdf(urdf, strict=not repair)
+            kind = read_urdf(urdf, strict=not options["repair"])
         except FileError as error:
             raise FileError(str(error).replace("strict=False", "--repair")) from None
-        title, organism = Path(urdf).stem, Organism.start(kind_read)
+        title, organism = Path(urdf).stem, Organism.start(kind)
     else:
         _only(settings, "--random", "kind", "seed")
-        rng = np.random.default_rng(seed or 0)
-        assert chance is not None
-        title, organism = "random", Organism.random(own_kind or "backbone", chance, rng)
+        rng = np.random.default_rng(options["seed"] or 0)
+        title = "random"
+        organism = Organism.random(settings.get("kind", "backbone"), options["random"], rng)
     target = Path(path) if path else Path(f"{title}.json")
     output.refuse_to_overwrite([target], force)
     organism.save(target)

@@ -52,11 +52,6 @@ def hinges_of(name: str, given: str | None) -> Any:
     return given or (EXAMPLES[name].hinges if name in EXAMPLES else "dyad")
 
 
-def base_of(text: str) -> str | list[str]:
-    """A base as typed: fixed, free, or virtual joints with commas."""
-    return text if text in ("fixed", "free") else text.split(",")
-
-
 def find(name: str) -> tuple[str, Organism]:
     """Title and organism of an example or a file; an example's name wins over a file's."""
     if name in EXAMPLES:

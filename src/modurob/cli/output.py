@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from rich.text import Text
 from modurob import FileError, Organism
 from modurob.cli.characters import echo
 from modurob.drawing.terminal import draw
+from modurob.modules.files import finite
 
 LARGEST_DRAWING = 200  # modules
 BETWEEN = 2  # characters between the columns of a table
@@ -66,15 +66,7 @@ def refuse_to_overwrite(paths: Iterable[str | os.PathLike[str]], force: bool) ->
 def print_json(data: Any) -> None:
     """JSON and nothing else; null for numbers that JSON does not have."""
     narrow = not (sys.stdout.encoding or "").lower().startswith("utf")
-    echo(json.dumps(_finite(data), indent=1, ensure_ascii=narrow, allow_nan=False))
-
-
-def _finite(data: Any) -> Any:
-    if isinstance(data, Mapping):
-        return {key: _finite(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_finite(value) for value in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
+    echo(json.dumps(finite(data), indent=1, ensure_ascii=narrow, allow_nan=False))
 
 
 def summary(title: str, organism: Organism) -> str:
@@ -172,9 +164,7 @@ def print_matrix(
 ) -> None:
     """A matrix with headings, dots for zeros, in several tables if it is wider than the terminal.
 
-    Args:
-        last_column: Headed ``kind``, repeated in each of the tables.
-        last_row: Below the others.
+    The last column is headed ``kind`` and repeated in each of the tables.
     """
     widths = [
         max(map(len, cells))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import click
 import numpy as np
 
 from modurob import Model, Scenario, StateError
 from modurob.cli import output
+from modurob.cli.control_report import ControlReport
+from modurob.cli.reports import BalanceReport, MotionReport
 from modurob.drawing import charts
 from modurob.scenario.scenario import RunResult
 from modurob.scenario.settings import BALANCE, NONE, POINTS
@@ -40,24 +42,6 @@ OPTIONS = {
     "motion": "--gait",
 }
 LEAST_STATES = 3  # of a run that stopped: fewer show nothing
-
-
-class RunReport(Protocol):
-    """A run in words, numbers and pictures."""
-
-    def __init__(self, scenario: Scenario, result: RunResult) -> None: ...
-
-    def data(self) -> dict[str, Any]:
-        """Numbers for machines."""
-        ...
-
-    def print(self) -> None:
-        """One screen for people."""
-        ...
-
-    def plot(self, path: str) -> None:
-        """A picture of the run."""
-        ...
 
 
 def run_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -133,7 +117,7 @@ def execute(scenario: Scenario, options: dict[str, Any]) -> None:
     trajectory = result.trajectory
     if trajectory.status == "stopped" and len(trajectory.t) < LEAST_STATES:
         raise SimulationError(trajectory.message, float(trajectory.t[-1]), trajectory)
-    report = report_class(scenario)(scenario, result)
+    report = report_of(scenario, result)
     for key, write in (
         ("plot_path", report.plot),
         ("film_path", trajectory.animate),
@@ -160,19 +144,13 @@ def is_controlled(scenario: Scenario) -> bool:
     return to_target and scenario.base == "fixed" and not scenario.events
 
 
-def report_class(scenario: Scenario) -> type[RunReport]:
-    """The kind of report that shows what matters in a run."""
+def report_of(
+    scenario: Scenario, result: RunResult
+) -> BalanceReport | ControlReport | MotionReport:
+    """The report that shows what matters in a run: its numbers, one screen, and a plot."""
     if scenario.motion == BALANCE:
-        from modurob.cli.reports import BalanceReport
-
-        return BalanceReport
-    if is_controlled(scenario):
-        from modurob.cli.control_report import ControlReport
-
-        return ControlReport
-    from modurob.cli.reports import MotionReport
-
-    return MotionReport
+        return BalanceReport(scenario, result)
+    return (ControlReport if is_controlled(scenario) else MotionReport)(scenario, result)
 
 
 def joint_positions(option: str, text: str, model: Model) -> dict[str, float]:

@@ -10,6 +10,7 @@ import click
 from rich.text import Text
 
 from modurob.cli import organisms, output
+from modurob.scenario.bodies import base_of
 from modurob.verification import Check, VerificationReport, verify
 from modurob.verification.check import FAILED, LEFT_OUT, PASSED
 
@@ -50,7 +51,7 @@ def command(
         report = verify(
             organism,
             organisms.hinges_of(name, hinges),
-            organisms.base_of(base),
+            base_of(base),
             states=states,
             seed=seed,
             progress=lambda check: status.update(f"{title}: {check}"),

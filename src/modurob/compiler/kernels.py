@@ -154,11 +154,7 @@ class JointSeat(NamedTuple):
 
 
 class Tracer:
-    """Traces the kernels of one quantity.
-
-    Args:
-        places: The place of each scalar of the state; see `layout.places_of`.
-    """
+    """Traces the kernels of one quantity; `places` of a state's scalars: see `layout.places_of`."""
 
     def __init__(
         self, quantity: Quantity, free_base: bool, places: Sequence[int | None] | None = None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from modurob.compiler import driver
@@ -160,12 +159,12 @@ class Walker(FunctionWriter):
                 return self.value(f"icmp sgt i64 {self.parent(at)}, 0")
 
             def above(at: str) -> str:
-                return self.value(f"sub i64 {self.parent(at)}, 1")
+                return f"sub i64 {self.parent(at)}, 1"
 
-            with self._chain(j, has_joint_above, above) as at:
+            with self.chain(j, has_joint_above, above) as at:
                 if passes.carry:
                     self.visit(at, "carry", self.carried)
-                column = self.column_of(above(at))
+                column = self.column_of(self.value(above(at)))
                 ij, ji = self.cell(row, column), self.cell(column, row)
                 self.call("pair", ji, own, self.state(self.parent(at)), self.carried, ij)
             if self.free_base:
@@ -175,27 +174,6 @@ class Walker(FunctionWriter):
                 self.call("base_pairs", ji, own, self.scratch, self.carried, ij)
         if self.free_base:
             self.call("base_block", "null", self.states, self.scratch, "null", "%results")
-
-    @contextmanager
-    def _chain(
-        self, first: str, more: Callable[[str], str], following: Callable[[str], str]
-    ) -> Iterator[str]:
-        """``i = first; while more(i): ...; i = following(i)``; yields i, which stays known."""
-        self._count += 1
-        name, entered = f"chain{self._count}", self._block
-        i = f"%{name}.i"
-        self.do(f"br label %{name}.head")
-        self.label(f"{name}.head")
-        self.do(f"{i} = phi i64 [ {first}, %{entered} ], [ {i}.next, %{name}.latch ]")
-        self.do(f"br i1 {more(i)}, label %{name}.body, label %{name}.exit")
-        self.label(f"{name}.body")
-        yield i
-        after = following(i)
-        self.do(f"br label %{name}.latch")
-        self.label(f"{name}.latch")
-        self.do(f"{i}.next = add i64 {after}, 0")
-        self.do(f"br label %{name}.head")
-        self.label(f"{name}.exit")
 
     # -- matrices --------------------------------------------------------------------------------
 
@@ -219,7 +197,7 @@ class Walker(FunctionWriter):
         def more(c: str) -> str:
             return self.value(f"icmp sge i64 {c}, 0")
 
-        with self._chain(self._above(column), more, self._above) as c:
+        with self.chain(self._above(column), more, lambda c: f"add i64 {self._above(c)}, 0") as c:
             action(c)
 
     def _above(self, column: str) -> str:

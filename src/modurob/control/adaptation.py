@@ -21,13 +21,9 @@ TIME_CONSTANTS = 12.0  # of the slowest error that a response lasts
 
 
 class TrackingController:
-    """A law together with its reference, both of which are rebuilt for another body.
+    """A law with its reference, a function of time; both are rebuilt for another body.
 
     After a change the joints of both bodies follow the old reference; added ones stay in place.
-
-    Args:
-        law: A controller.
-        reference: A function of time.
     """
 
     def __init__(self, law: Any, reference: Any) -> None:

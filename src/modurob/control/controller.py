@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from modurob.checks import is_number, per_joint, positive, real_array, whole
 from modurob.control.delay import DelayLine, samples_late
-from modurob.dynamics import cpu_model
+from modurob.dynamics import BoundToModel, cpu_model
 from modurob.errors import StateError, choices
 from modurob.model import Model
 from modurob.model.joint_map import JointMap
@@ -26,8 +26,6 @@ from modurob.reference import Reference
 
 if TYPE_CHECKING:
     from modurob.control.certificate import Certificate
-
-BOUND = ("_inverse", "_mass")  # compiled code bound to one controller: made anew for a copy
 
 
 class Slopes(NamedTuple):
@@ -43,7 +41,7 @@ class Slopes(NamedTuple):
     dmemory: np.ndarray
 
 
-class Controller(ABC):
+class Controller(BoundToModel, ABC):
     """A law for the joints of one model.
 
     Args:
@@ -54,6 +52,7 @@ class Controller(ABC):
         passive: Names of joints without a motor.
     """
 
+    BOUND = ("_inverse", "_mass")
     name: ClassVar[str] = "controller"
     key: ClassVar[str] = ""  # as typed after --law; this and the next two: see `laws.register`
     summary: ClassVar[str] = ""
@@ -354,24 +353,9 @@ class Controller(ABC):
             real_array(f"reference.{what}", value)
         raise StateError(f"{self.name}: the torque is not finite; errors or gains are too large")
 
-    # -- copies ------------------------------------------------------------------------------------
-
-    def __copy__(self) -> Controller:
-        """A twin with a memory of its own; the model, which never changes, is shared."""
-        twin = object.__new__(type(self))
-        twin.__setstate__({k: copy.copy(x) for k, x in self.__getstate__().items()})
-        return twin
-
-    def __deepcopy__(self, memo: Any) -> Controller:
-        return self.__copy__()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {k: x for k, x in vars(self).items() if k not in BOUND}
-
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        super().__setstate__(state)
         self._rest = self._rest._replace(q=self._hold)  # one array under two names
-        self._bind()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self.model.joint_names)} joints>"

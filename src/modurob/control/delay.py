@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,7 @@ MOST = 10_000  # samples
 
 
 def samples_late(delay: Any, sample_time: float | None) -> int:
-    """Return the number of samples of a delay, or raise a `StateError`.
-
-    Args:
-        delay: Seconds, whole samples; True for one sample.
-        sample_time: [s]
-    """
+    """Return the number of samples of a delay [s]: whole ones, or True for one; else raise."""
     if delay is False or (delay is not True and not_negative("delay", delay, "seconds") == 0):
         return 0
     if sample_time is None:
@@ -36,11 +32,7 @@ def samples_late(delay: Any, sample_time: float | None) -> int:
 
 
 class DelayLine:
-    """Torques on their way, oldest first.
-
-    Args:
-        count: Samples that each takes.
-    """
+    """Torques on their way for `count` samples each, oldest first."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -59,7 +51,4 @@ class DelayLine:
         """Empty the line."""
         self.under_way = []
 
-    def __copy__(self) -> DelayLine:
-        twin = DelayLine(self.count)
-        twin.under_way = [tau.copy() for tau in self.under_way]
-        return twin
+    __copy__ = copy.deepcopy

@@ -152,9 +152,7 @@ def settling_factor(damping: float) -> float:
 def settling_time(k0: float, k1: float, ki: float = 0.0) -> float:
     """Until an error of 1 at rest stays within 2 %; infinite when it never does. [s]
 
-    Args:
-        k0, k1: Of ``e'' + k1 e' + k0 e + ki int(e) = 0``. [1/s^2, 1/s]
-        ki: [1/s^3]
+    Of ``e'' + k1 e' + k0 e + ki int(e) = 0``. [1/s, 1/s^2, 1/s^3]
     """
     return _settling_time(float(k0), float(k1), float(ki))
 
@@ -179,8 +177,7 @@ def _settling_time(k0: float, k1: float, ki: float) -> float:
 def joint_inertia(model: Model, q: ArrayLike | None = None) -> np.ndarray:
     """(n,) inertia or mass that each joint moves when the others are held. [kg m^2, kg]
 
-    Args:
-        q: (nq,) where; the neutral pose by default.
+    At q (nq,), or in the neutral pose.
     """
     M = model.mass_matrix(model.neutral() if q is None else q)
     return np.diagonal(M)[model.joint_slice_v].copy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -82,8 +83,7 @@ class Pid:
     def hold(self, saturated: np.ndarray) -> None:
         """Anti-windup: take back the last growth where the output is at its limit already.
 
-        Args:
-            saturated: (n,) +1 at the upper limit, -1 at the lower one, 0 within.
+        `saturated` is (n,) +1 at the upper limit, -1 at the lower one, 0 within.
         """
         windup = saturated * (self.integral - self._before) > 0
         if windup.any():
@@ -121,11 +121,7 @@ class Pid:
             raise StateError(f"t must be a finite number of seconds, got {t!r}")
         return 0.0 if self._time is None else max(0.0, t - self._time)
 
-    def __copy__(self) -> Pid:
-        twin = object.__new__(Pid)
-        arrays = {k: x.copy() if isinstance(x, np.ndarray) else x for k, x in vars(self).items()}
-        twin.__dict__.update(arrays)
-        return twin
+    __copy__ = copy.deepcopy
 
 
 class PidLaw(DesignedLaw):

@@ -14,11 +14,9 @@ from modurob.model import Model
 
 
 def with_scaled_masses(model: Model, factor: ArrayLike) -> Model:
-    """The same body with other masses: of all links or of each, base first; inertia goes along.
+    """The same body with its masses and inertias times a factor.
 
-    Args:
-        model: The body.
-        factor: One positive number or (n + 1,).
+    It is one positive number, or (n + 1,) for each of the links, base first.
     """
     array = real_array("factor", factor)
     if array.shape not in ((), model.mass.shape) or np.any(array <= 0):

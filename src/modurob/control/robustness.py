@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import LARGEST_BYTES, not_negative, per_joint, positive, refuse_over
+from modurob.checks import LARGEST_BYTES, not_negative, per_joint, positive, refuse_over, whole
 from modurob.control import gains
 from modurob.control.closed_loop import linearized
 from modurob.control.controller import Controller
@@ -167,14 +167,12 @@ class _Study:
             raise StateError("robustness is about set points, which a free base cannot hold")
         if not law.model.joint_names:
             raise StateError("the body has no joint to move")
-        if not isinstance(runs, int | np.integer) or runs < 1:
-            raise StateError(f"runs must be a whole number of 1 or more, got {runs!r}")
         self.law, self.dt, self.band, self.rng = law, law.sample_time, band, rng
         model = law.model
         reach = per_joint("step", step, model.joint_names, least=0.0)
         if not np.all(reach > 0):
             raise StateError(f"step must be positive, got {step!r}")
-        shape = int(runs), len(reach)
+        shape = whole("runs", runs, 1), len(reach)
         refuse_over(
             f"set points of {runs} runs", 8 * SET_POINTS * math.prod(shape), "give fewer runs"
         )

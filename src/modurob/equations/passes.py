@@ -110,9 +110,6 @@ class Matrices:
     """Square matrices of scalars with the order of their columns in the tree.
 
     Loops take a function of the index: the compiler writes a loop where this class runs one.
-
-    Attributes:
-        nv: Number of columns.
     """
 
     def __init__(self, count: int, above: Sequence[int]) -> None:

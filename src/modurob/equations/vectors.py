@@ -6,7 +6,7 @@ scalars; so one formula serves the reference, the symbolic forms and the compile
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -160,7 +160,7 @@ def outer(a: Vec, b: Vec) -> Mat:
     return Mat([[x * y for y in b] for x in a])
 
 
-def symmetric(function: Any) -> Mat:
+def symmetric(function: Callable[[int, int], Any]) -> Mat:
     """The symmetric matrix of `function(i, j)`, each pair computed once."""
     upper = {(i, j): function(i, j) for i in range(3) for j in range(i, 3)}
     return Mat([[upper[min(i, j), max(i, j)] for j in range(3)] for i in range(3)])
@@ -184,6 +184,11 @@ def mat(array: Any) -> Mat:
 
 def _scalar(value: Any) -> Any:
     return value.item() if isinstance(value, np.ndarray | np.generic) and value.ndim == 0 else value
+
+
+def unpacked(x: np.ndarray) -> list[Any]:
+    """The last axis as scalars: floats without batch, arrays with one."""
+    return x.tolist() if x.ndim == 1 else [x[..., k] for k in range(x.shape[-1])]
 
 
 def packed(scalars: Sequence[Any], like: np.ndarray) -> np.ndarray:

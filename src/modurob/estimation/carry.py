@@ -11,7 +11,7 @@ from modurob.checks import positive
 from modurob.errors import UnknownNameError, choices
 from modurob.model import Model
 from modurob.model.joint_map import JointMap, shared_places
-from modurob.spatial import se3, so3
+from modurob.spatial import se3
 
 if TYPE_CHECKING:
     from modurob.estimation.ekf import Ekf
@@ -87,7 +87,7 @@ def _moved(old: Ekf, joints: JointMap) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
         pose = old.model.forward_kinematics(old.q)[old.model.body_index(shared[0])]
         pose, J = pose @ se3.inverse(T_lb), jacobian(old.q)
-        q[:3], q[3:7], v[:6] = pose[:3, 3], so3.to_quaternion(pose[:3, :3]), J @ old.v
+        q[:7], v[:6] = se3.to_position_and_quaternion(pose), J @ old.v
         T[:6, :nv_old] = T[nv : nv + 6, nv_old:] = J
         sides = (old.model.integrate(old.q, s * STEP * np.eye(nv_old)) for s in (1, -1))
         ahead, back = (jacobian(x) @ old.v for x in sides)

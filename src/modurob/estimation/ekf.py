@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeGuard
@@ -10,8 +9,8 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import positive, whole
-from modurob.dynamics import cpu_model
+from modurob.checks import as_floats, positive, whole
+from modurob.dynamics import BoundToModel, cpu_model
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.estimation.covariance import (
     chi_square,
@@ -29,7 +28,6 @@ from modurob.model.model import LARGEST_DISPLACEMENT
 Q_POSITION, Q_RATE = 1e-8, 1e-4  # default variances a sample adds: mostly unknown torques
 R_ANGLE = 1e-4  # [rad^2] default: encoders of half a degree
 P_FIRST = 1e-2  # default first variance: about six degrees
-BOUND = ("_step",)  # compiled code and memory bound to one filter: made anew for a copy
 
 
 class Innovation(NamedTuple):
@@ -48,7 +46,7 @@ class Innovation(NamedTuple):
     accepted: bool
 
 
-class Ekf:
+class Ekf(BoundToModel):
     """State (q, v) of a model from noisy measurements of some joints.
 
     Predict: ``P = A P A^T + W Q W^T`` with the exact Jacobian A of the step taken. Correct:
@@ -73,6 +71,8 @@ class Ekf:
         substeps: Steps of it in a sample; as many as friction needs by default, one without.
         density: Whether Q is a spectral density (per second) and not what one sample adds.
     """
+
+    BOUND = ("_step",)
 
     def __init__(
         self,
@@ -193,10 +193,7 @@ class Ekf:
         Args:
             y: (m,) as `measure` orders it; NaN where nothing came in. [rad, m, rad/s, m/s]
         """
-        try:
-            given = np.asarray(y, dtype=float)
-        except (TypeError, ValueError, OverflowError):
-            given = np.array(np.inf)
+        given = as_floats(y)
         if given.shape != self._rows.shape:
             self._complain(given)
         over = np.abs(given) > LARGEST_DISPLACEMENT  # infinite ones too
@@ -284,23 +281,6 @@ class Ekf:
         from modurob.estimation.carry import rebuilt
 
         return rebuilt(self, model, dict(known or {}), rate_sigma)
-
-    def __copy__(self) -> Ekf:
-        """A twin with an estimate of its own; the model, which never changes, is shared."""
-        twin = object.__new__(type(self))
-        kept = {k: x if k == "model" else copy.copy(x) for k, x in self.__getstate__().items()}
-        twin.__setstate__(kept)
-        return twin
-
-    def __deepcopy__(self, memo: Any) -> Ekf:
-        return self.__copy__()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {k: x for k, x in vars(self).items() if k not in BOUND}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._bind()
 
     def __repr__(self) -> str:
         return f"<Ekf of {2 * self.model.nv} states from {len(self._rows)} measurements>"

@@ -105,13 +105,10 @@ class Gait(ABC):
         return self.ramp
 
     def __call__(self, t: ArrayLike) -> Reference:
-        """The reference at one time or at an array of times.
+        """The reference at one time or at an array of times (...). [s]
 
         With a ramp, the joints rest at `offset` until t = 0 and start from there without a jerk:
         v = a = 0. Without one, the gait begins at t = 0 in full motion.
-
-        Args:
-            t: (...) times. [s]
         """
         times = checked_times(t, resting=self.ramp > 0)
         flat = times.reshape(-1)

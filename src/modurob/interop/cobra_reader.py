@@ -39,12 +39,7 @@ Z = np.array([0.0, 0.0, 1.0])
 
 
 def plain_kind(module: CobraModule, connectors: Names, repairs: Repairs) -> ModuleType:
-    """The kind that a module's own fields describe.
-
-    Args:
-        connectors: The kinds of connectors that were met in the file so far.
-        repairs: Flaws that were met in the file so far.
-    """
+    """The kind that a module's fields describe; connectors and repairs are of the whole file."""
     always = Repairs(strict=True)  # other fields name bodies by what they are called in the file
     bodies, joints, header = Names("bodies", always), Names("joints", always), module.header
     frames, crossings = _frames(module)

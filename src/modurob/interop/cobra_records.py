@@ -19,15 +19,14 @@ from pydantic import (
     Field,
     PlainValidator,
     Strict,
-    ValidationError,
     ValidationInfo,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
 
-from modurob.errors import FileError
+from modurob.checks import as_floats
 from modurob.interop.conventions import LARGEST_NUMBER, Repairs
-from modurob.modules.datasheet import ONE_LINE, describe
+from modurob.modules.datasheet import ONE_LINE, validated
 from modurob.modules.datasheet import Number as AnyNumber
 from modurob.modules.files import parse_json, read_text, write_file
 
@@ -47,10 +46,7 @@ def _limit(value: float | None) -> float | None:
 
 
 def _as_pose(rows: Any) -> np.ndarray:
-    try:
-        T = np.array(rows, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        T = np.empty(0)
+    T = as_floats(rows)
     fits = T.shape == (4, 4) and np.abs(T).max() <= LARGEST_NUMBER  # a NaN is no less than that
     if not fits or np.abs(T[3] - UNIT[3]).max() > 1e-9:
         raise ValueError("a pose is a 4x4 matrix of numbers whose last row is 0, 0, 0, 1")
@@ -222,10 +218,7 @@ def read_record(
     """The content of a file, checked and as it is, or an error that names the field."""
     # Infinity and NaN are numbers here, as Timor writes them
     data = parse_json(read_text(path), path, finite=False)
-    try:
-        return model.model_validate(data, context=repairs), data
-    except ValidationError as error:
-        raise FileError(f"{path}: {describe(error, model)}") from None
+    return validated(model, data, path, repairs), data
 
 
 def write_json(path: Path, data: Any) -> None:

@@ -101,9 +101,7 @@ def module_data(kind: ModuleType, id: str, date: datetime.date) -> dict[str, Any
     The whole datasheet is one line of text among the affiliations, which readers of CoBRA ignore:
     title, symbol, colors, the dyad's hinge and all digits come back with it.
     """
-    data = {"format": kind.format, "version": kind.version}
-    data |= kind.model_dump(mode="json", exclude_defaults=True)
-    datasheet = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    datasheet = json.dumps(kind.document(), ensure_ascii=False, separators=(",", ":"))
     return {
         "header": {
             "ID": id,

@@ -295,12 +295,7 @@ def foreign_kind(
     parts: Mapping[str, list[dict[str, Any]]],
     visuals: Sequence[dict[str, Any]],
 ) -> ModuleType:
-    """The kind of the fields that a reader has found.
-
-    Args:
-        parts: Bodies, joints and ports.
-        visuals: Shapes have a form, meshes a file.
-    """
+    """The kind of the parts (bodies, joints, ports) and visuals (shapes, meshes) of a file."""
     # a width for plots: the longest step from one frame to the next
     steps = (np.linalg.norm(p["position"]) for p in (*parts["joints"], *parts["ports"]))
     data: dict[str, Any] = {

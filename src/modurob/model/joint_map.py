@@ -18,10 +18,6 @@ class JointMap:
 
     Laws, references, estimators and states of a body that changes are carried over with it. The
     base is left to the caller, because the new base may be another module.
-
-    Args:
-        old: Model before the change.
-        new: Model after it.
     """
 
     old: Model

@@ -173,8 +173,7 @@ class Model:
         joints = np.zeros(len(self.joint_names))
         if not self.free_base:
             return joints
-        quaternion = so3.to_quaternion(self.base_pose[:3, :3])
-        return np.concatenate([self.base_pose[:3, 3], quaternion, joints])
+        return np.concatenate([se3.to_position_and_quaternion(self.base_pose), joints])
 
     def random_configuration(self, rng: np.random.Generator) -> np.ndarray:
         """(nq,) joints uniform within their limits (one turn or 1 m where there is none)."""
@@ -199,8 +198,8 @@ class Model:
         if not self.free_base:
             return q + dq
         T = self.base_of(q) @ se3.exp(dq[..., :6])
-        base = np.concatenate([T[..., :3, 3], so3.to_quaternion(T[..., :3, :3])], axis=-1)
-        return np.concatenate([base, q[..., 7:] + dq[..., 6:]], axis=-1)
+        joints = q[..., 7:] + dq[..., 6:]
+        return np.concatenate([se3.to_position_and_quaternion(T), joints], axis=-1)
 
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
         """(..., nv) velocity that leads from `q0` to `q1` in one second; inverts `integrate`.
@@ -311,12 +310,9 @@ class Model:
         return near_base(self)
 
     def _near_base(self, q: np.ndarray) -> tuple[Model, np.ndarray]:
-        """A model with the same dynamics near the origin, and a configuration of it.
+        """A model with the same dynamics near the origin, and its configuration for a checked q.
 
         Sums over all links are formed there, because far away they would lose their digits.
-
-        Args:
-            q: (..., nq) checked configuration.
         """
         model, counts, _ = self._near
         return model, q if counts.all() else q * counts

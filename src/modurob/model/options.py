@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import gravity_vector
 from modurob.errors import StateError, choices
 
 if TYPE_CHECKING:
@@ -40,15 +40,9 @@ class ModelOptions:
     ) -> None:
         if hinges not in ("dyad", "physical"):
             raise StateError(f"hinges must be 'dyad' or 'physical', got {hinges!r}")
-        try:
-            g = np.array(gravity, dtype=float)
-        except (TypeError, ValueError, OverflowError):
-            g = np.array(np.nan)
-        if g.shape != (3,) or not np.isfinite(g).all():
-            raise StateError(f"gravity is three finite numbers, got {gravity!r}")
         object.__setattr__(self, "hinges", hinges)
         object.__setattr__(self, "base", _checked_base(base))
-        object.__setattr__(self, "gravity", tuple(g.tolist()))
+        object.__setattr__(self, "gravity", tuple(gravity_vector(gravity).tolist()))
 
     def build(self, organism: Organism, free: bool = False) -> Model:
         """Build the model of an organism with these options, or with a free base instead."""

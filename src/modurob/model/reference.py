@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from modurob.equations.passes import Base, JointState, run
 from modurob.equations.quantities import QUANTITIES
-from modurob.equations.vectors import Wrench, packed, vec
+from modurob.equations.vectors import Wrench, packed, unpacked, vec
 from modurob.model.model import Model
 
 
@@ -31,14 +29,14 @@ def reference(
     arrays = [np.zeros((*q.shape[:-1], model.nv)) if y is None else y for y in (v, x)]
     base = Base(vec(model.gravity))
     if free:
-        twist, third = (_split(y[..., :6]) for y in arrays)
-        base = Base.moving(base.gravity, _split(q[..., :7]), twist, third)
+        twist, third = (unpacked(y[..., :6]) for y in arrays)
+        base = Base.moving(base.gravity, unpacked(q[..., :7]), twist, third)
     frames = model._frames if quantity.near else model._placed_frames
     joints = [
         JointState(*each)
         for each in zip(
-            _split(q[..., model.joint_slice_q] * frames.travel),
-            *(_split(y[..., model.joint_slice_v] * frames.sign) for y in arrays),
+            unpacked(q[..., model.joint_slice_q] * frames.travel),
+            *(unpacked(y[..., model.joint_slice_v] * frames.sign) for y in arrays),
             strict=True,
         )
     ]
@@ -50,8 +48,3 @@ def reference(
     found = run(quantity, frames.links(), joints, base, wrenches, bodies)
     shape = quantity.shape(len(joints), free, len(bodies))
     return packed(found, np.empty(q.shape[:-1])).reshape(*q.shape[:-1], *shape)
-
-
-def _split(x: np.ndarray) -> list[Any]:
-    """The last axis as scalars: floats without batch, arrays with one."""
-    return x.tolist() if x.ndim == 1 else [x[..., k] for k in range(x.shape[-1])]

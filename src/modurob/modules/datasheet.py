@@ -10,7 +10,7 @@ import math
 import re
 import reprlib
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 import numpy as np
 from pydantic import (
@@ -26,13 +26,14 @@ from pydantic import (
     model_validator,
 )
 
-from modurob.errors import DatasheetError, choices
+from modurob.errors import DatasheetError, FileError, choices
 from modurob.spatial import inertia as spatial_inertia
 from modurob.spatial import se3, so3
 
 PERPENDICULAR = 1e-9  # |cos| between a port's normal and reference; datasheets are typed by hand
 UNIT_LENGTH = 1e-15  # a direction this close to length 1 stays as it is, so that files round-trip
 MOST_FINDINGS = 5  # a message is for reading
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
 MOST_FIELDS = 24  # more than any part has
 SHORT = reprlib.Repr()  # of a given value, without reading all of a long list
 SHORT.maxstring = SHORT.maxother = SHORT.maxlong = 60
@@ -149,19 +150,37 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     return next(filter(None, map(_model_in, get_args(annotation))), None)
 
 
-class DatasheetPart(BaseModel):
-    """A frozen piece of a datasheet that reports bad data as `DatasheetError`."""
+def validated(model: type[AnyModel], data: Any, where: object, context: Any = None) -> AnyModel:
+    """The content of a file, checked, or a `FileError` that starts with `where`."""
+    try:
+        return model.model_validate(data, context=context)
+    except ValidationError as error:
+        raise FileError(f"{where}: {describe(error, model)}") from None
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+class CheckedRecord(BaseModel):
+    """A frozen value that reports bad data in one line that names each field."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mistake: ClassVar[type[Exception]]  # that it raises
 
     def __init__(self, **data: Any) -> None:
         try:
             super().__init__(**data)
         except ValidationError as error:
-            raise DatasheetError(describe(error, type(self))) from None
+            raise self.mistake(describe(error, type(self))) from None
 
-    # parts inside parts are validated without this constructor, so that errors hold the whole path
+    # records inside records are validated without this constructor: errors hold the whole path
     __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
+
+
+class DatasheetPart(CheckedRecord):
+    """A piece of a datasheet."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    mistake = DatasheetError
 
     @classmethod
     def model_validate(cls, obj: Any, **options: Any) -> Self:

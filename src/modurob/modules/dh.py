@@ -232,11 +232,7 @@ class TwoPart(NamedTuple):
         return "fixed" if self.joint is None else self.joint.kind
 
     def transform(self, q: float = 0.0) -> np.ndarray:
-        """(4, 4) the out-connector in the in-connector: the geometry of the parameters.
-
-        Args:
-            q: Displacement of the joint. [rad, m]
-        """
+        """(4, 4) the out-connector in the in-connector at displacement q of the joint. [rad, m]"""
         T_in_joint = turn_z(-self.proximal.delta) @ self.proximal.transform
         T_joint_out = self.distal.transform @ turn_z(self.distal.delta)
         turned = turn_z(self.delta_j + (q if self.kind == "revolute" else 0.0))

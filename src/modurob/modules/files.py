@@ -17,7 +17,7 @@ import stat
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +102,7 @@ def read_text(path: str | os.PathLike[str], largest: int = LARGEST_FILE_BYTES) -
 def parse_json(text: str, where: object, finite: bool = True) -> Any:
     """The content of a JSON text; any fault is a `FileError` that starts with `where`.
 
-    Args:
-        finite: Whether to refuse ``NaN`` and ``Infinity``, which JSON does not have.
+    ``NaN`` and ``Infinity``, which JSON does not have, are faults if `finite`.
     """
     if text.count("{") + text.count("[") > MOST_PARTS:
         raise FileError(f"{where}: more than {MOST_PARTS:,} objects and lists")
@@ -259,6 +258,15 @@ def checked_target(path: str | os.PathLike[str]) -> Path:
         with contextlib.suppress(FileNotFoundError):
             _refuse_special(path.stat().st_mode)
     return path
+
+
+def finite(data: Any) -> Any:
+    """The same data with None in place of numbers that JSON does not have."""
+    if isinstance(data, Mapping):
+        return {key: finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def write_document(path: str | os.PathLike[str], data: dict[str, Any]) -> None:

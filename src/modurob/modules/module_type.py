@@ -111,6 +111,11 @@ class ModuleType(DatasheetPart):
         except DatasheetError as error:
             raise FileError(f"{where}: {error}") from None
 
+    def document(self) -> dict[str, Any]:
+        """The content of its file, without what equals its default."""
+        data = self.model_dump(mode="json", exclude_defaults=True)
+        return {"format": self.format, "version": self.version, **data}
+
     @model_validator(mode="before")
     @classmethod
     def _without_schema(cls, data: Any) -> Any:

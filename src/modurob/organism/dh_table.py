@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import as_floats
 from modurob.errors import DockingError, StateError, choices
 from modurob.modules import Joint
 from modurob.modules.dh import (
@@ -122,8 +123,7 @@ class DhTable(NamedTuple):
     def frames(self, q: ArrayLike) -> np.ndarray:
         """(..., rows, 4, 4) frames in the world at the ends of the rows, x as in the table.
 
-        Args:
-            q: (..., joints) displacements. [rad, m]
+        At displacements q (..., joints). [rad, m]
         """
         q = self.checked(q)
         column = {name: k for k, name in enumerate(self.joint_names)}
@@ -147,11 +147,7 @@ class DhTable(NamedTuple):
 
     def checked(self, x: ArrayLike, name: str = "q") -> np.ndarray:
         """`x` as finite floats (..., joints)."""
-        try:
-            array = np.asarray(x, dtype=float)
-        except (TypeError, ValueError, OverflowError):
-            array = np.array(np.nan)
-        n = len(self.links)
+        array, n = as_floats(x), len(self.links)
         if array.shape[-1:] != (n,) or not np.isfinite(array).all():
             raise StateError(
                 f"{name} must be finite numbers of shape (..., {n}), one for each of "

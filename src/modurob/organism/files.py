@@ -13,13 +13,12 @@ from pydantic import (
     FailFast,
     Field,
     FiniteFloat,
-    ValidationError,
     model_validator,
 )
 
 from modurob.errors import FileError, ModurobError
 from modurob.modules import ModuleType
-from modurob.modules.datasheet import describe
+from modurob.modules.datasheet import validated
 from modurob.modules.files import publish, read_document, without_schema, write_document
 from modurob.organism.docking import Docking
 from modurob.organism.organism import Member, Organism, assemble
@@ -104,11 +103,7 @@ def to_document(organism: Organism) -> dict[str, Any]:
         "version": VERSION,
         "base": organism.base,
         "base_pose": organism.base_pose.tolist(),
-        "kinds": {
-            key: {"format": kind.format, "version": kind.version}
-            | kind.model_dump(mode="json", exclude_defaults=True)
-            for kind, key in keys.items()
-        },
+        "kinds": {key: kind.document() for kind, key in keys.items()},
         "modules": [{"name": name, "kind": keys[organism.kind(name)]} for name in organism.modules],
         "dockings": [
             {name: value for name, value in entry._asdict().items() if name != "column"}
@@ -124,10 +119,7 @@ def read(path: str | os.PathLike[str]) -> Organism:
 
 def from_document(data: dict[str, Any], where: str) -> Organism:
     """The organism of a file's content; `where` is the file's name for error messages."""
-    try:
-        record = OrganismFile.model_validate(data)
-    except ValidationError as error:
-        raise FileError(f"{where}: {describe(error, OrganismFile)}") from None
+    record = validated(OrganismFile, data, where)
     try:
         return _rebuild(record)
     except ModurobError as error:

@@ -54,10 +54,6 @@ def _snake(modules: object = SNAKE_MODULES, kind: Any = "backbone") -> Organism:
     return examples.snake(_whole("--modules", modules), kind)
 
 
-def _arm(modules: str = "babac") -> Organism:
-    return examples.arm(modules)
-
-
 # the tree of the gallery: its branches do not meet, at rest and in the gait of a new project
 CLEAR_TREE = {"branches": 3, "length": 3, "seed": 299}
 
@@ -69,7 +65,7 @@ EXAMPLES: Mapping[str, ExampleBody] = {
         "Double pendulum", examples.double_pendulum, "physical", numbers=("l1", "l2", "m1", "m2")
     ),
     "crane": ExampleBody("Crane", examples.crane, "physical", numbers=("m1", "m2", "l")),
-    "arm": ExampleBody("Arm babac", _arm, "physical", ("modules",)),
+    "arm": ExampleBody("Arm babac", examples.arm, "physical", ("modules",)),
     "superbot_tree": ExampleBody(
         "SuperBot tree", _tree, "physical", ("seed", "kind"), ("branches", "length"), CLEAR_TREE
     ),
@@ -81,6 +77,11 @@ def example(name: str) -> ExampleBody:
     if name not in EXAMPLES:
         raise UnknownNameError(f"no example '{name[:40]}': examples are {choices(EXAMPLES)}")
     return EXAMPLES[name]
+
+
+def base_of(text: str) -> str | list[str]:
+    """A base as typed: fixed, free, or virtual joints with commas."""
+    return text if text in ("fixed", "free") else text.split(",")
 
 
 def _whole(what: str, value: object) -> int:

@@ -123,16 +123,6 @@ def _make_folder(path: Path) -> None:
 
 
 @_one
-def _urdf(request: ExportRequest, path: Path, progress: Progress) -> None:
-    write_urdf(request.model(), path, name=request.word)
-
-
-@_one
-def _mjcf(request: ExportRequest, path: Path, progress: Progress) -> None:
-    write_mjcf(request.model(), path, name=request.word)
-
-
-@_one
 def _latex(request: ExportRequest, path: Path, progress: Progress) -> None:
     write_file(path, request.equations().latex(document=True).encode("utf-8"))
 
@@ -169,8 +159,14 @@ FORMATS: Mapping[str, ExportFormat] = {
         "Picture, SVG", "The body at rest with names", ".svg",
         _one(lambda request, path, _: picture(request.organism, path, size=PICTURE_PX)),
     ),
-    "urdf": ExportFormat("URDF", "For ROS and most simulators", ".urdf", _urdf),
-    "mjcf": ExportFormat("MJCF", "For MuJoCo", ".xml", _mjcf),
+    "urdf": ExportFormat(
+        "URDF", "For ROS and most simulators", ".urdf",
+        _one(lambda request, path, _: write_urdf(request.model(), path, name=request.word)),
+    ),
+    "mjcf": ExportFormat(
+        "MJCF", "For MuJoCo", ".xml",
+        _one(lambda request, path, _: write_mjcf(request.model(), path, name=request.word)),
+    ),
     "cobra": ExportFormat("CoBRA", "A set of modules and the assembly", ".zip", _cobra),
     "latex": ExportFormat("LaTeX", "All of M, C and N, for pdflatex", ".tex", _latex),
     "c": ExportFormat("C99", "Equations for firmware: header, source, test", ".zip", _c),

@@ -28,7 +28,7 @@ from modurob.modules import ModuleType
 from modurob.modules.files import read_document, write_document
 from modurob.organism import Organism
 from modurob.organism.files import from_document, to_document
-from modurob.scenario.bodies import example
+from modurob.scenario.bodies import base_of, example
 from modurob.scenario.settings import (
     BALANCE,
     NONE,
@@ -316,8 +316,7 @@ class Scenario(RunSettings):
 
 def model_options(settings: RunSettings) -> tuple[str, Any, tuple[float, float, float]]:
     """Hinges, base and gravity as `Organism.model` and `Organism.equations` take them."""
-    base = settings.base if settings.base in ("fixed", "free") else settings.base.split(",")
-    return settings.hinges, base, (0.0, 0.0, -settings.gravity)
+    return settings.hinges, base_of(settings.base), (0.0, 0.0, -settings.gravity)
 
 
 def model_of(organism: Organism, settings: RunSettings) -> Model:

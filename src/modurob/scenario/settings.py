@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    FailFast,
-    Field,
-    FiniteFloat,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import FailFast, Field, FiniteFloat, ValidationInfo, field_validator
 
 from modurob.control import CONTROLLERS, gains
 from modurob.control.laws import law_class, law_keys
@@ -21,7 +12,7 @@ from modurob.distributed.balancing import Drive
 from modurob.distributed.balancing.faults import KINDS as FAULTS
 from modurob.errors import StateError, choices
 from modurob.gaits import GAITS
-from modurob.modules.datasheet import describe
+from modurob.modules.datasheet import CheckedRecord
 from modurob.sim import INTEGRATORS
 from modurob.stepping import FixedStep
 
@@ -48,19 +39,10 @@ def known(field: str) -> tuple[str, ...]:
     return tuple(INTEGRATORS)
 
 
-class FrozenRecord(BaseModel):
-    """A value of a file: its fields are checked, others are refused."""
+class FrozenRecord(CheckedRecord):
+    """A value of a file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    def __init__(self, **data: Any) -> None:
-        try:
-            super().__init__(**data)
-        except ValidationError as error:
-            raise StateError(describe(error, type(self))) from None
-
-    # records inside records are validated without this constructor: errors hold the whole path
-    __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
+    mistake = StateError
 
 
 class EventRecord(FrozenRecord):

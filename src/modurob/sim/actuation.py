@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import positive
+from modurob.checks import as_floats, positive
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.organism import Organism
@@ -46,12 +46,8 @@ class Noise:
 
     def __post_init__(self) -> None:
         for name in ("q", "v", "tau"):
-            try:
-                value = np.asarray(getattr(self, name), dtype=float)
-                good = bool(np.all(np.isfinite(value) & (value >= 0)))
-            except (TypeError, ValueError, OverflowError):
-                good = False
-            if not good:
+            value = as_floats(getattr(self, name))
+            if not np.all(np.isfinite(value) & (value >= 0)):
                 raise StateError(
                     f"the noise of {name} is a standard deviation of 0 or more, "
                     f"got {getattr(self, name)!r}"
@@ -77,8 +73,7 @@ class PerBody:
 class Actuation:
     """Torques that reach the joints of one body: controller, clock and noise.
 
-    Attributes:
-        sample_time: Seconds between commands; None for a controller that acts continuously.
+    Its `sample_time` [s] is None for a controller that acts continuously.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import is_number, positive, refuse_over
+from modurob.checks import as_floats, is_number, positive, refuse_over
 from modurob.errors import StateError
 from modurob.sim.actuation import Actuation
 
@@ -35,11 +35,7 @@ class Interval(NamedTuple):
 def record_times(
     record: float | ArrayLike | None, duration: float, row_bytes: int = 8
 ) -> np.ndarray | None:
-    """Return the times to record, both ends among them; None for every step.
-
-    Args:
-        row_bytes: Memory that the states of one time take.
-    """
+    """Return the times to record, both ends among them, if there is memory; None for every step."""
     if record is None:
         return None
     if is_number(record):
@@ -49,10 +45,7 @@ def record_times(
         refuse_over(what, count * max(row_bytes, CUT_BYTES), "give a larger record=")
         times = spacing * np.arange(int(count) + 1)
     else:
-        try:
-            times = np.array(record, dtype=float).ravel()
-        except (TypeError, ValueError, OverflowError):
-            times = np.array([np.nan])
+        times = as_floats(record).ravel()
         if not np.isfinite(times).all() or np.any(times < 0) or np.any(times > duration):
             raise StateError(
                 f"record is a spacing in seconds or times between 0 and {duration:g} s, "
@@ -148,11 +141,7 @@ class Rows:
 
 
 class Recorder:
-    """States, torques and channels of one body.
-
-    Args:
-        expected: Number of times, if known.
-    """
+    """States, torques and channels of one body; the number of times may be `expected`."""
 
     def __init__(
         self,

@@ -17,16 +17,7 @@ INERTIA_TOLERANCE = 1e-6
 
 
 def spatial_inertia(mass: Scalars, center: Scalars, inertia: Scalars) -> Array:
-    """6x6 inertia about the frame origin, linear part first.
-
-    Args:
-        mass: (...). [kg]
-        center: (..., 3) center of mass in the frame. [m]
-        inertia: (..., 3, 3) about the center of mass. [kg m^2]
-
-    Returns:
-        M (..., 6, 6) = [[m I, -m hat(c)], [m hat(c), J]], J about the frame origin.
-    """
+    """M (..., 6, 6) = [[m I, -m hat(c)], [m hat(c), J]] about the frame origin; see `at_origin`."""
     mass, center, inertia = common(mass, center, inertia)
     (identity, _) = common(np.eye(3), mass)
     m_hat_c = so3.hat(mass[..., None] * center)
@@ -35,45 +26,25 @@ def spatial_inertia(mass: Scalars, center: Scalars, inertia: Scalars) -> Array:
 
 
 def at_origin(mass: Scalars, center: Scalars, inertia: Scalars) -> Array:
-    """Inertia about the frame origin of one given about the center of mass (parallel axes).
+    """J (..., 3, 3) = I + m (|c|^2 E - c c^T) about the frame origin (parallel axes).
 
     Args:
         mass: (...). [kg]
         center: (..., 3) center of mass in the frame. [m]
         inertia: (..., 3, 3) about the center of mass. [kg m^2]
-
-    Returns:
-        J (..., 3, 3) = I + m (|c|^2 E - c c^T).
     """
     mass, center, inertia = common(mass, center, inertia)
     return inertia + _point_mass(mass, center)
 
 
 def at_center(mass: Scalars, center: Scalars, inertia: Scalars) -> Array:
-    """Inertia about the center of mass of one given about the frame origin.
-
-    Args:
-        mass: (...). [kg]
-        center: (..., 3) center of mass in the frame. [m]
-        inertia: (..., 3, 3) about the frame origin. [kg m^2]
-
-    Returns:
-        (..., 3, 3) about the center of mass: the inverse of `at_origin`.
-    """
+    """(..., 3, 3) about the center of mass, of one about the frame origin; inverts `at_origin`."""
     mass, center, inertia = common(mass, center, inertia)
     return inertia - _point_mass(mass, center)
 
 
 def moved(T_ab: Scalars, M_b: Scalars) -> Array:
-    """Spatial inertia (..., 6, 6) in frame a of one given in frame b.
-
-    Args:
-        T_ab: (..., 4, 4) pose of b in a.
-        M_b: (..., 6, 6).
-
-    Returns:
-        M_a (..., 6, 6) = Ad(T_ba)^T M_b Ad(T_ba).
-    """
+    """Spatial inertia M_a (..., 6, 6) = Ad(T_ba)^T M_b Ad(T_ba), of one in frame b."""
     T_ab, M_b = common(T_ab, M_b)
     X_ba = Ad(inverse(T_ab))
     return transpose(X_ba) @ M_b @ X_ba

@@ -13,15 +13,7 @@ from modurob.spatial.scalars import Array, Scalars, block, common, matvec, sin, 
 
 
 def pose(R_ab: Scalars, p_ab: Scalars) -> Array:
-    """Pose of a rotation and a position.
-
-    Args:
-        R_ab: (..., 3, 3).
-        p_ab: (..., 3) origin of b in a. [m]
-
-    Returns:
-        T_ab (..., 4, 4).
-    """
+    """Pose T_ab (..., 4, 4) of a rotation (..., 3, 3) and the origin of b in a (..., 3). [m]"""
     R, p = common(R_ab, p_ab)
     return block([[R, p[..., None]], [np.zeros((1, 3)), np.ones((1, 1))]])
 
@@ -44,6 +36,12 @@ def inverse(T_ab: Scalars) -> Array:
     return pose(R_ba, -matvec(R_ba, position_of(T_ab)))
 
 
+def to_position_and_quaternion(T_ab: Scalars) -> Array:
+    """(..., 7) position and unit quaternion (x, y, z, w) of a pose (..., 4, 4)."""
+    (T,) = common(T_ab)
+    return np.concatenate([T[..., :3, 3], so3.to_quaternion(T[..., :3, :3])], axis=-1)
+
+
 def hat(V: Scalars) -> Array:
     """4x4 matrix (..., 4, 4) of a twist (..., 6): [hat(w) v; 0 0]."""
     v, w = _parts(V)
@@ -57,13 +55,9 @@ def vee(X: Scalars) -> Array:
 
 
 def exp(V: Scalars) -> Array:
-    """Pose reached by a constant twist in unit time.
+    """Pose (..., 4, 4) reached by a constant twist (..., 6) = (v; w) in unit time. [m, rad]
 
-    Args:
-        V: (..., 6) = (v; w). [m, rad]
-
-    Returns:
-        T (..., 4, 4). Symbolic and traced forms divide by |w|.
+    Symbolic and traced forms divide by |w|.
     """
     v, w = _parts(V)
     return pose(so3.exp(w), matvec(so3.left_jacobian(w), v))
@@ -76,14 +70,11 @@ def log(T: Scalars) -> Array:
 
 
 def screw_motion(s: Scalars, q: Scalars) -> Array:
-    """exp(s q): the motion of a joint with a constant unit screw.
+    """exp(s q) (..., 4, 4): the motion of a joint with a constant unit screw, without any division.
 
     Args:
         s: (..., 6) = (v; w) with |w| = 1, or w = 0 for a prismatic joint.
-        q: (...) joint displacement. [rad, m]
-
-    Returns:
-        T (..., 4, 4), of the broadcast shape of q and of s without its last axis; no division.
+        q: (...) joint displacement; its shape broadcasts with that of s before. [rad, m]
     """
     s, q = common(s, q)
     v, w = _parts(s)
@@ -118,15 +109,7 @@ def bracket(V1: Scalars, V2: Scalars) -> Array:
 
 
 def transform_twist(T_ab: Scalars, V_b: Scalars) -> Array:
-    """V_a = Ad(T_ab) V_b.
-
-    Args:
-        T_ab: (..., 4, 4).
-        V_b: (..., 6) twist in frame b. [m/s, rad/s]
-
-    Returns:
-        V_a (..., 6), the same twist in frame a.
-    """
+    """V_a (..., 6) = Ad(T_ab) V_b: in frame a the same twist as V_b (..., 6). [m/s, rad/s]"""
     T, V = common(T_ab, V_b)
     R, p = rotation_of(T), position_of(T)
     v_b, w_b = _parts(V)
@@ -135,15 +118,7 @@ def transform_twist(T_ab: Scalars, V_b: Scalars) -> Array:
 
 
 def transform_wrench(T_ab: Scalars, F_a: Scalars) -> Array:
-    """F_b = Ad(T_ab)^T F_a.
-
-    Args:
-        T_ab: (..., 4, 4).
-        F_a: (..., 6) wrench in frame a. [N, N m]
-
-    Returns:
-        F_b (..., 6), the same wrench in frame b.
-    """
+    """F_b (..., 6) = Ad(T_ab)^T F_a: in frame b the same wrench as F_a (..., 6). [N, N m]"""
     T, F = common(T_ab, F_a)
     R_ba, p = transpose(rotation_of(T)), position_of(T)
     f_a, n_a = _parts(F)

@@ -38,14 +38,7 @@ UNIT_TOLERANCE = 1e-14
 
 
 def hat(w: Scalars) -> Array:
-    """Skew matrix of a vector: hat(w) u = w x u.
-
-    Args:
-        w: (..., 3).
-
-    Returns:
-        (..., 3, 3).
-    """
+    """Skew matrix (..., 3, 3) of a vector w (..., 3): hat(w) u = w x u."""
     x, y, z = _components(w)
     return stack([[0, -z, y], [z, 0, -x], [-y, x, 0]], like=w)
 
@@ -66,14 +59,11 @@ def cross(a: Scalars, b: Scalars) -> Array:
 
 
 def rotation(axis: Scalars, angle: Scalars) -> Array:
-    """Rotation about a unit axis, by Rodrigues' formula without any division.
+    """R (..., 3, 3) = I + sin q hat(a) + (1 - cos q) hat(a)^2 (Rodrigues), without any division.
 
     Args:
         axis: (..., 3) unit vector, or zero for the identity.
         angle: (...). [rad]
-
-    Returns:
-        R (..., 3, 3) = I + sin q hat(a) + (1 - cos q) hat(a)^2.
     """
     axis, angle = common(axis, angle)
     if axis.shape[:-1] != angle.shape:
@@ -91,13 +81,9 @@ def rotation(axis: Scalars, angle: Scalars) -> Array:
 
 
 def exp(w: Scalars) -> Array:
-    """Rotation of a rotation vector.
+    """Rotation (..., 3, 3) of a rotation vector w (..., 3), axis * angle. [rad]
 
-    Args:
-        w: (..., 3) axis * angle. [rad]
-
-    Returns:
-        R (..., 3, 3). Symbolic and traced forms divide by |w|.
+    Symbolic and traced forms divide by |w|.
     """
     (w,) = common(w)
     angle = _norm(w)
@@ -105,14 +91,10 @@ def exp(w: Scalars) -> Array:
 
 
 def log(R: Scalars) -> Array:
-    """Rotation vector of a rotation, to rounding at every angle from 0 to pi.
+    """Rotation vector w (..., 3) of R (..., 3, 3), to rounding at every angle from 0 to pi. [rad]
 
-    Args:
-        R: (..., 3, 3).
-
-    Returns:
-        w (..., 3), |w| <= pi; at pi either sign of the axis is right. Symbolic and traced forms
-        hold for angles strictly between 0 and pi. [rad]
+    |w| <= pi; at pi either sign of the axis is right. Symbolic and traced forms hold for angles
+    strictly between 0 and pi.
     """
     q = _scaled_quaternion(R)
     v, w = q[..., :3], entry(q, 3)
@@ -122,13 +104,9 @@ def log(R: Scalars) -> Array:
 
 
 def to_quaternion(R: Scalars) -> Array:
-    """Unit quaternion of a rotation.
+    """Unit quaternion (..., 4) of R (..., 3, 3), in the order x, y, z, w, with w >= 0.
 
-    Args:
-        R: (..., 3, 3).
-
-    Returns:
-        (..., 4) in the order x, y, z, w, with w >= 0. Symbolic forms hold for angles below pi.
+    Symbolic forms hold for angles below pi.
     """
     q = _scaled_quaternion(R)
     return q / np.asarray(_norm(q))[..., None]
@@ -170,13 +148,9 @@ def unit_quaternion(q: np.ndarray) -> np.ndarray:
 
 
 def from_rpy(roll: Scalars, pitch: Scalars, yaw: Scalars) -> Array:
-    """Rotation of URDF's fixed-axis angles: Rz(yaw) Ry(pitch) Rx(roll).
+    """R (..., 3, 3) of URDF's fixed-axis angles (...) each: Rz(yaw) Ry(pitch) Rx(roll). [rad]
 
-    Args:
-        roll, pitch, yaw: (...) each. [rad]
-
-    Returns:
-        R (..., 3, 3); multiples of 90 degrees give exact signed permutations.
+    Multiples of 90 degrees give exact signed permutations.
     """
     R = rotation([0, 0, 1], yaw) @ rotation([0, 1, 0], pitch) @ rotation([1, 0, 0], roll)
     if R.dtype == object or np.iscomplexobj(R):
@@ -202,14 +176,11 @@ def left_jacobian_inverse(w: Scalars) -> Array:
 
 
 def is_rotation(R: Scalars, tolerance: float = ROTATION_TOLERANCE) -> Any:
-    """Check that numeric matrices (..., 3, 3) are rotations: orthonormal and right-handed.
+    """(...) whether numeric matrices (..., 3, 3) are rotations: orthonormal and right-handed.
 
     Args:
-        R: (..., 3, 3) real numbers; NaN and infinity are allowed and are no rotations.
+        R: Real numbers; NaN and infinity are allowed and are no rotations.
         tolerance: the largest entry of |R^T R - I| to pass.
-
-    Returns:
-        (...) of bool.
     """
     R = np.asarray(R, np.float64)
     R = np.where(np.isfinite(R), R, 0.0)

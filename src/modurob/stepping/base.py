@@ -33,16 +33,12 @@ class StepSettings(NamedTuple):
 
 
 class IntegratorStep(NamedTuple):
-    """A state that was reached; its arrays may be overwritten by the next step.
-
-    Attributes:
-        dense: For adaptive methods, times (n,) -> states (nq + nv, n) within the step.
-    """
+    """A state that was reached; its arrays may be overwritten by the next step."""
 
     t: float
     q: np.ndarray
     v: np.ndarray
-    dense: Callable[[np.ndarray], Any] | None = None
+    dense: Callable[[np.ndarray], Any] | None = None  # times (n,) -> states (nq + nv, n) within it
 
 
 class Integrator(ABC):
@@ -77,13 +73,9 @@ class Integrator(ABC):
 
 
 class FixedStep(Integrator):
-    """Equal steps, none longer than dt; each in equal parts when the motion is stiff.
+    """Equal steps, none longer than dt; each in equal parts when the motion is stiff."""
 
-    Attributes:
-        is_implicit: Whether friction and linear stops are taken implicitly, stable at any step.
-    """
-
-    is_implicit: ClassVar[bool] = False
+    is_implicit: ClassVar[bool] = False  # True: friction and linear stops are stable at any step
 
     def __init__(self, motion: EquationOfMotion, settings: StepSettings) -> None:
         super().__init__(motion, settings)

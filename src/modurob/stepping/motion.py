@@ -72,10 +72,9 @@ class EquationOfMotion:
         return tau if self.stops is None else tau + self.stops(q, v)
 
     def fastest_rate(self, implicit: bool) -> tuple[float, str]:
-        """Fastest decay or oscillation that an explicit method must follow, and its cause. [1/s]
+        """Fastest decay or oscillation that a method must follow, and its cause. [1/s]
 
-        Args:
-            implicit: Whether the method takes friction and linear stops implicitly.
+        If it is `implicit`, that is neither friction nor linear stops.
         """
         known = [(0.0, "")]
         if not implicit:

@@ -106,12 +106,8 @@ def _equations(request: ExportRequest) -> str:
     if left:
         words = f"{left} entries are too long for a page; export C99 or LaTeX to have them."
     text = "".join(shown).replace("&InvisibleTimes;", "&#x2062;")
-    found = [
-        {"name": q.name, "meaning": q.meaning, "unit": q.unit, "value": q.value}
-        for q in equations.quantities
-        if q.name in names
-    ]
-    return f'<p class="note">{words}</p>{text}' + (tables.symbols(found) if found else "")
+    symbols = tables.symbols(formulas.symbols(equations, names))
+    return f'<p class="note">{words}</p>{text}{symbols}'
 
 
 def _run(trajectory: Trajectory, record: RunRecord, organism: Organism) -> str:

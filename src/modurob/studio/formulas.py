@@ -13,16 +13,11 @@ MOST_TERMS = 120  # shown of one entry: a page with thousands of terms is too sl
 
 
 class EntryRequest(NamedTuple):
-    """An entry of the equations of a body.
-
-    Attributes:
-        symbols: ``all``, or ``none`` for the organism's own numbers.
-        entry: Such as ``M[1,2]``.
-    """
+    """An entry of the equations of a body."""
 
     body: ExportRequest
-    symbols: str
-    entry: str
+    symbols: str  # ``all``, or ``none`` for the organism's own numbers
+    entry: str  # such as ``M[1,2]``
 
 
 _held: tuple[Any, Equations] | None = None  # the last ones, for the next entry
@@ -45,18 +40,22 @@ def entry(request: EntryRequest, progress: Callable[[float], Any]) -> dict[str, 
     terms = len(value)
     progress(0.6)
     expression = equations.entry(request.entry, short=terms <= MOST_TERMS)
-    names = equations.names_in(value)
     return {
         "entry": parsed.name,
         "mathml": _mathml(equations, parsed, expression, terms),
         "terms": terms,
         "shown": min(terms, MOST_TERMS),
-        "symbols": [
-            {"name": q.name, "meaning": q.meaning, "unit": q.unit, "value": q.value}
-            for q in equations.quantities
-            if q.name in names
-        ],
+        "symbols": symbols(equations, equations.names_in(value)),
     }
+
+
+def symbols(equations: Equations, names: set[str]) -> list[dict[str, Any]]:
+    """The symbols with these names, for `tables.symbols`."""
+    return [
+        {"name": q.name, "meaning": q.meaning, "unit": q.unit, "value": q.value}
+        for q in equations.quantities
+        if q.name in names
+    ]
 
 
 def latex(request: EntryRequest, progress: Callable[[float], Any]) -> str:

@@ -148,14 +148,11 @@ def _query(scope: Any) -> dict[str, list[str]]:
 
 
 class _Gate:
-    """Lets a request's body through; one without a stated length is cut off, too.
-
-    Attributes:
-        gone: Whether the browser went away.
-    """
+    """Lets a request's body through; one without a stated length is cut off, too."""
 
     def __init__(self, receive: Any) -> None:
-        self._receive, self._total, self.gone = receive, 0, False
+        self._receive, self._total = receive, 0
+        self.gone = False  # True when the browser went away
 
     async def __call__(self) -> Any:
         message = await self._receive()

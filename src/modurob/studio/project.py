@@ -16,11 +16,10 @@ from pydantic import (
     FailFast,
     Field,
     FiniteFloat,
-    ValidationError,
 )
 
 from modurob import DatasheetError, FileError, ModuleType, Organism, StateError
-from modurob.modules.datasheet import describe
+from modurob.modules.datasheet import validated
 from modurob.modules.files import parse_json, read_document, read_text
 from modurob.organism.files import FORMAT as ORGANISM
 from modurob.organism.files import from_document, to_document
@@ -184,14 +183,6 @@ class Project:
         """The body as it is."""
         return self.history.now.organism
 
-    def kinds_document(self) -> list[dict[str, Any]]:
-        """The user's own modules as a file holds them."""
-        return [
-            {"format": kind.format, "version": kind.version}
-            | kind.model_dump(mode="json", exclude_defaults=True)
-            for kind in self.kinds.values()
-        ]
-
 
 def to_bytes(project: Project) -> bytes:
     """A project's file; steps long ago are left out where it would become too large to be shared.
@@ -204,7 +195,7 @@ def to_bytes(project: Project) -> bytes:
         {
             "format": FORMAT,
             "version": VERSION,
-            "kinds": project.kinds_document(),
+            "kinds": [kind.document() for kind in project.kinds.values()],
             "pose": project.pose,
             "settings": project.settings.model_dump(mode="json"),
             "runs": [run.model_dump(mode="json") for run in project.runs],
@@ -234,11 +225,7 @@ def _latest(steps: list[HistoryStep]) -> list[str]:
 
 
 def read(path: Path, where: str | None = None) -> Project:
-    """A project from a project's or an organism's file.
-
-    Args:
-        where: What to call the file in an error; its path by default.
-    """
+    """A project from a project's or an organism's file, which errors call `where`."""
     where = str(path) if where is None else where
     try:
         if format_of(path) == ORGANISM:
@@ -247,10 +234,7 @@ def read(path: Path, where: str | None = None) -> Project:
         data = read_document(path, FORMAT, VERSION)
     except FileError as error:
         raise FileError(str(error).replace(str(path), where)) from None
-    try:
-        record = ProjectFile.model_validate(data)
-    except ValidationError as error:
-        raise FileError(f"{where}: {describe(error, ProjectFile)}") from None
+    record = validated(ProjectFile, data, where)
     now = SavedBody(None) if record.organism is None else SavedBody.read(record.organism, where)
     _ = now.organism  # raises here; steps of the history do when they are used
     history = History(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from modurob import Model, ModuleType, ModurobError, Organism, Scenario, StateError
-from modurob.modules.files import write_file, writing
+from modurob.modules.files import finite, write_file, writing
 from modurob.scenario.scenario import RunResult, model_of
 from modurob.scenario.settings import RunRecord, RunSettings
 from modurob.studio import signals, view_data
@@ -26,16 +25,11 @@ MOST_FRAMES = 4000  # of a run; longer runs are recorded more coarsely
 
 
 class RunRequest(NamedTuple):
-    """A run to be computed.
-
-    Attributes:
-        settings: All settings of the project, also those without effect in this run.
-        folder: For the run's files, which are named by its number.
-    """
+    """A run to be computed."""
 
     scenario: Scenario
-    settings: RunSettings
-    folder: Path
+    settings: RunSettings  # of the project, also those without effect in this run
+    folder: Path  # for the run's files, which are named by its number
     number: int
 
 
@@ -114,18 +108,10 @@ def write(request: RunRequest, result: RunResult) -> None:
         "tints": signals.tints(run),
         "events": [mark._asdict() for mark in result.marks],
     }
-    text = json.dumps(_finite(data), allow_nan=False, separators=(",", ":"))
+    # what is not finite becomes a gap in a line
+    text = json.dumps(finite(data), allow_nan=False, separators=(",", ":"))
     write_file(stem.with_suffix(".json"), text.encode())
     request.scenario.save(stem.with_suffix(".scenario.json"))
-
-
-def _finite(value: Any) -> Any:
-    """Numbers that JSON has; what is not finite becomes a gap in a line."""
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class Runner:

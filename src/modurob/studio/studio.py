@@ -20,11 +20,7 @@ RESERVED_S = 60.0  # of a name for its page
 
 
 class Studio:
-    """Open projects by name. Two tabs on one project share its session.
-
-    Args:
-        folder: Where projects are kept.
-    """
+    """Open projects by name, kept in a folder. Two tabs on one project share its session."""
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder

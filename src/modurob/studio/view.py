@@ -10,7 +10,7 @@ from nicegui.element import Element
 from nicegui.elements.echart import EChart as EChart
 from nicegui.elements.scene import Scene as Scene
 
-from modurob import Model, ModuleType, ModurobError, Organism
+from modurob import Model, ModurobError, Organism
 from modurob.studio import edits, view_data
 
 if TYPE_CHECKING:
@@ -26,29 +26,9 @@ class Stage(Element, component="web/organism.js", esm={"modurob-web": "web"}):
         """True if free ports are shown and clicks dock."""
         self._props["building"] = on
 
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Another body."""
-        self.run_method("set_state", state)
-
-    def set_poses(self, poses: list[list[float]]) -> None:
-        """The same body in another pose."""
-        self.run_method("set_poses", poses)
-
-    def set_palette(self, kind: ModuleType) -> None:
-        """The module kind that a click docks."""
-        self.run_method("set_palette", view_data.kind_data(kind))
-
 
 class PlanView(Element, component="web/plan.js"):
     """The organism from above. Events: dock, pick, remove, move, turn, rebase."""
-
-    def set_plan(self, plan: dict[str, Any]) -> None:
-        """Another body."""
-        self.run_method("set_plan", plan)
-
-    def set_palette(self, kind: ModuleType) -> None:
-        """The module kind that a click docks."""
-        self.run_method("set_palette", view_data.kind_data(kind))
 
 
 class Player(Element, component="web/player.js"):
@@ -71,11 +51,7 @@ class BodyView:
         self._sent: tuple[Any, ...] = ()
 
     def follow(self, topic: str, fit: bool = False) -> None:
-        """Show what changed.
-
-        Args:
-            fit: Whether the camera moves to show all.
-        """
+        """Show what changed; with `fit` the camera moves to show all."""
         if topic == "body":
             self.body(fit)
         elif topic == "pose":
@@ -91,28 +67,30 @@ class BodyView:
         organism = session.organism
         self._sent = self._model_settings()
         if organism is None:
-            self.stage.set_state({"cast": None})
-            self.plan.set_plan(NOTHING)
+            self.stage.run_method("set_state", {"cast": None})
+            self.plan.run_method("set_plan", NOTHING)
             return
         model = self._model(organism)
         kind = session.kind(page.kind)
         sites = [*edits.sites(organism, kind, page.child_port, page.turn)]
-        self.stage.set_state(
+        self.stage.run_method(
+            "set_state",
             {
                 "cast": view_data.scene_data(organism, model),
                 "poses": view_data.poses(model, session.configuration(model)),
                 "ports": view_data.ports(organism, model, sites),
                 "fit": fit,
-            }
+            },
         )
-        self.plan.set_plan(view_data.plan(organism, sites))
+        self.plan.run_method("set_plan", view_data.plan(organism, sites))
 
     def pose(self) -> None:
         """The same body, its joints elsewhere."""
         session = self.page.session
         if session.organism is not None:
             model = self._model(session.organism)
-            self.stage.set_poses(view_data.poses(model, session.configuration(model)))
+            poses = view_data.poses(model, session.configuration(model))
+            self.stage.run_method("set_poses", poses)
 
     def _model(self, organism: Organism) -> Model:
         """The model of the settings; on a fixed base if theirs does not fit."""
@@ -123,9 +101,9 @@ class BodyView:
 
     def palette(self) -> None:
         """The module kind that a click docks."""
-        kind = self.page.session.kind(self.page.kind)
-        self.stage.set_palette(kind)
-        self.plan.set_palette(kind)
+        kind = view_data.kind_data(self.page.session.kind(self.page.kind))
+        self.stage.run_method("set_palette", kind)
+        self.plan.run_method("set_palette", kind)
 
     def select(self, name: str | None) -> None:
         """Mark a module in both."""

@@ -9,24 +9,21 @@ from typing import Any
 import numpy as np
 
 from modurob import Model, ModuleType, Organism
-from modurob.spatial import so3
+from modurob.spatial import se3
 from modurob.studio.edits import CACHED, Site, heading
 
 DIGITS = 6  # micrometers
 BEYOND = 0.75  # half length of a joint's axis, over the module's size
 
 
-def pose(T: np.ndarray) -> list[float]:
-    """(7,) position and quaternion (x, y, z, w) of a frame."""
-    numbers = np.concatenate([T[:3, 3], so3.to_quaternion(T[:3, :3])])
-    return (numbers.round(DIGITS) + 0.0).tolist()
+def pose(T: np.ndarray) -> list[Any]:
+    """(..., 7) positions and quaternions (x, y, z, w) of frames."""
+    return (se3.to_position_and_quaternion(T).round(DIGITS) + 0.0).tolist()
 
 
 def poses(model: Model, q: np.ndarray) -> list[list[float]]:
     """One pose for each body."""
-    T = model.forward_kinematics(q)
-    numbers = np.concatenate([T[:, :3, 3], so3.to_quaternion(T[:, :3, :3])], axis=-1)
-    return (numbers.round(DIGITS) + 0.0).tolist()
+    return pose(model.forward_kinematics(q))
 
 
 @lru_cache(maxsize=CACHED)

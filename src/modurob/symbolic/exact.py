@@ -22,11 +22,7 @@ from modurob.symbolic.trigonometric import Trig, trig
 
 
 class Exact:
-    """Exact closed forms of one tree.
-
-    Args:
-        external: Wrench on some modules, each in the module's frame.
-    """
+    """Exact closed forms of one tree, with `external` wrenches in the frames of some modules."""
 
     def __init__(self, tree: SymbolicTree, external: dict[str, Wrench]) -> None:
         self.tree, self.external = tree, external

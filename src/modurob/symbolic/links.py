@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from modurob.equations.links import RigidLink
 from modurob.equations.mass_matrix import Composite, added, to_parent
-from modurob.equations.vectors import EYE, ZERO, Mat, Vec, outer
+from modurob.equations.vectors import EYE, ZERO, Mat, Vec, outer, symmetric
 from modurob.model import Model
 from modurob.model.build import UNIT, LinkAssembly, ModelPart, Solid, Tree, collapse, held_pose
 from modurob.symbolic.trigonometric import Angle, Trig, exactly
@@ -149,7 +148,7 @@ def ten_parameters(link: int, words: Vocabulary) -> Composite:
 
     m = symbol("m", "mass", "kg")
     h = Vec([symbol(f"h{x}", f"first moment of mass ({x})", "kg m") for x in AXES])
-    J = _symmetric(
+    J = symmetric(
         lambda i, j: symbol(f"J{AXES[i]}{AXES[j]}", f"inertia ({AXES[i]}{AXES[j]})", "kg m^2")
     )
     return Composite(m, h, _second_moment(J))
@@ -255,12 +254,6 @@ def _second_moment(J: Mat) -> Mat:
     return Mat([[half - J[i, j] if i == j else -J[i, j] for j in range(3)] for i in range(3)])
 
 
-def _symmetric(entry: Callable[[int, int], Any]) -> Mat:
-    """A matrix from the entries on and above its diagonal."""
-    found = {(i, j): entry(i, j) for i in range(3) for j in range(i, 3)}
-    return Mat([[found[min(i, j), max(i, j)] for j in range(3)] for i in range(3)])
-
-
 def _inertia(inertia: np.ndarray, marks: tuple[str, ...], name: str, words: Vocabulary) -> Mat:
     """Inertia about the center: one symbol if it is the same about all axes."""
     scale = np.abs(inertia).max()
@@ -274,7 +267,7 @@ def _inertia(inertia: np.ndarray, marks: tuple[str, ...], name: str, words: Voca
     if scale > 0 and np.ptp(diagonal) <= SNAP * scale and np.count_nonzero(clean) == 3:
         J = symbol((), diagonal[0])
         return Mat([[J if i == j else 0 for j in range(3)] for i in range(3)])
-    return _symmetric(lambda i, j: symbol((AXES[i] if i == j else AXES[i] + AXES[j],), clean[i, j]))
+    return symmetric(lambda i, j: symbol((AXES[i] if i == j else AXES[i] + AXES[j],), clean[i, j]))
 
 
 def _friction(

@@ -48,11 +48,7 @@ class Regressor(NamedTuple):
 def regressor(
     exact: Exact, words: Vocabulary, writer: ExpressionWriter, values: Sequence[Given]
 ) -> Regressor:
-    """Take the inverse dynamics apart; `exact` has whole links as parameters.
-
-    Args:
-        values: Substitutions, one after the other.
-    """
+    """Take the inverse dynamics apart, with whole links as parameters and `values` substituted."""
     letters = [quantity.letter for quantity in words.quantities]
     first = 0 if exact.offset else 1
     theta = [

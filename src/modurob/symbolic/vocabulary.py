@@ -57,8 +57,7 @@ class NamedSymbol(NamedTuple):
 class Vocabulary:
     """The symbols of one organism in the order they were introduced.
 
-    Args:
-        groups: Which quantities are symbols; the others enter with their numbers.
+    Quantities of other groups than `groups` enter with their numbers.
     """
 
     def __init__(self, groups: Collection[str]) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import tempfile
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,17 +20,7 @@ from modurob.verification.check import CheckCase, CheckValue, LeftOut, relative
 SAME = 1e-9  # relative: files keep 17 digits, MuJoCo's free massless links weigh 2e-15 kg
 
 
-class Engine(Protocol):
-    """Another program's dynamics in the coordinates of our model."""
-
-    def __init__(self, model: Model) -> None: ...
-
-    def mass_matrix(self, q: np.ndarray) -> np.ndarray: ...
-
-    def inverse_dynamics(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray: ...
-
-
-def compared(engine: type[Engine], note: str, case: CheckCase) -> CheckValue:
+def compared(engine: type[Pinocchio | Mujoco], note: str, case: CheckCase) -> CheckValue:
     """Compare the mass matrix and inverse dynamics with those of another engine."""
     peer = engine(case.model)
     # friction is left to the other checks: MuJoCo solves it as a constraint, Pinocchio ignores it

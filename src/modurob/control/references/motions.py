@@ -21,11 +21,7 @@ ROUNDING = 1e-9  # of its length: a time this close to the end of a record is th
 
 
 class SetPoint:
-    """Stay at a place.
-
-    Args:
-        q: (n,) [rad, m]
-    """
+    """Stay at a place q (n,). [rad, m]"""
 
     def __init__(self, q: ArrayLike) -> None:
         self.q = _row("q", q)

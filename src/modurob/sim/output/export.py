@@ -16,7 +16,7 @@ from modurob.model import Model
 from modurob.modules.files import write_file
 from modurob.sim.body_trajectory import BodyTrajectory
 from modurob.sim.trajectory import Trajectory
-from modurob.spatial import so3
+from modurob.spatial import se3
 
 MAGIC, VERSION = b"MRTJ", 1
 HEAD = struct.Struct("<4sHHI")  # magic, version, reserved, bytes of the header
@@ -140,6 +140,7 @@ def to_bytes(trajectory: Trajectory) -> bytes:
     parts = []
     for part in trajectory.parts:
         refuse_batch(part, "the player")
+        bodies = part.model.forward_kinematics(part.q)
         parts.append(
             {
                 "name": part.name,
@@ -151,7 +152,7 @@ def to_bytes(trajectory: Trajectory) -> bytes:
                 "v": put(part.v),
                 "tau": put(part.tau),
                 "energy": put(np.stack([part.kinetic_energy, part.potential_energy], axis=-1)),
-                "poses": put(_poses(part)),
+                "poses": put(se3.to_position_and_quaternion(bodies)),  # (N, bodies, 7)
                 "channels": {name: put(values) for name, values in part.channels.items()},
             }
         )
@@ -164,12 +165,6 @@ def to_bytes(trajectory: Trajectory) -> bytes:
     text = json.dumps(header, allow_nan=False, ensure_ascii=False).encode("utf-8")
     text += b" " * (-(HEAD.size + len(text)) % ALIGNMENT)
     return b"".join([HEAD.pack(MAGIC, VERSION, 0, len(text)), text, *blobs])
-
-
-def _poses(part: BodyTrajectory) -> np.ndarray:
-    """(N, bodies, 7) position and quaternion (x, y, z, w) of every body in the world."""
-    T = part.model.forward_kinematics(part.q)
-    return np.concatenate([T[..., :3, 3], so3.to_quaternion(T[..., :3, :3])], axis=-1)
 
 
 def from_bytes(data: bytes) -> dict[str, Any]:

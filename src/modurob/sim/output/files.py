@@ -11,13 +11,13 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, FailFast, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, Field, FiniteFloat
 
 from modurob.errors import FileError, ModurobError, StateError, WriteError
 from modurob.model import Model, ModelOptions
 from modurob.model.model import frozen
 from modurob.model.validation import DTYPES, SHAPES
-from modurob.modules.datasheet import describe
+from modurob.modules.datasheet import validated
 from modurob.modules.files import check_document, checked_target, parse_json, write_file
 from modurob.organism.files import from_document, to_document
 from modurob.sim.body_trajectory import BodyTrajectory
@@ -149,10 +149,9 @@ def load(path: str | os.PathLike[str]) -> Trajectory:
         raise FileError(f"{path}: byte {error.start} of its header is not UTF-8") from None
     data = parse_json(text, path)
     check_document(data, path, FORMAT, VERSION)
+    checked = validated(TrajectoryHeader, data, path)
     try:
-        return _restored(TrajectoryHeader.model_validate(data), arrays)
-    except ValidationError as error:
-        raise FileError(f"{path}: {describe(error, TrajectoryHeader)}") from None
+        return _restored(checked, arrays)
     except ModurobError as error:
         raise FileError(f"{path}: {error}") from None
 

@@ -29,12 +29,9 @@ LONGEST_HEADER = 1000  # bytes
 
 
 def read_arrays(path: str | os.PathLike[str], what: str) -> dict[str, np.ndarray]:
-    """The arrays of a file by their names, or a `FileError`.
+    """The arrays of a file by their names, or a `FileError` that it is no `what`.
 
     Memory stays below the size of the file, or `LARGEST_UNPACKED` if it is compressed.
-
-    Args:
-        what: What the file should be, for error messages.
     """
     path = checked_path(path)
     check_regular(path, LARGEST_ARCHIVE)

@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from modurob.checks import as_floats
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.model.joint_map import JointMap
 from modurob.organism import Organism
 from modurob.sim.reconfiguration.events import Dock
 from modurob.sim.reconfiguration.impact import Masses, Pose, closest_joints, gap_size
-from modurob.spatial import se3, so3
+from modurob.spatial import se3
 
 MISFIT = 1e-9  # [m] between a mass before and after undocking, where none should be
 
@@ -141,10 +142,7 @@ def _given(event: Dock, guest: Model, name: str) -> np.ndarray:
     given, count = getattr(event, name), len(guest.joint_names)
     if given is None:
         return np.zeros(count)
-    try:
-        array = np.asarray(given, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        array = np.array(np.nan)
+    array = as_floats(given)
     if array.shape != (count,) or not np.isfinite(array).all():
         raise StateError(
             f"{name} of the new organism is {count} finite numbers, one for each joint "
@@ -167,6 +165,5 @@ def _posed(
 
 def _base(model: Model, organism: Organism, T_base: np.ndarray) -> np.ndarray:
     """(7,) position and quaternion of link 0 when the base module is at a pose."""
-    body = model.modules[organism.base]
-    T = T_base @ se3.inverse(model.body_placement[body])
-    return np.concatenate([T[:3, 3], so3.to_quaternion(T[:3, :3])])
+    T = T_base @ se3.inverse(model.body_placement[model.modules[organism.base]])
+    return se3.to_position_and_quaternion(T)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import is_number
+from modurob.checks import as_floats, is_number
 from modurob.errors import StateError
 from modurob.modules import ModuleType
 from modurob.organism import Organism
@@ -80,10 +80,7 @@ class Dock(Event):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        try:
-            twist = np.asarray(self.approach, dtype=float)
-        except (TypeError, ValueError, OverflowError):
-            twist = np.empty(0)
+        twist = as_floats(self.approach)
         if twist.shape != (6,) or not np.isfinite(twist).all():
             raise StateError(f"approach is a twist of six finite numbers, got {self.approach!r}")
         pair = np.shape(self.reach) == (2,) and all(is_number(x) and x > 0 for x in self.reach)

@@ -45,12 +45,7 @@ class DockingPair(NamedTuple):
 
 
 class MultiBodyRun:
-    """All bodies of a run: they start as one, part and meet.
-
-    Attributes:
-        reports: Of the events so far.
-        body_names: Bodies and modules that appear at some time.
-    """
+    """All bodies of a run: they start as one, part and meet."""
 
     def __init__(
         self, setup: Setup, first: Run, controller: Any, events: tuple[Event, ...]
@@ -59,9 +54,9 @@ class MultiBodyRun:
         self._runs: list[Run] = [first]  # that go on
         self._all: list[Run] = [first]  # in the order in which they came into being
         self._events = sorted(events, key=lambda event: event.time)
-        self.reports: list[EventReport] = []
+        self.reports: list[EventReport] = []  # of the events so far
         self._held: dict[str, float] = {}  # last displacements of joints that are gone or locked
-        self.body_names = {*first.model.body_names, *first.model.modules}
+        self.body_names = {*first.model.body_names, *first.model.modules}  # there at some time
         if events and first.organism is not None:
             self._check_events(first.organism)
 
