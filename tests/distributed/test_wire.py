@@ -3,6 +3,7 @@
 import hashlib
 import os
 import random
+import select
 import signal
 import socket
 import struct
@@ -19,6 +20,7 @@ from modurob.distributed import MassProcesses, Message, child
 from modurob.distributed.bus import coordinator
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.messages import Address
+from modurob.distributed.bus.node import NodeProgram
 from modurob.distributed.processes import Processes
 from modurob.distributed.transports import Udp, base
 from modurob.distributed.transports.base import MOST_PER_S, MOST_WAITING
@@ -329,6 +331,19 @@ def test_what_is_sent_before_the_handshake_arrives_up_to_a_number_and_the_rest_i
     other.close()
 
 
+def test_a_lost_handshake_is_repeated_by_whoever_sends():
+    one, other = Udp(key=KEY), Udp(key=KEY)
+    one.plug("out", other.address, "in")
+    other.plug("in", one.address, "out")
+    for endpoint in (one, other):
+        assert select.select([endpoint], [], [], DEADLINE)[0]
+        endpoint._socket.recvfrom(1000)  # the neighbor's request is lost
+    one.send([Message("out", b"x")])
+    until(lambda: one.read() or other.receive() == [Message("in", b"x")])
+    one.close()
+    other.close()
+
+
 def test_a_neighbor_that_floods_is_limited_and_the_others_are_not(monkeypatch):
     clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
     monkeypatch.setattr(base, "time", clock)
@@ -502,6 +517,20 @@ def test_ctrl_c_reaches_the_host_which_ends_its_modules(host):
     os.killpg(process.pid, signal.SIGINT)
     assert process.stdout.read().split() == ["0", "0"]  # neither has felt the signal
     assert not any(map(is_running, pids))
+
+
+def test_a_key_is_on_no_command_line_in_no_environment_and_differs_from_bus_to_bus():
+    modules = Processes("nothing")
+    settings = {"uid": 1, "record": "", "name": "a", "ports": ["in"], "heartbeat": 60.0}
+    modules.start("a", NodeProgram, settings, light=True)
+    modules.listen(modules.pipe("a"))  # it is up
+    place = Path("/proc", str(modules.pid("a")))
+    known = (place / "cmdline").read_bytes() + (place / "environ").read_bytes()
+    modules.close()
+    assert b"child.py" in known
+    assert modules._key.hex().encode() not in known
+    assert modules._key not in known
+    assert modules._key != Processes("nothing")._key
 
 
 def test_an_interrupt_half_way_through_the_start_leaves_no_process(monkeypatch):
