@@ -18,6 +18,7 @@ from modurob.errors import StateError, UnknownNameError, choices
 
 START_TIMEOUT_S = 20.0  # until a process has opened its socket
 END_TIMEOUT_S = 2.0
+POLL_S = 1e-3
 
 
 class Processes:
@@ -60,6 +61,8 @@ class Processes:
         self, name: str, program: type[child.Program], settings: Mapping[str, Any], *, light: bool
     ) -> None:
         """Start a module's process; a light program works without the imports of modurob itself."""
+        if name in self._processes:  # a module that is started again
+            self._forget(name)
         # a session of its own: Ctrl-C at the terminal is for this process alone
         process = subprocess.Popen(
             [sys.executable, *(("-I", "-S") if light else ("-P",)), child.__file__],
@@ -79,6 +82,20 @@ class Processes:
             "seed": self.seed + len(self._processes),
         }
         self.send(name, {**settings, **common})
+
+    def _forget(self, name: str) -> None:
+        """End a process, and drop its answers."""
+        process, pipe = self._process(name), self.pipe(name)
+        process.kill()
+        process.wait()
+        end = time.monotonic() + END_TIMEOUT_S
+        while pipe in self._pipes and time.monotonic() < end:  # whoever listens reads its end
+            time.sleep(POLL_S)
+        self._pipes.pop(pipe, None)
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
 
     def send(self, name: str, event: Mapping[str, Any]) -> None:
         """Send an event to a module."""

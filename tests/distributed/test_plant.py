@@ -1,0 +1,205 @@
+"""The plant: physics behind the modules, and the drives through which they reach it."""
+
+import json
+import mmap
+
+import numpy as np
+import pytest
+
+from modurob import Dock, Organism, Undock, catalog, examples, simulate
+from modurob.distributed import Plant, PlantOptions, ProcessBus
+from modurob.distributed.drive import Mailbox, RecordedDrive, SharedDrive, SharedMemory
+from modurob.distributed.plant import WATCHDOG_S, Push
+from modurob.errors import StateError, UnknownNameError
+from oracles import complains
+
+
+def plant(word, **options):
+    """An arm at the base, and its organism."""
+    one = Plant(PlantOptions(**options))
+    for k, letter in enumerate(word):
+        one.add(f"m{k}", catalog[f"giusti_{letter}"])
+        if k:
+            one.plug((f"m{k - 1}", "out"), (f"m{k}", "in"))
+    one.plug(("base", "out"), ("m0", "in"))
+    return one
+
+
+def test_a_robot_that_is_let_go_moves_as_simulate_says():
+    one = plant("bac")
+    one.push(Push(0.1, "m1.joint", 1.0))
+    one.advance(0.1)
+    q, v = one.state.q.copy(), one.state.v.copy()
+    one.advance(0.5)
+    model = examples.arm("bac").model("physical")
+    free = simulate(model, q, v, 0.4, rtol=1e-10, atol=1e-12)
+    assert one.state.q == pytest.approx(free.q[-1], abs=1e-6)
+
+
+def test_docking_and_undocking_are_those_of_simulate():
+    one = plant("bac")
+    one.push(Push(0.2, "m1.joint", 1.0))
+    one.advance(0.3)
+    q, v = one.state.q.copy(), one.state.v.copy()
+    model, exact = examples.arm("bac").model("physical"), {"rtol": 1e-10, "atol": 1e-12}
+    one.advance(0.35)
+    one.unplug(("m1", "out"), ("m2", "in"))
+    (held, rate) = one.reading("m2")  # the piece is kept as it was, at rest
+    assert rate == 0.0
+    one.advance(0.4)
+    twin = simulate(model, q, v, 0.1, events=[Undock(0.05, "m2")], **exact)
+    assert held == pytest.approx(twin.parts[0].q[-1][2], abs=1e-6)
+    assert one.state.q == pytest.approx(twin.parts[1].q[-1], abs=1e-6)
+    q, v = one.state.q.copy(), one.state.v.copy()
+    one.advance(0.45)
+    one.plug(("m2", "in"), ("m1", "out"))
+    one.advance(0.5)
+    tip = Organism.start("giusti_c", "m2")
+    event = Dock(0.05, "m1", "out", "m2", "in", organism=tip, q=[held])
+    twin = simulate(examples.arm("ba").model("physical"), q, v, 0.1, events=[event], **exact)
+    assert one.state.q == pytest.approx(twin.parts[-1].q[-1], abs=1e-6)
+
+
+def test_undocking_keeps_what_moves_and_docking_keeps_the_momentum_of_the_rest():
+    one = plant("bac", gravity=(0, 0, 0))
+    one.push(Push(0.2, "m0.joint", 1.0))
+    one.advance(0.2)
+    v = one.state.v.copy()
+    one.unplug(("m1", "out"), ("m2", "in"))
+    assert one.state.v == pytest.approx(v[:2], abs=1e-12)
+    # brought back by hand at the speed of the port: nothing is lost
+    one.plug(("m1", "out"), ("m2", "in"))
+    assert one.state.v == pytest.approx([*v[:2], 0.0], abs=1e-9)
+
+
+def test_a_force_on_a_module_does_the_work_of_its_origin():
+    one = plant("bac", gravity=(0, 0, 0))
+    one.push(Push(0.01, "m1.joint", 3.0))
+    one.advance(0.2)
+    state, force = one.state, np.array([0.3, -0.5, 0.7])
+    one.push(Push(1.0, module="m2", force=tuple(force)))
+    tau = one._forces(state)
+    model, e = state.model, 1e-6
+    place = [
+        model.forward_kinematics(state.q + s * e * state.v)[model.modules["m2"]][:3, 3]
+        for s in (1, -1)
+    ]
+    power = force @ (place[0] - place[1]) / (2 * e)
+    assert abs(power) > 1e-4
+    assert tau @ state.v == pytest.approx(power, rel=1e-6)
+
+
+def test_a_payload_adds_its_mass_where_it_hangs():
+    one, q = plant("ba"), np.array([0.2, 0.6])
+    before = one.state.model.gravity_torque(q)
+    one.payload("m1", 0.5)
+    model = one.state.model
+    body = model.body_names.index("m1.distal")
+    height = lambda x: model.forward_kinematics(x)[body][2, 3]  # noqa: E731
+    weight = [0.5 * 9.81 * (height(q + d) - height(q - d)) / 2e-6 for d in np.eye(2) * 1e-6]
+    assert model.gravity_torque(q) - before == pytest.approx(weight, abs=1e-7)
+    one.payload("m1", 0.0)
+    assert one.state.model.gravity_torque(q).tolist() == before.tolist()
+
+
+def test_motors_saturate_and_let_go_when_no_torque_comes():
+    one = plant("b", torque=0.5, gravity=(0, 0, 0))
+    one.command("m0", (7.0,))
+    assert one._forces(one.state).tolist() == [0.5]
+    one.command("m0", (np.nan,))
+    assert one._forces(one.state).tolist() == [0.0]
+    one.command("m0", (-7.0,))
+    one.advance(0.9 * WATCHDOG_S)
+    assert one._forces(one.state).tolist() == [-0.5]
+    one.advance(1.1 * WATCHDOG_S)
+    assert one._forces(one.state).tolist() == [0.0]
+
+
+def test_noise_has_the_deviation_that_was_asked_for():
+    one = plant("b", noise_q=0.03, noise_v=0.1, seed=3)
+    readings = np.array([one.reading("m0") for _ in range(4000)])
+    assert readings.std(axis=0) == pytest.approx([0.03, 0.1], rel=0.05)
+    assert np.abs(readings.mean(axis=0)).max() < 0.01
+
+
+def test_what_cannot_be_docked_stays_apart_with_the_reason():
+    one = plant("ba")
+    one.plug(("m0", "in"), ("m1", "out"))  # a ring
+    (reason,) = one.refused.values()
+    assert "loop" in reason
+    one.add("x", catalog["backbone"])
+    one.plug(("m1", "out"), ("x", "2"))
+    assert len(one.refused) == 2
+    one.unplug(("x", "2"), ("m1", "out"))
+    assert len(one.refused) == 1
+    assert len(one.state.organism) == 2
+    with complains(UnknownNameError, "no joint 'm9.joint'", "m0.joint"):
+        one.push(Push(1.0, "m9.joint", 1.0))
+    for wrong in ({"step": 0.0}, {"mass_factor": -1}, {"noise_q": -1.0}, {"torque": 0.0}):
+        with complains(StateError, next(iter(wrong))):
+            PlantOptions(**wrong)
+
+
+# -- drives ----------------------------------------------------------------------------------------
+
+
+def test_a_reader_never_takes_a_half_written_mailbox(tmp_path):
+    memory = SharedMemory(str(tmp_path / "memory"), 2)
+    box, other = memory.readings(1), memory.torques(1)
+    assert other.read() is None
+    box.write((0.1, 0.2))
+    assert box.read() == (1, (0.1, 0.2))
+    box.write(())
+    assert box.read() == (2, ())
+    assert isinstance(memory._memory, mmap.mmap)
+    at = 2 * Mailbox.SIZE + 20
+    memory._memory[at] ^= 1  # the writer is in the middle
+    assert box.read() is None
+    memory._memory[at] ^= 1
+    assert box.read() == (2, ())
+
+
+def test_a_drive_whose_plant_stands_still_measures_nothing(tmp_path, monkeypatch):
+    path = str(tmp_path / "memory")
+    memory = SharedMemory(path, 1)
+    now = [0.0]
+    monkeypatch.setattr("modurob.distributed.drive.time.monotonic", lambda: now[0])
+    drive = SharedDrive(path, 0)
+    assert drive.read() == ()
+    box = memory.readings(0)
+    box.write((0.5, 0.0))
+    assert drive.read() == (0.5, 0.0)
+    now[0] = 0.04
+    assert drive.read() == (0.5, 0.0)
+    now[0] = 0.06
+    assert drive.read() == ()
+    box.write((0.6, 0.0))
+    assert drive.read() == (0.6, 0.0)
+    drive.write((1.5,))
+    assert memory.torques(0).read() == (1, (1.5,))
+    with complains(StateError, "motors"):
+        drive.write((1.0,) * 17)
+
+
+def test_another_drive_takes_the_place_of_the_plant(tmp_path):
+    """Recorded readings drive the loop; the coordinator holds the pose that they show."""
+    path = tmp_path / "readings"
+    path.write_text("[0.0, [0.25, 0.0]]\n[0.05, [0.3, 0.0]]\n", encoding="utf-8")
+    kind = f"{RecordedDrive.__module__}:{RecordedDrive.__qualname__}"
+
+    def drives(name):
+        return kind, {"path": str(path), "log": str(tmp_path / name)}
+
+    with ProcessBus(drives=drives, period=0.01) as bus:
+        bus.start("giusti_a")
+        bus.plug("base.out", "m0.in")
+        assert bus.wait(lambda: bus.settled(1), 60.0)
+        assert bus.wait(lambda: bus.operation.status().q.tolist() == [0.3], 60.0)
+        bus.operation.hold()
+        weight = examples.arm("a").model("physical").gravity_torque([0.3])[0]
+
+        def written():
+            lines = (tmp_path / "m0").read_text().splitlines()
+            return bool(lines) and json.loads(lines[-1]) == [pytest.approx(weight)]
+
+        assert bus.wait(written, 60.0)
