@@ -285,8 +285,8 @@ class BusSession(cmd.Cmd):
                 row["id"],
                 row["role"],
                 row["docked"][0] if row["docked"] else "nothing",
-                " ".join("?" if q is None else f"{q:.3g}" for q in row["q"]),
-                " ".join(f"{tau:.3g}" for tau in row["tau"]) or "-",
+                " ".join("?" if q is None else f"{q:.2f}" for q in row["q"]),
+                " ".join(f"{tau:.2f}" for tau in row["tau"]) or "-",
             )
             table.add_row(*map(Text, cells))  # names are no markup
         output.print_table(self.out, _summary(self.bus.robot), table)
@@ -309,10 +309,13 @@ class BusSession(cmd.Cmd):
         else:
             yield f"guaranteed for the body of the records: {certificate.claim}"
         if facts["error"] is not None:
-            yield (
+            text = (
                 f"error now {facts['error']:.2g} rad or m; a body {HEAVIER - 1:.0%} heavier would "
                 f"rest {facts['error_if_heavier']:.2g} away"
             )
+            if facts["error"] > facts["error_if_heavier"]:
+                text += ": the robot still moves, or its records are more wrong than that"
+            yield text
 
     def do_help(self, arg: str = "") -> None:
         """help: list the commands; # starts a comment."""
