@@ -16,12 +16,13 @@ from modurob.errors import UnknownNameError
 from oracles import complains
 
 GOAL = np.array([0.2, 0.4, 0.6, 0.8, 0.1])
-PERIOD = 0.002  # [s]
+PERIOD_S, COARSE_S = 0.002, 0.005  # of the loop; the second costs less to simulate
 
 
 def attached(word, law="computed-torque", faults=None, options=None, **plant):
     """An arm on the bus that holds the pose in which it was found."""
-    bus = SimulatedBus(law, plant=PlantOptions(**plant), faults=faults, **(options or {}))
+    options = {"period": COARSE_S} | (options or {})
+    bus = SimulatedBus(law, plant=PlantOptions(**plant), faults=faults, **options)
     names = [bus.start(f"giusti_{letter}") for letter in word]
     for one, other in pairwise(names):
         bus.plug(f"{one}.out", f"{other}.in")
@@ -56,14 +57,14 @@ def law_model():
 
 
 def test_tracking_is_no_worse_than_that_of_simulate_with_one_sample_of_delay(law_model):
-    bus = at(attached("babac"), np.zeros(5))
+    bus = at(attached("babac", options={"period": PERIOD_S}), np.zeros(5))
     bus.operation.record()
     bus.operation.goto(GOAL, 2.0)
     passed(bus, 2.5)
     record = bus.operation.recorded()
     error = np.abs(record.q - record.channels["set_point"]).max(axis=0)
     path = Quintic(np.zeros(5), GOAL, 2.0)
-    law = ComputedTorque(law_model, settling_time=0.5, sample_time=PERIOD, delay=PERIOD)
+    law = ComputedTorque(law_model, settling_time=0.5, sample_time=PERIOD_S, delay=PERIOD_S)
     still = np.zeros(5)
     twin = simulate(law_model, still, still, 2.5, controller=law, reference=path, dt=1e-3,
                     integrator="RK4")  # fmt: skip
@@ -75,7 +76,7 @@ def test_tracking_is_no_worse_than_that_of_simulate_with_one_sample_of_delay(law
 
 
 def test_a_robot_that_is_pushed_comes_back_to_the_pose_in_which_it_was_found():
-    bus = attached("bac")
+    bus = attached("bac", options={"period": PERIOD_S})
     passed(bus, 1.0)
     held = bus.operation.status().set_point
     bus.push("m1.joint", 2.0, 0.1)
@@ -135,7 +136,8 @@ def test_a_motion_can_be_replaced_and_stopped_without_a_jump():
     bus.operation.stop()
     record = bus.operation.recorded()
     steps = np.diff(record.channels["set_point"], axis=0)
-    assert np.abs(np.diff(steps[:-1], axis=0)).max() < 1e-4
+    most = np.abs(np.diff(steps[:-1], axis=0)).max() / COARSE_S**2
+    assert most < 10.0  # [rad/s^2]; a jump of the velocity would be 100 and more
     assert bus.operation.status().mode == "hold"
 
 
@@ -149,7 +151,7 @@ def test_a_motion_that_begins_elsewhere_is_approached():
     passed(bus, APPROACH_S)
     assert bus.operation.status().set_point == pytest.approx(path(0.25).q, abs=0.01)
     assert bus.run(lambda: is_done(bus), 1.0)
-    assert passed(bus, 1.0) == pytest.approx([0.4, 0.2, 0.0], abs=5e-3)
+    assert passed(bus, 2.0) == pytest.approx([0.4, 0.2, 0.0], abs=5e-3)
 
 
 def test_what_cannot_be_done_is_refused_in_one_line():
@@ -193,7 +195,7 @@ def test_limits_are_kept():
 
 
 def test_a_module_that_dies_in_a_motion_is_waited_for_and_the_motion_is_finished():
-    bus = at(attached("babac"), np.zeros(5))
+    bus = at(attached("babac", options={"period": PERIOD_S}), np.zeros(5))
     bus.operation.goto(GOAL, 2.0)
     before = passed(bus, 1.0)
     bus.kill("m2")

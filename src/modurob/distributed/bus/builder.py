@@ -47,7 +47,8 @@ class RobotBuilder:
     def __init__(self, law: str = "ComputedTorque", *, gravity: Any = GRAVITY, **settings: Any):
         self.law, self.gravity = law_class(law), gravity
         self.settings = _with_gains(self.law, settings)
-        self.robot, self.operation, self.built = BusRobot(), Operation(), 0
+        self.operation = Operation(self.settings.get("sample_time", 0.0))
+        self.robot, self.built = BusRobot(), 0
         self._last: Controller | None = None
         self._usable: dict[Address, BusEntry] = {}  # with the last good reading of each module
         self._bad: dict[Address, str] = {}  # faults of those that are not good now

@@ -24,7 +24,8 @@ STALE = 20.0
 LEAP = STALE * HELLOS  # beats within that time: a larger step is refused
 LIFETIME = 8.0  # heartbeats that a message may travel, repeated on every link until it arrives
 REFRESH = 20.0  # heartbeats after which report and reading are sent again
-LATE_S = 0.1  # without a cycle of a clocked loop until a module holds its joints by itself
+LATE_S = 0.1  # without a cycle of a clocked loop until a module holds its joints by itself, ...
+LATE_PERIODS = 50  # ... and the same in periods of that loop
 PATIENCE = 1.5  # periods of the loop without an answer until a module sends what it has
 HOLD_STEP_S = 2e-3  # between its own torques then
 FROM_COORDINATOR = (Kind.ASK, Kind.TORQUE, Kind.HOLD, Kind.WRITE)
@@ -161,7 +162,7 @@ class Node:
             self._report(state, now)
         self._hold(state, now)
         due = state.answered_at + PATIENCE * state.period
-        if now >= due and now < state.cycle.at + LATE_S:  # a cycle or an answer to it was lost
+        if due <= now < _late(state):  # a cycle or an answer to it was lost
             self._answer(state, now)
             due = now + PATIENCE * state.period
         state.wake = min(links.wake(), state.hold_at, due if due > now else math.inf)
@@ -223,7 +224,7 @@ class Node:
         if state.torques is None or not state.hold_gains or state.values is None:
             state.hold_at = math.inf
             return
-        late = state.cycle.at + LATE_S
+        late = _late(state)
         unclocked = state.parent is not None and late == -math.inf and not state.held
         if now < late or unclocked:
             state.hold_at = math.inf if unclocked else late
@@ -390,6 +391,12 @@ class Node:
 
     def _drive(self, state: NodeState, values: tuple[float, ...]) -> None:
         state.links.outbox.append(msg.own(msg.DriveSignal(values)))
+
+
+def _late(state: NodeState) -> float:
+    """Time after which cycles do not come any more. [s]"""
+    periods = LATE_PERIODS * state.period if math.isfinite(state.period) else 0.0
+    return state.cycle.at + max(LATE_S, periods)
 
 
 class NodeProgram:

@@ -27,7 +27,8 @@ from modurob.reference import Reference
 from modurob.sim.body_trajectory import BodyTrajectory
 from modurob.sim.trajectory import Trajectory
 
-STALE_S = 0.1  # age of a reading beyond which a motion waits
+STALE_S = 0.1  # age of a reading beyond which a motion waits, ...
+STALE_PERIODS = 50  # ... and the same in periods of the loop
 APPROACH_S = 0.5  # to a motion from where the joints are
 NEAR = 1e-6  # [rad, m] of the beginning of a motion: no approach is needed
 HOLD_RATE = 10.0  # [rad/s] of joints that modules hold by themselves
@@ -72,11 +73,15 @@ class OperationStatus:
 class Operation:
     """What the robot does, across changes of its body.
 
+    Args:
+        period: Of the loop. [s]
+
     Attributes:
         robot: The body that is driven.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, period: float = 0.0) -> None:
+        self._stale_s = max(STALE_S, STALE_PERIODS * period)
         self._lock = threading.RLock()
         self.robot = BusRobot()
         self._relaxed = False
@@ -311,7 +316,7 @@ class Operation:
         late = [
             assembly.names[m]
             for m, joints in self.robot.joints().items()
-            if joints and t - table[m].sensed.at > STALE_S
+            if joints and t - table[m].sensed.at > self._stale_s
         ]
         return f"waits for readings of {choices(late)}" if late else ""
 

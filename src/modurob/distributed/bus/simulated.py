@@ -14,7 +14,7 @@ from modurob.distributed.plant import Plant
 from modurob.distributed.transports import End, network
 
 ROUND_S = 1e-3  # that a message takes from neighbor to neighbor
-CLOCKED_ROUND_S = 2e-4  # the same with a plant, whose loop is faster
+LINKS_IN_PERIOD = 10  # that a message passes in a period of the clocked loop
 SAME = 1e-9  # relative, by which two times may differ
 SPREAD = 2654435769  # boot numbers far apart: 2^32 / golden ratio
 
@@ -50,7 +50,7 @@ class SimulatedBus(Bus):
         self._boots = 1
         self.rounds = self._ticks = 0
         self.world = None if self.plant is None else Plant(self.plant)
-        self._round_s = ROUND_S if self.plant is None else CLOCKED_ROUND_S
+        self._round_s = self.period / LINKS_IN_PERIOD if self.clocked else ROUND_S
 
     @property
     def now(self) -> float:
