@@ -12,6 +12,7 @@ are not compared.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import socket
@@ -31,11 +32,13 @@ from tapped_udp import MAD, ROUTE, TAP, TappedUdp, damaged
 from modurob import examples
 from modurob.distributed import TRANSPORTS, MassProcesses, ProcessBus
 from modurob.distributed.bus import messages as msg
+from modurob.distributed.drive import RecordedDrive
 from modurob.distributed.transports.base import LARGEST
 from modurob.distributed.transports.secure import HEADER, TAG_BYTES
 
 WORD = "babac"  # modules of the arm
 JOINTS = (0.1, 0.2, 0.3, 0.4, 0.5)  # [rad]
+PERIOD_S = 0.01  # of the clocked loop
 HEARTBEAT_S = 0.5  # long, so that a busy machine silences no module
 DEADLINE_S = 60.0
 PER_S = 10_000  # datagrams of the attack
@@ -184,19 +187,26 @@ class RecordingBus(ProcessBus):
         self.forged: list[str] = []
         self.organisms: list[Any] = []
         self.is_compared = True
-        update, self.builder.update = self.builder.update, self._update  # type: ignore[method-assign]
-        self._updated = update
+        self._compute = self.builder.commands
+        self.builder.commands = self._commands  # type: ignore[method-assign]
 
-    def _update(self, state: Any, t: float) -> list[Any]:
-        messages = self._updated(state, t)
-        names = self.builder.robot.assembly.names
-        for message in messages:
-            torque = msg.unpack_signal(message.payload)
-            if isinstance(torque, msg.Torque) and torque.target in names:
-                self.computed.setdefault(names[torque.target], set()).add(torque.values)
+    def _commands(self, state: Any, t: float) -> Any:
+        found = self._compute(state, t)
+        names = self.builder.operation.robot.assembly.names
+        for module, torques in found.items():
+            if module in names:
+                self.computed.setdefault(names[module], set()).add(torques)
         if not self.organisms or self.organisms[-1] is not self.robot.assembly.organism:
             self.organisms.append(self.robot.assembly.organism)
-        return messages
+        return found
+
+    def commanded(self) -> list[float]:
+        """The newest torque of each module with one joint."""
+        if not self.clocked:
+            return [self.torques.get(name, (np.nan,))[0] for name in self.modules]
+        wanted, names = self.builder.commanded(), self.robot.assembly.names
+        found = {names[m]: tau[0] for m, tau in wanted.items() if m in names}
+        return [found.get(name, np.nan) for name in self.modules]
 
     def _driven(self, name: str, values: tuple[float, ...]) -> None:
         values = tuple(values)
@@ -231,18 +241,28 @@ def attacker(seed: int) -> Iterator[Attacker]:
             del TRANSPORTS["tapped"], os.environ[TAP], os.environ[MAD]
 
 
-def attack_bus(number: int, seed: int = 0, mad_s: float = 0.0) -> list[str]:
+def attack_bus(
+    number: int, seed: int = 0, mad_s: float = 0.0, *, clocked: bool = False
+) -> list[str]:
     """Attack a bus with so many datagrams; one line for each failure.
 
-    Modules send damaged messages for `mad_s` seconds.
+    Modules send damaged messages for `mad_s` seconds. With `clocked` their joints are recorded
+    ones, and every torque that their drives got is compared.
     """
     failures: list[str] = []
-    with attacker(seed) as foe, RecordingBus(transport="tapped", heartbeat=HEARTBEAT_S) as bus:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        attacker(seed) as foe,
+        RecordingBus(
+            transport="tapped", heartbeat=HEARTBEAT_S, period=PERIOD_S,
+            drives=_recorded(Path(folder)) if clocked else None,
+        ) as bus,
+    ):  # fmt: skip
         bus.wait_until_warm()
         names = [bus.start(f"giusti_{letter}") for letter in WORD]
         for before, name in zip(["base", *names], names, strict=False):
             bus.plug(f"{before}.out", f"{name}.in")
-        for name, q in zip(names, JOINTS, strict=True):
+        for name, q in () if clocked else zip(names, JOINTS, strict=True):
             bus.sense(name, [q])
         parts = [None, *(examples.arm(WORD[:k]) for k in range(1, len(WORD) + 1))]
         tau = parts[-1].model("physical", gravity=(0, 0, -9.81)).gravity_torque(np.array(JOINTS))
@@ -252,7 +272,7 @@ def attack_bus(number: int, seed: int = 0, mad_s: float = 0.0) -> list[str]:
                 if not bus.settled(len(names)):
                     return False
                 bus.operation.hold()  # where the joints are: torques against gravity alone
-                torques = [bus.torques.get(name, (np.nan,))[0] for name in names]
+                torques = bus.commanded()
                 return (
                     bus.robot.assembly.organism == parts[-1]
                     and bus.robot.assembly.faults == ()
@@ -291,9 +311,28 @@ def attack_bus(number: int, seed: int = 0, mad_s: float = 0.0) -> list[str]:
             time.sleep(30 * HEARTBEAT_S)  # docs/guide/bus.md: forged ones count for 28 heartbeats
             bus.is_compared = True
             check("after damaged messages of neighbors")
+        for name in names if clocked else ():
+            written = {tuple(json.loads(line)) for line in (Path(folder) / name).open()}
+            alien = written - bus.computed[name] - {()}
+            failures.extend(f"{name} was driven by {tau}, never computed" for tau in alien)
+            if not written & bus.computed[name]:
+                failures.append(f"{name} was never driven")
         print(f"bus: rebuilt {built} times during the attack; coordinator: refused "
               f"{dict(bus.endpoint.refused)}, ignored {bus.coordinator.links.ignored}")  # fmt: skip
     return failures
+
+
+def _recorded(folder: Path) -> Any:
+    """Drives whose joints rest where `JOINTS` has them, and which log their torques."""
+    for k, q in enumerate(JOINTS):
+        (folder / f"readings{k}").write_text(f"[0.0, [{q}, 0.0]]\n", encoding="utf-8")
+    path = f"{RecordedDrive.__module__}:{RecordedDrive.__qualname__}"
+
+    def drive(name: str) -> tuple[str, dict[str, str]]:
+        files = {"path": folder / f"readings{name[1:]}", "log": folder / name}
+        return path, {key: str(file) for key, file in files.items()}
+
+    return drive
 
 
 def attack_mass(number: int, seed: int = 0) -> list[str]:
@@ -360,7 +399,9 @@ def main() -> int:
     parser.add_argument("--mass", type=int, default=30_000, help="datagrams at the mass network")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    failures = attack_bus(given.number, given.seed, MAD_S) + attack_mass(given.mass, given.seed)
+    failures = attack_bus(given.number // 2, given.seed, MAD_S)
+    failures += attack_bus(given.number - given.number // 2, given.seed + 1, clocked=True)
+    failures += attack_mass(given.mass, given.seed)
     print(*failures or ["no failure"], sep="\n")
     return 1 if failures else 0
 

@@ -390,11 +390,12 @@ def test_other_sockets_of_this_machine_get_nothing_in(pair):
 # -- every socket of running processes -------------------------------------------------------------
 
 
-def test_a_small_attack_on_every_socket_gets_nothing_in(monkeypatch):
+@pytest.mark.parametrize("clocked", [False, True])
+def test_a_small_attack_on_every_socket_gets_nothing_in(monkeypatch, clocked):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "tools"))
     from fuzz_bus import attack_bus
 
-    assert attack_bus(2000) == []
+    assert attack_bus(2000, clocked=clocked) == []
 
 
 # -- limits of the coordinator ---------------------------------------------------------------------
