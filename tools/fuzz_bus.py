@@ -312,7 +312,8 @@ def attack_bus(
             bus.is_compared = True
             check("after damaged messages of neighbors")
         for name in names if clocked else ():
-            written = {tuple(json.loads(line)) for line in (Path(folder) / name).open()}
+            lines = (Path(folder) / name).read_text(encoding="utf-8").splitlines()
+            written = {tuple(json.loads(line)) for line in lines}
             alien = written - bus.computed[name] - {()}
             failures.extend(f"{name} was driven by {tau}, never computed" for tau in alien)
             if not written & bus.computed[name]:

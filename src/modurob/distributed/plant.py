@@ -6,10 +6,12 @@ broken, without any module knowing.
 
 from __future__ import annotations
 
+import atexit
 import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -369,6 +371,8 @@ class PlantProgram:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._plant = Plant(PlantOptions(**settings["options"]))
         self._memory = SharedMemory(settings["memory"])
+        # its parent may be killed: the last one to know the file removes it
+        atexit.register(lambda: Path(settings["memory"]).unlink(missing_ok=True))
         self._drives: dict[str, tuple[Mailbox, Mailbox]] = {}
         self._numbers: dict[str, int] = {}
         self._begin = time.monotonic()

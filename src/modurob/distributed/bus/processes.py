@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from modurob.checks import positive
@@ -156,7 +157,7 @@ class ProcessBus(Bus):
         self._bell.close()
         self._ring.close()
         if self._memory:
-            os.unlink(self._memory)
+            Path(self._memory).unlink(missing_ok=True)
 
     @property
     def coordinator(self) -> CoordinatorState:
