@@ -84,7 +84,7 @@ class Routine:
 
     def empty(self, *batch: int) -> np.ndarray:
         """An array for results."""
-        return np.empty((*batch, *self.result))
+        return np.empty(batch + self.result)
 
     def several(self, states: int) -> Callable[..., np.ndarray | None]:
         """As `single`, for arrays with a row for each of that many states."""

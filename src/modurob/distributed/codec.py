@@ -24,7 +24,9 @@ class Number:
         self._struct, self._read, self._write = struct.Struct(f"<{code}"), read, write
 
     def pack(self, value: Any) -> bytes:
-        return self._struct.pack(*((value,) if self._write is None else self._write(value)))
+        if self._write is None:
+            return self._struct.pack(value)
+        return self._struct.pack(*self._write(value))
 
     def unpack(self, data: bytes, at: int) -> tuple[Any, int]:
         try:
