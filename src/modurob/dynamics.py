@@ -84,7 +84,7 @@ class Dynamics:
             raise UnknownNameError(f"no quantity {name!r}: choose from {choices(QUANTITIES, 20)}")
         routine = self.tier.routine(name) if external is None else self.tier.with_external(name)
         if external is None:
-            done = routine.single(*arrays, routine.empty())
+            done = routine.single(*arrays, np.empty(routine.result))
             if done is not None and (not self.model.free_base or so3.is_unit(arrays[0][..., 3:7])):
                 return done
         elif not QUANTITIES[name].passes.external:

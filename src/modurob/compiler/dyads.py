@@ -40,7 +40,6 @@ BASE_KERNELS = (
     "turn",
     "external",
     "friction",
-    "pair",
     "base_pairs",
     "base_block",
     "output",
@@ -64,11 +63,11 @@ def library(name: str, free_base: bool) -> Library:
                     exists = getattr(quantity.passes, step) is not None
                     if exists and chosen == variant:
                         way = JointSeat(pattern, prismatic, variant)
-                        parts.append(getattr(tracer, step)(way).ir(function))
+                        parts.append(getattr(tracer, step)(way).ir(function, quantity.per))
                     table.append(f"ptr @{function}" if exists else "ptr null")
     for each in BASE_KERNELS:
         if getattr(quantity.passes, each) and _is_needed(each, quantity, free_base):
-            parts.append(getattr(tracer, each)().ir(each))
+            parts.append(getattr(tracer, each)().ir(each, quantity.per))
     parts.append(walks.walk(quantity, free_base))
     parts.append(Driver(host().width, quantity, free_base).write("@body"))
     parts += [driver.entry_ir(quantity, several) for several in (False, True)]
