@@ -21,12 +21,9 @@ class Number:
     """A value in a format of `struct`, little endian, or made of several by `read` and `write`."""
 
     def __init__(self, code: str, read: Any = None, write: Any = None) -> None:
-        self._struct, self._read, self._write = struct.Struct(f"<{code}"), read, write
-
-    def pack(self, value: Any) -> bytes:
-        if self._write is None:
-            return self._struct.pack(value)
-        return self._struct.pack(*self._write(value))
+        self._struct, self._read = struct.Struct(f"<{code}"), read
+        pack = self._struct.pack
+        self.pack: Callable[[Any], bytes] = pack if write is None else lambda x: pack(*write(x))
 
     def unpack(self, data: bytes, at: int) -> tuple[Any, int]:
         try:
