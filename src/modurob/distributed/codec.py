@@ -43,7 +43,7 @@ class Text:
         data = value.encode("utf-8")
         if len(data) > LARGEST_TEXT:
             raise ValueError(f"{value!r:.80} is longer than {LARGEST_TEXT} bytes")
-        return bytes([len(data)]) + data
+        return U8.pack(len(data)) + data
 
     def unpack(self, data: bytes, at: int) -> tuple[str, int]:
         size, start = U8.unpack(data, at)
