@@ -81,13 +81,14 @@ class Dynamics:
             raise UnknownNameError(f"no quantity {name!r}: choose from {choices(QUANTITIES, 20)}")
         routine = self.tier.routine(name) if external is None else self.tier.with_external(name)
         if external is None:
-            done = routine.single(*arrays, routine.empty())
+            done = routine.single(*arrays, np.empty(routine.result))
             if done is not None and (not self.model.free_base or so3.is_unit(arrays[0][..., 3:7])):
                 return done
         elif not QUANTITIES[name].passes.external:
             raise StateError(f"{name} does not depend on external wrenches: leave external out")
         _demand_arrays(name, arrays)
-        return self._batch(routine, CallArrays(self.model, name, arrays, external), threads)
+        state = CallArrays(self.model, name, arrays, math.prod(routine.result), external)
+        return self._batch(routine, state, threads)
 
     def _batch(self, routine: Routine, state: CallArrays, threads: int | str) -> np.ndarray:
         """Run a routine on states of any batch shape."""
@@ -224,6 +225,9 @@ class CallArrays:
     """Arrays of a call, checked for size, broadcast to one batch shape, as contiguous rows.
 
     Kernels check that all numbers are finite; `demand_finite` names one that is not.
+
+    Args:
+        numbers: Of the result for one state.
     """
 
     def __init__(
@@ -231,9 +235,10 @@ class CallArrays:
         model: Model,
         quantity: str,
         arrays: Sequence[ArrayLike],
+        numbers: int,
         external: External | None = None,
     ) -> None:
-        self._model, self._quantity = model, quantity
+        self._model, self._quantity, self._numbers = model, quantity, numbers
         names = QUANTITIES[quantity].inputs
         self._given = dict(zip(names, arrays, strict=True))
         self.v = self.x = self.external = None
@@ -257,9 +262,8 @@ class CallArrays:
             self.external = self._rows(wrenches, wrenches.shape[-2:])
 
     def _demand_memory(self) -> None:
-        model, what = self._model, self._quantity.replace("_", " ")
-        shape = QUANTITIES[self._quantity].shape(len(model.parent), model.free_base, model.nbodies)
-        refuse_states(f"the {what}", math.prod(self.batch), math.prod(shape))
+        what = self._quantity.replace("_", " ")
+        refuse_states(f"the {what}", math.prod(self.batch), self._numbers)
 
     def _checked(self, finite: bool) -> list[np.ndarray]:
         model = self._model

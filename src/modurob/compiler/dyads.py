@@ -18,23 +18,21 @@ from modurob.compiler import driver, walks
 from modurob.compiler.driver import Driver
 from modurob.compiler.jit import Library, compile_ir, host
 from modurob.compiler.kernels import (
-    BODY_ROW,
     FIRST,
     KINDS,
     PATTERNS,
     ROW,
     TIP,
-    BodyRow,
     JointSeat,
     Row,
     Tracer,
 )
 from modurob.compiler.layout import places_of, scratch_size, state_size
-from modurob.compiler.packing import flat
+from modurob.compiler.packing import columns, fields
 from modurob.compiler.walks import CALLS, STEPS
 from modurob.equations.passes import Quantity
 from modurob.equations.quantities import QUANTITIES
-from modurob.equations.vectors import mat, vec
+from modurob.equations.vectors import Mat, Vec
 from modurob.model.frames import JointFrames
 
 BASE_KERNELS = (
@@ -42,7 +40,6 @@ BASE_KERNELS = (
     "turn",
     "external",
     "friction",
-    "pair",
     "base_pairs",
     "base_block",
     "output",
@@ -66,11 +63,11 @@ def library(name: str, free_base: bool) -> Library:
                     exists = getattr(quantity.passes, step) is not None
                     if exists and chosen == variant:
                         way = JointSeat(pattern, prismatic, variant)
-                        parts.append(getattr(tracer, step)(way).ir(function))
+                        parts.append(getattr(tracer, step)(way).ir(function, quantity.per))
                     table.append(f"ptr @{function}" if exists else "ptr null")
     for each in BASE_KERNELS:
         if getattr(quantity.passes, each) and _is_needed(each, quantity, free_base):
-            parts.append(getattr(tracer, each)().ir(each))
+            parts.append(getattr(tracer, each)().ir(each, quantity.per))
     parts.append(walks.walk(quantity, free_base))
     parts.append(Driver(host().width, quantity, free_base).write("@body"))
     parts += [driver.entry_ir(quantity, several) for several in (False, True)]
@@ -118,31 +115,21 @@ class Table(NamedTuple):
 def table_rows(frames: JointFrames, gravity: np.ndarray) -> Table:
     """The table of a model's joint frames."""
     n = len(frames.parent)
-    joints = {
-        "p": (frames.position, gravity),
-        "sign": (frames.sign, 1.0),
-        "travel": (frames.travel, 1.0),
-        "viscous": (frames.viscous, 0.0),
-        "coulomb": (frames.coulomb, 0.0),
-        "R": (frames.rotation, np.eye(3)),
-    }
-    values = {"mass": frames.mass, "moment": frames.moment, "second": frames.second}
-    for name, (of_joints, of_base) in joints.items():
-        values[name] = np.concatenate(
-            [np.broadcast_to(of_base, (1, *of_joints.shape[1:])), of_joints]
-        )
-    form = {1: lambda x: x, 2: vec, 3: mat}
-    whole = Row(**{name: form[x.ndim](x) for name, x in values.items()})
-    rows = np.stack(flat(Row, whole), axis=-1).reshape(n + 1, ROW)
+    rows, start = np.zeros((n + 1, ROW)), 0
+    for name, kind in fields(Row):
+        found = columns(kind, getattr(frames, {"p": "position", "R": "rotation"}.get(name, name)))
+        end = start + found.shape[1]
+        rows[n + 1 - len(found) :, start:end] = found  # the base is not among the joints
+        start = end
+    rows[0, :3] = gravity  # in the place of p
     pattern = frames.pattern + PATTERNS * frames.prismatic
-    bodies = BodyRow(mat(frames.body_rotation), vec(frames.body_position))
-    body_rows = np.stack(flat(BodyRow, bodies), axis=-1).reshape(-1, BODY_ROW)
+    body_rows = (columns(Mat, frames.body_rotation), columns(Vec, frames.body_position))
     return Table(
-        np.ascontiguousarray(rows),
+        rows,
         pattern,
         _variants(frames.parent),
         frames.parent,
-        np.ascontiguousarray(body_rows),
+        np.concatenate(body_rows, axis=1),
         np.ascontiguousarray(frames.body_link, dtype=np.int64),
     )
 
@@ -150,9 +137,9 @@ def table_rows(frames: JointFrames, gravity: np.ndarray) -> Table:
 def _variants(parent: np.ndarray) -> np.ndarray:
     """Joints are visited from the last to the first, so the last child is the first to arrive."""
     links = np.arange(1, len(parent) + 1)
-    tip = ~np.isin(links, parent)
     last_child = np.zeros(len(parent) + 1, dtype=np.intp)
     last_child[parent] = links  # later entries win
+    tip = last_child[1:] == 0
     first = (last_child[parent] == links) & (parent > 0)  # the base starts from zero
     return TIP * tip + FIRST * first
 

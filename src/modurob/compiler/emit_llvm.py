@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from modurob.compiler.trace import CONST, INPUT, Graph, Traced
@@ -23,12 +23,16 @@ def splat(value: float, width: int) -> str:
 
 
 class Slot(NamedTuple):
-    """A place in memory: `offset` vectors (doubles for a broadcast) behind a pointer."""
+    """A place in memory: `offset` vectors (doubles for a broadcast) behind a pointer.
+
+    Attributes:
+        times: (name, factor) of integers known at run time, whose products are added to the offset.
+    """
 
     pointer: str
     offset: int
     broadcast: bool = False
-    times: tuple[tuple[str, int], ...] = ()  # (integer at run time, factor) that are added to it
+    times: tuple[tuple[str, int], ...] = ()
 
 
 class Vector:
@@ -106,31 +110,17 @@ class FunctionWriter:
         address = self.place(slot)
         self.do(f"store {self.vector} {value}, ptr {address}, align {8 * self.width}")
 
+    @contextmanager
     def loop(
         self, begin: str, end: str, step: int = 1, carry: Carry | None = None
-    ) -> AbstractContextManager[str]:
-        """A counting loop ``for i = begin; i < end; i += step``; yields i."""
-
-        def more(i: str) -> str:
-            return self.value(f"icmp slt i64 {i}, {end}")
-
-        return self.chain(begin, more, lambda i: f"add i64 {i}, {step}", carry)
-
-    @contextmanager
-    def chain(
-        self,
-        first: str,
-        more: Callable[[str], str],
-        following: Callable[[str], str],
-        carry: Carry | None = None,
     ) -> Iterator[str]:
-        """``i = first; while more(i): ...; i = following(i)``; yields i, which stays known."""
+        """A counting loop ``for i = begin; i < end; i += step``; yields i."""
         self._count += 1
         name, entered = f"loop{self._count}", self._block
         i, latch = f"%{name}.i", f"{name}.latch"
         self.do(f"br label %{name}.head")
         self.label(f"{name}.head")
-        self.do(f"{i} = phi i64 [ {first}, %{entered} ], [ {i}.next, %{latch} ]")
+        self.do(f"{i} = phi i64 [ {begin}, %{entered} ], [ {i}.next, %{latch} ]")
         held = f"%{name}.held"
         if carry is not None:
             started = carry.value
@@ -138,7 +128,8 @@ class FunctionWriter:
                 f"{held} = phi {self.vector} [ {started}, %{entered} ], [ {held}.next, %{latch} ]"
             )
             carry.value = held
-        self.do(f"br i1 {more(i)}, label %{name}.body, label %{name}.exit")
+        more = self.value(f"icmp slt i64 {i}, {end}")
+        self.do(f"br i1 {more}, label %{name}.body, label %{name}.exit")
         self.label(f"{name}.body")
         yield i
         if carry is not None:
@@ -146,7 +137,7 @@ class FunctionWriter:
             carry.value = held
         self.do(f"br label %{latch}")
         self.label(latch)
-        self.do(f"{i}.next = {following(i)}")
+        self.do(f"{i}.next = add i64 {i}, {step}")
         self.do(f"br label %{name}.head")
         self.label(f"{name}.exit")
 

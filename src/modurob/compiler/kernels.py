@@ -7,7 +7,7 @@ of an algorithm in `equations`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from modurob.compiler import driver
@@ -22,7 +22,7 @@ from modurob.equations.vectors import EYE, ZERO, Mat, Symmetric, Vec, Wrench
 PATTERNS, KINDS = 4, 2
 TIP, FIRST = 1, 2  # bits of a variant: nothing beyond the link; first to reach its parent
 CYCLES = ((0, 1, 2), (1, 2, 0), (2, 0, 1))  # where x, y, z of the joint point in the parent
-POINTERS = ("row", "self", "parent", "record", "out")
+POINTERS = ("%row", "%self", "%parent", "%record", "%out")
 
 
 class Row(NamedTuple):
@@ -133,15 +133,26 @@ class Kernel:
                     stores.append((Slot(f"%{of}", place), value))
         return stores
 
-    def ir(self, name: str) -> str:
-        """The function as LLVM IR."""
+    def write(self, writer: FunctionWriter, names: Mapping[str, str]) -> None:
+        """Write loads, arithmetic and stores, with other names for pointers and integers."""
+
+        def renamed(slot: Slot) -> Slot:
+            times = tuple((names.get(name, name), factor) for name, factor in slot.times)
+            return slot._replace(pointer=names.get(slot.pointer, slot.pointer), times=times)
+
         stores = self.all_stores()
-        writer = FunctionWriter(host().width)
-        values = emit(writer, self.graph, [value for _, value in stores], self.slots)
+        slots = {name: renamed(slot) for name, slot in self.slots.items()}
+        values = emit(writer, self.graph, [value for _, value in stores], slots)
         for (slot, _), value in zip(stores, values, strict=True):
-            writer.store(slot, value)
-        pointers = ", ".join(f"ptr %{each}" for each in POINTERS)
-        head = f"define internal void @{name}({pointers}, i64 %stride, i64 %nv) {{\nentry:\n"
+            writer.store(renamed(slot), value)
+
+    def ir(self, name: str, per: str) -> str:
+        """The function as LLVM IR, for a quantity of each joint, pair, body, or the whole."""
+        writer = FunctionWriter(host().width)
+        cells = writer.value("mul i64 %nv, %nv")
+        self.write(writer, {"%stride": {"pair": cells, "joint": "%nv"}.get(per, "1")})
+        pointers = ", ".join(f"ptr {each}" for each in POINTERS)
+        head = f"define internal void @{name}({pointers}, i64 %nv) {{\nentry:\n"
         return head + "\n".join(writer.lines) + "\n  ret void\n}\n"
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from modurob.equations.vectors import Mat, Vec
 
 UPPER = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))  # entries of a symmetric matrix
@@ -55,6 +57,14 @@ def flat(kind: Any, value: Any) -> list[Any]:
         parts = zip(fields(kind), value, strict=True)
         return [scalar for (_, each), part in parts for scalar in flat(each, part)]
     return [value]
+
+
+def columns(kind: Any, array: np.ndarray) -> np.ndarray:
+    """(n, size) the scalars of n values of a type without fields, from an array of them."""
+    plain, is_symmetric = _plain(kind)
+    if plain is Mat and is_symmetric:
+        array = array[:, *np.transpose(UPPER)]
+    return array.reshape(len(array), size(kind))
 
 
 def unflat(kind: Any, scalars: Sequence[Any]) -> Any:

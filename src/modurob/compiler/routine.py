@@ -71,20 +71,20 @@ class Routine:
         self._kept = (library, tables)  # alive as long as their addresses are in use
         self._run, self._address = _driver(library), library.address("run")
         self._spaces: dict[int, list[np.ndarray]] = defaultdict(list)  # by their threads
-        self._fixed = {
+        self._fixed = Arguments(
             **{name: table.ctypes.data for name, table in tables.items()},
-            "joints": joints,
-            "friction": int(has_friction),
-            "nq": self.nq,
-            "nv": self.nv,
-            "results": results,
-            "bodies": bodies,
-        }
+            joints=joints,
+            friction=int(has_friction),
+            nq=self.nq,
+            nv=self.nv,
+            results=results,
+            bodies=bodies,
+        )
         self.single = self._builtin("single", 1)
 
     def empty(self, *batch: int) -> np.ndarray:
         """An array for results."""
-        return np.empty((*batch, *self.result))
+        return np.empty(batch + self.result)
 
     def several(self, states: int) -> Callable[..., np.ndarray | None]:
         """As `single`, for arrays with a row for each of that many states."""
@@ -103,12 +103,12 @@ class Routine:
         y = self.empty(count)
         if count == 0:
             return y
+        arguments = Arguments.from_buffer_copy(self._fixed)
+        arguments.last = count - 1
         arrays = {"q": q, "v": v, "x": x, "y": y, "external": external}
-        arguments = Arguments(
-            **{name: array.ctypes.data for name, array in arrays.items() if array is not None},
-            **self._fixed,
-            last=count - 1,
-        )
+        for name, array in arrays.items():
+            if array is not None:
+                setattr(arguments, name, array.ctypes.data)
         spaces = self._spaces[threads]
         space = spaces.pop() if spaces else self._workspaces(threads)
         if threads == 1:
@@ -129,14 +129,10 @@ class Routine:
         if not _layout_is_known():
             return lambda *_: None
         space = self._workspaces(1)
-        arguments = Arguments(
-            **self._fixed,
-            last=states - 1,
-            array_type=id(np.ndarray),
-            float64=id(np.dtype(np.float64)),
-            workspace=space.ctypes.data,
-            refused=id(None),
-        )
+        arguments = Arguments.from_buffer_copy(self._fixed)
+        arguments.last, arguments.workspace = states - 1, space.ctypes.data
+        arguments.array_type, arguments.float64 = id(np.ndarray), id(np.dtype(np.float64))
+        arguments.refused = id(None)
         address = self._kept[0].address(name)
         method = _MethodDef(b"modurob", address, METH_FASTCALL, None)
         bound = _Bound(arguments, method)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from modurob.compiler import driver
 from modurob.compiler.emit_llvm import FunctionWriter, Slot, Vector, splat
 from modurob.compiler.jit import host
-from modurob.compiler.kernels import BODY_ROW, ROW
-from modurob.compiler.layout import carried_places, scratch_size, state_size
+from modurob.compiler.kernels import BODY_ROW, POINTERS, ROW, Tracer
+from modurob.compiler.layout import carried_places, places_of, scratch_size, state_size
 from modurob.equations.passes import Quantity
 
 CALLS = 5  # entries of a link in the call table: parent, then one function for each step
 STEPS = ("outward", "inward", "back", "carry")
+WITH_RESULT = ("inward", "back")
 
 
 def walk(quantity: Quantity, free_base: bool) -> str:
@@ -62,7 +64,6 @@ class Walker(FunctionWriter):
         self.scratch = self.offset("%results", driver.argument(self, "results"))
         self.carried = self.offset(self.scratch, columns)
         self.states = self.offset(self.scratch, columns + carried)
-        self.stride = {"pair": self.cells, "joint": self.nv}.get(quantity.per, "1")
 
     # -- places ----------------------------------------------------------------------------------
 
@@ -102,7 +103,7 @@ class Walker(FunctionWriter):
     def call(self, function: str, *pointers: str) -> None:
         name = function if function.startswith("%") else f"@{function}"
         given = ", ".join(f"ptr {each}" for each in pointers)
-        self.do(f"call void {name}({given}, i64 {self.stride}, i64 {self.nv})")
+        self.do(f"call void {name}({given}, i64 {self.nv})")
 
     def visit(self, j: str, step: str, parent: str | None = None) -> None:
         """Call the kernel of joint j; `parent` replaces the parent's state."""
@@ -111,7 +112,8 @@ class Walker(FunctionWriter):
         function = self.value(f"load ptr, ptr {place}")
         i = self.value(f"add i64 {j}, 1")
         on = self.state(self.parent(j)) if parent is None else parent
-        self.call(function, self.row(i), self.state(i), on, self.record(j), self.out(j))
+        out = self.out(j) if step in WITH_RESULT else "null"
+        self.call(function, self.row(i), self.state(i), on, self.record(j), out)
 
     def outward(self, step: str) -> None:
         with self.loop("0", self.joints) as j:
@@ -149,24 +151,26 @@ class Walker(FunctionWriter):
     def pairs(self) -> None:
         """Every joint with every joint on its way to the base, and with a free base."""
         passes = self.quantity.passes
+        # in place: a call takes as many instructions as the pair of a mass matrix
+        places = places_of(self.quantity, self.free_base)
+        pair = Tracer(self.quantity, self.free_base, places).pair()
         with self.loop("0", self.joints) as j:
             row, own = self.column_of(j), self.state(self.value(f"add i64 {j}, 1"))
             if passes.carry:
                 for k, place in enumerate(carried_places(self.quantity, self.free_base)):
                     self.store(Slot(self.carried, k), self.load(Slot(own, place)))
 
-            def has_joint_above(at: str) -> str:
-                return self.value(f"icmp sgt i64 {self.parent(at)}, 0")
-
             def above(at: str) -> str:
-                return f"sub i64 {self.parent(at)}, 1"
+                return self.value(f"sub i64 {self.parent(at)}, 1")
 
-            with self.chain(j, has_joint_above, above) as at:
+            with self._chain(j, above) as (at, over):
                 if passes.carry:
                     self.visit(at, "carry", self.carried)
-                column = self.column_of(self.value(above(at)))
+                column, parent = self.column_of(over), self.value(f"add i64 {over}, 1")
                 ij, ji = self.cell(row, column), self.cell(column, row)
-                self.call("pair", ji, own, self.state(self.parent(at)), self.carried, ij)
+                pointers = (ji, own, self.state(parent), self.carried, ij)
+                names = dict(zip(POINTERS, pointers, strict=True))
+                pair.write(self, {**names, "%stride": self.cells})
             if self.free_base:
                 if passes.carry:
                     self.visit(at, "carry", self.carried)
@@ -174,6 +178,29 @@ class Walker(FunctionWriter):
                 self.call("base_pairs", ji, own, self.scratch, self.carried, ij)
         if self.free_base:
             self.call("base_block", "null", self.states, self.scratch, "null", "%results")
+
+    @contextmanager
+    def _chain(self, first: str, following: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+        """``i = first; while (n := following(i)) >= 0: ...; i = n``; yields i and n.
+
+        At the end i is known, the first one that nothing follows.
+        """
+        self._count += 1
+        name, entered = f"chain{self._count}", self._block
+        i = f"%{name}.i"
+        self.do(f"br label %{name}.head")
+        self.label(f"{name}.head")
+        self.do(f"{i} = phi i64 [ {first}, %{entered} ], [ {i}.next, %{name}.latch ]")
+        after = following(i)
+        more = self.value(f"icmp sge i64 {after}, 0")
+        self.do(f"br i1 {more}, label %{name}.body, label %{name}.exit")
+        self.label(f"{name}.body")
+        yield i, after
+        self.do(f"br label %{name}.latch")
+        self.label(f"{name}.latch")
+        self.do(f"{i}.next = add i64 {after}, 0")
+        self.do(f"br label %{name}.head")
+        self.label(f"{name}.exit")
 
     # -- matrices --------------------------------------------------------------------------------
 
@@ -194,11 +221,8 @@ class Walker(FunctionWriter):
             action(self.value(f"sub i64 {last}, {k}"))
 
     def each_above(self, column: str, action: Callable[[str], None]) -> None:
-        def more(c: str) -> str:
-            return self.value(f"icmp sge i64 {c}, 0")
-
-        with self.chain(self._above(column), more, lambda c: f"add i64 {self._above(c)}, 0") as c:
-            action(c)
+        with self._chain(column, self._above) as (_, over):
+            action(over)
 
     def _above(self, column: str) -> str:
         """The next column on the way to the base, those of a free base last; -1 at its end."""

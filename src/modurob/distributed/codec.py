@@ -21,10 +21,9 @@ class Number:
     """A value in a format of `struct`, little endian, or made of several by `read` and `write`."""
 
     def __init__(self, code: str, read: Any = None, write: Any = None) -> None:
-        self._struct, self._read, self._write = struct.Struct(f"<{code}"), read, write
-
-    def pack(self, value: Any) -> bytes:
-        return self._struct.pack(*((value,) if self._write is None else self._write(value)))
+        self._struct, self._read = struct.Struct(f"<{code}"), read
+        pack = self._struct.pack
+        self.pack: Callable[[Any], bytes] = pack if write is None else lambda x: pack(*write(x))
 
     def unpack(self, data: bytes, at: int) -> tuple[Any, int]:
         try:
@@ -44,7 +43,7 @@ class Text:
         data = value.encode("utf-8")
         if len(data) > LARGEST_TEXT:
             raise ValueError(f"{value!r:.80} is longer than {LARGEST_TEXT} bytes")
-        return bytes([len(data)]) + data
+        return U8.pack(len(data)) + data
 
     def unpack(self, data: bytes, at: int) -> tuple[str, int]:
         size, start = U8.unpack(data, at)

@@ -99,7 +99,7 @@ class Channel:
 
     def wake(self, retry: Retry) -> float:
         """Return the time when the next repetition is due; infinite without one. [s]"""
-        times = (w.sent_at + retry.interval(w.tries) for w in self.waiting.values())
+        times = [w.sent_at + retry.interval(w.tries) for w in self.waiting.values()]
         return min(times, default=math.inf)
 
     def is_far_ahead(self, number: int) -> bool:

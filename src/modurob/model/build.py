@@ -198,7 +198,7 @@ def _module_parts(
     whole = _module_template(kind, kind.bodies[0].name, rigid)
     T_base = UNIT if options.base == "free" else organism.base_pose
     attachment = ModelPart("", first - 1, T_base, UNIT, NOTHING)
-    parts = _instance(organism.base, first, whole, attachment)
+    parts = _instance(organism.base, first, whole, attachment, first - 1)
     modules[organism.base] = first + whole.root
     starts, kinds = {organism.base: (first, whole.places)}, {organism.base: kind}
     templates: dict[tuple[int, int | str, int, int | str, int], DockingTemplate] = {}
@@ -213,26 +213,30 @@ def _module_parts(
             )
         start, places = starts[entry.parent]
         here = first + len(parts)
-        attachment = docking.attachment._replace(
-            previous=start + places[docking.on],
-            owner=entry.child,
-            reason=_serial_reason(entry) if docking.serial else "",
-        )
-        parts.extend(_instance(entry.child, here, docking.module, attachment))
+        previous = start + places[docking.on]
+        reason = _serial_reason(entry) if docking.serial else ""
+        parts += _instance(entry.child, here, docking.module, docking.attachment, previous, reason)
         starts[entry.child] = (here, docking.module.places)
         modules[entry.child] = here + docking.module.root
     return parts
 
 
 def _instance(
-    name: str, start: int, module: ModuleTemplate, attachment: ModelPart
+    name: str,
+    start: int,
+    module: ModuleTemplate,
+    attachment: ModelPart,
+    previous: int,
+    reason: str = "",
 ) -> list[ModelPart]:
-    """The parts of one module; `attachment` is the place of the first."""
-    head = module.parts[0]
-    parts = [attachment._replace(name=name + head.name, solid=head.solid)]
-    for part in module.parts[1:]:
+    """The parts of one module; the first is placed on part `previous` like `attachment`."""
+    suffix, _, _, _, solid, *_ = module.parts[0]
+    _, _, before, after, _, joint, screw, *_ = attachment
+    # written out: `_replace` is slow, and large organisms have many parts
+    parts = [ModelPart(name + suffix, previous, before, after, solid, joint, screw, name, reason)]
+    for suffix, inner, before, after, solid, joint, screw, *_ in module.parts[1:]:
         parts.append(
-            part._replace(name=name + part.name, previous=start + part.previous, owner=name)
+            ModelPart(name + suffix, start + inner, before, after, solid, joint, screw, name)
         )
     return parts
 

@@ -12,6 +12,8 @@ has what changes for a base that turns.
 from __future__ import annotations
 
 import math
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -174,7 +176,13 @@ def _largest(x: np.ndarray) -> float:
 
 def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     """A^-1 b of a few unknowns, without NumPy's overhead."""
+    *_, x, info = _gesv()(A, b)
+    return x if info == 0 else np.full(len(b), np.nan)
+
+
+@cache
+def _gesv() -> Any:
+    """LAPACK's solver, imported when it is first used."""
     from scipy.linalg import lapack
 
-    *_, x, info = lapack.dgesv(A, b)  # pyright: ignore[reportAttributeAccessIssue]
-    return x if info == 0 else np.full(len(b), np.nan)
+    return lapack.dgesv  # pyright: ignore[reportAttributeAccessIssue]
