@@ -1,12 +1,19 @@
 """Layouts of the command line: what stands where, at widths that just fit and that just do not."""
 
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from rich.console import Console
 
+from modurob import examples
 from modurob.cli import output
+from modurob.cli.control_report import ControlReport, print_robustness
+from modurob.cli.reports import BalanceReport, MotionReport
+from modurob.control import Certificate, Robustness, RobustnessCase, StepResponse
+from modurob.control.certificate import AssumptionCheck
+from modurob.estimation import Consistency
 
 
 @pytest.fixture
@@ -82,3 +89,241 @@ def test_kinds_and_classes_stand_beside_and_below_a_matrix(lines):
     assert [line for line in told if line.startswith(("t", "class"))] == [
         "t, a to b", "class   C   D", "t, c to c", "class  E"
     ]  # fmt: skip
+
+
+# -- reports ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def screen(monkeypatch, capsys):
+    """The text that a report prints on a terminal of 90 columns, line by line."""
+    monkeypatch.setenv("COLUMNS", "90")
+
+    def screen(show, *args):
+        show(*args)
+        return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+    return screen
+
+
+def balanced(**changed):
+    """Result of a balancing run with numbers that are easy to recognize."""
+    run = SimpleNamespace(
+        law="shared", t=np.array([0.0, 1.0, 2.0]), width=0.1, model=examples.crab().model(),
+        distance=np.array([2.0, 2.5, 0.1]), first_reached=1.25, reached=1.5,
+        tau=np.array([[0.5, -3.0]]), v=np.array([[0.25, -0.125]]),
+        estimate_errors=np.array([[1.0, 1.0, 1.0], [0.002, 0.001, np.nan]]),
+        messages=1234, lost=56, real_time=0.5,
+    )  # fmt: skip
+    return SimpleNamespace(balanced=SimpleNamespace(**(vars(run) | changed)))
+
+
+def test_a_balancing_run_is_told_on_one_screen(screen):
+    scenario = SimpleNamespace(name="tree")
+    assert screen(BalanceReport(scenario, balanced()).print) == [
+        "tree, 3 joints, 2 s",
+        "law                    shared",
+        "distance               2.000 -> 0.100 widths of a module",
+        "stays below a tenth    after 1.50 s",
+        "first below a tenth    at 1.25 s",
+        "largest speed, torque  0.25 rad/s, 3 N m",
+        "error of the center    2 mm, worst module, 1 modules cut off",
+        "messages               1,234 (617 per second, 56 lost)",
+        "speed                  0.5 times real time",
+        "",
+    ]
+    nothing = np.full((1, 2), np.nan)
+    told = screen(
+        BalanceReport(
+            scenario,
+            balanced(first_reached=None, reached=None, lost=0, estimate_errors=nothing),
+        ).print
+    )
+    assert told[3:5] == ["stays below a tenth    no", "first below a tenth    never"]
+    assert told[6] == "error of the center    unknown to all modules, 2 modules cut off"
+    assert told[7] == "messages               1,234 (617 per second)"
+
+
+def test_numbers_of_a_balancing_run_are_those_of_the_run():
+    assert BalanceReport(SimpleNamespace(name="tree"), balanced()).data() == {
+        "title": "tree", "law": "shared", "seconds": 2.0, "joints": 3, "width": 0.1,
+        "distance": {"start": 2.0, "end": 0.1, "largest": 2.5},
+        "first_below_a_tenth": 1.25, "stays_below_a_tenth": 1.5,
+        "largest_torque": 3.0, "largest_speed": 0.25,
+        "error_of_the_worst_module_mm": 2.0, "modules_without_a_world_frame": 1,
+        "messages": 1234, "lost": 56, "times_real_time": 0.5,
+    }  # fmt: skip
+
+
+def test_a_motion_is_told_by_its_last_positions_and_largest_speeds(screen):
+    """Two bodies at the end, and one that was there before: it is counted, not listed."""
+    slide, free = examples.crane().model("physical"), examples.snake(2).model(base="free")
+
+    def part(model, t, q, v, energy):
+        q0 = np.tile(model.neutral(), (len(t), 1))
+        q0[:, model.joint_slice_q] = q
+        v0 = np.full((len(t), model.nv), 99.0)
+        v0[:, model.nv - len(model.joint_names) :] = v
+        return SimpleNamespace(t=np.array(t), model=model, q=q0, v=v0, energy=np.array(energy))
+
+    joint = free.joint_names[0]
+    parts = [
+        part(slide, [0.0, 0.1], [[0, 0]] * 2, [[7, 7]] * 2, [3.0, 4.0]),
+        part(slide, [0.1, 0.2, 0.5], [[0, 0], [1, 1], [0.5, -2]], [[0, -3], [0, 2], [1, 1]],
+             [5.0, 5.0, 1.0]),
+        part(free, [0.1, 0.5], [[0], [0.25]], [[-4.5], [4]], [9.0, 1.5]),
+    ]  # fmt: skip
+    run = SimpleNamespace(parts=parts, integrator="RK4")
+    report = MotionReport(SimpleNamespace(name="fall"), SimpleNamespace(trajectory=run))
+    assert screen(report.print) == [
+        "fall after 0.5 s",
+        "joint     position at the end  largest speed",
+        "────────────────────────────────────────────",
+        f"{slide.joint_names[0]:<8}              +0.5000         1.0000",
+        f"{slide.joint_names[1]:<8}              -2.0000         3.0000",
+        f"{joint:<8}              +0.2500         4.5000",
+        "",
+        "4 steps of RK4; energy 3 J at the start, 2.5 J at the end",
+    ]
+
+
+CASES = (
+    RobustnessCase("as designed", 2000, 1.0, 0.5, 0.0, 1.5e-3, 0.0, 0.0),
+    RobustnessCase("delay", 2000, 0.125, np.nan, np.nan, np.nan, 0.5, 0.875),
+)
+
+
+def test_a_table_of_robustness_has_a_row_for_each_condition(screen):
+    told = screen(print_robustness, "crab", Robustness("lqr", 1.5, 0.02, CASES))
+    assert told[:6] == [
+        "crab: lqr, 2,000 random steps of 1.5 s a row",
+        "condition    settled      in  worst over  RMS error  at limit  diverged",
+        "───────────────────────────────────────────────────────────────────────",
+        "as designed   100.0%  0.50 s        0.0%    1.5e-03      0.0%      0.0%",
+        "delay          12.5%       -           -          -     50.0%     87.5%",
+        "",
+    ]
+    assert told[6].startswith("settled: all joints within 2% of their steps to the end.")
+    assert str(Robustness("lqr", 1.5, 0.02, CASES[:1])).splitlines() == [
+        "lqr, 1.5 s",
+        "                          settled     time  overshoot     error  saturated  diverged",
+        "as designed                100.0%  0.500 s       0.0%   1.5e-03       0.0%      0.0%",
+    ]
+
+
+def control_report(**changed):
+    """Report of a run of the crane whose slide settles and whose hinge does not."""
+    model = examples.crane().model("physical")
+    slide, hinge = model.joint_names
+    law = SimpleNamespace(
+        model=model, name="pd", delay=0.006, torque_limit=np.array([2.0, np.inf])
+    )  # fmt: skip
+    run = SimpleNamespace(
+        t=np.array([0.0, 0.1, 0.3, 0.6, 1.0]), q=np.zeros((5, 2)), v=np.zeros((5, 2)),
+        tau=np.array([[1.0, 5], [2, -70], [-2, 5], [0, 0], [-2, 0]]), status="finished",
+        channels={
+            "estimate_q": np.array([[2e-3, 0], [2e-3, 0], [2e-3, 0], [2e-3, 0], [9, 9]]),
+            "estimate_v": np.array([[0, 0.1]] * 4 + [[9, 9]]),
+            "measured_q": np.array([[3e-3, 0], [-3e-3, 0], [3e-3, 0], [3e-3, 0], [9, 9]]),
+            "nis": np.full(5, 2.0),
+        },
+    )  # fmt: skip
+    scenario = SimpleNamespace(
+        name="crane", target={slide: 0.1, hinge: np.pi / 6}, masses=0.9, noise_q=0.01,
+        motion="step",
+    )  # fmt: skip
+    for name, value in changed.items():
+        setattr(next(x for x in (law, run, scenario) if hasattr(x, name)), name, value)
+    report = ControlReport(
+        scenario, SimpleNamespace(law=law, trajectory=run, reference=lambda t: None)
+    )
+    report.response = StepResponse(
+        rise=np.array([0.25, np.nan]), overshoot=np.array([0.125, 0.0]),
+        settling=np.array([0.5, np.inf]), steady_error=np.array([-1e-6, np.pi / 180]),
+        ripple=np.array([0.0, np.pi / 360]), band=0.02,
+    )  # fmt: skip
+    findings = (AssumptionCheck("gains are positive", True, "they are"),)
+    report.certificate = Certificate("pd", "it settles", True, findings, (), np.zeros(2), 1.0)
+    report.margin = 0.004
+    report.runaways = {}
+    return report
+
+
+def test_a_controlled_run_is_told_on_one_screen(screen):
+    assert (
+        screen(control_report().print)
+        == """\
+crane: pd, a step, 1 s
+joint        target     rise   over  settled  steady error  peak torque  at limit
+─────────────────────────────────────────────────────────────────────────────────
+m0.slide  +100.0 mm  0.250 s  12.5%  0.500 s      +0.00 mm          2 N     50.0%
+m1.hinge     +30.0°        -   0.0%    never        +1.00°       70 N m         -
+
+RMS errors of angles measured and estimated
+joint     measured  estimate  better       rate
+───────────────────────────────────────────────
+m0.slide  3.000 mm  2.000 mm   1.5 x  0.00 mm/s
+m1.hinge    0.000°    0.000°       -    5.73°/s
+
+the filter is consistent: mean 2, expected 0.5449 to 4.384 (NIS)
+
+NOT guaranteed: it settles
+  ok  gains are positive: they are
+  NO  the model is exact: true masses are 0.9 times its own
+  NO  the state is known: the law sees an estimate, noise 0.01
+
+Stable with up to 4 ms of delay near the target.
+Failures:
+  a delay of 6 ms is too long: errors decay up to 4 ms
+  m0.slide is at its limit of 2 for 0.500 s, between 0.100 and 0.600 s
+  m1.hinge does not settle within 2%: +1.00° ± 0.50°
+  (a law with an integral, as pid-linearized, evens out wrong masses)""".splitlines()
+    )
+
+
+def test_a_run_without_faults_says_so(screen):
+    report = control_report(
+        masses=1, noise_q=0.0, channels={}, delay=0.004, torque_limit=np.full(2, np.inf),
+        motion="quintic",
+    )  # fmt: skip
+    report.response = report.response._replace(settling=np.array([0.5, 0.75]))
+    told = screen(report.print)
+    assert told[0] == "crane: pd, a smooth motion, 1 s"
+    assert told[6:] == [
+        "guaranteed: it settles",
+        "  ok  gains are positive: they are",
+        "",
+        "Stable with up to 4 ms of delay near the target.",
+        "No failures.",
+    ]
+    data = report.data()
+    assert data["guaranteed"]
+    assert data["estimator"] is None
+    assert data["breaks"] == data["saturated"] == data["broken_assumptions"] == []
+    assert data["target"] == [0.1, np.pi / 6]
+    assert data["peak_torque"] == [2, 70]
+
+
+def test_a_joint_runs_away_beyond_ten_steps_from_its_target():
+    """The farthest step is that of the hinge, 30 degrees."""
+    far = 10 * np.pi / 6
+    q = np.zeros((5, 2))
+    q[2:, 1] = np.pi / 6 - far * (1 + 1e-12)
+    q[3, 0] = 0.1 + far * (1 - 1e-12)
+    report = control_report(q=q)
+    del report.runaways
+    assert report.runaways == {1: 0.3}
+    assert "m1.hinge runs away: more than 10 steps from its target from 0.300 s on" in (
+        report.failures()
+    )
+    assert not any("does not settle" in line for line in report.failures())
+
+
+def test_estimates_worse_than_what_was_measured_are_told():
+    report = control_report()
+    report.estimator |= {"nis": Consistency(9.0, 1.0, 2.0, False)}
+    assert report.failures()[-1] == "the filter's covariances do not fit its errors (NIS)"
+    report.estimator |= {"estimate": [4e-3, 0.0]}
+    assert report.failures()[-1] == (
+        "the estimate is worse than the measurement at m0.slide: the filter's model is off"
+    )
