@@ -8,6 +8,7 @@ import pytest
 from modurob import Dock, StateError, Undock, examples, simulate
 from modurob.sim import Noise
 from modurob.sim.actuation import Actuation
+from modurob.sim.body_trajectory import _from_states
 from modurob.sim.reconfiguration import carry
 from modurob.sim.reconfiguration.events import EventReport
 from modurob.sim.reconfiguration.impact import Masses, Pose, closest_joints, gap_size
@@ -312,3 +313,23 @@ def test_two_events_at_one_time_take_no_time_between():
     )  # fmt: skip
     assert [part.t[-1] for part in found.parts].count(0.2) == 3
     assert all(np.all(np.diff(part.t) > 0) for part in found.parts)
+
+
+@pytest.mark.parametrize("answer", ["push", None, [1.0, 2.0], [[1.0]] * 2, [1.0 + 1j]])
+def test_what_is_no_torque_of_a_single_joint_is_refused(answer):
+    one = examples.snake(2).model("physical")
+    with complains(StateError, "the controller returned", "one torque for each entry of v"):
+        simulate(one, None, None, 0.1, lambda t, q, v: answer)
+
+
+def test_an_interpolated_pose_does_not_depend_on_the_sign_of_a_quaternion():
+    model = examples.snake(2).model("physical", base="free", gravity=(0, 0, 0))
+    found = simulate(model, None, np.full(model.nv, 0.5), 0.2, None, "RK4", dt=0.1)
+    t, at = found.t[:2], np.array([0.02, 0.05, 0.07])
+    rows = [x[:2] for x in (found.q, found.v, found.a)]
+    q, v = _from_states(model, t, *rows, at)
+    turned = rows[0].copy()
+    turned[1, 3:7] *= -1  # the same rotation
+    again, speed = _from_states(model, t, turned, *rows[1:], at)
+    np.testing.assert_allclose(again, q, atol=ROUNDING)
+    np.testing.assert_array_equal(speed, v)
