@@ -1,5 +1,6 @@
 """Small parts of a run on their own: effects and guards that whole runs hide."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -333,3 +334,18 @@ def test_an_interpolated_pose_does_not_depend_on_the_sign_of_a_quaternion():
     again, speed = _from_states(model, t, turned, *rows[1:], at)
     np.testing.assert_allclose(again, q, atol=ROUNDING)
     np.testing.assert_array_equal(speed, v)
+
+
+def test_an_event_is_told_in_one_line():
+    before, after = np.array([1.0, 2, 3, 4, 5, 6]), np.array([1.0, 5, 7, 4, 5 + 5e-3, 6 + 12e-3])
+    event = EventReport(0.25, "dock n (m0, 2)", before, after, 4.0, 3.0, energy_lost=1.5)
+    told = "0.2500 s  dock n (m0, 2): momentum (1, 2, 3, 4, 5, 6) -> (1, 5, 7, 4, 5.005, 6.012), "
+    told += "changed by 5.0e+00 N s and 1.3e-02 N m s; energy lost 1.5 J"
+    assert str(event) == told
+    assert event.grounded is False
+    held = dataclasses.replace(event, gap=(1e-3, 0.0), latch_work=0.125, grounded=True)
+    assert str(held) == told.replace("N m s;", "N m s (taken by the ground);") + (
+        ", latch work 0.125 J"
+    )
+    rounding = np.array([1e-17, -1.0, 0, 0, 0, -1e-17])
+    assert "(0, -1, 0, 0, 0, 0)" in str(dataclasses.replace(event, momentum_after=rounding))
