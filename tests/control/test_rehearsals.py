@@ -11,7 +11,6 @@ from modurob.control import ComputedTorque, closed_loop, robustness
 from modurob.control.robustness import _Study
 from oracles import complains
 
-
 SPLIT = 0.03  # relative: sampling splits a double pole by about the root of the sample time
 
 
