@@ -1,14 +1,16 @@
 """Layouts of the command line: what stands where, at widths that just fit and that just do not."""
 
 import io
+import json
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from modurob import examples
-from modurob.cli import output
+from modurob.cli import cli, output, show
 from modurob.cli.control_report import ControlReport, print_robustness
 from modurob.cli.reports import BalanceReport, MotionReport
 from modurob.control import Certificate, Robustness, RobustnessCase, StepResponse
@@ -327,3 +329,48 @@ def test_estimates_worse_than_what_was_measured_are_told():
     assert report.failures()[-1] == (
         "the estimate is worse than the measurement at m0.slide: the filter's model is off"
     )
+
+
+# -- limits ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("module", "limit", "count", "shown"),
+    [  # the crab has 6 modules; with physical hinges, 6 active and 6 locked joints
+        (output, "LARGEST_DRAWING", 6, "(no drawing of more than 5 modules)"),
+        (show, "LARGEST_TABLES", 6, "6 modules: matrices left out; --matrices shows them."),
+        (show, "MOST_NAMES", 6, "m2.rotation m4.hinge ..."),
+        (show, "MOST_LOCKED", 6, "... and 1 more; --json lists them all."),
+    ],
+)
+def test_a_list_is_cut_where_it_is_one_longer_than_its_limit(
+    monkeypatch, module, limit, count, shown
+):
+    monkeypatch.setattr(module, limit, count)
+    whole = CliRunner().invoke(cli, ["show", "crab", "--hinges", "physical"]).stdout
+    monkeypatch.setattr(module, limit, count - 1)
+    cut = CliRunner().invoke(cli, ["show", "crab", "--hinges", "physical"]).stdout
+    assert shown not in " ".join(whole.split())
+    assert shown in " ".join(cut.split())
+
+
+def test_matrices_are_part_of_json_up_to_a_limit(monkeypatch):
+    for limit, there in ((6, True), (5, False)):
+        monkeypatch.setattr(show, "LARGEST_JSON", limit)
+        data = json.loads(CliRunner().invoke(cli, ["show", "crab", "--json"]).stdout)
+        assert (data["aim"] is not None) == there
+
+
+@pytest.mark.parametrize(
+    ("modules", "line"),
+    [
+        (1, "x: 1 module (1 backbone), 0 dockings, 1 kg, base m0"),
+        (2, "x: 2 modules (2 backbone), 1 docking, 2 kg, base m0"),
+        (3, "x: 3 modules (3 backbone), 2 dockings, 3 kg, base m0"),
+    ],
+)
+def test_an_organism_in_one_line(modules, line):
+    organism = examples.snake(modules)
+    assert output.summary("x", organism) == line
+    data = {"title": "x", "modules": modules, "kinds": {"backbone": modules}, "base": "m0"}
+    assert output.summary_data("x", organism) == {**data, "mass": float(modules)}
