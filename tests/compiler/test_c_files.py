@@ -3,7 +3,8 @@
 from modurob import examples
 from modurob.compiler.emit_c import c_sources
 
-HEADER = r"""/* crane: equations of motion and kinematics of a modular robot. Written by modurob; do not edit.
+HEADER = """\
+/* crane: equations of motion and kinematics of a modular robot. Written by modurob; do not edit.
  *
  * C99 without loops and branches: no allocation, no state, and of <math.h> only sin, cos and sqrt.
  * Units are SI and radians. Numbers must be finite; nothing is checked. In the dynamics the result
@@ -49,7 +50,8 @@ void crane_mass_matrix(const crane_real q[CRANE_NQ], crane_real M[CRANE_NV][CRAN
 
 #endif
 """
-SOURCE = r"""/* crane.c: see crane.h. Written by modurob; do not edit. */
+SOURCE = """\
+/* crane.c: see crane.h. Written by modurob; do not edit. */
 
 #include "crane.h"
 
@@ -66,7 +68,8 @@ void crane_mass_matrix(const crane_real q[CRANE_NQ], crane_real M[CRANE_NV][CRAN
   M[1][0] = t0;
 }
 """
-FREE = r"""/* c: equations of motion and kinematics of a modular robot. Written by modurob; do not edit.
+FREE = """\
+/* c: equations of motion and kinematics of a modular robot. Written by modurob; do not edit.
  *
  * C99 without loops and branches: no allocation, no state, and of <math.h> only sinf, cosf and
  * sqrtf. Units are SI and radians. Numbers must be finite; nothing is checked. In the dynamics the
