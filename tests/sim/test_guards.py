@@ -349,3 +349,24 @@ def test_an_event_is_told_in_one_line():
     )
     rounding = np.array([1e-17, -1.0, 0, 0, 0, -1e-17])
     assert "(0, -1, 0, 0, 0, 0)" in str(dataclasses.replace(event, momentum_after=rounding))
+
+
+def test_between_two_states_positions_are_quintic_and_velocities_cubic(model):
+    """Polynomials of these degrees are found again; a single state stays where it is."""
+    t, at = np.array([0.5, 2.5]), np.array([0.5, 1.0, 1.7, 2.5])
+    place = np.polynomial.Polynomial([1, -2, 0.5, 0.25, -0.1, 0.03])
+    speed = np.polynomial.Polynomial([0.3, 1, -0.7, 0.2])
+
+    def rows(function, times):
+        return np.repeat(function(times)[:, None], 2, axis=1)
+
+    q, _ = _from_states(
+        model, t, rows(place, t), rows(place.deriv(), t), rows(place.deriv(2), t), at
+    )
+    np.testing.assert_allclose(q, rows(place, at), atol=ROUNDING)
+    _, v = _from_states(model, t, rows(place, t), rows(speed, t), rows(speed.deriv(), t), at)
+    np.testing.assert_allclose(v, rows(speed, at), atol=ROUNDING)
+    one = [rows(function, t)[:1] for function in (place, speed, speed)]
+    q, v = _from_states(model, t[:1], *one, at)
+    np.testing.assert_array_equal(q, np.repeat(one[0], 4, axis=0))
+    np.testing.assert_array_equal(v, np.repeat(one[1], 4, axis=0))
