@@ -2,6 +2,7 @@
 
 import io
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +11,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from modurob import examples
-from modurob.cli import cli, output, show
+from modurob.cli import cli, output, papers, show
 from modurob.cli.control_report import ControlReport, print_robustness
 from modurob.cli.reports import BalanceReport, MotionReport
 from modurob.control import Certificate, Robustness, RobustnessCase, StepResponse
@@ -374,3 +375,59 @@ def test_an_organism_in_one_line(modules, line):
     assert output.summary("x", organism) == line
     data = {"title": "x", "modules": modules, "kinds": {"backbone": modules}, "base": "m0"}
     assert output.summary_data("x", organism) == {**data, "mass": float(modules)}
+
+
+# -- papers ----------------------------------------------------------------------------------------
+
+
+def claim(found, expected, passed=True, relation="=", tolerance=None, unit=""):
+    return SimpleNamespace(
+        name="c", source="s", found=found, expected=expected, passed=passed, relation=relation,
+        tolerance=tolerance, unit=unit, note="",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "found", "expected"),
+    [
+        (claim(3, 3), "the same", "3"),
+        (claim(4, 3, False), "differs", "3"),
+        (claim("x" * 18, "x" * 18), "the same", "x" * 18),
+        (claim([[1, 2]] * 7, [[1, 2]] * 7), "the same", "7 rows"),
+        (claim(["sin(q1)*l"] * 4, ["sin(q1)*l"] * 4), "the same", "4 formulas"),
+        (claim(["m1.hinge"] * 4, ["m1.hinge"] * 4), "the same", "4 names"),
+        (claim([100000.0] * 4, [100000.0] * 4), "the same", "4 entries"),
+        (claim(0.5, 0.25, tolerance=0.5, unit="s"), "0.5", "0.25 ± 5e-01 s"),
+        (claim([1.0, -2.0], [1.0, 1.0], tolerance=1e-3), "2", "1 ± 1e-03"),
+        (claim([1.0, -2.0], [1.0, 2.0], tolerance=1e-3), "2", "as printed ± 1e-03"),
+        (claim([1.0, None], [1.0, 2.0], tolerance=1e-3), "differs", "as printed ± 1e-03"),
+        (claim(1e-5, 1e-4, relation="<="), "1.0e-05", "≤ 1.0e-04"),
+        (claim(20000.0, 9999.0, relation=">=", unit="m"), "2.0e+04", "≥ 9999 m"),
+        (claim(0.01, 0.00999, relation="<="), "0.01", "≤ 1.0e-02"),
+        (claim(0, None, relation="<="), "0", "≤ none"),
+    ],
+)
+def test_numbers_and_tables_of_claims_are_short(given, found, expected):
+    assert papers._found(given) == found
+    assert papers._expected(given) == expected
+
+
+def test_claims_are_listed_with_their_verdicts(screen):
+    results = [claim(3, 3), claim(4, 3, False), claim(None, 2.5, None)]
+    results[2].note = "no engine here"
+    claims = SimpleNamespace(
+        key="giusti2015", document="Modules", results=results, passed=False, output=Path("out")
+    )
+    assert screen(papers._print, claims) == [
+        "giusti2015: Modules",
+        "claim  source     found  expected  verdict",
+        "───────────────────────────────────────────",
+        "c      s       the same         3  passed",
+        "c      s        differs         3  FAILED",
+        "c      s                      2.5  left out",
+        "",
+        "left out: no engine here",
+        "1 passed, 1 FAILED, 1 left out",
+        "wrote out/results.json",
+        "",
+    ]
