@@ -15,6 +15,7 @@ from modurob.sim.reconfiguration.events import EventReport
 from modurob.sim.reconfiguration.impact import Masses, Pose, closest_joints, gap_size
 from modurob.sim.recorder import Recorder, Rows, intervals, record_times
 from modurob.spatial import se3, so3
+from modurob.stepping import EquationOfMotion, FixedStep, StepSettings
 from oracles import complains
 
 ROUNDING = 1e-12
@@ -370,3 +371,50 @@ def test_between_two_states_positions_are_quintic_and_velocities_cubic(model):
     q, v = _from_states(model, t[:1], *one, at)
     np.testing.assert_array_equal(q, np.repeat(one[0], 4, axis=0))
     np.testing.assert_array_equal(v, np.repeat(one[1], 4, axis=0))
+
+
+# -- equal steps -----------------------------------------------------------------------------------
+
+
+class Counted(FixedStep):
+    """A method that keeps its calls and moves nothing."""
+
+    def advance(self, t, h, count, q, v):
+        self.calls.append((t, h, count))
+        return q, v
+
+
+def counted(model, end, dt, stride=1, substeps=1, begin=0.0):
+    """Calls of `advance`, and the times that are reported."""
+    stepper = Counted(EquationOfMotion(model), StepSettings(0.0, 0.0, dt, substeps))
+    stepper.calls = []
+    q = v = np.zeros(2)
+    return stepper, [step.t for step in stepper.steps(begin, end, q, v, stride)]
+
+
+@pytest.mark.parametrize(
+    ("end", "dt", "count"),
+    [(0.3, 0.1, 3), (0.3 * (1 + 1e-11), 0.1, 3), (0.3001, 0.1, 4), (0.05, 0.1, 1), (1e-9, 0.1, 1)],
+)
+def test_equal_steps_are_as_few_as_dt_allows(model, end, dt, count):
+    stepper, times = counted(model, end, dt)
+    assert len(times) == count
+    assert times[-1] == end  # exactly
+    np.testing.assert_allclose(np.diff([0.0, *times]), end / count, rtol=1e-12)
+    for k, (t, h, parts) in enumerate(stepper.calls):
+        assert (t, h, parts) == (pytest.approx(k * end / count), pytest.approx(end / count), 1)
+
+
+def test_a_stride_reports_every_so_many_steps_and_the_last(model):
+    stepper, times = counted(model, 1.7, 0.1, stride=3, substeps=4, begin=1.0)
+    np.testing.assert_allclose(times, [1.3, 1.6, 1.7])
+    assert [count for _, _, count in stepper.calls] == [12, 12, 4]
+    np.testing.assert_allclose([h for _, h, _ in stepper.calls], 0.025)
+    np.testing.assert_allclose([t for t, _, _ in stepper.calls], [1.0, 1.3, 1.6])
+
+
+def test_a_sample_is_one_step_of_dt(model):
+    stepper, _ = counted(model, 0.1, 0.1, substeps=5)
+    stepper.calls.clear()
+    stepper.sample(0.7, np.zeros(2), np.zeros(2))
+    assert stepper.calls == [(0.7, pytest.approx(0.02), 5)]
