@@ -224,6 +224,7 @@ def control_report(**changed):
     run = SimpleNamespace(
         t=np.array([0.0, 0.1, 0.3, 0.6, 1.0]), q=np.zeros((5, 2)), v=np.zeros((5, 2)),
         tau=np.array([[1.0, 5], [2, -70], [-2, 5], [0, 0], [-2, 0]]), status="finished",
+        message="",
         channels={
             "estimate_q": np.array([[2e-3, 0], [2e-3, 0], [2e-3, 0], [2e-3, 0], [9, 9]]),
             "estimate_v": np.array([[0, 0.1]] * 4 + [[9, 9]]),
@@ -320,6 +321,22 @@ def test_a_joint_runs_away_beyond_ten_steps_from_its_target():
         report.failures()
     )
     assert not any("does not settle" in line for line in report.failures())
+
+
+def test_a_loop_that_does_not_decay_and_a_joint_that_runs_away_are_told(screen):
+    report = control_report()
+    report.margin, report.runaways = None, {1: 0.3}
+    told = screen(report.print)
+    assert told[4] == (
+        "m1.hinge     +30.0°        -      -  runs away             -       70 N m         -"
+    )
+    assert not any(line.startswith("Stable") for line in told)
+    assert "  errors do not decay close to the target, even without a delay" in told
+    report.margin = np.inf
+    assert not any("delay" in line for line in screen(report.print))
+    stopped = control_report(status="stopped", message="the simulation stopped at 1 s: too fast")
+    stopped.response = None
+    assert stopped.failures()[0] == "at 1.000 s too fast"
 
 
 def test_estimates_worse_than_what_was_measured_are_told():
@@ -431,3 +448,20 @@ def test_claims_are_listed_with_their_verdicts(screen):
         "wrote out/results.json",
         "",
     ]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["balance", "crab", "--modules", "5"], "--modules has no effect with NAME_OR_FILE"),
+        (["control", "one.json"], "one has no joint that can move with --hinges dyad"),
+    ],
+)
+def test_options_without_effect_and_bodies_without_joints_are_refused(
+    tmp_path, monkeypatch, args, words
+):
+    monkeypatch.chdir(tmp_path)
+    examples.snake(1).save("one.json")
+    result = CliRunner().invoke(cli, args)
+    assert result.exit_code == 2
+    assert words in result.stderr

@@ -177,6 +177,19 @@ def test_the_folder_of_the_cache_follows_the_variables(monkeypatch, variables, f
 
     for name in ("MODUROB_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
-    for name, value in {"HOME": "/home/me", **variables}.items():
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(Path, "home", lambda: Path("/home/me"))
     assert _cache_folder() == (None if folder is None else Path(folder))
+
+
+def test_without_a_home_folder_there_is_no_cache(monkeypatch):
+    from modurob.compiler.jit import _cache_folder
+
+    def nowhere():
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("MODUROB_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    assert _cache_folder() is None
