@@ -129,3 +129,15 @@ def _interrupted(_name):
 def test_sizes_are_written_to_be_read(nbytes, text):
     with pytest.raises(SizeError, match=f"need {re.escape(text)} of memory; the limit is 8 GB"):
         refuse_over("it", nbytes, "ask for less")
+
+
+def test_bodies_that_appear_during_a_run_ask_for_the_rest_of_it_only(monkeypatch):
+    """Eleven times of 26 numbers fit; sixteen of the 23 that the smaller body has would not."""
+    model = mr.examples.snake(3).model("physical", base="free", gravity=(0, 0, 0))
+    monkeypatch.setattr("modurob.checks.LARGEST_BYTES", 11 * 8 * 26)
+    events = [mr.Undock(0.5, "m2")]
+    found = mr.simulate(model, None, None, 1.0, None, "RK4", dt=0.1, events=events)
+    assert [len(part.t) for part in found.parts] == [6, 6, 6]
+    monkeypatch.setattr("modurob.checks.LARGEST_BYTES", 11 * 8 * 26 - 1)
+    with pytest.raises(SizeError, match="11 times of 1 states would need"):
+        mr.simulate(model, None, None, 1.0, None, "RK4", dt=0.1, events=events)
