@@ -418,3 +418,22 @@ def test_a_sample_is_one_step_of_dt(model):
     stepper.calls.clear()
     stepper.sample(0.7, np.zeros(2), np.zeros(2))
     assert stepper.calls == [(0.7, pytest.approx(0.02), 5)]
+
+
+def test_joints_that_cannot_reach_a_pose_weigh_distances_by_the_size_of_a_module():
+    """A tenth of a radian and a hundredth of a meter count alike for modules of 0.1 m."""
+    model = examples.snake(4).model("physical")
+    start = np.array([0.1, 0.2, -0.3])
+    T = model.forward_kinematics(start)[model.body_index("m3")]
+    away = se3.exp(np.array([0.0, 0.004, 0.01, 0.08, 0.0, 0.03]))  # not in reach of one joint
+    q, left = closest_joints(model, start, [2], "m3", T @ away, 0.1)
+
+    def cost(angle):
+        there = model.forward_kinematics([*start[:2], angle])[model.body_index("m3")]
+        error = se3.log(se3.inverse(there) @ T @ away)
+        return np.sum((error[:3] / 0.1) ** 2) + np.sum(error[3:] ** 2)
+
+    angles = np.linspace(q[2] - 0.1, q[2] + 0.1, 2001)
+    best = angles[np.argmin([cost(angle) for angle in angles])]
+    assert q[2] == pytest.approx(best, abs=1e-3)  # the model of the error is linear
+    assert max(gap_size(left)) > 0.01
