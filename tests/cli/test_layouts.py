@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from modurob import examples
-from modurob.cli import cli, output, papers, show
+from modurob.cli import balance, cli, output, papers, show
 from modurob.cli.control_report import ControlReport, print_robustness
 from modurob.cli.reports import BalanceReport, MotionReport
 from modurob.control import Certificate, Robustness, RobustnessCase, StepResponse
@@ -465,3 +465,14 @@ def test_options_without_effect_and_bodies_without_joints_are_refused(
     result = CliRunner().invoke(cli, args)
     assert result.exit_code == 2
     assert words in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("modules", "branches"), [(2, 2), (3, 3), (4, 4), (5, 1), (6, 3), (7, 1), (9, 3), (20, 4)]
+)
+def test_a_random_tree_has_as_many_branches_as_divide_its_modules(modules, branches):
+    title, tree = balance._tree(modules, 3)
+    assert title == f"SuperBot tree 3 of {modules} modules"
+    assert len(tree) == modules
+    assert tree == balance._tree(modules, 3)[1]
+    assert tree == examples.superbot_tree(branches, modules // branches, np.random.default_rng(3))
