@@ -115,3 +115,12 @@ def test_the_header_describes_a_free_base_and_wraps_long_lines():
     found = c_sources(model, "c", dtype="float32", functions=["energy"])
     assert found.header.startswith(FREE)
     assert "typedef float c_real;" in found.header
+
+
+def test_temporaries_are_used_again():
+    """Nineteen numbers of the crane's energy need room for six of them at once."""
+    found = c_sources(examples.crane().model("physical"), "crane", functions=["energy"])
+    assert found.source.count("  t") == 19
+    assert "crane_real t0, t1, t2, t3, t4, t5;" in found.source
+    (line,) = [line for line in found.header.splitlines() if line.startswith(" *   energy")]
+    assert line.split()[-1] == "64"  # bytes: six temporaries, a sine and a cosine
