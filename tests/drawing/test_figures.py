@@ -164,6 +164,22 @@ def test_words_of_events_stand_where_there_is_room_for_them(figures):
         assert marks == [0.1, 0.101, 0.3]
 
 
+def test_numbers_without_a_unit_have_no_brackets(changing, fall):
+    assert [plane.get_ylabel() for plane in changing.plot("q").axes] == [
+        "position [m]", "orientation", "position [rad]"
+    ]  # fmt: skip
+
+    class Law:
+        def command(self, t, q, v, reference):
+            return 0 * v
+
+        def record(self):
+            return {"size": 1.0}
+
+    run = simulate(fall.model, None, None, 0.02, Law(), "RK4", dt=0.01)
+    assert [plane.get_ylabel() for plane in run.plot("size").axes] == ["size"]
+
+
 def test_a_dashed_line_is_another_quantity_of_the_same_body(changing):
     (plane, *_) = changing.plot("q").axes
     lines = [line for line in plane.get_lines() if line.get_label()[0] != "_"]

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from modurob import Organism, Undock, examples, simulate
+from modurob import Organism, StateError, Undock, examples, simulate
 from modurob.scenario.settings import RunRecord
 from modurob.studio import exports, formulas
 from modurob.studio.project import NEW_SETTINGS
@@ -97,3 +97,12 @@ def test_a_run_is_told_with_its_events_settings_and_what_went_wrong():
     other = report(examples.snake(4), run, record=record())
     assert "The body was changed after this run,</b> which has 3 modules and the base m0" in other
     assert headings(report(organism, run))[-1] == "Equations of motion"  # nothing known of it
+
+
+def test_formats_of_a_run_are_those_that_are_refused_without_one():
+    """A body alone can be exported in all others."""
+    needing = {name for name, form in exports.FORMATS.items() if form.needs_run}
+    assert needing == {"plots-svg", "plots-png", "scenario", "csv", "npz", "gif"}
+    for name in needing:
+        with pytest.raises(StateError, match="press Run"):
+            exports.make(name, request(examples.snake(2)), lambda done: None)
