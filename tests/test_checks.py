@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from modurob import StateError, UnknownNameError
-from modurob.checks import complex_array, generator, inside, per_joint, real_array, whole
+from modurob.checks import (
+    complex_array,
+    generator,
+    inside,
+    not_negative,
+    per_joint,
+    positive,
+    real_array,
+    whole,
+)
 from modurob.errors import choices
 from oracles import complains
 
@@ -71,3 +80,30 @@ def test_long_lists_of_names_are_shortened_and_keep_their_last():
     assert choices(names[:12]) == ", ".join(names[:12])
     assert choices(names) == ", ".join(names[:11]) + ", ... (13 in all, last m12)"
     assert choices([]) == "none"
+
+
+def test_ends_of_ranges_are_part_of_them():
+    assert [whole("count", k, 1, 5) for k in (1, 5)] == [1, 5]
+    assert [inside("lag", x, -2, 2, "rad") for x in (-2, 2)] == [-2.0, 2.0]
+    assert not_negative("delay", 0, "seconds") == 0.0
+    assert positive("dt", 5e-324, "seconds") == 5e-324
+    assert per_joint("limit", [0.0, 1.0], JOINTS, least=0.0).tolist() == [0, 1]
+    for wrong in (0, -1e-300, np.inf, np.nan, 10**400, True, "1", 1 + 0j):
+        with complains(StateError, "dt must be a positive number of seconds"):
+            positive("dt", wrong, "seconds")
+    for wrong in (-1e-300, -np.inf, None):
+        with complains(StateError, "delay must be zero or a positive number of seconds"):
+            not_negative("delay", wrong, "seconds")
+
+
+def test_infinite_numbers_are_taken_where_they_make_sense():
+    assert real_array("limit", [np.inf, -np.inf, 1], infinite=True).tolist() == [np.inf, -np.inf, 1]
+    with complains(StateError, "limit must hold finite real numbers"):
+        real_array("limit", [np.nan, 1.0], infinite=True)
+    with complains(StateError, "limit must hold finite real numbers"):
+        real_array("limit", [np.inf, 1.0])
+    objects = np.array([1, 2.5], dtype=object)
+    assert real_array("x", objects).tolist() == [1, 2.5]
+    for wrong in (np.array([1, "2"], dtype=object), np.array([True, 2], dtype=object), [1 + 1j]):
+        with complains(StateError, "x must hold finite real numbers"):
+            real_array("x", wrong)

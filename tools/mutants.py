@@ -134,6 +134,8 @@ def _not_run(node: ast.AST) -> list[ast.AST]:
             roots = [node]  # texts: their formats are not counted
         case ast.Raise():
             roots = [node.exc, node.cause]  # texts of errors
+        case ast.keyword(arg="strict"):
+            roots = [node]  # of zip: lengths that never differ
     return [x for root in roots if root is not None for x in ast.walk(root)]
 
 

@@ -83,6 +83,8 @@ def test_consoles_interpret_nothing():
         console = output.console(stderr)
         assert console.stderr is stderr
         assert console.render_str(MARKUP).plain == MARKUP
+        assert not console.render_str("12 m, 'text', True, /tmp/x").spans  # no colors of its own
+        assert console.soft_wrap is False
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])

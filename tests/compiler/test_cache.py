@@ -160,3 +160,36 @@ def test_a_user_without_home_or_passwd_entry_has_no_cache(first, tmp_path):
     assert found["tau"] == answer["tau"]
     assert all(found["made"])
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("variables", "folder"),
+    [
+        ({"MODUROB_CACHE_DIR": "/mine", "XDG_CACHE_HOME": "/theirs"}, "/mine"),
+        ({"MODUROB_CACHE_DIR": "", "XDG_CACHE_HOME": "/theirs"}, None),
+        ({"XDG_CACHE_HOME": "/theirs"}, "/theirs/modurob"),
+        ({"XDG_CACHE_HOME": ""}, "/home/me/.cache/modurob"),
+        ({}, "/home/me/.cache/modurob"),
+    ],
+)
+def test_the_folder_of_the_cache_follows_the_variables(monkeypatch, variables, folder):
+    from modurob.compiler.jit import _cache_folder
+
+    for name in ("MODUROB_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(Path, "home", lambda: Path("/home/me"))
+    assert _cache_folder() == (None if folder is None else Path(folder))
+
+
+def test_without_a_home_folder_there_is_no_cache(monkeypatch):
+    from modurob.compiler.jit import _cache_folder
+
+    def nowhere():
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("MODUROB_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    assert _cache_folder() is None

@@ -339,6 +339,28 @@ def test_the_step_can_be_taken_in_any_number_of_calls(name):
         assert distance(model, end.q, end.v, ends[0].q, ends[0].v) < 1e-11
 
 
+@pytest.mark.parametrize("name", FIXED)
+def test_a_new_start_forgets_the_motion_before(name, case):
+    """Also one that shares its positions or its velocities with the end of that motion."""
+    model, q, v, _ = case
+
+    def fresh():
+        motion = EquationOfMotion(model, drive=push)
+        return integrator_class(name)(motion, StepSettings(0.0, 0.0, DT))
+
+    def after(method, q, v):
+        return [x.copy() for x in method.sample(0.1, q.copy(), v.copy())]
+
+    method = fresh()
+    end_q, end_v = after(method, q, v)
+    for start in ((end_q, v), (q, v)):
+        for one, other in zip(after(method, *start), after(fresh(), *start), strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=ROUNDING)
+    after(method, q, v)
+    for one, other in zip(after(method, q, end_v), after(fresh(), q, end_v), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=ROUNDING)
+
+
 def test_semi_implicit_euler_is_the_step_of_the_model(case):
     model, q, v, _ = case
     tau = 0.01 * np.arange(model.nv)

@@ -211,6 +211,8 @@ def test_round_solids_have_as_many_polygons_as_asked_for(around):
     assert {len(p.corners) for p in sphere} == {3, 4}
     for polygon in (*sphere, *cylinder[2:]):
         assert np.linalg.norm(polygon.normals, axis=1) == pytest.approx(1)
+        edges = polygon.corners - np.roll(polygon.corners, 1, axis=0)
+        assert np.linalg.norm(edges, axis=1).min() > 1e-3  # triangles at both poles
     assert [p.surface for p in solids.polygons("box", (1.0, 2.0, 3.0), 4)] == list(range(6))
 
 

@@ -134,3 +134,32 @@ def test_a_module_without_a_hinge_shows_no_axis_and_an_upright_one_a_dot():
     joints = [{**joint, "axis": (0, 0, 1)} for joint in data["joints"]]
     upright = mr.ModuleType(**{**data, "name": "upright", "joints": joints})
     assert "◦" in draw(mr.Organism.start(upright))
+
+
+UPRIGHT = """\
+┌───────────┐
+│ m1        │
+│  ╌╌╌╌╌╌╌  │
+│ B^        │
+└─────4─────┘
+      ┃
+╔═════3═════╗
+║ m0        ║
+║  ╌╌╌╌╌╌╌  ║
+║ B^   base ║
+╚═══════════╝
+"""
+LYING = """\
+╔═══════════╗  ┌───────────┐
+║ m0        ║  │ m1        │
+║  ╌╌╌╌╌╌╌  2━━5  ╌╌╌╌╌╌╌  │
+║ B^   base ║  │ B^        │
+╚═══════════╝  └───────────┘
+"""
+LEGEND = "\nB backbone   ^<v> side 3   ╌ hinge axis   ━ docked sides   ═ base"
+
+
+@pytest.mark.parametrize(("port", "child_port", "drawn"), [(3, 4, UPRIGHT), (2, 5, LYING)])
+def test_two_cubes_as_a_whole_drawing(port, child_port, drawn):
+    pair = mr.Organism.start("backbone").dock("m0", port, "m1", child_port)
+    assert [line.rstrip() for line in draw(pair).splitlines()] == (drawn + LEGEND).splitlines()

@@ -327,6 +327,17 @@ def test_a_foreign_assembly_is_the_same_robot_by_cobras_rules(tmp_path):
     assert_same_robot(organism, tree, lambda name: ids.get(name, name), order)
 
 
+def test_only_hinges_that_pass_by_a_body_move_its_frame(tmp_path):
+    """A slide keeps the frame of the file wherever its axis is; so does a weld."""
+    for kind, moved in (("prismatic", False), ("fixed", False), ("revolute", True)):
+        ends = [body("a", 1, (0, 0, 0), connector("in", DOWN, "f")), body("b", 2, (0.3, 0, 0))]
+        way = [joint("j", kind, "a", "b", np.eye(4), turned(2, 0.0, (0.2, 0, 0)), 0.0, 0.3)]
+        path = dump(tmp_path / f"{kind}.json", {"modules": [module("it", ends, way)]})
+        found = read_cobra_modules(path)["it"]
+        assert found.bodies[1].center_of_mass == pytest.approx((0.5 if moved else 0.3, 0, 0))
+        assert found.joints[0].position == pytest.approx((0.0 if moved else 0.2, 0, 0))
+
+
 def test_a_base_on_another_body_is_held_there(tmp_path):
     """A slide that hangs on its far body: the near one moves."""
     alone = {**ASSEMBLY, "moduleOrder": ["slide"], "moduleConnection": [],

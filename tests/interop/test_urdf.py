@@ -82,6 +82,19 @@ def test_robots_dock_base_to_tip_with_frames_coinciding(read):
     np.testing.assert_allclose(base, tool, rtol=0, atol=ROUNDING)
 
 
+def test_ports_stand_in_the_frames_of_root_and_tips(read):
+    """z points down at the base and outward at a tip; x is that of the link."""
+    ports = {port.label: port for port in read(ARM).ports}
+    assert set(ports) == {"base", "tool"}
+    for port in ports.values():
+        assert (port.position, port.reference) == ((0, 0, 0), (1, 0, 0))
+    assert (ports["base"].normal, ports["base"].side) == ((0, 0, -1), 1)
+    assert (ports["tool"].normal, ports["tool"].side) == ((0, 0, 1), 2)
+    assert (ports["base"].body, ports["tool"].body) == ("base_link", "tool")
+    assert ports["base"].mates == (ports["tool"].connector,)
+    assert ports["tool"].mates == (ports["base"].connector,)
+
+
 def test_every_kind_of_shape_comes_back(tmp_path):
     organism = examples.arm("babac")
     write_urdf(organism, tmp_path / "it.urdf", hinges="physical", contact=True)

@@ -286,7 +286,12 @@ def test_load_returns_what_a_file_holds(tmp_path):
 
 
 def test_load_refuses_other_files_and_lists_the_formats(tmp_path):
-    for content, found in ((b"[1]", "None"), (b'{"format": "pcb"}', "'pcb'")):
+    for content, found in (
+        (b"[1]", "None"),
+        (b'{"format": "pcb"}', "'pcb'"),
+        (b'{"format": 5}', "5"),
+        (b'{"format": ["modurob-organism"]}', "['modurob-organism']"),
+    ):
         (tmp_path / "it.json").write_bytes(content)
         with complains(FileError, "it.json", f"its format is {found}", "modurob-organism"):
             load(tmp_path / "it.json")

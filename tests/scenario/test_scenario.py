@@ -219,3 +219,31 @@ def test_settings_of_earlier_projects_are_read():
     scenario = runs.scenario_of(examples.crab(), RunSettings(**old), {})
     assert scenario.summary == "computed torque, wave"
     assert scenario.frequency == 0.5
+
+
+GAIT, BALANCE = {"amplitude", "frequency", "ramp"}, {
+    "balancing_law", "loss", "delay", "drive_friction", "stuck"
+}  # fmt: skip
+LAW = {"settling_time", "poles", "gains", "torque_limit", "torque_delay", "sample_time"}
+RUN = {"integrator", "rtol", "dt", "stops", "masses", "rates"}
+NOISE = {"estimator", "noise_q", "noise_v", "noise_tau"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "idle"),
+    [
+        ({}, BALANCE | LAW | GAIT | {"target", "seed"}),
+        ({"motion": "balance"}, LAW | RUN | NOISE | GAIT | {"target", "seed"}),
+        ({"motion": "balance", "loss": 0.1}, LAW | RUN | NOISE | GAIT | {"target"}),
+        (WAVE, BALANCE | {"target", "seed"}),
+        ({**WAVE, "integrator": "RK4"}, BALANCE | {"target", "seed", "rtol"}),
+        ({**WAVE, "noise_q": 0.1}, BALANCE | {"target"}),
+        ({**WAVE, "gains": {"k0": 1, "k1": 1}}, BALANCE | {"target", "seed", "settling_time"}),
+        ({**WAVE, "controller": "Lqr"}, BALANCE | {"target", "seed", "settling_time"}),
+        ({"motion": "step", "controller": "ComputedTorque"}, BALANCE | GAIT | {"seed"}),
+    ],
+)
+def test_fields_that_a_run_does_not_use_are_known(fields, idle):
+    hinges = {"hinges": "physical"} if fields.get("motion") == "balance" else {}
+    settings = RunSettings(**{**hinges, **fields})
+    assert set(settings.without_effect()) == idle

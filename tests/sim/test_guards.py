@@ -1,5 +1,6 @@
 """Small parts of a run on their own: effects and guards that whole runs hide."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -8,11 +9,13 @@ import pytest
 from modurob import Dock, StateError, Undock, examples, simulate
 from modurob.sim import Noise
 from modurob.sim.actuation import Actuation
+from modurob.sim.body_trajectory import _from_states
 from modurob.sim.reconfiguration import carry
 from modurob.sim.reconfiguration.events import EventReport
 from modurob.sim.reconfiguration.impact import Masses, Pose, closest_joints, gap_size
 from modurob.sim.recorder import Recorder, Rows, intervals, record_times
 from modurob.spatial import se3, so3
+from modurob.stepping import EquationOfMotion, FixedStep, StepSettings
 from oracles import complains
 
 ROUNDING = 1e-12
@@ -312,3 +315,125 @@ def test_two_events_at_one_time_take_no_time_between():
     )  # fmt: skip
     assert [part.t[-1] for part in found.parts].count(0.2) == 3
     assert all(np.all(np.diff(part.t) > 0) for part in found.parts)
+
+
+@pytest.mark.parametrize("answer", ["push", None, [1.0, 2.0], [[1.0]] * 2, [1.0 + 1j]])
+def test_what_is_no_torque_of_a_single_joint_is_refused(answer):
+    one = examples.snake(2).model("physical")
+    with complains(StateError, "the controller returned", "one torque for each entry of v"):
+        simulate(one, None, None, 0.1, lambda t, q, v: answer)
+
+
+def test_an_interpolated_pose_does_not_depend_on_the_sign_of_a_quaternion():
+    model = examples.snake(2).model("physical", base="free", gravity=(0, 0, 0))
+    found = simulate(model, None, np.full(model.nv, 0.5), 0.2, None, "RK4", dt=0.1)
+    t, at = found.t[:2], np.array([0.02, 0.05, 0.07])
+    rows = [x[:2] for x in (found.q, found.v, found.a)]
+    q, v = _from_states(model, t, *rows, at)
+    turned = rows[0].copy()
+    turned[1, 3:7] *= -1  # the same rotation
+    again, speed = _from_states(model, t, turned, *rows[1:], at)
+    np.testing.assert_allclose(again, q, atol=ROUNDING)
+    np.testing.assert_array_equal(speed, v)
+
+
+def test_an_event_is_told_in_one_line():
+    before, after = np.array([1.0, 2, 3, 4, 5, 6]), np.array([1.0, 5, 7, 4, 5 + 5e-3, 6 + 12e-3])
+    event = EventReport(0.25, "dock n (m0, 2)", before, after, 4.0, 3.0, energy_lost=1.5)
+    told = "0.2500 s  dock n (m0, 2): momentum (1, 2, 3, 4, 5, 6) -> (1, 5, 7, 4, 5.005, 6.012), "
+    told += "changed by 5.0e+00 N s and 1.3e-02 N m s; energy lost 1.5 J"
+    assert str(event) == told
+    assert event.grounded is False
+    held = dataclasses.replace(event, gap=(1e-3, 0.0), latch_work=0.125, grounded=True)
+    assert str(held) == told.replace("N m s;", "N m s (taken by the ground);") + (
+        ", latch work 0.125 J"
+    )
+    rounding = np.array([1e-17, -1.0, 0, 0, 0, -1e-17])
+    assert "(0, -1, 0, 0, 0, 0)" in str(dataclasses.replace(event, momentum_after=rounding))
+
+
+def test_between_two_states_positions_are_quintic_and_velocities_cubic(model):
+    """Polynomials of these degrees are found again; a single state stays where it is."""
+    t, at = np.array([0.5, 2.5]), np.array([0.5, 1.0, 1.7, 2.5])
+    place = np.polynomial.Polynomial([1, -2, 0.5, 0.25, -0.1, 0.03])
+    speed = np.polynomial.Polynomial([0.3, 1, -0.7, 0.2])
+
+    def rows(function, times):
+        return np.repeat(function(times)[:, None], 2, axis=1)
+
+    q, _ = _from_states(
+        model, t, rows(place, t), rows(place.deriv(), t), rows(place.deriv(2), t), at
+    )
+    np.testing.assert_allclose(q, rows(place, at), atol=ROUNDING)
+    _, v = _from_states(model, t, rows(place, t), rows(speed, t), rows(speed.deriv(), t), at)
+    np.testing.assert_allclose(v, rows(speed, at), atol=ROUNDING)
+    one = [rows(function, t)[:1] for function in (place, speed, speed)]
+    q, v = _from_states(model, t[:1], *one, at)
+    np.testing.assert_array_equal(q, np.repeat(one[0], 4, axis=0))
+    np.testing.assert_array_equal(v, np.repeat(one[1], 4, axis=0))
+
+
+# -- equal steps -----------------------------------------------------------------------------------
+
+
+class Counted(FixedStep):
+    """A method that keeps its calls and moves nothing."""
+
+    def advance(self, t, h, count, q, v):
+        self.calls.append((t, h, count))
+        return q, v
+
+
+def counted(model, end, dt, stride=1, substeps=1, begin=0.0):
+    """Calls of `advance`, and the times that are reported."""
+    stepper = Counted(EquationOfMotion(model), StepSettings(0.0, 0.0, dt, substeps))
+    stepper.calls = []
+    q = v = np.zeros(2)
+    return stepper, [step.t for step in stepper.steps(begin, end, q, v, stride)]
+
+
+@pytest.mark.parametrize(
+    ("end", "dt", "count"),
+    [(0.3, 0.1, 3), (0.3 * (1 + 1e-11), 0.1, 3), (0.3001, 0.1, 4), (0.05, 0.1, 1), (1e-9, 0.1, 1)],
+)
+def test_equal_steps_are_as_few_as_dt_allows(model, end, dt, count):
+    stepper, times = counted(model, end, dt)
+    assert len(times) == count
+    assert times[-1] == end  # exactly
+    np.testing.assert_allclose(np.diff([0.0, *times]), end / count, rtol=1e-12)
+    for k, (t, h, parts) in enumerate(stepper.calls):
+        assert (t, h, parts) == (pytest.approx(k * end / count), pytest.approx(end / count), 1)
+
+
+def test_a_stride_reports_every_so_many_steps_and_the_last(model):
+    stepper, times = counted(model, 1.7, 0.1, stride=3, substeps=4, begin=1.0)
+    np.testing.assert_allclose(times, [1.3, 1.6, 1.7])
+    assert [count for _, _, count in stepper.calls] == [12, 12, 4]
+    np.testing.assert_allclose([h for _, h, _ in stepper.calls], 0.025)
+    np.testing.assert_allclose([t for t, _, _ in stepper.calls], [1.0, 1.3, 1.6])
+
+
+def test_a_sample_is_one_step_of_dt(model):
+    stepper, _ = counted(model, 0.1, 0.1, substeps=5)
+    stepper.calls.clear()
+    stepper.sample(0.7, np.zeros(2), np.zeros(2))
+    assert stepper.calls == [(0.7, pytest.approx(0.02), 5)]
+
+
+def test_joints_that_cannot_reach_a_pose_weigh_distances_by_the_size_of_a_module():
+    """A tenth of a radian and a hundredth of a meter count alike for modules of 0.1 m."""
+    model = examples.snake(4).model("physical")
+    start = np.array([0.1, 0.2, -0.3])
+    T = model.forward_kinematics(start)[model.body_index("m3")]
+    away = se3.exp(np.array([0.0, 0.004, 0.01, 0.08, 0.0, 0.03]))  # not in reach of one joint
+    q, left = closest_joints(model, start, [2], "m3", T @ away, 0.1)
+
+    def cost(angle):
+        there = model.forward_kinematics([*start[:2], angle])[model.body_index("m3")]
+        error = se3.log(se3.inverse(there) @ T @ away)
+        return np.sum((error[:3] / 0.1) ** 2) + np.sum(error[3:] ** 2)
+
+    angles = np.linspace(q[2] - 0.1, q[2] + 0.1, 2001)
+    best = angles[np.argmin([cost(angle) for angle in angles])]
+    assert q[2] == pytest.approx(best, abs=1e-3)  # the model of the error is linear
+    assert max(gap_size(left)) > 0.01

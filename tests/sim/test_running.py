@@ -197,6 +197,17 @@ def test_stops_hold_batches_too():
     np.testing.assert_allclose(found.q[:, 1], single.q, atol=ROUNDING)
 
 
+def test_recorded_accelerations_are_those_of_the_motion_on_its_stops():
+    model = one_hinge()
+    t = np.linspace(0.0, 0.4, 801)
+    found = simulate(
+        model, [1.5], [1.0], 0.4, None, "DOP853", rtol=1e-11, atol=1e-11, stops=True, record=t
+    )
+    assert found.q.max() > model.upper[0] + 0.01  # it was there
+    slope = np.gradient(found.v[:, 0], t)[1:-1]
+    np.testing.assert_allclose(found.a[1:-1, 0], slope, atol=1e-3 * np.abs(slope).max())
+
+
 # -- wrenches --------------------------------------------------------------------------------------
 
 

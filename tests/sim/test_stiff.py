@@ -325,3 +325,10 @@ def test_radau_agrees_with_an_explicit_method_on_random_free_bodies(seed):
     )
     np.testing.assert_allclose(one.q[-1], other.q[-1], rtol=0, atol=ADAPTED)
     np.testing.assert_allclose(one.v[-1], other.v[-1], rtol=0, atol=ADAPTED)
+
+
+def test_friction_of_a_joint_that_moves_nothing_has_no_rate():
+    """Its mass matrix is singular everywhere; forward dynamics says which joint that is."""
+    rough = examples.double_pendulum().with_parameters(viscous=0.1)
+    assert rough.model("dyad").friction_rate == (0.0, "")
+    assert rough.model("physical").friction_rate.rate > 0

@@ -113,3 +113,13 @@ def test_is_zero_only_when_certain():
     x = sympy.Symbol("x")
     np.testing.assert_array_equal(scalars.is_zero([0.0, 1e-300]), [True, False])
     assert list(scalars.is_zero(np.array([x, x - x, 0, 0.5], object))) == [False, True, True, False]
+
+
+def test_whole_floats_are_exact_integers_as_far_as_they_name_one():
+    """2^53 is also what 2^53 + 1 is rounded to."""
+    largest = 2.0**53
+    given = np.array([3.0, -2.0, 0.5, largest - 1, 1 - largest, largest, -largest, np.inf])
+    found = scalars._exact_objects(given)
+    whole = [isinstance(x, int) for x in found]
+    assert whole == [True, True, False, True, True, False, False, False]
+    assert found.tolist() == given.tolist()

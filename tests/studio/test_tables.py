@@ -94,3 +94,25 @@ def test_the_table_of_denavit_and_hartenberg_is_in_degrees_and_names_the_next_jo
 def test_modules_with_names_of_their_own_are_named_in_their_row():
     body = examples.snake(1).dock("m0", 3, "tail", 4)
     assert [row[0][0] for row in cells(tables.aim(body))[1:3]] == ["v0", "v1 tail"]
+
+
+@pytest.mark.parametrize(
+    ("html", "heads", "row_heads"),
+    [
+        (tables.aim(examples.snake(2)), ["", "e1", "kind"], ["v0", "v1", "class"]),
+        (tables.accessibility(examples.snake(2)), ["", "0", "1"], ["v0", "v1"]),
+        (tables.direct(examples.snake(2)), ["from", "to", "side", "side", "class"], []),
+        (tables.indirect(examples.snake(3)), ["i", "j", "transform"], []),
+        (tables.joints(examples.snake(2).model()), ["joint", "kind", "limits", "state"], []),
+        (tables.denavit_hartenberg(examples.arm("ab")),
+         ["joint", "a [m]", "α [°]", "d [m]", "θ [°]", "n [m]", "p [m]", "next"], []),
+    ],
+    ids=["aim", "accessibility", "direct", "indirect", "joints", "dh"],
+)  # fmt: skip
+def test_headings_are_those_of_a_table_for_screen_readers(html, heads, row_heads):
+    first, *rows = re.findall(r"<tr>(.*?)</tr>", html)
+    assert re.findall(r"<th[^>]*>(.*?)</th>", first) == heads
+    assert "<td" not in first
+    found = [text for row in rows for text in re.findall(r"<th[^>]*>(.*?)</th>", row)]
+    assert found == row_heads
+    assert re.search(r'aria-label="(.*?)".*<caption class="sr-only">\1</caption>', html)

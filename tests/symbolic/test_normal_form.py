@@ -148,3 +148,17 @@ def test_coefficients_are_changed_one_by_one():
     assert p.variables() == {0, 1}
     assert found.variables() == {0}
     assert Angle(0).sin().variables() == set()
+
+
+@pytest.mark.parametrize(
+    ("coefficients", "scale", "expected"),
+    [((4,), 6, {2}), ((4, 6), 8, {2, 3}), ((3, 4), 6, {3, 4}), ((5,), 1, {5}), ((7,), 7, {1})],
+)
+def test_fractions_are_in_lowest_terms(coefficients, scale, expected):
+    from modurob.symbolic.trigonometric import _reduced
+
+    waves = {0: {1 << k: value for k, value in enumerate(coefficients)}}
+    found = _reduced(waves, scale)
+    numerators = set(found.waves[0].values())
+    assert numerators == expected
+    assert found.scale * max(coefficients) == scale * max(numerators)

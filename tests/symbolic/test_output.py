@@ -104,6 +104,25 @@ def test_data_for_machines_parses_back():
     assert data["joints"] == ["m0.hinge", "m1.hinge"]
 
 
+def test_mathml_of_a_rate_is_its_letter_below_dots():
+    from modurob.symbolic.output import MathMl
+    from modurob.symbolic.vocabulary import NamedSymbol
+
+    quantities = [
+        NamedSymbol(letter, marks, "", "", 0.0)
+        for letter, marks in (("q", ("1",)), ("dq", ("1",)), ("ddq", ("2",)), ("d", ()), ("dV", ()))
+    ]
+    printer = MathMl(quantities)
+    shown = [printer.doprint(sympy.Symbol(q.name)) for q in quantities]
+    assert shown == [
+        "<msub><mi>q</mi><mi>1</mi></msub>",
+        "<msub><mover><mi>q</mi><mo>&#729;</mo></mover><mi>1</mi></msub>",
+        "<msub><mover><mi>q</mi><mo>&#168;</mo></mover><mi>2</mi></msub>",
+        "<mi>d</mi>",
+        "<mover><mi>V</mi><mo>&#729;</mo></mover>",
+    ]
+
+
 # -- substitution ----------------------------------------------------------------------------------
 
 

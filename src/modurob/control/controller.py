@@ -99,9 +99,8 @@ class Controller(BoundToModel, ABC):
         self._bind()
 
     def _bind(self) -> None:
-        model, one = self.model, not self._batch
-        self._inverse = model.prepare("inverse_dynamics") if one else model.inverse_dynamics
-        self._mass = model.prepare("mass_matrix") if one else model.mass_matrix
+        self._inverse = self.model.prepare("inverse_dynamics")
+        self._mass = self.model.prepare("mass_matrix")
 
     # -- the law -----------------------------------------------------------------------------------
 
@@ -223,7 +222,6 @@ class Controller(BoundToModel, ABC):
         self._hold = np.tile(self._hold, (count, 1))
         self._rest = self._rest._replace(q=self._hold)
         self._late.under_way = [np.tile(tau, (count, 1)) for tau in self._late.under_way]
-        self._bind()
 
     def _remember(self, **given: Any) -> None:
         """Keep numbers that were given for all joints: they also hold for joints added later."""

@@ -1,0 +1,478 @@
+"""Layouts of the command line: what stands where, at widths that just fit and that just do not."""
+
+import io
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from modurob import examples
+from modurob.cli import balance, cli, output, papers, show
+from modurob.cli.control_report import ControlReport, print_robustness
+from modurob.cli.reports import BalanceReport, MotionReport
+from modurob.control import Certificate, Robustness, RobustnessCase, StepResponse
+from modurob.control.certificate import AssumptionCheck
+from modurob.estimation import Consistency
+
+
+@pytest.fixture
+def lines():
+    """The lines that a function of `output` prints on a terminal of some columns."""
+
+    def lines(columns, show, *args, **options):
+        told = io.StringIO()
+        show(Console(width=columns, markup=False, emoji=False, file=told), *args, **options)
+        return [line.rstrip() for line in told.getvalue().splitlines()]
+
+    return lines
+
+
+CELLS = ["one", "two", "three", "four", "five"]
+
+
+def test_short_texts_flow_from_top_to_bottom_in_as_many_columns_as_fit(lines):
+    two = ["title", "one     four", "two     five", "three", ""]
+    assert lines(13, output.print_flow, "title", CELLS) == two  # 5 + 3 between + 5
+    assert lines(12, output.print_flow, "title", CELLS) == ["title", *CELLS, ""]
+    assert lines(20, output.print_flow, "title", CELLS) == two  # three need 21
+    assert lines(21, output.print_flow, "title", CELLS)[1:3] == [
+        "one     three   five",
+        "two     four",
+    ]
+    assert lines(1, output.print_flow, "t", ["ab"]) == ["t", "a", "b", ""]  # never none
+
+
+MATRIX = np.array([[10, 0, 3], [0, -2, 0]])
+WHOLE = """\
+t
+    a   b  c
+────────────
+x  10   ·  3
+y   ·  -2  ·
+"""
+PARTS = """\
+t, a to b
+    a   b
+─────────
+x  10   ·
+y   ·  -2
+
+t, c to c
+   c
+────
+x  3
+y  ·
+"""
+WITH_KINDS = """\
+t
+        a   b  c  kind
+──────────────────────
+x      10   ·  3  kk
+y       ·  -2  ·  k
+
+class   C   D  E
+"""
+
+
+@pytest.mark.parametrize(("columns", "shown"), [(80, WHOLE), (12, WHOLE), (11, PARTS)])
+def test_a_matrix_is_cut_into_tables_where_it_is_wider_than_the_terminal(lines, columns, shown):
+    told = lines(columns, output.print_matrix, "t", MATRIX, "abc", "xy")
+    assert told == [*shown.splitlines(), ""]
+
+
+def test_kinds_and_classes_stand_beside_and_below_a_matrix(lines):
+    extra = {"last_column": ["kk", "k"], "last_row": "CDE"}
+    told = lines(22, output.print_matrix, "t", MATRIX, "abc", "xy", **extra)
+    assert told == [*WITH_KINDS.splitlines(), ""]
+    told = lines(21, output.print_matrix, "t", MATRIX, "abc", "xy", **extra)
+    assert [line for line in told if line.startswith(("t", "class"))] == [
+        "t, a to b", "class   C   D", "t, c to c", "class  E"
+    ]  # fmt: skip
+
+
+# -- reports ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def screen(monkeypatch, capsys):
+    """The text that a report prints on a terminal of 90 columns, line by line."""
+    monkeypatch.setenv("COLUMNS", "90")
+
+    def screen(show, *args):
+        show(*args)
+        return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+    return screen
+
+
+def balanced(**changed):
+    """Result of a balancing run with numbers that are easy to recognize."""
+    run = SimpleNamespace(
+        law="shared", t=np.array([0.0, 1.0, 2.0]), width=0.1, model=examples.crab().model(),
+        distance=np.array([2.0, 2.5, 0.1]), first_reached=1.25, reached=1.5,
+        tau=np.array([[0.5, -3.0]]), v=np.array([[0.25, -0.125]]),
+        estimate_errors=np.array([[1.0, 1.0, 1.0], [0.002, 0.001, np.nan]]),
+        messages=1234, lost=56, real_time=0.5,
+    )  # fmt: skip
+    return SimpleNamespace(balanced=SimpleNamespace(**(vars(run) | changed)))
+
+
+def test_a_balancing_run_is_told_on_one_screen(screen):
+    scenario = SimpleNamespace(name="tree")
+    assert screen(BalanceReport(scenario, balanced()).print) == [
+        "tree, 3 joints, 2 s",
+        "law                    shared",
+        "distance               2.000 -> 0.100 widths of a module",
+        "stays below a tenth    after 1.50 s",
+        "first below a tenth    at 1.25 s",
+        "largest speed, torque  0.25 rad/s, 3 N m",
+        "error of the center    2 mm, worst module, 1 modules cut off",
+        "messages               1,234 (617 per second, 56 lost)",
+        "speed                  0.5 times real time",
+        "",
+    ]
+    nothing = np.full((1, 2), np.nan)
+    told = screen(
+        BalanceReport(
+            scenario,
+            balanced(first_reached=None, reached=None, lost=0, estimate_errors=nothing),
+        ).print
+    )
+    assert told[3:5] == ["stays below a tenth    no", "first below a tenth    never"]
+    assert told[6] == "error of the center    unknown to all modules, 2 modules cut off"
+    assert told[7] == "messages               1,234 (617 per second)"
+
+
+def test_numbers_of_a_balancing_run_are_those_of_the_run():
+    assert BalanceReport(SimpleNamespace(name="tree"), balanced()).data() == {
+        "title": "tree", "law": "shared", "seconds": 2.0, "joints": 3, "width": 0.1,
+        "distance": {"start": 2.0, "end": 0.1, "largest": 2.5},
+        "first_below_a_tenth": 1.25, "stays_below_a_tenth": 1.5,
+        "largest_torque": 3.0, "largest_speed": 0.25,
+        "error_of_the_worst_module_mm": 2.0, "modules_without_a_world_frame": 1,
+        "messages": 1234, "lost": 56, "times_real_time": 0.5,
+    }  # fmt: skip
+
+
+def test_a_motion_is_told_by_its_last_positions_and_largest_speeds(screen):
+    """Two bodies at the end, and one that was there before: it is counted, not listed."""
+    slide, free = examples.crane().model("physical"), examples.snake(2).model(base="free")
+
+    def part(model, t, q, v, energy):
+        q0 = np.tile(model.neutral(), (len(t), 1))
+        q0[:, model.joint_slice_q] = q
+        v0 = np.full((len(t), model.nv), 99.0)
+        v0[:, model.nv - len(model.joint_names) :] = v
+        return SimpleNamespace(t=np.array(t), model=model, q=q0, v=v0, energy=np.array(energy))
+
+    joint = free.joint_names[0]
+    parts = [
+        part(slide, [0.0, 0.1], [[0, 0]] * 2, [[7, 7]] * 2, [3.0, 4.0]),
+        part(slide, [0.1, 0.2, 0.5], [[0, 0], [1, 1], [0.5, -2]], [[0, -3], [0, 2], [1, 1]],
+             [5.0, 5.0, 1.0]),
+        part(free, [0.1, 0.5], [[0], [0.25]], [[-4.5], [4]], [9.0, 1.5]),
+    ]  # fmt: skip
+    run = SimpleNamespace(parts=parts, integrator="RK4")
+    report = MotionReport(SimpleNamespace(name="fall"), SimpleNamespace(trajectory=run))
+    assert screen(report.print) == [
+        "fall after 0.5 s",
+        "joint     position at the end  largest speed",
+        "────────────────────────────────────────────",
+        f"{slide.joint_names[0]:<8}              +0.5000         1.0000",
+        f"{slide.joint_names[1]:<8}              -2.0000         3.0000",
+        f"{joint:<8}              +0.2500         4.5000",
+        "",
+        "4 steps of RK4; energy 3 J at the start, 2.5 J at the end",
+    ]
+
+
+CASES = (
+    RobustnessCase("as designed", 2000, 1.0, 0.5, 0.0, 1.5e-3, 0.0, 0.0),
+    RobustnessCase("delay", 2000, 0.125, np.nan, np.nan, np.nan, 0.5, 0.875),
+)
+
+
+def test_a_table_of_robustness_has_a_row_for_each_condition(screen):
+    told = screen(print_robustness, "crab", Robustness("lqr", 1.5, 0.02, CASES))
+    assert told[:6] == [
+        "crab: lqr, 2,000 random steps of 1.5 s a row",
+        "condition    settled      in  worst over  RMS error  at limit  diverged",
+        "───────────────────────────────────────────────────────────────────────",
+        "as designed   100.0%  0.50 s        0.0%    1.5e-03      0.0%      0.0%",
+        "delay          12.5%       -           -          -     50.0%     87.5%",
+        "",
+    ]
+    assert told[6].startswith("settled: all joints within 2% of their steps to the end.")
+    assert str(Robustness("lqr", 1.5, 0.02, CASES[:1])).splitlines() == [
+        "lqr, 1.5 s",
+        "                          settled     time  overshoot     error  saturated  diverged",
+        "as designed                100.0%  0.500 s       0.0%   1.5e-03       0.0%      0.0%",
+    ]
+
+
+def control_report(**changed):
+    """Report of a run of the crane whose slide settles and whose hinge does not."""
+    model = examples.crane().model("physical")
+    slide, hinge = model.joint_names
+    law = SimpleNamespace(
+        model=model, name="pd", delay=0.006, torque_limit=np.array([2.0, np.inf])
+    )  # fmt: skip
+    run = SimpleNamespace(
+        t=np.array([0.0, 0.1, 0.3, 0.6, 1.0]), q=np.zeros((5, 2)), v=np.zeros((5, 2)),
+        tau=np.array([[1.0, 5], [2, -70], [-2, 5], [0, 0], [-2, 0]]), status="finished",
+        message="",
+        channels={
+            "estimate_q": np.array([[2e-3, 0], [2e-3, 0], [2e-3, 0], [2e-3, 0], [9, 9]]),
+            "estimate_v": np.array([[0, 0.1]] * 4 + [[9, 9]]),
+            "measured_q": np.array([[3e-3, 0], [-3e-3, 0], [3e-3, 0], [3e-3, 0], [9, 9]]),
+            "nis": np.full(5, 2.0),
+        },
+    )  # fmt: skip
+    scenario = SimpleNamespace(
+        name="crane", target={slide: 0.1, hinge: np.pi / 6}, masses=0.9, noise_q=0.01,
+        motion="step",
+    )  # fmt: skip
+    for name, value in changed.items():
+        setattr(next(x for x in (law, run, scenario) if hasattr(x, name)), name, value)
+    report = ControlReport(
+        scenario, SimpleNamespace(law=law, trajectory=run, reference=lambda t: None)
+    )
+    report.response = StepResponse(
+        rise=np.array([0.25, np.nan]), overshoot=np.array([0.125, 0.0]),
+        settling=np.array([0.5, np.inf]), steady_error=np.array([-1e-6, np.pi / 180]),
+        ripple=np.array([0.0, np.pi / 360]), band=0.02,
+    )  # fmt: skip
+    findings = (AssumptionCheck("gains are positive", True, "they are"),)
+    report.certificate = Certificate("pd", "it settles", True, findings, (), np.zeros(2), 1.0)
+    report.margin = 0.004
+    report.runaways = {}
+    return report
+
+
+def test_a_controlled_run_is_told_on_one_screen(screen):
+    assert (
+        screen(control_report().print)
+        == """\
+crane: pd, a step, 1 s
+joint        target     rise   over  settled  steady error  peak torque  at limit
+─────────────────────────────────────────────────────────────────────────────────
+m0.slide  +100.0 mm  0.250 s  12.5%  0.500 s      +0.00 mm          2 N     50.0%
+m1.hinge     +30.0°        -   0.0%    never        +1.00°       70 N m         -
+
+RMS errors of angles measured and estimated
+joint     measured  estimate  better       rate
+───────────────────────────────────────────────
+m0.slide  3.000 mm  2.000 mm   1.5 x  0.00 mm/s
+m1.hinge    0.000°    0.000°       -    5.73°/s
+
+the filter is consistent: mean 2, expected 0.5449 to 4.384 (NIS)
+
+NOT guaranteed: it settles
+  ok  gains are positive: they are
+  NO  the model is exact: true masses are 0.9 times its own
+  NO  the state is known: the law sees an estimate, noise 0.01
+
+Stable with up to 4 ms of delay near the target.
+Failures:
+  a delay of 6 ms is too long: errors decay up to 4 ms
+  m0.slide is at its limit of 2 for 0.500 s, between 0.100 and 0.600 s
+  m1.hinge does not settle within 2%: +1.00° ± 0.50°
+  (a law with an integral, as pid-linearized, evens out wrong masses)""".splitlines()
+    )
+
+
+def test_a_run_without_faults_says_so(screen):
+    report = control_report(
+        masses=1, noise_q=0.0, channels={}, delay=0.004, torque_limit=np.full(2, np.inf),
+        motion="quintic",
+    )  # fmt: skip
+    report.response = report.response._replace(settling=np.array([0.5, 0.75]))
+    told = screen(report.print)
+    assert told[0] == "crane: pd, a smooth motion, 1 s"
+    assert told[6:] == [
+        "guaranteed: it settles",
+        "  ok  gains are positive: they are",
+        "",
+        "Stable with up to 4 ms of delay near the target.",
+        "No failures.",
+    ]
+    data = report.data()
+    assert data["guaranteed"]
+    assert data["estimator"] is None
+    assert data["breaks"] == data["saturated"] == data["broken_assumptions"] == []
+    assert data["target"] == [0.1, np.pi / 6]
+    assert data["peak_torque"] == [2, 70]
+
+
+def test_a_joint_runs_away_beyond_ten_steps_from_its_target():
+    """The farthest step is that of the hinge, 30 degrees."""
+    far = 10 * np.pi / 6
+    q = np.zeros((5, 2))
+    q[2:, 1] = np.pi / 6 - far * (1 + 1e-12)
+    q[3, 0] = 0.1 + far * (1 - 1e-12)
+    report = control_report(q=q)
+    del report.runaways
+    assert report.runaways == {1: 0.3}
+    assert "m1.hinge runs away: more than 10 steps from its target from 0.300 s on" in (
+        report.failures()
+    )
+    assert not any("does not settle" in line for line in report.failures())
+
+
+def test_a_loop_that_does_not_decay_and_a_joint_that_runs_away_are_told(screen):
+    report = control_report()
+    report.margin, report.runaways = None, {1: 0.3}
+    told = screen(report.print)
+    assert told[4] == (
+        "m1.hinge     +30.0°        -      -  runs away             -       70 N m         -"
+    )
+    assert not any(line.startswith("Stable") for line in told)
+    assert "  errors do not decay close to the target, even without a delay" in told
+    report.margin = np.inf
+    assert not any("delay" in line for line in screen(report.print))
+    stopped = control_report(status="stopped", message="the simulation stopped at 1 s: too fast")
+    stopped.response = None
+    assert stopped.failures()[0] == "at 1.000 s too fast"
+
+
+def test_estimates_worse_than_what_was_measured_are_told():
+    report = control_report()
+    report.estimator |= {"nis": Consistency(9.0, 1.0, 2.0, False)}
+    assert report.failures()[-1] == "the filter's covariances do not fit its errors (NIS)"
+    report.estimator |= {"estimate": [4e-3, 0.0]}
+    assert report.failures()[-1] == (
+        "the estimate is worse than the measurement at m0.slide: the filter's model is off"
+    )
+
+
+# -- limits ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("module", "limit", "count", "shown"),
+    [  # the crab has 6 modules; with physical hinges, 6 active and 6 locked joints
+        (output, "LARGEST_DRAWING", 6, "(no drawing of more than 5 modules)"),
+        (show, "LARGEST_TABLES", 6, "6 modules: matrices left out; --matrices shows them."),
+        (show, "MOST_NAMES", 6, "m2.rotation m4.hinge ..."),
+        (show, "MOST_LOCKED", 6, "... and 1 more; --json lists them all."),
+    ],
+)
+def test_a_list_is_cut_where_it_is_one_longer_than_its_limit(
+    monkeypatch, module, limit, count, shown
+):
+    monkeypatch.setattr(module, limit, count)
+    whole = CliRunner().invoke(cli, ["show", "crab", "--hinges", "physical"]).stdout
+    monkeypatch.setattr(module, limit, count - 1)
+    cut = CliRunner().invoke(cli, ["show", "crab", "--hinges", "physical"]).stdout
+    assert shown not in " ".join(whole.split())
+    assert shown in " ".join(cut.split())
+
+
+def test_matrices_are_part_of_json_up_to_a_limit(monkeypatch):
+    for limit, there in ((6, True), (5, False)):
+        monkeypatch.setattr(show, "LARGEST_JSON", limit)
+        data = json.loads(CliRunner().invoke(cli, ["show", "crab", "--json"]).stdout)
+        assert (data["aim"] is not None) == there
+
+
+@pytest.mark.parametrize(
+    ("modules", "line"),
+    [
+        (1, "x: 1 module (1 backbone), 0 dockings, 1 kg, base m0"),
+        (2, "x: 2 modules (2 backbone), 1 docking, 2 kg, base m0"),
+        (3, "x: 3 modules (3 backbone), 2 dockings, 3 kg, base m0"),
+    ],
+)
+def test_an_organism_in_one_line(modules, line):
+    organism = examples.snake(modules)
+    assert output.summary("x", organism) == line
+    data = {"title": "x", "modules": modules, "kinds": {"backbone": modules}, "base": "m0"}
+    assert output.summary_data("x", organism) == {**data, "mass": float(modules)}
+
+
+# -- papers ----------------------------------------------------------------------------------------
+
+
+def claim(found, expected, passed=True, relation="=", tolerance=None, unit=""):
+    return SimpleNamespace(
+        name="c", source="s", found=found, expected=expected, passed=passed, relation=relation,
+        tolerance=tolerance, unit=unit, note="",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "found", "expected"),
+    [
+        (claim(3, 3), "the same", "3"),
+        (claim(4, 3, False), "differs", "3"),
+        (claim("x" * 18, "x" * 18), "the same", "x" * 18),
+        (claim([[1, 2]] * 7, [[1, 2]] * 7), "the same", "7 rows"),
+        (claim(["sin(q1)*l"] * 4, ["sin(q1)*l"] * 4), "the same", "4 formulas"),
+        (claim(["m1.hinge"] * 4, ["m1.hinge"] * 4), "the same", "4 names"),
+        (claim([100000.0] * 4, [100000.0] * 4), "the same", "4 entries"),
+        (claim(0.5, 0.25, tolerance=0.5, unit="s"), "0.5", "0.25 ± 5e-01 s"),
+        (claim([1.0, -2.0], [1.0, 1.0], tolerance=1e-3), "2", "1 ± 1e-03"),
+        (claim([1.0, -2.0], [1.0, 2.0], tolerance=1e-3), "2", "as printed ± 1e-03"),
+        (claim([1.0, None], [1.0, 2.0], tolerance=1e-3), "differs", "as printed ± 1e-03"),
+        (claim(1e-5, 1e-4, relation="<="), "1.0e-05", "≤ 1.0e-04"),
+        (claim(20000.0, 9999.0, relation=">=", unit="m"), "2.0e+04", "≥ 9999 m"),
+        (claim(0.01, 0.00999, relation="<="), "0.01", "≤ 1.0e-02"),
+        (claim(0, None, relation="<="), "0", "≤ none"),
+    ],
+)
+def test_numbers_and_tables_of_claims_are_short(given, found, expected):
+    assert papers._found(given) == found
+    assert papers._expected(given) == expected
+
+
+def test_claims_are_listed_with_their_verdicts(screen):
+    results = [claim(3, 3), claim(4, 3, False), claim(None, 2.5, None)]
+    results[2].note = "no engine here"
+    claims = SimpleNamespace(
+        key="giusti2015", document="Modules", results=results, passed=False, output=Path("out")
+    )
+    assert screen(papers._print, claims) == [
+        "giusti2015: Modules",
+        "claim  source     found  expected  verdict",
+        "───────────────────────────────────────────",
+        "c      s       the same         3  passed",
+        "c      s        differs         3  FAILED",
+        "c      s                      2.5  left out",
+        "",
+        "left out: no engine here",
+        "1 passed, 1 FAILED, 1 left out",
+        "wrote out/results.json",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["balance", "crab", "--modules", "5"], "--modules has no effect with NAME_OR_FILE"),
+        (["control", "one.json"], "one has no joint that can move with --hinges dyad"),
+    ],
+)
+def test_options_without_effect_and_bodies_without_joints_are_refused(
+    tmp_path, monkeypatch, args, words
+):
+    monkeypatch.chdir(tmp_path)
+    examples.snake(1).save("one.json")
+    result = CliRunner().invoke(cli, args)
+    assert result.exit_code == 2
+    assert words in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("modules", "branches"), [(2, 2), (3, 3), (4, 4), (5, 1), (6, 3), (7, 1), (9, 3), (20, 4)]
+)
+def test_a_random_tree_has_as_many_branches_as_divide_its_modules(modules, branches):
+    title, tree = balance._tree(modules, 3)
+    assert title == f"SuperBot tree 3 of {modules} modules"
+    assert len(tree) == modules
+    assert tree == balance._tree(modules, 3)[1]
+    assert tree == examples.superbot_tree(branches, modules // branches, np.random.default_rng(3))

@@ -1,0 +1,126 @@
+"""Whole exported C files of the crane, whose mass matrix fits on two lines."""
+
+from modurob import examples
+from modurob.compiler.emit_c import c_sources
+
+HEADER = """\
+/* crane: equations of motion and kinematics of a modular robot. Written by modurob; do not edit.
+ *
+ * C99 without loops and branches: no allocation, no state, and of <math.h> only sin, cos and sqrt.
+ * Units are SI and radians. Numbers must be finite; nothing is checked. In the dynamics the result
+ * may take the place of an input.
+ *
+ * Base fixed, gravity (0, 0, -9.81) m/s^2 in the world.
+ *
+ * Coordinates:
+ *   q[0], v[0]: m0.slide, prismatic [m, m/s, m/s^2, N]
+ *   q[1], v[1]: m1.hinge, revolute [rad, rad/s, rad/s^2, N m], -1.5708 to 1.5708
+ *
+ * Modules, in the order of T:
+ *   T[0]: m0
+ *   T[1]: m1
+ *   T[2]: m2
+ *
+ * Locked joints, which have no coordinate:
+ *   m2.hinge: nothing with mass beyond it: m2.B carries no load
+ *
+ * Operations of a call (add counts subtractions), and bytes of values held at once:
+ *   function         add    mul    div   sqrt    sin    cos    neg  bytes
+ *   mass_matrix        0      1      0      0      0      1      0     16
+ */
+#ifndef CRANE_H
+#define CRANE_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CRANE_NQ 2
+#define CRANE_NV 2
+#define CRANE_MODULES 3
+
+typedef double crane_real;
+
+/* The mass matrix. [kg m^2, kg m, kg] */
+void crane_mass_matrix(const crane_real q[CRANE_NQ], crane_real M[CRANE_NV][CRANE_NV]);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+"""
+SOURCE = """\
+/* crane.c: see crane.h. Written by modurob; do not edit. */
+
+#include "crane.h"
+
+#include <math.h>
+
+void crane_mass_matrix(const crane_real q[CRANE_NQ], crane_real M[CRANE_NV][CRANE_NV])
+{
+  const crane_real cos1 = cos(q[1]);
+  crane_real t0;
+  M[1][1] = 25.0;
+  M[0][0] = 2.0;
+  t0 = cos1 * 5.0;
+  M[0][1] = t0;
+  M[1][0] = t0;
+}
+"""
+FREE = """\
+/* c: equations of motion and kinematics of a modular robot. Written by modurob; do not edit.
+ *
+ * C99 without loops and branches: no allocation, no state, and of <math.h> only sinf, cosf and
+ * sqrtf. Units are SI and radians. Numbers must be finite; nothing is checked. In the dynamics the
+ * result may take the place of an input.
+ *
+ * Base free, gravity (0, 0, -9.81) m/s^2 in the world.
+ *
+ * Coordinates:
+ *   q[0] to q[2]: position of the base in the world [m]
+ *   q[3] to q[6]: its unit quaternion x, y, z, w; it must have norm 1
+ *   v[0] to v[5]: its twist in its own frame, linear part first [m/s, rad/s]; a: the rate of that
+ *       [m/s^2, rad/s^2]; tau: the wrench on it, force first [N, N m]
+ *   q[7], v[6]: m1.hinge, revolute [rad, rad/s, rad/s^2, N m], -1.5708 to 1.5708
+ *   q[8], v[7]: m3.hinge, revolute [rad, rad/s, rad/s^2, N m], -1.5708 to 1.5708
+ *   q[9], v[8]: m5.hinge, revolute [rad, rad/s, rad/s^2, N m], -1.5708 to 1.5708
+ *
+ * Modules, in the order of T:
+ *   T[0]: m0
+ *   T[1]: m1
+ *   T[2]: m2
+ *   T[3]: m3
+ *   T[4]: m4
+ *   T[5]: m5
+ *
+ * Locked joints, which have no coordinate:
+ *   m2.hinge: DS dyad: the hinges of m1 (side 2) and m2 (side 5) lie on one line, so the docking
+ *       cannot bend
+ *   m4.hinge: DS dyad: the hinges of m1 (side 5) and m4 (side 2) lie on one line, so the docking
+ *       cannot bend
+ *
+"""
+
+
+def test_header_and_source_of_the_crane():
+    """M = [[m1 + m2, m2 l cos q2], [m2 l cos q2, m2 l^2]] with masses of 1 kg and l = 5 m."""
+    found = c_sources(examples.crane().model("physical"), "crane", functions=["mass_matrix"])
+    assert found.header == HEADER
+    assert found.source == SOURCE
+
+
+def test_the_header_describes_a_free_base_and_wraps_long_lines():
+    model = examples.crab().model("dyad", "free")
+    found = c_sources(model, "c", dtype="float32", functions=["energy"])
+    assert found.header.startswith(FREE)
+    assert "typedef float c_real;" in found.header
+
+
+def test_temporaries_are_used_again():
+    """Nineteen numbers of the crane's energy need room for six of them at once."""
+    found = c_sources(examples.crane().model("physical"), "crane", functions=["energy"])
+    assert found.source.count("  t") == 19
+    assert "crane_real t0, t1, t2, t3, t4, t5;" in found.source
+    (line,) = [line for line in found.header.splitlines() if line.startswith(" *   energy")]
+    assert line.split()[-1] == "64"  # bytes: six temporaries, a sine and a cosine

@@ -1,0 +1,148 @@
+"""Rehearsals and studies of laws: the times, sizes and shares that their docstrings name."""
+
+import sys
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from modurob import StateError, examples
+from modurob.control import ComputedTorque, closed_loop, robustness
+from modurob.control.robustness import _Study
+from oracles import complains
+
+SPLIT = 0.03  # relative: sampling splits a double pole by about the root of the sample time
+
+
+@pytest.fixture(scope="module")
+def crab():
+    return examples.crab().model("physical")
+
+
+class Spy(ComputedTorque):
+    """A law that keeps the times at which it or a copy of it was asked."""
+
+    times: ClassVar[list[float]] = []
+
+    def _torque(self, t, q, v, aim):
+        self.times.append(t)
+        return super()._torque(t, q, v, aim)
+
+
+def rehearsed(law, duration=0.1):
+    """A step of all joints by 0.1 rad."""
+    Spy.times.clear()
+    return closed_loop.rehearsed(law, np.full(6, 0.1), np.zeros(6), np.zeros(6), duration)
+
+
+def test_a_sampled_law_is_asked_at_its_samples(crab):
+    law = Spy(crab, sample_time=0.02)
+    found = rehearsed(law)
+    np.testing.assert_allclose(found.t, 0.02 * np.arange(6), rtol=1e-15)
+    np.testing.assert_allclose(law.times, found.t, rtol=1e-15)
+    assert not found.diverged
+    assert found.q.shape == found.v.shape == found.tau.shape == (6, 6)
+
+
+def test_a_law_without_a_clock_is_rehearsed_in_800_steps(crab):
+    law = Spy(crab)
+    found = rehearsed(law, 0.4)
+    assert len(found.t) == 801
+    assert found.t[-1] == pytest.approx(0.4)
+    asked = np.unique(np.round(law.times, 12))
+    assert asked.min() == 0
+    assert asked.max() == pytest.approx(0.4 + 0.4 / 800)
+    assert len(asked) == 2 * 801 + 1  # ends and middles of the steps
+
+
+def test_the_rehearsed_law_is_a_copy_without_limits(crab):
+    law = ComputedTorque(crab, torque_limit=0.01, sample_time=0.02)
+    found = rehearsed(law)
+    assert np.abs(found.tau).max() > 1
+    assert np.abs(law.command(0.0, np.zeros(6), np.zeros(6), np.full(6, 0.1))).max() <= 0.01
+
+
+def test_a_rehearsal_ends_where_it_runs_away(crab):
+    law = ComputedTorque(crab, sample_time=0.2, settling_time=0.05)
+    found = rehearsed(law, 20.0)
+    assert found.diverged
+    assert len(found.t) < 101
+    assert np.abs(found.v[:-1]).max() < 1e6
+
+
+def test_a_long_rehearsal_is_cut(crab, monkeypatch):
+    monkeypatch.setattr(closed_loop, "MOST", 7)
+    assert len(rehearsed(Spy(crab, sample_time=0.01), 1.0).t) == 8
+
+
+# -- robustness ------------------------------------------------------------------------------------
+
+
+def study(crab, runs=40, step=0.35, duration=None, sample_time=0.01, **options):
+    law = ComputedTorque(crab, sample_time=sample_time, **options)
+    return _Study(law, step, runs, duration, 0.02, np.random.default_rng(0))
+
+
+def test_steps_are_thirty_to_a_hundred_percent_either_way(crab):
+    found = study(crab, 400)
+    moves = found.goals - found.start
+    assert moves.shape == (400, 6)
+    size = np.abs(moves)
+    assert 0.3 * 0.35 <= size.min() < 0.32 * 0.35
+    assert 0.98 * 0.35 < size.max() <= 0.35
+    assert 0.4 < (moves > 0).mean() < 0.6
+
+
+def test_a_run_takes_three_settling_times_and_four_seconds_at_most(crab):
+    for settling, duration in ((0.5, 1.5), (1.3, 3.9), (1.4, 4.0), (2.0, 4.0)):
+        found = study(crab, sample_time=1e-4, settling_time=settling)
+        assert found.duration == pytest.approx(duration, rel=SPLIT)
+    found = study(crab, duration=0.25)
+    assert (found.duration, found.steps) == (0.25, 25)
+    assert study(crab, duration=1e-9).steps == 2
+
+
+def test_fifty_bodies_share_the_runs_when_masses_are_wrong(crab):
+    for runs, masses, bodies in ((40, 0.1, 40), (50, 0.1, 50), (60, 0.1, 50), (60, 0.0, 1)):
+        found = study(crab, runs)._bodies(masses)
+        assert found.shape == (bodies, len(crab.mass))
+        assert np.all(np.abs(found - 1) <= masses)
+    wide = study(crab, 50)._bodies(0.5)
+    assert wide.min() < 0.52
+    assert wide.max() > 1.48
+
+
+def test_runs_are_computed_in_an_eighth_of_the_memory(crab, monkeypatch):
+    found = study(crab, 40, duration=0.1)
+    each = 8 * 8 * 11 * 6  # bytes: eight paths of eleven states of six joints
+    for memory, bodies, size in ((8 * each * 10, 1, 10), (8 * each * 10 - 1, 1, 9),
+                                 (8 * each * 12, 4, 12), (0, 4, 4)):  # fmt: skip
+        monkeypatch.setattr(sys.modules[_Study.__module__], "LARGEST_BYTES", memory)
+        blocks = list(found._blocks(bodies))
+        assert [block.start for block in blocks] == list(range(0, 40, size))
+        assert all(block.stop - block.start == size for block in blocks)
+
+
+def test_the_default_limit_is_seventy_percent_of_what_the_design_needs(crab):
+    law = ComputedTorque(crab, sample_time=0.01, settling_time=0.3)
+    options = {"masses": 0, "delay": 0, "noise": 0, "runs": 5, "duration": 0.5}
+    designed, limited = robustness(law, **options).cases
+    assert (designed.name, limited.name) == ("as designed", "torque limits")
+    assert designed.saturated == 0
+    assert 0 < limited.saturated < 1
+
+
+@pytest.mark.parametrize(("delay", "name"), [(0.004, 10), (0.016, 20), (0.024, 20), (0.026, 30)])
+def test_a_delay_is_rounded_to_whole_samples_and_never_to_none(crab, delay, name):
+    law = ComputedTorque(crab, sample_time=0.01)
+    found = robustness(law, masses=0, delay=delay, noise=0, runs=1, duration=0.05)
+    assert [case.name for case in found.cases] == [
+        "as designed", f"delay {name} ms", "torque limits", "all at once"
+    ]  # fmt: skip
+
+
+def test_masses_are_an_error_below_one(crab):
+    law = ComputedTorque(crab, sample_time=0.01)
+    with complains(StateError, "masses is an error below 1"):
+        robustness(law, masses=1.0, runs=1)
+    robustness(law, masses=0.99, delay=0, noise=0, runs=1, duration=0.02)

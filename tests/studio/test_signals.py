@@ -1,0 +1,150 @@
+"""Lines of the studio's plots: they are the numbers of the run, with names, units and bands."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from modurob import Undock, examples, simulate
+from modurob.studio import signals
+
+WIDTH = 0.1  # [m] of a module
+
+
+class Law:
+    """A law that pushes a little, and records what an estimator and a network would."""
+
+    def __init__(self, modules):
+        self.modules = modules
+
+    def command(self, t, q, v, reference):
+        self.t, self.q = t, q
+        return np.full(len(v), 0.25)
+
+    def record(self):
+        k = np.arange(self.modules)
+        return {
+            "estimate_q": self.q + 0.01 * np.arange(1, len(self.q) + 1),
+            "sigma": np.concatenate([0.02 * np.ones(len(self.q)), np.ones(len(self.q))]),
+            "known": np.where(k == 2, np.nan, 0.03 * k),
+            "sent": 10 * self.t * k,
+        }
+
+
+@pytest.fixture(scope="module")
+def run():
+    organism = examples.snake(4)
+    return simulate(
+        organism.model("physical"), [0.1, 0.2, 0.3], None, 0.1, Law(4), "RK4", dt=0.01,
+        organism=organism,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def panels(run):
+    def reference(t):
+        return SimpleNamespace(q=[1.0, 2.0, 3 * t])
+
+    return {panel["key"]: panel for panel in signals.panels(run, reference)}
+
+
+def test_each_quantity_has_its_panel(panels):
+    assert [(p["key"], p["title"], p["unit"], len(p["lines"])) for p in panels.values()] == [
+        ("q", "Position", "rad", 3),
+        ("v", "Velocity", "rad/s", 3),
+        ("a", "Acceleration", "rad/s²", 3),
+        ("tau", "Torque", "N m", 3),
+        ("energy", "Energy", "J", 3),
+        ("error", "Tracking error", "rad", 3),
+        ("estimate", "Estimate minus truth, 3σ band", "rad", 3),
+        ("mass", "Center of mass: horizontal distance from the base", "m", 1),
+        ("known", "Center of mass as modules estimate it: error", "m", 4),
+        ("sent", "Messages that modules send", "1/s", 4),
+    ]
+    assert all(panel["left_out"] == 0 for panel in panels.values())
+
+
+def close(line, expected):
+    np.testing.assert_allclose(line["y"], expected, rtol=1e-6, atol=1e-12)
+
+
+def test_lines_of_joints_are_the_columns_of_the_run(run, panels):
+    joints = list(run.model.joint_names)
+    for key in ("q", "v", "a", "tau"):
+        for k, line in enumerate(panels[key]["lines"]):
+            assert line["name"] == line["joint"] == joints[k]
+            np.testing.assert_allclose(line["t"], run.t)
+            close(line, getattr(run, key)[:, k])
+
+
+def test_errors_are_position_minus_reference_and_estimate_minus_truth(run, panels):
+    wanted = np.stack([np.ones(11), np.full(11, 2.0), 3 * run.t], axis=1)
+    for k in range(3):
+        close(panels["error"]["lines"][k], run.q[:, k] - wanted[:, k])
+        line = panels["estimate"]["lines"][k]
+        close(line, np.full(11, 0.01 * (k + 1)))
+        assert line["low"] == pytest.approx([-0.06] * 11)  # three sigmas
+        assert line["high"] == pytest.approx([0.06] * 11)
+
+
+def test_energies_and_the_distance_of_the_center_are_those_of_the_model(run, panels):
+    names = [line["name"] for line in panels["energy"]["lines"]]
+    assert names == ["kinetic", "potential", "sum"]
+    kinetic, potential, total = (line["y"] for line in panels["energy"]["lines"])
+    np.testing.assert_allclose(np.add(kinetic, potential), total, atol=1e-5)
+    close(panels["energy"]["lines"][2], run.energy)
+    (line,) = panels["mass"]["lines"]
+    close(line, np.linalg.norm(run.model.center_of_mass(run.q)[:, :2], axis=1))  # base at 0
+
+
+def test_modules_have_a_line_each_and_messages_are_rates(panels):
+    assert [line["name"] for line in panels["known"]["lines"]] == ["m0", "m1", "m2", "m3"]
+    close(panels["known"]["lines"][1], np.full(11, 0.03))
+    for k, line in enumerate(panels["sent"]["lines"]):
+        close(line, np.full(11, 10.0 * k))
+
+
+def test_modules_are_tinted_by_errors_and_messages(run):
+    errors, rates = signals.tints(run)
+    assert (errors["key"], errors["unit"], errors["most"]) == ("known", "m", WIDTH)
+    assert errors["levels"][0] == pytest.approx([0, 0.3, 1, 0.9])  # unknown counts as a width
+    assert (rates["key"], rates["unit"], rates["most"]) == ("sent", "1/s", 30)
+    assert rates["levels"][5] == pytest.approx([0, 1 / 3, 2 / 3, 1], abs=1e-3)
+    assert errors["modules"] == rates["modules"] == ["m0", "m1", "m2", "m3"]
+    assert len(errors["levels"]) == len(errors["t"]) == 11
+
+
+def test_the_way_of_the_center_is_that_of_the_model(run):
+    way = signals.center_of_mass(run)
+    np.testing.assert_allclose(way["xyz"], run.model.center_of_mass(run.q), atol=1e-7)
+    np.testing.assert_allclose(way["t"], run.t)
+
+
+def test_a_run_without_torques_references_or_channels_has_fewer_panels():
+    model = examples.crane().model("physical")
+    found = simulate(model, [0, 0.5], None, 0.05, None, "RK4", dt=0.01)
+    panels = {panel["key"]: panel for panel in signals.panels(found, None)}
+    assert set(panels) == {"q", "v", "a", "energy", "mass"}
+    assert panels["q"]["unit"] == "m or rad"
+    assert signals.tints(found) == []
+
+
+def test_parts_of_a_run_are_named():
+    organism = examples.snake(3)
+    model = organism.model("physical", base="free", gravity=(0, 0, 0))
+    found = simulate(model, None, np.full(8, 0.1), 0.1, None, "RK4", dt=0.01,
+                     events=[Undock(0.05, "m2")], organism=organism)  # fmt: skip
+    panels = {panel["key"]: panel for panel in signals.panels(found, None)}
+    names = [line["name"] for line in panels["energy"]["lines"]]
+    assert names[:3] == ["kinetic of m0", "potential of m0", "sum of m0"]
+    assert names[-1] == "sum of m2"
+    assert {line["name"] for line in panels["mass"]["lines"]} == {"of m0", "of m2"}
+    first = next(line for line in panels["q"]["lines"] if line["name"] == "m0.hinge")
+    close(first, found.parts[0].q[:, 7])  # behind the pose of the base
+
+
+def test_panels_of_many_joints_say_how_many_they_leave_out():
+    model = examples.snake(65).model("physical")
+    found = simulate(model, None, None, 0.002, None, "RK4", dt=0.001)
+    panel = signals.panels(found, None)[0]
+    assert (len(panel["lines"]), panel["left_out"]) == (60, 4)

@@ -1,0 +1,76 @@
+"""Estimates of the length of closed forms, counted by hand along short chains."""
+
+import pytest
+
+from modurob import SizeError, examples
+from modurob.symbolic import size
+from oracles import complains
+
+# joints in a row: r parallel ones give 2 r + 1 waves of a pose and 2 r^2 + 2 r + 1 of an inertia
+POSES = {
+    "two parallel": (examples.double_pendulum(), [1, 3, 5]),
+    "three parallel": (examples.arm("aaa"), [1, 3, 5, 7]),
+    "three askew": (examples.arm("aba"), [1, 3, 9, 27]),
+    "a slide between": (examples.arm("aca"), [1, 3, 3, 9]),
+    "a slide first": (examples.crane(), [1, 1, 3]),
+}
+MATRICES = {
+    "two parallel": 1 + 1 + 2 * 5,
+    "three parallel": 1 + (1 + 2 * 5) + (1 + 2 * 5 + 3 * 13),
+    "three askew": 1 + (1 + 2 * 5) + (1 + 2 * 5 + 3 * 25),
+    "a slide between": 1 + (1 + 2 * 1) + (1 + 2 * 5 + 3 * 5),
+    "a slide first": 1 + (1 + 2 * 5),
+}
+ENTRIES = {  # M[1,1], M[1,2], M[2,2]; links that move with both joints
+    "two parallel": [1 + 5, 5, 1],
+    "three parallel": [1 + 5 + 13, 5 + 13, 1 + 5],
+    "three askew": [1 + 5 + 25, 5 + 25, 1 + 5],
+}
+
+
+@pytest.mark.parametrize("name", POSES)
+def test_terms_of_chains_are_counted(name):
+    organism, poses = POSES[name]
+    model = organism.model("physical")
+    assert size.terms_of_poses(model) == poses
+    assert size.terms_of_matrix(model, ()) == MATRICES[name]
+    for row in range(len(poses) - 1):
+        assert size.terms_of_gravity(model, (), [row]) == sum(poses[row + 1 :])
+    assert size.terms_of_gravity(model, (), [0, 1]) == sum(poses[1:]) + sum(poses[2:])
+    for (row, column), terms in zip([(0, 0), (0, 1), (1, 1)], ENTRIES.get(name, ()), strict=False):
+        assert size.terms_of_entry(model, (), row, column) == terms
+        assert size.terms_of_entry(model, (), column, row) == terms
+
+
+def test_a_free_base_adds_its_own_rows():
+    """Nine entries couple turns; the rest of 6 x 6, and two of 6 for each joint, are linear."""
+    model = examples.double_pendulum().model("physical", "free")
+    own = 5 * 9 + 3 * (27 + 12) + 13 * 9 + 5 * (27 + 24)
+    assert size.terms_of_matrix(model, ()) == MATRICES["two parallel"] + own
+    assert size.terms_of_entry(model, (), -1, -6) == 5 + 3 + 13 + 5
+    assert size.terms_of_gravity(model, (), [-1]) == 1 + 3 + 5
+
+
+@pytest.mark.parametrize(
+    ("groups", "factor"),
+    [((), 1), (("gravity",), 1), (("mass",), 2), (("mass", "length"), 3),
+     (("mass", "length", "inertia", "gravity"), 4)],
+)  # fmt: skip
+def test_symbols_keep_terms_apart(groups, factor):
+    model = examples.double_pendulum().model("physical")
+    assert size.terms_of_matrix(model, groups) == 12 * factor
+    assert size.terms_of_entry(model, groups, 0, 0) == 6 * factor
+    assert size.terms_of_gravity(model, groups, [1]) == 5 * factor
+
+
+def test_what_is_longer_than_the_limit_is_refused_with_advice():
+    size.check_size(100, 100, "M", ())
+    with complains(SizeError, "M would have up to about 101 terms, over the limit of 100: ask for"):
+        size.check_size(101, 100, "M", ())
+    with complains(SizeError, "about 999,999,999 terms", "limit of 1,000:") as told:
+        size.check_size(999_999_999, 1000, "M", ("gravity",))
+    assert "symbols none" not in told.message
+    assert "one entry" not in told.message
+    with complains(SizeError, "about 1e+09 terms", "one entry at a time", "symbols none"):
+        size.check_size(1e9, 1000, "M", ("mass",), has_entries=True)
+    assert size.READABLE == 100_000

@@ -1,0 +1,90 @@
+"""Defaults of public functions that decide on results: a new one is written here on purpose."""
+
+import inspect
+import math
+
+import pytest
+
+from modurob import Model, Organism, Scenario, Trajectory, control, examples, gaits, simulate
+from modurob.control import ComputedTorque, PdGravity, PolePlacement, robustness, step_response
+from modurob.distributed.mass import MassAgent, MassNetwork
+from modurob.drawing import picture
+from modurob.estimation import Ekf, consistency
+from modurob.gaits import ChaoticMaps, Oscillators, Sine, Wave, preview
+from modurob.interop import read_cobra_modules, read_urdf, write_mjcf, write_urdf
+from modurob.sim import Dock, Noise
+from modurob.stepping import Stops
+from modurob.symbolic import Equations
+from modurob.verification import verify
+
+DEFAULTS = [
+    (simulate, {"rtol": 1e-8, "atol": 1e-10, "progress": False, "stops": False}),
+    (Noise, {"q": 0, "v": 0, "tau": 0}),
+    (Dock, {"turn": 0}),
+    (Stops, {"frequency": 10, "damping": 0.5, "rounding": 0.01}),
+    (Trajectory.plot, {"degrees": False, "title": ""}),
+    (Trajectory.picture, {"size": 600}),
+    (Trajectory.animate, {"fps": 25, "speed": 1, "size": 480}),
+    (picture, {"size": 1200}),
+    (ComputedTorque, {"damping": 1}),
+    (PolePlacement, {"damping": 1}),
+    (PdGravity, {"damping": 1}),
+    (control.Controller, {"delay": 0, "passive": ()}),
+    (step_response, {"band": 0.02}),
+    (robustness, {
+        "step": 0.35, "masses": 0.1, "delay": 0.02, "noise": 0.03, "runs": 1000, "band": 0.02
+    }),
+    (Ekf, {"density": False}),
+    (Ekf.rebuilt, {"rate_sigma": 1}),
+    (consistency, {"level": 0.95}),
+    (gaits.Gait, {"offset": 0, "ramp": 0}),
+    (Sine, {"offset": 0, "frequency": 1, "phase": 0, "ramp": 0}),
+    (Wave, {"offset": 0, "frequency": 1, "lag": math.pi / 3, "phase": 0, "ramp": 0}),
+    (Oscillators, {"offset": 0, "frequency": 1, "coupling": 4, "phase": 0, "ramp": 0}),
+    (ChaoticMaps, {
+        "offset": 0, "step": 0.5, "r": 3.9, "coupling": 0.15, "warm_up": 0, "ramp": 0
+    }),
+    (preview, {"duration": 10}),
+    (read_urdf, {"strict": True}),
+    (read_cobra_modules, {"strict": True}),
+    (write_urdf, {"contact": False}),
+    (write_mjcf, {"contact": False, "integrator": "RK4", "timestep": 0.002}),
+    (Model.inverse_kinematics, {"restarts": 30}),
+    (Model.compile, {"background": False}),
+    (Organism.dock, {"turn": 0}),
+    (Organism.merge, {"turn": 0}),
+    (Scenario.run, {"partial": False, "progress": False}),
+    (examples.arm, {"modules": "babac"}),
+    (examples.crane, {"m1": 1, "m2": 1, "l": 5}),
+    (examples.double_pendulum, {"l1": 1, "l2": 1, "m1": 1, "m2": 1}),
+    (examples.superbot_tree, {"branches": 4, "length": 5}),
+    (MassAgent, {"resend": 0.01, "give_up": 0.25}),
+    (MassNetwork, {"period": 0.001}),
+    (Equations.latex, {"document": False}),
+    (Equations.entry, {"short": True}),
+    (verify, {"hinges": "dyad", "base": "fixed", "states": 8, "seed": 0}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("function", "documented"), DEFAULTS, ids=lambda x: getattr(x, "__name__", "")
+)
+def test_defaults_are_the_documented_ones(function, documented):
+    found = {p.name: p.default for p in inspect.signature(function).parameters.values()}
+    for name, value in documented.items():
+        assert type(found[name]) is not bool or type(value) is bool
+        assert found[name] == value, name
+
+
+def test_a_scenario_is_a_fall_of_five_seconds_unless_told():
+    found = {name: field.default for name, field in Scenario.model_fields.items()}
+    assert found | {
+        "hinges": "dyad", "base": "fixed", "gravity": 9.81, "stops": False,
+        "duration": 5, "integrator": "RK45", "rtol": 1e-8, "dt": None, "record": None,
+        "motion": "none", "amplitude": 0.5, "frequency": 1, "ramp": 0,
+        "controller": "none", "settling_time": 1, "torque_limit": 0, "torque_delay": 0,
+        "sample_time": 0, "masses": 1, "poles": (),
+        "estimator": "none", "noise_q": 0, "noise_v": 0, "noise_tau": 0,
+        "balancing_law": "shared", "loss": 0, "delay": 0, "drive_friction": 0.3, "stuck": (),
+        "seed": 0, "events": (), "kinds": (), "name": "organism", "version": 1,
+    } == found  # fmt: skip

@@ -1,0 +1,207 @@
+"""Parts of `verify`: a check that cannot fail is worth nothing."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import modurob as mr
+from modurob.model import ModelOptions
+from modurob.verification import identities, verify
+from modurob.verification.check import FAILED, LEFT_OUT, CheckCase, CheckValue, relative
+
+EXACT = 1e-12  # a few roundings
+
+
+def case_of(organism, hinges="physical", base="fixed", states=2):
+    model, rng = organism.model(hinges, base), np.random.default_rng(1)
+    q = np.stack([model.random_configuration(rng) for _ in range(states)])
+    v, a = rng.standard_normal((2, states, model.nv))
+    return CheckCase(organism, ModelOptions(hinges, base), model, q, v, a, rng)
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "at_most", "at_least"),
+    [(0.9, True, False), (1.0, True, True), (1.1, False, True), (np.nan, False, False)],
+)
+def test_a_number_keeps_its_limit_when_it_is_at_it(found, at_most, at_least):
+    assert CheckValue(found, 1.0, "").holds is at_most
+    assert CheckValue(found, 1.0, "", True).holds is at_least
+
+
+def test_deviations_are_relative_to_the_largest_number_or_to_a_scale():
+    assert relative([1.0, 2.0], [1.0, -4.0]) == 6 / 4
+    assert relative([1.0, 2.0], [1.0, -4.0], 12.0) == 0.5
+    assert relative([1.0, 2.0], [1.0, -4.0], 3.0) == 6 / 4
+    assert relative([0.0], [0.0]) == 0
+    assert relative([], []) == 0
+    assert relative([1e-200], [0.0]) > 1
+
+
+def test_differences_are_of_order_eight():
+    """Powers up to the eighth have no error; that of the ninth is 9!/630 h^8."""
+    h = identities.STEP_S
+    for power in range(9):
+        found = identities.slope(lambda t, power=power: np.array([(t / h) ** power]))
+        assert found[0] * h == pytest.approx(1.0 if power == 1 else 0.0, abs=EXACT)
+    ninth = identities.slope(lambda t: (t / h) ** 9) * h
+    assert abs(ninth) == pytest.approx(576)
+    assert 1e-3 <= h <= 1e-2  # larger: light links turn too far; smaller: digits are lost
+
+
+def test_columns_are_derivatives_by_each_component():
+    A = np.arange(6.0).reshape(2, 3)
+    found = identities.columns(lambda rows: rows @ A.T, 3)
+    np.testing.assert_allclose(found, A, atol=EXACT)
+
+
+def test_the_size_of_a_torque_is_that_of_its_largest_term():
+    M, one = np.array([[1.0, -4.0]]), np.ones(2)
+    assert identities._size(M, 3 * one, one, one) == 12
+    assert identities._size(M, one, -3 * one, one) == 36  # speeds count twice
+    assert identities._size(M, one, one, -50 * one) == 50
+
+
+def test_the_smallest_eigenvalue_does_not_depend_on_units():
+    M = np.array([[4.0, 3.0], [3.0, 9.0]])
+    assert identities._smallest(M) == pytest.approx(0.5)
+    units = np.diag([1e-3, 1e3])
+    assert identities._smallest(units @ M @ units) == pytest.approx(0.5)
+    assert identities._smallest(np.stack([M, np.eye(2)])) == pytest.approx(0.5)
+
+
+def test_slow_velocities_are_those_of_a_chain_that_turns_about_as_fast():
+    case = case_of(mr.examples.snake(5))
+    np.testing.assert_allclose(case.slow, case.v / 2)  # four joints
+    one = case_of(mr.examples.snake(2))
+    np.testing.assert_array_equal(one.slow, one.v)
+
+
+# -- states ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cases(monkeypatch):
+    """The cases that `verify` makes, in place of all checks."""
+    found = []
+
+    def look(case):
+        found.append(case)
+        return CheckValue(0.0, 1.0, "")
+
+    monkeypatch.setattr(sys.modules[verify.__module__], "CHECKS", {"look": look})
+    return found
+
+
+def test_random_states_move_neither_too_fast_nor_too_slowly(cases):
+    report = verify(mr.examples.crab(), "physical", states=50, seed=3)
+    (case,) = cases
+    assert case.q.shape == case.v.shape == case.a.shape == (50, 6)
+    assert np.abs(case.v).min() >= 0.5
+    assert 0.95 < np.abs(case.v).max() <= 1.0
+    assert 0.3 < (case.v > 0).mean() < 0.7
+    assert case.a.std() == pytest.approx(1, abs=0.2)
+    assert len(np.unique(case.q, axis=0)) == 50
+    assert report.title == "physical hinges, base fixed, nv = 6, 50 random states"
+
+
+def test_states_are_those_of_the_seed_and_eight_unless_told(cases):
+    for seed in (0, 0, 1):
+        verify(mr.examples.crab(), seed=seed)
+    verify(mr.examples.crab())
+    first, same, other, default = (case.q for case in cases)
+    np.testing.assert_array_equal(first, same)
+    np.testing.assert_array_equal(first, default)
+    assert not np.any(first == other)
+    assert len(first) == 8
+    one = verify(mr.examples.crab(), base=("px", "py"), states=1)
+    assert one.title == "dyad hinges, base px,py, nv = 5, 1 random state"
+
+
+def test_at_least_one_state_is_needed():
+    with pytest.raises(mr.StateError, match="states must be at least 1, got 0"):
+        verify(mr.examples.crab(), states=0)
+
+
+# -- checks ----------------------------------------------------------------------------------------
+
+
+def test_differences_of_large_models_are_left_out(monkeypatch):
+    case = case_of(mr.examples.snake(3))
+    monkeypatch.setattr(identities, "MOST_DIFFERENCES", 2)
+    assert identities.derivatives_are_slopes(case).holds
+    monkeypatch.setattr(identities, "MOST_DIFFERENCES", 1)
+    with pytest.raises(identities.LeftOut, match="too large: 2 velocities, differences up to 1"):
+        identities.derivatives_are_slopes(case)
+
+
+def test_the_fused_tier_is_checked_up_to_its_size(monkeypatch):
+    case = case_of(mr.examples.snake(3))
+    for most, tiers in ((2, "dyads, fused"), (1, "dyads")):
+        monkeypatch.setattr(identities, "FUSED_JOINTS", most)
+        found = identities.tiers_agree(case)
+        assert found.holds
+        assert found.note == f"compiled ({tiers}) against plain Python"
+
+
+@pytest.mark.parametrize(
+    ("method", "check"),
+    [
+        ("forward_dynamics_derivatives", identities.derivatives_are_slopes),
+        ("inverse_dynamics_derivatives", identities.derivatives_are_slopes),
+        ("forward_dynamics", identities.forward_undoes_inverse),
+        ("coriolis_matrix", identities.rate_of_mass_matrix_is_skew),
+        ("inverse_dynamics", identities.energy_rate_is_power),
+        ("closed_form", identities.closed_form_is_recursion),
+        ("closed_form", identities.formulas_are_numbers),
+    ],
+)
+@pytest.mark.parametrize("part", [0, -1])
+def test_an_error_in_the_sixth_digit_of_either_part_fails(monkeypatch, method, check, part):
+    """Of the first or the last matrix, where there are several."""
+    case = case_of(mr.examples.snake(4).with_parameters(viscous=0.1))
+    assert check(case).holds
+    original = getattr(mr.Model, method)
+
+    def spoiled(model, *args):
+        found = original(model, *args)
+        if isinstance(found, np.ndarray):
+            return found * (1 + 1e-6)
+        parts = list(found)
+        parts[part] = parts[part] * (1 + 1e-6)
+        return type(found)(*parts)
+
+    monkeypatch.setattr(mr.Model, method, spoiled)
+    assert not check(case).holds
+
+
+@pytest.mark.parametrize("hinges", ["physical", "dyad"])
+def test_momentum_is_checked_of_models_without_forward_dynamics_too(monkeypatch, hinges):
+    """Points on the axes of a double pendulum: M is singular with dyad hinges."""
+    organism = mr.examples.snake(3) if hinges == "physical" else mr.examples.double_pendulum()
+    case = case_of(organism, hinges)
+    found = identities.momentum_is_conserved(case)
+    assert found.holds
+    assert found.note == (
+        "drift over 0.5 s, floating, driven joints"
+        if hinges == "physical"
+        else "its rate against the wrench on the base"
+    )
+    original = mr.Model.momentum
+
+    def spoiled(model, q, v):
+        return original(model, q, v) + 1e-4 * v[..., -1:]
+
+    monkeypatch.setattr(mr.Model, "momentum", spoiled)
+    assert not identities.momentum_is_conserved(case).holds
+
+
+def test_reports_count_their_verdicts():
+    report = verify(mr.examples.double_pendulum(), "dyad", states=1)
+    verdicts = [check.verdict for check in report.checks]
+    for verdict in (FAILED, LEFT_OUT):
+        assert report.count(verdict) == verdicts.count(verdict) > 0
+    assert not report.passed
