@@ -10,7 +10,7 @@ import numpy as np
 from modurob import Organism, StateError, examples
 from modurob.cli import organisms
 from modurob.cli.run import execute, run_options, scenario_of, take_run_options
-from modurob.distributed.balancing import LAWS, Drive, Fault
+from modurob.distributed.balancing import LAWS, Fault, GearedDrive
 from modurob.scenario.settings import BALANCE
 
 EXAMPLE = """\b
@@ -43,7 +43,7 @@ MODULES, SEED = 20, 2  # of the default tree
 @click.option("--fault", "faults", multiple=True, metavar="KIND:MODULE:SECONDS",
               help="freeze, die or reboot a module, such as die:m7:1.0.")  # fmt: skip
 @click.option("--stuck", multiple=True, metavar="JOINT", help="A joint that does not move.")
-@click.option("--friction", "drive_friction", type=float, default=Drive.friction,
+@click.option("--friction", "drive_friction", type=float, default=GearedDrive.friction,
               show_default=True, help="Of the drives. [N m s/rad]")  # fmt: skip
 @run_options
 def command(

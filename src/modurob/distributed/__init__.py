@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modurob.distributed.agent import Agent, Message, play_round
-    from modurob.distributed.balancing import Balanced, Drive, Fault, balance
+    from modurob.distributed.balancing import Balanced, Fault, GearedDrive, balance
     from modurob.distributed.bus.processes import ProcessBus
     from modurob.distributed.bus.simulated import SimulatedBus
     from modurob.distributed.mass import (
@@ -26,8 +26,8 @@ __all__ = [
     "Agent",
     "Balanced",
     "Counts",
-    "Drive",
     "Fault",
+    "GearedDrive",
     "InProcess",
     "LockStep",
     "MassAgent",
@@ -44,7 +44,7 @@ __all__ = [
 
 _HOMES = {
     "agent": ("Agent", "Message", "play_round"),
-    "balancing": ("Balanced", "Drive", "Fault", "balance"),
+    "balancing": ("Balanced", "GearedDrive", "Fault", "balance"),
     "bus.processes": ("ProcessBus",),
     "bus.simulated": ("SimulatedBus",),
     "mass": ("LockStep", "MassAgent", "MassNetwork", "MassProcesses", "MassProperties"),

@@ -2,7 +2,7 @@
 
 from modurob.distributed.balancing.faults import Fault
 from modurob.distributed.balancing.laws import LAWS
-from modurob.distributed.balancing.plant import Drive
+from modurob.distributed.balancing.plant import GearedDrive
 from modurob.distributed.balancing.result import Balanced
 from modurob.distributed.balancing.run import balance
 from modurob.distributed.balancing.support import (
@@ -15,8 +15,8 @@ from modurob.distributed.balancing.support import (
 __all__ = [
     "LAWS",
     "Balanced",
-    "Drive",
     "Fault",
+    "GearedDrive",
     "Region",
     "balance",
     "stability_region",

@@ -14,7 +14,7 @@ from modurob.checks import positive
 from modurob.distributed.balancing.faults import Fault, FaultyLinks
 from modurob.distributed.balancing.knowledge import InputReader
 from modurob.distributed.balancing.laws import Joints, Law, law_named
-from modurob.distributed.balancing.plant import STOPS, Drive, with_drives
+from modurob.distributed.balancing.plant import STOPS, GearedDrive, with_drives
 from modurob.distributed.balancing.result import Balanced
 from modurob.distributed.mass.lockstep import LockStep
 from modurob.errors import StateError
@@ -37,7 +37,7 @@ def balance(
     q0: ArrayLike | None = None,
     duration: float = 5.0,
     target: Target | None = None,
-    drive: Drive | None = None,
+    drive: GearedDrive | None = None,
     loss: float = 0.0,
     delay: int = 0,
     faults: Sequence[Fault] = (),
@@ -90,7 +90,7 @@ def balance(
     width = organism.kind(organism.base).size
     chosen = law_named(law, width, gravity, positive("rate", rate, "1/s"))
     goal = _goal(organism, target)
-    modules = _Modules(model, network, links, chosen, goal, drive or Drive(), stuck)
+    modules = _Modules(model, network, links, chosen, goal, drive or GearedDrive(), stuck)
     begin = time.process_time()
     try:
         run = simulate(
@@ -124,7 +124,7 @@ class _Modules:
 
     def __init__(
         self, model: Model, network: LockStep, links: FaultyLinks, law: Law, goal: Goal,
-        drive: Drive, stuck: Sequence[str],
+        drive: GearedDrive, stuck: Sequence[str],
     ) -> None:  # fmt: skip
         for joint in stuck:
             model.joint_index(joint)
