@@ -160,7 +160,7 @@ class MassAgent:
         view = None if state.announced else self.view(state)
         outbox = []
         for port, link in links.items():
-            update = link.posted if view is None else self._update_for(view, port)
+            update = link.posted if view is None else self._update_for(view, port, link)
             packet = self._send(link, update, now)
             if packet is not None:
                 outbox.append(Message(port, encode(packet)))
@@ -199,8 +199,7 @@ class MassAgent:
         if update is None:
             link.ack_pending = False
             return
-        link.heard = update.moved(link.T_here_there)
-        link.there, link.newest = boot, Newest(number, now)
+        link.heard, link.there, link.newest = update, boot, Newest(number, now)
 
     def _send(self, link: MassLink, update: bytes, now: float) -> Packet | None:
         idle = not link.waiting
@@ -269,10 +268,10 @@ class MassAgent:
             sums=whole.sums,
         )
 
-    def _update_for(self, view: MassView, port: str) -> bytes:
+    def _update_for(self, view: MassView, port: str, link: MassLink) -> bytes:
         """The update for a neighbor: everything but what came from it."""
         others = [view.own, *(update for p, update in view.received.items() if p != port)]
-        T = view.posture.ports[self.body.labels.index(port)]
+        T = view.posture.ports[self.body.labels.index(port)] @ link.T_here_there
         update = Update.union(others).moved(inverse_pose(T))
         if view.T_wm is not None and port != view.leader_port:
             update = update._replace(pose=view.T_wm @ T)

@@ -42,7 +42,7 @@ NO_SUMS = np.zeros(SUM_NUMBERS)
 
 
 class Update(NamedTuple):
-    """Everything on the sender's side of a connector, in the sender's connector frame.
+    """Everything on the sender's side of a docking, in the receiver's connector frame.
 
     Attributes:
         mass: (4, 4) pseudo-inertia of all modules there.
