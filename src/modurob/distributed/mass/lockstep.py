@@ -25,6 +25,7 @@ from modurob.distributed.mass.module_body import (
 )
 from modurob.distributed.mass.properties import (
     MassProperties,
+    centers_in_world,
     from_numbers,
     inverse_pose,
     moved,
@@ -280,9 +281,7 @@ class LockStep:
 
     def centers(self) -> np.ndarray:
         """(modules, 3) the center of mass in the world, as each module estimates it. [m]"""
-        P = self.total
-        center = P[:, :3, 3] / P[:, 3, 3, None]
-        return (self.T_wm[:, :3, :3] @ center[..., None])[..., 0] + self.T_wm[:, :3, 3]
+        return centers_in_world(self.total, self.T_wm)
 
 
 def _summed(first: np.ndarray, parts: np.ndarray, rows: np.ndarray) -> np.ndarray:
