@@ -30,6 +30,7 @@ from modurob.distributed.mass.agent import MassAgent
 from modurob.distributed.mass.module_body import Levers
 from modurob.distributed.mass.state import (
     CONTACT_NUMBERS,
+    MassEstimate,
     MassState,
     MassView,
     moved_contacts,
@@ -146,7 +147,7 @@ class BalancingAgent(MassAgent):
         region = self.region(view)
         return center[:, :2] if region is None else region.nearest(center)
 
-    def region(self, view: MassView) -> Region | None:
+    def region(self, view: MassEstimate) -> Region | None:
         """Where a module wants the center: the region of the contacts, less the margin.
 
         None where it does not know any contact in the world, or where they hold any center.

@@ -68,17 +68,23 @@ class BalancingNetwork(BalancingModules, MassNetwork):
 
     Args:
         organism, law, options: See `BalancingModules` and `MassNetwork`.
+        period: Of the modules' clock, and of a round of messages. [s]
 
     Attributes:
+        sample_time: The period. [s]
         torques: By module, (joints,) of its drives. [N m, N]
     """
 
-    sample_time = PERIOD_S
-
-    def __init__(self, organism: Organism, law: str = "shared", **options: Any) -> None:
-        super().__init__(organism, law, **options)
+    def __init__(
+        self, organism: Organism, law: str = "shared", *, period: float = PERIOD_S, **options: Any
+    ) -> None:
+        self.sample_time = period
+        super().__init__(organism, law, period=period, **options)
         self.torques = {n: np.zeros(len(a.body.joint_names)) for n, a in self.agents.items()}
         self._order = [self.joint_names.index(name) for name in self.model.joint_names]
+
+    def _settings(self, module: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**super()._settings(module, options), "period": self.sample_time}
 
     def command(self, t: float, q: np.ndarray, v: np.ndarray, reference: object) -> np.ndarray:
         """(nv,) torques of the drives after a round of messages. [N m, N]"""
