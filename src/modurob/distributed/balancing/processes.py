@@ -7,6 +7,7 @@ alone, and each other by datagrams.
 from __future__ import annotations
 
 import os
+import select
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ class BalancingProcesses(BalancingModules, MassProcesses):
             raise StateError("joints of processes do not get stuck: BalancingNetwork has such ones")
         self._goal = None if target is None else goal_of(target)
         self._interval = positive("period", period, "seconds") / positive("speed", speed, "1")
-        self._speed, self._memory = speed, None
+        self._speed, self._memory, self._positions = speed, None, dict[str, float]()
         options |= {"target": target, "period": period, "decision": decision}
         super().__init__(organism, law, **options)
         try:
@@ -93,11 +94,13 @@ class BalancingProcesses(BalancingModules, MassProcesses):
         """Fix the base to the ground and let the rest move, once every module knows the whole."""
         mass = self.model.mass.sum() * (1 - KNOWN)
 
-        def all_know() -> bool:
+        def ready() -> bool:
             known = (self.knowledge(name) for name in self.organism)
-            return all(x.T_wm is not None and x.total[3, 3] >= mass for x in known)
+            return len(self.positions()) == len(self.joint_names) and all(
+                x.T_wm is not None and x.total[3, 3] >= mass for x in known
+            )
 
-        if not self.wait(all_know, START_TIMEOUT_S):
+        if not self.wait(ready, START_TIMEOUT_S):
             raise StateError(
                 f"not all modules know the whole after {START_TIMEOUT_S:g} s: choose a lower speed"
             )
@@ -125,12 +128,20 @@ class BalancingProcesses(BalancingModules, MassProcesses):
         """Positions of all joints, as the plant has them. [rad, m]"""
         if self._memory is None:
             raise StateError("the network is closed: its processes have ended")
-        found: dict[str, float] = {}
+        self._check_plant()
         for slot, (name, agent) in enumerate(self.agents.items()):
-            _, values = self._memory.readings(slot).read() or (0, ())
+            _, values = self._memory.readings(slot).read() or (0, ())  # nothing: the last ones
             joints = (f"{name}.{joint}" for joint in agent.body.joint_names)
-            found |= dict(zip(joints, values[::2], strict=False))
-        return found
+            self._positions |= dict(zip(joints, values[::2], strict=False))
+        return dict(self._positions)
+
+    def _check_plant(self) -> None:
+        pipe = self._processes.pipe(PLANT)
+        while self.is_alive(PLANT) and select.select([pipe], [], [], 0)[0]:
+            for event in self._processes.listen(pipe)[1] or ():
+                raise StateError(event["error"])
+        if not self.is_alive(PLANT):
+            raise StateError("the plant is dead: its process has ended")
 
     def center(self) -> np.ndarray:
         """(3,) the true center of mass of what is docked to the base, in the world. [m]"""
