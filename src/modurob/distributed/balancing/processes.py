@@ -16,7 +16,7 @@ from modurob.checks import positive
 from modurob.distributed.balancing.agent import BalancingAgent
 from modurob.distributed.balancing.network import BalancingModules
 from modurob.distributed.balancing.program import BalancingProgram
-from modurob.distributed.balancing.support import goal_of
+from modurob.distributed.balancing.support import Region, goal_of
 from modurob.distributed.drive import SharedMemory
 from modurob.distributed.mass.base import ends_of
 from modurob.distributed.mass.processes import MassProcesses
@@ -63,8 +63,9 @@ class BalancingProcesses(BalancingModules, MassProcesses):
         if options.get("stuck"):
             raise StateError("joints of processes do not get stuck: BalancingNetwork has such ones")
         self._goal = None if target is None else goal_of(target)
+        self._region: Region | None = None
         self._interval = positive("period", period, "seconds") / positive("speed", speed, "1")
-        self._speed, self._memory, self._positions = speed, None, dict[str, float]()
+        self.speed, self._memory, self._positions = speed, None, dict[str, float]()
         options |= {"target": target, "period": period, "decision": decision}
         super().__init__(organism, law, **options)
         try:
@@ -77,7 +78,7 @@ class BalancingProcesses(BalancingModules, MassProcesses):
         R_wb = self.organism.base_pose[:3, :3]
         plant = PlantOptions(
             gravity=(R_wb.T @ self.model.gravity).tolist(), friction=self.drive.friction,
-            torque=self.drive.torque, geared=True, speed=self._speed,
+            torque=self.drive.torque, geared=True, speed=self.speed,
         )  # fmt: skip
         self._memory = SharedMemory(start_plant(self._processes, plant, len(self.organism)))
         for slot, name in enumerate(self.organism):
@@ -155,11 +156,12 @@ class BalancingProcesses(BalancingModules, MassProcesses):
     def distance(self) -> float:
         """Distance of the true center from the place that the base wants it to be above. [m]"""
         center, base = self.center(), self.organism.base
+        agent = self.agents[base]
+        assert isinstance(agent, BalancingAgent)
         if self._goal is not None:
             goal = self._goal(0.0, center)
         else:
-            agent = self.agents[base]
-            assert isinstance(agent, BalancingAgent)
-            region = agent.region(self.knowledge(base))
-            goal = center[:2] if region is None else region.nearest(center)
+            if self.is_alive(base):  # else what it wanted last
+                self._region = agent.region(self.knowledge(base))
+            goal = center[:2] if self._region is None else self._region.nearest(center)
         return float(np.linalg.norm(center[:2] - goal))
