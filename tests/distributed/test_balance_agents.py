@@ -130,3 +130,59 @@ def test_every_module_computes_the_region_of_contacts_that_it_was_told():
     assert len(set(map(id, regions))) == 1  # computed once, from equal numbers
     np.testing.assert_array_equal(regions[0].corners, region.shrunk(0.002).corners)
     assert_equal_bits(run, own)
+
+
+def test_contacts_of_several_modules_make_one_region_at_every_module():
+    """Two feet on level ground: a segment, wherever the leader is."""
+    organism = tree(2, 2)
+    model = organism.model("physical")
+    network = BalancingNetwork(organism)
+    q = np.full(model.nv, 0.2)
+    T = model.forward_kinematics(q)[model.modules["m3"]]
+    foot = np.array([0.15, 0.1, 0.0])
+    network.touch("m3", T[:3, :3].T @ (foot - T[:3, 3]), T)
+    network.measure(q, model=model)
+    assert network.settle() < 200
+    for name in organism:
+        region = network.agents[name].region(network.view(name))
+        np.testing.assert_allclose(region.corners, [[0, 0], [0.15, 0.1]], atol=1e-8)
+    network.lift("m3")
+    network.settle()
+    for name in organism:
+        region = network.agents[name].region(network.view(name))
+        np.testing.assert_allclose(region.corners, [[0, 0]], atol=1e-8)
+
+
+def test_where_walls_hold_any_center_a_module_leaves_it_where_it_is():
+    organism = tree(2, 1)
+    network = BalancingNetwork(organism)
+    R = organism.base_pose[:3, :3]
+    walls = np.array([[-0.1, 0, 0, 1, 0, 0, 1.0], [0.1, 0, 0, -1, 0, 0, 1.0]])
+    own = np.column_stack([walls[:, :3] @ R, walls[:, 3:6] @ R, walls[:, 6]])
+    network.touch("m0", own, organism.base_pose)
+    q, v = network.model.neutral(), np.zeros(network.model.nv)
+    for k in range(20):
+        tau = network.command(k * MS, q, v, None)
+    assert network.agents["m1"].region(network.view("m1")) is None
+    # nothing pulls: the drives hold the load
+    np.testing.assert_allclose(tau, network.model.gravity_torque(q), atol=1e-12)
+
+
+@pytest.mark.parametrize("law", ["default", "shared"])
+def test_steps_and_torques_leave_the_given_state_as_it_is(law):
+    organism = tree(2, 1)
+    network = BalancingNetwork(organism, law)
+    q = np.full(network.model.nv, 0.1)
+    for k in range(7):
+        network.command(k * MS, q + 0.01 * k, q, None)
+    agent, state = network.agents["m1"], network.states["m1"]
+    first = [agent.driven(state)[1] for _ in range(2)]
+    np.testing.assert_array_equal(*first)
+    while state.tick % 5 != 4:
+        state = agent.sensed(state, state.q, state.v)
+    state = agent.sensed(state, state.q + 0.3, state.v)  # the tick of a decision
+    before = agent.driven(state)[1]
+    decided = [agent.step(state, [], 0.01)[0] for _ in range(2)]
+    np.testing.assert_array_equal(*(agent.driven(new)[1] for new in decided))
+    np.testing.assert_array_equal(agent.driven(state)[1], before)
+    assert (agent.driven(decided[0])[1] != before).any()
