@@ -63,6 +63,18 @@ def test_modules_with_their_own_programs_have_the_torques_of_lock_step(law, seed
     assert_equal_bits(run, driven(BalancingNetwork(organism, law), 60 * MS))
 
 
+@pytest.mark.parametrize("law", ["momentum", "shared"])
+@pytest.mark.parametrize(
+    "kinds",
+    [("superbot", "superbot_light"), ("chen_link", "chen_prismatic", "chen_revolute")],
+    ids=["two kinds", "joints that slide, and modules without any"],
+)
+def test_modules_of_several_kinds_have_the_torques_of_lock_step(law, kinds):
+    organism = mr.Organism.random(list(kinds), 8, np.random.default_rng(1))
+    run = balance(organism, law, duration=20 * MS, record=MS)
+    assert_equal_bits(run, driven(BalancingNetwork(organism, law), 20 * MS))
+
+
 def test_twenty_modules_have_the_torques_of_lock_step_after_all_know_all():
     organism = tree(3)
     run = balance(organism, duration=30 * MS, record=MS)
