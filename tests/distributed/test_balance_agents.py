@@ -59,8 +59,8 @@ def assert_equal_bits(run, own):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_modules_with_their_own_programs_have_the_torques_of_lock_step(law, seed):
     organism = tree(seed, 3)
-    run = balance(organism, law, duration=60 * MS, record=MS)
-    assert_equal_bits(run, driven(BalancingNetwork(organism, law), 60 * MS))
+    run = balance(organism, law, duration=40 * MS, record=MS)
+    assert_equal_bits(run, driven(BalancingNetwork(organism, law), 40 * MS))
 
 
 @pytest.mark.parametrize("law", ["momentum", "shared"])

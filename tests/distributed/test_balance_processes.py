@@ -110,6 +110,9 @@ def test_twenty_processes_balance_one_dies_and_the_rest_balances_again():
         q, body = network.positions(), rest.model("physical")
         true = body.center_of_mass([q[name] for name in body.joint_names])
         np.testing.assert_allclose(network.center(), true, atol=0.1 * first)  # it moves on
+        network.plug(branch)
+        whole = model.mass.sum() - organism.kind(dead).mass
+        assert network.wait(lambda: abs(network.total("m0").mass - whole) < 1e-9, DEADLINE)
     assert not os.path.exists(memory)
     with complains(mr.StateError, "closed"):
         network.center()

@@ -26,7 +26,7 @@ from modurob.errors import StateError
 from modurob.organism import Organism
 
 PERIOD_S, DECISION = 0.01, 2  # of the modules' clocks, in simulated time
-SPEED = 0.25  # 20 modules and the plant then take about one of two cores
+SPEED = 0.25  # 20 modules and the plant then take 0.8 of a core
 KNOWN = 1e-9  # share of the mass that may be missing when the robot is let go
 
 
