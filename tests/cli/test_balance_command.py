@@ -76,3 +76,28 @@ def test_bad_input_is_one_line(arguments, words):
     assert words in result.output
     assert result.output.startswith("error: ")
     assert result.output.count("\n") == 1
+
+
+def test_processes_report_the_distance_as_it_goes():
+    line = ("balance", "--modules", "2", "--processes", "--duration", "0.15")
+    facts = json.loads(run(*line, "--fault", "die:m1:0.05", "--json").output)
+    assert facts["law"] == "shared"
+    times = [row["time"] for row in facts["rows"]]
+    assert times[0] == 0
+    assert times == sorted(times)
+    assert all(row["distance"] > 0 for row in facts["rows"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--plot", "a.png", "--delay", "2"), "--processes goes without --plot, --delay"),
+        (("--fault", "reboot:m1:0.1"), "--processes goes without --fault reboot"),
+        (("--stuck", "m1.pitch"), "--processes goes without --stuck"),
+    ],
+)
+def test_processes_name_the_options_that_they_do_not_take(arguments, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run("balance", "--modules", "2", "--processes", *arguments)
+    assert result.exit_code == 2
+    assert words in result.output

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import modurob as mr
-from modurob.distributed import Drive, Fault, LockStep, balance
+from modurob.distributed import Fault, GearedDrive, LockStep, balance
 from modurob.distributed.balancing import laws
 from modurob.distributed.balancing.faults import FaultyLinks
 from modurob.distributed.balancing.knowledge import InputReader
@@ -134,7 +134,9 @@ def test_the_plant_is_the_dynamics_without_friction():
     exact = mr.simulate(model, q, v, 0.02, lambda t, q, v: tau, "DOP853")
     errors = []
     for dt in (1e-4, 5e-5):
-        x, _ = moved(model, Drive(1e-12, 6.0), nothing_stuck, (q, v, tau), dt, round(0.02 / dt))
+        x, _ = moved(
+            model, GearedDrive(1e-12, 6.0), nothing_stuck, (q, v, tau), dt, round(0.02 / dt)
+        )
         errors.append(np.abs(x - exact.q[-1]).max())
     assert np.abs(exact.q[-1]).max() > 0.05
     assert errors[0] < 0.02 * np.abs(exact.q[-1]).max()
@@ -145,7 +147,7 @@ def test_friction_and_stops_hold():
     organism = tree(2, 2)
     model = organism.model("physical")
     state = model.upper + 0.05, np.zeros(model.nv), np.zeros(model.nv)
-    q, _ = moved(model, Drive(0.3, 6.0), np.arange(model.nv) == 0, state, 1e-3, 2000)
+    q, _ = moved(model, GearedDrive(0.3, 6.0), np.arange(model.nv) == 0, state, 1e-3, 2000)
     assert q[0] == pytest.approx(model.upper[0] + 0.05, abs=1e-3)  # stuck
     assert (q[1:] < model.upper[1:] + 0.04).all()
 
@@ -233,7 +235,7 @@ def test_bad_faults_and_drives_are_refused():
     with pytest.raises(mr.UnknownNameError, match="freeze, die, reboot"):
         Fault(0.1, "m0", "explode")
     with pytest.raises(mr.StateError, match="friction"):
-        Drive(friction=-1.0)
+        GearedDrive(friction=-1.0)
 
 
 def test_each_module_tells_every_neighbor_once_in_the_first_round_and_the_sum_is_the_total():
@@ -268,7 +270,7 @@ def joints_of(run, module):
 def test_joints_of_a_dead_module_get_no_torque_and_those_of_a_frozen_one_the_last(law):
     organism = tree(2, 2)
     faults = [Fault(0.02, "m1", "die"), Fault(0.02, "m2", "freeze"), Fault(0.04, "m1", "reboot")]
-    strong = Drive(0.3, 1e3)  # no torque is cut off, so every one changes all the time
+    strong = GearedDrive(0.3, 1e3)  # no torque is cut off, so every one changes all the time
     run = balance(organism, law, duration=0.06, record=1e-3, faults=faults, drive=strong)
     dead, frozen = run.tau[:, joints_of(run, "m1")], run.tau[:, joints_of(run, "m2")]
     assert (dead[1:20] != 0).any(axis=0).all()
@@ -291,7 +293,7 @@ def test_a_module_that_died_after_it_was_frozen_lets_go():
 
 
 def test_drives_give_no_more_than_they_can():
-    run = balance(tree(2, 2), "shared", duration=0.02, record=1e-3, drive=Drive(0.3, 0.01))
+    run = balance(tree(2, 2), "shared", duration=0.02, record=1e-3, drive=GearedDrive(0.3, 0.01))
     assert np.abs(run.tau).max() == 0.01
 
 
@@ -501,7 +503,7 @@ def test_states_between_the_samples_are_those_of_every_control_period():
 
 def test_a_balancing_run_moves_by_the_equation_with_its_drives_and_stops():
     """A finer method follows the recorded torques to the same place."""
-    organism, drive = tree(2, 1), Drive(friction=0.3)
+    organism, drive = tree(2, 1), GearedDrive(friction=0.3)
     run = balance(organism, "shared", duration=0.2, record=1e-3, drive=drive)
 
     def replayed(t, q, v):

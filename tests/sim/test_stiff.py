@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 from modurob import StateError, examples, friction, simulate
 from modurob.control import PdGravity
 from modurob.control.closed_loop import rehearsed
-from modurob.distributed.balancing.plant import STOPS, Drive, with_drives
+from modurob.distributed.balancing.plant import STOPS, GearedDrive, with_drives
 from modurob.equations.links import SLIP
 from modurob.sim import SimulationError, Stops
 from modurob.stepping import INTEGRATORS, StepSettings
@@ -150,7 +150,7 @@ def test_a_rehearsal_of_a_stiff_arm_does_not_diverge(arm):
 def test_balancing_takes_the_friction_of_datasheets_implicitly():
     rough = {"viscous": 10.0, "coulomb": 1.0}
     model = examples.snake(4).with_parameters(**rough).model("physical")
-    plant = with_drives(model, Drive(friction=0.3), np.zeros(model.nv, dtype=bool))
+    plant = with_drives(model, GearedDrive(friction=0.3), np.zeros(model.nv, dtype=bool))
     q, v = model.neutral(), np.full(model.nv, 0.5)
     drives = examples.snake(4).with_parameters(viscous=10.3, coulomb=1.0).model("physical")
     expected = exact(drives, q, v, end=0.1)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import click
 import numpy as np
 
-from modurob import Organism, StateError, examples
-from modurob.cli import organisms
-from modurob.cli.run import execute, run_options, scenario_of, take_run_options
-from modurob.distributed.balancing import LAWS, Drive, Fault
+from modurob import Organism, Scenario, StateError, examples
+from modurob.cli import organisms, output
+from modurob.cli.characters import echo
+from modurob.cli.run import FILES, execute, run_options, scenario_of, take_run_options
+from modurob.distributed.balancing import LAWS, BalancingProcesses, Fault, GearedDrive
 from modurob.scenario.settings import BALANCE
 
 EXAMPLE = """\b
@@ -19,9 +21,11 @@ Examples:
   modurob balance --modules 20 --law momentum --loss 0.1 --animate tree.gif
   modurob balance tree.json --fault die:m7:1.0 --stuck m3.pitch --plot tree.png
   modurob balance --law default --friction 0.1 --duration 10 --json
+  modurob balance --processes --duration 2 --fault die:m4:1.0
 """
 MOST_BRANCHES = 4
 MODULES, SEED = 20, 2  # of the default tree
+ROW_INTERVAL_S = 0.25  # between two lines of a run by processes
 
 
 @click.command("balance", epilog=EXAMPLE, short_help="Balance by messages between modules.")
@@ -43,12 +47,15 @@ MODULES, SEED = 20, 2  # of the default tree
 @click.option("--fault", "faults", multiple=True, metavar="KIND:MODULE:SECONDS",
               help="freeze, die or reboot a module, such as die:m7:1.0.")  # fmt: skip
 @click.option("--stuck", multiple=True, metavar="JOINT", help="A joint that does not move.")
-@click.option("--friction", "drive_friction", type=float, default=Drive.friction,
+@click.option("--friction", "drive_friction", type=float, default=GearedDrive.friction,
               show_default=True, help="Of the drives. [N m s/rad]")  # fmt: skip
+@click.option("--processes", is_flag=True,
+              help="A process for each module, and one for the body.")  # fmt: skip
 @run_options
 def command(
-    name: str | None, modules: int | None, seed: int | None, faults: tuple[str, ...], **options: Any
-) -> None:
+    name: str | None, modules: int | None, seed: int | None, faults: tuple[str, ...],
+    processes: bool, **options: Any,
+) -> None:  # fmt: skip
     """Bring the center of mass above the base, each module by itself.
 
     NAME_OR_FILE is a file that `modurob new` wrote or a built-in organism, fixed to the ground at
@@ -62,11 +69,48 @@ def command(
         raise StateError("--modules has no effect with NAME_OR_FILE: it is for the random tree")
     else:
         title, organism = organisms.find(name)
+    events = [_fault(text) for text in faults]
     scenario = scenario_of(
         organism=organism, name=title, hinges="physical", motion=BALANCE, seed=seed,
-        events=[_fault(text) for text in faults], **options,
+        events=events, **options,
     )  # fmt: skip
-    execute(scenario, files)
+    if processes:
+        _check_processes(files, events, options)
+        _run_processes(scenario, events, as_json=files["as_json"])
+    else:
+        execute(scenario, files)
+
+
+def _check_processes(
+    files: dict[str, Any], events: list[dict[str, Any]], options: dict[str, Any]
+) -> None:
+    given = [option for key, option in FILES.items() if files[key]]
+    given += [f"--{key}" for key in ("delay", "stuck") if options[key]]
+    given += [f"--fault {event['what']}" for event in events if event["what"] != "die"]
+    if given:
+        raise StateError(f"--processes goes without {', '.join(given)}: leave one of them out")
+
+
+def _run_processes(scenario: Scenario, events: list[dict[str, Any]], *, as_json: bool) -> None:
+    """Print the distance of the center while the modules' processes run."""
+    body, rows = scenario.organism, []
+    waiting = sorted(events, key=lambda event: event["time"])
+    drive, width = GearedDrive(friction=scenario.drive_friction), body.kind(body.base).size
+    with BalancingProcesses(
+        body, scenario.balancing_law, drive=drive, loss=scenario.loss, seed=scenario.seed or 0
+    ) as network:
+        begin, now = time.monotonic(), 0.0
+        while now < scenario.duration:
+            while waiting and waiting[0]["time"] <= now:
+                network.kill(waiting.pop(0)["module"])
+            rows.append({"time": now, "distance": network.distance() / width})
+            if not as_json:
+                echo(f"{now:6.2f} s  {rows[-1]['distance']:8.4f} widths")
+            time.sleep(ROW_INTERVAL_S)
+            now = network.speed * (time.monotonic() - begin)
+        speed = network.speed
+    if as_json:
+        output.print_json({"law": scenario.balancing_law, "speed": speed, "rows": rows})
 
 
 def _tree(modules: int, seed: int) -> tuple[str, Organism]:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modurob.distributed.agent import Agent, Message, play_round
-    from modurob.distributed.balancing import Balanced, Drive, Fault, balance
+    from modurob.distributed.balancing import (
+        Balanced,
+        BalancingAgent,
+        BalancingNetwork,
+        BalancingProcesses,
+        Fault,
+        GearedDrive,
+        balance,
+    )
     from modurob.distributed.bus.processes import ProcessBus
     from modurob.distributed.bus.simulated import SimulatedBus
     from modurob.distributed.mass import (
@@ -26,9 +34,12 @@ __all__ = [
     "TRANSPORTS",
     "Agent",
     "Balanced",
+    "BalancingAgent",
+    "BalancingNetwork",
+    "BalancingProcesses",
     "Counts",
-    "Drive",
     "Fault",
+    "GearedDrive",
     "InProcess",
     "LockStep",
     "MassAgent",
@@ -47,7 +58,15 @@ __all__ = [
 
 _HOMES = {
     "agent": ("Agent", "Message", "play_round"),
-    "balancing": ("Balanced", "Drive", "Fault", "balance"),
+    "balancing": (
+        "Balanced",
+        "BalancingAgent",
+        "BalancingNetwork",
+        "BalancingProcesses",
+        "Fault",
+        "GearedDrive",
+        "balance",
+    ),
     "bus.processes": ("ProcessBus",),
     "bus.simulated": ("SimulatedBus",),
     "mass": ("LockStep", "MassAgent", "MassNetwork", "MassProcesses", "MassProperties"),

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import atexit
 import math
+import os
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from modurob.checks import not_negative, positive
+from modurob.distributed.balancing.plant import STOPS, STUCK_FRICTION
 from modurob.distributed.drive import Mailbox, SharedMemory, Values
+from modurob.distributed.processes import Processes
 from modurob.distributed.transports import End
 from modurob.errors import DockingError, ModurobError, UnknownNameError, choices
 from modurob.model import Model
@@ -38,7 +42,7 @@ from modurob.stepping.motion import Stopped
 from modurob.stepping.stops import StopForces
 
 BASE = "base"  # the coordinator's side: ("base", "out")
-STUCK_FRICTION = 1e9  # [N m s/rad, N s/m] of a joint that does not move whatever happens
+PLANT = "plant"  # name of its process
 WATCHDOG_S = 0.1  # without a torque, motors let go
 LONGEST_LEAP_S = 0.05  # that the plant makes up for; it stands still while its process is stopped
 DriveFault = Literal["none", "stuck", "limp"]
@@ -55,6 +59,9 @@ class PlantOptions:
         friction: Viscous, added to that of the datasheets. [N m s/rad, N s/m]
         torque: Largest torque of the motors. [N m, N]
         mass_factor: Of all masses and inertias.
+        geared: Whether drives have soft stops and much friction, as in `balance`; the integration
+            then takes both implicitly.
+        speed: Simulated seconds in a second of the process.
         seed: Of the noise.
     """
 
@@ -65,11 +72,14 @@ class PlantOptions:
     friction: float = 0.0
     torque: float = math.inf
     mass_factor: float = 1.0
+    geared: bool = False
+    speed: float = 1.0
     seed: int = 0
 
     def __post_init__(self) -> None:
         positive("step", self.step, "seconds")
         positive("mass_factor", self.mass_factor, "(no unit)")
+        positive("speed", self.speed, "simulated seconds a second")
         for name in ("noise_q", "noise_v", "friction"):
             not_negative(name, getattr(self, name), "")
         if self.torque != math.inf:
@@ -249,9 +259,10 @@ class Plant:
         model = state.model
         if model.nv:
             stuck = (model.viscous >= STUCK_FRICTION).any()
-            stops = StopForces(Stops(), model, state.q)
+            geared = self.options.geared
+            stops = StopForces(STOPS if geared else Stops(), model, state.q)
             motion = EquationOfMotion(model, (), self._torque, stops)
-            method = SemiImplicitEuler if stuck else RK4
+            method = SemiImplicitEuler if stuck or geared else RK4
             self._integrator = method(motion, StepSettings(1e-6, 1e-6, self.options.step))
         self._tau = np.zeros(model.nv)
 
@@ -363,7 +374,7 @@ class Plant:
 
 
 class PlantProgram:
-    """The `Program` of the plant's process: it runs in real time, its drives are in memory.
+    """The `Program` of the plant's process: it runs by the clock, its drives are in memory.
 
     Its answers are errors, and times and states on request.
     """
@@ -382,7 +393,7 @@ class PlantProgram:
         self, inbox: list[Any], events: list[dict[str, Any]], now: float
     ) -> tuple[list[Any], list[dict[str, Any]]]:
         answers: list[dict[str, Any]] = []
-        plant = self._plant
+        plant, speed = self._plant, self._plant.options.speed
         for event in events:
             try:
                 plant.handle(event)
@@ -391,20 +402,34 @@ class PlantProgram:
             if "add" in event:
                 slot = event["slot"]
                 self._drives[event["add"]] = self._memory.readings(slot), self._memory.torques(slot)
-        self._begin += max(0.0, now - self._begin - plant.t - LONGEST_LEAP_S)
+        self._begin += max(0.0, now - self._begin - plant.t / speed - LONGEST_LEAP_S)
         for name, (_, torques) in self._drives.items():
             found = torques.read()
             if found is not None and found[0] != self._numbers.get(name, 0):
                 self._numbers[name] = found[0]
                 plant.command(name, found[1])
         try:
-            plant.advance(now - self._begin)
+            plant.advance((now - self._begin) * speed)
         except (Stopped, ModurobError) as error:
             answers.append({"error": f"the plant stopped: {error}"})
         for name, (readings, _) in self._drives.items():
             readings.write(plant.reading(name))
-        self.wake = max(now, self._begin + plant.t + plant.options.step)
+        self.wake = max(now, self._begin + (plant.t + plant.options.step) / speed)
         return [], answers
+
+
+def start_plant(processes: Processes, options: PlantOptions, modules: int) -> str:
+    """Start the plant's process; returns the path of its memory, a file for the caller to remove.
+
+    Args:
+        modules: Slots for drives.
+    """
+    file, path = tempfile.mkstemp(prefix="modurob_plant_")
+    os.close(file)
+    SharedMemory(path, modules).close()
+    settings = {"options": asdict(options), "memory": path}
+    processes.start(PLANT, PlantProgram, settings, light=False)
+    return path
 
 
 def _module_of(name: str) -> str:

@@ -19,7 +19,7 @@ from modurob.control import (
     with_scaled_masses,
 )
 from modurob.control.references import Quintic, SetPoint
-from modurob.distributed.balancing import Balanced, Drive, Fault, balance
+from modurob.distributed.balancing import Balanced, Fault, GearedDrive, balance
 from modurob.errors import FileError, ModurobError, StateError, choices
 from modurob.estimation import ekf_for_sensors
 from modurob.gaits import gait_class
@@ -297,7 +297,7 @@ class Scenario(RunSettings):
             self.balancing_law,
             q0=self.start(model)[0],
             duration=self.duration,
-            drive=Drive(friction=self.drive_friction),
+            drive=GearedDrive(friction=self.drive_friction),
             loss=self.loss,
             delay=self.delay,
             faults=faults,

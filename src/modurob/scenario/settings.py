@@ -8,7 +8,7 @@ from pydantic import FailFast, Field, FiniteFloat, ValidationInfo, field_validat
 
 from modurob.control import CONTROLLERS, gains
 from modurob.control.laws import law_class, law_keys
-from modurob.distributed.balancing import Drive
+from modurob.distributed.balancing import GearedDrive
 from modurob.distributed.balancing.faults import KINDS as FAULTS
 from modurob.errors import StateError, choices
 from modurob.gaits import GAITS
@@ -129,7 +129,7 @@ class RunSettings(FrozenRecord):
     balancing_law: Literal["shared", "momentum", "distance", "default"] = "shared"
     loss: Annotated[FiniteFloat, Field(ge=0, lt=1)] = 0.0
     delay: Annotated[int, Field(ge=0, le=1000)] = 0
-    drive_friction: NotNegative = Drive.friction
+    drive_friction: NotNegative = GearedDrive.friction
     stuck: tuple[Name, ...] = ()
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     stops: bool = False

@@ -182,14 +182,16 @@ def _second_minimum(ellipse: _Ellipse) -> np.ndarray:
 def _newton(X: np.ndarray, Y: np.ndarray, D: np.ndarray, u: np.ndarray, sign: float) -> np.ndarray:
     """Root of (X / (D + sign u))^2 + (Y / u)^2 = 1 above a start where the left is not below 1."""
     settled = np.where(u > 0, 0.0, 1.0)  # there is no root above 0: nothing to divide
+    active = settled == 0  # each ends by itself: alone it takes the same steps as among others
     for _ in range(NEWTON_STEPS):
         far, near = D + sign * u + settled, u + settled
         p, q = (X / far) ** 2, (Y / near) ** 2
         slope = q / near + sign * p / far
         step = (p + q - 1) / (2 * slope + settled)
-        step = np.where((step > 0) & (settled == 0), step, 0.0)
+        step = np.where(active & (step > 0), step, 0.0)
         u = u + step
-        if np.all(step <= ROUNDING * u):
+        active &= step > ROUNDING * u
+        if not active.any():
             break
     return u
 

@@ -67,17 +67,19 @@ class FaultyLinks:
         self._network, self._loss, self._rng = network, loss, rng
         self._waiting = sorted(faults, key=lambda fault: fault.time)
         self.asleep, self.dead = np.zeros((2, len(w.modules)), dtype=bool)
-        self._unheard = np.zeros(w.slots)  # seconds since a slot's neighbor was last heard
+        self._heard_at = np.zeros(w.slots)  # [s] when a slot's neighbor was last heard
         self._period = period
-        self.lost = 0
+        self.rounds = self.lost = 0
 
     def round(self, now: float, *, think: bool) -> None:
         """Exchange the messages of a round."""
         w = self._network.wiring
         while self._waiting and self._waiting[0].time <= now:
             self._apply(self._waiting.pop(0))
+        self.rounds += 1
+        end = self.rounds * self._period
         if not self._loss and not self.asleep.any():
-            self._unheard[:] = 0.0
+            self._heard_at[:] = end
             self._network.round(think=think)
             return
         arrives = np.ones(w.slots, dtype=bool)
@@ -87,8 +89,8 @@ class FaultyLinks:
         spoken = awake[w.owner[w.other]]
         self.lost += int((~arrives & spoken).sum())
         arrives &= awake[w.owner] & spoken
-        self._unheard = np.where(arrives, 0.0, self._unheard + self._period)
-        gone = (self._unheard >= GIVE_UP) & awake[w.owner]
+        self._heard_at[arrives] = end
+        gone = (end >= self._heard_at + GIVE_UP) & awake[w.owner]
         if gone.any():
             self._network.forget(gone)
         self._network.round(arrives, silent=self.asleep, think=think)

@@ -8,6 +8,7 @@ import numpy as np
 
 from modurob.distributed.mass.lockstep import LockStep
 from modurob.distributed.mass.module_body import Levers
+from modurob.distributed.mass.properties import centers_in_world
 
 
 class JointInputs(NamedTuple):
@@ -20,6 +21,23 @@ class JointInputs(NamedTuple):
     momentum: np.ndarray  # (joints, 2) of the whole in the ground plane [N s]
     knows: np.ndarray  # (joints,) whether the module has the world's frame
     prismatic: np.ndarray  # (joints,) which joints slide
+
+
+def inputs_of(
+    levers: Levers, total: np.ndarray, T_wm: np.ndarray, sums: np.ndarray, knows: np.ndarray,
+    owner: np.ndarray, prismatic: np.ndarray,
+) -> JointInputs:  # fmt: skip
+    """Inputs of joints from the estimates of their modules; `owner` is each joint's module."""
+    xx, xy, yy = sums[owner, :3].T
+    return JointInputs(
+        levers=levers,
+        total=total[owner, 3, 3],
+        center=centers_in_world(total, T_wm)[owner],
+        effort=np.stack([xx, xy, xy, yy], axis=-1).reshape(-1, 2, 2),
+        momentum=sums[owner, 3:],
+        knows=knows[owner],
+        prismatic=prismatic,
+    )
 
 
 class InputReader:
@@ -37,21 +55,15 @@ class InputReader:
 
     def read(self) -> JointInputs:
         """Return the inputs now."""
-        network, owner = self._network, self._owner
+        network = self._network
         parts = [_flat(found) for found in network.levers]
         if len(parts) > 1:
             joined = (np.concatenate(x)[self._order] for x in zip(*parts, strict=True))
             parts = [Levers(*joined)]
-        xx, xy, yy = network.sums[owner, :3].T
-        return JointInputs(
-            levers=parts[0],
-            total=network.total[owner, 3, 3],
-            center=network.centers()[owner],
-            effort=np.stack([xx, xy, xy, yy], axis=-1).reshape(-1, 2, 2),
-            momentum=network.sums[owner, 3:],
-            knows=network.knows[owner],
-            prismatic=self._prismatic,
-        )
+        return inputs_of(
+            parts[0], network.total, network.T_wm, network.sums, network.knows,
+            self._owner, self._prismatic,
+        )  # fmt: skip
 
 
 def _flat(found: Levers) -> Levers:

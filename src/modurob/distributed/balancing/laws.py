@@ -1,6 +1,7 @@
 """Laws that move the center of mass: three of moll2006, and one that shares the work.
 
-A law has each joint's `JointInputs` and nothing else; one object serves all joints at once. A joint
+A law has each joint's `JointInputs` and nothing else; one object serves all joints of a module, or
+of all modules at once: no joint's result depends on the others that are computed with it. A joint
 whose module has lost the world's frame goes on with its last decision.
 """
 
@@ -84,7 +85,7 @@ class Greedy:
 
     def torque(self, here: Joints, dt: float) -> np.ndarray:
         error = np.where(np.isnan(self._goal), 0.0, self._goal - here.q)
-        self._integral += dt * error
+        self._integral = self._integral + dt * error
         return self._scale * (KP * error + KI * self._integral - KD * here.v)
 
     def free(self, here: Joints) -> np.ndarray:

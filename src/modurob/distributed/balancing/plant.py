@@ -15,7 +15,7 @@ STUCK_FRICTION = 1e9  # [N m s/rad, N s/m] of a joint that does not move whateve
 
 
 @dataclass(frozen=True)
-class Drive:
+class GearedDrive:
     """A geared motor, the same in all joints.
 
     moll2006 does not state the friction of its drives; the PID gains alone damp next to nothing.
@@ -33,7 +33,7 @@ class Drive:
         positive("the drives' torque", self.torque, "N m")
 
 
-def with_drives(model: Model, drive: Drive, stuck: np.ndarray) -> Model:
+def with_drives(model: Model, drive: GearedDrive, stuck: np.ndarray) -> Model:
     """Return a model with the friction of its drives.
 
     Args:

@@ -11,23 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.checks import positive
+from modurob.distributed.balancing.agent import DECISION, PERIOD_S, RATE
 from modurob.distributed.balancing.faults import Fault, FaultyLinks
 from modurob.distributed.balancing.knowledge import InputReader
 from modurob.distributed.balancing.laws import Joints, Law, law_named
-from modurob.distributed.balancing.plant import STOPS, Drive, with_drives
+from modurob.distributed.balancing.plant import STOPS, GearedDrive, with_drives
 from modurob.distributed.balancing.result import Balanced
+from modurob.distributed.balancing.support import Goal, Target, goal_of
 from modurob.distributed.mass.lockstep import LockStep
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.organism import Organism
 from modurob.sim import SimulationError, Trajectory, simulate
-
-PERIOD_S = 1e-3  # of the control loop and of a round of messages
-DECISION = 5  # control periods between two decisions where to go
-RATE = 25.0  # [1/s] of the shared law
-
-Goal = Callable[[float, np.ndarray], np.ndarray]
-Target = ArrayLike | Callable[[float, np.ndarray], ArrayLike]
 
 
 def balance(
@@ -37,7 +32,7 @@ def balance(
     q0: ArrayLike | None = None,
     duration: float = 5.0,
     target: Target | None = None,
-    drive: Drive | None = None,
+    drive: GearedDrive | None = None,
     loss: float = 0.0,
     delay: int = 0,
     faults: Sequence[Fault] = (),
@@ -89,8 +84,8 @@ def balance(
     stuck = [stuck] if isinstance(stuck, str) else stuck
     width = organism.kind(organism.base).size
     chosen = law_named(law, width, gravity, positive("rate", rate, "1/s"))
-    goal = _goal(organism, target)
-    modules = _Modules(model, network, links, chosen, goal, drive or Drive(), stuck)
+    goal = goal_of(organism.base_pose[:2, 3] if target is None else target)
+    modules = _Modules(model, network, links, chosen, goal, drive or GearedDrive(), stuck)
     begin = time.process_time()
     try:
         run = simulate(
@@ -124,7 +119,7 @@ class _Modules:
 
     def __init__(
         self, model: Model, network: LockStep, links: FaultyLinks, law: Law, goal: Goal,
-        drive: Drive, stuck: Sequence[str],
+        drive: GearedDrive, stuck: Sequence[str],
     ) -> None:  # fmt: skip
         for joint in stuck:
             model.joint_index(joint)
@@ -199,13 +194,3 @@ def _start(model: Model, q0: ArrayLike | None) -> np.ndarray:
     if q.ndim != 1:
         raise StateError(f"q0 is one configuration, got shape {q.shape}")
     return q
-
-
-def _goal(organism: Organism, target: Target | None) -> Goal:
-    if callable(target):
-        ask = target
-        return lambda t, center: np.asarray(ask(t, center), dtype=float)
-    point = np.asarray(organism.base_pose[:2, 3] if target is None else target, dtype=float)
-    if point.shape != (2,) or not np.isfinite(point).all():
-        raise StateError(f"target is a point (x, y) of the ground or a function, got {target!r}")
-    return lambda t, center: np.broadcast_to(point, (*center.shape[:-1], 2))

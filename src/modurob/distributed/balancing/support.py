@@ -27,6 +27,9 @@ CLOSE = 1e-6  # of the region's size: distance of a corner from the line of its 
 MOST_CORNERS = 64
 FARTHEST = 100.0  # [m] from the contacts: a region that reaches so far counts as unbounded
 
+Goal = Callable[[float, np.ndarray], np.ndarray]
+Target = ArrayLike | Callable[[float, np.ndarray], ArrayLike]
+
 
 @dataclass(frozen=True, eq=False)
 class Region:
@@ -191,9 +194,18 @@ def _checked(contacts: ArrayLike, columns: int) -> np.ndarray:
     return rows
 
 
-def waypoints(
-    times: Sequence[float], places: ArrayLike
-) -> Callable[[float, np.ndarray], np.ndarray]:
+def goal_of(target: Target) -> Goal:
+    """What the center shall be above, as a function of the time and of the center."""
+    if callable(target):
+        ask = target
+        return lambda t, center: np.asarray(ask(t, center), dtype=float)
+    point = np.asarray(target, dtype=float)
+    if point.shape != (2,) or not np.isfinite(point).all():
+        raise StateError(f"target is a point (x, y) of the ground or a function, got {target!r}")
+    return lambda t, center: np.broadcast_to(point, (*center.shape[:-1], 2))
+
+
+def waypoints(times: Sequence[float], places: ArrayLike) -> Goal:
     """A target for `balance` that goes from place to place, at rest in each.
 
     Args:

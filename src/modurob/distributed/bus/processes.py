@@ -7,16 +7,13 @@ heartbeat is regular; the other builds models and controllers, which may take a 
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import select
 import socket
-import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +24,12 @@ from modurob.distributed.bus.bus import BASE, Bus, BusModule
 from modurob.distributed.bus.coordinator import Coordinator, CoordinatorState
 from modurob.distributed.bus.links import HELLOS
 from modurob.distributed.bus.node import NodeProgram
-from modurob.distributed.drive import SharedDrive, SharedMemory
-from modurob.distributed.plant import PlantOptions, PlantProgram
+from modurob.distributed.drive import SharedDrive
+from modurob.distributed.plant import PLANT, start_plant
 from modurob.distributed.processes import END_TIMEOUT_S, START_TIMEOUT_S, Processes
 from modurob.distributed.transports import End
 from modurob.errors import StateError
 
-PLANT = "plant"  # name of its process
 SHARED_DRIVE = f"{SharedDrive.__module__}:{SharedDrive.__qualname__}"
 KEPT_TICKS = 10_000
 WARM_UP_TIMEOUT_S = 120.0  # compilation on a busy machine
@@ -83,7 +79,7 @@ class ProcessBus(Bus):
         self.clock = LoopClock(self.period)
         self._memory = ""
         if self.plant is not None:
-            self._start_plant(self.plant)
+            self._memory = start_plant(self._processes, self.plant, msg.MOST_MODULES)
         self._seen: CoordinatorState | None = None  # of the last robot built
         self._threads = [
             threading.Thread(target=self._repeat, args=(work,), name=name, daemon=True)
@@ -91,13 +87,6 @@ class ProcessBus(Bus):
         ]
         for thread in self._threads:
             thread.start()
-
-    def _start_plant(self, options: PlantOptions) -> None:
-        file, self._memory = tempfile.mkstemp(prefix="modurob_plant_")
-        os.close(file)
-        SharedMemory(self._memory, msg.MOST_MODULES).close()
-        settings = {"options": asdict(options), "memory": self._memory}
-        self._processes.start(PLANT, PlantProgram, settings, light=False)
 
     def kill(self, name: str) -> None:
         self._processes.kill(name)

@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -47,6 +47,7 @@ from modurob.organism.docking import mated_pose
 RESEND, GIVE_UP = 0.01, 0.25  # [s]
 TICKETS = 2**63
 BOOTS = 2**63
+MassStateT = TypeVar("MassStateT", bound=MassState)
 
 
 class MassAgent:
@@ -146,6 +147,13 @@ class MassAgent:
         self, state: MassState, inbox: Sequence[Message], now: float
     ) -> tuple[MassState, list[Message]]:
         """Take in messages, recompute, send neighbors what changed."""
+        state, outbox, _ = self._exchange(state, inbox, now)
+        return state, outbox
+
+    def _exchange(
+        self, state: MassStateT, inbox: Sequence[Message], now: float, *, think: bool = True
+    ) -> tuple[MassStateT, list[Message], MassView | None]:
+        """A step, and everything that follows from the state unless it is as before."""
         links = {port: link.copy() for port, link in state.links.items()}
         for port, payload in inbox:
             if port in links:
@@ -157,14 +165,15 @@ class MassAgent:
             for link, old in zip(links.values(), state.links.values(), strict=True)
         )
         state = self._redrawn(replace(state, links=links, announced=state.announced and same))
-        view = None if state.announced else self.view(state)
+        view = None if state.announced else self.view(state, think=think)
         outbox = []
         for port, link in links.items():
-            update = link.posted if view is None else self._update_for(view, port)
+            update = link.posted if view is None else self._update_for(view, port, link)
             packet = self._send(link, update, now)
             if packet is not None:
                 outbox.append(Message(port, encode(packet)))
-        return replace(state, announced=True), outbox
+        sums = state.sums if view is None else view.own.sums
+        return replace(state, sums=sums, announced=True), outbox, view
 
     def wake(self, state: MassState) -> float:
         """Return the time of the next step if nothing comes in; infinite if none is due. [s]"""
@@ -199,8 +208,7 @@ class MassAgent:
         if update is None:
             link.ack_pending = False
             return
-        link.heard = update.moved(link.T_here_there)
-        link.there, link.newest = boot, Newest(number, now)
+        link.heard, link.there, link.newest = update, boot, Newest(number, now)
 
     def _send(self, link: MassLink, update: bytes, now: float) -> Packet | None:
         idle = not link.waiting
@@ -220,7 +228,7 @@ class MassAgent:
         received = Receipt(link.there, link.newest.number)
         return Packet(Receipt(link.here, link.number), received, update)
 
-    def _redrawn(self, state: MassState) -> MassState:
+    def _redrawn(self, state: MassStateT) -> MassStateT:
         """A tie is broken by drawing again: all who hold the best ticket do."""
         if state.ticket == (0, 0):
             return state
@@ -234,8 +242,12 @@ class MassAgent:
         heard = [link.heard for link in state.links.values() if not link.gone]
         return reduce(Election.merged, (x.election for x in heard if x), _own_ticket(state))
 
-    def view(self, state: MassState) -> MassView:
-        """Everything that follows from a state."""
+    def view(self, state: MassState, *, think: bool = True) -> MassView:
+        """Everything that follows from a state.
+
+        Args:
+            think: Whether to compute the effect of the joints, and the own part of the sums, anew.
+        """
         posture = self.body.at(state.q)
         received, sets = {}, np.zeros((len(self.body.labels), 4, 4))
         for port, link in state.links.items():
@@ -248,8 +260,8 @@ class MassAgent:
         if not leads and election.draw and election.holders == 1:  # towards the leader
             port = next((p for p, part in received.items() if part.election == election), None)
         T_wm = state.pose if leads else None if port is None else received[port].pose
-        sums = NO_SUMS
-        if T_wm is not None:
+        found, sums = None, NO_SUMS if think else state.sums
+        if think and T_wm is not None:
             k = None if port is None else self.body.labels.index(port)
             ground = state.contact_body if k is None else int(self.body.port_bodies[k])
             found = levers(self.body, sides(self.body, ground), posture, sets, T_wm)
@@ -266,13 +278,14 @@ class MassAgent:
             posture=posture,
             received=received,
             own=own,
+            levers=found,
             sums=whole.sums,
         )
 
-    def _update_for(self, view: MassView, port: str) -> bytes:
+    def _update_for(self, view: MassView, port: str, link: MassLink) -> bytes:
         """The update for a neighbor: everything but what came from it."""
         others = [view.own, *(update for p, update in view.received.items() if p != port)]
-        T = view.posture.ports[self.body.labels.index(port)]
+        T = view.posture.ports[self.body.labels.index(port)] @ link.T_here_there
         update = Update.union(others).moved(inverse_pose(T))
         if view.T_wm is not None and port != view.leader_port:
             update = update._replace(pose=view.T_wm @ T)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,9 +34,18 @@ class Network(ABC):
         agents: By module.
     """
 
+    agent_class: ClassVar[type[MassAgent]] = MassAgent
+
     def __init__(self, organism: Organism, **options: Any) -> None:
         self.organism = organism
-        self.agents = {name: MassAgent(organism.kind(name), **options) for name in organism}
+        self.agents = {
+            name: self.agent_class(organism.kind(name), **self._settings(name, options))
+            for name in organism
+        }
+
+    def _settings(self, module: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Settings of a module's agent."""
+        return options
 
     @property
     def joint_names(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 It computes what the agents compute on perfect links, one message each way on every docking and
 round, with array operations over all modules in place of a program for each. A test holds it equal
-to the agents.
+to the agents, bit for bit: it does the same operations in the same order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ from modurob.distributed.mass.module_body import (
     shared_sums,
     sides,
 )
-from modurob.distributed.mass.properties import MassProperties, inverse_pose, moved, unpacked
+from modurob.distributed.mass.properties import (
+    MassProperties,
+    centers_in_world,
+    from_numbers,
+    inverse_pose,
+    moved,
+    to_numbers,
+    unpacked,
+)
 from modurob.distributed.mass.state import SUM_NUMBERS
 from modurob.organism import Organism
 from modurob.organism.docking import mated_pose
@@ -139,7 +147,7 @@ class LockStep:
         self.sums, self._own_sums = np.zeros((2, n, SUM_NUMBERS))
         self.levers: list[Levers] = []
         self._ports = np.zeros((slots, 4, 4))  # connector frames in their modules
-        self._back = np.zeros((slots, 4, 4))  # modules in the neighbors' connector frames
+        self._mates = np.zeros((slots, 4, 4))  # the neighbors' connector frames in the modules
         self._heard = np.zeros((slots, 4, 4))  # beyond, in the connector's frame
         self._inside = np.zeros((slots + 1, 4, 4))  # beyond, in the module's frame
         self._heard_sums = np.zeros((slots + 1, SUM_NUMBERS))
@@ -174,7 +182,7 @@ class LockStep:
             self.own[group.modules] = posture.own
             used = group.slots < w.slots
             self._ports[group.slots[used]] = posture.ports[used]
-        self._back = inverse_pose(self._ports @ w.T_here_there)
+        self._mates = self._ports @ w.T_here_there
 
     def round(
         self,
@@ -232,7 +240,10 @@ class LockStep:
         w = self.wiring
         self._inside[:-1] = moved(self._ports, self._heard)
         self.total = _summed(self.own, self._inside, w.held)
-        self._out = moved(self._back, _summed(self.own[w.owner], self._inside, self._others))
+        out = moved(
+            inverse_pose(self._mates), _summed(self.own[w.owner], self._inside, self._others)
+        )
+        self._out = from_numbers(to_numbers(out))  # as in a message
         if not self._world:
             return
         to_base = w.to_base
@@ -243,7 +254,7 @@ class LockStep:
         self.sums = _summed(self._own_sums, self._heard_sums, w.held)
         self._out_sums = _summed(self._own_sums[w.owner], self._heard_sums, self._others)
         self._out_knows = self.knows[w.owner] & self._outward
-        pose = self.T_wm[w.owner] @ self._ports @ w.T_here_there
+        pose = self.T_wm[w.owner] @ self._mates
         self._out_pose = np.where(self._out_knows[:, None, None], pose, 0.0)
 
     def _update_levers(self) -> None:
@@ -270,9 +281,7 @@ class LockStep:
 
     def centers(self) -> np.ndarray:
         """(modules, 3) the center of mass in the world, as each module estimates it. [m]"""
-        P = self.total
-        center = P[:, :3, 3] / P[:, 3, 3, None]
-        return (self.T_wm[:, :3, :3] @ center[..., None])[..., 0] + self.T_wm[:, :3, 3]
+        return centers_in_world(self.total, self.T_wm)
 
 
 def _summed(first: np.ndarray, parts: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -76,9 +76,10 @@ class MassNetwork(Network):
         self.states[module] = self.agents[module].after(self.states[module], event)
 
     def freeze(self, module: str) -> None:
-        """Stop a module's program; its memory stays."""
+        """Stop a module's program; its memory stays, it sends nothing more."""
         self._agent(module)
         self._asleep.add(module)
+        self._outboxes.pop(module, None)
 
     def kill(self, module: str) -> None:
         """Stop a module altogether: it neither computes, sends nor receives."""

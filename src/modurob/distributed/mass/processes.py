@@ -8,7 +8,7 @@ from __future__ import annotations
 import select
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -31,9 +31,11 @@ POLL_INTERVAL_S = 0.01
 class MassProgram:
     """The `Program` of a module's process. Its answers are estimates that were asked for."""
 
+    agent_class: ClassVar[type[MassAgent]] = MassAgent
+
     def __init__(self, settings: Mapping[str, Any]) -> None:
         kind = ModuleType.model_validate(settings["kind"])
-        self._agent = MassAgent(kind, **settings["options"])
+        self._agent = self.agent_class(kind, **settings["options"])
         self._state = self._agent.started({}, np.random.default_rng())
 
     @property
@@ -45,10 +47,15 @@ class MassProgram:
     ) -> tuple[list[Message], list[dict[str, Any]]]:
         for event in events:
             self._state = self._agent.after(self._state, event)
-        self._state, outbox = self._agent.step(self._state, inbox, now)
+        outbox = self._exchange(inbox, now)
         asked = [event["ask"] for event in events if "ask" in event]
         estimate = self._agent.view(self._state).to_dict() if asked else None
         return outbox, [{"answer": number, "knowledge": estimate} for number in asked]
+
+    def _exchange(self, inbox: list[Message], now: float) -> list[Message]:
+        """Take in messages; returns those to send."""
+        self._state, outbox = self._agent.step(self._state, inbox, now)
+        return outbox
 
 
 class MassProcesses(Network):
@@ -63,6 +70,8 @@ class MassProcesses(Network):
             is noticed only by a neighbor with a new update.
         resend, give_up, tickets: See `MassAgent`.
     """
+
+    program: ClassVar[type[MassProgram]] = MassProgram
 
     def __init__(
         self,
@@ -89,15 +98,18 @@ class MassProcesses(Network):
 
     def _start(self, options: dict[str, Any]) -> None:
         for name in self.organism:
-            kind = self.organism.kind(name).model_dump(mode="json")
-            settings = {"kind": kind, "options": options}
-            self._processes.start(name, MassProgram, settings, light=False)
+            self._processes.start(name, self.program, self._job(name, options), light=False)
         end = time.monotonic() + START_TIMEOUT_S
         for name in self.organism:
             while name not in self._processes.addresses:
                 self._hear(name, end)
         for name in self._dockings:
             self.plug(name)
+
+    def _job(self, module: str, options: dict[str, Any]) -> dict[str, Any]:
+        """Settings of a module's program."""
+        kind = self.organism.kind(module).model_dump(mode="json")
+        return {"kind": kind, "options": self._settings(module, options)}
 
     def plug(self, module: str) -> None:
         """Dock a module again where the organism has it."""

@@ -89,6 +89,12 @@ def inverse_pose(T: np.ndarray) -> np.ndarray:
     return result
 
 
+def centers_in_world(P: np.ndarray, T_wm: np.ndarray) -> np.ndarray:
+    """(..., 3) centers of mass in the world of sets P (..., 4, 4) in frames at T_wm. [m]"""
+    center = P[..., :3, 3] / P[..., 3, 3, None]
+    return (T_wm[..., :3, :3] @ center[..., None])[..., 0] + T_wm[..., :3, 3]
+
+
 def to_numbers(P: np.ndarray) -> np.ndarray:
     """(..., 10) the numbers of P (..., 4, 4) that travel: m, h, and S without its lower half."""
     return P[..., _ROWS, _COLUMNS]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from modurob.distributed.codec import U32, U64, Counted, Flagged, Layout, Rest, read
-from modurob.distributed.mass.module_body import Posture
+from modurob.distributed.mass.module_body import Levers, Posture
 from modurob.distributed.mass.properties import NUMBERS as MASS_NUMBERS
 from modurob.distributed.mass.properties import from_numbers, inverse_pose, moved, to_numbers
 from modurob.distributed.reliable import NUMBERS, Channel
@@ -42,7 +42,7 @@ NO_SUMS = np.zeros(SUM_NUMBERS)
 
 
 class Update(NamedTuple):
-    """Everything on the sender's side of a connector, in the sender's connector frame.
+    """Everything on the sender's side of a docking, in the receiver's connector frame.
 
     Attributes:
         mass: (4, 4) pseudo-inertia of all modules there.
@@ -197,6 +197,7 @@ class MassState:
     contact_body: int = 0
     pose: np.ndarray | None = None  # (4, 4) itself in the world, needed where it is in contact
     ticket: tuple[int, int] = (0, 0)  # (draw, number) in the election; (0, 0) for no candidate
+    sums: np.ndarray = field(default_factory=lambda: NO_SUMS)  # its own part, as last computed
     links: Mapping[str, MassLink] = field(default_factory=dict)
     announced: bool = False  # the neighbors were sent what follows from all this
 
@@ -245,4 +246,5 @@ class MassView(MassEstimate):
     posture: Posture
     received: Mapping[str, Update]  # by connector, what lies beyond
     own: Update  # the module's own part
+    levers: Levers | None  # effect of its joints, where it was computed
     sums: np.ndarray  # (5,) over all joints in its reach; see `Update.sums`
