@@ -17,7 +17,6 @@ import numpy as np
 from modurob import Model, ModurobError, Organism, StateError, Trajectory
 from modurob.control import CONTROLLERS
 from modurob.distributed.bus.bus import BASE, PORT, Bus
-from modurob.distributed.bus.operation import Status
 from modurob.distributed.bus.processes import LoopClock, ProcessBus
 from modurob.distributed.bus.robot import moving_joints
 from modurob.distributed.plant import PlantOptions
@@ -28,6 +27,7 @@ from modurob.studio import runs, view_data
 from modurob.studio.jobs import JobCanceled
 
 if TYPE_CHECKING:
+    from modurob.distributed.bus.operation import Status
     from modurob.studio.session import Session
 
 PERIOD_S = 5e-3  # slower than a bus by itself: the page is drawn on the same machine
@@ -184,6 +184,14 @@ class LiveRobot:
             self.faults[name] = kind
             self._mark(f"{kind} {name}" if kind != "none" else f"repair {name}")
 
+    def has(self, name: str) -> bool:
+        """Return whether a module has been switched on."""
+        return name in self.bus.modules
+
+    def joints_of(self, name: str) -> list[str]:
+        """Names of a module's joints that can move."""
+        return [f"{name}.{joint}" for joint in moving_joints(self.organism.kind(name))]
+
     def is_plugged(self, name: str) -> bool:
         """Return whether a module is docked to what it is docked to in the organism."""
         return self.bus.end(self._ways[name][1]) in self.bus.docked
@@ -196,7 +204,7 @@ class LiveRobot:
         def state(name: str) -> str:
             if name in self._dead:
                 return DEAD
-            if name not in self.bus.modules or not self.is_plugged(name):
+            if not self.has(name) or not self.is_plugged(name):
                 return UNPLUGGED
             return FOUND if name in found else SILENT if name in silent else WAITING
 
@@ -231,25 +239,27 @@ class LiveRobot:
 
     # -- what is shown -----------------------------------------------------------------------------
 
-    def scene(self) -> Scene:
+    def scene(self) -> LiveScene:
         """The robot as it is discovered, and the rest of the organism as ghosts."""
         robot, states = self.bus.operation.robot, self.states()
         known = set() if robot.assembly.organism is None else set(robot.assembly.organism.modules)
         missing = tuple(name for name in states if name not in known)
         lost = tuple((n, s) for n, s in states.items() if n in known and s in (SILENT, DEAD))
-        return Scene(
+        return LiveScene(
             robot.assembly.organism, robot.model, self.organism, self._whole, missing, lost
         )
 
-    def frame(self, scene: Scene) -> dict[str, Any]:
+    def frame(self, scene: LiveScene) -> dict[str, Any]:
         """Poses of a scene, measured joints, and which modules were heard since the last frame."""
         table, assembly = self.bus.coordinator.table, self.bus.robot.assembly
         since, self._drawn_at = self._drawn_at, self._now()
         known = {name: table[m] for m, name in assembly.names.items() if m in table}
+        heard = []
         for name, entry in known.items():
-            joints = moving_joints(self.organism.kind(name))
-            self._q |= {f"{name}.{j}": q for j, q in zip(joints, entry.values[::2], strict=False)}
-        heard = [name for name, entry in known.items() if entry.sensed.at > since]
+            joints = self.joints_of(name)
+            self._q |= dict(zip(joints, entry.values[::2], strict=False))
+            if entry.sensed.at > since or not joints:  # without joints there is nothing to read
+                heard.append(name)
         return {**scene.poses(self._q), "q": dict(self._q), "heard": heard}
 
     def faults_found(self) -> tuple[str, ...]:
@@ -332,7 +342,7 @@ class LiveRobot:
         self._marks.append(Mark(self._now(), what))
 
 
-class Scene(NamedTuple):
+class LiveScene(NamedTuple):
     """Everything that is drawn of a live robot."""
 
     organism: Organism | None
@@ -342,7 +352,7 @@ class Scene(NamedTuple):
     missing: tuple[str, ...]
     lost: tuple[tuple[str, str], ...]
 
-    def differs(self, other: Scene | None) -> bool:
+    def differs(self, other: LiveScene | None) -> bool:
         """Return whether something else than poses has changed."""
         return other is None or self.model is not other.model or self[4:] != other[4:]
 
