@@ -35,7 +35,7 @@ MOST_MODULES = 60  # processes
 FOUND_S = 10.0  # in which a module is discovered once it is plugged in
 PUSH_S = 0.1
 CLOCK_S = 1.0  # over which cycles are counted
-FOUND, SILENT, DEAD, UNPLUGGED, WAITING = "found", "silent", "dead", "unplugged", "waiting"
+FOUND, SILENT, DEAD, UNPLUGGED, UNKNOWN = "found", "silent", "dead", "unplugged", "not found"
 
 
 class LiveOptions(NamedTuple):
@@ -197,7 +197,7 @@ class LiveRobot:
         return self.bus.end(self._ways[name][1]) in self.bus.docked
 
     def states(self) -> dict[str, str]:
-        """Each module: found, silent, dead, unplugged, or waiting to be discovered."""
+        """Each module: found, silent, dead, unplugged, or not found though it is docked."""
         assembly = self.bus.robot.assembly
         found, silent = set(assembly.names.values()), set(assembly.silent.values())
 
@@ -206,7 +206,7 @@ class LiveRobot:
                 return DEAD
             if not self.has(name) or not self.is_plugged(name):
                 return UNPLUGGED
-            return FOUND if name in found else SILENT if name in silent else WAITING
+            return FOUND if name in found else SILENT if name in silent else UNKNOWN
 
         return {name: state(name) for name in self.organism.modules}
 
@@ -282,9 +282,10 @@ class LiveRobot:
         words = []
         for k, (joint, q) in enumerate(zip(joints, values, strict=False)):
             slides = joint.kind == "prismatic"
-            at = f"{1000 * q:.1f} mm" if slides else f"{math.degrees(q):.1f}°"
+            shown = round(1000 * q if slides else math.degrees(q), 1) + 0.0
+            at = f"{shown:.1f}{' mm' if slides else '°'}"
             unit = "N" if slides else "N m"
-            tau = f", {torques[k]:.2f} {unit}" if k < len(torques) else ""
+            tau = f", {round(torques[k], 2) + 0.0:.2f} {unit}" if k < len(torques) else ""
             words.append(f"{joint.name} {at}{tau}")
         return "; ".join(words)
 
@@ -294,7 +295,7 @@ class LiveRobot:
         if clock is None:
             return ""
         recent = [x for x in self._ticks if now - x[0] < CLOCK_S]
-        self._ticks = [*recent, (now, clock.ticks)]
+        self._ticks = [*(recent or self._ticks[-1:]), (now, clock.ticks)]
         (begin, first), (end, last) = self._ticks[0], self._ticks[-1]
         if end <= begin:
             return ""

@@ -51,7 +51,8 @@ class Page:
         self.studio, self.session, self.client = studio, session, client
         self.selected: str | None = None
         self.kind = self._first_kind()
-        self.mode = "move" if session.runner.busy else "build"  # a reload shows the run again
+        # a reload shows the run or the robot again
+        self.mode = "move" if session.runner.busy else "live" if session.live.on else "build"
         self.child_port: int | str | None = None
         self.turn: int | None = None
         self.run_shown: int | None = None
@@ -173,10 +174,6 @@ class Page:
         self.run_shown, self.run_other = number, other
         for panel in self.panels.values():
             panel.refresh("shown")
-
-    def show_kept(self, number: int) -> None:
-        """Say that a record is among the runs."""
-        ui.notify(f"Kept as run {number}: Move and See play it", position="bottom")
 
     def export_request(self) -> ExportRequest:
         """The body as it is, with the run that is shown, or the last one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 FRAME_S = 0.04
 WORDS = 6  # frames between two updates of texts
+SLOWEST_S = 5.0  # that a browser may take for a frame
 LOOK = "dense outlined debounce=250"
 INTRODUCTION = (
     "Start switches on one process for each module. A coordinator discovers them as they are "
@@ -39,6 +41,7 @@ INTRODUCTION = (
 MODES = {
     "idle": "No joints yet", "hold": "Holds", "move": "Moves", "wait": "Waits", "relax": "Relaxed",
 }  # fmt: skip
+CHANGED = "The body was changed since the start: End and Start let the new one live."
 DRIVES = {"none": "works", "stuck": "stuck", "limp": "limp"}
 
 
@@ -50,7 +53,7 @@ class LivePanel(ModePanel):
         self._scene: LiveScene | None = None  # as the stage has it
         self._model: Any = None  # whose joints the sliders have
         self._goals: dict[str, float] = {}
-        self._frames = 0
+        self._frames, self._shown = 0, False
         self.root.style("padding: 0; gap: 0")
         with self.root:
             with ui.element("div").classes("scroll").props('tabindex=0 aria-label="Live robot"'):
@@ -109,9 +112,9 @@ class LivePanel(ModePanel):
             self.go = primary("Go", self._go, "live-go", "play_arrow")
             self.seconds = _number("in [s]", 2, "live-seconds", 0.5).style("width: 84px")
             look = "outline no-caps"
-            self.stop = button("Stop", partial(self._operate, "hold"), "live-stop", look)
-            self.hold = button("Hold", partial(self._operate, "hold"), "live-hold", look)
-            self.relax = button("Relax", partial(self._operate, "relax"), "live-relax", look)
+            self.stop = button("Stop", self._hold, "live-stop", look)
+            self.hold = button("Hold", self._hold, "live-hold", look)
+            self.relax = button("Relax", self._relax, "live-relax", look)
 
     def _foot(self) -> None:
         with ui.element("div").classes("live-foot"):
@@ -145,7 +148,7 @@ class LivePanel(ModePanel):
                 pressed = "true" if chosen else "false"
                 choose = partial(self.page.select, None if chosen else name)
                 made = chip(text, chosen, choose, f"live-{name}", aria_pressed=pressed)
-                made.classes(f"module-{state}")
+                made.classes(f"module-{state.replace(' ', '-')}")
 
     def _module_facts(self) -> Any:
         robot, name = self.robot, self.page.selected
@@ -188,9 +191,10 @@ class LivePanel(ModePanel):
                 drive.on_value_change(lambda e: self._do(robot.fault, name, e.value))
         if joints:
             with ui.element("div").classes("row").style("flex-wrap: nowrap"):
-                joint = ui.select(joints, value=joints[0], label="Joint").style("flex: 1")
+                names = {joint: joint.partition(".")[2] for joint in joints}
+                joint = ui.select(names, value=joints[0], label="Joint").style("flex: 1")
                 test_id(joint.props("dense outlined options-dense"), "live-joint")
-                torque = _number("Torque [N m, N]", 2, "live-torque", 0.5)
+                torque = _number("Torque [N m, N]", 1, "live-torque", 0.5).style("width: 116px")
                 push = lambda: self._do(robot.push, joint.value, torque.value or 0.0)  # noqa: E731
                 button("Push for 0.1 s", push, "live-push")
 
@@ -219,9 +223,14 @@ class LivePanel(ModePanel):
     def _act(self, name: str, action: Callable[[str], None]) -> None:
         self._do(action, name)
 
-    def _operate(self, what: str) -> None:
+    def _hold(self) -> None:
         if self.robot is not None:
-            self.page.act(getattr(self.robot, what))
+            self.page.act(self.robot.hold)
+            self._set_goals(zero=False)
+
+    def _relax(self) -> None:
+        if self.robot is not None:
+            self.page.act(self.robot.relax)
 
     def _go(self) -> None:
         if self.robot is not None:
@@ -246,8 +255,8 @@ class LivePanel(ModePanel):
 
     async def _keep(self) -> None:
         number = await self.session.live.keep()
-        self.page.run_shown = number  # See opens with it
-        self.page.show_kept(number)
+        self.page.run_shown = self.page.run_other = None  # See opens with the last run
+        ui.notify(f"Kept as run {number}: See plays it", position="bottom")
 
     # -- following -------------------------------------------------------------------------------
 
@@ -274,17 +283,19 @@ class LivePanel(ModePanel):
         self.start.set_visibility(not live.on)
         self.end.set_visibility(live.on)
         self.record.set_visibility(live.on)
-        self.state.set_text(NO_BODY if self.session.organism is None else "")
+        starting = "starting…" if live.on else ""
+        self.state.set_text(NO_BODY if self.session.organism is None else starting)
         self.problem.set_text("")
-        was, self.timer.active = self.timer.active, self.visible and live.on
-        if was and not live.on:
-            self._model = None
+        self.timer.active = self.visible and live.on
+        if self._shown and not live.on:
+            self._shown, self._model, self._goals = False, None, {}
             if self.visible:
                 self.page.view.body()
         self.modules.refresh()
         self.module.refresh()
 
-    def _tick(self) -> None:
+    async def _tick(self) -> None:
+        """A frame; the next one waits until the browser has drawn it."""
         robot = self.robot
         if not self.visible or not self.session.live.on:
             self.timer.deactivate()
@@ -293,12 +304,13 @@ class LivePanel(ModePanel):
             return
         scene = robot.scene()
         if scene.differs(self._scene):
-            self._scene = scene
+            self._scene, self._shown = scene, True
             self.page.stage.run_method("set_live", scene.data())
-        self.page.stage.run_method("live_frame", robot.frame(scene))
         self._frames += 1
         if self._frames % WORDS == 0:
             self._show_words()
+        with contextlib.suppress(TimeoutError):
+            await self.page.stage.run_method("live_frame", robot.frame(scene), timeout=SLOWEST_S)
 
     def _show_words(self) -> None:
         """Everything but the view."""
@@ -315,7 +327,7 @@ class LivePanel(ModePanel):
         self.mode._props["data-mode"] = status.mode
         self.progress.set_visibility(bool(status.motion))
         self.progress.set_value(round(status.progress, 2))
-        _say(self.reason, status.reason)
+        _say(self.reason, status.reason or CHANGED * (robot.organism != self.session.organism))
         _say(self.clock, robot.clock_line())
         _say(self.certificate, robot.certificate())
         _say(self.faults, "\n".join(robot.faults_found()))

@@ -133,6 +133,7 @@ export default {
     },
     ground() {
       const { S } = this, box = S.bodies.box();
+      if (S.live.active) return; // the floor stays while joints move
       S.scenery.put(box, S.playback.active ? S.playback.floor : box.min.z);
     },
 
