@@ -1,6 +1,7 @@
 """Live robots of a project, on a bus in simulated rounds, and once on processes."""
 
 import asyncio
+import json
 import os
 
 import numpy as np
@@ -82,6 +83,7 @@ def test_the_body_is_drawn_where_the_plant_has_its_joints(robot):
     assert np.allclose([pose[:3] for pose in frame["poses"]], T[:, :3, 3], atol=LATE)
     assert "ghosts" not in frame
     assert sorted(frame["heard"]) == ["m0", "m1", "m2"]
+    assert robot.frame(robot.scene())["heard"] == []  # nothing new
 
 
 def test_ghosts_stand_where_the_missing_module_was(robot):
@@ -99,6 +101,14 @@ def test_ghosts_stand_where_the_missing_module_was(robot):
     robot.plug(TIP)
     assert robot.bus.run(lambda: robot.bus.settled(3))
     assert set(robot.states().values()) == {"found"}
+
+
+def test_what_is_docked_to_an_unplugged_module_stays_there(robot):
+    robot.unplug("m1")
+    assert robot.bus.run(lambda: robot.scene().missing == ("m1", "m2"))
+    assert robot.states() == {"m0": "found", "m1": "unplugged", "m2": "not found"}
+    robot.plug("m1")
+    assert robot.bus.run(lambda: robot.bus.settled(3))
 
 
 def test_a_killed_module_is_dead_those_beyond_are_silent_and_come_back(robot):
@@ -215,6 +225,7 @@ def test_a_project_has_one_live_robot_and_keeps_its_record_as_a_run(session, awa
     with pytest.raises(StateError, match="live already"):
         awaited(session.live.start(LiveOptions()))
     session.live.robot.record()
+    session.live.robot.goto({"m0.hinge": 0.1}, 0.05)
     run(session.live.robot, 0.1)
     assert awaited(session.live.keep()) == 1
     (record,) = session.runs
@@ -222,6 +233,15 @@ def test_a_project_has_one_live_robot_and_keeps_its_record_as_a_run(session, awa
     assert record.settings.hinges == "physical"
     kept = Trajectory.load(session.folder.runs(session.name) / "1.npz")
     assert kept.model.joint_names == ("m0.hinge", "m1.hinge")
+    shown = json.loads((session.folder.runs(session.name) / "1.json").read_text())
+    assert {"q", "tau", "error"} <= {panel["key"] for panel in shown["panels"]}
+    assert [event["what"] for event in shown["events"]] == ["goto"]
+    (error,) = (panel for panel in shown["panels"] if panel["key"] == "error")
+    first = error["lines"][0]
+    at = kept.t.tolist().index(pytest.approx(first["t"][10]))
+    assert first["y"][10] == pytest.approx(
+        kept.q[at, 0] - kept.channels["set_point"][at, 0], rel=1e-5
+    )
     request = session.export_request()
     assert request.run().t[-1] == pytest.approx(record.seconds)
     awaited(session.live.end())

@@ -132,9 +132,9 @@ export default {
       S.dirty = true;
     },
     ground() {
-      const { S } = this, box = S.bodies.box();
-      if (S.live.active) return; // the floor stays while joints move
-      S.scenery.put(box, S.playback.active ? S.playback.floor : box.min.z);
+      const { S } = this, box = S.live.active ? this.seen() : S.bodies.box();
+      // it stays while joints move
+      S.scenery.put(box, S.playback.active ? S.playback.floor : S.live.active ? S.scenery.height : box.min.z);
     },
 
     // -- what the server sends ---------------------------------------------------------------------
