@@ -126,7 +126,7 @@ class LivePanel(ModePanel):
                 self.record = button(
                     "Record", self._record, "live-record", look, icon="fiber_manual_record"
                 )
-                self.state = note().props("role=status data-testid=live-state")
+                self.state = note().props("data-testid=live-state")
 
     # -- the chosen module -----------------------------------------------------------------------
 
@@ -324,7 +324,6 @@ class LivePanel(ModePanel):
             self._goals = {name: self._goals.get(name, place) for name, place in at}
             self.sliders.run_method("set_joints", view_data.sliders(model, self._goals))
         _say(self.mode, f"{MODES[status.mode]}{': ' * bool(status.motion)}{status.motion}")
-        self.mode._props["data-mode"] = status.mode
         self.progress.set_visibility(bool(status.motion))
         self.progress.set_value(round(status.progress, 2))
         _say(self.reason, status.reason or CHANGED * (robot.organism != self.session.organism))
