@@ -198,6 +198,24 @@ def see(camera: Camera) -> None:
     camera.page.get_by_test_id("scrub").fill("380")
 
 
+def live(camera: Camera) -> None:
+    camera.example("crab", "live")
+    camera.click("live-start")
+    camera.page.wait_for_function("window.modurob.stage.bodies.cast?.modules.length === 6")
+    camera.page.locator("[data-testid=live-record]:enabled").wait_for()
+    for joint, angle in (("m0.rotation", 0.3), ("m2.hinge", 0.5), ("m4.hinge", 0.5)):
+        camera.page.locator(f"[id='goal-{joint}']").fill(str(angle))
+    camera.page.wait_for_timeout(500)
+    camera.click("live-record")
+    camera.click("live-go")
+    camera.page.wait_for_timeout(3000)
+    camera.click("live-m5")
+    camera.page.get_by_test_id("live-unplug").wait_for()
+    camera.click("live-unplug")
+    camera.page.get_by_test_id("live-plug").wait_for()
+    camera.page.wait_for_function("window.modurob.stage.bodies.cast?.modules.length === 5")
+
+
 def files(camera: Camera) -> None:
     camera.example("crab")
     camera.click("open")
@@ -221,7 +239,7 @@ PICTURES: dict[str, Callable[[Camera], None]] = {
     picture.__name__: picture
     for picture in (
         welcome, guide, build, ports, understand, joints, dh, equations, move, events, balance,
-        see, files, export, keys,
+        see, live, files, export, keys,
     )
 }  # fmt: skip
 

@@ -5,7 +5,7 @@ import pytest
 from modurob import examples
 
 SERIOUS = ("serious", "critical")
-MODES = ("build", "understand", "move", "see")
+MODES = ("build", "understand", "move", "live", "see")
 WISH = {"resultTypes": ["violations"], "preload": False}  # no style sheets of others to load
 SIZES = "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
 

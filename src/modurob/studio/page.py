@@ -16,6 +16,7 @@ from modurob.scenario.exports import ExportRequest
 from modurob.studio.jobs import JobCanceled
 from modurob.studio.panels.bar import Bar
 from modurob.studio.panels.build import BuildPanel
+from modurob.studio.panels.live import LivePanel
 from modurob.studio.panels.move import MovePanel
 from modurob.studio.panels.panel import ModePanel
 from modurob.studio.panels.see import SeePanel
@@ -25,14 +26,16 @@ from modurob.studio.session import Session
 from modurob.studio.studio import Studio
 from modurob.studio.view import BodyView, Player, Stage
 
-MODES = {"build": "Build", "understand": "Understand", "move": "Move", "see": "See"}
+MODES = {
+    "build": "Build", "understand": "Understand", "move": "Move", "see": "See", "live": "Live",
+}  # fmt: skip
 MODE_KEYS = {f"Digit{k + 1}": mode for k, mode in enumerate(MODES)}
 ERROR_NOTE: dict[str, Any] = {
     "type": "negative", "position": "bottom", "multi_line": True, "close_button": "OK",
     "classes": "error-note",
 }  # fmt: skip
 PANEL_DELAY_S = 0.05  # after the stage, the panels are redrawn
-WIDTHS_PX = {"build": 430, "understand": 520, "move": 400, "see": 560}  # of the panels
+WIDTHS_PX = {"build": 430, "understand": 520, "move": 400, "see": 560, "live": 430}  # of the panels
 
 
 class Page:
@@ -48,7 +51,8 @@ class Page:
         self.studio, self.session, self.client = studio, session, client
         self.selected: str | None = None
         self.kind = self._first_kind()
-        self.mode = "move" if session.runner.busy else "build"  # a reload shows the run again
+        # a reload shows the run or the robot again
+        self.mode = "move" if session.runner.busy else "live" if session.live.on else "build"
         self.child_port: int | str | None = None
         self.turn: int | None = None
         self.run_shown: int | None = None
@@ -77,6 +81,7 @@ class Page:
                     "understand": UnderstandPanel(self),
                     "move": self.move_panel,
                     "see": SeePanel(self),
+                    "live": LivePanel(self),
                 }
             with ui.element("section").classes("main").props('aria-label="Stage"'):
                 with ui.element("div").classes("stage-box") as self.stage_box:
@@ -111,7 +116,7 @@ class Page:
 
     def show(self, mode: str) -> None:
         """Open a panel."""
-        self.mode = mode
+        before, self.mode = self.mode, mode
         for name, panel in self.panels.items():
             panel.root.set_visibility(name == mode)
         self.frame.style(f"--side: {WIDTHS_PX[mode]}px")
@@ -121,6 +126,8 @@ class Page:
         self.bar.show(mode)
         if self.ready:
             self.tour.refresh()
+            if before == "live" != mode:
+                self.view.body()  # the project's own again
             self.panels[mode].open()
             if mode in ("build", "understand"):
                 self.stage.run_method("stop_run")

@@ -68,7 +68,7 @@ def perform(request: RunRequest, progress: Callable[[float], Any]) -> RunRecord:
     """Simulate, and write the files of the run; a run that stops early is kept, with the reason."""
     begin = time.perf_counter()
     result = request.scenario.run(partial=True, progress=lambda done: progress(0.9 * done))
-    write(request, result)
+    write(request.folder, request.number, result, request.scenario)
     progress(1.0)
     run = result.trajectory
     message = f"{run.message}. {advice(run.message)}" if run.status == "stopped" else ""
@@ -93,12 +93,12 @@ def advice(reason: str) -> str:
     return "What was computed until then is kept."
 
 
-def write(request: RunRequest, result: RunResult) -> None:
+def write(folder: Path, number: int, result: RunResult, scenario: Scenario | None = None) -> None:
     """``N.npz`` (everything), ``N.bin`` (poses), ``N.json`` (bodies, plots, colors) and
-    ``N.scenario.json``, from which the run can be repeated."""
-    with writing(request.folder):
-        request.folder.mkdir(parents=True, exist_ok=True)
-    stem, run = request.folder / str(request.number), result.trajectory
+    ``N.scenario.json``, from which the run can be repeated, if it can be."""
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    stem, run = folder / str(number), result.trajectory
     run.save(stem.with_suffix(".npz"))
     write_file(stem.with_suffix(".bin"), run.to_bytes())
     data = {
@@ -111,7 +111,8 @@ def write(request: RunRequest, result: RunResult) -> None:
     # what is not finite becomes a gap in a line
     text = json.dumps(finite(data), allow_nan=False, separators=(",", ":"))
     write_file(stem.with_suffix(".json"), text.encode())
-    request.scenario.save(stem.with_suffix(".scenario.json"))
+    if scenario is not None:
+        scenario.save(stem.with_suffix(".scenario.json"))
 
 
 class Runner:

@@ -73,7 +73,7 @@ def build(studio: Studio) -> FastAPI:
         await _project_page(studio, name)
 
     nicegui_app.on_exception(_report)
-    nicegui_app.on_shutdown(studio.flush)
+    nicegui_app.on_shutdown(studio.end)
     ui.run_with(
         api,
         title="modurob studio",
@@ -164,4 +164,4 @@ def serve(
         with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
             server.run(sockets=[door])
     finally:
-        studio.flush()
+        studio.end()

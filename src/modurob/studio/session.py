@@ -17,6 +17,7 @@ from modurob.scenario.scenario import Scenario, model_of
 from modurob.scenario.settings import RunRecord, RunSettings
 from modurob.studio import edits, exports, project
 from modurob.studio.folder import Folder, fingerprint
+from modurob.studio.live import Live
 from modurob.studio.project import History, Project
 from modurob.studio.runs import Runner, clipped_pose, scenario_of
 from modurob.studio.saver import Saver
@@ -36,6 +37,7 @@ class Session:
     Attributes:
         origin: A file that `save` writes to as well, as what it was: a project or an organism.
         runner: The run that is being computed.
+        live: The robot of its modules as processes.
     """
 
     def __init__(self, folder: Folder, name: str, content: Project) -> None:
@@ -46,7 +48,7 @@ class Session:
         self._last_run = 0
         self._stamp = folder.stamp(name)
         self.saver = Saver(self._write)
-        self.runner = Runner(self)
+        self.runner, self.live = Runner(self), Live(self)
 
     def _write(self, content: bytes) -> None:
         """Write into the folder, unless another program wrote there."""
@@ -124,7 +126,7 @@ class Session:
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener(topic)` after each change: body, pose, settings, runs, kinds or name.
 
-        The topic "run" is the progress of a run, which changes nothing.
+        The topics "run" and "live" are of a run's progress and a live robot: nothing changes.
 
         Returns:
             A function that ends it.

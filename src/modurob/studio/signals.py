@@ -152,8 +152,13 @@ def _energy(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def _error(trajectory: Trajectory, reference: Any) -> dict[str, Any]:
-    """Position minus reference, of the joints that were there from the start."""
-    lines: list[Any] = []
+    """Position minus reference, of the joints that were there from the start; or set point."""
+    lines: list[Any] = [
+        _line(part, joint, part.q[:, k] - part.channels["set_point"][:, k], joint=joint)
+        for part in trajectory.parts
+        if "set_point" in part.channels
+        for k, joint in enumerate(part.model.joint_names)
+    ]
     if reference is not None:
         first = trajectory.parts[0].model.joint_names
         for part in trajectory.parts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -127,15 +128,20 @@ class Studio:
         self.folder.copy_runs(session.name, name)
         return self.session(name)
 
-    def flush(self) -> None:
-        """Write what is left of all projects."""
+    def end(self) -> None:
+        """Write what is left of all projects, and switch off what is live."""
         for session in tuple(self.sessions.values()):
             session.saver.flush()
+            session.live.close()
 
     def close(self, session: Session) -> None:
         """Write what is left, and let it go once no page shows it and no run is computed."""
         session.saver.flush()
-        if session.watched or session.runner.busy:
+        if session.watched:
+            return
+        if session.live.on:
+            threading.Thread(target=session.live.close).start()  # it may wait for processes
+        if session.runner.busy:
             return
         session.runner.close()
         if session.origin is None and self.sessions.get(session.name) is session:

@@ -40,7 +40,7 @@ class Plots(Element, component="web/plots.js"):
 
 
 class Sliders(Element, component="web/sliders.js"):
-    """The joints of the pose. Event: pose."""
+    """The joints of the pose, or goals of a live robot. Events: pose, rate."""
 
 
 class BodyView:

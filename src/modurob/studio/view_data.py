@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from modurob.spatial import se3
 from modurob.studio.edits import CACHED, Site, heading
 
 DIGITS = 6  # micrometers
+REACH = {True: 0.2, False: float(np.pi)}  # slider ends where a joint has no limit [m, rad]
+SHOWN = {True: 1000.0, False: 180 / float(np.pi)}  # velocities in mm/s and deg/s
 BEYOND = 0.75  # half length of a joint's axis, over the module's size
 
 
@@ -63,6 +66,25 @@ def scene_data(organism: Organism, model: Model) -> dict[str, Any]:
         "solids": solids,
         "joints": list(_joints(organism, model)),
     }
+
+
+def sliders(
+    model: Model, values: Mapping[str, float], rates: Mapping[str, float] = MappingProxyType({})
+) -> list[dict[str, Any]]:
+    """One for each joint, within its limits. [rad, m; rates as shown]"""
+    found = []
+    for k, name in enumerate(model.joint_names):
+        slides = bool(model.prismatic[k])
+        ends = np.array([model.lower[k], model.upper[k]])
+        low, high = np.where(np.isfinite(ends), ends, [-REACH[slides], REACH[slides]]).tolist()
+        found.append(
+            {
+                "name": name, "module": name.partition(".")[0], "slides": slides,
+                "lower": low, "upper": high, "value": values.get(name, 0.0),
+                "rate": round(rates.get(name, 0.0) * SHOWN[slides], 6),
+            }
+        )  # fmt: skip
+    return found
 
 
 def ports(organism: Organism, model: Model, found: Iterable[Site]) -> list[dict[str, Any]]:

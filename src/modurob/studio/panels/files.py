@@ -188,7 +188,7 @@ def _row(text: str, detail: str, action: Any, name: str) -> None:
 
 
 KEYS = (
-    ("Alt+1 … Alt+4", "Build, Understand, Move, See"),
+    ("Alt+1 … Alt+5", "Build, Understand, Move, See, Live"),
     ("Ctrl+Z, Ctrl+Y", "undo, redo"),
     ("Ctrl+S", "save"),
     ("Arrows, Enter", "in the plan: move the cursor, dock or choose"),

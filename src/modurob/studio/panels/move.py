@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 from nicegui import ui
 
 from modurob import ModurobError
@@ -12,6 +11,7 @@ from modurob.control import CONTROLLERS
 from modurob.distributed.balancing import LAWS as BALANCING
 from modurob.scenario.settings import BALANCE, NONE, POINTS, known
 from modurob.sim import INTEGRATORS
+from modurob.studio import view_data
 from modurob.studio.panels.forms import EventsEditor, ModuleNumbers, SettingFields
 from modurob.studio.panels.panel import (
     NO_BODY,
@@ -29,8 +29,6 @@ from modurob.studio.view import Sliders
 if TYPE_CHECKING:
     from modurob.studio.page import Page
 
-REACH = {True: 0.2, False: float(np.pi)}  # slider ends where a joint has no limit [m, rad]
-SHOWN = {True: 1000.0, False: 180 / float(np.pi)}  # velocities in mm/s and deg/s
 MOTIONS = {
     NONE: "none",
     "hold": "hold the pose",
@@ -206,20 +204,7 @@ class MovePanel(ModePanel):
             self.joints_note.set_text(str(error))
             return
         pose, rates = self.session.project.pose, self.session.settings.rates
-        joints: list[dict[str, Any]] = []
-        for k, name in enumerate(model.joint_names):
-            slides = bool(model.prismatic[k])
-            reach = REACH[slides]
-            low, high = float(model.lower[k]), float(model.upper[k])
-            joints.append(
-                {
-                    "name": name, "module": name.partition(".")[0], "slides": slides,
-                    "lower": low if np.isfinite(low) else -reach,
-                    "upper": high if np.isfinite(high) else reach,
-                    "value": pose.get(name, 0.0),
-                    "rate": round(rates.get(name, 0.0) * SHOWN[slides], 6),
-                }
-            )  # fmt: skip
+        joints = view_data.sliders(model, pose, rates)
         self.sliders.run_method("set_joints", joints)
         words = moving(model) if model.locked else ""
         if not joints:

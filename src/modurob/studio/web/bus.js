@@ -57,7 +57,7 @@ function command(event) {
   if (control && key === "s") return "save";
   if (key === "Escape" && !document.querySelector(".q-menu")) left = dialog() ?? left;
   if (dialog()) return null; // keys are its own
-  if (event.altKey && /^Digit[1-4]$/.test(event.code)) return event.code; // keys, not letters: Alt changes those on Macs
+  if (event.altKey && /^Digit[1-5]$/.test(event.code)) return event.code; // keys, not letters: Alt changes those on Macs
   if (FIELDS.includes(document.activeElement?.tagName)) return null;
   if (control && key === "z") return event.shiftKey ? "redo" : "undo";
   if (control && key === "y") return "redo";

@@ -1,10 +1,11 @@
 // The stage: the organism in three dimensions, built by clicks on free ports, or played back.
 import { THREE } from "nicegui-scene";
-import { color, highlight, on } from "modurob-web/bus.js";
+import { color, highlight, on, say } from "modurob-web/bus.js";
 import { Eye } from "modurob-web/eye.js";
 import { Scenery, software } from "modurob-web/scenery.js";
 import { Bodies, matrix } from "modurob-web/solids.js";
 import { Playback } from "modurob-web/playback.js";
+import { LiveView } from "modurob-web/live.js";
 
 const CLICK = 4; // pixels between press and release that are still a click
 const SLOW = 40; // milliseconds between frames without a graphics card: the page has to live, too
@@ -18,6 +19,7 @@ export default {
       <div class="bubble" v-if="bubble" :style="{ left: bubble.x + 'px', top: bubble.y + 'px' }" role="alert">{{ bubble.text }}</div>
       <div class="scale" v-if="scale" data-testid="scale">{{ scale.title }}<span>0</span><i></i><span>{{ scale.most }} {{ scale.unit }}{{ scale.key === 'known' ? ' or more' : '' }}</span></div>
       <div class="way" ref="way"></div>
+      <div class="legend" v-if="live" data-testid="legend"><i class="out"></i>torques<i class="back"></i>readings<i class="ghost"></i>not found<i class="silent"></i>silent<i class="dead"></i>killed</div>
       <div class="sr-only" role="status" aria-live="polite">{{ said }}</div>
       <div class="stage-tools">
         <button class="tool" title="Show all (F)" aria-label="Show all" @click="fit()"><span class="material-icons">fit_screen</span></button>
@@ -28,7 +30,7 @@ export default {
       </div>
     </div>`,
   props: { building: Boolean },
-  data: () => ({ bubble: null, names: false, axes: false, follow: true, summary: "empty", said: "", scale: null }),
+  data: () => ({ bubble: null, names: false, axes: false, follow: true, summary: "empty", said: "", scale: null, live: false }),
   watch: { building() { this.redraw(); } },
 
   mounted() {
@@ -50,6 +52,7 @@ export default {
     S.ghost = new Bodies(S.scene, 0.5);
     S.other = new Bodies(S.scene, 0.28);
     S.playback = new Playback(S.scene, S.bodies, S.other, { moved: () => { S.dirty = true; }, changed: () => this.relabel() });
+    S.live = new LiveView(S.scene, S.bodies, S.other);
     this.markers();
     S.state = null;
     S.ray = new THREE.Raycaster();
@@ -72,6 +75,7 @@ export default {
     const loop = () => {
       S.frame = requestAnimationFrame(loop);
       S.eye.controls.update();
+      if (S.live.active && S.live.animate(performance.now())) S.dirty = true;
       if (!S.dirty || (!rich && performance.now() - S.rendered < SLOW)) return;
       S.dirty = false;
       S.renderer.render(S.scene, S.camera);
@@ -116,6 +120,7 @@ export default {
       S.axis.material.color.set(color("axis"));
       S.base.material.color.set(color("accent"));
       S.playback.theme();
+      S.live.theme();
       this.ground();
       this.redraw();
     },
@@ -127,8 +132,9 @@ export default {
       S.dirty = true;
     },
     ground() {
-      const { S } = this, box = S.bodies.box();
-      S.scenery.put(box, S.playback.active ? S.playback.floor : box.min.z);
+      const { S } = this, box = S.live.active ? this.seen() : S.bodies.box();
+      // it stays while joints move
+      S.scenery.put(box, S.playback.active ? S.playback.floor : S.live.active ? S.scenery.height : box.min.z);
     },
 
     // -- what the server sends ---------------------------------------------------------------------
@@ -136,6 +142,8 @@ export default {
       const { S } = this, first = !S.state?.cast;
       S.state = state;
       S.playback.stop();
+      S.live.stop();
+      this.live = false;
       S.other.clear();
       S.ghost.clear();
       this.bubble = this.scale = null;
@@ -157,8 +165,30 @@ export default {
       if (!S.state?.cast) return;
       if (S.playback.active) this.stop_run();
       S.state.poses = poses;
+      if (S.live.active) return;
       S.bodies.pose(poses.flat());
       this.redraw();
+    },
+    // A live robot: the scene when it changes, a frame many times a second.
+    set_live(scene) {
+      const { S } = this;
+      S.playback.stop();
+      this.bubble = this.scale = null;
+      this.$refs.way.textContent = "";
+      S.live.set(scene);
+      this.live = true;
+      this.summary = `${scene.cast?.modules.length ?? 0} modules found`;
+      this.redraw();
+      this.lit(null, null);
+    },
+    live_frame(frame) {
+      const { S } = this;
+      if (!S.live.active) return;
+      S.live.frame(frame);
+      say("measured", frame.q);
+      this.aim();
+      this.mark_base();
+      S.dirty = true;
     },
     set_palette(kind) { this.S.kind = kind; },
     select(name) { this.S.selected = name; this.relabel(); this.lit(name, null); },
@@ -198,7 +228,7 @@ export default {
 
     // -- drawing -----------------------------------------------------------------------------------
     redraw() {
-      const { S } = this, ports = this.building && !S.playback.active ? S.state?.ports ?? [] : [];
+      const { S } = this, ports = this.building && !S.playback.active && !S.live.active ? S.state?.ports ?? [] : [];
       const good = new THREE.Color(color("port")), bad = new THREE.Color(color("muted"));
       S.ports.count = Math.min(ports.length, 2000);
       const scale = new THREE.Vector3(), m = new THREE.Matrix4();
@@ -284,8 +314,8 @@ export default {
 
     // -- the eye -----------------------------------------------------------------------------------
     seen() {
-      const { playback, bodies } = this.S;
-      if (!playback.active) return bodies.box();
+      const { playback, bodies, live, other } = this.S;
+      if (!playback.active) return live.active ? bodies.box().union(other.box()) : bodies.box();
       return this.follow ? playback.near() : playback.whole;
     },
     // During playback the eye moves along with the base, and steps back from pieces that come off.
@@ -338,7 +368,7 @@ export default {
       const { S } = this, r = S.canvas.getBoundingClientRect();
       S.at = { x: e.clientX - r.x + 12, y: e.clientY - r.y + 12 };
       S.ray.setFromCamera(new THREE.Vector2(((e.clientX - r.x) / r.width) * 2 - 1, 1 - ((e.clientY - r.y) / r.height) * 2), S.camera);
-      const body = S.bodies.pick(S.ray);
+      const body = S.bodies.pick(S.ray) ?? (S.live.active ? S.other.pick(S.ray) : null);
       if (S.ports.count) {
         S.ports.computeBoundingSphere();
         const hit = S.ray.intersectObject(S.ports)[0];

@@ -1,19 +1,26 @@
-// The joints of the pose: one slider each, within its limits.
+// The joints of the pose, or goals of a live robot: one slider each, within its limits.
+import { on } from "modurob-web/bus.js";
+
 export default {
   template: `
-    <div class="slides" tabindex="0" role="group" aria-label="Joints">
+    <div class="slides" :class="{ goals }" tabindex="0" role="group" :aria-label="goals ? 'Goals of joints' : 'Joints'">
       <div v-for="joint in joints" :key="joint.name" class="slide" :data-joint="joint.name" :data-module="joint.module">
-        <label :for="'joint-' + joint.name" :title="joint.name">{{ joint.name }}</label>
-        <input :id="'joint-' + joint.name" type="range" :title="'from ' + shown(joint, joint.lower) + ' to ' + shown(joint, joint.upper)" :min="joint.lower" :max="joint.upper" :step="(joint.upper - joint.lower) / 400"
+        <label :for="id(joint)" :title="joint.name">{{ joint.name }}</label>
+        <input :id="id(joint)" type="range" :title="'from ' + shown(joint, joint.lower) + ' to ' + shown(joint, joint.upper)" :min="joint.lower" :max="joint.upper" :step="(joint.upper - joint.lower) / 400"
                :value="joint.value" @input="slide(joint, $event.target.valueAsNumber)" @dblclick="slide(joint, 0)" />
         <output>{{ shown(joint, joint.value) }}</output>
-        <input class="rate" type="number" step="any" :value="joint.rate" :aria-label="'Velocity of ' + joint.name + ' at the start'"
+        <output v-if="goals" class="measured" title="Measured">{{ joint.measured === undefined ? "" : shown(joint, joint.measured) }}</output>
+        <template v-else><input class="rate" type="number" step="any" :value="joint.rate" :aria-label="'Velocity of ' + joint.name + ' at the start'"
                :title="joint.slides ? 'Velocity at the start [mm/s]' : 'Velocity at the start [°/s]'" @input="joint.rate = $event.target.value" @change="push(joint, $event.target.valueAsNumber)" />
-        <span class="unit" aria-hidden="true">{{ joint.slides ? "mm/s" : "°/s" }}</span>
+        <span class="unit" aria-hidden="true">{{ joint.slides ? "mm/s" : "°/s" }}</span></template>
       </div>
     </div>`,
+  props: { goals: Boolean },
   data: () => ({ joints: [] }),
+  mounted() { if (this.goals) this.end = on("measured", (q) => { for (const joint of this.joints) joint.measured = q[joint.name]; }); },
+  beforeUnmount() { this.end?.(); },
   methods: {
+    id(joint) { return `${this.goals ? "goal" : "joint"}-${joint.name}`; },
     // Typed text is kept in joint.rate: every update of the page writes the bound value again.
     set_joints(joints) { this.joints = joints; },
     set_values(values) { for (const joint of this.joints) joint.value = values[joint.name] ?? 0; },

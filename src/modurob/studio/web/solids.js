@@ -143,7 +143,7 @@ export class Bodies {
         const level = scale?.levels.get(this.cast.modules[modules[i]].name);
         if (level === undefined) C.set(colors[i]);
         else C.set(scale.low).lerp(END.set(scale.high), level);
-        if (modules[i] === chosen) C.lerp(END.set(lit.color), 0.6);
+        if (modules[i] === chosen) C.lerp(END.set(lit.color), level === undefined ? 0.6 : 0.25);
         mesh.setColorAt(i, C);
       }
       mesh.instanceColor.needsUpdate = true;

@@ -1,0 +1,334 @@
+"""Live robots of a project, on a bus in simulated rounds, and once on processes."""
+
+import asyncio
+import json
+import os
+
+import numpy as np
+import pytest
+
+from modurob import StateError, Trajectory, examples
+from modurob.distributed.bus.simulated import SimulatedBus
+from modurob.distributed.plant import PlantOptions
+from modurob.organism import Organism
+from modurob.studio import live
+from modurob.studio.folder import Folder
+from modurob.studio.jobs import JobCanceled
+from modurob.studio.live import Live, LiveOptions, LiveRobot
+from modurob.studio.studio import Studio
+
+SETTLED = 1e-2  # [rad] some time after a motion, with torques of 5 ms each
+LATE = 1e-3  # [rad, m] that joints near rest move in two cycles
+TIP = "m2"
+
+
+def body() -> Organism:
+    """Three cubes in a row: the hinges of the first two move."""
+    return examples.snake(3)
+
+
+def simulated(organism=None, options=None) -> LiveRobot:
+    bus = SimulatedBus(plant=PlantOptions(), period=0.005)
+    return LiveRobot(organism or body(), bus, bus.run, lambda: bus.now)
+
+
+@pytest.fixture
+def robot():
+    made = simulated()
+    made.power_up()
+    yield made
+    made.close()
+
+
+def run(robot, seconds):
+    robot.bus.run(lambda: False, seconds)
+
+
+def test_modules_appear_one_after_the_other_and_ghosts_are_those_not_found():
+    robot, seen = simulated(), []
+    plug = robot.plug
+
+    def watched(name):
+        scene = robot.scene()
+        data = scene.data()
+        drawn = [] if data["cast"] is None else [m["name"] for m in data["cast"]["modules"]]
+        ghosts = {data["ghost"]["modules"][s["module"]]["name"] for s in data["ghost"]["solids"]}
+        seen.append((drawn, sorted(ghosts)))
+        plug(name)
+
+    robot.plug = watched
+    assert set(robot.states().values()) == {"unplugged"}
+    robot.power_up()
+    assert seen == [
+        ([], ["m0", "m1", "m2"]),
+        (["m0"], ["m1", "m2"]),
+        (["m0", "m1"], ["m2"]),
+    ]
+    assert robot.scene().data()["links"] == [["m0", "m1"], ["m1", "m2"]]
+    assert robot.state == robot.problem == ""
+    assert set(robot.states().values()) == {"found"}
+
+
+def test_the_body_is_drawn_where_the_plant_has_its_joints(robot):
+    robot.goto({"m1.hinge": -0.3}, 0.3)
+    assert robot.status().mode == "move"
+    run(robot, 0.6)
+    assert robot.status().mode == "hold"
+    truth = robot.bus.world.state
+    assert np.allclose(truth.q, [0.0, -0.3], atol=SETTLED)
+    frame = robot.frame(robot.scene())
+    measured = [frame["q"][name] for name in truth.model.joint_names]
+    assert np.allclose(measured, truth.q, atol=LATE)
+    T = body().model("physical").forward_kinematics(truth.q)
+    assert np.allclose([pose[:3] for pose in frame["poses"]], T[:, :3, 3], atol=LATE)
+    assert "ghosts" not in frame
+    assert sorted(frame["heard"]) == ["m0", "m1", "m2"]
+    assert robot.frame(robot.scene())["heard"] == []  # nothing new
+
+
+def test_ghosts_stand_where_the_missing_module_was(robot):
+    robot.goto({"m0.hinge": 0.4, "m1.hinge": 0.4}, 0.2)
+    run(robot, 0.4)
+    before = robot.frame(robot.scene())["poses"]
+    robot.unplug(TIP)
+    assert robot.bus.run(lambda: robot.scene().missing == (TIP,))
+    assert robot.states() == {"m0": "found", "m1": "found", "m2": "unplugged"}
+    assert not robot.is_plugged(TIP)
+    scene = robot.scene()
+    assert [m["name"] for m in scene.data()["cast"]["modules"]] == ["m0", "m1"]
+    # poses of the whole body, of which only the missing module is drawn
+    assert np.allclose(robot.frame(scene)["ghosts"], before, atol=SETTLED)
+    robot.plug(TIP)
+    assert robot.bus.run(lambda: robot.bus.settled(3))
+    assert set(robot.states().values()) == {"found"}
+
+
+def test_what_is_docked_to_an_unplugged_module_stays_there(robot):
+    robot.unplug("m1")
+    assert robot.bus.run(lambda: robot.scene().missing == ("m1", "m2"))
+    assert robot.states() == {"m0": "found", "m1": "unplugged", "m2": "not found"}
+    robot.plug("m1")
+    assert robot.bus.run(lambda: robot.bus.settled(3))
+
+
+def test_a_killed_module_is_dead_those_beyond_are_silent_and_come_back(robot):
+    robot.kill("m1")
+    robot.bus.run(lambda: "silent" in robot.states().values())
+    assert robot.states() == {"m0": "found", "m1": "dead", "m2": "silent"}
+    scene = robot.scene()
+    assert scene.missing == ()
+    assert dict(scene.lost) == {"m1": "dead", "m2": "silent"}
+    assert "m1" not in robot.frame(scene)["heard"]
+    assert robot.faults_found()
+    robot.restart("m1")
+    assert robot.bus.run(lambda: robot.bus.settled(3))
+    assert set(robot.states().values()) == {"found"}
+
+
+def test_a_scene_is_sent_again_only_when_more_than_poses_changed(robot):
+    first = robot.scene()
+    robot.goto({"m0.hinge": 0.4}, 0.2)
+    run(robot, 0.1)
+    assert first.differs(None)
+    assert not robot.scene().differs(first)
+    robot.kill(TIP)
+    assert robot.scene().differs(first)
+
+
+def test_pushes_loads_and_faults_reach_the_plant(robot):
+    robot.push("m1.hinge", 3.0)
+    run(robot, 0.05)
+    assert robot.bus.world.state.q[1] > 1e-3
+    robot.payload(TIP, 1.5)
+    mass = robot.bus.world.state.model.mass.sum()
+    assert mass == pytest.approx(body().model("physical").mass.sum() + 1.5)
+    robot.fault("m0", "stuck")
+    assert robot.payloads == {TIP: 1.5}
+    assert robot.faults == {"m0": "stuck"}
+    stuck_at = robot.bus.world.state.q[0]
+    robot.goto({"m0.hinge": 0.5}, 0.2)
+    run(robot, 0.2)
+    assert robot.bus.world.state.q[0] == pytest.approx(stuck_at, abs=1e-4)
+    with pytest.raises(StateError, match=r"'m2\.hinge' cannot be pushed: it is locked"):
+        robot.push("m2.hinge", 1.0)
+
+
+def test_words_say_what_drives_do_and_what_the_law_claims(robot):
+    robot.goto({"m0.hinge": np.pi / 6}, 0.2)
+    run(robot, 1.0)
+    angle, torque = robot.drive_line("m0").removeprefix("hinge ").removesuffix(" N m").split("°, ")
+    assert float(angle) == pytest.approx(30, abs=np.degrees(SETTLED))
+    truth = robot.bus.world.state
+    assert float(torque) == pytest.approx(truth.model.gravity_torque(truth.q)[0], abs=0.1)
+    assert robot.certificate().startswith("computed torque: guaranteed")
+    assert robot.clock_line() == ""  # simulated rounds have no clock
+    robot.relax()
+    assert robot.status().mode == "relax"
+
+
+def test_a_record_is_gapless_from_zero_with_marks_where_the_body_changed(robot):
+    run(robot, 0.3)
+    robot.record()
+    robot.goto({"m0.hinge": 0.2}, 0.2)
+    run(robot, 0.3)
+    robot.unplug(TIP)
+    run(robot, 0.5)
+    assert robot.recording == pytest.approx(0.8)
+    result = robot.recorded()
+    assert robot.recording is None
+    first, second = result.trajectory.parts
+    assert first.t[0] == 0
+    assert first.t[-1] == second.t[0]
+    assert (np.diff(first.t) > 0).all()
+    assert second.t[-1] == pytest.approx(0.8, abs=0.01)
+    assert first.q.shape[1] == 2
+    assert second.q.shape[1] == 1
+    assert first.channels["set_point"].shape == first.q.shape
+    assert [mark.what for mark in result.marks] == ["goto", "undock m2"]
+    assert result.marks[1].time == pytest.approx(0.3, abs=0.01)
+
+
+def test_long_records_are_thinned_but_keep_their_ends(robot, monkeypatch):
+    monkeypatch.setattr(live.runs, "MOST_FRAMES", 10)
+    robot.record()
+    run(robot, 0.2)
+    trajectory = robot.recorded().trajectory
+    assert len(trajectory.t) <= 11
+    assert trajectory.t[-1] == pytest.approx(0.2, abs=0.01)
+
+
+def test_a_base_without_a_free_port_is_named():
+    assert live.ways(body())["m0"] == ("base.out", "m0.2", 0)
+    assert live.ways(body())["m1"] == ("m0.3", "m1.4", 0)
+    full = Organism.start("chen_revolute", "m0").dock("m0", 1, "m1", 1, kind="chen_link")
+    full = full.dock("m0", 2, "m2", 1, kind="chen_link")
+    with pytest.raises(StateError, match="base 'm0' has no free port"):
+        live.ways(full)
+
+
+# -- the live robot of a session -------------------------------------------------------------------
+
+
+@pytest.fixture
+def session(tmp_path):
+    session = Studio(Folder(tmp_path)).new("arm")
+    session.change("build", body())
+    session.live = Live(session, simulated)
+    return session
+
+
+def test_a_project_has_one_live_robot_and_keeps_its_record_as_a_run(session, awaited):
+    topics = []
+    session.listen(topics.append)
+    awaited(session.live.start(LiveOptions()))
+    assert topics == ["live", "live"]
+    with pytest.raises(StateError, match="live already"):
+        awaited(session.live.start(LiveOptions()))
+    session.live.robot.record()
+    session.live.robot.goto({"m0.hinge": 0.1}, 0.05)
+    run(session.live.robot, 0.1)
+    assert awaited(session.live.keep()) == 1
+    (record,) = session.runs
+    assert record.title == "live, computed torque"
+    assert record.settings.hinges == "physical"
+    kept = Trajectory.load(session.folder.runs(session.name) / "1.npz")
+    assert kept.model.joint_names == ("m0.hinge", "m1.hinge")
+    shown = json.loads((session.folder.runs(session.name) / "1.json").read_text())
+    assert {"q", "tau", "error"} <= {panel["key"] for panel in shown["panels"]}
+    assert [event["what"] for event in shown["events"]] == ["goto"]
+    (error,) = (panel for panel in shown["panels"] if panel["key"] == "error")
+    first = error["lines"][0]
+    at = kept.t.tolist().index(pytest.approx(first["t"][10]))
+    assert first["y"][10] == pytest.approx(
+        kept.q[at, 0] - kept.channels["set_point"][at, 0], rel=1e-5
+    )
+    request = session.export_request()
+    assert request.run().t[-1] == pytest.approx(record.seconds)
+    awaited(session.live.end())
+    assert not session.live.on
+
+
+def test_the_end_keeps_a_record_that_is_being_made(session, awaited):
+    awaited(session.live.start(LiveOptions()))
+    session.live.robot.record()
+    run(session.live.robot, 0.1)
+    awaited(session.live.end())
+    assert len(session.runs) == 1
+
+
+def test_a_start_that_fails_or_is_ended_leaves_nothing_on(session, awaited):
+    made = []
+
+    class Failing(LiveRobot):
+        def power_up(self):
+            made.append(self)
+            raise StateError("m1 has not come up")
+
+    def failing(organism, options):
+        bus = SimulatedBus(plant=PlantOptions())
+        return Failing(organism, bus, bus.run)
+
+    session.live = Live(session, failing)
+    with pytest.raises(StateError, match="not come up"):
+        awaited(session.live.start(LiveOptions()))
+    assert not session.live.on
+    with pytest.raises(JobCanceled):
+        made[0].plug("m0")  # closed
+
+    def ended(organism, options):
+        session.live.close()  # while the robot is made
+        made.append(simulated(organism, options))
+        return made[-1]
+
+    session.live = Live(session, ended)
+    with pytest.raises(JobCanceled):
+        awaited(session.live.start(LiveOptions()))
+    assert not session.live.on
+    with pytest.raises(JobCanceled):
+        made[-1].plug("m0")
+
+
+def test_what_cannot_be_live_says_why(session, awaited, monkeypatch):
+    session.change("long", examples.snake(live.MOST_MODULES + 1))
+    with pytest.raises(StateError, match="up to 60; this body has 61"):
+        awaited(session.live.start(LiveOptions()))
+    monkeypatch.setattr(os, "name", "nt")
+    with pytest.raises(StateError, match="needs Linux or macOS"):
+        live.on_processes(body(), LiveOptions())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modules are processes of POSIX systems")
+def test_processes_move_and_none_is_left_when_the_last_page_goes(tmp_path):
+    studio = Studio(Folder(tmp_path))
+    session = studio.new("arm")
+    session.change("build", Organism.start("giusti_b", "m0"))
+
+    async def drive():
+        await session.live.start(LiveOptions(noise_q=1e-4))
+        robot = session.live.robot
+        pids = [robot.bus.pid(name) for name in ("m0", "plant")]
+        robot.goto({"m0.joint": 0.3}, 0.2)
+        for _ in range(200):
+            if abs(robot.frame(robot.scene())["q"]["m0.joint"] - 0.3) < SETTLED:
+                break
+            await asyncio.sleep(0.05)
+        robot.clock_line()
+        await asyncio.sleep(0.05)
+        assert "cycles/s of 200" in robot.clock_line()
+        assert robot.look() == ""
+        studio.close(session)
+        for _ in range(200):
+            if not session.live.on and not any(map(_runs, pids)):
+                return
+            await asyncio.sleep(0.05)
+        raise AssertionError("processes are left")
+
+    asyncio.run(drive())
+
+
+def _runs(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
