@@ -14,7 +14,8 @@ from modurob.organism import Organism
 from modurob.studio import live
 from modurob.studio.folder import Folder
 from modurob.studio.jobs import JobCanceled
-from modurob.studio.live import Live, LiveOptions, LiveRobot
+from modurob.studio.live import LiveOptions, LiveRobot
+from modurob.studio.live_session import MOST_MODULES, Live
 from modurob.studio.studio import Studio
 
 SETTLED = 1e-2  # [rad] some time after a motion, with torques of 5 ms each
@@ -289,7 +290,7 @@ def test_a_start_that_fails_or_is_ended_leaves_nothing_on(session, awaited):
 
 
 def test_what_cannot_be_live_says_why(session, awaited, monkeypatch):
-    session.change("long", examples.snake(live.MOST_MODULES + 1))
+    session.change("long", examples.snake(MOST_MODULES + 1))
     with pytest.raises(StateError, match="up to 60; this body has 61"):
         awaited(session.live.start(LiveOptions()))
     monkeypatch.setattr(os, "name", "nt")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import os
 import threading
@@ -14,24 +13,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from modurob import Model, ModurobError, Organism, StateError, Trajectory
-from modurob.control import CONTROLLERS
+from modurob import Model, ModurobError, Organism, StateError
 from modurob.distributed.bus.bus import BASE, PORT, Bus
 from modurob.distributed.bus.processes import LoopClock, ProcessBus
 from modurob.distributed.bus.robot import moving_joints
 from modurob.distributed.plant import PlantOptions
 from modurob.scenario.scenario import Mark, RunResult
-from modurob.scenario.settings import RunRecord
 from modurob.sim import BodyTrajectory
 from modurob.studio import runs, view_data
 from modurob.studio.jobs import JobCanceled
 
 if TYPE_CHECKING:
     from modurob.distributed.bus.operation import Status
-    from modurob.studio.session import Session
 
 PERIOD_S = 5e-3  # slower than a bus by itself: the page is drawn on the same machine
-MOST_MODULES = 60  # processes
 FOUND_S = 10.0  # in which a module is discovered once it is plugged in
 PUSH_S = 0.1
 CLOCK_S = 1.0  # over which cycles are counted
@@ -435,99 +430,3 @@ def on_processes(organism: Organism, options: LiveOptions) -> LiveRobot:
     except BaseException:
         bus.close()
         raise
-
-
-class Live:
-    """The live robot of a session: one at a time, shared by its pages.
-
-    Attributes:
-        robot: The robot; None while it is off.
-        options: Of the robot.
-    """
-
-    def __init__(
-        self,
-        session: Session,
-        make: Callable[[Organism, LiveOptions], LiveRobot] = on_processes,
-    ) -> None:
-        self._session, self._make = session, make
-        self._lock, self._starting = threading.Lock(), False
-        self.robot: LiveRobot | None = None
-        self.options = LiveOptions()
-
-    @property
-    def on(self) -> bool:
-        """True from the start to the end."""
-        return self._starting or self.robot is not None
-
-    async def start(self, options: LiveOptions) -> None:
-        """Switch on the body of the project as it is now."""
-        organism = self._session.body()
-        if self.on:
-            raise StateError("this project is live already: end it first")
-        if len(organism) > MOST_MODULES:
-            raise StateError(
-                f"Live starts a process for each module, for up to {MOST_MODULES}; this body has "
-                f"{len(organism)}"
-            )
-        ways(organism)
-        self._starting, self.options = True, options
-        self._session.notify("live")
-        try:
-            await asyncio.to_thread(self._switch_on, organism)
-        finally:
-            self._starting = False
-            self._session.notify("live")
-
-    def _switch_on(self, organism: Organism) -> None:
-        robot = self._make(organism, self.options)
-        try:
-            with self._lock:
-                if not self._starting:  # ended meanwhile
-                    raise JobCanceled
-                self.robot = robot
-            robot.power_up()
-        except BaseException:
-            self.close()
-            robot.close()
-            raise
-
-    async def keep(self) -> int:
-        """End the record and add it to the runs of the project; the number of the run."""
-        robot, session = self.robot, self._session
-        if robot is None:
-            raise StateError("nothing is live: press Start first")
-        result, number = robot.recorded(), session.next_run()
-        folder = session.folder.runs(session.name)
-        await asyncio.to_thread(runs.write, folder, number, result)
-        session.add_run(self._fact(result.trajectory, number))
-        return number
-
-    def _fact(self, trajectory: Trajectory, number: int) -> RunRecord:
-        options, seconds = self.options, float(trajectory.parts[-1].t[-1])
-        settings = self._session.settings.edited(
-            hinges="physical", base="fixed", gravity=options.gravity, controller=options.law,
-            motion="hold", estimator="none", events=(), duration=max(seconds, options.period),
-            noise_q=options.noise_q, noise_v=options.noise_v, loss=options.loss,
-        )  # fmt: skip
-        title = f"live, {CONTROLLERS[options.law].name}"
-        return RunRecord(
-            number=number, title=title, status="finished", seconds=seconds, took=seconds,
-            settings=settings,
-        )  # fmt: skip
-
-    async def end(self) -> None:
-        """Keep a record that is being made, and switch everything off."""
-        try:
-            if self.robot is not None and self.robot.recording is not None:
-                await self.keep()
-        finally:
-            await asyncio.to_thread(self.close)
-            self._session.notify("live")
-
-    def close(self) -> None:
-        """Switch everything off; no process is left."""
-        with self._lock:
-            robot, self.robot, self._starting = self.robot, None, False
-        if robot is not None:
-            robot.close()

@@ -17,7 +17,7 @@ from modurob.scenario.scenario import Scenario, model_of
 from modurob.scenario.settings import RunRecord, RunSettings
 from modurob.studio import edits, exports, project
 from modurob.studio.folder import Folder, fingerprint
-from modurob.studio.live import Live
+from modurob.studio.live_session import Live
 from modurob.studio.project import History, Project
 from modurob.studio.runs import Runner, clipped_pose, scenario_of
 from modurob.studio.saver import Saver
