@@ -24,7 +24,7 @@ from modurob.studio import runs, view_data
 from modurob.studio.jobs import JobCanceled
 
 if TYPE_CHECKING:
-    from modurob.distributed.bus.operation import Status
+    from modurob.distributed.bus.operation import OperationStatus
 
 PERIOD_S = 5e-3  # slower than a bus by itself: the page is drawn on the same machine
 FOUND_S = 10.0  # in which a module is discovered once it is plugged in
@@ -223,7 +223,7 @@ class LiveRobot:
         self.bus.operation.relax()
         self._mark("relax")
 
-    def status(self) -> Status:
+    def status(self) -> OperationStatus:
         """The operation as it is now."""
         return self.bus.operation.status()
 

@@ -15,7 +15,7 @@ from modurob.distributed.bus.coordinator import PORT, CoordinatorState
 from modurob.distributed.bus.node import HEARTBEAT_S, Node
 from modurob.distributed.bus.operation import Operation
 from modurob.distributed.bus.robot import BusRobot, moving_joints
-from modurob.distributed.plant import BASE, DriveFault, PlantOptions
+from modurob.distributed.plant import BASE, PLANT, DriveFault, PlantOptions
 from modurob.distributed.transports import End
 from modurob.errors import DockingError, StateError, UnknownNameError, choices
 from modurob.modules import ModuleType, catalog
@@ -94,7 +94,7 @@ class Bus(ABC):
             number = len(self.modules)
             while (name := f"m{number}") in self.modules:
                 number += 1
-        if name in self.modules or name == BASE:
+        if name in self.modules or name in (BASE, PLANT):
             raise StateError(f"there is a '{name}' already: give another name")
         if uid is None:
             used = [module.node.uid for module in self.modules.values()]

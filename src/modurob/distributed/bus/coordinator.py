@@ -63,7 +63,7 @@ class Coordinator:
                 self._signal(state, payload, now)
                 continue
             heard, arrived = links.take(port, payload, now)
-            if isinstance(heard, msg.Batch):
+            if isinstance(heard, msg.CycleBatch):
                 arrived = heard.messages
                 state.answered = heard.number if heard.complete else state.answered
             elif heard is not None and (heard.number == 1 or links.ports[port].hellos == 0):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
-from modurob.distributed.bus.messages import Address, Batch, FrameKind, Hello, Neighbor, Status
+from modurob.distributed.bus.messages import Address, CycleBatch, FrameKind, Hello, Neighbor, Status
 from modurob.distributed.codec import U32, read
 from modurob.distributed.reliable import NUMBERS, Channel, Newest, Retry, following
 
@@ -79,7 +79,9 @@ class LinkTable:
         self.made += 1
         return (self.address.boot + self.made) % (NUMBERS - 1) + 1  # 0 is an unknown one
 
-    def take(self, port: str, data: bytes, now: float) -> tuple[Hello | Batch | None, list[bytes]]:
+    def take(
+        self, port: str, data: bytes, now: float
+    ) -> tuple[Hello | CycleBatch | None, list[bytes]]:
         """The hello or batch in a frame, or its message if it comes in for the first time."""
         link = self.ports.get(port)
         try:

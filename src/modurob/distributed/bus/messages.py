@@ -185,7 +185,7 @@ class Stored(NamedTuple):
     record: bytes
 
 
-class Batch(NamedTuple):
+class CycleBatch(NamedTuple):
     """Messages of one cycle: torques on their way out, readings on their way back."""
 
     number: int  # of the cycle
@@ -220,7 +220,7 @@ MESSAGES: dict[Kind, Layout] = {
 }
 _KINDS = {layout.form: kind for kind, layout in MESSAGES.items()}
 NUMBERS = Rest("I")  # the body of an ACK
-BATCH = Layout(Batch, U32, Number("B", bool), Counted(Sized()))
+BATCH = Layout(CycleBatch, U32, Number("B", bool), Counted(Sized()))
 MOST_IN_BATCH = 255  # messages
 LARGEST_BATCH = LARGEST_FRAME - HEADER.size - CRC.size  # [bytes]
 
@@ -242,7 +242,7 @@ def unpack_frame(data: bytes) -> tuple[FrameKind, int, int, bytes]:
     return FrameKind(kind), here, there, data[HEADER.size : -CRC.size]
 
 
-def batches(number: int, messages: Iterable[bytes]) -> list[Batch]:
+def batches(number: int, messages: Iterable[bytes]) -> list[CycleBatch]:
     """Messages of a cycle in as many batches as frames need; the last one is complete."""
     found: list[list[bytes]] = [[]]
     room = LARGEST_BATCH
@@ -254,7 +254,7 @@ def batches(number: int, messages: Iterable[bytes]) -> list[Batch]:
         found[-1].append(message)
         room -= size
     last = len(found) - 1
-    return [Batch(number, k == last, tuple(part)) for k, part in enumerate(found)]
+    return [CycleBatch(number, k == last, tuple(part)) for k, part in enumerate(found)]
 
 
 def pack(message: BusMessage | Signal) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.links import HELLOS, LinkTable
-from modurob.distributed.bus.messages import OWN, Address, Batch, Hello, Kind, Wanted
+from modurob.distributed.bus.messages import OWN, Address, CycleBatch, Hello, Kind, Wanted
 from modurob.distributed.child import loaded
 from modurob.distributed.codec import LARGEST_TEXT
 from modurob.distributed.drive import Drive
@@ -133,7 +133,9 @@ class Node:
         links = state.links
         if reading is not None:
             state.values = reading or None
-        cycles: dict[str, list[Batch]] = {}  # the newest of each port: a late module skips others
+        cycles: dict[
+            str, list[CycleBatch]
+        ] = {}  # the newest of each port: a late module skips others
         for port, payload in inbox:
             if port == OWN:
                 self._signal(state, payload, now)
@@ -287,7 +289,7 @@ class Node:
         state.senses = following(state.senses)
         return msg.Sense(state.links.address, state.senses, values)
 
-    def _cycle(self, state: NodeState, port: str, batch: Batch, now: float) -> None:
+    def _cycle(self, state: NodeState, port: str, batch: CycleBatch, now: float) -> None:
         """Take this module's torque from a batch and pass on the rest; collect readings back."""
         try:
             addressed = [(*msg.unpack_address(data), data) for data in batch.messages]
