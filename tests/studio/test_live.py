@@ -299,7 +299,7 @@ def test_what_cannot_be_live_says_why(session, awaited, monkeypatch):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="modules are processes of POSIX systems")
-def test_processes_move_and_none_is_left_when_the_last_page_goes(tmp_path):
+def test_processes_move_and_none_is_left_when_the_last_page_goes(tmp_path, awaited):
     studio = Studio(Folder(tmp_path))
     session = studio.new("arm")
     session.change("build", Organism.start("giusti_b", "m0"))
@@ -324,7 +324,7 @@ def test_processes_move_and_none_is_left_when_the_last_page_goes(tmp_path):
             await asyncio.sleep(0.05)
         raise AssertionError("processes are left")
 
-    asyncio.run(drive())
+    awaited(drive())
 
 
 def _runs(pid):

@@ -58,7 +58,7 @@ def test_a_base_that_does_not_fit_is_told_where_it_matters_and_nothing_breaks(ta
     tab.click("mode-move")
     tab.fill("set-base", "xx")
     tab.wait("document.body.innerText.includes(\"'xx'\")")
-    tab.page.get_by_text("All to zero").click()
+    tab.page.get_by_text("All to zero").locator("visible=true").click()
     tab.click("mode-understand")
     tab.click("part-equations")
     assert "'xx'" in tab.problem()

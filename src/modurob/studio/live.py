@@ -84,6 +84,7 @@ class LiveRobot:
         self._whole = organism.model("physical", gravity=bus.builder.gravity)
         self._ways = ways(organism)
         self._dead: set[str] = set()
+        self._promise: tuple[Any, tuple[str, ...]] = None, ()  # and what it was found for
         self._q: dict[str, float] = {}  # measured last, also of modules that are gone [rad, m]
         self._marks: list[Mark] = []
         self._recorded_at = self._drawn_at = -math.inf
@@ -262,9 +263,17 @@ class LiveRobot:
         return self.bus.robot.assembly.faults
 
     def certificate(self) -> str:
-        """The claim of the controller in one line; empty without one."""
-        found = self.bus.operation.robot.certificate
-        return "" if found is None else str(found).splitlines()[0]
+        """What the controller guarantees, or what a guarantee lacks; empty without a controller."""
+        found, robot, status = self.bus.robot.certificate, self.bus.robot, self.status()
+        if found is None:
+            return ""
+        place = status.set_point.tobytes() if status.mode == "hold" else status.mode
+        key = (id(robot.controller), place, *robot.assembly.silent, *robot.released)
+        if key != self._promise[0]:  # it takes milliseconds
+            self._promise = key, self.bus.operation.missing()
+        if self._promise[1]:
+            return f"{found.law}: not guaranteed; missing: {self._promise[1][0]}"
+        return f"{found.law}: guaranteed for the body of the records: {found.claim}"
 
     def drive_line(self, name: str) -> str:
         """Measured positions and commanded torques of a module in words."""
@@ -330,9 +339,9 @@ class LiveRobot:
     def recorded(self) -> RunResult:
         """End the record; its time begins at zero."""
         found = self.bus.operation.recorded()
-        begin = float(found.parts[0].t[0])
+        begin = self._recorded_at
         marks = [Mark(max(0.0, mark.time - begin), mark.what) for mark in self._marks]
-        return RunResult(replace(found, parts=joined(found.parts, begin)), marks)
+        return RunResult(replace(found, parts=joined(found.parts)), marks)
 
     def _mark(self, what: str) -> None:
         self._marks.append(Mark(self._now(), what))
@@ -393,8 +402,8 @@ def ways(organism: Organism) -> dict[str, tuple[str, str, int]]:
     return found
 
 
-def joined(parts: tuple[BodyTrajectory, ...], begin: float) -> tuple[BodyTrajectory, ...]:
-    """Parts of a record from time zero on, each until the next begins, with few enough states."""
+def joined(parts: tuple[BodyTrajectory, ...]) -> tuple[BodyTrajectory, ...]:
+    """Parts of a record, each until the next begins, with few enough states."""
     step = math.ceil(sum(len(part.t) for part in parts) / runs.MOST_FRAMES)
     ends = [*(part.t[0] for part in parts[1:]), None]
     found = []
@@ -406,7 +415,7 @@ def joined(parts: tuple[BodyTrajectory, ...], begin: float) -> tuple[BodyTraject
         channels = {name: values[rows] for name, values in part.channels.items()}
         found.append(
             replace(
-                part, t=t - begin, q=part.q[rows], v=part.v[rows], tau=part.tau[rows],
+                part, t=t, q=part.q[rows], v=part.v[rows], tau=part.tau[rows],
                 channels=MappingProxyType(channels),
             )
         )  # fmt: skip

@@ -6,8 +6,8 @@ alone, and each other by datagrams.
 
 from __future__ import annotations
 
-import os
 import select
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -120,7 +120,7 @@ class BalancingProcesses(BalancingModules, MassProcesses):
         super().close()
         if self._memory is not None:
             self._memory.close()
-            os.unlink(self._memory.path)
+            Path(self._memory.path).unlink(missing_ok=True)
             self._memory = None
 
     # -- the truth, which no module has ------------------------------------------------------------
