@@ -299,7 +299,7 @@ class BusSession(cmd.Cmd):
                 self.out.print(Text(line))
 
     def _promise(self, facts: dict[str, Any]) -> Iterator[str]:
-        """What is guaranteed, and how far the joints are from it."""
+        """Lines on the guarantee, and on the distance of the joints from it."""
         certificate = self.bus.robot.certificate
         if certificate is None:
             return

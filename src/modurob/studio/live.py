@@ -263,7 +263,7 @@ class LiveRobot:
         return self.bus.robot.assembly.faults
 
     def certificate(self) -> str:
-        """What the controller guarantees, or what a guarantee lacks; empty without a controller."""
+        """Guarantee of the controller, or a condition it lacks; empty without a controller."""
         found, robot, status = self.bus.robot.certificate, self.bus.robot, self.status()
         if found is None:
             return ""

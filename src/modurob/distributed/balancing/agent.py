@@ -148,7 +148,7 @@ class BalancingAgent(MassAgent):
         return center[:, :2] if region is None else region.nearest(center)
 
     def region(self, view: MassEstimate) -> Region | None:
-        """Where a module wants the center: the region of the contacts, less the margin.
+        """Goal of a module for the center: the region of the contacts, less the margin.
 
         None where it does not know any contact in the world, or where they hold any center.
         """

@@ -195,7 +195,7 @@ def _checked(contacts: ArrayLike, columns: int) -> np.ndarray:
 
 
 def goal_of(target: Target) -> Goal:
-    """What the center shall be above, as a function of the time and of the center."""
+    """Goal for the center, as a function of the time and of the center."""
     if callable(target):
         ask = target
         return lambda t, center: np.asarray(ask(t, center), dtype=float)

@@ -188,7 +188,7 @@ def _with_gains(law: type[Controller], settings: dict[str, Any]) -> dict[str, An
 
 
 def _same_body(old: BusRobot, new: BusRobot) -> bool:
-    """Whether only the names of who answers differ."""
+    """Return whether only the modules that answer differ."""
     a, b = old.assembly.organism, new.assembly.organism
     if a is None or b is None or old.controller is None:
         return False

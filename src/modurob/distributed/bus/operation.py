@@ -71,7 +71,7 @@ class OperationStatus:
 
 
 class Operation:
-    """What the robot does, across changes of its body.
+    """Commands to the robot, carried out across changes of its body.
 
     Args:
         period: Of the loop. [s]
@@ -199,7 +199,7 @@ class Operation:
             return OperationStatus(mode, what, progress, reason, names, set_point, self._q.copy())
 
     def missing(self) -> tuple[str, ...]:
-        """What a guarantee that the joints go to their set point lacks; nothing if it holds.
+        """Conditions missing for a guarantee that joints go to the set point; none if it holds.
 
         It holds for the body as its records describe it; `rest` tells what another body does.
         """
