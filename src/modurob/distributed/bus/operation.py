@@ -255,10 +255,13 @@ class Operation:
                 return
             nothing = np.full(new.nv, np.nan)
             if old is None or not len(self._set_point):
-                self._set_point = nothing
+                self._set_point, self._q = nothing, nothing.copy()
             else:
-                self._set_point = JointMap(old, new).carry(self._set_point, nothing)
-            self._q, self._v = nothing, np.zeros(new.nv)
+                joints = JointMap(old, new)
+                self._set_point, self._q = (
+                    joints.carry(x, nothing) for x in (self._set_point, self._q)
+                )
+            self._v = np.zeros(new.nv)
             self._path = None  # laid anew from where the joints are found
 
     def torques(
