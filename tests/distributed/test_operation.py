@@ -126,6 +126,16 @@ def test_relax_lets_the_joints_fall_and_hold_catches_them():
     assert np.abs(passed(bus, 2.0) - there).max() < 1e-3
 
 
+def test_a_motion_after_relax_begins_where_the_joints_are():
+    bus = at(attached("bac"), np.array([0.0, 0.5, 0.0]))
+    bus.operation.relax()
+    fallen = passed(bus, 0.5)
+    assert abs(fallen[1] - 0.5) > 0.02
+    bus.operation.goto([0.0, 0.5, 0.0], 1.0)
+    assert bus.operation.status().set_point == pytest.approx(fallen, abs=0.02)
+    assert passed(bus, 3.0) == pytest.approx([0.0, 0.5, 0.0], abs=2e-3)
+
+
 def test_a_motion_can_be_replaced_and_stopped_without_a_jump():
     bus = at(attached("bac"), np.zeros(3))
     bus.operation.record()
@@ -159,7 +169,7 @@ def test_what_cannot_be_done_is_refused_in_one_line():
     with complains(StateError, "no robot with joints", "plug"):
         bus.operation.goto([0.1], 1.0)
     bus = attached("ba")
-    for goal in ([0.1], [0.1, np.nan], [0.1, 0.2, 0.3]):
+    for goal in ([0.1], [0.1, np.nan], [0.1, 0.2, 0.3], "far", None):
         with complains(StateError, "2 finite numbers", "m0.joint"):
             bus.operation.goto(goal, 1.0)
     with complains(StateError, "seconds"):

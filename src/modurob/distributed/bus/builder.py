@@ -73,11 +73,10 @@ class RobotBuilder:
         if "sample_time" in self.settings:
             settings = {"sample_time": self.settings["sample_time"], **settings}
         settings = _with_gains(kind, settings)
-        self._last = kind(model, **settings)
-        self._last.certificate()
-        self.law, self.settings = kind, settings
-        body = replace(self.operation.robot, controller=self._last)
-        body = replace(body, certificate=self._last.certificate())
+        controller = kind(model, **settings)
+        certificate = controller.certificate()
+        self.law, self.settings, self._last = kind, settings, controller
+        body = replace(self.operation.robot, controller=controller, certificate=certificate)
         self.operation.adopt(body)
         self.robot = replace(body, assembly=self.robot.assembly)
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import positive
+from modurob.checks import as_floats, positive
 from modurob.control.references import Carried, Quintic, excesses
 from modurob.distributed.bus.messages import Address
 from modurob.distributed.bus.robot import BusRobot
@@ -92,7 +92,7 @@ class Operation:
         self._lead = self._from = 0.0  # length of the approach, time of the motion after it [s]
         self._waits = self._reason = ""
         self._last_t = -math.inf
-        self._q = self._v = np.zeros(0)
+        self._q = np.zeros(0)  # measured last, NaN where nothing was
         self._record: list[BodyTrajectory] | None = None
         self._record_begin = 0.0
         self._rows: list[tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
@@ -122,7 +122,7 @@ class Operation:
         """
         with self._lock:
             model, now = self._demand_joints(), self._aim()
-        goal = np.asarray(q, dtype=float)
+        goal = as_floats(q)
         if goal.shape != (model.nv,) or not np.isfinite(goal).all():
             raise StateError(
                 f"goto takes {model.nv} finite numbers, one for each joint "
@@ -249,7 +249,7 @@ class Operation:
                 self._close_part()
             self.robot = robot
             if new is None:
-                self._set_point = self._q = self._v = np.zeros(0)
+                self._set_point = self._q = np.zeros(0)
                 return
             if old is new:
                 return
@@ -261,7 +261,6 @@ class Operation:
                 self._set_point, self._q = (
                     joints.carry(x, nothing) for x in (self._set_point, self._q)
                 )
-            self._v = np.zeros(new.nv)
             self._path = None  # laid anew from where the joints are found
 
     def torques(
@@ -273,12 +272,12 @@ class Operation:
             if robot.controller is None or robot.model is None:
                 return {}
             q, v, known = robot.state(table)
-            self._q, self._v = np.where(known, q, np.nan), v
+            self._q = np.where(known, q, np.nan)
             fresh = np.isnan(self._set_point) & known
             self._set_point[fresh] = q[fresh]
             modules = robot.joints()
-            if self._relaxed:
-                self._last_t = t
+            if self._relaxed:  # the next motion begins where the joints are then
+                self._set_point, self._last_t = self._q.copy(), t
                 return {m: () for m, joints in modules.items() if joints}
             self._waits = self._hindrance(table, t)
             aim = self._advanced(t)
