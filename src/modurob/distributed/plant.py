@@ -44,6 +44,7 @@ from modurob.stepping.stops import StopForces
 BASE = "base"  # the coordinator's side: ("base", "out")
 PLANT = "plant"  # name of its process
 WATCHDOG_S = 0.1  # without a torque, motors let go
+RESTING_S = 0.01  # between readings while nothing moves; drives tolerate several times that
 LONGEST_LEAP_S = 0.05  # that the plant makes up for; it stands still while its process is stopped
 DriveFault = Literal["none", "stuck", "limp"]
 
@@ -125,6 +126,8 @@ class Plant:
         self._rng = np.random.default_rng(self.options.seed)
         self._integrator: FixedStep | None = None
         self._tau = np.zeros(0)
+        self._joints: dict[str, tuple[str, ...]] = {}  # of each module
+        self._place: dict[str, int] = {}  # of each joint of the robot in its state
 
     def handle(self, event: Mapping[str, Any]) -> None:
         """One of the events of a bus; see the methods."""
@@ -147,6 +150,7 @@ class Plant:
     def add(self, name: str, kind: ModuleType) -> None:
         """Put a module beside the robot."""
         self._kinds[name] = kind
+        self._joints[name] = tuple(f"{name}.{j.name}" for j in kind.joints if j.kind != "fixed")
         self._pieces[name] = Organism.start(kind, name)
 
     def plug(self, one: End, other: End, turn: int = 0) -> None:
@@ -251,9 +255,10 @@ class Plant:
 
     def _become(self, state: BodyState | None) -> None:
         """Go on with another robot."""
-        self.state, self._integrator = state, None
+        self.state, self._integrator, self._place = state, None, {}
         if state is None:
             return
+        self._place = {name: k for k, name in enumerate(state.model.joint_names)}
         for module in state.organism.modules:
             self._pieces.pop(module, None)
         model = state.model
@@ -280,27 +285,18 @@ class Plant:
 
     def reading(self, name: str) -> Values:
         """Measured q, v, q, v ... of a module's joints."""
-        joints = [f"{name}.{j.name}" for j in self._kinds[name].joints if j.kind != "fixed"]
-        q, v = self._measured(joints)
+        values = [x for joint in self._joints[name] for x in self._measured(joint)]
         noise = self.options.noise_q, self.options.noise_v
-        values = np.array([q, v]).T
         if any(noise):
-            values = values + self._rng.standard_normal(values.shape) * noise
-        return tuple(values.ravel().tolist())
+            drawn = self._rng.standard_normal((len(values) // 2, 2)) * noise
+            values = (np.array(values) + drawn.ravel()).tolist()
+        return tuple(values)
 
-    def _measured(self, joints: list[str]) -> tuple[list[float], list[float]]:
-        names = () if self.state is None else self.state.model.joint_names
-        place = {name: k for k, name in enumerate(names)}
-        q = [
-            self._held.get(j, 0.0) if self.state is None or j not in place
-            else float(self.state.q[place[j]])
-            for j in joints
-        ]  # fmt: skip
-        v = [
-            0.0 if self.state is None or j not in place else float(self.state.v[place[j]])
-            for j in joints
-        ]
-        return q, v
+    def _measured(self, joint: str) -> tuple[float, float]:
+        k = self._place.get(joint)
+        if self.state is None or k is None:
+            return self._held.get(joint, 0.0), 0.0
+        return float(self.state.q[k]), float(self.state.v[k])
 
     def fault(self, module: str, kind: DriveFault) -> None:
         """Let the drives of a module be stuck or limp, or whole again with ``none``."""
@@ -351,15 +347,13 @@ class Plant:
 
     def _forces(self, state: BodyState) -> np.ndarray:
         """(nv,) of motors and pushes. [N m, N]"""
-        model, tau = state.model, np.zeros(state.model.nv)
-        place = {name: k for k, name in enumerate(model.joint_names)}
+        model, tau, place = state.model, np.zeros(state.model.nv), self._place
         for module, (values, at) in self._commands.items():
             late = self.t - at > WATCHDOG_S
             if late or not values or self._faults.get(module, "none") != "none":
                 continue
-            joints = (j for j in self._kinds[module].joints if j.kind != "fixed")
-            for joint, torque in zip(joints, values, strict=False):
-                k = place.get(f"{module}.{joint.name}")
+            for joint, torque in zip(self._joints[module], values, strict=False):
+                k = place.get(joint)
                 if k is not None and math.isfinite(torque):
                     tau[k] += min(max(torque, -self.options.torque), self.options.torque)
         for push in self._pushes:
@@ -385,7 +379,6 @@ class PlantProgram:
         # its parent may be killed: the last one to know the file removes it
         atexit.register(lambda: Path(settings["memory"]).unlink(missing_ok=True))
         self._drives: dict[str, tuple[Mailbox, Mailbox]] = {}
-        self._numbers: dict[str, int] = {}
         self._begin = time.monotonic()
         self.wake = self._begin
 
@@ -404,17 +397,17 @@ class PlantProgram:
                 self._drives[event["add"]] = self._memory.readings(slot), self._memory.torques(slot)
         self._begin += max(0.0, now - self._begin - plant.t / speed - LONGEST_LEAP_S)
         for name, (_, torques) in self._drives.items():
-            found = torques.read()
-            if found is not None and found[0] != self._numbers.get(name, 0):
-                self._numbers[name] = found[0]
-                plant.command(name, found[1])
+            found = torques.read_new()
+            if found is not None:
+                plant.command(name, found)
         try:
             plant.advance((now - self._begin) * speed)
         except (Stopped, ModurobError) as error:
             answers.append({"error": f"the plant stopped: {error}"})
         for name, (readings, _) in self._drives.items():
             readings.write(plant.reading(name))
-        self.wake = max(now, self._begin + (plant.t + plant.options.step) / speed)
+        step = RESTING_S if plant.state is None else plant.options.step / speed
+        self.wake = max(now, self._begin + plant.t / speed + step)
         return [], answers
 
 

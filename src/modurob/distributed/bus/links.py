@@ -161,6 +161,11 @@ class LinkTable:
                 self._renew(port, link, link.peer)
         return True
 
+    def pulse_with_neighbor(self, now: float) -> None:
+        """Send hellos at once if they are due soon: a module wakes up once for both."""
+        if self.pulse - now < self.heartbeat / HELLOS / 2:
+            self.pulse = now
+
     def _renew(self, port: str, link: BusLink, silent: Peer | None) -> None:
         """Start anew with the next neighbor that is heard."""
         self.ports[port] = BusLink(self._number(), link.turn, silent)
