@@ -131,7 +131,7 @@ class BalancingProcesses(BalancingModules, MassProcesses):
             raise StateError("the network is closed: its processes have ended")
         self._check_plant()
         for slot, (name, agent) in enumerate(self.agents.items()):
-            _, values = self._memory.readings(slot).read() or (0, ())  # nothing: the last ones
+            values = self._memory.readings(slot).read_new() or ()  # nothing: the last ones
             joints = (f"{name}.{joint}" for joint in agent.body.joint_names)
             self._positions |= dict(zip(joints, values[::2], strict=False))
         return dict(self._positions)

@@ -86,11 +86,17 @@ class RobotBuilder:
         records = tuple(state.table[m].record for m in survey.modules if m in state.table)
         if not state.ready or (survey is self._survey and records == self._records):
             return False
-        self.operation.adopt(self._made(survey, state.table))
+        robot = self._made(survey, state.table)
+        self._adopt(robot)
         self._survey, self._records = survey, records
         self.built += 1
-        self.robot = self.operation.robot
+        if robot.controller is not None and robot.certificate is None:
+            self._adopt(_certified(robot))  # which takes a while: joints are held meanwhile
         return True
+
+    def _adopt(self, robot: BusRobot) -> None:
+        self.operation.adopt(robot)
+        self.robot = robot
 
     def commands(self, state: CoordinatorState, t: float) -> Torques:
         """Torques of all motors, for the controller's time t; none lets a module's motors go."""
@@ -164,11 +170,9 @@ class RobotBuilder:
             robot = replace(robot, model=model)
             if not model.joint_names:
                 return robot
-            controller = self._controller(model)
-            return replace(robot, controller=controller, certificate=controller.certificate())
+            return replace(robot, controller=self._controller(model))
         except Exception as error:
-            faults = (*robot.assembly.faults, f"no controller: {_line(error)}")
-            return replace(robot, assembly=robot.assembly._replace(faults=faults))
+            return _faulty(robot, error)
 
     def _controller(self, model: Model) -> Controller:
         if self._last is None or not isinstance(self._last, self.law):
@@ -176,6 +180,20 @@ class RobotBuilder:
         else:
             self._last = self._last.rebuilt(model)
         return self._last
+
+
+def _certified(robot: BusRobot) -> BusRobot:
+    """A robot with the certificate of its controller; without a controller if that has none."""
+    try:
+        assert robot.controller is not None
+        return replace(robot, certificate=robot.controller.certificate())
+    except Exception as error:
+        return _faulty(replace(robot, controller=None), error)
+
+
+def _faulty(robot: BusRobot, error: Exception) -> BusRobot:
+    faults = (*robot.assembly.faults, f"no controller: {_line(error)}")
+    return replace(robot, assembly=robot.assembly._replace(faults=faults))
 
 
 def _with_gains(law: type[Controller], settings: dict[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from modurob.errors import StateError
 
 SHARED_DRIVE = f"{SharedDrive.__module__}:{SharedDrive.__qualname__}"
 KEPT_TICKS = 10_000
+POLL_S = 0.02  # between looks at a condition that is waited for
 WARM_UP_TIMEOUT_S = 120.0  # compilation on a busy machine
 
 
@@ -127,7 +128,7 @@ class ProcessBus(Bus):
                 left = end - time.monotonic()
                 if left <= 0:
                     return False
-                self._news.wait(min(left, self.heartbeat))  # some things change without news
+                self._news.wait(min(left, POLL_S))  # some things change without news
         return True
 
     def close(self) -> None:

@@ -151,9 +151,10 @@ class Endpoint(ABC):
 
     A datagram is the label of the port it enters (one byte length, then UTF-8), then what a
     `SecureLink` makes of its content: payloads, each after its length. Payloads that are handed
-    over together share datagrams, so that a busy module sends fewer of them. One is accepted only if it comes from the socket that is
-    plugged into that port, and was made there with the same key, and once. Both sides have to
-    `receive` for that: they have a handshake when they are plugged.
+    over together share datagrams, so that a busy module sends fewer. A datagram is accepted only
+    if it comes from the socket that is plugged into that port, and was made there with the same
+    key, and once. Both sides have to `receive` for that: they have a handshake when they are
+    plugged.
 
     Args:
         key: At least 16 secret bytes, the same for all modules.
