@@ -1,0 +1,97 @@
+"""Recorded runs as samples (q, v, a, tau) of one body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from modurob.errors import StateError, choices
+from modurob.model import Model
+from modurob.sim import BodyTrajectory, Trajectory
+
+ACCELERATIONS = ("estimated", "recorded")
+LEAST_SAMPLES = 20  # of a run: a smoothing spline through fewer is no estimate
+EDGE = 0.02  # of a run at either end, where the derivative of a smoothing spline is poor
+SAME_GEOMETRY = 1e-9  # [rad, m] between the poses of joints of one body
+
+
+class Samples(NamedTuple):
+    """States, accelerations and joint forces, (N, nq), (N, nv), (N, nv), (N, nv)."""
+
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    tau: np.ndarray
+
+
+def samples_of(
+    model: Model,
+    runs: Trajectory | BodyTrajectory | Iterable[Trajectory | BodyTrajectory],
+    accelerations: str,
+) -> Samples:
+    """All states of all runs, or a `StateError`."""
+    if accelerations not in ACCELERATIONS:
+        raise StateError(f"accelerations are {choices(ACCELERATIONS)}, got {accelerations!r}")
+    found = []
+    for number, part in enumerate(_parts(runs)):
+        _check(model, part, f"run {number}")
+        q, v, tau = (x.reshape(len(part.t), -1, x.shape[-1]) for x in (part.q, part.v, part.tau))
+        if accelerations == "recorded":
+            a = part.a.reshape(v.shape)
+        else:
+            v, a = smoothed(part.t, v)
+            kept = slice(round(EDGE * len(v)), len(v) - round(EDGE * len(v)))
+            q, v, a, tau = (x[kept] for x in (q, v, a, tau))
+        found.append([x.reshape(-1, x.shape[-1]) for x in (q, v, a, tau)])
+    return Samples(*(np.concatenate(each) for each in zip(*found, strict=True)))
+
+
+def smoothed(t: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(N, ...) velocities without noise, and accelerations: a smoothing spline for each joint.
+
+    Its smoothness is chosen by generalized cross-validation, so nothing has to be set.
+    """
+    from scipy.interpolate import make_smoothing_spline
+
+    rates, slopes = np.empty_like(v), np.empty_like(v)
+    for at in np.ndindex(v.shape[1:]):
+        column = (slice(None), *at)
+        spline = make_smoothing_spline(t, v[column])
+        rates[column], slopes[column] = spline(t), spline.derivative()(t)
+    return rates, slopes
+
+
+def _parts(runs: object) -> Sequence[BodyTrajectory]:
+    several = [runs] if isinstance(runs, Trajectory | BodyTrajectory) else runs
+    if not isinstance(several, Iterable):
+        raise StateError(f"runs are trajectories, got {type(runs).__name__}")
+    parts: list[BodyTrajectory] = []
+    for run in several:
+        if not isinstance(run, Trajectory | BodyTrajectory):
+            raise StateError(f"a run is a Trajectory or one of its parts, got {type(run).__name__}")
+        parts.extend(run.parts if isinstance(run, Trajectory) else [run])
+    if not parts:
+        raise StateError("identification needs at least one run, got none")
+    return parts
+
+
+def _check(model: Model, part: BodyTrajectory, name: str) -> None:
+    other = part.model
+    if other.joint_names != model.joint_names or other.free_base != model.free_base:
+        raise StateError(
+            f"{name} is of another body, with the joints {choices(other.joint_names)}; the model "
+            f"has {choices(model.joint_names)}. Give its runs, or the part of a run that is its own"
+        )
+    for field in ("placement", "screw", "gravity"):
+        off = np.abs(getattr(other, field) - getattr(model, field)).max(initial=0.0)
+        if off > SAME_GEOMETRY:
+            raise StateError(
+                f"{name} is of another body: its joints have the same names, but its {field} "
+                f"differs by {off:.3g}. Build the model as the run's was"
+            )
+    if len(part.t) < LEAST_SAMPLES:
+        raise StateError(f"{name} has {len(part.t)} states; record {LEAST_SAMPLES} or more")
+    if not part.tau.any():
+        raise StateError(f"{name} has no torques: tau is zero at all times. Record a driven run")
