@@ -47,7 +47,9 @@ def pseudo_inertia(mass: ArrayLike, center: ArrayLike, inertia: ArrayLike) -> np
     m, c, moments = (np.asarray(x, dtype=float) for x in (mass, center, inertia))
     P = np.zeros((*m.shape, 4, 4))
     half = np.trace(moments, axis1=-2, axis2=-1)[..., None, None] / 2
-    P[..., :3, :3] = half * np.eye(3) - moments + m[..., None, None] * c[..., :, None] * c[..., None, :]
+    P[..., :3, :3] = (
+        half * np.eye(3) - moments + m[..., None, None] * c[..., :, None] * c[..., None, :]
+    )
     P[..., :3, 3] = P[..., 3, :3] = m[..., None] * c
     P[..., 3, 3] = m
     return P

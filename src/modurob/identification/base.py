@@ -36,7 +36,9 @@ def base_columns(parameters: ParameterSet) -> BaseColumns:
     Y = parameters.columns(q, v, a).reshape(-1, parameters.size)
     norm = np.linalg.norm(Y, axis=0)
     letters = [name.rpartition(".")[2][0] for name in parameters.names]
-    order = sorted(np.flatnonzero(norm > ZERO * norm.max()).tolist(), key=lambda k: ORDER.index(letters[k]))
+    order = sorted(
+        np.flatnonzero(norm > ZERO * norm.max()).tolist(), key=lambda k: ORDER.index(letters[k])
+    )
     basis, kept = np.zeros((len(Y), 0)), []
     for k in order:
         rest = Y[:, k] / norm[k]

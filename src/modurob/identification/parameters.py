@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -202,11 +202,13 @@ class ParameterSet:
 
     def organism_with(self, x: np.ndarray) -> Organism:
         """The organism with the numbers of x in its datasheets."""
-        edits: dict[str, dict[tuple[str, str], dict[str, object]]] = {}
+        edits: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
         for entry, P in zip(self.bodies, self.pseudo_inertias(x), strict=True):
             body = entry.kind.bodies[entry.body]
             edits.setdefault(entry.owner, {})["bodies", body.name] = _solid(P)
-        for entry, value in zip(self.frictions, self.theta(x)[10 * len(self.bodies) :], strict=True):
+        for entry, value in zip(
+            self.frictions, self.theta(x)[10 * len(self.bodies) :], strict=True
+        ):
             joint = edits.setdefault(entry.owner, {}).setdefault(("joints", entry.joint), {})
             joint[entry.field] = float(value)
         owners = dict(_owners(self.organism, self.shared))
@@ -217,12 +219,17 @@ class ParameterSet:
         }
         return self.organism.with_kinds(kinds)
 
-    def field_value(self, x: np.ndarray, field: FieldRange) -> float | np.ndarray:
-        """The number or the array of one field, as datasheets have it."""
-        k, at = divmod(field.place.start, 10)
-        if k >= len(self.bodies):
-            return float(self.theta(x)[field.place.start])
-        return np.asarray(_solid(self.pseudo_inertias(x)[k])[field.name.rpartition(".")[2]])[()]
+    def field_values(self, x: np.ndarray, field: FieldRange) -> tuple[Any, Any]:
+        """The number or array of one field: the datasheet's, and that of x."""
+        k, name = field.place.start // 10, field.name.rpartition(".")[2]
+        if k < len(self.bodies):
+            entry, P = self.bodies[k], self.pseudo_inertias(x)[k]
+            values = getattr(entry.kind.bodies[entry.body], name), _solid(P)[name]
+        else:
+            k = field.place.start
+            values = self.given[k], self.theta(x)[k]
+        given, found = (np.array(value) if np.ndim(value) else float(value) for value in values)
+        return given, found
 
 
 def parameter_set(model: Model, organism: Organism, shared: bool) -> ParameterSet:
@@ -283,7 +290,7 @@ def _body_entry(
     return BodyEntry(owner, kind, body, tuple(places), P, A)
 
 
-def _solid(P: np.ndarray) -> dict[str, object]:
+def _solid(P: np.ndarray) -> dict[str, Any]:
     """Fields of a body with this pseudo-inertia."""
     m, c = P[3, 3], P[:3, 3] / P[3, 3]
     S = P[:3, :3] - m * np.outer(c, c)
@@ -291,7 +298,7 @@ def _solid(P: np.ndarray) -> dict[str, object]:
     return {"mass": float(m), "center_of_mass": c, "inertia": inertia}
 
 
-def _edited(kind: ModuleType, edits: dict[tuple[str, str], dict[str, object]]) -> ModuleType:
+def _edited(kind: ModuleType, edits: dict[tuple[str, str], dict[str, Any]]) -> ModuleType:
     data = kind.model_dump()
     for part in ("bodies", "joints"):
         data[part] = [entry | edits.get((part, entry["name"]), {}) for entry in data[part]]

@@ -12,8 +12,11 @@ from modurob.model import Model
 from modurob.sim import BodyTrajectory, Trajectory
 
 ACCELERATIONS = ("estimated", "recorded")
-LEAST_SAMPLES = 20  # of a run: a smoothing spline through fewer is no estimate
-EDGE = 0.02  # of a run at either end, where the derivative of a smoothing spline is poor
+LEAST_SAMPLES = 20  # of a run: a spline through fewer is no estimate
+EDGE = 0.02  # of a run at either end, where the derivative of a spline is poor
+DEGREE = 5  # of the splines
+FEWEST_PIECES, FINER = 2, 1.2  # number of pieces to begin with, and factor to the next
+MOST_COEFFICIENTS = 0.5  # of a spline for each sample
 SAME_GEOMETRY = 1e-9  # [rad, m] between the poses of joints of one body
 
 
@@ -41,7 +44,8 @@ def samples_of(
         if accelerations == "recorded":
             a = part.a.reshape(v.shape)
         else:
-            v, a = smoothed(part.t, v)
+            smooth = smoothed(part.t, v.reshape(len(v), -1))
+            v, a = (x.reshape(v.shape) for x in smooth)
             kept = slice(round(EDGE * len(v)), len(v) - round(EDGE * len(v)))
             q, v, a, tau = (x[kept] for x in (q, v, a, tau))
         found.append([x.reshape(-1, x.shape[-1]) for x in (q, v, a, tau)])
@@ -49,17 +53,28 @@ def samples_of(
 
 
 def smoothed(t: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(N, ...) velocities without noise, and accelerations: a smoothing spline for each joint.
+    """(N, k) velocities without noise, and accelerations: least-squares splines of degree five.
 
-    Its smoothness is chosen by generalized cross-validation, so nothing has to be set.
+    The number of pieces is chosen for each column by generalized cross-validation, so nothing has
+    to be set: N |rest|^2 / (N - coefficients)^2 is least.
     """
-    from scipy.interpolate import make_smoothing_spline
+    from scipy.interpolate import make_lsq_spline
 
-    rates, slopes = np.empty_like(v), np.empty_like(v)
-    for at in np.ndindex(v.shape[1:]):
-        column = (slice(None), *at)
-        spline = make_smoothing_spline(t, v[column])
-        rates[column], slopes[column] = spline(t), spline.derivative()(t)
+    rates, slopes, least = v.copy(), np.zeros_like(v), np.full(v.shape[1], np.inf)
+    count = FEWEST_PIECES
+    while count + DEGREE <= MOST_COEFFICIENTS * len(t):
+        inner = np.quantile(t, np.linspace(0, 1, count + 1)[1:-1])
+        ends = [t[0]] * (DEGREE + 1), [t[-1]] * (DEGREE + 1)
+        spline = make_lsq_spline(t, v, np.concatenate([ends[0], inner, ends[1]]), DEGREE)
+        fitted = spline(t)
+        rest = ((v - fitted) ** 2).sum(axis=0) / (len(t) - count - DEGREE) ** 2
+        better = rest < least
+        least = np.where(better, rest, least)
+        rates, slopes = (
+            np.where(better, new, old)
+            for new, old in ((fitted, rates), (spline.derivative()(t), slopes))
+        )
+        count = int(count * FINER) + 1
     return rates, slopes
 
 

@@ -1,0 +1,120 @@
+"""Least squares for the parameters of a body, reduced to a small triangle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from modurob.errors import StateError, choices
+from modurob.identification.base import BaseColumns, base_columns
+from modurob.identification.parameters import ParameterSet
+from modurob.identification.runs import Samples
+
+CHUNK = 512  # states whose regressor is held at once
+REWEIGHTED = 3  # times that the noise of the joints is estimated from the fit before
+NOISE_FLOOR = 0.01  # of a joint's torque: no model of friction or filter of velocities is better
+UNSEEN = 1e3  # relative standard error of a direction that a run says nothing about
+INVOLVED = 0.3  # share of an unseen direction from which on a parameter is named
+MOST_NAMED = 6  # parameters in a message
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Weighted least squares for the base parameters, reduced to a triangle: ``R beta = z``.
+
+    Attributes:
+        R, z: (b, b), (b,) with residuals in standard deviations of the noise.
+        noise: (nv,)
+        equations: How many were reduced.
+    """
+
+    parameters: ParameterSet
+    base: BaseColumns
+    R: np.ndarray
+    z: np.ndarray
+    noise: np.ndarray
+    equations: int
+
+    def residual(self, x: np.ndarray) -> np.ndarray:
+        """(b,) residuals of the runs, without the constant rest."""
+        return self.R @ (self.base.mixing @ self.parameters.theta(x)) - self.z
+
+    def jacobian(self, x: np.ndarray) -> np.ndarray:
+        """(b, size) of `residual`."""
+        return self.R @ self.base.mixing @ self.parameters.theta_derivative(x)
+
+    def solve(self, free: np.ndarray, errors: np.ndarray) -> np.ndarray:
+        """(size,) most probable x, with coordinates outside of `free` (size,) at zero.
+
+        Args:
+            errors: (size,) relative standard deviations of the datasheets' numbers.
+        """
+        from scipy.optimize import least_squares
+
+        x = np.zeros(self.parameters.size)
+
+        def whole(part: np.ndarray) -> np.ndarray:
+            full = x.copy()
+            full[free] = part
+            return full
+
+        def residuals(part: np.ndarray) -> np.ndarray:
+            full = whole(part)
+            prior, _ = self.parameters.prior(full)
+            return np.concatenate([self.residual(full), prior[free] / errors[free]])
+
+        def slopes(part: np.ndarray) -> np.ndarray:
+            full = whole(part)
+            _, slope = self.parameters.prior(full)
+            return np.vstack([self.jacobian(full)[:, free], np.diag(slope[free] / errors[free])])
+
+        return whole(least_squares(residuals, x[free], slopes, method="lm").x)
+
+    def check_excitation(self) -> None:
+        """Refuse runs that say nothing about some base parameter, and name it."""
+        zero = np.zeros(self.parameters.size)
+        by_x = self.base.mixing @ self.parameters.theta_derivative(zero)
+        directions, _ = np.linalg.qr(by_x.T)
+        _, seen, turn = np.linalg.svd(self.R @ by_x @ directions)
+        unseen = directions @ turn[seen < 1 / UNSEEN].T
+        if not unseen.size:
+            return
+        share = np.linalg.norm(by_x @ unseen, axis=1) / np.linalg.norm(by_x, axis=1)
+        names = [self.parameters.names[k] for k in self.base.kept[share > INVOLVED]]
+        raise StateError(
+            f"the runs do not excite {unseen.shape[1]} of {len(self.z)} base parameters; they say "
+            f"nothing about {choices(names, MOST_NAMED)}. Move all joints, fast enough to feel "
+            "inertias: see modurob.identification.exciting_motion"
+        )
+
+
+def reduced(parameters: ParameterSet, samples: Samples) -> Problem:
+    """Reduce all samples to a triangle, weighted by the noise that is left at each joint."""
+    base, model = base_columns(parameters), parameters.model
+    b, nv, count = len(base.kept), model.nv, len(samples.q)
+    if count * nv < 2 * b:
+        raise StateError(
+            f"the runs have {count} states, {count * nv} torques, for {b} base parameters; record "
+            f"{-(-2 * b // nv)} states or more"
+        )
+    blocks = np.zeros((nv, 0, b + 1))
+    for k in range(0, count, CHUNK):
+        q, v, a, tau = (x[k : k + CHUNK] for x in samples)
+        Y = parameters.columns(q, v, a)
+        # whatever the parameters do not cover counts as known
+        rest = tau - model.inverse_dynamics(q, v, a) + Y @ parameters.given
+        rows = np.concatenate([Y[..., base.kept], rest[..., None]], axis=-1)
+        blocks = np.linalg.qr(np.concatenate([blocks, rows.swapaxes(0, 1)], axis=1), mode="r")
+    torque = np.sqrt(np.mean(samples.tau**2, axis=0))
+    floor = NOISE_FLOOR * np.where(torque > 0, torque, torque.max())  # a free base feels none
+    noise = np.ones(nv)
+    for _ in range(REWEIGHTED):
+        stacked = (blocks / noise[:, None, None]).reshape(-1, b + 1)
+        scale = np.linalg.norm(stacked[:, :b], axis=0)
+        scale[scale == 0] = 1.0
+        beta = np.linalg.lstsq(stacked[:, :b] / scale, stacked[:, b], rcond=None)[0] / scale
+        errors = blocks[..., :b] @ beta - blocks[..., b]
+        noise = np.maximum(np.sqrt((errors**2).sum(axis=1) / (count - b / nv)), floor)
+    triangle = np.linalg.qr((blocks / noise[:, None, None]).reshape(-1, b + 1), mode="r")
+    return Problem(parameters, base, triangle[:b, :b], triangle[:b, b], noise, count * nv)
