@@ -10,12 +10,14 @@ import modurob as mr
 from modurob import StateError
 from modurob.identification import identify
 from modurob.identification.parameters import parameter_set
+from modurob.identification.runs import smoothed
 from oracles.complaints import complains
 from oracles.identified_runs import motion, noisy, pinocchio_torques, recorded
 from oracles.pinocchio_tree import PinocchioTree
 
 ARM = mr.examples.arm("babac")
 MODEL = ARM.model("physical")
+RANK = 1e-10  # of singular values: NumPy's solution has the least norm
 FLOOR = 1.1  # of the noise: what the issue allows on motions that were not seen
 
 
@@ -35,8 +37,8 @@ def run_of(true, model, rng, duration=5.0, states=200):
     return recorded(model, t, q, v, a, measured), tau, sigma
 
 
-def ordinary_least_squares(tree, run, at):
-    """Pinocchio's regressor with viscous friction, and NumPy's solution of least norm."""
+def pinocchio_regressor(tree, run, at):
+    """Rows of Pinocchio's regressor of a run, with viscous friction."""
     rows = []
     for q, v, a in zip(run.q, run.v, run.a, strict=True):
         full = np.zeros((3, tree.model.nv))
@@ -57,8 +59,8 @@ def test_torques_of_unseen_motions_are_predicted_to_the_noise_and_better_than_by
     fit = identify(MODEL, run, accelerations="recorded")
     tree = PinocchioTree(ARM, "physical")
     at = [tree.model.joints[tree.joints[name]].idx_v for name in MODEL.joint_names]
-    theta = np.linalg.lstsq(ordinary_least_squares(tree, run, at), run.tau.ravel(), rcond=1e-10)[0]
-    ordinary = (ordinary_least_squares(tree, unseen, at) @ theta).reshape(clean.shape)
+    theta = np.linalg.lstsq(pinocchio_regressor(tree, run, at), run.tau.ravel(), rcond=RANK)[0]
+    ordinary = (pinocchio_regressor(tree, unseen, at) @ theta).reshape(clean.shape)
     ours = fit.model.inverse_dynamics(unseen.q, unseen.v, unseen.a)
 
     def rmse(tau, reference):
@@ -118,7 +120,7 @@ def with_field(organism, module, part, field, change):
         ("m1", "distal", "mass", lambda m: 2 * m),
         ("m2", "joint", "viscous", lambda d: 1.2 * d),
         ("m3", "distal", "mass", lambda m: 0.5 * m),
-        ("m3", "distal", "center_of_mass", lambda c: c + [0.03, 0, 0]),
+        ("m3", "distal", "center_of_mass", lambda c: c + np.array([0.03, 0, 0])),
         ("m4", "distal", "mass", lambda m: 2 * m),
     ],
 )
@@ -126,7 +128,6 @@ def test_the_field_that_is_wrong_is_found_and_named(module, part, field, change)
     true = with_field(ARM, module, part, field, change)
     run, _, _ = run_of(true, MODEL, np.random.default_rng(5), states=400)
     (suspect,) = identify(MODEL, run, accelerations="recorded").suspects
-    print(suspect)
     assert f"{module}.{part}.{field}" in (
         f"{suspect.module}.{suspect.field}",
         *suspect.alternatives,
@@ -168,8 +169,96 @@ def test_dry_friction_and_mass_are_found_from_a_simulated_run(tmp_path):
         run.parts[0], tau=tau, v=run.v + 0.01 * rng.standard_normal(run.v.shape)
     )
     fit = identify(model, [part])
-    print(*fit.suspects, sep="\n")
     assert {suspect.module for suspect in fit.suspects} == {"m2", "m0"}
     assert fit.organism.kind("m0").joints[0].coulomb == pytest.approx(3.0, rel=0.1)
     fit.organism.save(tmp_path / "new.json")
     assert mr.load(tmp_path / "new.json") == fit.organism
+
+
+def test_a_free_body_is_identified_from_its_joint_torques_alone():
+    """The base feels no torque: six equations without noise, which tell even the total mass."""
+    given = mr.examples.crab()
+    true, model = given.with_parameters("m3", mass=1.5), given.model("dyad", "free")
+    phase = np.arange(len(model.joint_names))
+
+    def swing(t, q, v):
+        joints = 0.3 * np.sin(2 * np.pi * (0.7 + 0.3 * phase) * t + phase)
+        return np.concatenate([np.zeros(6), joints - q[7:] - 0.1 * v[6:]])
+
+    run = mr.simulate(true.model("dyad", "free"), None, None, 3.0, swing, rtol=1e-6, record=0.01)
+    fit = identify(model, run)
+    assert {suspect.module for suspect in fit.suspects} == {"m3"}
+    assert fit.organism.kind("m3").mass == pytest.approx(1.5, rel=0.01)
+    assert fit.organism.kind("m2").mass == pytest.approx(1.0, rel=0.01)
+
+
+def test_a_torque_that_is_held_between_samples_is_no_wrong_datasheet():
+    """Half a sample of delay, which is found, would look like wrong inertias."""
+    t, q, v, a = motion(MODEL, 5.0, 400, np.random.default_rng(9))
+    half = (t[1] - t[0]) / 2
+    ahead = q + half * v + half**2 / 2 * a, v + half * a
+    later = np.gradient(a, t, axis=0) * half + a
+    tau = MODEL.inverse_dynamics(*ahead, later)
+    fit = identify(MODEL, recorded(MODEL, t, q, v, a, tau))
+    assert fit.delay == pytest.approx(-half, rel=0.02)
+    assert fit.suspects == ()
+
+
+def test_velocities_with_noise_give_accelerations():
+    rng = np.random.default_rng(10)
+    t, _, v, a = motion(MODEL, 5.0, 1000, rng)
+    noise = 0.02 * np.sqrt(np.mean(v**2, axis=0))
+    rates, slopes = smoothed(t, v + noise * rng.standard_normal(v.shape))
+    inside = slice(20, -20)
+    assert np.all(np.std((rates - v)[inside], axis=0) < 0.5 * noise)
+    errors = np.sqrt(np.mean((slopes - a)[inside] ** 2, axis=0)) / np.sqrt(np.mean(a**2, axis=0))
+    differences = np.gradient(v + noise * rng.standard_normal(v.shape), t, axis=0) - a
+    raw = np.sqrt(np.mean(differences**2, axis=0)) / np.sqrt(np.mean(a**2, axis=0))
+    assert np.all(errors < 0.1 * raw)
+
+
+def edited(run, **changes):
+    return dataclasses.replace(run, **changes)
+
+
+def test_bad_runs_are_refused_in_one_line():
+    rng = np.random.default_rng(11)
+    run, _, _ = run_of(ARM, MODEL, rng, states=100)
+    with complains(StateError, "run 0 has 5 states"):
+        cut = {name: getattr(run, name)[:5] for name in ("t", "q", "v", "tau")}
+        identify(MODEL, edited(run, **cut))
+    with complains(StateError, "no torques", "driven"):
+        identify(MODEL, edited(run, tau=np.zeros_like(run.tau)))
+    with complains(StateError, "run 1 is of another body", "m4.joint"):
+        identify(
+            mr.examples.arm("bab").model("physical"),
+            [run_of(mr.examples.arm("bab"), mr.examples.arm("bab").model("physical"), rng)[0], run],
+        )
+    with complains(StateError, "placement"):
+        identify(mr.examples.arm("bbbbc").model("physical"), run)
+    with complains(StateError, "gravity"):
+        identify(ARM.model("physical", gravity=(0, 0, -1.6)), run)
+    with complains(StateError, "at least one run"):
+        identify(MODEL, [])
+    with complains(StateError, "a Trajectory", "str"):
+        identify(MODEL, ["run.npz"])
+    with complains(StateError, "estimated, recorded"):
+        identify(MODEL, run, accelerations="guessed")
+    with complains(StateError, "datasheet_error"):
+        identify(MODEL, run, datasheet_error=0)
+    with complains(StateError, "organism.model()"):
+        identify(dataclasses.replace(MODEL, organism=None, options=None), run)
+
+
+def test_runs_that_excite_too_little_name_what_they_do_not_see():
+    rng = np.random.default_rng(12)
+    t, q, v, a = motion(MODEL, 5.0, 200, rng)
+    still = np.array([1, 1, 1, 1, 0])  # the slide
+    q, v, a = q * still, v * still, a * still
+    tau = MODEL.inverse_dynamics(q, v, a)
+    with complains(StateError, "m4.joint.viscous", "exciting_motion"):
+        identify(MODEL, recorded(MODEL, t, q, v, a, tau), accelerations="recorded")
+    t, q, v, a = motion(MODEL, 3e4, 200, rng)
+    tau = MODEL.inverse_dynamics(q, v, a)
+    with complains(StateError, "Jzz", "base parameters"):
+        identify(MODEL, recorded(MODEL, t, q, v, a, tau), accelerations="recorded")

@@ -15,7 +15,7 @@ PER_PARAMETER = 4  # equations for each parameter
 ORDER = "Jhmvc"  # inertias, first moments, masses, frictions: as `Equations.regressor` keeps them
 
 
-class BaseColumns(NamedTuple):
+class IdentifiableColumns(NamedTuple):
     """``Y theta = Y[:, kept] (mixing theta)``.
 
     Attributes:
@@ -27,7 +27,7 @@ class BaseColumns(NamedTuple):
     mixing: np.ndarray
 
 
-def base_columns(parameters: ParameterSet) -> BaseColumns:
+def base_columns(parameters: ParameterSet) -> IdentifiableColumns:
     """Eliminate columns one after the other, over random motions within the joint limits."""
     model, rng = parameters.model, np.random.default_rng(0)
     count = max(STATES, PER_PARAMETER * parameters.size // max(model.nv, 1))
@@ -51,4 +51,4 @@ def base_columns(parameters: ParameterSet) -> BaseColumns:
     scaled = Y[:, kept] / norm[kept]
     mixing = np.linalg.lstsq(scaled, Y, rcond=None)[0] / norm[kept][:, None]
     mixing[np.abs(mixing) < INDEPENDENT * np.abs(mixing).max(axis=1, keepdims=True)] = 0.0
-    return BaseColumns(kept, mixing)
+    return IdentifiableColumns(kept, mixing)

@@ -54,6 +54,8 @@ class Identification:
         parameters: The base parameters, (b,).
         covariance: (b, b) of their errors.
         noise: (nv,) standard deviation of the torques about the identified model. [N m, N]
+        delay: Of the recorded torques behind the motion, identified too; minus half a sample for a
+            torque that is held from one sample to the next. [s]
         organism: With corrected datasheets.
         suspects: Fields that explain the runs together where the datasheets do not, worst first.
         accelerations: ``estimated`` or ``recorded``.
@@ -62,6 +64,7 @@ class Identification:
     parameters: tuple[BaseParameter, ...]
     covariance: np.ndarray
     noise: np.ndarray
+    delay: float
     organism: Organism
     suspects: tuple[Suspect, ...]
     accelerations: str
@@ -121,6 +124,7 @@ def identify(
         parameters=_listed(problem, x, np.sqrt(np.diagonal(covariance))),
         covariance=covariance,
         noise=problem.noise,
+        delay=problem.delay,
         organism=parameters.organism_with(x),
         suspects=suspects,
         accelerations=accelerations,

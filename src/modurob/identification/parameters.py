@@ -30,7 +30,7 @@ SPREAD = 0.05  # of the module's size: radius of gyration below which a body cou
 NEAR_ZERO = 1e-5  # where the divergence of one coordinate is its square to rounding
 
 
-class BodyEntry(NamedTuple):
+class BodyParameters(NamedTuple):
     """A body with mass, of one module or of all modules of a kind.
 
     Attributes:
@@ -49,7 +49,7 @@ class BodyEntry(NamedTuple):
     A: np.ndarray
 
 
-class FrictionEntry(NamedTuple):
+class FrictionParameter(NamedTuple):
     """Friction of a joint of one module or of all modules of a kind.
 
     Attributes:
@@ -87,8 +87,8 @@ class ParameterSet:
     model: Model
     organism: Organism
     shared: bool
-    bodies: tuple[BodyEntry, ...]
-    frictions: tuple[FrictionEntry, ...]
+    bodies: tuple[BodyParameters, ...]
+    frictions: tuple[FrictionParameter, ...]
 
     @property
     def size(self) -> int:
@@ -255,7 +255,7 @@ def parameter_set(model: Model, organism: Organism, shared: bool) -> ParameterSe
         shared,
         tuple(_body_entry(owner, kinds[owner], k, at) for (owner, k), at in bodies.items()),
         tuple(
-            FrictionEntry(*key, tuple(at), float(getattr(model, key[2])[at[0]]))
+            FrictionParameter(*key, tuple(at), float(getattr(model, key[2])[at[0]]))
             for key, at in rubs.items()
         ),
     )
@@ -279,7 +279,7 @@ def _place(model: Model, module: str, kind: ModuleType, body: int) -> tuple[int,
 
 def _body_entry(
     owner: str, kind: ModuleType, body: int, places: Sequence[tuple[int, np.ndarray]]
-) -> BodyEntry:
+) -> BodyParameters:
     data: Body = kind.bodies[body]
     P = pseudo_inertia(data.mass, data.center_of_mass, data.inertia)
     m, c = data.mass, np.array(data.center_of_mass)
@@ -287,7 +287,7 @@ def _body_entry(
     A = np.zeros((4, 4))
     A[:3, :3] = axes * np.sqrt(np.maximum(spread, m * (SPREAD * kind.size) ** 2))
     A[:3, 3], A[3, 3] = np.sqrt(m) * c, np.sqrt(m)
-    return BodyEntry(owner, kind, body, tuple(places), P, A)
+    return BodyParameters(owner, kind, body, tuple(places), P, A)
 
 
 def _solid(P: np.ndarray) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from modurob.errors import StateError, choices
-from modurob.identification.base import BaseColumns, base_columns
+from modurob.identification.base import IdentifiableColumns, base_columns
 from modurob.identification.parameters import ParameterSet
 from modurob.identification.runs import Samples
 
@@ -25,16 +25,16 @@ class Problem:
 
     Attributes:
         R, z: (b, b), (b,) with residuals in standard deviations of the noise.
-        noise: (nv,)
-        equations: How many were reduced.
+        noise: (nv,) standard deviations of the torques. [N m, N]
+        delay: Of the torques behind the motion. [s]
     """
 
     parameters: ParameterSet
-    base: BaseColumns
+    base: IdentifiableColumns
     R: np.ndarray
     z: np.ndarray
     noise: np.ndarray
-    equations: int
+    delay: float
 
     def residual(self, x: np.ndarray) -> np.ndarray:
         """(b,) residuals of the runs, without the constant rest."""
@@ -93,28 +93,27 @@ def reduced(parameters: ParameterSet, samples: Samples) -> Problem:
     """Reduce all samples to a triangle, weighted by the noise that is left at each joint."""
     base, model = base_columns(parameters), parameters.model
     b, nv, count = len(base.kept), model.nv, len(samples.q)
-    if count * nv < 2 * b:
-        raise StateError(
-            f"the runs have {count} states, {count * nv} torques, for {b} base parameters; record "
-            f"{-(-2 * b // nv)} states or more"
-        )
-    blocks = np.zeros((nv, 0, b + 1))
+    # Columns: the delay first, so that a triangle below its first row is free of it; what the
+    # parameters do not cover is known and goes to the right side, the last column.
+    blocks = np.zeros((nv, 0, b + 2))
     for k in range(0, count, CHUNK):
-        q, v, a, tau = (x[k : k + CHUNK] for x in samples)
+        q, v, a, tau, rate = (x[k : k + CHUNK] for x in samples)
         Y = parameters.columns(q, v, a)
-        # whatever the parameters do not cover counts as known
         rest = tau - model.inverse_dynamics(q, v, a) + Y @ parameters.given
-        rows = np.concatenate([Y[..., base.kept], rest[..., None]], axis=-1)
+        rows = np.concatenate([rate[..., None], Y[..., base.kept], rest[..., None]], axis=-1)
         blocks = np.linalg.qr(np.concatenate([blocks, rows.swapaxes(0, 1)], axis=1), mode="r")
     torque = np.sqrt(np.mean(samples.tau**2, axis=0))
     floor = NOISE_FLOOR * np.where(torque > 0, torque, torque.max())  # a free base feels none
     noise = np.ones(nv)
     for _ in range(REWEIGHTED):
-        stacked = (blocks / noise[:, None, None]).reshape(-1, b + 1)
-        scale = np.linalg.norm(stacked[:, :b], axis=0)
+        stacked = (blocks / noise[:, None, None]).reshape(-1, b + 2)
+        scale = np.linalg.norm(stacked, axis=0)
         scale[scale == 0] = 1.0
-        beta = np.linalg.lstsq(stacked[:, :b] / scale, stacked[:, b], rcond=None)[0] / scale
-        errors = blocks[..., :b] @ beta - blocks[..., b]
-        noise = np.maximum(np.sqrt((errors**2).sum(axis=1) / (count - b / nv)), floor)
-    triangle = np.linalg.qr((blocks / noise[:, None, None]).reshape(-1, b + 1), mode="r")
-    return Problem(parameters, base, triangle[:b, :b], triangle[:b, b], noise, count * nv)
+        stacked = stacked / scale
+        best = np.linalg.lstsq(stacked[:, :-1], stacked[:, -1], rcond=None)[0]
+        best = best * scale[-1] / scale[:-1]
+        errors = blocks[..., :-1] @ best - blocks[..., -1]
+        noise = np.maximum(np.sqrt((errors**2).sum(axis=1) / (count - (b + 1) / nv)), floor)
+    triangle = np.linalg.qr((blocks / noise[:, None, None]).reshape(-1, b + 2), mode="r")
+    R, z = triangle[1:-1, 1:-1], triangle[1:-1, -1]
+    return Problem(parameters, base, R, z, noise, -float(best[0]))

@@ -21,12 +21,16 @@ SAME_GEOMETRY = 1e-9  # [rad, m] between the poses of joints of one body
 
 
 class Samples(NamedTuple):
-    """States, accelerations and joint forces, (N, nq), (N, nv), (N, nv), (N, nv)."""
+    """States (N, nq), (N, nv), accelerations (N, nv), joint forces (N, nv).
+
+    `rate` (N, nv) is the time derivative of the forces, by the datasheets. [N m/s, N/s]
+    """
 
     q: np.ndarray
     v: np.ndarray
     a: np.ndarray
     tau: np.ndarray
+    rate: np.ndarray
 
 
 def samples_of(
@@ -40,15 +44,17 @@ def samples_of(
     found = []
     for number, part in enumerate(_parts(runs)):
         _check(model, part, f"run {number}")
-        q, v, tau = (x.reshape(len(part.t), -1, x.shape[-1]) for x in (part.q, part.v, part.tau))
+        t = part.t
+        q, v, tau = (x.reshape(len(t), -1, x.shape[-1]) for x in (part.q, part.v, part.tau))
         if accelerations == "recorded":
             a = part.a.reshape(v.shape)
         else:
-            smooth = smoothed(part.t, v.reshape(len(v), -1))
+            smooth = smoothed(t, v.reshape(len(v), -1))
             v, a = (x.reshape(v.shape) for x in smooth)
             kept = slice(round(EDGE * len(v)), len(v) - round(EDGE * len(v)))
-            q, v, a, tau = (x[kept] for x in (q, v, a, tau))
-        found.append([x.reshape(-1, x.shape[-1]) for x in (q, v, a, tau)])
+            t, q, v, a, tau = (x[kept] for x in (t, q, v, a, tau))
+        rate = np.gradient(model.inverse_dynamics(q, v, a), t, axis=0)
+        found.append([x.reshape(-1, x.shape[-1]) for x in (q, v, a, tau, rate)])
     return Samples(*(np.concatenate(each) for each in zip(*found, strict=True)))
 
 

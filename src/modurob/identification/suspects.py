@@ -38,7 +38,8 @@ class Suspect(NamedTuple):
 
     def __str__(self) -> str:
         given, found = (
-            np.array2string(np.asarray(x), precision=4) for x in (self.given, self.found)
+            np.array2string(np.asarray(x), formatter={"float": "{:.4g}".format}).replace("\n", "")
+            for x in (self.given, self.found)
         )
         text = f"{self.module}: {self.field} is {given}, found {found} ({self.sigmas:.1f} sigma)"
         return text + (f"; or {choices(self.alternatives)}" if self.alternatives else "")
