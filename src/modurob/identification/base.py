@@ -48,7 +48,7 @@ def base_columns(parameters: ParameterSet) -> IdentifiableColumns:
         if left > INDEPENDENT:
             basis, kept = np.column_stack([basis, rest / left]), [*kept, k]
     kept = np.array(sorted(kept), dtype=int)
-    scaled = Y[:, kept] / norm[kept]
-    mixing = np.linalg.lstsq(scaled, Y, rcond=None)[0] / norm[kept][:, None]
+    mixing = np.linalg.solve(basis.T @ (Y[:, kept] / norm[kept]), basis.T @ Y)
+    mixing /= norm[kept][:, None]
     mixing[np.abs(mixing) < INDEPENDENT * np.abs(mixing).max(axis=1, keepdims=True)] = 0.0
     return IdentifiableColumns(kept, mixing)

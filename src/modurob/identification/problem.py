@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from modurob.identification.base import IdentifiableColumns, base_columns
 from modurob.identification.parameters import ParameterSet
 from modurob.identification.runs import Samples
 
-CHUNK = 512  # states whose regressor is held at once
+CHUNK = 100_000  # blocks of the regressor, joints times bodies times states, held at once
 REWEIGHTED = 3  # times that the noise of the joints is estimated from the fit before
 NOISE_FLOOR = 0.01  # of a joint's torque: no model of friction or filter of velocities is better
 UNSEEN = 1e3  # relative standard error of a direction that a run says nothing about
@@ -36,13 +37,17 @@ class Problem:
     noise: np.ndarray
     delay: float
 
+    @cached_property
+    def _by_theta(self) -> np.ndarray:
+        return self.R @ self.base.mixing
+
     def residual(self, x: np.ndarray) -> np.ndarray:
         """(b,) residuals of the runs, without the constant rest."""
-        return self.R @ (self.base.mixing @ self.parameters.theta(x)) - self.z
+        return self._by_theta @ self.parameters.theta(x) - self.z
 
     def jacobian(self, x: np.ndarray) -> np.ndarray:
         """(b, size) of `residual`."""
-        return self.R @ self.base.mixing @ self.parameters.theta_derivative(x)
+        return self._by_theta @ self.parameters.theta_derivative(x)
 
     def solve(self, free: np.ndarray, errors: np.ndarray) -> np.ndarray:
         """(size,) most probable x, with coordinates outside of `free` (size,) at zero.
@@ -96,8 +101,9 @@ def reduced(parameters: ParameterSet, samples: Samples) -> Problem:
     # Columns: the delay first, so that a triangle below its first row is free of it; what the
     # parameters do not cover is known and goes to the right side, the last column.
     blocks = np.zeros((nv, 0, b + 2))
-    for k in range(0, count, CHUNK):
-        q, v, a, tau, rate = (x[k : k + CHUNK] for x in samples)
+    chunk = max(1, CHUNK // (nv * model.nbodies))
+    for k in range(0, count, chunk):
+        q, v, a, tau, rate = (x[k : k + chunk] for x in samples)
         Y = parameters.columns(q, v, a)
         rest = tau - model.inverse_dynamics(q, v, a) + Y @ parameters.given
         rows = np.concatenate([rate[..., None], Y[..., base.kept], rest[..., None]], axis=-1)
@@ -106,14 +112,18 @@ def reduced(parameters: ParameterSet, samples: Samples) -> Problem:
     floor = NOISE_FLOOR * np.where(torque > 0, torque, torque.max())  # a free base feels none
     noise = np.ones(nv)
     for _ in range(REWEIGHTED):
-        stacked = (blocks / noise[:, None, None]).reshape(-1, b + 2)
-        scale = np.linalg.norm(stacked, axis=0)
-        scale[scale == 0] = 1.0
-        stacked = stacked / scale
-        best = np.linalg.lstsq(stacked[:, :-1], stacked[:, -1], rcond=None)[0]
-        best = best * scale[-1] / scale[:-1]
+        triangle = _weighted(blocks, noise)
+        scale = np.maximum(np.linalg.norm(triangle, axis=0), np.finfo(float).tiny)
+        scaled = triangle / scale
+        best = np.linalg.lstsq(scaled[:, :-1], scaled[:, -1], rcond=None)[0]
+        best *= scale[-1] / scale[:-1]
         errors = blocks[..., :-1] @ best - blocks[..., -1]
         noise = np.maximum(np.sqrt((errors**2).sum(axis=1) / (count - (b + 1) / nv)), floor)
-    triangle = np.linalg.qr((blocks / noise[:, None, None]).reshape(-1, b + 2), mode="r")
+    triangle = _weighted(blocks, noise)
     R, z = triangle[1:-1, 1:-1], triangle[1:-1, -1]
     return Problem(parameters, base, R, z, noise, -float(best[0]))
+
+
+def _weighted(blocks: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """One triangle from those of all joints, in units of the noise."""
+    return np.linalg.qr((blocks / noise[:, None, None]).reshape(-1, blocks.shape[-1]), mode="r")
