@@ -8,7 +8,7 @@ import numpy as np
 
 from modurob.checks import Numbers, generator, per_joint, positive, whole
 from modurob.errors import StateError, choices
-from modurob.gaits import Gait
+from modurob.gaits import Gait, Reference
 from modurob.gaits.body import within_limits
 from modurob.identification.parameters import parameter_set
 from modurob.model import Model
@@ -115,7 +115,6 @@ def exciting_motion(
     _check_rest(model, offset, limits[1])
     ramp, period = RAMP * length, (1 - RAMP) * length
     t = np.linspace(0.0, length, SAMPLES * harmonics)
-    information = _Information(model, length)
 
     def made(c: np.ndarray) -> FourierSeries:
         motion = FourierSeries(
@@ -128,11 +127,12 @@ def exciting_motion(
     c = rng.standard_normal((harmonics, 2, len(joints))) * decay
     c /= np.abs(c).max()
     best = made(c)
-    most, step = information(best, t[::2]), STEP
+    information = _Information(model, best(t[::2]), RATE_HZ * length)
+    most, step = information(best(t[::2])), STEP
     for _ in range(trials - 1):
         tried = c + step * rng.standard_normal(c.shape) * decay
         motion = made(tried)
-        value = information(motion, t[::2])
+        value = information(motion(t[::2]))
         if value > most:
             best, most, c, step = motion, value, tried / np.abs(tried).max(), step * GROW
         else:
@@ -141,24 +141,24 @@ def exciting_motion(
 
 
 class _Information:
-    """Log det of what the torques of a motion tell about x, in addition to the datasheets."""
+    """Log det of what the torques of a motion tell about x, in addition to the datasheets.
 
-    def __init__(self, model: Model, duration: float) -> None:
+    The noise is a share of the torques of the `first` motion: with a share of their own, motions
+    with small torques would look precise.
+    """
+
+    def __init__(self, model: Model, first: Reference, samples: float) -> None:
         assert model.organism is not None
         self._parameters = parameter_set(model, model.organism, shared=False)
-        self._model, self._count = model, RATE_HZ * duration
+        tau = model.inverse_dynamics(*first)
+        noise = NOISE * np.maximum(np.sqrt(np.mean(tau**2, axis=0)), np.finfo(float).tiny)
+        self._scale = DATASHEET_ERROR * np.sqrt(samples / len(tau)) / noise[:, None]
         self._slope = self._parameters.theta_derivative(np.zeros(self._parameters.size))
-        self._noise: np.ndarray | None = None
 
-    def __call__(self, motion: FourierSeries, t: np.ndarray) -> float:
-        q, v, a = motion(t)
-        if self._noise is None:  # the same for all motions, or small torques would look precise
-            tau = self._model.inverse_dynamics(q, v, a)
-            self._noise = np.maximum(NOISE * np.sqrt(np.mean(tau**2, axis=0)), 1e-12)
-        J = self._parameters.columns(q, v, a) @ self._slope / self._noise[:, None]
-        J = J.reshape(-1, J.shape[-1]) * DATASHEET_ERROR * np.sqrt(self._count / len(t))
-        gram = J @ J.T if len(J) < J.shape[1] else J.T @ J
-        return float(np.linalg.slogdet(np.eye(len(gram)) + gram)[1])
+    def __call__(self, motion: Reference) -> float:
+        J = self._scale * (self._parameters.columns(*motion) @ self._slope)
+        J = J.reshape(-1, J.shape[-1])
+        return float(np.linalg.slogdet(np.eye(J.shape[1]) + J.T @ J)[1])
 
 
 def _virtual(model: Model) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from modurob.checks import positive
 from modurob.errors import StateError, choices
 from modurob.identification.parameters import parameter_set
-from modurob.identification.problem import Problem, reduced
+from modurob.identification.problem import Problem, reduced, triangle
 from modurob.identification.runs import samples_of
 from modurob.identification.suspects import WRONG, Suspect, find_suspects
 from modurob.model import Model
@@ -116,7 +116,7 @@ def identify(
     errors = np.where(wrong, np.maximum(WRONG, error), error)
     x = problem.solve(np.ones(parameters.size, dtype=bool), errors)
     _, slope = parameters.prior(x)
-    root = np.linalg.qr(np.vstack([problem.jacobian(x), np.diag(slope / errors)]), mode="r")
+    root = triangle(np.vstack([problem.jacobian(x), np.diag(slope / errors)]))
     by_x = problem.base.mixing @ parameters.theta_derivative(x)
     half = np.linalg.solve(root.T, by_x.T)  # the covariance of x is (root^T root)^-1
     covariance = half.T @ half

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -74,7 +75,8 @@ class Problem:
             _, slope = self.parameters.prior(full)
             return np.vstack([self.jacobian(full)[:, free], np.diag(slope[free] / errors[free])])
 
-        return whole(least_squares(residuals, x[free], slopes, method="lm").x)
+        jac: Any = slopes  # SciPy's annotation knows only the names of its methods
+        return whole(least_squares(residuals, x[free], jac, method="lm").x)
 
     def check_excitation(self) -> None:
         """Refuse runs that say nothing about some base parameter, and name it."""
@@ -107,23 +109,28 @@ def reduced(parameters: ParameterSet, samples: Samples) -> Problem:
         Y = parameters.columns(q, v, a)
         rest = tau - model.inverse_dynamics(q, v, a) + Y @ parameters.given
         rows = np.concatenate([rate[..., None], Y[..., base.kept], rest[..., None]], axis=-1)
-        blocks = np.linalg.qr(np.concatenate([blocks, rows.swapaxes(0, 1)], axis=1), mode="r")
+        blocks = triangle(np.concatenate([blocks, rows.swapaxes(0, 1)], axis=1))
     torque = np.sqrt(np.mean(samples.tau**2, axis=0))
     floor = NOISE_FLOOR * np.where(torque > 0, torque, torque.max())  # a free base feels none
-    noise = np.ones(nv)
+    noise, best = np.ones(nv), np.zeros(b + 1)
     for _ in range(REWEIGHTED):
-        triangle = _weighted(blocks, noise)
-        scale = np.maximum(np.linalg.norm(triangle, axis=0), np.finfo(float).tiny)
-        scaled = triangle / scale
+        whole = _weighted(blocks, noise)
+        scale = np.linalg.norm(whole, axis=0)
+        scale[scale == 0] = 1.0
+        scaled = whole / scale
         best = np.linalg.lstsq(scaled[:, :-1], scaled[:, -1], rcond=None)[0]
         best *= scale[-1] / scale[:-1]
         errors = blocks[..., :-1] @ best - blocks[..., -1]
         noise = np.maximum(np.sqrt((errors**2).sum(axis=1) / (count - (b + 1) / nv)), floor)
-    triangle = _weighted(blocks, noise)
-    R, z = triangle[1:-1, 1:-1], triangle[1:-1, -1]
-    return Problem(parameters, base, R, z, noise, -float(best[0]))
+    whole = _weighted(blocks, noise)[1:-1]
+    return Problem(parameters, base, whole[:, 1:-1], whole[:, -1], noise, -float(best[0]))
+
+
+def triangle(rows: np.ndarray) -> np.ndarray:
+    """(..., k, n) R of the QR decomposition: the same least squares with fewer rows."""
+    return np.asarray(np.linalg.qr(rows, mode="r"))
 
 
 def _weighted(blocks: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """One triangle from those of all joints, in units of the noise."""
-    return np.linalg.qr((blocks / noise[:, None, None]).reshape(-1, blocks.shape[-1]), mode="r")
+    return triangle((blocks / noise[:, None, None]).reshape(-1, blocks.shape[-1]))

@@ -48,7 +48,8 @@ class Suspect(NamedTuple):
 def find_suspects(problem: Problem) -> tuple[tuple[Suspect, ...], np.ndarray]:
     """Free one field after the other, the most probable one, while the odds are on a wrong field.
 
-    The odds are Bayes factors of the linearized problem, with one wrong field expected in all.
+    The odds are Bayes factors of the linearized problem, with one wrong field expected in all. Of
+    those with similar odds, fields of modules that are suspected already come first.
 
     Returns:
         The suspects, worst first, and (size,) which coordinates are theirs.
@@ -62,8 +63,10 @@ def find_suspects(problem: Problem) -> tuple[tuple[Suspect, ...], np.ndarray]:
         best = int(odds.argmax())
         if odds[best] <= 2 * np.log(len(fields)):
             break
-        others = [k for k in np.flatnonzero(odds > odds[best] - LIKELY).tolist() if k != best]
-        names = tuple(f"{fields[k].owner}.{fields[k].name}" for k in others)
+        likely = np.flatnonzero(odds > odds[best] - LIKELY).tolist()
+        known = {field.owner for field, _ in chosen}
+        best = max(likely, key=lambda k: (fields[k].owner in known, odds[k]))
+        names = tuple(f"{fields[k].owner}.{fields[k].name}" for k in likely if k != best)
         chosen.append((fields[best], names))
         free[fields[best].place] = True
         x = problem.solve(free, np.full(parameters.size, WRONG))
