@@ -8,7 +8,7 @@ import pytest
 
 import modurob as mr
 from modurob import StateError
-from modurob.identification import identify
+from modurob.identification import identify, problem
 from modurob.identification.parameters import parameter_set
 from modurob.identification.runs import smoothed
 from oracles.complaints import complains
@@ -142,6 +142,16 @@ def test_right_datasheets_are_not_suspected():
         assert identify(MODEL, run, accelerations="recorded").suspects == ()
 
 
+def test_numbers_that_no_run_depends_on_stay_as_they_are():
+    true = ARM.with_parameters("m4", mass=1.5)
+    run, _, _ = run_of(true, MODEL, np.random.default_rng(15))
+    fit = identify(MODEL, run, accelerations="recorded")
+    turning = fit.organism.kind("m0").bodies[1]  # about a vertical axis: its mass has no effect
+    assert turning.mass == pytest.approx(ARM.kind("m0").bodies[1].mass, rel=1e-9)
+    assert fit.organism.kind("m0").bodies[0] == ARM.kind("m0").bodies[0]
+    assert all(fit.organism.kind(m).ports == ARM.kind(m).ports for m in ARM.modules)
+
+
 def test_modules_of_one_kind_share_their_numbers_if_asked():
     arm = mr.examples.arm("bab")
     true, model = arm.with_parameters("m0", "m2", mass=1.3), arm.model("physical")
@@ -215,6 +225,14 @@ def test_velocities_with_noise_give_accelerations():
     differences = np.gradient(v + noise * rng.standard_normal(v.shape), t, axis=0) - a
     raw = np.sqrt(np.mean(differences**2, axis=0)) / np.sqrt(np.mean(a**2, axis=0))
     assert np.all(errors < 0.1 * raw)
+
+
+def test_long_runs_are_reduced_in_pieces(monkeypatch):
+    run, _, _ = run_of(ARM, MODEL, np.random.default_rng(14), states=100)
+    whole = identify(MODEL, [run, run], accelerations="recorded")
+    monkeypatch.setattr(problem, "CHUNK", 30 * MODEL.nv * MODEL.nbodies)
+    pieces = identify(MODEL, [run, run], accelerations="recorded")
+    np.testing.assert_allclose(pieces.covariance, whole.covariance, rtol=1e-6, atol=1e-15)
 
 
 def edited(run, **changes):

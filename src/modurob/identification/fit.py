@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modurob.checks import positive
+from modurob.checks import inside
 from modurob.errors import StateError, choices
 from modurob.identification.parameters import parameter_set
 from modurob.identification.problem import Problem, reduced, triangle
@@ -21,6 +21,7 @@ from modurob.sim import BodyTrajectory, Trajectory
 
 Runs = Trajectory | BodyTrajectory | Iterable[Trajectory | BodyTrajectory]
 
+ERRORS = 1e-3, 3.0  # relative ones that datasheets may have
 NORMAL_95 = 1.959964  # standard deviations on either side of a 95 % interval
 
 
@@ -103,7 +104,7 @@ def identify(
         accelerations: ``estimated`` from the recorded velocities with smoothing splines, or
             ``recorded``: the run's own `a`. That of a robot's record was computed with its model.
     """
-    error = positive("datasheet_error", datasheet_error, "parts of one")
+    error = inside("datasheet_error", datasheet_error, *ERRORS, "relative error")
     if not isinstance(model, Model) or model.organism is None:
         raise StateError("identify takes a model that was built from an organism: organism.model()")
     if not model.nv:

@@ -27,6 +27,7 @@ COLUMN = np.array([3, 3, 3, 3, 0, 1, 2, 1, 2, 2])
 DIAGONAL = ROW == COLUMN
 FIELDS = {"mass": slice(0, 1), "center_of_mass": slice(1, 4), "inertia": slice(4, 10)}
 SPREAD = 0.05  # of the module's size: radius of gyration below which a body counts as a point
+UNCHANGED = 1e-9  # of a coordinate: rounding of a body that no run depends on
 NEAR_ZERO = 1e-5  # where the divergence of one coordinate is its square to rounding
 
 
@@ -115,12 +116,11 @@ class ParameterSet:
             for k, entry in enumerate(self.bodies)
             for name, at in FIELDS.items()
         ]
-        first = 10 * len(self.bodies)
-        dry = [
-            FieldRange(f.owner, f"{f.joint}.{f.field}", slice(first + k, first + k + 1))
-            for k, f in enumerate(self.frictions)
+        friction = [
+            FieldRange(f.owner, f"{f.joint}.{f.field}", slice(k, k + 1))
+            for k, f in enumerate(self.frictions, start=10 * len(self.bodies))
         ]
-        return (*inertial, *dry)
+        return (*inertial, *friction)
 
     @cached_property
     def given(self) -> np.ndarray:
@@ -147,9 +147,9 @@ class ParameterSet:
 
     def theta(self, x: np.ndarray) -> np.ndarray:
         """(size,) parameters that joint forces are linear in."""
-        rub = x[10 * len(self.bodies) :]
-        given = np.array([f.given for f in self.frictions])
-        return np.concatenate([parameters(self.pseudo_inertias(x)).ravel(), given * np.exp(rub)])
+        n = 10 * len(self.bodies)
+        friction = self.given[n:] * np.exp(x[n:])
+        return np.concatenate([parameters(self.pseudo_inertias(x)).ravel(), friction])
 
     def theta_derivative(self, x: np.ndarray) -> np.ndarray:
         """(size, size) of theta by x; bodies and frictions do not mix."""
@@ -163,8 +163,8 @@ class ParameterSet:
         for k in range(n):
             at = slice(10 * k, 10 * k + 10)
             result[at, at] = inertial[k].T
-        rub = range(10 * n, self.size)
-        result[rub, rub] = self.theta(x)[10 * n :]
+        rest = range(10 * n, self.size)
+        result[rest, rest] = self.theta(x)[10 * n :]
         return result
 
     def prior(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -201,11 +201,12 @@ class ParameterSet:
         return result
 
     def organism_with(self, x: np.ndarray) -> Organism:
-        """The organism with the numbers of x in its datasheets."""
+        """The organism with the numbers of x in its datasheets; a body at x = 0 keeps its own."""
         edits: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
-        for entry, P in zip(self.bodies, self.pseudo_inertias(x), strict=True):
-            body = entry.kind.bodies[entry.body]
-            edits.setdefault(entry.owner, {})["bodies", body.name] = _solid(P)
+        for k, (entry, P) in enumerate(zip(self.bodies, self.pseudo_inertias(x), strict=True)):
+            if np.abs(x[10 * k : 10 * k + 10]).max() > UNCHANGED:
+                body = entry.kind.bodies[entry.body]
+                edits.setdefault(entry.owner, {})["bodies", body.name] = _solid(P)
         for entry, value in zip(
             self.frictions, self.theta(x)[10 * len(self.bodies) :], strict=True
         ):
@@ -243,12 +244,12 @@ def parameter_set(model: Model, organism: Organism, shared: bool) -> ParameterSe
             if body.mass > 0 and model._moving_columns[model.body_link[place[0]]].any():
                 bodies.setdefault((owner, k), []).append(place)
     kinds = {owner: organism.kind(module) for module, owner in owners.items()}
-    rubs: dict[tuple[str, str, str], list[int]] = {}
+    frictions: dict[tuple[str, str, str], list[int]] = {}
     for index, name in enumerate(model.joint_names):
         module, _, joint = name.partition(".")
         for field in ("viscous", "coulomb"):
             if module in organism and getattr(model, field)[index] > 0:
-                rubs.setdefault((owners[module], joint, field), []).append(index)
+                frictions.setdefault((owners[module], joint, field), []).append(index)
     return ParameterSet(
         model,
         organism,
@@ -256,7 +257,7 @@ def parameter_set(model: Model, organism: Organism, shared: bool) -> ParameterSe
         tuple(_body_entry(owner, kinds[owner], k, at) for (owner, k), at in bodies.items()),
         tuple(
             FrictionParameter(*key, tuple(at), float(getattr(model, key[2])[at[0]]))
-            for key, at in rubs.items()
+            for key, at in frictions.items()
         ),
     )
 

@@ -467,11 +467,11 @@ class Organism:
                 edited[kind] = kind.with_parameters(**parameters)
         return self.with_kinds({n: edited[self.kind(n)] for n in names or self.modules})
 
-    def with_kinds(self, kinds: Mapping[str, ModuleType]) -> Organism:
+    def with_kinds(self, kinds: Mapping[str, str | ModuleType]) -> Organism:
         """The same organism with other datasheets in some modules, docked at the same ports."""
         members = {name: self._members[name] for name in self.modules}
         for name, kind in kinds.items():
-            members[name] = self._member(name)._replace(kind=kind)
+            members[name] = self._member(name)._replace(kind=resolve_kind(kind))
         return assemble(self.base, self.base_pose, members, self.dockings)
 
     def with_base_pose(self, pose: ArrayLike) -> Organism:
