@@ -13,7 +13,6 @@ from modurob.scenario.bodies import base_of
 
 EXAMPLE = """\b
 Examples:
-  modurob control arm --move quintic --to 40,40,40,40,0.1 --output run.npz
   modurob identify arm run.npz
   modurob identify arm first.npz second.npz --shared --output corrected.json
 """
@@ -41,7 +40,10 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Identify masses, inertias and friction from recorded runs, and name wrong datasheets."""
+    """Identify masses, inertias and friction from recorded runs, and name wrong datasheets.
+
+    RUN.npz is a run of this organism that `modurob control --output` wrote, or a record of the bus.
+    """
     output.check_path("--output", path)
     output.refuse_to_overwrite([path] if path else [], force)
     title, organism = organisms.find(name)
