@@ -461,12 +461,17 @@ class Organism:
             parameters: See `ModuleType.with_parameters`: mass, size, inertia, viscous, ...
         """
         edited: dict[ModuleType, ModuleType] = {}
-        members = {name: self._members[name] for name in self.modules}
         for name in names or self.modules:
             kind = self.kind(name)
             if kind not in edited:
                 edited[kind] = kind.with_parameters(**parameters)
-            members[name] = members[name]._replace(kind=edited[kind])
+        return self.with_kinds({n: edited[self.kind(n)] for n in names or self.modules})
+
+    def with_kinds(self, kinds: Mapping[str, str | ModuleType]) -> Organism:
+        """The same organism with other datasheets in some modules, docked at the same ports."""
+        members = {name: self._members[name] for name in self.modules}
+        for name, kind in kinds.items():
+            members[name] = self._member(name)._replace(kind=resolve_kind(kind))
         return assemble(self.base, self.base_pose, members, self.dockings)
 
     def with_base_pose(self, pose: ArrayLike) -> Organism:
