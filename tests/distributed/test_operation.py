@@ -187,7 +187,9 @@ def test_what_cannot_be_done_is_refused_in_one_line():
     with complains(StateError, "drives measure"):
         bus.sense("m0", [0.1])
     with complains(StateError, "no plant"):
-        SimulatedBus().push("m0.joint", 1.0, 0.1)
+        loose = SimulatedBus()
+        loose.start("giusti_b")
+        loose.push("m0.joint", 1.0, 0.1)
     assert bus.operation.status().mode == "hold"
 
 

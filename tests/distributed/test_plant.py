@@ -125,7 +125,7 @@ def test_noise_has_the_deviation_that_was_asked_for():
 def test_what_cannot_be_docked_stays_apart_with_the_reason():
     one = plant("ba")
     one.plug(("m0", "in"), ("m1", "out"))  # a ring
-    (reason,) = one.refused.values()
+    ((_, reason),) = one.refused.values()
     assert "loop" in reason
     one.add("x", catalog["backbone"])
     one.plug(("m1", "out"), ("x", "2"))

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from rich.table import Table
 from rich.text import Text
 
 from modurob import ModurobError, StateError, UnknownNameError
@@ -50,7 +51,7 @@ class BusSession(cmd.Cmd):
         self._errors = output.console(stderr=True) if quiet else self.out
         if quiet:
             self.prompt = ""
-        self._shown = BusRobot()
+        self._shown, self._unsaved = BusRobot(), None
         self._lock = threading.Lock()
 
     def play(self, lines: Iterable[tuple[str, str]]) -> None:
@@ -129,7 +130,7 @@ class BusSession(cmd.Cmd):
 
     def do_plug(self, a: str, b: str, turn: str = "0") -> None:
         """plug END END [TURN]: dock two ports: plug base.out m0.in, plug m0.2 m1.3 90."""
-        self.bus.plug(a, b, int(_number("TURN", turn)))
+        self.bus.plug(a, b, _whole("TURN", turn))
 
     def do_unplug(self, what: str) -> None:
         """unplug WHAT: disconnect a module or a port: unplug m1, unplug m1.in."""
@@ -162,7 +163,9 @@ class BusSession(cmd.Cmd):
         split = positions.index("in") if "in" in positions else len(positions)
         joints = moving_joints(self.bus.module(name).kind)
         if split != len(joints):
-            raise StateError(f"'{name}' has {len(joints)} joints ({choices(joints)}), got {split}")
+            raise StateError(
+                f"move takes one number for each joint of '{name}' ({choices(joints)}), got {split}"
+            )
         status = self.bus.operation.status()
         goal, model = status.set_point.copy(), self.bus.robot.model
         for joint, text in zip(joints, positions[:split], strict=True):
@@ -239,9 +242,11 @@ class BusSession(cmd.Cmd):
         operation = self.bus.operation
         if not path:
             operation.record()
+            self._unsaved = None
             return
-        trajectory = operation.recorded()
+        self._unsaved = trajectory = self._unsaved or operation.recorded()
         (trajectory.to_csv if path.endswith(".csv") else trajectory.save)(path)
+        self._unsaved = None
         self.out.print(
             f"wrote {path}: {sum(len(p.t) for p in trajectory.parts)} states", markup=False
         )
@@ -260,7 +265,7 @@ class BusSession(cmd.Cmd):
                 status = self.bus.operation.status()
                 raise WaitTimeout(f"waited {limit:g} s for the end of {_doing(status)}")
             return
-        number = int(_number("N", modules))
+        number = _whole("N", modules)
         held = self.bus.wait(lambda: self.bus.settled(number), limit)
         self.print_changes()
         if not held:
@@ -319,9 +324,10 @@ class BusSession(cmd.Cmd):
 
     def do_help(self, arg: str = "") -> None:
         """help: list the commands; # starts a comment."""
+        table = Table.grid(padding=(0, 2))
         for name in self._names():
-            usage, text = _help(getattr(self, f"do_{name}"))
-            self.out.print(f"{usage:24}{text}", markup=False)
+            table.add_row(*map(Text, _help(getattr(self, f"do_{name}"))))
+        self.out.print(table)
 
     def do_quit(self) -> bool:
         """quit: end all modules and leave."""
@@ -414,6 +420,8 @@ class BusSession(cmd.Cmd):
             rest = self.bus.operation.rest(other)
         except StateError:
             return None, None
+        if rest.shape != status.q.shape:  # another body since then
+            return None, None
         error, heavier = (np.abs(q - status.set_point).max() for q in (status.q, rest))
         return float(error), float(heavier)
 
@@ -490,6 +498,12 @@ def _words(line: str) -> list[str]:
         return shlex.split(line, comments=True)
     except ValueError as error:
         raise StateError(f"the line cannot be split into words: {error}") from None
+
+
+def _whole(what: str, text: str) -> int:
+    if not text.isdecimal():
+        raise StateError(f"{what} is a whole number, got '{text}'")
+    return int(text)
 
 
 def _number(what: str, text: str) -> float:

@@ -30,7 +30,8 @@ def read(kind: str, path: str, model: Model) -> tuple[Function, float]:
     """
     if kind not in KINDS:
         raise StateError(f"follow takes gait, {choices(KINDS)}, got '{kind}'")
-    rows = [row for row in csv.reader(io.StringIO(read_text(path))) if row]
+    text = read_text(path).removeprefix("\ufeff")  # of spreadsheets
+    rows = [row for row in csv.reader(io.StringIO(text)) if row]
     if rows and not _is_number(rows[0][0]):
         times, q = _named(path, rows, model)
     else:
@@ -41,6 +42,8 @@ def read(kind: str, path: str, model: Model) -> tuple[Function, float]:
             )
         times, q = table[:, 0], table[:, 1:]
         q = np.where(model.prismatic, q, np.radians(q))
+    if not (np.diff(times) > 0).all():
+        raise FileError(f"{path}: times must increase from row to row")
     return motion(kind, times - times[0], q), float(times[-1] - times[0])
 
 
