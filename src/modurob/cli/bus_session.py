@@ -25,6 +25,7 @@ from modurob.distributed.bus.messages import UNKNOWN
 from modurob.distributed.bus.operation import OperationStatus
 from modurob.distributed.bus.processes import ProcessBus
 from modurob.distributed.bus.robot import BusRobot, moving_joints
+from modurob.distributed.bus.survey import BusEntry
 from modurob.errors import choices
 from modurob.gaits import gait_class
 from modurob.modules.record import id_text
@@ -360,7 +361,8 @@ class BusSession(cmd.Cmd):
     def facts(self) -> dict[str, Any]:
         """Everything as plain values: each module, the controller, the faults."""
         bus, robot = self.bus, self.bus.robot
-        names = {name: address for address, name in robot.assembly.names.items()}
+        silent = robot.assembly.silent
+        names = {name: m for m, name in (*robot.assembly.names.items(), *silent.items())}
         edges = bus.coordinator.survey.edges
         parents = {edge.child: robot.assembly.names.get(edge.parent, BASE) for edge in edges}
         routers = {edge.parent for edge in edges}
@@ -368,8 +370,12 @@ class BusSession(cmd.Cmd):
         rows = []
         for name, module in bus.modules.items():
             role = "router" if names.get(name) in routers else "end device"
-            if name not in names:
-                role = "not in the robot" if bus.is_alive(name) else "dead"
+            if not bus.is_alive(name):
+                role = "dead"
+            elif name in silent.values():
+                role = "silent"
+            elif name not in names:
+                role = "not in the robot"
             docked = [
                 f"{end[1]} on {'.'.join(other)}" + (f" turned {turn}" if turn else "")
                 for end, (other, turn) in bus.docked.items()
@@ -392,7 +398,7 @@ class BusSession(cmd.Cmd):
         error, heavier = self._errors_at_rest(status)
         return {
             "modules": rows,
-            "organism": len(names),
+            "organism": len(robot.assembly.names),
             "joints": 0 if robot.model is None else robot.model.nv,
             "law": None if certificate is None else certificate.law,
             "mode": status.mode,
@@ -438,9 +444,9 @@ class BusSession(cmd.Cmd):
     def _positions(self, name: str, names: dict[str, Any]) -> list[float | None]:
         """Positions at the coordinator; None for what is not finite. [deg, m]"""
         kind = self.bus.modules[name].kind
-        values = self.bus.coordinator.table[names[name]].values if name in names else ()
+        entry = self.bus.coordinator.table.get(names.get(name, UNKNOWN), BusEntry())
         joints = [joint for joint in kind.joints if joint.kind != "fixed"]
-        values = values or (0.0,) * (2 * len(moving_joints(kind)))
+        values = entry.values or (math.nan,) * (2 * len(moving_joints(kind)))
         found = [
             q if joint.kind == "prismatic" else math.degrees(q)
             for joint, q in zip(joints, values[::2], strict=False)

@@ -356,10 +356,10 @@ class Plant:
         """
         while self._integrator is not None and self.state is not None and self.t < until - 1e-12:
             t = min(until, self.t + self.options.step)
-            self._tau = self._forces(self.state)
             try:
+                self._tau = self._forces(self.state)
                 *_, last = self._integrator.steps(self.t, t, self.state.q, self.state.v)
-            except Stopped as error:
+            except (Stopped, ModurobError) as error:
                 self._set_to_rest(self.state)
                 raise StateError(f"the plant was set to rest at zero: {error}") from None
             self.state = replace(self.state, q=last.q, v=last.v)

@@ -16,6 +16,7 @@ from modurob.modules.files import read_text
 from modurob.reference import Reference
 
 Function = Callable[[float], Reference]
+CLOSE_S = 0.05  # between rows: the noise of a record is not a motion
 KINDS = ("steps", "quintic", "spline", "csv")
 
 
@@ -26,7 +27,8 @@ def read(kind: str, path: str, model: Model) -> tuple[Function, float]:
     file with a heading is one of `Trajectory.to_csv`, in radians; its columns are found by name.
 
     Args:
-        kind: ``steps``; ``quintic``, at rest in each place; ``spline`` or ``csv``, through all.
+        kind: ``steps``; ``quintic``, at rest in each place; ``spline`` or ``csv``, through all. Of
+            places less than 0.05 s apart, as in a record, these three take the means.
     """
     if kind not in KINDS:
         raise StateError(f"follow takes gait, {choices(KINDS)}, got '{kind}'")
@@ -44,6 +46,8 @@ def read(kind: str, path: str, model: Model) -> tuple[Function, float]:
         q = np.where(model.prismatic, q, np.radians(q))
     if not (np.diff(times) > 0).all():
         raise FileError(f"{path}: times must increase from row to row")
+    if kind != "steps":
+        times, q = _thinned(times, q)
     return motion(kind, times - times[0], q), float(times[-1] - times[0])
 
 
@@ -60,6 +64,15 @@ def motion(kind: str, times: np.ndarray, q: np.ndarray) -> Function:
         for (t0, q0), (t1, q1) in pairwise(zip(times.tolist(), q, strict=True))
     ]
     return lambda t: legs[max(0, min(int(np.searchsorted(times, t)) - 1, len(legs) - 1))](t)
+
+
+def _thinned(times: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means of rows that are closer than `CLOSE_S`, so that a curve does not follow their noise."""
+    _, first = np.unique(np.round(times / CLOSE_S), return_index=True)
+    rows = np.diff(first, append=len(times))
+    middle = np.add.reduceat(times, first) / rows
+    middle[[0, -1]] = times[[0, -1]]
+    return middle, np.add.reduceat(q, first) / rows[:, None]
 
 
 def _named(path: str, rows: list[list[str]], model: Model) -> tuple[np.ndarray, np.ndarray]:

@@ -191,14 +191,15 @@ class Operation:
             model, motion = self.robot.model, self._motion
             names = () if model is None else model.joint_names
             mode = "relax" if self._relaxed else "move" if motion else "hold" if names else "idle"
-            if motion is not None and self._waits:
+            waits = self._waits if names else "waits for a robot" * bool(motion)
+            if waits:
                 mode = "wait"
             progress = 0.0
             if motion is not None and math.isfinite(motion.duration):
                 progress = min(1.0, self._done / motion.duration)
             set_point = self._aim().q if names else np.zeros(0)
             what = "" if motion is None else motion.what
-            reason = self._waits or self._reason
+            reason = waits or self._reason
             return OperationStatus(mode, what, progress, reason, names, set_point, self._q.copy())
 
     def missing(self) -> tuple[str, ...]:
@@ -325,7 +326,7 @@ class Operation:
             return ""
         assembly = self.robot.assembly
         if assembly.silent:
-            return f"waits for {choices(assembly.silent.values())}, which does not answer"
+            return f"waits for an answer of {choices(assembly.silent.values())}"
         return f"waits for readings of {choices(self._late)}" if self._late else ""
 
     def _advanced(self, t: float) -> Reference:
