@@ -27,7 +27,6 @@ from modurob.distributed.bus.processes import ProcessBus
 from modurob.distributed.bus.robot import BusRobot, moving_joints
 from modurob.distributed.bus.survey import BusEntry
 from modurob.errors import choices
-from modurob.gaits import gait_class
 from modurob.modules.record import id_text
 
 WAIT_TIMEOUT_S = 20.0
@@ -179,10 +178,6 @@ class BusSession(cmd.Cmd):
         model = self.bus.robot.model
         if model is None:
             raise StateError("there is no robot: plug modules together first")
-        if how == "gait":
-            gait = gait_class(what).for_model(model)
-            self.bus.operation.follow(gait, _seconds(times, math.inf), f"gait {what}")
-            return
         reference, duration = motions.read(how, what, model)
         seconds = _seconds(times, duration)
         self.bus.operation.follow(reference, seconds, f"{how} {what}")

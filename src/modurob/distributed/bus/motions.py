@@ -1,9 +1,10 @@
-"""Motions of a robot from tables of places, such as a CSV file."""
+"""Motions of a robot: gaits, and tables of places such as a CSV file."""
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -11,27 +12,31 @@ import numpy as np
 
 from modurob.control.references import Quintic, Recorded, Spline, Steps
 from modurob.errors import FileError, StateError, choices
+from modurob.gaits import gait_class
 from modurob.model import Model
 from modurob.modules.files import read_text
 from modurob.reference import Reference
 
 Function = Callable[[float], Reference]
 CLOSE_S = 0.05  # between rows: the noise of a record is not a motion
-KINDS = ("steps", "quintic", "spline", "csv")
+KINDS = ("gait", "steps", "quintic", "spline", "csv")
 
 
 def read(kind: str, path: str, model: Model) -> tuple[Function, float]:
-    """Motion of a file for the joints of a model, and its duration. [s]
+    """Motion for the joints of a model, and its duration, of a file or a gait. [s]
 
     Rows are a time and a place of all joints from base to tip, in seconds, degrees and meters. A
     file with a heading is one of `Trajectory.to_csv`, in radians; its columns are found by name.
 
     Args:
-        kind: ``steps``; ``quintic``, at rest in each place; ``spline`` or ``csv``, through all. Of
-            places less than 0.05 s apart, as in a record, these three take the means.
+        path: Of the file, or name of a gait.
+        kind: ``gait``; ``steps``; ``quintic``, at rest in each place; ``spline`` or ``csv``,
+            through all. Of places less than 0.05 s apart, as in a record, these three take means.
     """
     if kind not in KINDS:
-        raise StateError(f"follow takes gait, {choices(KINDS)}, got '{kind}'")
+        raise StateError(f"follow takes {choices(KINDS)}, got '{kind}'")
+    if kind == "gait":
+        return gait_class(path).for_model(model), math.inf
     text = read_text(path).removeprefix("\ufeff")  # of spreadsheets
     rows = [row for row in csv.reader(io.StringIO(text)) if row]
     if rows and not _is_number(rows[0][0]):
