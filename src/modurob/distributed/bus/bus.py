@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, NamedTuple, Self, get_args
 
 import numpy as np
@@ -201,7 +202,7 @@ class Bus(ABC):
         """
         end = positive("seconds", seconds, "seconds")
         module = self.module(what.partition(".")[0])
-        if is_number(effort):
+        if isinstance(effort, Real) and is_number(effort):
             joints = [f"{module.name}.{joint}" for joint in moving_joints(module.kind)]
             if what not in joints:
                 raise UnknownNameError(f"no joint '{what}': joints are {choices(joints)}")
