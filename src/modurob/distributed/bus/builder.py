@@ -64,7 +64,8 @@ class RobotBuilder:
     def warm_up(self) -> None:
         """Build a small robot, so that the first real one needs no compilation."""
         model = Organism.start("giusti_b").model("physical", gravity=self.gravity)
-        controller = self.law(model)  # gains may be those of other joints
+        plain = all(np.ndim(value) == 0 for value in self.settings.values())
+        controller = self.law(model, **(self.settings if plain else {}))  # gains of other joints
         controller.command(0.0, model.neutral(), np.zeros(model.nv))
         controller.certificate()
 
