@@ -115,6 +115,18 @@ def test_motors_saturate_and_let_go_when_no_torque_comes():
     assert one._forces(one.state).tolist() == [0.0]
 
 
+def test_a_plant_that_diverges_begins_anew_at_rest():
+    one = plant("bac")
+    one.push(Push(1.0, "m1.joint", 1e30))
+    with complains(StateError, "set to rest", "diverged"):
+        one.advance(0.5)
+    assert not one.state.q.any()
+    one.advance(1.0)
+    one.push(Push(1.1, "m1.joint", 1.0))
+    one.advance(1.1)
+    assert 1e-3 < abs(one.state.q[1]) < 10.0
+
+
 def test_noise_has_the_deviation_that_was_asked_for():
     one = plant("b", noise_q=0.03, noise_v=0.1, seed=3)
     readings = np.array([one.reading("m0") for _ in range(4000)])
@@ -125,7 +137,7 @@ def test_noise_has_the_deviation_that_was_asked_for():
 def test_what_cannot_be_docked_stays_apart_with_the_reason():
     one = plant("ba")
     one.plug(("m0", "in"), ("m1", "out"))  # a ring
-    (reason,) = one.refused.values()
+    ((_, reason),) = one.refused.values()
     assert "loop" in reason
     one.add("x", catalog["backbone"])
     one.plug(("m1", "out"), ("x", "2"))
@@ -133,9 +145,13 @@ def test_what_cannot_be_docked_stays_apart_with_the_reason():
     one.unplug(("x", "2"), ("m1", "out"))
     assert len(one.refused) == 1
     assert len(one.state.organism) == 2
+    one.unplug(("m0", "out"), ("m1", "in"))  # the other docking of the ring holds now
+    assert not one.refused
+    assert one.state.organism.docking("m1").port == "in"
     with complains(UnknownNameError, "no joint 'm9.joint'", "m0.joint"):
         one.push(Push(1.0, "m9.joint", 1.0))
-    for wrong in ({"step": 0.0}, {"mass_factor": -1}, {"noise_q": -1.0}, {"torque": 0.0}):
+    for wrong in ({"step": 0.0}, {"mass_factor": -1}, {"noise_q": -1.0}, {"torque": 0.0},
+                  {"gravity": "down"}, {"seed": -1}):  # fmt: skip
         with complains(StateError, next(iter(wrong))):
             PlantOptions(**wrong)
 

@@ -18,12 +18,12 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from modurob.checks import not_negative, positive
+from modurob.checks import gravity_vector, not_negative, positive, whole
 from modurob.distributed.balancing.plant import STOPS, STUCK_FRICTION
 from modurob.distributed.drive import Mailbox, SharedMemory, Values
 from modurob.distributed.processes import Processes
 from modurob.distributed.transports import End
-from modurob.errors import DockingError, ModurobError, UnknownNameError, choices
+from modurob.errors import DockingError, ModurobError, StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.modules import ModuleType
 from modurob.organism import Organism
@@ -78,11 +78,14 @@ class PlantOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        gravity_vector(self.gravity)
+        whole("seed", self.seed, 0)
         positive("step", self.step, "seconds")
-        positive("mass_factor", self.mass_factor, "(no unit)")
+        positive("mass_factor", self.mass_factor, "times the masses of the datasheets")
         positive("speed", self.speed, "simulated seconds a second")
-        for name in ("noise_q", "noise_v", "friction"):
-            not_negative(name, getattr(self, name), "")
+        not_negative("noise_q", self.noise_q, "rad or m")
+        not_negative("noise_v", self.noise_v, "rad/s or m/s")
+        not_negative("friction", self.friction, "N m s/rad or N s/m")
         if self.torque != math.inf:
             positive("torque", self.torque, "N m or N")
 
@@ -107,13 +110,14 @@ class Plant:
     Attributes:
         t: Simulated time. [s]
         state: The robot at the base; None while nothing is docked there.
-        refused: Dockings that cannot be, with the reason.
+        refused: Dockings that cannot be, with turn [deg] and reason; they are tried again
+            after each undocking.
     """
 
     options: PlantOptions = field(default_factory=PlantOptions)
     t: float = 0.0
     state: BodyState | None = None
-    refused: dict[tuple[End, End], str] = field(default_factory=dict)
+    refused: dict[tuple[End, End], tuple[int, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._kinds: dict[str, ModuleType] = {}
@@ -163,12 +167,18 @@ class Plant:
             else:
                 self._dock(one, other, turn)
         except ModurobError as error:
-            self.refused[one, other] = str(error)
+            self.refused[one, other] = turn, str(error)
 
     def unplug(self, one: End, other: End) -> None:
         """Undock two ports."""
         if self.refused.pop((one, other), self.refused.pop((other, one), None)) is not None:
             return
+        self._undock(one, other)
+        waiting, self.refused = self.refused, {}
+        for (a, b), (turn, _) in waiting.items():
+            self.plug(a, b, turn)
+
+    def _undock(self, one: End, other: End) -> None:
         if BASE in (one[0], other[0]):
             if self.state is not None:
                 self._lay_aside(self.state.organism)
@@ -335,15 +345,27 @@ class Plant:
         return self._tau
 
     def advance(self, until: float) -> None:
-        """Move on to a later time, with the torques as they are."""
+        """Move on to a later time, with the torques as they are.
+
+        Raises:
+            StateError: The robot diverged; it begins anew, at rest in its neutral pose.
+        """
         while self._integrator is not None and self.state is not None and self.t < until - 1e-12:
             t = min(until, self.t + self.options.step)
-            self._tau = self._forces(self.state)
-            *_, last = self._integrator.steps(self.t, t, self.state.q, self.state.v)
+            try:
+                self._tau = self._forces(self.state)
+                *_, last = self._integrator.steps(self.t, t, self.state.q, self.state.v)
+            except (Stopped, ModurobError) as error:
+                self._set_to_rest(self.state)
+                raise StateError(f"the plant was set to rest at zero: {error}") from None
             self.state = replace(self.state, q=last.q, v=last.v)
             self.t = t
         self.t = max(self.t, until)
         self._pushes = [push for push in self._pushes if push.until > self.t]
+
+    def _set_to_rest(self, state: BodyState) -> None:
+        self._pushes, self._commands = [], {}
+        self._become(replace(state, q=state.model.neutral(), v=np.zeros(state.model.nv)))
 
     def _forces(self, state: BodyState) -> np.ndarray:
         """(nv,) of motors and pushes. [N m, N]"""
@@ -388,8 +410,12 @@ class PlantProgram:
         answers: list[dict[str, Any]] = []
         plant, speed = self._plant, self._plant.options.speed
         for event in events:
+            before = len(plant.refused)
             try:
                 plant.handle(event)
+                if len(plant.refused) > before:
+                    (a, b), (_, why) = list(plant.refused.items())[-1]
+                    raise DockingError(f"{'.'.join(a)} does not dock to {'.'.join(b)}: {why}")
             except ModurobError as error:
                 answers.append({"error": str(error)})
             if "add" in event:
@@ -402,8 +428,8 @@ class PlantProgram:
                 plant.command(name, found)
         try:
             plant.advance((now - self._begin) * speed)
-        except (Stopped, ModurobError) as error:
-            answers.append({"error": f"the plant stopped: {error}"})
+        except ModurobError as error:
+            answers.append({"error": str(error)})
         for name, (readings, _) in self._drives.items():
             readings.write(plant.reading(name))
         step = RESTING_S if plant.state is None else plant.options.step / speed

@@ -64,7 +64,9 @@ class BalancingProcesses(BalancingModules, MassProcesses):
             raise StateError("joints of processes do not get stuck: BalancingNetwork has such ones")
         self._goal = None if target is None else goal_of(target)
         self._region: Region | None = None
-        self._interval = positive("period", period, "seconds") / positive("speed", speed, "1")
+        self._interval = positive("period", period, "seconds") / positive(
+            "speed", speed, "simulated seconds a second"
+        )
         self.speed, self._memory, self._positions = speed, None, dict[str, float]()
         options |= {"target": target, "period": period, "decision": decision}
         super().__init__(organism, law, **options)

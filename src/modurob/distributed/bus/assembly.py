@@ -32,7 +32,7 @@ def assemble(survey: Survey, table: Mapping[Address, BusEntry]) -> BusAssembly:
             build.add(module, edge)
         live = dict(build.names)
         for edge in survey.lost:
-            build.add(edge.child, edge)
+            build.add(edge.child, edge if edge.parent.uid else None)  # the coordinator has id 0
         silent = {m: name for m, name in build.names.items() if m not in live}
         return BusAssembly(build.organism, live, tuple(build.faults), silent)
     return BusAssembly(faults=tuple(build.faults))
