@@ -25,6 +25,7 @@ Examples:
 @click.option("--duration", type=float, default=5.0, show_default=True, help="[s]")
 @organisms.hinges_option
 @organisms.base_option
+@organisms.lock_option
 @click.option("--start", metavar="ANGLES",
               help="Joint positions at the start, with commas. [deg, m]  [default: 0]")  # fmt: skip
 @click.option("--gait", metavar="NAME", help="Follow a gait, with computed torque.")
@@ -41,6 +42,7 @@ def command(name: str, start: str | None, gait: str | None, **options: Any) -> N
     files = take_run_options(options)
     title, organism = organisms.find(name)
     options["hinges"] = organisms.hinges_of(name, options["hinges"])
+    options["locked"] = organisms.locked_of(organism, options["locked"])
     if gait is not None:
         if start is not None:
             raise StateError("a gait has a start of its own: give --gait or --start")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modurob.errors import ModelWarning, StateError, choices
+from modurob.errors import ModelWarning, StateError, UnknownNameError, choices
 from modurob.model.model import Model, frozen
 from modurob.model.options import VIRTUAL_JOINTS, ModelOptions
 from modurob.modules import Joint, ModuleType
@@ -126,6 +126,7 @@ def assembled(organism: Organism, options: ModelOptions) -> LinkAssembly:
     first = len(parts)
     modules: dict[str, int] = {}
     parts.extend(_module_parts(organism, options, first, modules))
+    _hold(parts, options.locked)
     reasons = _lock_reasons(parts)
     tree = collapse(parts, reasons)
     while redundant := _redundant_joints(parts, tree):
@@ -404,6 +405,27 @@ def _gathered(arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarra
             distinct.append(array)
         picks.append(pick)
     return np.array(distinct).reshape(-1, *shape)[np.array(picks, dtype=np.intp)]
+
+
+def _hold(parts: list[ModelPart], locked: Sequence[tuple[str, float]]) -> None:
+    """Narrow the limits of the joints that the user locks to the positions asked for."""
+    if not locked:
+        return
+    joints = {f"{x.owner}.{x.joint.name}": k for k, x in enumerate(parts) if x.joint is not None}
+    for name, position in locked:
+        if name not in joints:
+            raise UnknownNameError(f"no joint {name!r} to lock: joints are {choices(joints)}")
+        part = parts[joints[name]]
+        joint = part.joint
+        assert joint is not None
+        what = f"{position:g} {'m' if joint.kind == 'prismatic' else 'rad'}"
+        lower, upper = (-np.inf if joint.lower is None else joint.lower), joint.upper
+        upper = np.inf if upper is None else upper
+        if part.reason or not lower <= position <= upper:
+            why = part.reason or f"its limits are {lower:g} to {upper:g}"
+            raise StateError(f"joint '{name}' cannot be locked at {what}: {why}")
+        held = joint.model_copy(update={"lower": position, "upper": position})
+        parts[joints[name]] = part._replace(joint=held, reason=f"held at {what} by `locked`")
 
 
 def _redundant_joints(parts: Sequence[ModelPart], tree: Tree) -> dict[int, str]:

@@ -552,6 +552,7 @@ class Organism:
         hinges: str = "dyad",
         base: str | Sequence[str] = "fixed",
         gravity: ArrayLike = (0.0, 0.0, -9.81),
+        locked: Mapping[str, float] | None = None,
     ) -> Model:
         """Build the numeric model of this organism.
 
@@ -561,17 +562,20 @@ class Organism:
             base: ``fixed``, ``free``, or virtual joints between world and base, in order:
                 ``px py pz`` slide, ``rx ry rz`` turn.
             gravity: (3,) in the world frame. [m/s^2]
+            locked: Joints that are held at a position, such as ``{"m1.roll": 0.5}``; they leave the
+                state, and `Model.locked` names them. [rad, m]
         """
         from modurob.model.build import build_model
         from modurob.model.options import ModelOptions
 
-        return build_model(self, ModelOptions(hinges, base, gravity))
+        return build_model(self, ModelOptions(hinges, base, gravity, locked))
 
     def equations(
         self,
         hinges: str = "dyad",
         base: str | Sequence[str] = "fixed",
         gravity: ArrayLike = (0.0, 0.0, -9.81),
+        locked: Mapping[str, float] | None = None,
         *,
         symbols: str | Collection[str] = "all",
         external: Sequence[str] = (),
@@ -580,7 +584,7 @@ class Organism:
         """The equations of motion of this organism as formulas.
 
         Args:
-            hinges, base, gravity: As for `model`.
+            hinges, base, gravity, locked: As for `model`.
             symbols: Which quantities are symbols: ``all``, ``none``, or some of ``mass length
                 inertia gravity friction``; the others enter with the organism's numbers. Joint
                 displacements and velocities always are symbols; `Equations.substitute` gives them
@@ -588,9 +592,11 @@ class Organism:
             external: Modules that an external wrench acts on.
             limit: Refuse closed forms that would have more terms than this.  [default: 100,000]
         """
+        from modurob.model.options import ModelOptions
         from modurob.symbolic.equations import build_equations
 
-        return build_equations(self, hinges, base, gravity, symbols, external, limit)
+        options = ModelOptions(hinges, base, gravity, locked)
+        return build_equations(self, options, symbols, external, limit)
 
     def _member(self, name: str) -> Member:
         try:

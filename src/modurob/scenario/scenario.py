@@ -314,9 +314,10 @@ class Scenario(RunSettings):
         return RunResult(run, marks, balanced=run)
 
 
-def model_options(settings: RunSettings) -> tuple[str, Any, tuple[float, float, float]]:
-    """Hinges, base and gravity as `Organism.model` and `Organism.equations` take them."""
-    return settings.hinges, base_of(settings.base), (0.0, 0.0, -settings.gravity)
+def model_options(settings: RunSettings) -> tuple[Any, ...]:
+    """Hinges, base, gravity and locks as `Organism.model` and `Organism.equations` take them."""
+    down = (0.0, 0.0, -settings.gravity)
+    return settings.hinges, base_of(settings.base), down, settings.locked
 
 
 def model_of(organism: Organism, settings: RunSettings) -> Model:

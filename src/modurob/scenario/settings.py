@@ -75,6 +75,7 @@ class RunSettings(FrozenRecord):
         hinges: ``dyad`` or ``physical``.
         base: ``fixed``, ``free``, or virtual joints with commas.
         gravity: Downwards. [m/s^2]
+        locked: Joints that are held, by name; see `Organism.model`. [rad, m]
         duration: [s]
         integrator, rtol, dt: As for `simulate`; dt is None for the default.
         motion: Motion of the joints: ``none``, ``hold`` the pose, go to ``zero``, ``step`` or
@@ -105,6 +106,7 @@ class RunSettings(FrozenRecord):
     hinges: Literal["dyad", "physical"] = "dyad"
     base: Name = "fixed"
     gravity: FiniteFloat = 9.81
+    locked: dict[str, FiniteFloat] = Field(default_factory=dict)
     duration: Positive = 5.0
     integrator: Name = "RK45"
     rtol: Annotated[FiniteFloat, Field(gt=0, lt=1)] = 1e-8
@@ -186,7 +188,7 @@ class RunSettings(FrozenRecord):
             found.update(dict.fromkeys(fields, reason))
 
         if self.motion == BALANCE:
-            unused(("controller", *LAW_FIELDS, *METHOD_FIELDS, *NOISE_FIELDS), "of a balancing run")
+            unused(("controller", "locked", *LAW_FIELDS, *METHOD_FIELDS, *NOISE_FIELDS), "of a balancing run")
         else:
             unused(BALANCE_FIELDS, f"with motion '{self.motion}', only with '{BALANCE}'")
             if self.controller == NONE:

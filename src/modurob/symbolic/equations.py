@@ -37,15 +37,13 @@ INERTIAL, MOVING = ("m", "J"), ("dq", "ddq", "V", "dV")  # letters that the shor
 
 def build_equations(
     organism: Organism,
-    hinges: str,
-    base: str | Sequence[str],
-    gravity: ArrayLike,
+    options: ModelOptions,
     symbols: str | Collection[str],
     external: Sequence[str],
     limit: float | None,
 ) -> Equations:
     """See `Organism.equations`."""
-    assembly = assembled(organism, ModelOptions(hinges, base, gravity))
+    assembly = assembled(organism, options)
     model, words = flatten(assembly, organism), Vocabulary(chosen(symbols))
     tree = symbolic_tree(assembly, model, words)
     if isinstance(external, str) or not all(name in tree.modules for name in external):

@@ -38,6 +38,7 @@ class OptionsRecord(_StrictRecord):
     hinges: str
     base: str | list[str]
     gravity: Annotated[list[FiniteFloat], Field(min_length=3, max_length=3)]
+    locked: dict[str, FiniteFloat] = Field(default_factory=dict)
 
 
 class ModelRecord(_StrictRecord):
@@ -133,7 +134,7 @@ def _put(part: BodyTrajectory, prefix: str, arrays: dict[str, np.ndarray]) -> di
 def _plain(x: Any) -> Any:
     """Values that JSON does not have: mappings, options, and arrays and numbers of NumPy."""
     if isinstance(x, ModelOptions):
-        return dataclasses.asdict(x)
+        return {**dataclasses.asdict(x), "locked": dict(x.locked)}
     return dict(x) if isinstance(x, Mapping) else x.tolist()
 
 
