@@ -1,8 +1,9 @@
 """An organism's moving links, and their dynamics by Pinocchio and by MuJoCo.
 
 `PinocchioTree` knows every body and joint from the docking list and the datasheets. Here the joints
-that modurob says are locked are fixed at zero (only their names are taken from it), what is rigidly
-attached is merged, and the rest is handed to two engines that know nothing of each other.
+that modurob says are locked are fixed at zero, or where the test holds them (only their names are taken
+from it), what is rigidly attached is merged, and the rest is handed to two engines that know
+nothing of each other.
 """
 
 from __future__ import annotations
@@ -52,10 +53,11 @@ class RigidTree(PinocchioTree):
         hinges: str,
         base: str | tuple[str, ...] = "fixed",
         locked: Sequence[str] = (),
+        held: Mapping[str, float] | None = None,
     ) -> None:
         self._motions: dict[str, tuple[str, np.ndarray]] = {"free": (FREE, np.zeros(3))}
         super().__init__(organism, hinges, base)
-        self._flatten(set(locked))
+        self._flatten(dict.fromkeys(locked, 0.0) | dict(held or {}))
 
     def _joint(self, parent: int, kind: Any, T: np.ndarray, name: str) -> int:
         short = kind.shortname()
@@ -71,7 +73,7 @@ class RigidTree(PinocchioTree):
         (entry,) = [e for e in self._sheet(module)["joints"] if e["name"] == joint]
         return entry.get("viscous", 0.0), entry.get("coulomb", 0.0)
 
-    def _flatten(self, locked: set[str]) -> None:
+    def _flatten(self, locked: Mapping[str, float]) -> None:
         model, children = self.model, [[] for _ in range(self.model.njoints)]
         for joint in range(1, model.njoints):
             children[model.parents[joint]].append(joint)
@@ -85,13 +87,15 @@ class RigidTree(PinocchioTree):
             name = model.names[joint]
             parent, T_parent = place[model.parents[joint]]
             T = T_parent @ model.jointPlacements[joint].homogeneous
+            kind, axis = self._motions[name]
             if name in locked:
+                parts = (np.zeros(3), axis) if kind == REVOLUTE else (axis, np.zeros(3))
+                T = T @ pin.exp6(pin.Motion(*parts) * locked[name]).homogeneous
                 place[joint] = parent, T
                 inertias[parent] = inertias[parent] + pin.SE3(T).act(model.inertias[joint])
                 continue
             place[joint] = len(links), np.eye(4)
             inertias[len(links)] = model.inertias[joint]
-            kind, axis = self._motions[name]
             links.append(
                 Moving(name, parent, T, kind, axis, pin.Inertia.Zero(), *self._friction(name))
             )

@@ -61,7 +61,8 @@ class ModelOptions:
 def _checked_locks(locked: Mapping[str, float] | None) -> tuple[tuple[str, float], ...]:
     if not isinstance(locked or {}, Mapping) or not all(map(is_number, (locked or {}).values())):
         raise StateError(
-            f"locked takes joints with positions such as {{'m1.roll': 0.5}} [rad, m], got {locked!r:.80}"
+            "locked takes joints with positions such as {'m1.roll': 0.5} [rad, m], "
+            f"got {locked!r:.80}"
         )
     return tuple((name, float(position)) for name, position in (locked or {}).items())
 

@@ -133,11 +133,10 @@ def emulation(organism: Organism, robot: str) -> dict[str, float]:
     """
     if robot not in EMULATED:
         raise UnknownNameError(f"SuperBots emulate {choices(EMULATED)}, got {robot!r}")
-    kinds = ((name, organism.kind(name).name) for name in organism.modules)
-    locked = {f"{name}.roll": EMULATED[robot] for name, kind in kinds if kind.startswith("superbot")}
-    if not locked:
+    found = [name for name in organism.modules if organism.kind(name).name.startswith("superbot")]
+    if not found:
         raise StateError(f"no module of this organism is a SuperBot, so none emulates {robot}")
-    return locked
+    return {f"{name}.roll": EMULATED[robot] for name in found}
 
 
 def _from_rows(kind: str | ModuleType, rows: list[tuple[int, int, int, int]]) -> Organism:

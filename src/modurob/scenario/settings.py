@@ -22,7 +22,7 @@ POINTS = ("step", "quintic")  # motions to a target: at once, or smoothly in hal
 GAIT_FIELDS = ("amplitude", "frequency", "ramp")
 BALANCE_FIELDS = ("balancing_law", "loss", "delay", "drive_friction", "stuck")
 LAW_FIELDS = ("settling_time", "poles", "gains", "torque_limit", "torque_delay", "sample_time")
-METHOD_FIELDS = ("integrator", "rtol", "dt", "stops", "masses", "rates")
+METHOD_FIELDS = ("integrator", "rtol", "dt", "stops", "masses", "rates", "locked")
 NOISE_FIELDS = ("estimator", "noise_q", "noise_v", "noise_tau")
 
 Name = Annotated[str, Field(max_length=64)]
@@ -188,7 +188,10 @@ class RunSettings(FrozenRecord):
             found.update(dict.fromkeys(fields, reason))
 
         if self.motion == BALANCE:
-            unused(("controller", "locked", *LAW_FIELDS, *METHOD_FIELDS, *NOISE_FIELDS), "of a balancing run")
+            unused(
+                ("controller", *LAW_FIELDS, *METHOD_FIELDS, *NOISE_FIELDS),
+                "of a balancing run",
+            )
         else:
             unused(BALANCE_FIELDS, f"with motion '{self.motion}', only with '{BALANCE}'")
             if self.controller == NONE:
