@@ -1,8 +1,8 @@
 """An organism's moving links, and their dynamics by Pinocchio and by MuJoCo.
 
 `PinocchioTree` knows every body and joint from the docking list and the datasheets. Here the joints
-that modurob says are locked are fixed at zero, or where the test holds them (only their names are taken
-from it), what is rigidly attached is merged, and the rest is handed to two engines that know
+that modurob says are locked are fixed at zero, or where the test holds them (only their names are
+taken from it), what is rigidly attached is merged, and the rest is handed to two engines that know
 nothing of each other.
 """
 
