@@ -36,6 +36,7 @@ class Moving(NamedTuple):
     inertia: pin.Inertia
     viscous: float
     coulomb: float
+    armature: float
 
 
 class RigidTree(PinocchioTree):
@@ -66,12 +67,14 @@ class RigidTree(PinocchioTree):
         self._motions[name] = PRISMATIC if slides else REVOLUTE, np.array(axis)
         return super()._joint(parent, kind, T, name)
 
-    def _friction(self, name: str) -> tuple[float, float]:
+    def _drive(self, name: str) -> tuple[float, float, float]:
+        """Viscous and dry friction, and the inertia of the rotor behind its gear."""
         module, _, joint = name.partition(".")
         if name == "free" or module == "world":
-            return 0.0, 0.0
+            return 0.0, 0.0, 0.0
         (entry,) = [e for e in self._sheet(module)["joints"] if e["name"] == joint]
-        return entry.get("viscous", 0.0), entry.get("coulomb", 0.0)
+        armature = entry.get("rotor_inertia", 0.0) * entry.get("gear_ratio", 1.0) ** 2
+        return entry.get("viscous", 0.0), entry.get("coulomb", 0.0), armature
 
     def _flatten(self, locked: Mapping[str, float]) -> None:
         model, children = self.model, [[] for _ in range(self.model.njoints)]
@@ -97,7 +100,7 @@ class RigidTree(PinocchioTree):
             place[joint] = len(links), np.eye(4)
             inertias[len(links)] = model.inertias[joint]
             links.append(
-                Moving(name, parent, T, kind, axis, pin.Inertia.Zero(), *self._friction(name))
+                Moving(name, parent, T, kind, axis, pin.Inertia.Zero(), *self._drive(name))
             )
         self.links = [link._replace(inertia=inertias[k]) for k, link in enumerate(links)]
         self.standing = inertias[-1]
@@ -148,6 +151,7 @@ class PinocchioDynamics(Engine):
                 link.parent + 1, joints[link.kind](link.axis), pin.SE3(link.T), link.name
             )
             self.pin.appendBodyToJoint(number, link.inertia, pin.SE3.Identity())
+            self.pin.armature[self.pin.joints[number].idx_v] = link.armature
         self.data = self.pin.createData()
         columns = [self.pin.joints[k + 1].idx_v for k in self.order]
         base = list(range(6 if self.free else 0))
@@ -270,6 +274,7 @@ class MujocoDynamics(Engine):
             joints.append(
                 {
                     "name": link.name, "type": link.kind, "damping": _text([link.viscous]),
+                    "armature": _text([link.armature]),
                     "axis": _text(R.T @ link.axis), "pos": _text(-R.T @ p),
                 }
             )  # fmt: skip

@@ -28,7 +28,7 @@ SUFFIXES = {".txt": "text", ".tex": "latex", ".md": "markdown", ".html": "mathml
 @organisms.base_option
 @organisms.lock_option
 @click.option("--symbols", default="all", show_default=True, metavar="GROUPS",
-              help="all, none, or some of mass,length,inertia,gravity,friction; "
+              help="all, none, or some of mass,length,inertia,gravity,friction,stiffness; "
               "the others are numbers.")  # fmt: skip
 @click.option("--entry", metavar="ENTRY", help="One entry, such as M[1,2] or N[1].")
 @click.option("--format", "form", type=click.Choice(FORMATS),

@@ -36,6 +36,8 @@ class Row(NamedTuple):
     travel: Any
     viscous: Any
     coulomb: Any
+    armature: Any
+    stiffness: Any
     R: Mat
 
 
@@ -52,8 +54,8 @@ ROW, BODY_ROW = size(Row), size(BodyRow)
 class SignedAngle:
     """A joint angle along +x of its frame; its sine and cosine come from the record."""
 
-    def __init__(self, cosine: Traced, sine: Traced) -> None:
-        self._cos, self._sin = cosine, sine
+    def __init__(self, cosine: Traced, sine: Traced, angle: Traced) -> None:
+        self._cos, self._sin, self.angle = cosine, sine, angle
 
     def cos(self) -> Traced:
         return self._cos
@@ -185,12 +187,13 @@ class Tracer:
             R = Mat([[1 if cycle[j] == i else 0 for j in range(3)] for i in range(3)])
         return RigidLink(
             0, R, row.p, way.prismatic, row.mass, row.moment, row.second,
-            row.viscous, row.coulomb, row.sign, row.travel,
+            row.viscous, row.coulomb, row.sign, row.travel, row.armature, row.stiffness,
         )  # fmt: skip
 
     def _joint(self, k: Kernel, link: RigidLink) -> JointState:
         q, c, s, v, x = k.vectors("record", 0, driver.JOINT_RECORD)
-        place = q * link.travel if link.prismatic else SignedAngle(c, s * link.sign)
+        place = q * link.travel
+        place = place if link.prismatic else SignedAngle(c, s * link.sign, place)
         return JointState(place, v * link.sign, x * link.sign)
 
     def _base(self, k: Kernel) -> tuple[RigidLink, Base]:
@@ -323,10 +326,10 @@ class Tracer:
         return k
 
     def friction(self) -> Kernel:
-        """Added to the result, or taken from the third input."""
+        """Friction and springs, added to the result or taken from the third input."""
         k = self._kernel()
-        row, (_, _, _, v, x) = k.row(), k.vectors("record", 0, driver.JOINT_RECORD)
-        force = friction(row.viscous, row.coulomb, v)
+        row, (q, _, _, v, x) = k.row(), k.vectors("record", 0, driver.JOINT_RECORD)
+        force = friction(row.viscous, row.coulomb, v) + row.stiffness * q
         if self.passes.friction == "x":
             k.put(Slot("%record", driver.X), x - force)
         else:

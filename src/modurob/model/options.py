@@ -27,12 +27,14 @@ class ModelOptions:
         base: ``fixed``, ``free`` or virtual joints.
         gravity: In the world frame. [m/s^2]
         locked: (name, position) of joints that are held. [rad, m]
+        elastic: Whether springs of elastic joints are joints of the model.
     """
 
     hinges: str
     base: str | tuple[str, ...]
     gravity: tuple[float, float, float]
     locked: tuple[tuple[str, float], ...]
+    elastic: bool
 
     def __init__(
         self,
@@ -40,6 +42,7 @@ class ModelOptions:
         base: str | Sequence[str] = "fixed",
         gravity: ArrayLike = (0.0, 0.0, -9.81),
         locked: Mapping[str, float] | None = None,
+        elastic: bool = True,
     ) -> None:
         if hinges not in ("dyad", "physical"):
             raise StateError(f"hinges must be 'dyad' or 'physical', got {hinges!r}")
@@ -47,6 +50,7 @@ class ModelOptions:
         object.__setattr__(self, "base", _checked_base(base))
         object.__setattr__(self, "gravity", tuple(gravity_vector(gravity).tolist()))
         object.__setattr__(self, "locked", _checked_locks(locked))
+        object.__setattr__(self, "elastic", bool(elastic))
 
     def build(self, organism: Organism, free: bool = False) -> Model:
         """Build the model of an organism with these options, or with a free base instead.
@@ -55,7 +59,8 @@ class ModelOptions:
         """
         there = {*organism.modules, "" if free else "world"}
         locked = {name: at for name, at in self.locked if name.partition(".")[0] in there}
-        return organism.model(self.hinges, "free" if free else self.base, self.gravity, locked)
+        base = "free" if free else self.base
+        return organism.model(self.hinges, base, self.gravity, locked, self.elastic)
 
 
 def _checked_locks(locked: Mapping[str, float] | None) -> tuple[tuple[str, float], ...]:

@@ -553,6 +553,7 @@ class Organism:
         base: str | Sequence[str] = "fixed",
         gravity: ArrayLike = (0.0, 0.0, -9.81),
         locked: Mapping[str, float] | None = None,
+        elastic: bool = True,
     ) -> Model:
         """Build the numeric model of this organism.
 
@@ -564,11 +565,13 @@ class Organism:
             gravity: (3,) in the world frame. [m/s^2]
             locked: Joints that are held at a position, such as ``{"m1.roll": 0.5}``; they leave the
                 state, and `Model.locked` names them. [rad, m]
+            elastic: Whether a joint with a stiffness is two joints: ``m1.roll`` turns the rotor,
+                ``m1.roll.spring`` has no motor. False for rigid joints.
         """
         from modurob.model.build import build_model
         from modurob.model.options import ModelOptions
 
-        return build_model(self, ModelOptions(hinges, base, gravity, locked))
+        return build_model(self, ModelOptions(hinges, base, gravity, locked, elastic))
 
     def equations(
         self,
@@ -576,6 +579,7 @@ class Organism:
         base: str | Sequence[str] = "fixed",
         gravity: ArrayLike = (0.0, 0.0, -9.81),
         locked: Mapping[str, float] | None = None,
+        elastic: bool = True,
         *,
         symbols: str | Collection[str] = "all",
         external: Sequence[str] = (),
@@ -584,18 +588,18 @@ class Organism:
         """The equations of motion of this organism as formulas.
 
         Args:
-            hinges, base, gravity, locked: As for `model`.
+            hinges, base, gravity, locked, elastic: As for `model`.
             symbols: Which quantities are symbols: ``all``, ``none``, or some of ``mass length
-                inertia gravity friction``; the others enter with the organism's numbers. Joint
-                displacements and velocities always are symbols; `Equations.substitute` gives them
-                values.
+                inertia gravity friction stiffness``; the others enter with the organism's numbers.
+                Joint displacements and velocities always are symbols; `Equations.substitute` gives
+                them values.
             external: Modules that an external wrench acts on.
             limit: Refuse closed forms that would have more terms than this.  [default: 100,000]
         """
         from modurob.model.options import ModelOptions
         from modurob.symbolic.equations import build_equations
 
-        options = ModelOptions(hinges, base, gravity, locked)
+        options = ModelOptions(hinges, base, gravity, locked, elastic)
         return build_equations(self, options, symbols, external, limit)
 
     def _member(self, name: str) -> Member:

@@ -182,7 +182,8 @@ def _origin(model: Model, given: Organism | None) -> Organism | None:
 def _same(one: Model, other: Model) -> bool:
     if one.joint_names != other.joint_names or one.body_names != other.body_names:
         return False
-    arrays = ("placement", "screw", "mass", "center", "inertia", "viscous", "coulomb")
+    arrays = ("placement", "screw", "mass", "center", "inertia", "viscous", "coulomb", "armature",
+              "stiffness")  # fmt: skip
     return all(np.allclose(getattr(one, x), getattr(other, x), rtol=0, atol=SAME) for x in arrays)
 
 
