@@ -353,7 +353,7 @@ def flatten(assembly: LinkAssembly, organism: Organism) -> Model:
             viscous=np.array([joint.viscous for joint in joints]),
             coulomb=np.array([joint.coulomb for joint in joints]),
             armature=np.array([joint.armature for joint in joints]),
-            stiffness=np.array([joint.stiffness or 0.0 for joint in joints]),
+            stiffness=np.array([joint.stiffness or 0.0 for joint in joints]) * options.elastic,
             mass=mass,
             center=center,
             inertia=moments,

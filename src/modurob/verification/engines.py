@@ -144,4 +144,5 @@ class Mujoco:
             a[:3] += np.cross(v[3:6], v[:3])
         self.data.qacc[self.columns] = turn @ a
         self.mujoco.mj_rne(self.peer, self.data, 1, tau)
+        tau += self.peer.dof_armature * self.data.qacc
         return turn.T @ tau[self.columns]
