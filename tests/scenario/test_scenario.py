@@ -225,7 +225,7 @@ GAIT, BALANCE = {"amplitude", "frequency", "ramp"}, {
     "balancing_law", "loss", "delay", "drive_friction", "stuck"
 }  # fmt: skip
 LAW = {"settling_time", "poles", "gains", "torque_limit", "torque_delay", "sample_time"}
-RUN = {"integrator", "rtol", "dt", "stops", "masses", "rates", "locked"}
+RUN = {"integrator", "rtol", "dt", "analytic", "stops", "masses", "rates", "locked"}
 NOISE = {"estimator", "noise_q", "noise_v", "noise_tau"}
 
 

@@ -41,6 +41,7 @@ OPTIONS = {
     "drive_friction": "--friction",
     "motion": "--gait",
     "locked": "--lock",
+    "analytic": "--equations",
 }
 LEAST_STATES = 3  # of a run that stopped: fewer show nothing
 

@@ -17,6 +17,7 @@ Examples:
   modurob simulate double_pendulum --hinges physical --start 90,0 --duration 10
   modurob simulate crab --hinges physical --plot crab.png --animate crab.gif
   modurob simulate snake --hinges physical --gait wave --plot wave.png
+  modurob simulate double_pendulum --start 90,0 --equations --plot both.png
   modurob simulate crab --base free --integrator DOP853 --output run.npz --csv run.csv
 """
 
@@ -35,6 +36,8 @@ Examples:
               help="Relative error of a step, of adaptive methods.  [default: 1e-8]")  # fmt: skip
 @click.option("--dt", type=float,
               help="Step, or largest step of adaptive methods. [s]  [default: 0.001]")  # fmt: skip
+@click.option("--equations", "analytic", is_flag=True, default=None,
+              help="Simulate with formulas, and compare with the numeric model.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), help="Of random gaits.  [default: 0]")
 @run_options
 def command(name: str, start: str | None, gait: str | None, **options: Any) -> None:

@@ -261,9 +261,14 @@ class Scenario(RunSettings):
             loop = OutputFeedback(law, filter_)
         if law is not None and reference is not None:
             loop = TrackingController(loop, reference)
+        plant: Any = model if self.masses == 1 else with_scaled_masses(model, self.masses)
+        if self.analytic:
+            if self.masses != 1:
+                raise StateError("masses: formulas have those of the datasheets; leave masses out")
+            plant = self.organism.equations(*model_options(self), symbols="none")
         try:
             trajectory = simulate(
-                model if self.masses == 1 else with_scaled_masses(model, self.masses),
+                plant,
                 q,
                 v,
                 self.duration,

@@ -22,7 +22,7 @@ POINTS = ("step", "quintic")  # motions to a target: at once, or smoothly in hal
 GAIT_FIELDS = ("amplitude", "frequency", "ramp")
 BALANCE_FIELDS = ("balancing_law", "loss", "delay", "drive_friction", "stuck")
 LAW_FIELDS = ("settling_time", "poles", "gains", "torque_limit", "torque_delay", "sample_time")
-METHOD_FIELDS = ("integrator", "rtol", "dt", "stops", "masses", "rates", "locked")
+METHOD_FIELDS = ("integrator", "rtol", "dt", "analytic", "stops", "masses", "rates", "locked")
 NOISE_FIELDS = ("estimator", "noise_q", "noise_v", "noise_tau")
 
 Name = Annotated[str, Field(max_length=64)]
@@ -78,6 +78,7 @@ class RunSettings(FrozenRecord):
         locked: Joints that are held, by name; see `Organism.model`. [rad, m]
         duration: [s]
         integrator, rtol, dt: As for `simulate`; dt is None for the default.
+        analytic: Whether accelerations come from the closed forms, as formulas.
         motion: Motion of the joints: ``none``, ``hold`` the pose, go to ``zero``, ``step`` or
             ``quintic`` to the target, ``balance`` by messages, or a gait.
         amplitude: Of a gait, as a part of what the limits allow; frequency [Hz]; ramp [s].
@@ -111,6 +112,7 @@ class RunSettings(FrozenRecord):
     integrator: Name = "RK45"
     rtol: Annotated[FiniteFloat, Field(gt=0, lt=1)] = 1e-8
     dt: Positive | None = None
+    analytic: bool = False
     motion: Name = NONE
     amplitude: Annotated[FiniteFloat, Field(ge=0, le=1)] = 0.5
     frequency: Positive = 1.0

@@ -270,6 +270,22 @@ class Equations:
         square = (self.model.nv, self.model.nv)
         return ClosedForm(M.reshape(square), C.reshape(square), N)
 
+    def as_model(self) -> Model:
+        """The numeric twin with accelerations from these formulas: M a = tau - C dq - N - friction.
+
+        Parameters have their values after `substitute`, else the organism's. `simulate` takes the
+        equations themselves. Derivatives, energies and poses are the twin's own.
+        """
+        from modurob.symbolic.analytic import analytic_model
+
+        motion, symbols = self._motion, self._words.symbols
+        replaced = [symbols[k].name for k in motion.places if k in self._replaced]
+        if replaced:
+            raise StateError(f"{choices(replaced)} was replaced: a motion needs it as a symbol")
+        position, quaternion, twist, _ = motion.base
+        q = [symbols[k] for k in (*position, *quaternion, *motion.places)]
+        return analytic_model(self, q, [symbols[k] for k in (*twist, *motion.speeds)])
+
     # -- on paper --------------------------------------------------------------------------------
 
     def latex(self, entry: str | None = None, *, document: bool = False) -> str:
