@@ -47,6 +47,7 @@ NAMES = [
     "verification",
 ]
 MODEL = [
+    "armature",
     "base_of",
     "base_pose",
     "body_index",
@@ -108,6 +109,7 @@ MODEL = [
     "screw",
     "step",
     "step_derivatives",
+    "stiffness",
     "upper",
     "viscous",
 ]
