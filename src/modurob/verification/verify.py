@@ -10,7 +10,7 @@ import numpy as np
 from modurob.checks import refuse_states
 from modurob.errors import StateError
 from modurob.organism import Organism
-from modurob.verification import engines, identities
+from modurob.verification import engines, identities, lagrange
 from modurob.verification.check import (
     FAILED,
     LEFT_OUT,
@@ -79,7 +79,11 @@ def verify(
     a = rng.standard_normal((states, model.nv))
     case = CheckCase(organism, model.options, model, q, v, a, rng)
     found = []
-    for name, check in CHECKS.items():
+    checks = dict(CHECKS)
+    printed = lagrange.printed(organism, model)
+    if printed is not None:
+        checks["Lagrange"] = partial(lagrange.compared, printed)
+    for name, check in checks.items():
         if progress is not None:
             progress(name)
         found.append(_made(name, check, case))
