@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -31,6 +30,7 @@ from modurob.organism.files import from_document, to_document
 from modurob.scenario.bodies import base_of, example
 from modurob.scenario.settings import (
     BALANCE,
+    GAIT_FIELDS,
     NONE,
     POINTS,
     EventRecord,
@@ -170,9 +170,14 @@ class Scenario(RunSettings):
 
     def _gait(self, model: Model) -> Any:
         kind = gait_class(self.motion)
-        known = inspect.signature(kind).parameters
+        known = kind.parameters()
         given: dict[str, Any] = {"frequency": self.frequency, "ramp": self.ramp}
         given = {name: value for name, value in given.items() if name in known}
+        for name in self.gait:
+            if name not in known or name in GAIT_FIELDS:
+                own = [each for each in known if each not in GAIT_FIELDS]
+                raise StateError(f"gait: no {name!r} in {self.motion}: it has {choices(own)} there")
+        given |= self.gait
 
         def gait(amplitude: Any = None) -> Any:
             if kind.random:

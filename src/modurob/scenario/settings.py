@@ -19,7 +19,7 @@ from modurob.stepping import FixedStep
 NONE = "none"  # no motion, controller or estimator
 BALANCE = "balance"  # by messages between modules
 POINTS = ("step", "quintic")  # motions to a target: at once, or smoothly in half the run
-GAIT_FIELDS = ("amplitude", "frequency", "ramp")
+GAIT_FIELDS = ("amplitude", "frequency", "ramp", "gait")
 BALANCE_FIELDS = ("balancing_law", "loss", "delay", "drive_friction", "stuck")
 LAW_FIELDS = ("settling_time", "poles", "gains", "torque_limit", "torque_delay", "sample_time")
 METHOD_FIELDS = ("integrator", "rtol", "dt", "analytic", "stops", "masses", "rates", "locked")
@@ -82,6 +82,8 @@ class RunSettings(FrozenRecord):
         motion: Motion of the joints: ``none``, ``hold`` the pose, go to ``zero``, ``step`` or
             ``quintic`` to the target, ``balance`` by messages, or a gait.
         amplitude: Of a gait, as a part of what the limits allow; frequency [Hz]; ramp [s].
+        gait: Its other parameters by name, such as lag, coupling, r or phase, one number for all
+            joints or numbers by joint; units as in `modurob.gaits`.
         target: End of ``step`` and ``quintic`` by joint; zero for joints not named. [rad, m]
         controller: Name of a law, or ``none``.
         settling_time: Of the law. [s]
@@ -117,6 +119,7 @@ class RunSettings(FrozenRecord):
     amplitude: Annotated[FiniteFloat, Field(ge=0, le=1)] = 0.5
     frequency: Positive = 1.0
     ramp: NotNegative = 0.0
+    gait: dict[str, int | FiniteFloat | dict[str, FiniteFloat]] = Field(default_factory=dict)
     target: dict[str, FiniteFloat] = Field(default_factory=dict)
     controller: Name = NONE
     settling_time: Positive = gains.SETTLING_TIME
