@@ -49,6 +49,7 @@ NAMES = [
     "verification",
 ]
 MODEL = [
+    "armature",
     "base_of",
     "base_pose",
     "body_index",
@@ -110,6 +111,7 @@ MODEL = [
     "screw",
     "step",
     "step_derivatives",
+    "stiffness",
     "upper",
     "viscous",
 ]

@@ -9,7 +9,8 @@ import numpy as np
 import sympy
 
 from modurob import Model, Trajectory, examples, simulate
-from papers import figures, lagrange
+from modurob.verification import lagrange
+from papers import figures
 from papers.claims import Claims
 
 QUARTER = np.pi / 2

@@ -137,6 +137,7 @@ def links(table: DhTable) -> list[RigidLink]:
                 Mat(moved[:3, :3].tolist()),
                 link.datasheet.viscous,
                 link.datasheet.coulomb,
+                armature=link.datasheet.armature,
             )
         )
     return result

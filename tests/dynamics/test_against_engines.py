@@ -16,6 +16,7 @@ from oracles.rough_organisms import STATES, case, states
 
 RELATIVE = 1e-10  # of the largest entry: sums over up to 60 joints, and M up to condition 1e6
 EACH = 43  # organisms of each of the seven groups: 301 in all, each as dyads and physical
+FEW = 3  # cases are left out before the one with locked joints
 SOME = 15  # organisms on virtual joints
 ENOUGH = 0.8  # share of the organisms with a body that MuJoCo can push: it keeps no massless ones
 HINGES = ("dyad", "physical")
@@ -74,6 +75,18 @@ def test_dynamics_of_random_organisms_match_pinocchio_and_mujoco(kinds, hinges, 
         pushed += bool(external)
     assert compared == EACH
     assert pushed >= ENOUGH * EACH
+
+
+@every_kind
+def test_dynamics_with_locked_joints_match_pinocchio_and_mujoco(kinds, hinges, base):
+    c, rng = next(islice(cases(kinds, hinges, base), FEW, None)), np.random.default_rng(5)
+    names = c.model.joint_names[::2]
+    held = c.model.random_configuration(rng)[c.model.joint_slice_q][::2].tolist()
+    held = dict(zip(names, held, strict=True))
+    model = c.organism.model(hinges, base, c.model.gravity, held)
+    tree = RigidTree(c.organism, hinges, base, list(model.locked), held)
+    for engine in (PinocchioDynamics, MujocoDynamics):
+        assert_same_dynamics(model, engine(tree, model), *states(model, rng))
 
 
 @pytest.mark.parametrize("hinges", HINGES)

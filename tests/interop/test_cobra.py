@@ -13,7 +13,6 @@ import pytest
 
 from modurob import ModuleType, Organism, catalog, examples
 from modurob.interop import (
-    LossWarning,
     read_cobra_assembly,
     read_cobra_modules,
     write_cobra_assembly,
@@ -449,11 +448,14 @@ def test_solids_are_drawn_and_meshes_kept_as_references(tmp_path):
     ]
 
 
-def test_the_inertia_of_motors_is_left_out_with_a_warning(tmp_path):
+def test_the_inertia_of_motors_is_kept(tmp_path):
     push = {**SLIDE["joints"][0], "motorInertia": 5e-5, "gearRatio": 160.0}
-    path = dump(tmp_path / "m.json", {**SLIDE, "joints": [push]})
-    with pytest.warns(LossWarning, match=r"motorInertia of slide\.push is left out"):
-        read_cobra_modules(path)
+    kinds = read_cobra_modules(dump(tmp_path / "m.json", {**SLIDE, "joints": [push]}))
+    (joint,) = kinds["slide"].joints
+    assert (joint.rotor_inertia, joint.gear_ratio) == (5e-5, 160.0)
+    write_cobra_modules(kinds, tmp_path / "again.json")
+    (entry,) = json.loads((tmp_path / "again.json").read_text())["modules"]
+    assert (entry["joints"][0]["motorInertia"], entry["joints"][0]["gearRatio"]) == (5e-5, 160.0)
 
 
 # -- files that were edited ------------------------------------------------------------------------

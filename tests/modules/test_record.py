@@ -23,7 +23,10 @@ from oracles.two_part_modules import two_part_module
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "records.md"
 UID, TEXT = 0x0242AC110002, "02:42:ac:11:00:02"
 HEADER = 30  # bytes, its own checksum included
-KINDS = [*catalog.values(), WRIST, *(two_part_module(seed, 3).kind for seed in range(0, 72, 9))]
+MOTOR = catalog["superbot"].with_parameters(rotor_inertia=1e-6, gear_ratio=50.0)
+SPRING = MOTOR.with_parameters(joint="yaw", stiffness=20.0, damping=0.1)
+TWO_PART = [two_part_module(seed, 3).kind for seed in range(0, 72, 9)]
+KINDS = [*catalog.values(), WRIST, MOTOR, SPRING, *TWO_PART]
 RECORD = encode(catalog["giusti_a"], UID)
 
 
@@ -279,6 +282,11 @@ class Bytes:
         if name == "limits":
             mask = self.entry("byte")
             return [self.entry("f64") if mask & bit else None for bit in (1, 2)]
+        if name == "drive":
+            if self.at == len(self.data):
+                return None
+            mask = self.entry("byte")
+            return [self.entry("f64") if mask & bit else None for bit in (1, 2, 4, 8)]
         if name == "label":
             if self.entry("byte"):
                 return self.entry("text")
@@ -340,6 +348,8 @@ def test_the_fields_are_those_of_the_guide(kind):
         assert (joint.parent, joint.child) == (names[field["parent"]], names[field["child"]])
         assert [joint.lower, joint.upper] == field["limits"]
         assert [joint.viscous, joint.coulomb] == field["friction"]
+        drive = [joint.rotor_inertia, joint.gear_ratio, joint.stiffness, joint.damping]
+        assert field["drive"] == (drive if joint.rotor_inertia else None)
         assert [*joint.position, *joint.rpy] == field["position"] + field["rpy"]
         assert list(joint.axis) == field["axis"]
     for port, field in zip(kind.ports, found["PORT"], strict=True):

@@ -1,8 +1,9 @@
 """An organism's moving links, and their dynamics by Pinocchio and by MuJoCo.
 
 `PinocchioTree` knows every body and joint from the docking list and the datasheets. Here the joints
-that modurob says are locked are fixed at zero (only their names are taken from it), what is rigidly
-attached is merged, and the rest is handed to two engines that know nothing of each other.
+that modurob says are locked are fixed at zero, or where the test holds them (only their names are
+taken from it), what is rigidly attached is merged, and the rest is handed to two engines that know
+nothing of each other.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Moving(NamedTuple):
     inertia: pin.Inertia
     viscous: float
     coulomb: float
+    armature: float
 
 
 class RigidTree(PinocchioTree):
@@ -52,10 +54,11 @@ class RigidTree(PinocchioTree):
         hinges: str,
         base: str | tuple[str, ...] = "fixed",
         locked: Sequence[str] = (),
+        held: Mapping[str, float] | None = None,
     ) -> None:
         self._motions: dict[str, tuple[str, np.ndarray]] = {"free": (FREE, np.zeros(3))}
         super().__init__(organism, hinges, base)
-        self._flatten(set(locked))
+        self._flatten(dict.fromkeys(locked, 0.0) | dict(held or {}))
 
     def _joint(self, parent: int, kind: Any, T: np.ndarray, name: str) -> int:
         short = kind.shortname()
@@ -64,14 +67,16 @@ class RigidTree(PinocchioTree):
         self._motions[name] = PRISMATIC if slides else REVOLUTE, np.array(axis)
         return super()._joint(parent, kind, T, name)
 
-    def _friction(self, name: str) -> tuple[float, float]:
+    def _drive(self, name: str) -> tuple[float, float, float]:
+        """Viscous and dry friction, and the inertia of the rotor behind its gear."""
         module, _, joint = name.partition(".")
         if name == "free" or module == "world":
-            return 0.0, 0.0
+            return 0.0, 0.0, 0.0
         (entry,) = [e for e in self._sheet(module)["joints"] if e["name"] == joint]
-        return entry.get("viscous", 0.0), entry.get("coulomb", 0.0)
+        armature = entry.get("rotor_inertia", 0.0) * entry.get("gear_ratio", 1.0) ** 2
+        return entry.get("viscous", 0.0), entry.get("coulomb", 0.0), armature
 
-    def _flatten(self, locked: set[str]) -> None:
+    def _flatten(self, locked: Mapping[str, float]) -> None:
         model, children = self.model, [[] for _ in range(self.model.njoints)]
         for joint in range(1, model.njoints):
             children[model.parents[joint]].append(joint)
@@ -85,15 +90,17 @@ class RigidTree(PinocchioTree):
             name = model.names[joint]
             parent, T_parent = place[model.parents[joint]]
             T = T_parent @ model.jointPlacements[joint].homogeneous
+            kind, axis = self._motions[name]
             if name in locked:
+                parts = (np.zeros(3), axis) if kind == REVOLUTE else (axis, np.zeros(3))
+                T = T @ pin.exp6(pin.Motion(*parts) * locked[name]).homogeneous
                 place[joint] = parent, T
                 inertias[parent] = inertias[parent] + pin.SE3(T).act(model.inertias[joint])
                 continue
             place[joint] = len(links), np.eye(4)
             inertias[len(links)] = model.inertias[joint]
-            kind, axis = self._motions[name]
             links.append(
-                Moving(name, parent, T, kind, axis, pin.Inertia.Zero(), *self._friction(name))
+                Moving(name, parent, T, kind, axis, pin.Inertia.Zero(), *self._drive(name))
             )
         self.links = [link._replace(inertia=inertias[k]) for k, link in enumerate(links)]
         self.standing = inertias[-1]
@@ -144,6 +151,7 @@ class PinocchioDynamics(Engine):
                 link.parent + 1, joints[link.kind](link.axis), pin.SE3(link.T), link.name
             )
             self.pin.appendBodyToJoint(number, link.inertia, pin.SE3.Identity())
+            self.pin.armature[self.pin.joints[number].idx_v] = link.armature
         self.data = self.pin.createData()
         columns = [self.pin.joints[k + 1].idx_v for k in self.order]
         base = list(range(6 if self.free else 0))
@@ -266,6 +274,7 @@ class MujocoDynamics(Engine):
             joints.append(
                 {
                     "name": link.name, "type": link.kind, "damping": _text([link.viscous]),
+                    "armature": _text([link.armature]),
                     "axis": _text(R.T @ link.axis), "pos": _text(-R.T @ p),
                 }
             )  # fmt: skip

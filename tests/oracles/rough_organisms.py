@@ -37,13 +37,14 @@ class Case(NamedTuple):
 
 @lru_cache(maxsize=512)
 def rough_organism(kinds: str, seed: int, most: int = MOST_MODULES) -> Organism:
-    """A random organism of a group; every second module has other friction than the rest."""
+    """A random organism of a group; every second module has other drives than the rest."""
     rng = np.random.default_rng(1000 + seed)
     organism = random_organism(kinds, int(rng.integers(1, most + 1)), seed)
     for names in (organism.modules[::2], organism.modules[1::2]):
         if names:
             viscous, coulomb = rng.uniform(0.0, 0.5, size=2)
-            organism = organism.with_parameters(*names, viscous=viscous, coulomb=coulomb)
+            rotor = {"rotor_inertia": 1e-6 * (1 + seed % 3), "gear_ratio": 100 * viscous}
+            organism = organism.with_parameters(*names, viscous=viscous, coulomb=coulomb, **rotor)
     return organism
 
 

@@ -12,8 +12,8 @@ from PIL import Image
 
 from modurob.cli import cli
 from modurob.cli import papers as command
+from modurob.verification import lagrange
 from papers import claims as records
-from papers import lagrange
 
 KEYS = ("giusti2015", "gutenkunst2012", "meister2012", "meister2013", "moll2006")
 PAGE = Path(__file__).parents[2] / "docs" / "papers.md"

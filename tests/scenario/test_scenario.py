@@ -14,6 +14,7 @@ from modurob.studio import runs
 from modurob.studio.folder import Folder
 from modurob.studio.project import History, Project, SavedBody
 from modurob.studio.studio import Studio
+from oracles import complains
 
 WAVE = {"motion": "wave", "controller": "ComputedTorque", "duration": 0.3}
 
@@ -221,11 +222,11 @@ def test_settings_of_earlier_projects_are_read():
     assert scenario.frequency == 0.5
 
 
-GAIT, BALANCE = {"amplitude", "frequency", "ramp"}, {
+GAIT, BALANCE = {"amplitude", "frequency", "ramp", "gait"}, {
     "balancing_law", "loss", "delay", "drive_friction", "stuck"
 }  # fmt: skip
 LAW = {"settling_time", "poles", "gains", "torque_limit", "torque_delay", "sample_time"}
-RUN = {"integrator", "rtol", "dt", "stops", "masses", "rates"}
+RUN = {"integrator", "rtol", "dt", "analytic", "stops", "masses", "rates", "locked"}
 NOISE = {"estimator", "noise_q", "noise_v", "noise_tau"}
 
 
@@ -247,3 +248,85 @@ def test_fields_that_a_run_does_not_use_are_known(fields, idle):
     hinges = {"hinges": "physical"} if fields.get("motion") == "balance" else {}
     settings = RunSettings(**{**hinges, **fields})
     assert set(settings.without_effect()) == idle
+
+
+# -- parameters of gaits ---------------------------------------------------------------------------
+
+
+def gait_run(motion, **gait):
+    return mr.Scenario(
+        organism="snake", hinges="physical", motion=motion, controller="ComputedTorque", gait=gait
+    )
+
+
+@pytest.mark.parametrize("motion", list(mr.gaits.GAITS))
+def test_every_parameter_of_a_gait_reaches_it(motion, tmp_path):
+    """Other values than the defaults come out of the gait that a saved scenario makes."""
+    chosen = {"lag": 0.5, "coupling": 0.3, "r": 3.7, "step": 0.25, "warm_up": 7, "phase": 0.2,
+              "offset": 0.1, "start": {"m1.hinge": 0.4}}  # fmt: skip
+    known = mr.gaits.GAITS[motion].parameters()
+    own = {name: value for name, value in chosen.items() if name in known}
+    assert set(known) - {"amplitude", "frequency", "ramp"} == set(own)
+    scenario = gait_run(motion, **own)
+    scenario.save(tmp_path / "gait.json")
+    scenario = mr.Scenario.load(tmp_path / "gait.json")
+    model = scenario.model()
+    gait = scenario.reference(model)
+    for name, value in own.items():
+        found = np.asarray(getattr(gait, name))
+        if name == "phase" and motion == "wave":
+            found = found + gait.lag * gait.depth
+        if isinstance(value, dict):
+            found, value = found[model.joint_index("m1.hinge")], value["m1.hinge"]
+        np.testing.assert_allclose(found, value)
+
+
+@pytest.mark.parametrize("name", ["coupling", "frequency", "joints", "edges"])
+def test_a_parameter_that_a_gait_does_not_take_is_refused(name):
+    scenario = gait_run("wave", **{name: 1.0})
+    with complains(mr.StateError, f"no '{name}' in wave", "offset, lag, phase"):
+        scenario.reference(scenario.model())
+
+
+@pytest.mark.parametrize(
+    ("given", "gait", "field"),
+    [
+        (["lag=0.5", "frequency=0.25"], {"lag": 0.5}, 0.25),
+        (
+            ["phase.m1.hinge=0.3", "phase.m2.hinge=1"],
+            {"phase": {"m1.hinge": 0.3, "m2.hinge": 1}},
+            1,
+        ),
+    ],
+)
+def test_parameters_of_a_gait_are_typed_by_name(given, gait, field, tmp_path):
+    command = ["simulate", "snake", "--gait", "wave", "--duration", "0.01"]
+    command += [piece for text in given for piece in ("--parameter", text)]
+    result = CliRunner().invoke(cli, [*command, "--save-scenario", str(tmp_path / "run.json")])
+    assert result.exit_code == 0, result.output
+    scenario = mr.Scenario.load(tmp_path / "run.json")
+    assert (scenario.gait, scenario.frequency) == (gait, field)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["lag"], "--parameter takes NAME=VALUE"),
+        (["lag=x"], "--parameter takes NAME=VALUE"),
+        (["lag=1", "lag=2"], "--parameter has lag twice"),
+        (["phase=1", "phase.m1.hinge=2"], "--parameter has phase.m1.hinge twice"),
+        (["gait=1"], "no 'gait' in wave"),
+    ],
+)
+def test_a_parameter_that_cannot_be_read_is_refused_in_one_line(given, words):
+    pieces = [piece for text in given for piece in ("--parameter", text)]
+    result = CliRunner().invoke(cli, ["simulate", "snake", "--gait", "wave", *pieces])
+    assert result.exit_code == 2
+    assert words in result.output
+
+
+def test_the_studio_leaves_out_what_another_gait_takes():
+    settings = RunSettings(
+        motion="wave", controller="ComputedTorque", gait={"lag": 0.5, "coupling": 0.3}
+    )
+    assert runs.scenario_of(examples.crab(), settings, {}).gait == {"lag": 0.5}

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import modurob as mr
+from modurob import examples
 from modurob.model import ModelOptions
-from modurob.verification import identities, verify
-from modurob.verification.check import FAILED, LEFT_OUT, CheckCase, CheckValue, relative
+from modurob.verification import identities, lagrange, verify
+from modurob.verification.check import FAILED, LEFT_OUT, PASSED, CheckCase, CheckValue, relative
 
 EXACT = 1e-12  # a few roundings
 
@@ -205,3 +206,29 @@ def test_reports_count_their_verdicts():
     for verdict in (FAILED, LEFT_OUT):
         assert report.count(verdict) == verdicts.count(verdict) > 0
     assert not report.passed
+
+
+@pytest.mark.parametrize(
+    "organism",
+    [examples.double_pendulum(l1=0.3, l2=0.7, m2=2.0), examples.crane(m1=2.0, l=1.5)],
+    ids=["pendulum", "crane"],
+)
+def test_pendulum_and_crane_are_compared_with_lagranges_equations(organism):
+    report = verify(organism, "physical", states=4)
+    (check,) = [check for check in report.checks if check.name == "Lagrange"]
+    assert check.verdict == PASSED, check
+    model = organism.model("physical")
+    equations = lagrange.printed(organism, model)
+    heavier = organism.with_parameters("m2", mass=3.0).model("physical")
+    q, v = np.array([0.4, 0.9]), np.array([1.0, -2.0])
+    assert equations is not None
+    assert np.abs(heavier.forward_dynamics(q, v, [0, 0]) - equations(q, v)).max() > 1e-3
+
+
+def test_no_other_body_is_taken_for_the_pendulum():
+    snake = examples.snake(3)
+    assert lagrange.printed(snake, snake.model("physical")) is None
+    pendulum = examples.double_pendulum()
+    assert lagrange.printed(pendulum, pendulum.model("dyad")) is None
+    rubbed = pendulum.with_parameters(viscous=0.1)
+    assert lagrange.printed(rubbed, rubbed.model("physical")) is None

@@ -59,6 +59,7 @@ MOST_RUNS = 100_000
               help="Jump there, or move smoothly in half the time.")  # fmt: skip
 @click.option("--duration", type=float, help="[s]  [default: 4 settling times]")
 @organisms.hinges_option
+@organisms.lock_option
 @click.option("--sample-time", type=float, default=0.002, show_default=True,
               help="Between commands. [s]")  # fmt: skip
 @click.option("--torque-limit", "limit", metavar="TORQUES",
@@ -86,7 +87,8 @@ def command(name: str, runs: int | None, **options: Any) -> None:
             raise StateError(f"{option} shows one run: leave --monte-carlo out")
     title, organism = organisms.find(name)
     hinges = organisms.hinges_of(name, options["hinges"])
-    model = organism.model(hinges)
+    locked = organisms.locked_of(organism, options["locked"])
+    model = organism.model(hinges, locked=locked)
     if not model.joint_names:
         raise StateError(f"{title} has no joint that can move with --hinges {hinges}")
     sample_time = positive("--sample-time", options["sample_time"], "seconds")
@@ -94,6 +96,7 @@ def command(name: str, runs: int | None, **options: Any) -> None:
         organism=organism,
         name=title,
         hinges=hinges,
+        locked=locked,
         controller=law_class(options["law"]).__name__,
         motion=options["move"],
         target=_target(model, options["target"]),

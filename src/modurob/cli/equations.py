@@ -26,8 +26,9 @@ SUFFIXES = {".txt": "text", ".tex": "latex", ".md": "markdown", ".html": "mathml
 @organisms.body_command("equations", EXAMPLE, "Print the equations of motion.")
 @organisms.hinges_option
 @organisms.base_option
+@organisms.lock_option
 @click.option("--symbols", default="all", show_default=True, metavar="GROUPS",
-              help="all, none, or some of mass,length,inertia,gravity,friction; "
+              help="all, none, or some of mass,length,inertia,gravity,friction,stiffness; "
               "the others are numbers.")  # fmt: skip
 @click.option("--entry", metavar="ENTRY", help="One entry, such as M[1,2] or N[1].")
 @click.option("--format", "form", type=click.Choice(FORMATS),
@@ -42,6 +43,7 @@ def command(
     name: str,
     hinges: str | None,
     base: str,
+    locked: tuple[str, ...],
     symbols: str,
     entry: str | None,
     form: str | None,
@@ -58,6 +60,7 @@ def command(
     equations = organism.equations(
         organisms.hinges_of(name, hinges),
         base_of(base),
+        locked=organisms.locked_of(organism, locked),
         symbols=symbols if symbols in ("all", "none") else symbols.split(","),
         limit=limit,
     )

@@ -31,6 +31,7 @@ PROGRAMS = ("c", "urdf", "mjcf", "cobra")  # of the formats, those that describe
 @click.option("--name", "word", metavar="TEXT",
               help="Of the files, and in them.  [default: that of the organism]")  # fmt: skip
 @organisms.hinges_option
+@organisms.lock_option
 @click.option("--base", type=click.Choice(("fixed", "free")), default="fixed", show_default=True,
               help="Fixed to the ground, or floating.")  # fmt: skip
 @click.option("-o", "--output", "path", metavar="FOLDER", help="Folder of the files.  [default: .]")
@@ -43,6 +44,7 @@ def command(
     word: str | None,
     hinges: str | None,
     base: str,
+    locked: tuple[str, ...],
     path: str | None,
     force: bool,
     as_json: bool,
@@ -66,7 +68,11 @@ def command(
         title,
         title if word is None else word,
         organism,
-        RunSettings(hinges=organisms.hinges_of(name, hinges), base=base),
+        RunSettings(
+            hinges=organisms.hinges_of(name, hinges),
+            base=base,
+            locked=organisms.locked_of(organism, locked),
+        ),
         single=single,
         check=lambda paths: output.refuse_to_overwrite(paths, force),
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os.path
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import click
 from modurob import FileError, ModuleType, Organism, StateError, UnknownNameError, catalog
 from modurob.drawing.terminal import shorten
 from modurob.errors import choices
+from modurob.organism.examples import EMULATED, emulation
 from modurob.scenario.bodies import EXAMPLES, example
 
 HINGES = ("dyad", "physical")
@@ -30,6 +32,14 @@ base_option = click.option(
     show_default=True,
     metavar="BASE",
     help="fixed, free, or virtual joints such as px,pz,ry.",
+)
+lock_option = click.option(
+    "--lock",
+    "locked",
+    multiple=True,
+    metavar="JOINT=POSITION",
+    help="Hold a joint, such as m1.roll=45, or conro or m-tran for the roll joints of all "
+    "SuperBots; may be repeated. [deg, m]",
 )
 NAMES = "NAME_OR_FILE is a file that `modurob new` wrote, or a built-in organism: "
 
@@ -50,6 +60,28 @@ def body_command(name: str, example: str, short_help: str) -> Callable[..., clic
 def hinges_of(name: str, given: str | None) -> Any:
     """The hinges that the user named, or else those for which the example or file is meant."""
     return given or (EXAMPLES[name].hinges if name in EXAMPLES else "dyad")
+
+
+def locked_of(organism: Organism, given: Sequence[str]) -> dict[str, float]:
+    """Positions of the joints that --lock names, one or a whole robot's. [rad, m]"""
+    locked: dict[str, float] = {}
+    for text in given:
+        name, equals, number = text.partition("=")
+        if not equals and text in EMULATED:
+            locked |= emulation(organism, text)
+            continue
+        try:
+            position = float(number)
+        except ValueError:
+            raise StateError(
+                f"--lock takes JOINT=POSITION, such as m1.roll=45, or {choices(EMULATED)}, "
+                f"got '{shorten(text, 60)}'"
+            ) from None
+        module, _, joint = name.partition(".")
+        own = organism.kind(module).joints if module in organism else ()
+        slides = (joint, "prismatic") in [(each.name, each.kind) for each in own]
+        locked[name] = position if slides or name.startswith("world.p") else math.radians(position)
+    return locked
 
 
 def find(name: str) -> tuple[str, Organism]:

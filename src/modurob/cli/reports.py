@@ -19,6 +19,9 @@ class MotionReport:
         self.scenario, self.run = scenario, result.trajectory
         self.end = max(float(part.t[-1]) for part in self.run.parts)
         self.last = [part for part in self.run.parts if part.t[-1] == self.end]
+        self.numeric = None  # the same run by the recursions, where this one is by formulas
+        if scenario.analytic:
+            self.numeric = scenario.edited(analytic=False).run().trajectory
 
     def data(self) -> dict[str, Any]:
         """Numbers for machines."""
@@ -35,7 +38,13 @@ class MotionReport:
                 float(self.run.parts[0].energy[0]),
                 float(sum(part.energy[-1] for part in self.last)),
             ],
+            **({} if self.numeric is None else {"difference_of_numbers": self._difference()}),
         }
+
+    def _difference(self) -> float:
+        """Largest difference of positions between formulas and recursions. [rad, m]"""
+        assert self.numeric is not None
+        return float(np.abs(self.run.q - self.numeric.at(self.run.t)[0]).max(initial=0.0))
 
     def print(self) -> None:
         """One screen for people."""
@@ -51,11 +60,15 @@ class MotionReport:
             f"{end:.6g} J at the end",
             soft_wrap=True,
         )
+        if self.numeric is not None:
+            console.print(
+                f"by formulas; the recursions differ by {facts['difference_of_numbers']:.2g} rad, m"
+            )
 
     def plot(self, path: str) -> None:
         """Positions, velocities, and torques or energy."""
         third = "energy" if self.scenario.controller == "none" else "tau"
-        self.run.plot("q", "v", third, path=path, title=self.scenario.name)
+        self.run.plot("q", "v", third, path=path, title=self.scenario.name, overlay=self.numeric)
 
 
 def _joint_rows(part: Any) -> list[tuple[str, float, float]]:

@@ -40,6 +40,8 @@ OPTIONS = {
     "torque_delay": "--delay",
     "drive_friction": "--friction",
     "motion": "--gait",
+    "locked": "--lock",
+    "analytic": "--equations",
 }
 LEAST_STATES = 3  # of a run that stopped: fewer show nothing
 

@@ -12,11 +12,13 @@ from modurob.cli.run import execute, joint_positions, run_options, scenario_of, 
 from modurob.gaits import gait_class
 from modurob.sim import INTEGRATORS
 
+OF_ALL_GAITS = ("amplitude", "frequency", "ramp")  # with fields of their own in a scenario
 EXAMPLE = """\b
 Examples:
   modurob simulate double_pendulum --hinges physical --start 90,0 --duration 10
   modurob simulate crab --hinges physical --plot crab.png --animate crab.gif
   modurob simulate snake --hinges physical --gait wave --plot wave.png
+  modurob simulate double_pendulum --start 90,0 --equations --plot both.png
   modurob simulate crab --base free --integrator DOP853 --output run.npz --csv run.csv
 """
 
@@ -25,26 +27,38 @@ Examples:
 @click.option("--duration", type=float, default=5.0, show_default=True, help="[s]")
 @organisms.hinges_option
 @organisms.base_option
+@organisms.lock_option
 @click.option("--start", metavar="ANGLES",
               help="Joint positions at the start, with commas. [deg, m]  [default: 0]")  # fmt: skip
 @click.option("--gait", metavar="NAME", help="Follow a gait, with computed torque.")
+@click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
+              help="Of the gait, such as frequency=0.5, lag=1 or phase.m1.hinge=0.3; may be "
+              "repeated. [rad, s, Hz]")  # fmt: skip
 @click.option("--integrator", type=click.Choice(list(INTEGRATORS)), default="RK45",
               show_default=True, help="Method of integration.")  # fmt: skip
 @click.option("--rtol", type=float,
               help="Relative error of a step, of adaptive methods.  [default: 1e-8]")  # fmt: skip
 @click.option("--dt", type=float,
               help="Step, or largest step of adaptive methods. [s]  [default: 0.001]")  # fmt: skip
+@click.option("--equations", "analytic", is_flag=True, default=None,
+              help="Simulate with formulas, and compare with the numeric model.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), help="Of random gaits.  [default: 0]")
 @run_options
-def command(name: str, start: str | None, gait: str | None, **options: Any) -> None:
+def command(
+    name: str, start: str | None, gait: str | None, parameters: tuple[str, ...], **options: Any
+) -> None:
     """Simulate an organism under gravity, or along a gait."""
     files = take_run_options(options)
     title, organism = organisms.find(name)
     options["hinges"] = organisms.hinges_of(name, options["hinges"])
+    options["locked"] = organisms.locked_of(organism, options["locked"])
     if gait is not None:
         if start is not None:
             raise StateError("a gait has a start of its own: give --gait or --start")
         options |= {"motion": gait_class(gait).name, "controller": "ComputedTorque"}
+        options |= _gait_fields(parameters)
+    elif parameters:
+        raise StateError("--parameter is one of a gait: give --gait")
     scenario = scenario_of(organism=organism, name=title, **options)
     model = scenario.model()
     if start is not None:
@@ -58,3 +72,25 @@ def command(name: str, start: str | None, gait: str | None, **options: Any) -> N
         pose, rates = (dict(zip(model.joint_names, x.tolist(), strict=True)) for x in first[:2])
         scenario = scenario.edited(pose=pose, rates=rates)
     execute(scenario, files)
+
+
+def _gait_fields(parameters: tuple[str, ...]) -> dict[str, Any]:
+    """Fields of a scenario with the parameters of a gait, as typed."""
+    fields: dict[str, Any] = {}
+    gait: dict[str, Any] = {}
+    for text in parameters:
+        key, _, number = text.partition("=")
+        try:
+            value = int(number) if number.isdecimal() else float(number)
+        except ValueError:
+            raise StateError(
+                f"--parameter takes NAME=VALUE, such as lag=1 or phase.m1.hinge=0.3, got '{text}'"
+            ) from None
+        name, _, joint = key.partition(".")
+        place = fields if name in OF_ALL_GAITS else gait
+        if joint and isinstance(place.setdefault(name, {}), dict):
+            place, name = place[name], joint
+        if name in place:
+            raise StateError(f"--parameter has {key} twice: give it once")
+        place[name] = value
+    return {**fields, "gait": gait} if gait else fields

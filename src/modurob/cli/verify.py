@@ -27,6 +27,7 @@ MOST_STATES = 10_000
 @organisms.body_command("verify", EXAMPLE, "Verify equations in several ways.")
 @organisms.hinges_option
 @organisms.base_option
+@organisms.lock_option
 @click.option("--states", type=click.IntRange(1, MOST_STATES), default=8, show_default=True,
               help="Random states of each check.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
@@ -38,6 +39,7 @@ def command(
     name: str,
     hinges: str | None,
     base: str,
+    locked: tuple[str, ...],
     states: int,
     seed: int,
     as_json: bool,
@@ -52,6 +54,7 @@ def command(
             organism,
             organisms.hinges_of(name, hinges),
             base_of(base),
+            organisms.locked_of(organism, locked),
             states=states,
             seed=seed,
             progress=lambda check: status.update(f"{title}: {check}"),

@@ -21,6 +21,7 @@ from modurob.compiler.kernels import (
     FIRST,
     KINDS,
     PATTERNS,
+    ROTOR,
     ROW,
     TIP,
     JointSeat,
@@ -82,8 +83,8 @@ def _is_needed(kernel: str, quantity: Quantity, free_base: bool) -> bool:
 
 
 def _variants_of(tracer: Tracer) -> int:
-    """4 where the way inward differs for tips and for the first to reach a parent."""
-    return 4 if tracer.accumulators else 1
+    """8 where the way inward differs for tips, for the first to reach a parent, and with rotors."""
+    return 8 if tracer.accumulators else 1
 
 
 def workspace_vectors(name: str, joints: int, free_base: bool) -> int:
@@ -98,7 +99,8 @@ class Table(NamedTuple):
     Attributes:
         rows: (n + 1, ROW) numbers; the base's row holds gravity.
         pattern: (n,) which kernel each joint takes.
-        variant: (n,) TIP where nothing is beyond, FIRST for the first to reach its parent.
+        variant: (n,) sum of TIP where nothing is beyond, FIRST for the first to reach its parent,
+            and ROTOR where the joint has one.
         parent: (n,)
         body_rows: (bodies, 12) places of the bodies in their links.
         body_links: (bodies,)
@@ -127,7 +129,7 @@ def table_rows(frames: JointFrames, gravity: np.ndarray) -> Table:
     return Table(
         rows,
         pattern,
-        _variants(frames.parent),
+        _variants(frames.parent) + ROTOR * (frames.armature > 0),
         frames.parent,
         np.concatenate(body_rows, axis=1),
         np.ascontiguousarray(frames.body_link, dtype=np.int64),

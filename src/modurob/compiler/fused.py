@@ -7,6 +7,7 @@ across links. It is faster than the table and has to be compiled for each body.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from modurob.compiler import driver
 from modurob.compiler.driver import Driver
@@ -67,10 +68,9 @@ class Trace:
         def read(field: int) -> Traced:
             return self._read(f"joint{k}.{field}", place + field)
 
-        if link.prismatic:
-            q = read(driver.Q) * link.travel
-        else:
-            q = SignedAngle(read(driver.COS), read(driver.SIN) * link.sign)
+        q: Any = read(driver.Q) * link.travel
+        if not link.prismatic:
+            q = SignedAngle(read(driver.COS), read(driver.SIN) * link.sign, q)
         return JointState(q, read(driver.V) * link.sign, read(driver.X) * link.sign)
 
     def _base(self, gravity: Vec) -> Base:

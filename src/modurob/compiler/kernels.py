@@ -20,7 +20,8 @@ from modurob.equations.passes import Base, JointState, Quantity, as_entries
 from modurob.equations.vectors import EYE, ZERO, Mat, Symmetric, Vec, Wrench
 
 PATTERNS, KINDS = 4, 2
-TIP, FIRST = 1, 2  # bits of a variant: nothing beyond the link; first to reach its parent
+# bits of a variant: nothing beyond the link; first to reach its parent; a rotor inertia
+TIP, FIRST, ROTOR = 1, 2, 4
 CYCLES = ((0, 1, 2), (1, 2, 0), (2, 0, 1))  # where x, y, z of the joint point in the parent
 POINTERS = ("%row", "%self", "%parent", "%record", "%out")
 
@@ -36,6 +37,8 @@ class Row(NamedTuple):
     travel: Any
     viscous: Any
     coulomb: Any
+    armature: Any
+    stiffness: Any
     R: Mat
 
 
@@ -52,8 +55,8 @@ ROW, BODY_ROW = size(Row), size(BodyRow)
 class SignedAngle:
     """A joint angle along +x of its frame; its sine and cosine come from the record."""
 
-    def __init__(self, cosine: Traced, sine: Traced) -> None:
-        self._cos, self._sin = cosine, sine
+    def __init__(self, cosine: Traced, sine: Traced, angle: Traced) -> None:
+        self._cos, self._sin, self.angle = cosine, sine, angle
 
     def cos(self) -> Traced:
         return self._cos
@@ -185,12 +188,13 @@ class Tracer:
             R = Mat([[1 if cycle[j] == i else 0 for j in range(3)] for i in range(3)])
         return RigidLink(
             0, R, row.p, way.prismatic, row.mass, row.moment, row.second,
-            row.viscous, row.coulomb, row.sign, row.travel,
+            row.viscous, row.coulomb, row.sign, row.travel, row.armature, row.stiffness,
         )  # fmt: skip
 
     def _joint(self, k: Kernel, link: RigidLink) -> JointState:
         q, c, s, v, x = k.vectors("record", 0, driver.JOINT_RECORD)
-        place = q * link.travel if link.prismatic else SignedAngle(c, s * link.sign)
+        place = q * link.travel
+        place = place if link.prismatic else SignedAngle(c, s * link.sign, place)
         return JointState(place, v * link.sign, x * link.sign)
 
     def _base(self, k: Kernel) -> tuple[RigidLink, Base]:
@@ -258,6 +262,8 @@ class Tracer:
         k = self._kernel()
         link = self._link(k, way)
         own, parent = k.state("self"), k.state("parent")
+        if self.accumulators and not way.variant & ROTOR:
+            link = link._replace(armature=0)  # zeros along the joint save a tenth of the operations
         if way.variant & TIP:
             own = own._replace(**self.accumulators)
         if way.variant & FIRST:
@@ -323,10 +329,10 @@ class Tracer:
         return k
 
     def friction(self) -> Kernel:
-        """Added to the result, or taken from the third input."""
+        """Friction and springs, added to the result or taken from the third input."""
         k = self._kernel()
-        row, (_, _, _, v, x) = k.row(), k.vectors("record", 0, driver.JOINT_RECORD)
-        force = friction(row.viscous, row.coulomb, v)
+        row, (q, _, _, v, x) = k.row(), k.vectors("record", 0, driver.JOINT_RECORD)
+        force = friction(row.viscous, row.coulomb, v) + row.stiffness * q
         if self.passes.friction == "x":
             k.put(Slot("%record", driver.X), x - force)
         else:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from modurob.compiler.kernels import JointSeat, Kernel, Tracer
+from modurob.compiler.kernels import ROTOR, JointSeat, Kernel, Tracer
 from modurob.compiler.packing import fields, size
 from modurob.equations.passes import Quantity
 
-GENERAL = (JointSeat(3, False), JointSeat(3, True))
+GENERAL = (JointSeat(3, False, ROTOR), JointSeat(3, True, ROTOR))
 OWN_INWARD = 4
 PAIRS = 7  # the last event of a state; see `places_of`
 

@@ -21,7 +21,8 @@ class DyadTier:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.has_friction = bool(model.viscous.any() or model.coulomb.any())
+        passive = (model.viscous, model.coulomb, model.stiffness)
+        self.has_friction = any(bool(array.any()) for array in passive)
         self._routines: dict[str, Routine] = {}
 
     @cached_property

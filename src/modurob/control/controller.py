@@ -49,7 +49,7 @@ class Controller(BoundToModel, ABC):
         torque_limit: Largest torque of all joints, or of each (n,); none by default. [N m, N]
         sample_time: Seconds between commands; None for a law that acts continuously. [s]
         delay: Until a command takes effect, in whole samples; True for one sample. [s]
-        passive: Names of joints without a motor.
+        passive: Names of joints without a motor; springs of elastic joints are among them.
     """
 
     BOUND = ("_inverse", "_mass")
@@ -361,9 +361,10 @@ class Controller(BoundToModel, ABC):
 
 def _passive(names: Iterable[str] | str, model: Model) -> tuple[str, ...]:
     """Joints without a motor in the model's order, or an `UnknownNameError`."""
-    chosen = {names} if isinstance(names, str) else set(names)
+    springs = [name for name, k in zip(model.joint_names, model.stiffness, strict=True) if k > 0]
+    chosen = {names, *springs} if isinstance(names, str) else {*names, *springs}
     for name in chosen:
         model.joint_index(name)
-    if isinstance(names, tuple | list) and len(chosen) != len(names):
+    if isinstance(names, tuple | list) and len(set(names)) != len(names):
         raise StateError(f"passive names a joint twice: {names!r}")
     return tuple(name for name in model.joint_names if name in chosen)

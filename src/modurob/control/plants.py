@@ -48,10 +48,9 @@ def side_by_side(model: Model, factors: np.ndarray) -> Model:
     copies, n = len(factors), len(model.joint_names)
     shift = n * np.arange(copies)[:, None]
     parent = np.where(model.parent == 0, 0, model.parent + shift).ravel()
-    each = {
-        name: np.concatenate([getattr(model, name)] * copies)
-        for name in ("placement", "screw", "prismatic", "lower", "upper", "viscous", "coulomb")
-    }
+    per_joint = ("placement", "screw", "prismatic", "lower", "upper", "viscous", "coulomb",
+                 "armature", "stiffness")  # fmt: skip
+    each = {name: np.concatenate([getattr(model, name)] * copies) for name in per_joint}
     links = np.concatenate([[0], np.tile(np.arange(1, n + 1), copies)])
     factor = np.concatenate([factors[0, :1], factors[:, 1:].ravel()])
     return dataclasses.replace(

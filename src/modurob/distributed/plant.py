@@ -225,7 +225,8 @@ class Plant:
         if self.state is None or host is not self.state.organism:
             self._lay_aside(whole)
             return
-        model, own = self._model(whole), guest.model("physical", "free", self.options.gravity)
+        model = self._model(whole)
+        own = guest.model("physical", "free", self.options.gravity, elastic=False)
         event = Dock(
             self.t, one[0], ports[0], other[0], ports[1], organism=guest, turn=turn,
             q=[self._held.get(name, 0.0) for name in own.joint_names],
@@ -243,7 +244,7 @@ class Plant:
 
     def _model(self, organism: Organism) -> Model:
         """The true model: of the datasheets, with what they do not tell."""
-        model = organism.model("physical", gravity=self.options.gravity)
+        model = organism.model("physical", gravity=self.options.gravity, elastic=False)
         factor = self.options.mass_factor
         mass, center, inertia = factor * model.mass, model.center.copy(), factor * model.inertia
         for module in self._payloads.keys() & set(organism.modules):

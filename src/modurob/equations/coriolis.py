@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from modurob.equations.derivatives import CompositeMotion, Frame, ScrewColumn, WorldAxes
+from modurob.equations.links import RigidLink
 from modurob.equations.mass_matrix import inertia_times
-from modurob.equations.passes import LATER, Entries
+from modurob.equations.passes import LATER, Entries, Inward, JointState
 from modurob.equations.vectors import Vec, Wrench
 
 
@@ -100,6 +101,11 @@ class ClosedFormMatrices(WorldAxes):
         d = Wrench(S.w.cross(p), p.cross(S.v) + (K @ S.w + K.T @ S.w) * 0.5)
         e = d.plus(inertia_times(moved.body, column.psi_rate))
         return ClosedFormTerms(inertia_times(moved.body, S), d, e)
+
+    @classmethod
+    def inward(cls, link: RigidLink, joint: JointState, own: Any, parent: Any) -> Inward:
+        (M, C), own, parent = super().inward(link, joint, own, parent)
+        return (M + link.armature, C), own, parent
 
     @staticmethod
     def pair(carried: ClosedFormTerms, column: ScrewColumn) -> Entries:

@@ -209,7 +209,7 @@ class InverseDynamicsDerivatives(WorldAxes):
     def inward(cls, link: RigidLink, joint: JointState, own: Any, parent: Any) -> Inward:
         (dq, dv, da), own, parent = super().inward(link, joint, own, parent)
         slope = friction_slope(link.viscous, link.coulomb, joint.v)
-        return (dq, dv + slope, da), own, parent
+        return (dq + link.stiffness, dv + slope, da + link.armature), own, parent
 
     @staticmethod
     def pair(carried: JointTerms, column: ScrewColumn) -> Entries:

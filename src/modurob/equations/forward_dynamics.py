@@ -81,29 +81,32 @@ def projected(link: RigidLink, body: Articulated, tau: Any) -> ProjectedBody:
     """Project onto the joint; `tau` is without friction."""
     if link.prismatic:
         U = Wrench(body.A.column(0), body.B.row(0))
-        return ProjectedBody(U, 1 / U.f[0], tau - body.bias.f[0])
+        return ProjectedBody(U, 1 / (U.f[0] + link.armature), tau - body.bias.f[0])
     U = Wrench(body.B.column(0), body.D.column(0))
-    return ProjectedBody(U, 1 / U.n[0], tau - body.bias.n[0])
+    return ProjectedBody(U, 1 / (U.n[0] + link.armature), tau - body.bias.n[0])
 
 
 def reduced(link: RigidLink, body: Articulated, joint: ProjectedBody, c: Twist) -> Articulated:
     """Articulated body that acts on the parent through the joint, in the link's frame."""
     (U_f, U_n), inv = joint.U, joint.inverse
     K_f, K_n = U_f * inv, U_n * inv
-    # nothing acts along the joint itself: those rows and columns are zero, not round-off
+    # along the joint itself nothing acts but the rotor: zero without one, not round-off
     slides, turns = (0, None) if link.prismatic else (None, 0)
+    rotor_f, rotor_n = K_f * link.armature, K_n * link.armature
 
-    def less(value: Any, passed: Any, gone: bool) -> Any:
-        return 0 if gone else value - passed
-
-    A = symmetric(lambda i, j: less(body.A[i, j], U_f[i] * K_f[j], slides in (i, j)))
-    D = symmetric(lambda i, j: less(body.D[i, j], U_n[i] * K_n[j], turns in (i, j)))
-    B = Mat(
-        [
-            [less(body.B[i, j], U_f[i] * K_n[j], i == slides or j == turns) for j in range(3)]
-            for i in range(3)
-        ]
+    A = symmetric(
+        lambda i, j: rotor_f[i + j] if slides in (i, j) else body.A[i, j] - U_f[i] * K_f[j]
     )
+    D = symmetric(
+        lambda i, j: rotor_n[i + j] if turns in (i, j) else body.D[i, j] - U_n[i] * K_n[j]
+    )
+
+    def coupling(i: int, j: int) -> Any:
+        if i == slides:
+            return rotor_n[j]
+        return rotor_f[i] if j == turns else body.B[i, j] - U_f[i] * K_n[j]
+
+    B = Mat([[coupling(i, j) for j in range(3)] for i in range(3)])
     f = body.bias.f + A @ c.v + B @ c.w + K_f * joint.u
     n = body.bias.n + B.T @ c.v + D @ c.w + K_n * joint.u
     return Articulated(A, B, D, Wrench(f, n))

@@ -103,7 +103,8 @@ class InverseDynamics(Passes):
     @staticmethod
     def inward(link: RigidLink, joint: JointState, own: LoadedLink, parent: LoadedLink) -> Inward:
         passed = to_parent(*joint_pose(link, joint.q), own.load)
-        return along(link, own.load), own, parent._replace(load=parent.load.plus(passed))
+        force = along(link, own.load) + link.armature * joint.x
+        return force, own, parent._replace(load=parent.load.plus(passed))
 
     @staticmethod
     def turn(link: RigidLink, base: Base, own: LoadedLink) -> tuple[Any, LoadedLink]:

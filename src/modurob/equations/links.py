@@ -28,6 +28,8 @@ class RigidLink(NamedTuple):
         viscous, coulomb: Friction of the joint.
         sign: 1, or -1 for a joint that users read along -x.
         travel: The same for a displacement; 0 where it moves the whole robot and nothing else.
+        armature: Inertia of the motor's rotor as the joint feels it. [kg m^2, kg]
+        stiffness: Of a spring in the joint, at rest at zero. [N m/rad, N/m]
     """
 
     parent: int
@@ -41,6 +43,8 @@ class RigidLink(NamedTuple):
     coulomb: Any
     sign: Any = 1
     travel: Any = 1
+    armature: Any = 0
+    stiffness: Any = 0
 
 
 class Placement(NamedTuple):
@@ -108,6 +112,19 @@ def inertia(link: RigidLink) -> Mat:
             [-S[2, 0], -S[2, 1], xx + yy],
         ]
     )
+
+
+def displacement(q: Any) -> Any:
+    """A joint's displacement as a number; angles may come as sine and cosine beside it."""
+    return getattr(q, "angle", q)
+
+
+def joint_force(link: RigidLink, q: Any, v: Any) -> Any:
+    """Friction and spring of a joint, against its motion and displacement."""
+    force = friction(link.viscous, link.coulomb, v)
+    if isinstance(link.stiffness, int | float) and link.stiffness == 0:
+        return force
+    return force + link.stiffness * displacement(q)
 
 
 def friction(viscous: Any, coulomb: Any, v: Any) -> Any:

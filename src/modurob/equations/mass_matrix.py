@@ -135,7 +135,7 @@ class MassMatrix(Passes):
         axis = JointAxis(link.sign, 0) if link.prismatic else JointAxis(0, link.sign)
         passed = added(parent.body, to_parent(*joint_pose(link, joint.q), own.body))
         return (
-            (along(link, load),),
+            (along(link, load) + link.armature,),
             own._replace(column=axis, carried=load.times(link.sign)),
             parent._replace(body=passed),
         )

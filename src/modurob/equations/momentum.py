@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from modurob.equations.links import (
     RigidLink,
     base_screws,
+    displacement,
     from_parent,
     joint_pose,
     screw,
@@ -175,10 +176,11 @@ class Momentum(Passes):
 
 
 class EnergySum(NamedTuple):
-    """Twist of a link, and kinetic energy and mass of it with everything beyond it."""
+    """Twist of a link; energies of motion and of springs, mass of it with everything beyond it."""
 
     twist: Twist
     kinetic: Any
+    elastic: Any
     total: MassSum
 
 
@@ -193,23 +195,28 @@ class Energy(Passes):
 
     @staticmethod
     def outward(link: RigidLink, joint: JointState, parent: EnergySum) -> EnergySum:
-        return _energy(link, _moved(link, joint, parent.twist))
+        own, q = _energy(link, _moved(link, joint, parent.twist)), displacement(joint.q)
+        return own._replace(
+            kinetic=own.kinetic + link.armature * (joint.v * joint.v) * 0.5,
+            elastic=link.stiffness * (q * q) * 0.5,
+        )
 
     @staticmethod
     def inward(link: RigidLink, joint: JointState, own: EnergySum, parent: EnergySum) -> Inward:
         *_, total = CenterOfMass.inward(link, joint, own.total, parent.total)
-        return None, own, parent._replace(kinetic=parent.kinetic + own.kinetic, total=total)
+        kinetic, elastic = parent.kinetic + own.kinetic, parent.elastic + own.elastic
+        return None, own, parent._replace(kinetic=kinetic, elastic=elastic, total=total)
 
     @staticmethod
     def turn(link: RigidLink, base: Base, own: EnergySum) -> tuple[Any, EnergySum]:
         R, p = base.pose()
         place = p * own.total.mass + R @ own.total.moment
-        return [own.kinetic, -base.gravity.dot(place)], own
+        return [own.kinetic, own.elastic - base.gravity.dot(place)], own
 
 
 def _energy(link: RigidLink, V: Twist) -> EnergySum:
     kinetic = V.power(inertia_times(link, V)) * 0.5
-    return EnergySum(V, kinetic, MassSum(link.mass, link.moment))
+    return EnergySum(V, kinetic, 0, MassSum(link.mass, link.moment))
 
 
 # -- centroidal momentum ---------------------------------------------------------------------------

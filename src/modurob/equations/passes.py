@@ -35,7 +35,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from modurob.equations.links import Links, Placement, friction
+from modurob.equations.links import Links, Placement, joint_force
 from modurob.equations.vectors import EYE, ZERO, Mat, Twist, Vec, Wrench
 
 LATER: Any = None  # default of a state's fields that a later pass fills
@@ -146,7 +146,8 @@ class Passes:
     """Base of all algorithms; see the module's description."""
 
     State: type
-    friction = ""  # "x": taken from the third input before, "y": added to the result after
+    # friction and springs, "x": taken from the third input before, "y": added to the result after
+    friction = ""
     matrices = 0  # (nv, nv) that pairs fill or `finish` needs
     places: tuple[int, ...] = ()  # of the matrices that pairs fill; all, in order, by default
 
@@ -243,7 +244,7 @@ def run(
     passes = quantity.passes
     if passes.friction == "x":
         joints = [
-            joint._replace(x=joint.x - friction(link.viscous, link.coulomb, joint.v))
+            joint._replace(x=joint.x - joint_force(link, joint.q, joint.v))
             for link, joint in zip(links[1:], joints, strict=True)
         ]
     states = [passes.base(links[0], base)]
@@ -277,7 +278,7 @@ def run(
         return list(quantity.checked(at_base))
     if passes.friction == "y":
         found = [
-            y + friction(link.viscous, link.coulomb, joint.v)
+            y + joint_force(link, joint.q, joint.v)
             for y, link, joint in zip(found, links[1:], joints, strict=True)
         ]
     columns = [as_entries(y) for y in at_base] if base.free else []

@@ -68,7 +68,7 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "energy": Quantity(
         ("q", "v"), (2,), Energy, "E",
-        "Kinetic energy, and potential energy, which is zero at the world's origin. [J]",
+        "Kinetic energy, and that of weight, which is zero at the world's origin, and springs. [J]",
         near=False,
     ),
     "joint_screws": Quantity(

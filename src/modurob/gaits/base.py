@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self, TypeVar
@@ -17,6 +18,7 @@ from modurob.quintic import Curve, blend
 from modurob.reference import Reference
 
 G = TypeVar("G", bound="Gait")
+GIVEN_BY_BODY = ("joints", "edges", "depth", "rng")
 
 
 class Gait(ABC):
@@ -89,6 +91,12 @@ class Gait(ABC):
     def body_settings(cls, model: Model) -> dict[str, Any]:
         """The settings that follow from the body."""
         return {}
+
+    @classmethod
+    def parameters(cls) -> dict[str, Any]:
+        """Parameters of this kind that a user may choose, with their defaults."""
+        known = inspect.signature(cls).parameters
+        return {name: p.default for name, p in known.items() if name not in GIVEN_BY_BODY}
 
     @abstractmethod
     def swing(self, t: np.ndarray) -> Curve:

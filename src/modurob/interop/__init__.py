@@ -4,12 +4,12 @@ Conversions between conventions live here and nowhere else.
 """
 
 from modurob.interop.cobra import (
-    LossWarning,
     read_cobra_assembly,
     read_cobra_modules,
     write_cobra_assembly,
     write_cobra_modules,
 )
+from modurob.interop.conventions import LossWarning
 from modurob.interop.mjcf import write_mjcf
 from modurob.interop.urdf import write_urdf
 from modurob.interop.urdf_reader import read_urdf

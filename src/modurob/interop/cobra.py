@@ -7,7 +7,6 @@ import json
 import math
 import os
 import reprlib
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,7 +16,6 @@ from modurob.checks import is_number
 from modurob.errors import (
     DatasheetError,
     FileError,
-    ModelWarning,
     ModurobError,
     StateError,
     choices,
@@ -50,10 +48,6 @@ Kinds = ModuleType | Organism | Mapping[str, ModuleType] | Iterable[ModuleType]
 OURS = '{"format":"modurob-module"'  # how the datasheet among the affiliations starts
 UNEDITED = {"rel_tol": 1e-12, "abs_tol": 1e-15}  # others may write the last digit differently
 SECTIONS = ("bodies", "joints", "ports", "shapes")
-
-
-class LossWarning(ModelWarning):
-    """Data of a file that matter and that modurob has no place for."""
 
 
 def write_cobra_modules(
@@ -89,8 +83,8 @@ def read_cobra_modules(path: str | os.PathLike[str], strict: bool = True) -> dic
     by gets the joint's frame instead of its own. The first body's frame is the module's. IDs that
     are no names of ours get a ``_`` in front or for each character that is not allowed.
 
-    Meshes are kept as references. Left out are limits of velocity, acceleration and torque, whether
-    a joint is passive, and, with a `LossWarning`, the inertia of motors. Infinite limits are none.
+    Meshes are kept as references. Left out are limits of velocity, acceleration and torque, and
+    whether a joint is passive. Infinite limits are none.
 
     By default a flaw is an error that names the module and its part. With ``strict=False``
     inertias, limits, shapes without size and missing masses are repaired as in `read_urdf`, each
@@ -118,10 +112,6 @@ def read_cobra_modules(path: str | os.PathLike[str], strict: bool = True) -> dic
         except DatasheetError as error:
             raise FileError(f"{path}: module '{id}': {error}") from None
     repairs.warn(path)
-    driven = [f"{m.header.id}.{j.id}" for m in record.modules for j in m.joints if j.motor_inertia]
-    if driven:
-        lost = f"{path}: motorInertia of {choices(driven)} is left out: modurob's joints have none"
-        warnings.warn(lost, LossWarning, stacklevel=2)
     return kinds
 
 

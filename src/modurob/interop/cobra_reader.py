@@ -174,6 +174,8 @@ def _joint(
         **limits_of(joint.limits.lower, joint.limits.upper, f"joint '{name}'", repairs),
         "viscous": joint.viscous,
         "coulomb": joint.coulomb,
+        "rotor_inertia": joint.motor_inertia,
+        "gear_ratio": joint.gear_ratio if joint.motor_inertia else 1.0,
     }
 
 

@@ -165,6 +165,7 @@ class JointRecord(CobraRecord):
         0.0, validation_alias=AliasChoices("frictionViscous", "viscousFriction")
     )
     motor_inertia: Friction = 0.0
+    gear_ratio: Annotated[Number, Field(gt=0)] = 1.0
 
 
 class CobraModule(CobraRecord):

@@ -163,8 +163,8 @@ def _joint(joint: Joint) -> dict[str, Any]:
             "velocity": math.inf,
             "acceleration": math.inf,
         },
-        "gearRatio": 1.0,
-        "motorInertia": 0.0,
+        "gearRatio": joint.gear_ratio,
+        "motorInertia": joint.rotor_inertia,
         "frictionCoulomb": joint.coulomb,
         "frictionViscous": joint.viscous,
     }

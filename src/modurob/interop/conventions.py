@@ -34,6 +34,10 @@ PLACEHOLDER = 1e-12  # mass and moments in place of missing ones: below what M s
 Visuals = tuple[tuple[np.ndarray, Shape | Mesh], ...]
 
 
+class LossWarning(ModelWarning):
+    """Numbers of a robot that matter and that a format has no place for."""
+
+
 class Repairs:
     """Flaws of a file: errors if `strict`, else listed with the repair of each.
 

@@ -56,7 +56,8 @@ def write_mjcf(
     MuJoCo refuses to move what has no mass: massless links and point masses get 2e-15 kg or kg m^2,
     which changes no result by more than rounding. A moment that exceeds the sum of the other two
     (datasheets tolerate a millionth) is written as that sum. Viscous friction is ``damping``, dry
-    friction ``frictionloss``, which MuJoCo solves as a constraint. The names of locked joints,
+    friction ``frictionloss``, which MuJoCo solves as a constraint; rotors are ``armature``, springs
+    ``stiffness``. The names of locked joints,
     which ports are docked and what a module is are lost.
 
     Args:
@@ -128,6 +129,7 @@ def _joint(text: XmlText, model: Model, joint: int) -> None:
     limits = {}
     if np.isfinite(lower) or np.isfinite(upper):
         limits = {"range": np.clip([lower, upper], -UNLIMITED, UNLIMITED)}
+    drive = {"armature": model.armature[joint], "stiffness": model.stiffness[joint]}
     text.leaf(
         "joint",
         name=model.joint_names[joint],
@@ -137,6 +139,7 @@ def _joint(text: XmlText, model: Model, joint: int) -> None:
         **limits,
         damping=model.viscous[joint],
         frictionloss=model.coulomb[joint],
+        **{name: x for name, x in drive.items() if x},
     )
 
 

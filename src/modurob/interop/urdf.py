@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
+from modurob.errors import choices
 from modurob.interop.conventions import (
     UNLIMITED,
     ExportTree,
+    LossWarning,
     Visuals,
     axis_of,
     checked_title,
@@ -44,7 +47,8 @@ def write_urdf(
     bodies that move as one are summed up in one of their links.
 
     URDF does not hold gravity, the pose of a free base, the names of locked joints, which ports
-    are docked, nor what a module is. It requires limits of effort and velocity: both are 1e9, as is
+    are docked, nor what a module is; rotor inertias and springs are lost with a `LossWarning`. It
+    requires limits of effort and velocity: both are 1e9, as is
     the limit of a slide that has none.
 
     Args:
@@ -56,6 +60,11 @@ def write_urdf(
     """
     path = checked_target(path)
     tree = robot_of(robot, WORLD, hinges, base)
+    driven = (tree.model.armature > 0) | (tree.model.stiffness > 0)
+    if driven.any():
+        lost = choices(np.array(tree.model.joint_names)[driven])
+        message = f"{path}: URDF has no place for the rotor inertia or stiffness of {lost}"
+        warnings.warn(message, LossWarning, stacklevel=2)
     text = XmlText()
     shapes = (v for visuals in tree.visuals for _, v in visuals if isinstance(v, Shape))
     with text.open("robot", name=checked_title(name)):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modurob.errors import ModelWarning, StateError, choices
+from modurob.errors import ModelWarning, StateError, UnknownNameError, choices
 from modurob.model.model import Model, frozen
 from modurob.model.options import VIRTUAL_JOINTS, ModelOptions
 from modurob.modules import Joint, ModuleType
@@ -22,6 +22,7 @@ UNIT = np.eye(4)
 ONE_LINE = 1e-9  # difference of unit screws, per meter, below which two joints share their line
 MASSLESS, SAME_LINE = "nothing with mass beyond it", "moves along the same line"
 MOST_NAMED = 6  # joints in a warning
+ROTOR = ":rotor"  # end of the name of the part between a motor and a spring; no body of a module
 
 
 class Solid(NamedTuple):
@@ -126,6 +127,9 @@ def assembled(organism: Organism, options: ModelOptions) -> LinkAssembly:
     first = len(parts)
     modules: dict[str, int] = {}
     parts.extend(_module_parts(organism, options, first, modules))
+    if options.elastic:
+        parts = _with_springs(parts, modules)
+    _hold(parts, options.locked)
     reasons = _lock_reasons(parts)
     tree = collapse(parts, reasons)
     while redundant := _redundant_joints(parts, tree):
@@ -327,6 +331,8 @@ def flatten(assembly: LinkAssembly, organism: Organism) -> Model:
     parts, first, modules, reasons, tree, options = assembly
     free = options.base == "free"
     moving, link, poses = [parts[k] for k in tree.moving], tree.link, tree.poses
+    bodies = [k for k in range(first, len(parts)) if not parts[k].name.endswith(ROTOR)]
+    place = {index: body for body, index in enumerate(bodies)}
     locked = {
         f"{part.owner}.{part.joint.name}": reason
         for part, reason in zip(parts, reasons, strict=True)
@@ -346,13 +352,15 @@ def flatten(assembly: LinkAssembly, organism: Organism) -> Model:
             upper=np.array([np.inf if j.upper is None else j.upper for j in joints]),
             viscous=np.array([joint.viscous for joint in joints]),
             coulomb=np.array([joint.coulomb for joint in joints]),
+            armature=np.array([joint.armature for joint in joints]),
+            stiffness=np.array([joint.stiffness or 0.0 for joint in joints]) * options.elastic,
             mass=mass,
             center=center,
             inertia=moments,
-            body_names=tuple(part.name for part in parts[first:]),
-            body_link=link[first:],
-            body_placement=poses[first:],
-            modules=MappingProxyType({name: index - first for name, index in modules.items()}),
+            body_names=tuple(parts[k].name for k in bodies),
+            body_link=link[bodies],
+            body_placement=poses[bodies],
+            modules=MappingProxyType({name: place[index] for name, index in modules.items()}),
             base_pose=organism.base_pose if free else UNIT,
             free_base=free,
             gravity=np.array(options.gravity),
@@ -406,6 +414,50 @@ def _gathered(arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarra
     return np.array(distinct).reshape(-1, *shape)[np.array(picks, dtype=np.intp)]
 
 
+def _with_springs(parts: list[ModelPart], modules: dict[str, int]) -> list[ModelPart]:
+    """Each elastic joint as two: that of the motor, which turns a rotor, and a spring behind it."""
+    if all(part.joint is None or part.joint.stiffness is None for part in parts):
+        return parts
+    made: list[ModelPart] = []
+    places: list[int] = []
+    for part in parts:
+        joint, previous = part.joint, places[part.previous] if places else -1
+        if joint is not None and joint.stiffness is not None:
+            motor = joint.model_copy(update={"stiffness": None})
+            rotor = f"{part.owner}.{joint.name}{ROTOR}"
+            made.append(ModelPart(rotor, previous, part.before, UNIT, NOTHING, motor, part.screw,
+                                  part.owner, part.reason))  # fmt: skip
+            spring = {"name": f"{joint.name}.spring", "lower": None, "upper": None,
+                      "viscous": joint.damping, "coulomb": 0.0, "rotor_inertia": 0.0}  # fmt: skip
+            part = part._replace(before=UNIT, joint=joint.model_copy(update=spring))
+            previous = len(made) - 1
+        places.append(len(made))
+        made.append(part._replace(previous=previous))
+    modules.update({name: places[index] for name, index in modules.items()})
+    return made
+
+
+def _hold(parts: list[ModelPart], locked: Sequence[tuple[str, float]]) -> None:
+    """Narrow the limits of the joints that the user locks to the positions asked for."""
+    if not locked:
+        return
+    joints = {f"{x.owner}.{x.joint.name}": k for k, x in enumerate(parts) if x.joint is not None}
+    for name, position in locked:
+        if name not in joints:
+            raise UnknownNameError(f"no joint {name!r} to lock: joints are {choices(joints)}")
+        part = parts[joints[name]]
+        joint = part.joint
+        assert joint is not None
+        what = f"{position:g} {'m' if joint.kind == 'prismatic' else 'rad'}"
+        lower, upper = (-np.inf if joint.lower is None else joint.lower), joint.upper
+        upper = np.inf if upper is None else upper
+        if part.reason or not lower <= position <= upper:
+            why = part.reason or f"its limits are {lower:g} to {upper:g}"
+            raise StateError(f"joint '{name}' cannot be locked at {what}: {why}")
+        held = joint.model_copy(update={"lower": position, "upper": position})
+        parts[joints[name]] = part._replace(joint=held, reason=f"held at {what} by `locked`")
+
+
 def _redundant_joints(parts: Sequence[ModelPart], tree: Tree) -> dict[int, str]:
     """Joints that only repeat the one before: same line, and no mass between the two."""
     mass = np.zeros(len(tree.moving) + 1)
@@ -419,6 +471,8 @@ def _redundant_joints(parts: Sequence[ModelPart], tree: Tree) -> dict[int, str]:
             continue
         before, after = parts[tree.moving[link - 1]], parts[tree.moving[k]]
         if before.owner == "world" or before.joint is None or after.joint is None:
+            continue
+        if before.joint.armature:
             continue
         same = se3.transform_twist(tree.placement[k], after.screw)
         if min(np.abs(before.screw - same).max(), np.abs(before.screw + same).max()) < ONE_LINE:

@@ -37,7 +37,7 @@ class JointFrames(NamedTuple):
         travel: (n,) the sign of a displacement; 0 where it moves everything along, see `near_base`.
         prismatic: (n,)
         mass, moment, second: (n + 1,), (n + 1, 3), (n + 1, 3, 3): m, m c, integral of r r^T dm.
-        viscous, coulomb: (n,)
+        viscous, coulomb, armature, stiffness: (n,)
         turn: (n + 1, 3, 3) joint frames in the model's link frames.
         body_link: (bodies,)
         body_rotation, body_position: (bodies, 3, 3), (bodies, 3) of the bodies in joint frames. [m]
@@ -55,6 +55,8 @@ class JointFrames(NamedTuple):
     second: np.ndarray
     viscous: np.ndarray
     coulomb: np.ndarray
+    armature: np.ndarray
+    stiffness: np.ndarray
     turn: np.ndarray
     body_link: np.ndarray
     body_rotation: np.ndarray
@@ -71,7 +73,7 @@ class JointFrames(NamedTuple):
 
     def links(self) -> list[RigidLink]:
         """The same as the recursions take it: one `RigidLink` after the other, floats inside."""
-        nothing = (-1, np.eye(3), np.zeros(3), False, 0.0, 0.0, 1.0, 1.0)
+        nothing = (-1, np.eye(3), np.zeros(3), False, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0)
         joints = zip(
             self.parent.tolist(),
             self.rotation,
@@ -81,12 +83,14 @@ class JointFrames(NamedTuple):
             self.coulomb.tolist(),
             self.sign.tolist(),
             self.travel.tolist(),
+            self.armature.tolist(),
+            self.stiffness.tolist(),
             strict=True,
         )
         masses = zip(self.mass.tolist(), self.moment, self.second, strict=True)
         return [
-            RigidLink(parent, mat(R), vec(p), slides, m, vec(h), mat(S), viscous, coulomb, *signs)
-            for (parent, R, p, slides, viscous, coulomb, *signs), (m, h, S) in zip(
+            RigidLink(parent, mat(R), vec(p), slides, m, vec(h), mat(S), *numbers)
+            for (parent, R, p, slides, *numbers), (m, h, S) in zip(
                 (nothing, *joints), masses, strict=True
             )
         ]
@@ -118,7 +122,7 @@ def near_base(model: Model) -> NearBase:
         return NearBase(model, counts, np.zeros(3))
     level = {0: np.eye(4)}  # links that cannot turn, and their poses at q = 0
     for k in np.flatnonzero(model.prismatic).tolist():
-        if model.parent[k] in level:
+        if model.parent[k] in level and not model.stiffness[k]:  # a spring feels where it is
             level[k + 1] = level[model.parent[k]] @ model.placement[k]
             counts[k] = 0.0
     base, T_w = int(model.body_link[0]), model.body_placement[0]
@@ -184,6 +188,8 @@ def joint_frames(near: NearBase) -> JointFrames:
         second=_snapped(to_link @ second @ turn, spread[:, None, None]),
         viscous=model.viscous,
         coulomb=model.coulomb,
+        armature=model.armature,
+        stiffness=model.stiffness,
         turn=turn,
         body_link=model.body_link,
         body_rotation=_whole(to_body @ model.body_placement[:, :3, :3]),

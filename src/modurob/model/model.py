@@ -51,6 +51,9 @@ class Model:
         prismatic: (n,) True for a joint that slides.
         lower, upper: (n,) limits, infinite where there is none. [rad, m]
         viscous, coulomb: (n,) friction. [N m s/rad or N s/m; N m or N]
+        armature: (n,) inertia of the motors' rotors as the joints feel it. [kg m^2 or kg]
+        stiffness: (n,) of springs in the joints, at rest at zero; such a joint has no motor.
+            [N m/rad or N/m]
         mass: (n + 1,) of the links. [kg]
         center: (n + 1, 3) centers of mass in the link frames. [m]
         inertia: (n + 1, 3, 3) about the centers of mass, link axes. [kg m^2]
@@ -78,6 +81,8 @@ class Model:
     upper: np.ndarray
     viscous: np.ndarray
     coulomb: np.ndarray
+    armature: np.ndarray
+    stiffness: np.ndarray
     mass: np.ndarray
     center: np.ndarray
     inertia: np.ndarray
@@ -430,7 +435,7 @@ class Model:
         return self.dynamics.quantity("mass_matrix", q, threads=threads)
 
     def gravity_torque(self, q: ArrayLike) -> np.ndarray:
-        """(..., nv) N(q): the forces that hold the organism still. [N m, N]"""
+        """(..., nv) N(q): the forces that hold the organism still, springs included. [N m, N]"""
         rest = np.zeros(self.nv)
         return self.inverse_dynamics(q, rest, rest)
 
@@ -462,7 +467,7 @@ class Model:
         return self.dynamics.quantity("energy", q, v)[..., 0][()]
 
     def potential_energy(self, q: ArrayLike) -> np.ndarray:
-        """(...) zero at the height of the world's origin. [J]"""
+        """(...) of weight, zero at the height of the world's origin, and of springs. [J]"""
         return self.dynamics.quantity("energy", q, np.zeros(self.nv))[..., 1][()]
 
     def energy(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:

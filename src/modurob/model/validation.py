@@ -25,6 +25,8 @@ SHAPES = {
     "upper": "j",
     "viscous": "j",
     "coulomb": "j",
+    "armature": "j",
+    "stiffness": "j",
     "mass": "l",
     "center": "l3",
     "inertia": "l33",
@@ -99,9 +101,10 @@ def _check_numbers(model: Model) -> None:
             f"limits of '{model.joint_names[k]}' must be in order, got {model.lower[k]:g} to "
             f"{model.upper[k]:g}"
         )
-    for name in ("viscous", "coulomb"):
+    for name in ("viscous", "coulomb", "armature", "stiffness"):
         if not (getattr(model, name) >= 0).all():
-            raise StateError(f"{name} friction of a model must not be negative")
+            what = name if name in ("armature", "stiffness") else f"{name} friction"
+            raise StateError(f"{what} of a model must not be negative")
 
 
 def _check_tree(model: Model) -> None:

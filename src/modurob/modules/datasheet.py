@@ -226,6 +226,10 @@ class Joint(DatasheetPart):
         lower, upper: Limits; null is unlimited. [rad, m]
         viscous: Friction per velocity. [N m s/rad, N s/m]
         coulomb: Dry friction. [N m, N]
+        rotor_inertia: Of the motor, about its own axis. [kg m^2; kg of a linear motor]
+        gear_ratio: Displacement of the motor for a displacement of the joint.
+        stiffness: Of a spring between gear and child; null is rigid. [N m/rad, N/m]
+        damping: Friction of that spring per velocity. [N m s/rad, N s/m]
     """
 
     name: Name
@@ -239,6 +243,19 @@ class Joint(DatasheetPart):
     upper: Number | None = None
     viscous: NonNegative = 0.0
     coulomb: NonNegative = 0.0
+    rotor_inertia: NonNegative = 0.0
+    gear_ratio: Positive = 1.0
+    stiffness: Positive | None = None
+    damping: NonNegative = 0.0
+
+    @model_validator(mode="after")
+    def _possible_drive(self) -> Joint:
+        if self.rotor_inertia == 0 and (self.stiffness is not None or self.gear_ratio != 1):
+            field = "gear_ratio" if self.stiffness is None else "stiffness"
+            raise ValueError(f"joint '{self.name}': a {field} needs a rotor_inertia above 0")
+        if self.damping and self.stiffness is None:
+            raise ValueError(f"joint '{self.name}': damping is that of a spring: give a stiffness")
+        return self
 
     @model_validator(mode="after")
     def _ordered(self) -> Joint:
@@ -247,6 +264,11 @@ class Joint(DatasheetPart):
                 f"joint '{self.name}': lower limit {self.lower} is above upper limit {self.upper}"
             )
         return self
+
+    @property
+    def armature(self) -> float:
+        """Inertia of the rotor as the joint feels it. [kg m^2, kg]"""
+        return self.gear_ratio**2 * self.rotor_inertia
 
     @property
     def pose(self) -> np.ndarray:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from numbers import Real
-from typing import Annotated, Any, Literal, NamedTuple, Never
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import ConfigDict, FailFast, Field, model_validator
@@ -34,7 +34,8 @@ from modurob.spatial import se3
 
 FORMAT = "modurob-module"
 VERSION = 1
-PARAMETERS = ("mass", "size", "inertia", "viscous", "coulomb", "limits", "body", "joint")
+DRIVE = ("viscous", "coulomb", "rotor_inertia", "gear_ratio", "stiffness", "damping")
+PARAMETERS = ("mass", "size", "inertia", *DRIVE, "limits", "body", "joint")
 
 
 class JointCrossing(NamedTuple):
@@ -302,12 +303,10 @@ class ModuleType(DatasheetPart):
         mass: float | None = None,
         size: float | None = None,
         inertia: float | Sequence[Any] | np.ndarray | None = None,
-        viscous: float | None = None,
-        coulomb: float | None = None,
         limits: Sequence[float | None] | np.ndarray | None = None,
         body: str | None = None,
         joint: str | None = None,
-        **unknown: Never,
+        **drive: float | None,
     ) -> ModuleType:
         """A copy with other numbers.
 
@@ -317,15 +316,17 @@ class ModuleType(DatasheetPart):
             size: New width; all lengths scale with it, inertias with its square. [m]
             inertia: New inertia about the center of mass, of `body` or of the only body that has
                 mass: a number (same about all axes), three, or a 3x3 matrix. [kg m^2]
-            viscous, coulomb, limits: New friction and limits, of `joint` or of all joints.
+            limits: New limits, of `joint` or of all joints.
             body, joint: The part to edit; by default the whole module.
+            drive: New viscous, coulomb, rotor_inertia, gear_ratio, stiffness or damping (see
+                `Joint`), of `joint` or of all joints.
         """
+        unknown = [name for name in drive if name not in DRIVE]
         if unknown:
             raise DatasheetError(
                 f"no parameter {choices(unknown)}: parameters are {choices(PARAMETERS)}"
             )
-        joint_edits: dict[str, Any] = {"viscous": viscous, "coulomb": coulomb}
-        joint_edits = {key: value for key, value in joint_edits.items() if value is not None}
+        joint_edits: dict[str, Any] = {k: x for k, x in drive.items() if x is not None}
         if limits is not None:
             limits = _as_list(limits)
             if not (isinstance(limits, tuple | list) and len(limits) == 2):
@@ -339,7 +340,7 @@ class ModuleType(DatasheetPart):
             self.joint(joint)
             if not joint_edits:
                 raise DatasheetError(
-                    f"nothing to edit in joint '{joint}': give its viscous, coulomb or limits"
+                    f"nothing to edit in joint '{joint}': give its limits, {choices(DRIVE)}"
                 )
         data = self.model_dump()
         if size is not None:

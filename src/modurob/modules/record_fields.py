@@ -173,6 +173,7 @@ def _read_label(reader: ByteReader) -> int | str:
 
 VECTOR = floats(3)
 PLACE = {"position": VECTOR, "rpy": VECTOR}
+DRIVE = ("rotor_inertia", "gear_ratio", "stiffness", "damping")  # left out without a rotor inertia
 # by the name of a field of the datasheet, or by those of several that are written as one entry
 Layout = Mapping[str | tuple[str, ...], Codec]
 LAYOUTS: dict[Tag, Layout] = {
@@ -195,6 +196,7 @@ LAYOUTS: dict[Tag, Layout] = {
         "axis": VECTOR,
         ("lower", "upper"): optional(2),
         ("viscous", "coulomb"): floats(2),
+        DRIVE: optional(4),
     },
     Tag.PORT: {
         "label": Codec(_write_label, _read_label),
@@ -225,6 +227,7 @@ def write_field(tag: Tag, entries: Mapping[str, Any]) -> bytes:
     payload = b"".join(
         codec.write(entries[name] if isinstance(name, str) else [entries[each] for each in name])
         for name, codec in LAYOUTS[tag].items()
+        if name != DRIVE or entries["rotor_inertia"]
     )
     return bytes([tag]) + write_count(len(payload)) + payload
 
@@ -242,6 +245,8 @@ def read_field(tag: Tag, payload: bytes) -> dict[str, Any]:
     """The entries of a field by name; what a newer writer appended stays unread."""
     reader, entries = ByteReader(payload), {}
     for name, codec in LAYOUTS[tag].items():
+        if name == DRIVE and not reader.left:
+            continue
         value = codec.read(reader)
         entries |= {name: value} if isinstance(name, str) else zip(name, value, strict=True)
     return entries

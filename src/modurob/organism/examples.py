@@ -7,13 +7,15 @@ from numbers import Real
 import numpy as np
 
 from modurob.checks import generator, is_whole
-from modurob.errors import DatasheetError, StateError, UnknownNameError
+from modurob.errors import DatasheetError, StateError, UnknownNameError, choices
 from modurob.modules import ModuleType
 from modurob.organism.organism import Organism
 from modurob.spatial import se3, so3
 
 # y of the base points down, so that a chain on side 3 hangs down
 HANGING = se3.pose(so3.from_rpy(-np.pi / 2, 0.0, 0.0), np.zeros(3))
+
+EMULATED = {"conro": 0.0, "m-tran": -np.pi / 2}  # [rad] of a SuperBot's roll joint
 
 
 def crab() -> Organism:
@@ -114,6 +116,27 @@ def superbot_tree(
             organism = organism.dock(parent, port, name, child_port, turn=turn)
             parent, port = name, int(rng.choice(organism.free_ports(name)))
     return organism
+
+
+def emulation(organism: Organism, robot: str) -> dict[str, float]:
+    """Locks for `Organism.model` with which SuperBots move as another robot's modules (moll2006).
+
+    The position of the roll joint makes the axes of pitch and yaw perpendicular, as in CONRO, or
+    parallel, as in M-TRAN.
+
+    Args:
+        organism: With SuperBots, and other modules perhaps.
+        robot: ``conro`` or ``m-tran``.
+
+    Returns:
+        Position of the roll joint of each SuperBot, by joint. [rad]
+    """
+    if robot not in EMULATED:
+        raise UnknownNameError(f"SuperBots emulate {choices(EMULATED)}, got {robot!r}")
+    found = [name for name in organism.modules if organism.kind(name).name.startswith("superbot")]
+    if not found:
+        raise StateError(f"no module of this organism is a SuperBot, so none emulates {robot}")
+    return {f"{name}.roll": EMULATED[robot] for name in found}
 
 
 def _from_rows(kind: str | ModuleType, rows: list[tuple[int, int, int, int]]) -> Organism:

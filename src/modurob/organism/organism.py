@@ -557,6 +557,8 @@ class Organism:
         hinges: str = "dyad",
         base: str | Sequence[str] = "fixed",
         gravity: ArrayLike = (0.0, 0.0, -9.81),
+        locked: Mapping[str, float] | None = None,
+        elastic: bool = True,
     ) -> Model:
         """Build the numeric model of this organism.
 
@@ -566,17 +568,23 @@ class Organism:
             base: ``fixed``, ``free``, or virtual joints between world and base, in order:
                 ``px py pz`` slide, ``rx ry rz`` turn.
             gravity: (3,) in the world frame. [m/s^2]
+            locked: Joints that are held at a position, such as ``{"m1.roll": 0.5}``; they leave the
+                state, and `Model.locked` names them. [rad, m]
+            elastic: Whether a joint with a stiffness is two joints: ``m1.roll`` turns the rotor,
+                ``m1.roll.spring`` has no motor. False for rigid joints.
         """
         from modurob.model.build import build_model
         from modurob.model.options import ModelOptions
 
-        return build_model(self, ModelOptions(hinges, base, gravity))
+        return build_model(self, ModelOptions(hinges, base, gravity, locked, elastic))
 
     def equations(
         self,
         hinges: str = "dyad",
         base: str | Sequence[str] = "fixed",
         gravity: ArrayLike = (0.0, 0.0, -9.81),
+        locked: Mapping[str, float] | None = None,
+        elastic: bool = True,
         *,
         symbols: str | Collection[str] = "all",
         external: Sequence[str] = (),
@@ -585,17 +593,19 @@ class Organism:
         """The equations of motion of this organism as formulas.
 
         Args:
-            hinges, base, gravity: As for `model`.
+            hinges, base, gravity, locked, elastic: As for `model`.
             symbols: Which quantities are symbols: ``all``, ``none``, or some of ``mass length
-                inertia gravity friction``; the others enter with the organism's numbers. Joint
-                displacements and velocities always are symbols; `Equations.substitute` gives them
-                values.
+                inertia gravity friction stiffness``; the others enter with the organism's numbers.
+                Joint displacements and velocities always are symbols; `Equations.substitute` gives
+                them values.
             external: Modules that an external wrench acts on.
             limit: Refuse closed forms that would have more terms than this.  [default: 100,000]
         """
+        from modurob.model.options import ModelOptions
         from modurob.symbolic.equations import build_equations
 
-        return build_equations(self, hinges, base, gravity, symbols, external, limit)
+        options = ModelOptions(hinges, base, gravity, locked, elastic)
+        return build_equations(self, options, symbols, external, limit)
 
     def _member(self, name: str) -> Member:
         try:

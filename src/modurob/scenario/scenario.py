@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -31,6 +30,7 @@ from modurob.organism.files import from_document, to_document
 from modurob.scenario.bodies import base_of, example
 from modurob.scenario.settings import (
     BALANCE,
+    GAIT_FIELDS,
     NONE,
     POINTS,
     EventRecord,
@@ -170,9 +170,14 @@ class Scenario(RunSettings):
 
     def _gait(self, model: Model) -> Any:
         kind = gait_class(self.motion)
-        known = inspect.signature(kind).parameters
+        known = kind.parameters()
         given: dict[str, Any] = {"frequency": self.frequency, "ramp": self.ramp}
         given = {name: value for name, value in given.items() if name in known}
+        for name in self.gait:
+            if name not in known or name in GAIT_FIELDS:
+                own = [each for each in known if each not in GAIT_FIELDS]
+                raise StateError(f"gait: no {name!r} in {self.motion}: it has {choices(own)} there")
+        given |= self.gait
 
         def gait(amplitude: Any = None) -> Any:
             if kind.random:
@@ -261,9 +266,14 @@ class Scenario(RunSettings):
             loop = OutputFeedback(law, filter_)
         if law is not None and reference is not None:
             loop = TrackingController(loop, reference)
+        plant: Any = model if self.masses == 1 else with_scaled_masses(model, self.masses)
+        if self.analytic:
+            if self.masses != 1:
+                raise StateError("masses: formulas have those of the datasheets; leave masses out")
+            plant = self.organism.equations(*model_options(self), symbols="none")
         try:
             trajectory = simulate(
-                model if self.masses == 1 else with_scaled_masses(model, self.masses),
+                plant,
                 q,
                 v,
                 self.duration,
@@ -314,9 +324,10 @@ class Scenario(RunSettings):
         return RunResult(run, marks, balanced=run)
 
 
-def model_options(settings: RunSettings) -> tuple[str, Any, tuple[float, float, float]]:
-    """Hinges, base and gravity as `Organism.model` and `Organism.equations` take them."""
-    return settings.hinges, base_of(settings.base), (0.0, 0.0, -settings.gravity)
+def model_options(settings: RunSettings) -> tuple[Any, ...]:
+    """Hinges, base, gravity and locks as `Organism.model` and `Organism.equations` take them."""
+    down = (0.0, 0.0, -settings.gravity)
+    return settings.hinges, base_of(settings.base), down, settings.locked
 
 
 def model_of(organism: Organism, settings: RunSettings) -> Model:

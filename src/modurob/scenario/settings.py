@@ -19,10 +19,10 @@ from modurob.stepping import FixedStep
 NONE = "none"  # no motion, controller or estimator
 BALANCE = "balance"  # by messages between modules
 POINTS = ("step", "quintic")  # motions to a target: at once, or smoothly in half the run
-GAIT_FIELDS = ("amplitude", "frequency", "ramp")
+GAIT_FIELDS = ("amplitude", "frequency", "ramp", "gait")
 BALANCE_FIELDS = ("balancing_law", "loss", "delay", "drive_friction", "stuck")
 LAW_FIELDS = ("settling_time", "poles", "gains", "torque_limit", "torque_delay", "sample_time")
-METHOD_FIELDS = ("integrator", "rtol", "dt", "stops", "masses", "rates")
+METHOD_FIELDS = ("integrator", "rtol", "dt", "analytic", "stops", "masses", "rates", "locked")
 NOISE_FIELDS = ("estimator", "noise_q", "noise_v", "noise_tau")
 
 Name = Annotated[str, Field(max_length=64)]
@@ -75,11 +75,15 @@ class RunSettings(FrozenRecord):
         hinges: ``dyad`` or ``physical``.
         base: ``fixed``, ``free``, or virtual joints with commas.
         gravity: Downwards. [m/s^2]
+        locked: Joints that are held, by name; see `Organism.model`. [rad, m]
         duration: [s]
         integrator, rtol, dt: As for `simulate`; dt is None for the default.
+        analytic: Whether accelerations come from the closed forms, as formulas.
         motion: Motion of the joints: ``none``, ``hold`` the pose, go to ``zero``, ``step`` or
             ``quintic`` to the target, ``balance`` by messages, or a gait.
         amplitude: Of a gait, as a part of what the limits allow; frequency [Hz]; ramp [s].
+        gait: Its other parameters by name, such as lag, coupling, r or phase, one number for all
+            joints or numbers by joint; units as in `modurob.gaits`.
         target: End of ``step`` and ``quintic`` by joint; zero for joints not named. [rad, m]
         controller: Name of a law, or ``none``.
         settling_time: Of the law. [s]
@@ -105,14 +109,17 @@ class RunSettings(FrozenRecord):
     hinges: Literal["dyad", "physical"] = "dyad"
     base: Name = "fixed"
     gravity: FiniteFloat = 9.81
+    locked: dict[str, FiniteFloat] = Field(default_factory=dict)
     duration: Positive = 5.0
     integrator: Name = "RK45"
     rtol: Annotated[FiniteFloat, Field(gt=0, lt=1)] = 1e-8
     dt: Positive | None = None
+    analytic: bool = False
     motion: Name = NONE
     amplitude: Annotated[FiniteFloat, Field(ge=0, le=1)] = 0.5
     frequency: Positive = 1.0
     ramp: NotNegative = 0.0
+    gait: dict[str, int | FiniteFloat | dict[str, FiniteFloat]] = Field(default_factory=dict)
     target: dict[str, FiniteFloat] = Field(default_factory=dict)
     controller: Name = NONE
     settling_time: Positive = gains.SETTLING_TIME
@@ -186,7 +193,10 @@ class RunSettings(FrozenRecord):
             found.update(dict.fromkeys(fields, reason))
 
         if self.motion == BALANCE:
-            unused(("controller", *LAW_FIELDS, *METHOD_FIELDS, *NOISE_FIELDS), "of a balancing run")
+            unused(
+                ("controller", *LAW_FIELDS, *METHOD_FIELDS, *NOISE_FIELDS),
+                "of a balancing run",
+            )
         else:
             unused(BALANCE_FIELDS, f"with motion '{self.motion}', only with '{BALANCE}'")
             if self.controller == NONE:

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +26,9 @@ from modurob.stepping import FixedStep, Integrator, StepSettings, integrator_cla
 from modurob.stepping.motion import External, Stopped
 from modurob.stepping.stops import LinearStops, Stops
 
+if TYPE_CHECKING:
+    from modurob.symbolic import Equations
+
 MOST_STEPS = 1e9  # some hours of the smallest body; more is a mistake in dt or in the duration
 DEFAULT_DT_S = 1e-3  # step of fixed-step methods: some hundred steps a swing of a cube
 SAME = 1e-12  # difference of arrays of two models that are one
@@ -33,7 +36,7 @@ REPORT_PERIOD_S = 0.05  # between two reports of progress; a bar need not be smo
 
 
 def simulate(
-    model: Model,
+    model: Model | Equations,
     q0: ArrayLike | None,
     v0: ArrayLike | None,
     duration: float,
@@ -58,7 +61,8 @@ def simulate(
     """Simulate the motion of a body.
 
     Args:
-        model: Its equations; `Model.compile` it first when many states or long runs are ahead.
+        model: Its equations; `Model.compile` it first when many states or long runs are ahead. With
+            `Organism.equations` the accelerations come from the closed forms.
         q0, v0: (..., nq), (..., nv) initial state or states; None is the neutral pose, and rest.
             RK4 and SemiImplicitEuler take any batch shape.
         duration: [s]
@@ -86,6 +90,7 @@ def simulate(
         SizeError: What would be recorded does not fit into memory.
     """
     method = integrator_class(integrator)
+    model = _numeric(model, method, events)
     q, v = _initial_state(model, q0, v0)
     length = positive("duration", duration, "seconds")
     settings = _settings(method, rtol, atol, dt, length)
@@ -124,6 +129,17 @@ def simulate(
             known = choices(sorted(bodies.body_names))
             raise UnknownNameError(f"no body {body!r} to push: bodies are {known}")
     return _finished(bodies, Progress(length, progress, cancel), method.name)
+
+
+def _numeric(given: Any, method: type[Integrator], events: Sequence[Event]) -> Model:
+    """The model itself, or that of a run with closed forms."""
+    if not hasattr(given, "as_model"):
+        return cpu_model("simulate", given)
+    if events:
+        raise StateError("events change the body and its equations: give a model, not equations")
+    if method.name == "Variational":
+        raise StateError("Variational steps from M and its derivatives: give it a model")
+    return given.as_model()
 
 
 def _finished(bodies: MultiBodyRun, progress: Progress, name: str) -> Trajectory:
@@ -182,7 +198,8 @@ def _origin(model: Model, given: Organism | None) -> Organism | None:
 def _same(one: Model, other: Model) -> bool:
     if one.joint_names != other.joint_names or one.body_names != other.body_names:
         return False
-    arrays = ("placement", "screw", "mass", "center", "inertia", "viscous", "coulomb")
+    arrays = ("placement", "screw", "mass", "center", "inertia", "viscous", "coulomb", "armature",
+              "stiffness")  # fmt: skip
     return all(np.allclose(getattr(one, x), getattr(other, x), rtol=0, atol=SAME) for x in arrays)
 
 
@@ -216,7 +233,6 @@ def _initial_state(
     model: Model, q0: ArrayLike | None, v0: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """q (..., nq) and v (..., nv) of one batch shape, as contiguous arrays of our own."""
-    cpu_model("simulate", model)
     q = model.check_configuration(model.neutral() if q0 is None else q0)
     v = model.check_velocity(np.zeros(model.nv) if v0 is None else v0, "v0")
     batch = common_batch([q.shape[:-1], v.shape[:-1]], "q0 and v0")

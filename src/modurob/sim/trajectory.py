@@ -146,6 +146,7 @@ class Trajectory:
         joints: Sequence[str] | None = None,
         degrees: bool = False,
         title: str = "",
+        overlay: Trajectory | None = None,
     ) -> Figure:
         """Draw quantities over time, one panel below the other.
 
@@ -155,13 +156,14 @@ class Trajectory:
             path: Where to write it, ending with ``.png``, ``.svg`` or ``.pdf``.
             joints: Only these.
             degrees: Show angles in degrees.
+            overlay: Another run of the same body, drawn over this one in thin dashes.
 
         Returns:
             A Matplotlib figure outside of pyplot, to be changed or shown in a notebook.
         """
         from modurob.sim.output.plots import plot
 
-        return plot(self, quantities, path, joints, degrees, title)
+        return plot(self, quantities, path, joints, degrees, title, overlay)
 
     def picture(
         self,

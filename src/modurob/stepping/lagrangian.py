@@ -36,6 +36,7 @@ class Lagrangian:
             gravity=np.zeros(3),
             viscous=np.zeros_like(model.viscous),
             coulomb=np.zeros_like(model.coulomb),
+            stiffness=np.zeros_like(model.stiffness),
         )
         self._rest = np.zeros(model.nv)
         self._routine = self._bare.dynamics.tier.routine("inverse_dynamics_derivatives")

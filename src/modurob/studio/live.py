@@ -82,7 +82,7 @@ class LiveRobot:
         self.organism, self.bus, self.clock = organism, bus, clock
         self._wait, self._now = wait, now
         self._lock, self._open = threading.RLock(), True
-        self._whole = organism.model("physical", gravity=bus.builder.gravity)
+        self._whole = organism.model("physical", gravity=bus.builder.gravity, elastic=False)
         self._ways = ways(organism)
         self._dead: set[str] = set()
         self._promise: tuple[Any, tuple[str, ...]] = None, ()  # and what it was found for

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from modurob import Model, ModuleType, ModurobError, Organism, Scenario, StateError
+from modurob.gaits import GAITS
 from modurob.modules.files import finite, write_file, writing
 from modurob.scenario.scenario import RunResult, model_of
 from modurob.scenario.settings import RunRecord, RunSettings
@@ -46,6 +47,9 @@ def scenario_of(
         unused.add("dt")
     given = {field: getattr(settings, field) for field in RunSettings.model_fields}
     given["rates"] = {n: v for n, v in settings.rates.items() if n in model.joint_names}
+    if settings.motion in GAITS:
+        known = GAITS[settings.motion].parameters()
+        given["gait"] = {name: x for name, x in settings.gait.items() if name in known}
     docked = {event.kind for event in settings.events}
     return Scenario(
         **{field: value for field, value in given.items() if field not in unused},

@@ -37,15 +37,13 @@ INERTIAL, MOVING = ("m", "J"), ("dq", "ddq", "V", "dV")  # letters that the shor
 
 def build_equations(
     organism: Organism,
-    hinges: str,
-    base: str | Sequence[str],
-    gravity: ArrayLike,
+    options: ModelOptions,
     symbols: str | Collection[str],
     external: Sequence[str],
     limit: float | None,
 ) -> Equations:
     """See `Organism.equations`."""
-    assembly = assembled(organism, ModelOptions(hinges, base, gravity))
+    assembly = assembled(organism, options)
     model, words = flatten(assembly, organism), Vocabulary(chosen(symbols))
     tree = symbolic_tree(assembly, model, words)
     if isinstance(external, str) or not all(name in tree.modules for name in external):
@@ -271,6 +269,22 @@ class Equations:
         )
         square = (self.model.nv, self.model.nv)
         return ClosedForm(M.reshape(square), C.reshape(square), N)
+
+    def as_model(self) -> Model:
+        """The numeric twin with accelerations from these formulas: M a = tau - C dq - N - friction.
+
+        Parameters have their values after `substitute`, else the organism's. `simulate` takes the
+        equations themselves. Derivatives, energies and poses are the twin's own.
+        """
+        from modurob.symbolic.analytic import analytic_model
+
+        motion, symbols = self._motion, self._words.symbols
+        replaced = [symbols[k].name for k in motion.places if k in self._replaced]
+        if replaced:
+            raise StateError(f"{choices(replaced)} was replaced: a motion needs it as a symbol")
+        position, quaternion, twist, _ = motion.base
+        q = [symbols[k] for k in (*position, *quaternion, *motion.places)]
+        return analytic_model(self, q, [symbols[k] for k in (*twist, *motion.speeds)])
 
     # -- on paper --------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from modurob.equations.closed_entries import Pose, base_screw, coriolis_column, twists
-from modurob.equations.links import along, from_parent, joint_pose, unit_screw
+from modurob.equations.links import RigidLink, along, from_parent, joint_pose, unit_screw
 from modurob.equations.links import to_parent as wrench_to_parent
 from modurob.equations.mass_matrix import Composite, added, base_inertia, mass_column, to_parent
 from modurob.equations.passes import Base, JointState, base_rotation, run
@@ -47,14 +47,18 @@ class Exact:
         if column < self.offset:
             return trig(self._base_inertia[row][column])
         entries = self._mass_column(column)
-        return trig(entries.get(row, 0)) * (self.signs[row] * self.signs[column])
+        found = trig(entries.get(row, 0)) * (self.signs[row] * self.signs[column])
+        return found + self._joint(row).armature if row == column else found
+
+    def _joint(self, row: int) -> RigidLink:
+        return self.tree.links[row - self.offset + 1]
 
     def coriolis(self, row: int, column: int) -> Trig:
         """An entry of C as in Meister 2013, counted from 0."""
         return trig(self._coriolis_column(column)[row]) * (self.signs[row] * self.signs[column])
 
     def bias(self, row: int) -> Trig:
-        """An entry of N: gravity and external wrenches."""
+        """An entry of N: gravity, springs and external wrenches."""
         link = max(row - self.offset + 1, 0)
         if link not in self._loads:
             upward, body = -(self._link_pose(link)[0].T @ self.tree.gravity), self._body(link)
@@ -63,7 +67,9 @@ class Exact:
         load = self._loads[link]
         if row < self.offset:
             return trig((*load.f, *load.n)[row])
-        return trig(along(self.tree.links[link], load)) * self.signs[row]
+        place = self.tree.motion.places[row - self.offset]
+        spring = Trig.variable(place) * self._joint(row).stiffness
+        return trig(along(self.tree.links[link], load)) * self.signs[row] + spring
 
     def _push(self, link: int) -> Wrench:
         """All external wrenches on a link and beyond it, in its frame."""

@@ -47,9 +47,9 @@ def linearize(equations: Equations, exact: Exact, q: Any, v: Any, a: Any) -> Lin
     here = equations.substitute(state)
     forces, motion = exact.forces(), exact.tree.motion
     stiffness = [
-        tau.derivative(place) if slides else tau.angle_derivative(joint)
+        tau.derivative(place) + tau.angle_derivative(joint)
         for tau in forces
-        for joint, (place, slides) in enumerate(zip(motion.places, model.prismatic, strict=True))
+        for joint, place in enumerate(motion.places)
     ]
     damping = [tau.derivative(speed) for tau in forces for speed in motion.speeds]
     speeds = sympy.Matrix([sympy.Symbol(f"dq{k + 1}") for k in range(n)])

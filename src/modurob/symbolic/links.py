@@ -21,6 +21,12 @@ from modurob.symbolic.vocabulary import Vocabulary, label
 SNAP = 1e-12  # numbers this close to a multiple of 1/2 are rounding errors of it
 ROUNDING = 2.0**-53  # relative, of a float
 AXES = "xyz"
+JOINT_NUMBERS = {  # group, and units of joints that turn and slide
+    "d": ("friction", "N m s/rad", "N s/m"),
+    "f": ("friction", "N m", "N"),
+    "B": ("inertia", "kg m^2", "kg"),
+    "k": ("stiffness", "N m/rad", "N/m"),
+}
 FREE_BASE = (  # letter, marks, meaning and unit
     ("r", AXES, "position of the base in the world", "m"),
     ("e", AXES + "w", "unit quaternion of the base", "1"),
@@ -104,10 +110,12 @@ def symbolic_tree(
         bodies = _merged(assembly, tree, words)
     moved = [to_parent(turn.T, ZERO, body) for turn, body in zip(turns, bodies, strict=True)]
     links = [RigidLink(-1, EYE, ZERO, False, *moved[0], 0, 0)]
+    armature = _joint_numbers(model, words, "B", "inertia of the rotor", model.armature)
+    stiffness = _joint_numbers(model, words, "k", "stiffness", model.stiffness)
     for k, (parent, place) in enumerate(zip(tree.parent.tolist(), tree.placement, strict=True)):
         p = _rounded(turns[parent].T @ _split(place)[1])
-        slides = bool(model.prismatic[k])
-        links.append(RigidLink(parent, rotations[k], p, slides, *moved[k + 1], 0, 0))
+        slides, drive = bool(model.prismatic[k]), (1, 1, armature[k], stiffness[k])
+        links.append(RigidLink(parent, rotations[k], p, slides, *moved[k + 1], 0, 0, *drive))
     frames = {}
     for name, index in assembly.modules.items():
         link = int(tree.link[index])
@@ -116,8 +124,8 @@ def symbolic_tree(
     return SymbolicTree(
         links=links,
         motion=motion,
-        viscous=_friction(model, words, "d", "viscous", model.viscous),
-        coulomb=_friction(model, words, "f", "dry", model.coulomb),
+        viscous=_joint_numbers(model, words, "d", "viscous friction", model.viscous),
+        coulomb=_joint_numbers(model, words, "f", "dry friction", model.coulomb),
         gravity=_gravity(model.gravity, words),
         modules=frames,
     )
@@ -174,7 +182,7 @@ def _joint_motion(model: Model, words: Vocabulary) -> JointMotion:
     places = joints("q", "displacement", "")
     speeds, rates = joints("dq", "velocity", "/s"), joints("ddq", "acceleration", "/s^2")
     q = [
-        place if slide else Angle(k, backwards=sign < 0)
+        place if slide else Angle(k, sign < 0, place)
         for k, (place, sign, slide) in enumerate(zip(signed(places), signs, slides, strict=True))
     ]
     return JointMotion(base, signs, places, speeds, rates, q, signed(speeds), signed(rates))
@@ -270,14 +278,12 @@ def _inertia(inertia: np.ndarray, marks: tuple[str, ...], name: str, words: Voca
     return symmetric(lambda i, j: symbol((AXES[i] if i == j else AXES[i] + AXES[j],), clean[i, j]))
 
 
-def _friction(
-    model: Model, words: Vocabulary, letter: str, law: str, values: np.ndarray
+def _joint_numbers(
+    model: Model, words: Vocabulary, letter: str, what: str, values: np.ndarray
 ) -> list[Any]:
-    units = {"d": ("N m s/rad", "N s/m"), "f": ("N m", "N")}[letter]
+    group, *units = JOINT_NUMBERS[letter]
     return [
-        words.parameter(
-            "friction", letter, (str(k + 1),), f"{law} friction of {name}", units[slides], value
-        )
+        words.parameter(group, letter, (str(k + 1),), f"{what} of {name}", units[slides], value)
         for k, (name, slides, value) in enumerate(
             zip(model.joint_names, model.prismatic.tolist(), values.tolist(), strict=True)
         )

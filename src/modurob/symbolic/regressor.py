@@ -29,7 +29,7 @@ MOVING = ("q", "dq", "ddq", "V", "dV", "e")  # letters of what changes during a 
 
 
 class Regressor(NamedTuple):
-    """``tau = Y theta = Y_base pi``, friction and external wrenches aside.
+    """``tau = Y theta = Y_base pi``; friction, rotors, springs and external wrenches aside.
 
     Attributes:
         Y: (nv, 10 links) with the parameters in the order of `theta`.

@@ -250,11 +250,12 @@ class Trig:
 
 
 class Angle:
-    """A joint angle, which enters the equations only by its cosine and sine."""
+    """A joint angle: enters the equations by its cosine and sine, in springs as itself."""
 
-    def __init__(self, joint: int, backwards: bool = False) -> None:
+    def __init__(self, joint: int, backwards: bool = False, angle: Trig | None = None) -> None:
         self._wave = 2 << (FACTOR_BITS * joint)
         self._sign = -1 if backwards else 1
+        self.angle = angle
 
     def cos(self) -> Trig:
         return Trig({self._wave: {0: 1}})

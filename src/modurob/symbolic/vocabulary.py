@@ -16,7 +16,7 @@ from modurob.checks import is_number
 from modurob.errors import StateError, choices
 from modurob.symbolic.trigonometric import Trig, exactly
 
-GROUPS = ("mass", "length", "inertia", "gravity", "friction")
+GROUPS = ("mass", "length", "inertia", "gravity", "friction", "stiffness")
 LATIN_END = "\u0180"  # the letters before it are in every TeX font
 _NUMBERED, _NAME = re.compile(r"m(\d+)"), re.compile(r"[A-Za-z]\w{0,63}")
 NEAR = 1e-12  # from a multiple of pi/2: its sine and cosine are whole numbers
@@ -189,6 +189,7 @@ def given(
         index = words.index(str(key) if isinstance(key, sympy.Symbol) else key, replaced)
         if index in turning:
             angles[turning[index]] = _cosine_and_sine(key, value)
+            variables[index] = _number(key, value)  # in springs
         else:
             variables[index] = _scalar(key, value, words, replaced)
     back = {places[joint] for joint in angles}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import tempfile
 from importlib import import_module
 from pathlib import Path
@@ -23,8 +24,11 @@ SAME = 1e-9  # relative: files keep 17 digits, MuJoCo's free massless links weig
 def compared(engine: type[Pinocchio | Mujoco], note: str, case: CheckCase) -> CheckValue:
     """Compare the mass matrix and inverse dynamics with those of another engine."""
     peer = engine(case.model)
-    # friction is left to the other checks: MuJoCo solves it as a constraint, Pinocchio ignores it
+    # friction is left to the other checks: MuJoCo solves it as a constraint, Pinocchio ignores it;
+    # neither has springs in its recursions
     tau = case.model.inverse_dynamics(case.q, case.v, case.a) - friction(case.model, case.v)
+    joints_q, joints_v = case.model.joint_slice_q, case.model.joint_slice_v
+    tau[..., joints_v] -= case.model.stiffness * case.q[..., joints_q]
     M = case.model.mass_matrix(case.q)
     theirs = [peer.mass_matrix(q) for q in case.q]
     forces = [peer.inverse_dynamics(*s) for s in zip(case.q, case.v, case.a, strict=True)]
@@ -57,13 +61,16 @@ class Pinocchio:
     def __init__(self, model: Model) -> None:
         self.pin = _imported("pinocchio", "pin")
         root = [self.pin.JointModelFreeFlyer()] if model.free_base else []
-        with _written(write_urdf, model, ".urdf") as path:
+        none = np.zeros(len(model.joint_names))
+        bare = dataclasses.replace(model, armature=none, stiffness=none)  # URDF has neither
+        with _written(write_urdf, bare, ".urdf") as path:
             self.peer = self.pin.buildModelFromUrdf(path, *root)
         self.peer.gravity.linear = model.gravity
         self.data, self.offset = self.peer.createData(), 7 if model.free_base else 0
         self.joints = [self.peer.joints[self.peer.getJointId(n)] for n in model.joint_names]
         base = range(6 if model.free_base else 0)
         self.columns = np.array([*base, *(joint.idx_v for joint in self.joints)], dtype=int)
+        self.peer.armature[self.columns[len(base) :]] = model.armature
 
     def _q(self, q: np.ndarray) -> np.ndarray:
         theirs = self.pin.neutral(self.peer)
@@ -137,4 +144,5 @@ class Mujoco:
             a[:3] += np.cross(v[3:6], v[:3])
         self.data.qacc[self.columns] = turn @ a
         self.mujoco.mj_rne(self.peer, self.data, 1, tau)
+        tau += self.peer.dof_armature * self.data.qacc
         return turn.T @ tau[self.columns]

@@ -14,6 +14,7 @@ from modurob.model import Model
 from modurob.model.reference import reference
 from modurob.sim import simulate
 from modurob.spatial import se3
+from modurob.symbolic.equations import build_equations
 from modurob.verification.check import CheckCase, CheckValue, LeftOut, relative
 
 ROUNDING = 1e-10  # relative: sums over some hundred joints, and other orders of adding
@@ -123,10 +124,10 @@ def momentum_is_conserved(case: CheckCase) -> CheckValue:
     """Torques between its own joints leave the momentum of a floating organism constant."""
     if case.organism.kind(case.organism.base).virtual:
         raise LeftOut("its base is a virtual joint, which cannot float")
-    model = case.organism.model(case.options.hinges, "free", gravity=(0, 0, 0))
+    model = case.options.build(case.organism, free=True)
     # dry friction is an inner force too, but stiff: the run would take long and show no more
     none = np.zeros(len(model.joint_names))
-    model = dataclasses.replace(model, viscous=none, coulomb=none)
+    model = dataclasses.replace(model, viscous=none, coulomb=none, gravity=np.zeros(3))
     q = model.random_configuration(case.rng)
     v, a = case.rng.standard_normal((2, model.nv)) / np.sqrt(model.nv)
     if _is_singular(model, model.mass_matrix(q)):
@@ -179,9 +180,7 @@ def formulas_are_numbers(case: CheckCase) -> CheckValue:
     """M, C and N as formulas, evaluated, are the closed form of the numbers."""
     q, v = case.q[0], case.v[0]
     try:
-        equations = case.organism.equations(
-            case.options.hinges, case.options.base, case.model.gravity, symbols="none", limit=TERMS
-        )
+        equations = build_equations(case.organism, case.options, "none", (), TERMS)
         found = equations.evaluate(q, v)
     except SizeError:
         raise LeftOut(f"too large: the formulas may have over {TERMS:,} terms") from None

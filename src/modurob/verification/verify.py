@@ -9,9 +9,8 @@ import numpy as np
 
 from modurob.checks import refuse_states
 from modurob.errors import StateError
-from modurob.model import ModelOptions
 from modurob.organism import Organism
-from modurob.verification import engines, identities
+from modurob.verification import engines, identities, lagrange
 from modurob.verification.check import (
     FAILED,
     LEFT_OUT,
@@ -47,6 +46,7 @@ def verify(
     organism: Organism,
     hinges: str = "dyad",
     base: str | Sequence[str] = "fixed",
+    locked: Mapping[str, float] | None = None,
     *,
     states: int = STATES,
     seed: int = 0,
@@ -60,14 +60,15 @@ def verify(
 
     Args:
         organism: Whose equations.
-        hinges, base: See `Organism.model`.
+        hinges, base, locked: See `Organism.model`.
         states: Number of random states of each check.
         seed: Of the random states.
         progress: Called with the name of each check before it starts.
     """
     if states < 1:
         raise StateError(f"states must be at least 1, got {states}")
-    model = organism.model(hinges, base)
+    model = organism.model(hinges, base, locked=locked)
+    assert model.options is not None
     if not model.nv:
         raise StateError("there is nothing to verify: the organism has no joint that moves")
     refuse_states("checks", states, MATRICES * model.nv**2)
@@ -76,9 +77,13 @@ def verify(
     signs = rng.choice((-1.0, 1.0), size=(states, model.nv))
     v = signs * rng.uniform(SLOWEST, 2 * SLOWEST, size=(states, model.nv))
     a = rng.standard_normal((states, model.nv))
-    case = CheckCase(organism, ModelOptions(hinges, base), model, q, v, a, rng)
+    case = CheckCase(organism, model.options, model, q, v, a, rng)
     found = []
-    for name, check in CHECKS.items():
+    checks = dict(CHECKS)
+    printed = lagrange.printed(organism, model)
+    if printed is not None:
+        checks["Lagrange"] = partial(lagrange.compared, printed)
+    for name, check in checks.items():
         if progress is not None:
             progress(name)
         found.append(_made(name, check, case))

@@ -45,7 +45,8 @@ class BalancingModules(Network):
     ) -> None:
         if not isinstance(organism, Organism):
             raise StateError(f"balancing takes an Organism, got {type(organism).__name__}")
-        self.model = model = organism.model("physical", gravity=(0.0, 0.0, -gravity))
+        down = (0.0, 0.0, -gravity)
+        self.model = model = organism.model("physical", gravity=down, elastic=False)
         self.drive, stuck = drive or GearedDrive(), [stuck] if isinstance(stuck, str) else stuck
         for joint in stuck:
             model.joint_index(joint)

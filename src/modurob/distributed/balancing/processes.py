@@ -152,7 +152,7 @@ class BalancingProcesses(BalancingModules, MassProcesses):
         for module in self._dockings.keys() - self._docked:
             if module in body:
                 body, _ = body.undock(module)
-        model, q = body.model("physical"), self.positions()
+        model, q = body.model("physical", elastic=False), self.positions()
         return model.center_of_mass(np.array([q.get(name, 0.0) for name in model.joint_names]))
 
     def distance(self) -> float:

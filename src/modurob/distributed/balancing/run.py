@@ -68,7 +68,7 @@ def balance(
     """
     if not isinstance(organism, Organism):
         raise StateError(f"balance takes an Organism, got {type(organism).__name__}")
-    model = organism.model("physical", gravity=(0.0, 0.0, -gravity))
+    model = organism.model("physical", gravity=(0.0, 0.0, -gravity), elastic=False)
     if not model.mass.sum() > 0:
         raise StateError("the organism has no mass, so there is nothing to balance")
     q = _start(model, q0)

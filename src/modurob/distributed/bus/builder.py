@@ -173,7 +173,7 @@ class RobotBuilder:
             old = self.operation.robot
             if old.model is not None and _same_body(old, robot):
                 return replace(old, assembly=robot.assembly)
-            model = robot.assembly.organism.model("physical", gravity=self.gravity)
+            model = robot.assembly.organism.model("physical", gravity=self.gravity, elastic=False)
             robot = replace(robot, model=model)
             if not model.joint_names:
                 return robot

@@ -38,6 +38,8 @@ class OptionsRecord(_StrictRecord):
     hinges: str
     base: str | list[str]
     gravity: Annotated[list[FiniteFloat], Field(min_length=3, max_length=3)]
+    locked: dict[str, FiniteFloat] = Field(default_factory=dict)
+    elastic: bool = True
 
 
 class ModelRecord(_StrictRecord):
@@ -133,7 +135,7 @@ def _put(part: BodyTrajectory, prefix: str, arrays: dict[str, np.ndarray]) -> di
 def _plain(x: Any) -> Any:
     """Values that JSON does not have: mappings, options, and arrays and numbers of NumPy."""
     if isinstance(x, ModelOptions):
-        return dataclasses.asdict(x)
+        return {**dataclasses.asdict(x), "locked": dict(x.locked)}
     return dict(x) if isinstance(x, Mapping) else x.tolist()
 
 
@@ -186,6 +188,8 @@ def _part(data: BodyTrajectoryRecord, prefix: str, arrays: dict[str, np.ndarray]
     if names.options is not None and organism is None:
         raise FileError(f"part {prefix}model has options, but its organism is missing")
     built = names.options is not None  # always None in files of earlier versions
+    for name in ("armature", "stiffness"):  # they had no rotors and springs
+        arrays.setdefault(f"{prefix}model.{name}", np.zeros(len(names.joint_names)))
     model = frozen(
         Model(
             **{name: taken(f"model.{name}", DTYPES.get(name, float)) for name in SHAPES},

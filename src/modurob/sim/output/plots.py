@@ -51,7 +51,7 @@ class PlotPanel(NamedTuple):
 
 def plot(
     trajectory: Trajectory, quantities: Sequence[str], path: str | os.PathLike[str] | None,
-    joints: Sequence[str] | None, degrees: bool, title: str,
+    joints: Sequence[str] | None, degrees: bool, title: str, overlay: Trajectory | None = None,
 ) -> Figure:  # fmt: skip
     """See `Trajectory.plot`."""
     if path is not None:
@@ -63,6 +63,13 @@ def plot(
     if not panels:
         raise StateError("there is nothing to plot: the body has no joints")
     figure = _figure(trajectory, panels, title)
+    if overlay is not None:
+        over = [p for name in wanted for p in _panels(overlay, name, joints, degrees)]
+        if [(p.title, p.unit) for p in over] != [(p.title, p.unit) for p in panels]:
+            raise StateError("overlay must be a run of the same body")
+        for plane, panel in zip(figure.axes, over, strict=True):
+            for line in panel.lines:
+                plane.plot(line.t, line.y, color=INK, lw=0.8, ls=DASHES[1])
     if path is not None:
         charts.write(figure, path)
     return figure

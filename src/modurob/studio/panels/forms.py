@@ -10,6 +10,7 @@ from nicegui import ui
 from nicegui.elements.mixins.validation_element import ValidationElement
 
 from modurob import ModuleType, ModurobError
+from modurob.gaits import GAITS
 from modurob.scenario.settings import BALANCE
 from modurob.studio import edits
 from modurob.studio.panels.panel import Redrawn, button, icon_button, note, test_id
@@ -36,12 +37,21 @@ class SettingFields:
         self._filling = False
 
     def _now(self, name: str) -> Any:
-        return getattr(self._page.session.settings, name)
+        settings, (field, _, key) = self._page.session.settings, name.partition(".")
+        if not key:
+            return getattr(settings, field)
+        default = GAITS[settings.motion].parameters().get(key) if settings.motion in GAITS else None
+        value = settings.gait.get(key, default)
+        return None if isinstance(value, dict) else value
 
     def number(self, name: str, label: str, *, step: float | None = None) -> None:
         """A number."""
         value = self._now(name)
         self._add(name, ui.number(label, value=value, step=step, format="%.6g"))
+
+    def parameter(self, name: str, label: str) -> None:
+        """A number of the gait, one for all joints."""
+        self.number(f"gait.{name}", label)
 
     def choice(self, name: str, label: str, options: Mapping[Any, str], tip: str = "") -> None:
         """One of several values."""
@@ -72,7 +82,10 @@ class SettingFields:
         problem = None
         if value != self._now(name):
             try:
-                self._page.session.edit_settings(**{name: value})
+                field, _, key = name.partition(".")
+                gait = self._page.session.settings.gait
+                change = {field: {**gait, key: value}} if key else {name: value}
+                self._page.session.edit_settings(**change)
             except ModurobError as error:
                 problem = str(error).partition(": ")[2][:90]
                 self._page.show_error(str(error))

@@ -9,6 +9,7 @@ from nicegui import ui
 from modurob import ModurobError
 from modurob.control import CONTROLLERS
 from modurob.distributed.balancing import LAWS as BALANCING
+from modurob.gaits import GAITS
 from modurob.scenario.settings import BALANCE, NONE, POINTS, known
 from modurob.sim import INTEGRATORS
 from modurob.studio import view_data
@@ -35,6 +36,13 @@ MOTIONS = {
     "zero": "go to zero",
     BALANCE: "balance by messages",
     "chaotic": "chaotic maps",
+}
+GAIT_NUMBERS = {
+    "lag": "Lag to the next joint [rad]",
+    "phase": "Phase [rad]",
+    "coupling": "Coupling",
+    "r": "r of the maps [3 to 4]",
+    "step": "Step of the maps [s]",
 }
 
 
@@ -89,6 +97,8 @@ class MovePanel(ModePanel):
             fields.number("amplitude", "Amplitude [of the limits]", step=0.1)
             fields.number("frequency", "Frequency [Hz]", step=0.1)
             fields.number("ramp", "Ramp [s]", step=0.5)
+            for name, label in GAIT_NUMBERS.items():
+                fields.parameter(name, label)
             fields.number("settling_time", "Settling time [s]", step=0.1)
             fields.number("torque_limit", "Torque limit [N m], 0: none")
             fields.number("sample_time", "Sample time [s], 0: none")
@@ -179,6 +189,9 @@ class MovePanel(ModePanel):
             balances = self.session.settings.motion == BALANCE
             self.balancing.set_visibility(balances)
             self.fields.enable(not balances, "controller", "estimator")
+            gait = GAITS.get(self.session.settings.motion)
+            for name in GAIT_NUMBERS:
+                self.fields.enable(gait is not None and name in gait.parameters(), f"gait.{name}")
             for part in (self.driving, self.noise):
                 part.set_visibility(not balances)
         if topic == "pose":

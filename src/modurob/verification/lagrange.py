@@ -11,12 +11,65 @@ from typing import NamedTuple
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from modurob import Trajectory, examples, simulate
+from modurob.errors import ModurobError
+from modurob.model import Model
+from modurob.model.validation import DTYPES, SHAPES
+from modurob.organism import Organism, examples
+from modurob.sim import Trajectory, simulate
+from modurob.verification.check import CheckCase, CheckValue, relative
 
 G = 9.81
 TOLERANCE = 1e-12  # of our runs; the reference is solved as tightly
 STEP = 0.02  # [s] at most, so that the curves are smooth
 FINER = 1e-13  # of the reference: its own error should not count
+ROUNDING = 1e-10  # of the largest acceleration: M of the pendulum may have a condition of 1e4
+SAME = 1e-12  # difference of the arrays of two models that are one
+
+
+Accelerations = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (2,) of the joints at (q, v)
+
+
+def printed(organism: Organism, model: Model) -> Accelerations | None:
+    """Lagrange's equations of a model without torques; None if it is no pendulum and no crane."""
+    if organism.modules != ("m0", "m1", "m2"):
+        return None
+    kinds = [organism.kind(name) for name in organism.modules]
+    sizes, (_, m1, m2) = [kind.size for kind in kinds], [kind.mass for kind in kinds]
+    l1, l2 = (sizes[0] + sizes[1]) / 2, (sizes[1] + sizes[2]) / 2
+
+    def pendulum(q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        _, _, a, b = pendulum_rates(l1, l2, m1, m2)(0.0, np.cumsum([q, v], axis=1).ravel())
+        return np.array([a, b - a])
+
+    def crane(q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return np.array(crane_rates(m1, m2, sizes[2])(0.0, np.concatenate([q, v]))[2:])
+
+    for found, example, numbers in (
+        (pendulum, examples.double_pendulum, (l1, l2, m1, m2)),
+        (crane, examples.crane, (m1, m2, sizes[2])),
+    ):
+        try:
+            if _same(example(*numbers).model("physical"), model):
+                return found
+        except ModurobError:  # no such example, say without mass
+            continue
+    return None
+
+
+def _same(one: Model, other: Model) -> bool:
+    arrays = [name for name in SHAPES if name not in DTYPES]
+    pairs = [(getattr(one, name), getattr(other, name)) for name in arrays]
+    return one.joint_names == other.joint_names and all(
+        x.shape == y.shape and np.allclose(x, y, rtol=0, atol=SAME) for x, y in pairs
+    )
+
+
+def compared(equations: Accelerations, case: CheckCase) -> CheckValue:
+    """Compare accelerations of a model with those of the printed equations."""
+    ours = case.model.forward_dynamics(case.q, case.v, np.zeros(case.model.nv))
+    theirs = [equations(q, v) for q, v in zip(case.q, case.v, strict=True)]
+    note = "accelerations after gutenkunst2012 (5.8), (5.15)"
+    return CheckValue(relative(ours, np.stack(theirs)), ROUNDING, note)
 
 
 class Comparison(NamedTuple):

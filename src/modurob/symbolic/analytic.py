@@ -1,0 +1,68 @@
+"""Closed forms as the forward dynamics of a model: simulation with the formulas on paper."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy
+
+from modurob.errors import StateError, choices
+from modurob.model import Model
+
+if TYPE_CHECKING:
+    from modurob.symbolic.equations import Equations
+
+
+def analytic_model(equations: Equations, q: list[sympy.Symbol], v: list[sympy.Symbol]) -> Model:
+    """See `Equations.as_model`; q and v are the symbols of a state."""
+    bias = equations.C * sympy.Matrix(len(v), 1, v) + equations.N + equations.friction
+    values = equations.values
+    unknown = (equations.M.free_symbols | bias.free_symbols) - {*q, *v, *values}
+    if unknown:
+        raise StateError(
+            f"no value for {choices(sorted(map(str, unknown)))}: give numbers with "
+            "substitute(...), or leave external wrenches out"
+        )
+    formulas = sympy.lambdify([[*q, *v, *values]], [*equations.M, *bias], "numpy", cse=True)
+    twin = dataclasses.replace(equations.model)
+    twin.__dict__["dynamics"] = AnalyticDynamics(twin, formulas, list(values.values()))
+    return twin
+
+
+class AnalyticDynamics:
+    """Dynamics whose accelerations come from formulas; all else is computed as in any model."""
+
+    compile_options = None
+
+    def __init__(self, model: Model, formulas: Callable[..., Any], values: list[float]) -> None:
+        self._model, self._formulas, self._values = model, formulas, values
+        self._numbers = dataclasses.replace(model).dynamics
+        self.tier = self._numbers.tier
+
+    def quantity(self, name: str, *arrays: Any, external: Any = None, **options: Any) -> np.ndarray:
+        """Any quantity of `equations.quantities`."""
+        if name != "forward_dynamics":
+            return self._numbers.quantity(name, *arrays, external=external, **options)
+        if external is not None:
+            raise StateError("a run with equations has no external wrenches: give it a model")
+        q, v, tau = (np.asarray(array, dtype=float) for array in arrays)
+        batch, nv = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1]), self._model.nv
+        found = self._formulas([*np.moveaxis(q, -1, 0), *np.moveaxis(v, -1, 0), *self._values])
+        entries = np.stack([np.broadcast_to(each, batch) for each in found], axis=-1)
+        if not np.isfinite(entries).all():
+            raise StateError("the formulas give no finite numbers at this state")
+        M = entries[..., : nv * nv].reshape(*batch, nv, nv)
+        try:
+            return np.linalg.solve(M, (tau - entries[..., nv * nv :])[..., None])[..., 0]
+        except np.linalg.LinAlgError:
+            raise StateError("the mass matrix of the formulas is singular here") from None
+
+    def prepare(self, name: str, states: int | None) -> Callable[..., Any]:
+        """See `Model.prepare`."""
+        if name != "forward_dynamics":
+            return self._numbers.prepare(name, states)
+        return partial(self.quantity, name)
