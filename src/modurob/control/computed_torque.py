@@ -51,6 +51,14 @@ class Linearizing(Controller):
         tau[..., idle] = 0.0
         return tau
 
+    def _loaded(self, q: np.ndarray, tau: np.ndarray, push: np.ndarray) -> np.ndarray:
+        idle = self._idle
+        if len(idle):  # what has no motor is moved by the wrenches, and moves the others
+            M = self._mass(q)
+            moved = np.linalg.solve(M[..., idle[:, None], idle], push[..., idle, None])
+            push = push - (M[..., :, idle] @ moved)[..., 0]
+        return super()._loaded(q, tau, push)
+
     def _completed(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         """(..., nv) accelerations: as computed for driven joints, resulting for the rest."""
         full, idle = np.zeros(v.shape), self._idle
