@@ -50,9 +50,7 @@ def test_the_closed_form_under_wrenches_is_pinocchios_inverse_dynamics(base):
     rough = np.array([engine.friction(v) for v in c.v])
     found = (M @ c.x[..., None] + C @ c.v[..., None])[..., 0] + N + rough
     pushes = [{body: w[k] for body, w in c.external.items()} for k in range(len(c.q))]
-    expected = [
-        engine.inverse_dynamics(*each) for each in zip(c.q, c.v, c.x, pushes, strict=True)
-    ]
+    expected = [engine.inverse_dynamics(*each) for each in zip(c.q, c.v, c.x, pushes, strict=True)]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
     assert c.external  # some body was pushed
     one = c.model.closed_form(c.q[0], c.v[0], {b: w[:2] for b, w in c.external.items()})

@@ -2,6 +2,7 @@
 
 from modurob.control import gains, references
 from modurob.control.adaptation import OutputFeedback, TrackingController, Transient, transient
+from modurob.control.adaptive import Adaptive
 from modurob.control.certificate import AssumptionCheck, Certificate
 from modurob.control.computed_torque import ComputedTorque, PolePlacement
 from modurob.control.controller import Controller, Slopes
@@ -11,12 +12,14 @@ from modurob.control.pd_gravity import PdGravity
 from modurob.control.pid import IndependentPid, PidLinearized
 from modurob.control.plants import with_scaled_masses
 from modurob.control.plots import plot_closed_loop
+from modurob.control.sliding import Robust
 from modurob.control.response import StepResponse, step_response
 from modurob.control.robustness import Robustness, RobustnessCase, robustness
 from modurob.reference import Reference
 
 __all__ = [
     "CONTROLLERS",
+    "Adaptive",
     "AssumptionCheck",
     "Certificate",
     "ComputedTorque",
@@ -28,6 +31,7 @@ __all__ = [
     "PidLinearized",
     "PolePlacement",
     "Reference",
+    "Robust",
     "Robustness",
     "RobustnessCase",
     "Slopes",

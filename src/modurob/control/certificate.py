@@ -116,7 +116,10 @@ def _scope(law: Controller, rehearsed: bool) -> str:
 
 
 def _notes(law: Controller) -> tuple[str, ...]:
+    low, high = law.mass_range
     notes = ["the model is taken to be exact"]
+    if low < high:
+        notes = [f"inertias of links are taken to be {low:g} to {high:g} times the model's"]
     if law.model.locked:
         notes.append(f"locked joints stay as they are: {choices(law.model.locked, 6)}")
     if law.sample_time is not None:

@@ -85,7 +85,7 @@ class _Held:
     def __init__(self, law: Controller, at: np.ndarray, dt: float) -> None:
         from scipy.linalg import expm
 
-        (A, B, K, K_m), (F, G) = _parts(law, at), law.memory(dt)
+        (A, B, K, K_m), (F, G) = _parts(law, at), law.memory(dt, at)
         n = B.shape[1]
         both = np.zeros((3 * n, 3 * n))
         both[: 2 * n] = np.hstack([A, B])

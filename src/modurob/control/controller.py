@@ -115,9 +115,17 @@ class Controller(BoundToModel, ABC):
     def slopes(self, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Slopes:
         """Exact derivatives of the torque by the state, for estimators and certificates."""
 
-    def memory(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
-        """(k, k), (k, 2n) F and G of ``m+ = F m + G (q, v)`` in a sample; m+ makes the torque."""
+    def memory(self, dt: float, at: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(k, k), (k, 2n) F and G of ``m+ = F m + G (q, v)`` in a sample; m+ makes the torque.
+
+        Close to a set point (nq,), the neutral pose by default; most laws have the same everywhere.
+        """
         return np.zeros((0, 0)), np.zeros((0, 2 * len(self.torque_limit)))
+
+    @property
+    def mass_range(self) -> tuple[float, float]:
+        """Least and largest factor on the inertias of links for which the claim is made."""
+        return 1.0, 1.0
 
     def certificate(
         self, set_point: ArrayLike | None = None, start: tuple[ArrayLike, ArrayLike] | None = None
