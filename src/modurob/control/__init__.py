@@ -12,9 +12,9 @@ from modurob.control.pd_gravity import PdGravity
 from modurob.control.pid import IndependentPid, PidLinearized
 from modurob.control.plants import with_scaled_masses
 from modurob.control.plots import plot_closed_loop
-from modurob.control.sliding import Robust
 from modurob.control.response import StepResponse, step_response
 from modurob.control.robustness import Robustness, RobustnessCase, robustness
+from modurob.control.sliding import Robust
 from modurob.reference import Reference
 
 __all__ = [

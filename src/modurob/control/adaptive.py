@@ -82,7 +82,7 @@ class Adaptive(SlidingLaw):
             self.adaptation = np.full(len(model.mass), positive("adaptation", adaptation, "1/J"))
 
     def _typical_power(self) -> np.ndarray:
-        """(links,) mean ``tau^T M^-1 tau``, tau of one link, on the way back from `REACH`. [J/s^2]"""
+        """(links,) mean ``tau^T M^-1 tau`` of each link's tau in typical motions. [J/s^2]"""
         inverse, motions = self._typical()
         loads = motions.acceleration @ self._pseudo_inertias()
         tau = np.einsum("slkab,slab->slk", motions.slopes, loads)

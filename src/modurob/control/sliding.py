@@ -122,8 +122,8 @@ class Robust(SlidingLaw):
 
     ``tau = M (dv_r/dt - rate s) + C v_r + N + friction - rho u / sqrt(u^2 + layer^2)``, with
     ``u = rho s`` for each joint, and rho the largest force there that wrong inertias can make in
-    the present motion. Then ``dV/dt <= -2 rate V + 0.3003 sum(layer)``: errors end within `bound`, and
-    never leave it from a start at the reference.
+    the present motion. Then ``dV/dt <= -2 rate V + 0.3003 sum(layer)``: errors end within `bound`,
+    and never leave it from a start at the reference.
 
     Args:
         model: The body.
