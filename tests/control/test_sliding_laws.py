@@ -54,7 +54,7 @@ def state(model, seed):
     return q, v, Reference(*(0.5 * rng.standard_normal((3, model.nv))))
 
 
-# -- equations of motion as linear forms of pseudo-inertias -----------------------------------------
+# -- equations of motion as linear forms of pseudo-inertias ----------------------------------------
 
 
 @pytest.mark.parametrize("base", ["fixed", "free"])

@@ -6,6 +6,7 @@ from modurob.control.adaptive import Adaptive
 from modurob.control.certificate import AssumptionCheck, Certificate
 from modurob.control.computed_torque import ComputedTorque, PolePlacement
 from modurob.control.controller import Controller, Slopes
+from modurob.control.impedance import CartesianImpedance, JointImpedance
 from modurob.control.laws import CONTROLLERS, law_class, register
 from modurob.control.lqr import Lqr
 from modurob.control.pd_gravity import PdGravity
@@ -21,10 +22,12 @@ __all__ = [
     "CONTROLLERS",
     "Adaptive",
     "AssumptionCheck",
+    "CartesianImpedance",
     "Certificate",
     "ComputedTorque",
     "Controller",
     "IndependentPid",
+    "JointImpedance",
     "Lqr",
     "OutputFeedback",
     "PdGravity",

@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob import friction
 from modurob.checks import inside, is_number, per_joint, positive
 from modurob.control import gains
-from modurob.control.differenced import DifferencedLaw
 from modurob.control.laws import register
-from modurob.control.pseudo_inertia import LinkKinematics, LinkMotions, pseudo_inertias
+from modurob.control.link_law import LinkLaw
+from modurob.control.pseudo_inertia import LinkMotions
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.model.joint_map import JointMap
@@ -34,7 +33,7 @@ LEAST_LAYER_W = 1e-9
 NORMS = 2.0  # of a 4 x 4 matrix: the sum of its singular values is at most twice Frobenius' norm
 
 
-class SlidingLaw(DifferencedLaw):
+class SlidingLaw(LinkLaw):
     """Base of laws on ``s = v - v_r``.
 
     Args:
@@ -61,35 +60,18 @@ class SlidingLaw(DifferencedLaw):
             time = gains.SETTLING_TIME if settling_time is None else settling_time
             rate = math.sqrt(gains.from_settling_time(time)[0])
         self.rate = positive("rate", rate, "1/s")
-        self._links = LinkKinematics(model)
-        values, axes = np.linalg.eigh(pseudo_inertias(model))
-        self._root = (axes * np.sqrt(np.maximum(values, 0.0))[:, None]) @ np.swapaxes(axes, -1, -2)
 
     def _settings(self, joints: JointMap) -> dict[str, Any]:
         return super()._settings(joints) | {"rate": self.rate}
 
-    def _pseudo_inertias(self) -> np.ndarray:
-        """(..., links, 4, 4) that the law believes in."""
-        return self._root @ self._root
-
     def _sliding(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> Sliding:
-        """The variable s and the motion of the links that makes it vanish.
-
-        Joints without a motor have s = 0 and the acceleration that results.
-        """
-        (e, e_rate), skip, idle = self._errors(q, v, aim), self._skip, self._idle
+        """The variable s, 0 for joints without a motor, and the motion that makes it vanish."""
+        (e, e_rate), skip = self._errors(q, v, aim), self._skip
         s, a = np.zeros(v.shape), np.zeros(v.shape)
         s[..., skip:] = -e_rate - self.rate * e
-        s[..., idle] = 0.0
+        s[..., self._idle] = 0.0
         a[..., skip:] = aim.a + self.rate * e_rate - self.rate * s[..., skip:]
-        w = v - s
-        if len(idle):
-            a[..., idle] = 0.0
-            load = self._links.motions(q, v, w, a).forces(self._pseudo_inertias())
-            load = (load + friction.force(self.model, v))[..., idle, None]
-            M_uu = self._mass(q)[..., idle[:, None], idle]
-            a[..., idle] = -np.linalg.solve(M_uu, load)[..., 0]
-        return Sliding(s, self._links.motions(q, v, w, a))
+        return Sliding(s, self._motions(q, v, v - s, a))
 
     def _smooth(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         return self._sliding(q, v, aim).motions.forces(self._pseudo_inertias())

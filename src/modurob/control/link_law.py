@@ -1,4 +1,4 @@
-"""Base of laws whose derivatives are taken by differences: no formula of their own is needed."""
+"""Base of laws on the motions of links; their derivatives need no formula."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 
 from modurob import friction
 from modurob.control.controller import Controller, Slopes
+from modurob.control.pseudo_inertia import LinkKinematics, LinkMotions, pseudo_inertias
+from modurob.model import Model
 from modurob.reference import Reference
 
 # f'(0) = sum of w_k f(k h) / h; the error is h^8 / 630 times the ninth derivative
@@ -17,12 +19,18 @@ WEIGHTS = np.array([4 / 5, -1 / 5, 4 / 105, -1 / 280])
 STEP = 1e-2  # [rad, m; rad/s, m/s] truncation and rounding meet near 1e-12
 
 
-class DifferencedLaw(Controller):
+class LinkLaw(Controller):
     """A law that cancels friction: ``tau = smooth(q, v) + friction(v)``.
 
     Friction is differentiated exactly, because dry friction is steep; the rest by differences of
     order eight, in one call for a batch of states.
     """
+
+    def __init__(self, model: Model, **options: Any) -> None:
+        super().__init__(model, **options)
+        self._links = LinkKinematics(model)
+        values, axes = np.linalg.eigh(pseudo_inertias(model))
+        self._root = (axes * np.sqrt(np.maximum(values, 0.0))[:, None]) @ np.swapaxes(axes, -1, -2)
 
     @abstractmethod
     def _smooth(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
@@ -35,6 +43,25 @@ class DifferencedLaw(Controller):
         tau = tau + friction.force(self.model, v)
         tau[..., self._idle] = 0.0
         return tau
+
+    def _pseudo_inertias(self) -> np.ndarray:
+        """(..., links, 4, 4) that the law believes in."""
+        return self._root @ self._root
+
+    def _motions(self, q: np.ndarray, v: np.ndarray, w: np.ndarray, a: np.ndarray) -> LinkMotions:
+        """Motions with reference velocities w and accelerations a (..., nv) of joints with a motor.
+
+        The others have their own velocity, and the acceleration that results.
+        """
+        idle = self._idle
+        if len(idle):
+            w, a = w.copy(), a.copy()
+            w[..., idle], a[..., idle] = v[..., idle], 0.0
+            load = self._links.motions(q, v, w, a).forces(self._pseudo_inertias())
+            load = (load + friction.force(self.model, v))[..., idle, None]
+            M_uu = self._mass(q)[..., idle[:, None], idle]
+            a[..., idle] = -np.linalg.solve(M_uu, load)[..., 0]
+        return self._links.motions(q, v, w, a)
 
     def slopes(self, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Slopes:
         """Derivatives of the torque by the state, to ten digits; see `Controller.slopes`."""
