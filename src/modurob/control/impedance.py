@@ -26,7 +26,7 @@ from modurob.reference import Reference
 from modurob.spatial import so3
 
 SINGULAR = 1e-9  # of the mean compliance of a body: what counts as none
-SOFT = 1e-2  # the same for default gains, so that directions that hardly move stay soft
+SOFT = 1e-2  # the same for default gains: directions that hardly move are left to the null space
 
 
 class Impedance(LinkLaw):
@@ -226,8 +226,8 @@ class CartesianImpedance(Impedance):
     def _smooth(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         task, motors = self._task(q, v, aim), self._driven
         J_T = np.swapaxes(task.J, -1, -2)
-        pinv = task.inverse @ J_T @ _task_inertia(task.J, task.inverse, SINGULAR)
-        pull = self._pull(_task_inertia(task.J, task.inverse, SOFT), task.e, task.rate)
+        own = _task_inertia(task.J, task.inverse, SOFT if self.stiffness is None else SINGULAR)
+        pinv, pull = task.inverse @ J_T @ own, self._pull(own, task.e, task.rate)
         v_d, a_d = self._reference(aim, v.shape)
         e, rate = self._errors(q, v, aim)
         free = (self._gains[0] * e + self._gains[1] * rate)[..., motors - self._skip]
