@@ -9,6 +9,7 @@ from modurob.control.controller import Controller, Slopes
 from modurob.control.impedance import CartesianImpedance, JointImpedance
 from modurob.control.laws import CONTROLLERS, law_class, register
 from modurob.control.lqr import Lqr
+from modurob.control.partial import PartialLinearization
 from modurob.control.pd_gravity import PdGravity
 from modurob.control.pid import IndependentPid, PidLinearized
 from modurob.control.plants import with_scaled_masses
@@ -30,6 +31,7 @@ __all__ = [
     "JointImpedance",
     "Lqr",
     "OutputFeedback",
+    "PartialLinearization",
     "PdGravity",
     "PidLinearized",
     "PolePlacement",

@@ -78,6 +78,8 @@ class Controller(BoundToModel, ABC):
         motor = np.array([name not in self.passive for name in model.joint_names], dtype=bool)
         self._driven = np.flatnonzero(motor) + self._skip  # in v
         self._idle = np.setdiff1d(np.arange(model.nv), self._driven)
+        # whose accelerations a law that linearizes chooses, and whose result from them
+        self._outputs, self._resulting = self._driven, self._idle
         self.torque_limit = np.full(n, np.inf)
         if torque_limit is not None:
             self.torque_limit = per_joint(
