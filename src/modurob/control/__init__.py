@@ -3,10 +3,11 @@
 from modurob.control import gains, references
 from modurob.control.adaptation import OutputFeedback, TrackingController, Transient, transient
 from modurob.control.adaptive import Adaptive
+from modurob.control.cartesian_impedance import CartesianImpedance
 from modurob.control.certificate import AssumptionCheck, Certificate
 from modurob.control.computed_torque import ComputedTorque, PolePlacement
 from modurob.control.controller import Controller, Slopes
-from modurob.control.impedance import CartesianImpedance, JointImpedance
+from modurob.control.impedance import JointImpedance
 from modurob.control.laws import CONTROLLERS, law_class, register
 from modurob.control.lqr import Lqr
 from modurob.control.partial import PartialLinearization

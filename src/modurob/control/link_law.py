@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from modurob import friction
 from modurob.control.controller import Controller, Slopes
-from modurob.control.pseudo_inertia import LinkKinematics, LinkMotions, pseudo_inertias
+from modurob.control.pseudo_inertia import LinkKinematics, PoseDerivatives, pseudo_inertias
 from modurob.model import Model
 from modurob.reference import Reference
 
@@ -48,7 +48,9 @@ class LinkLaw(Controller):
         """(..., links, 4, 4) that the law believes in."""
         return self._root @ self._root
 
-    def _motions(self, q: np.ndarray, v: np.ndarray, w: np.ndarray, a: np.ndarray) -> LinkMotions:
+    def _motions(
+        self, q: np.ndarray, v: np.ndarray, w: np.ndarray, a: np.ndarray
+    ) -> PoseDerivatives:
         """Motions with reference velocities w and accelerations a (..., nv) of joints with a motor.
 
         The others have their own velocity, and the acceleration that results.

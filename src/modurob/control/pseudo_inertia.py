@@ -37,7 +37,7 @@ def pseudo_inertias(model: Model) -> np.ndarray:
     return P
 
 
-class LinkMotions(NamedTuple):
+class PoseDerivatives(NamedTuple):
     """Motion of all links, upper rows of 4 x 4 matrices.
 
     Attributes:
@@ -76,7 +76,9 @@ class LinkKinematics:
         self._from_body = se3.inverse(model.body_placement[self._body])
         self._moves = model._moving_columns[:, None, :].astype(float)
 
-    def motions(self, q: np.ndarray, v: np.ndarray, w: np.ndarray, a: np.ndarray) -> LinkMotions:
+    def motions(
+        self, q: np.ndarray, v: np.ndarray, w: np.ndarray, a: np.ndarray
+    ) -> PoseDerivatives:
         """Motions with velocity v, reference velocity w and acceleration a, (..., nv) each."""
         near, q = self.model._near_base(q)
         T = near.forward_kinematics(q)[..., self._body, :, :] @ self._from_body
@@ -88,7 +90,7 @@ class LinkKinematics:
         dW = dW + ((rates[..., None, :, :] * self._moves) @ w[..., None, :, None])[..., 0]
         ddT = (_hat(dW) + _hat(W)[..., :3] @ _hat(V)) @ T
         ddT[..., :3, 3] -= near.gravity
-        return LinkMotions(_hat(np.swapaxes(J, -1, -2)) @ T[..., None, :, :], ddT)
+        return PoseDerivatives(_hat(np.swapaxes(J, -1, -2)) @ T[..., None, :, :], ddT)
 
 
 def _hat(V: np.ndarray) -> np.ndarray:

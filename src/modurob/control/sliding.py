@@ -18,7 +18,7 @@ from modurob.checks import inside, is_number, per_joint, positive
 from modurob.control import gains
 from modurob.control.laws import register
 from modurob.control.link_law import LinkLaw
-from modurob.control.pseudo_inertia import LinkMotions
+from modurob.control.pseudo_inertia import PoseDerivatives
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.model.joint_map import JointMap
@@ -76,7 +76,7 @@ class SlidingLaw(LinkLaw):
     def _smooth(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         return self._sliding(q, v, aim).motions.forces(self._pseudo_inertias())
 
-    def _typical(self) -> tuple[np.ndarray, LinkMotions]:
+    def _typical(self) -> tuple[np.ndarray, PoseDerivatives]:
         """(count, nv, nv) M^-1 and motions in random configurations.
 
         At rest, on the way back from an error of `REACH`.
@@ -92,7 +92,7 @@ class Sliding(NamedTuple):
     """The sliding variable (..., nv) and the motion that the law asks for."""
 
     s: np.ndarray
-    motions: LinkMotions
+    motions: PoseDerivatives
 
 
 @register(
@@ -153,7 +153,7 @@ class Robust(SlidingLaw):
         """See `Controller.mass_range`."""
         return 1 - self.mass_error, 1 + self.mass_error
 
-    def _roughness(self, motions: LinkMotions) -> np.ndarray:
+    def _roughness(self, motions: PoseDerivatives) -> np.ndarray:
         """(..., nv) rho: the largest forces that wrong inertias can make in a motion. [N m, N]"""
         return NORMS * self.mass_error * motions.scales(self._root)
 

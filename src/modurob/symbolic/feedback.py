@@ -47,17 +47,13 @@ class FeedbackLinearization(NamedTuple):
     def __str__(self) -> str:
         inputs = ", ".join(self.inputs)
         lines = [f"inputs u: {inputs}"]
-        for k, (y, r) in enumerate(zip(self.h, self.relative_degree, strict=True)):
-            row = [
-                f"({a}) u{j + 1}"
-                for j, a in enumerate(self.A.row(k))
-                if a != 0  # the entry itself: SymPy's equality is structural
-            ]
+        for k, (y, r) in enumerate(zip(self.h.flat(), self.relative_degree, strict=True)):
+            row = [f"({a}) u{j + 1}" for j, a in enumerate(self.A.row(k).flat()) if a != 0]
             lines.append(f"y{k + 1} = {y}: relative degree {r}")
             lines.append(f"  y{k + 1}^({r}) = {' + '.join([*row, str(self.b[k])])}")
-        if self.zero_dynamics is not None and not len(self.zero_dynamics):
-            lines.append("no zero dynamics")
-        lines += [f"zero dynamics: 0 = {z}" for z in self.zero_dynamics or ()]
+        rest = None if self.zero_dynamics is None else self.zero_dynamics.flat()
+        lines += [f"zero dynamics: 0 = {z}" for z in rest or ()]
+        lines += ["no zero dynamics"] if rest == [] else []
         return "\n".join(lines)
 
 
@@ -68,9 +64,7 @@ def feedback_linearization(
     names, n = equations.model.joint_names, equations.model.nv
     _refuse(equations)
     driven = [k for k in range(n) if names[k] not in {*_listed(passive, names, "passive")}]
-    q, dq = (
-        sympy.Matrix(n, 1, [sympy.Symbol(f"{x}{k + 1}") for k in range(n)]) for x in ("q", "dq")
-    )
+    q, dq = ([sympy.Symbol(f"{x}{k + 1}") for k in range(n)] for x in ("q", "dq"))
     if isinstance(outputs, str):
         outputs = [outputs]
     wanted = [names[k] for k in driven] if outputs is None else list(outputs)
@@ -78,9 +72,10 @@ def feedback_linearization(
     if len(h) != len(driven):
         raise StateError(f"give {len(driven)} outputs, as many as there are motors, got {len(h)}")
     inverse = equations.M.inv(method="ADJ").applyfunc(sympy.factor) if n else equations.M
-    bias = equations.C * dq + equations.N + equations.friction
-    f, g = dq.col_join(-inverse * bias), sympy.zeros(n, len(driven)).col_join(inverse[:, driven])
-    x, phi, degrees, A, b = q.col_join(dq), [], [], [], []
+    v = sympy.Matrix(n, 1, dq)
+    bias = equations.C * v + equations.N + equations.friction
+    f, g = v.col_join(-inverse * bias), sympy.zeros(n, len(driven)).col_join(inverse[:, driven])
+    x, phi, degrees, A, b = sympy.Matrix(2 * n, 1, q + dq), [], [], [], []
     for y in h:
         chain = [y]
         while True:
@@ -114,17 +109,14 @@ def feedback_linearization(
 
 
 def _zero_dynamics(
-    equations: Equations, h: list[Any], q: sympy.Matrix, driven: list[int]
+    equations: Equations, h: list[Any], q: list[sympy.Symbol], driven: list[int]
 ) -> sympy.ImmutableMatrix | None:
     """Rows without a motor, with the outputs at rest where they are."""
-    if any(y not in list(q) for y in h):
+    if any(y not in q for y in h):
         return None
-    held = {}
-    for y in h:
-        place = list(q).index(y) + 1
-        held |= {sympy.Symbol(f"dq{place}"): 0, sympy.Symbol(f"ddq{place}"): 0}
-    idle = [k for k in range(len(q)) if k not in driven]
-    rows = [sympy.factor(sympy.expand(equations.tau[k].subs(held))) for k in idle]
+    held = {sympy.Symbol(f"{d}{q.index(y) + 1}"): 0 for y in h for d in ("dq", "ddq")}
+    tau = equations.tau.subs(held).flat()
+    rows = [sympy.factor(sympy.expand(tau[k])) for k in range(len(q)) if k not in driven]
     return sympy.ImmutableMatrix(len(rows), 1, rows)
 
 
@@ -150,7 +142,7 @@ def _listed(names: Collection[str], known: tuple[str, ...], what: str) -> Collec
     return listed
 
 
-def _output(y: Any, q: sympy.Matrix, names: tuple[str, ...]) -> sympy.Expr:
+def _output(y: Any, q: list[sympy.Symbol], names: tuple[str, ...]) -> sympy.Expr:
     """An output: a joint's coordinate, or an expression; text is a name and is not evaluated."""
     if isinstance(y, str):
         return q[names.index(next(iter(_listed(y, names, "outputs"))))]
