@@ -42,8 +42,8 @@ class Task(NamedTuple):
 class CartesianImpedance(Impedance):
     """``M a_d + C v_d + N + friction + J^T (K e + D e')`` for one body, plus null space control.
 
-    The reference is one of the joints; the body's pose there is the one that it is drawn to. What
-    the body does not feel of the joints (null space) goes to the reference by itself.
+    The reference is one of the joints; the body's pose there is the one that it is drawn to.
+    Motions of the joints that the body does not feel (null space) go to the reference as well.
 
     Args:
         model: The body.
