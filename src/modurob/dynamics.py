@@ -324,6 +324,26 @@ def link_wrenches(model: Model, external: External) -> np.ndarray:
     return result
 
 
+def external_forces(model: Model, q: ArrayLike, external: External) -> np.ndarray:
+    """(..., nv) generalized forces J^T F of external wrenches on bodies. [N m, N]"""
+    rest = np.zeros(model.nv)
+    return model.gravity_torque(q) - model.inverse_dynamics(q, rest, rest, external)
+
+
+def external_slopes(model: Model, q: np.ndarray, external: External) -> np.ndarray:
+    """(nv, nv) derivative of `external_forces` by q at one state.
+
+    A column of a body's Jacobian changes with the joints between it and the body:
+    ``dJ_i / dq_k = ad(J_i) J_k`` for i before k, in the body's frame.
+    """
+    found = np.zeros((model.nv, model.nv))
+    for body, wrench in external.items():
+        J = model.jacobian(q, body)
+        found += np.triu(_wrench(body, wrench) @ se3.ad(J.T) @ J, 1)
+    found[:, : model.joint_slice_v.start] = 0.0  # a base carries its body along
+    return found
+
+
 def _why_not_finite(model: Model, q: np.ndarray) -> str:
     """Reason why finite states have no finite result: a joint that moves nothing, or size."""
     if not np.sum(model.mass) > 0:

@@ -383,6 +383,15 @@ def test_equations_prints_formulas(call):
     assert latex.stdout.startswith("\\begin{align*}\nM_{1,1} &= ")
 
 
+def test_equations_show_relative_degree_and_zero_dynamics(call):
+    crane = "equations", "crane", "--hinges", "physical"
+    done = call(*crane, "--outputs", "m0.slide", "--passive", "m1.hinge")
+    assert "relative degree 2" in done.stdout
+    assert "zero dynamics: 0 = l2*m2*(ddq2*l2 + g*sin(q2))" in done.stdout
+    is_refused(call(*crane, "--passive", "m1.hinge"), "--passive needs --outputs")
+    is_refused(call(*crane, "--outputs", "m7.hinge"), "no joint 'm7.hinge'", "m0.slide")
+
+
 def test_equations_writes_documents_by_their_ending(call):
     for name, begin in {"m.tex": "\\documentclass", "m.md": "$$", "m.html": "<math"}.items():
         done = call("equations", "snake", "--hinges", "physical", "--output", name)

@@ -18,6 +18,7 @@ Examples:
   modurob equations crab --format latex --entry "M[1,2]"
   modurob equations crab.json --hinges physical --output model.tex
   modurob equations arm --symbols mass,gravity --format markdown
+  modurob equations crane --hinges physical --outputs m0.slide --passive m1.hinge
 """
 FORMATS = ("text", "latex", "markdown", "mathml")
 SUFFIXES = {".txt": "text", ".tex": "latex", ".md": "markdown", ".html": "mathml"}
@@ -31,6 +32,10 @@ SUFFIXES = {".txt": "text", ".tex": "latex", ".md": "markdown", ".html": "mathml
               help="all, none, or some of mass,length,inertia,gravity,friction,stiffness; "
               "the others are numbers.")  # fmt: skip
 @click.option("--entry", metavar="ENTRY", help="One entry, such as M[1,2] or N[1].")
+@click.option("--outputs", metavar="JOINTS",
+              help="Relative degree and zero dynamics of joints such as m0.slide.")  # fmt: skip
+@click.option("--passive", metavar="JOINTS", default="",
+              help="With --outputs: joints without a motor, such as m1.hinge.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(FORMATS),
               help="[default: by the name of the output, else text]")  # fmt: skip
 @click.option("-o", "--output", "path", metavar="FILE",
@@ -46,6 +51,8 @@ def command(
     locked: tuple[str, ...],
     symbols: str,
     entry: str | None,
+    outputs: str | None,
+    passive: str,
     form: str | None,
     path: str | None,
     limit: int | None,
@@ -64,6 +71,12 @@ def command(
         symbols=symbols if symbols in ("all", "none") else symbols.split(","),
         limit=limit,
     )
+    if passive and outputs is None:
+        raise StateError("--passive needs --outputs: as many joints as there are motors")
+    if outputs is not None:
+        without = passive.split(",") if passive else []
+        echo(str(equations.feedback_linearization(outputs.split(","), without)))
+        return
     if as_json:
         output.print_json(equations.data(entry))
         return

@@ -13,6 +13,7 @@ from modurob.control.closed_loop import linearized
 from modurob.control.controller import Controller
 from modurob.control.gains import SETTLED
 from modurob.control.references import Carried
+from modurob.dynamics import External
 from modurob.errors import StateError
 from modurob.model import Model
 
@@ -42,10 +43,14 @@ class TrackingController:
         """Of the law. [s]"""
         return self.law.sample_time
 
-    def command(self, t: float, q: ArrayLike, v: ArrayLike, reference: Any = None) -> np.ndarray:
+    def command(
+        self, t: float, q: ArrayLike, v: ArrayLike, reference: Any = None,
+        external: External | None = None,
+    ) -> np.ndarray:  # fmt: skip
         """(nv,) generalized forces; `reference` replaces the own one where given. [N m, N]"""
         self._bring_reference(q)
-        return self.law.command(t, q, v, self.reference(t) if reference is None else reference)
+        aim = self.reference(t) if reference is None else reference
+        return self.law.command(t, q, v, aim, **_given(external))
 
     def reset(self, t: float, q: ArrayLike, v: ArrayLike) -> None:
         """Begin a run, or go on with a new body."""
@@ -98,7 +103,10 @@ class OutputFeedback:
         """Model of the present body."""
         return self.law.model
 
-    def command(self, t: float, q: ArrayLike, v: ArrayLike, reference: Any = None) -> np.ndarray:
+    def command(
+        self, t: float, q: ArrayLike, v: ArrayLike, reference: Any = None,
+        external: External | None = None,
+    ) -> np.ndarray:  # fmt: skip
         """(nv,) generalized forces from the estimate; uses only the measured part of q and v."""
         ekf = self.estimator
         innovation = ekf.correct(ekf.measure(q, v))
@@ -111,9 +119,9 @@ class OutputFeedback:
         if self._begins:
             self.law.reset(t, ekf.q, ekf.v)
             self._begins = False
-        tau = self.law.command(t, ekf.q, ekf.v, reference)
+        tau = self.law.command(t, ekf.q, ekf.v, reference, **_given(external))
         self._last = _Corrected(t, ekf, (ekf.q, ekf.v, ekf.P))
-        ekf.predict(tau)
+        ekf.predict(tau, **_given(external))
         return tau
 
     def reset(self, t: float, q: ArrayLike, v: ArrayLike) -> None:
@@ -135,6 +143,11 @@ class OutputFeedback:
         )
         twin._carried = self._last or _Corrected(-np.inf, self.estimator, ())
         return twin
+
+
+def _given(external: External | None) -> dict[str, External]:
+    """Arguments for what takes external wrenches, so that a law without them will do."""
+    return {} if external is None else {"external": external}
 
 
 class _Corrected(NamedTuple):

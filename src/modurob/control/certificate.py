@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.control.closed_loop import linearized, rehearsed
+from modurob.control.closed_loop import linearized, rehearsed, zero_dynamics
 from modurob.control.controller import Controller
 from modurob.control.gains import applied, as_matrix
 from modurob.errors import choices
@@ -116,7 +116,10 @@ def _scope(law: Controller, rehearsed: bool) -> str:
 
 
 def _notes(law: Controller) -> tuple[str, ...]:
+    low, high = law.mass_range
     notes = ["the model is taken to be exact"]
+    if low < high:
+        notes = [f"inertias of links are taken to be {low:g} to {high:g} times the model's"]
     if law.model.locked:
         notes.append(f"locked joints stay as they are: {choices(law.model.locked, 6)}")
     if law.sample_time is not None:
@@ -156,15 +159,9 @@ def _motors(law: Controller, at: np.ndarray) -> AssumptionCheck:
         return AssumptionCheck(name, False, why)
     if not law.passive:
         return AssumptionCheck(name, True, "fully actuated")
-    idle, m, rest = law._idle, len(law._idle), np.zeros(model.nv)
-    by = model.inverse_dynamics_derivatives(at, rest, rest)
-    pick = np.ix_(idle, idle)
-    zero = np.zeros((2 * m, 2 * m))
-    zero[:m, m:] = np.eye(m)
-    zero[m:] = -np.linalg.solve(by.da[pick], np.hstack([by.dq[pick], by.dv[pick]]))
-    rate = float(-np.linalg.eigvals(zero).real.max())
+    rate = float(-np.linalg.eigvals(zero_dynamics(law, at)).real.max())
     without = f"no motor at {choices(law.passive)}"
-    load = float(np.abs(law._gravity(at)[idle]).max())
+    load = float(np.abs(law._gravity(at)[law._idle]).max())
     if load > AT_REST:
         why = f"{without}, which cannot rest there: {load:.3g} N m pull"
         return AssumptionCheck(name, False, why)

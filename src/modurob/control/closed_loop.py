@@ -43,6 +43,20 @@ def linearized(law: Controller, at: np.ndarray) -> Linear:
     return Linear(closed, values, _decay(values, law.sample_time))
 
 
+def zero_dynamics(law: Controller, at: np.ndarray) -> np.ndarray:
+    """(2m, 2m) A of what moves by itself while the outputs are held: (z, z')' = A (z, z').
+
+    Small deviations of the m coordinates beside the outputs, from a set point (nq,) of rest. The
+    outputs are the joints with a motor, or those of `PartialLinearization`.
+    """
+    rest, pick = np.zeros(law.model.nv), np.ix_(law._idle, law._resulting)
+    by, m = law.model.inverse_dynamics_derivatives(at, rest, rest), len(law._idle)
+    A = np.zeros((2 * m, 2 * m))
+    A[:m, m:] = np.eye(m)
+    A[m:] = -np.linalg.solve(by.da[pick], np.hstack([by.dq[pick], by.dv[pick]]))
+    return A
+
+
 def delay_margin(law: Controller, at: np.ndarray) -> float | None:
     """The longest delay with which small deviations from a set point (nq,) still decay. [s]
 
@@ -85,7 +99,7 @@ class _Held:
     def __init__(self, law: Controller, at: np.ndarray, dt: float) -> None:
         from scipy.linalg import expm
 
-        (A, B, K, K_m), (F, G) = _parts(law, at), law.memory(dt)
+        (A, B, K, K_m), (F, G) = _parts(law, at), law.memory(dt, at)
         n = B.shape[1]
         both = np.zeros((3 * n, 3 * n))
         both[: 2 * n] = np.hstack([A, B])

@@ -2,8 +2,9 @@
 
 ``tau = M(q) a + C v + N + friction`` makes every joint a double integrator. With joints that have
 no motor (or a free base) the others are linearized and the rest follows its own equations: the zero
-dynamics. Their acceleration comes from the rows that have no torque,
-``M_uu a_u = -(M_ua a_a + C v + N + friction)_u``.
+dynamics. Its acceleration comes from the rows u that have no torque,
+``M_uz a_z = -(M_uo a_o + C v + N + friction)_u``, with outputs o, those with a motor, and z = u;
+see `partial` for others.
 """
 
 from __future__ import annotations
@@ -51,29 +52,37 @@ class Linearizing(Controller):
         tau[..., idle] = 0.0
         return tau
 
+    def _loaded(self, q: np.ndarray, tau: np.ndarray, push: np.ndarray) -> np.ndarray:
+        idle = self._idle
+        if len(idle):  # what has no motor is moved by the wrenches, and moves the others
+            M, z = self._mass(q), self._resulting
+            moved = np.linalg.solve(M[..., idle[:, None], z], push[..., idle, None])
+            push = push - (M[..., :, z] @ moved)[..., 0]
+        return super()._loaded(q, tau, push)
+
     def _completed(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """(..., nv) accelerations: as computed for driven joints, resulting for the rest."""
+        """(..., nv) accelerations: as computed for the outputs, resulting for the rest."""
         full, idle = np.zeros(v.shape), self._idle
-        full[..., self._driven] = a[..., self._driven - self._skip]
+        full[..., self._outputs] = a[..., self._outputs - self._skip]
         missing = self._inverse(q, v, full)[..., idle, None]
-        M_uu = self._mass(q)[..., idle[:, None], idle]
-        full[..., idle] = -np.linalg.solve(M_uu, missing)[..., 0]
+        M_uz = self._mass(q)[..., idle[:, None], self._resulting]
+        full[..., self._resulting] = -np.linalg.solve(M_uz, missing)[..., 0]
         return full
 
     def slopes(self, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Slopes:
         """Exact derivatives of the torque by the state; see `Controller.slopes`."""
         q, v = self._state(q, v)
         aim = self._aim(reference, q)
-        idle = self._idle
+        idle, z = self._idle, self._resulting
         a = self._steady(q, v, aim)
         full = self._completed(q, v, a) if len(idle) else a
         by = self.model.inverse_dynamics_derivatives(q, v, full)
         a_q, a_v, a_m = self._joint_slopes(*self._gains())
         for wanted, direct in ((a_q, by.dq), (a_v, by.dv), (a_m, np.zeros_like(a_m))):
-            wanted[idle] = 0.0
-            if len(idle):  # rows without a torque stay zero: M_uu da_u = -(d tau)_u
+            wanted[z] = 0.0
+            if len(idle):  # rows without a torque stay zero: M_uz da_z = -(d tau)_u
                 rest = (direct + by.da @ wanted)[idle]
-                wanted[idle] = -np.linalg.solve(by.da[np.ix_(idle, idle)], rest)
+                wanted[z] = -np.linalg.solve(by.da[np.ix_(idle, z)], rest)
         return self._driven_only(by.dq + by.da @ a_q, by.dv + by.da @ a_v, by.da @ a_m)
 
     def _steady(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:

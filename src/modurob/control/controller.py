@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from modurob.checks import is_number, per_joint, positive, real_array, whole
 from modurob.control.delay import DelayLine, samples_late
-from modurob.dynamics import BoundToModel, cpu_model
+from modurob.dynamics import BoundToModel, External, cpu_model, external_forces
 from modurob.errors import StateError, choices
 from modurob.model import Model
 from modurob.model.joint_map import JointMap
@@ -78,6 +78,8 @@ class Controller(BoundToModel, ABC):
         motor = np.array([name not in self.passive for name in model.joint_names], dtype=bool)
         self._driven = np.flatnonzero(motor) + self._skip  # in v
         self._idle = np.setdiff1d(np.arange(model.nv), self._driven)
+        # whose accelerations a law that linearizes chooses, and whose result from them
+        self._outputs, self._resulting = self._driven, self._idle
         self.torque_limit = np.full(n, np.inf)
         if torque_limit is not None:
             self.torque_limit = per_joint(
@@ -115,9 +117,17 @@ class Controller(BoundToModel, ABC):
     def slopes(self, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Slopes:
         """Exact derivatives of the torque by the state, for estimators and certificates."""
 
-    def memory(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
-        """(k, k), (k, 2n) F and G of ``m+ = F m + G (q, v)`` in a sample; m+ makes the torque."""
+    def memory(self, dt: float, at: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(k, k), (k, 2n) F and G of ``m+ = F m + G (q, v)`` in a sample; m+ makes the torque.
+
+        Close to a set point (nq,), the neutral pose by default; most laws have the same everywhere.
+        """
         return np.zeros((0, 0)), np.zeros((0, 2 * len(self.torque_limit)))
+
+    @property
+    def mass_range(self) -> tuple[float, float]:
+        """Least and largest factor on the inertias of links for which the claim is made."""
+        return 1.0, 1.0
 
     def certificate(
         self, set_point: ArrayLike | None = None, start: tuple[ArrayLike, ArrayLike] | None = None
@@ -135,7 +145,10 @@ class Controller(BoundToModel, ABC):
 
     # -- the contract ------------------------------------------------------------------------------
 
-    def command(self, t: float, q: ArrayLike, v: ArrayLike, reference: Any = None) -> np.ndarray:
+    def command(
+        self, t: float, q: ArrayLike, v: ArrayLike, reference: Any = None,
+        external: External | None = None,
+    ) -> np.ndarray:  # fmt: skip
         """(nv,) generalized forces. [N m, N]
 
         Args:
@@ -143,10 +156,15 @@ class Controller(BoundToModel, ABC):
             q, v: (nq,), (nv,) one state; (count, nq), (count, nv) for a law made by `batched`.
             reference: Something with q, v and a, a plain set point (n,), or None to stay where the
                 first command was given. A batch has one for all, or (count, n).
+            external: Measured or known wrenches (6,) on bodies, in the bodies' frames, force first,
+                as for `Model.inverse_dynamics`. The motors take them up; an impedance law uses
+                them as its equation says.
         """
         q, v = self._state(q, v)
         aim = self._aim(reference, q)
         tau = self._torque(t, q, v, aim)
+        if external is not None:
+            tau = self._loaded(q, tau, external_forces(self.model, q, external))
         if not math.isfinite(np.vdot(tau, tau)):
             self._complain(q, v, aim)
         bound = self._bound
@@ -265,6 +283,12 @@ class Controller(BoundToModel, ABC):
         """(..., nv) N(q) of a body on a fixed base; zero for a free base, which falls."""
         rest = np.zeros((*q.shape[:-1], self.model.nv))
         return rest if self.model.free_base else self._inverse(q, rest, rest)
+
+    def _loaded(self, q: np.ndarray, tau: np.ndarray, push: np.ndarray) -> np.ndarray:
+        """Torque of a law under generalized forces (..., nv) of known external wrenches."""
+        tau = tau - push
+        tau[..., self._idle] = 0.0
+        return tau
 
     def _holding(self, q: np.ndarray) -> np.ndarray:
         """(..., nv) torque that holds still, as far as motors can."""

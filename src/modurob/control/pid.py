@@ -168,7 +168,7 @@ class PidLaw(DesignedLaw):
         common = super()._settings(joints)
         return common | {"filter_time": self.pid.filter_time, "integral_limit": limit}
 
-    def memory(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
+    def memory(self, dt: float, at: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """See `Controller.memory`."""
         return self.pid.memory(dt)
 

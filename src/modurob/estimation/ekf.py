@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.checks import as_floats, positive, whole
-from modurob.dynamics import BoundToModel, cpu_model
+from modurob.dynamics import BoundToModel, External, cpu_model, external_forces, external_slopes
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.estimation.covariance import (
     chi_square,
@@ -21,7 +21,7 @@ from modurob.estimation.covariance import (
     shaped,
     symmetric,
 )
-from modurob.estimation.prediction import STEPS, chosen
+from modurob.estimation.prediction import STEPS, Predicted, chosen
 from modurob.model import Model
 from modurob.model.model import LARGEST_DISPLACEMENT
 
@@ -141,11 +141,17 @@ class Ekf(BoundToModel):
 
     # -- the filter --------------------------------------------------------------------------------
 
-    def predict(self, tau: ArrayLike) -> None:
-        """One sample ahead under a torque (nv,) that is held. [N m, N]"""
+    def predict(self, tau: ArrayLike, external: External | None = None) -> None:
+        """One sample ahead under a torque that is held.
+
+        Args:
+            tau: (nv,) [N m, N]
+            external: Wrenches (6,) on bodies, in the bodies' frames, force first. Their forces on
+                the joints are held during each substep.
+        """
         if not _is_plain(tau, self.model.nv):
             tau = _one(self.model.check_velocity(tau, "tau"), "tau")
-        self._ahead(tau, None)
+        self._ahead(tau, None, external)
 
     def predict_closed_loop(self, law: Any, t: float, reference: Any = None) -> np.ndarray:
         """One sample ahead under a law that acts on the true state, not on the estimate.
@@ -166,13 +172,15 @@ class Ekf(BoundToModel):
         self._ahead(tau, np.hstack([slopes.dq, slopes.dv]))
         return tau
 
-    def _ahead(self, tau: np.ndarray, feedback: np.ndarray | None) -> None:
-        q, v, A, B = self._step(*self._estimate(), tau)
+    def _ahead(
+        self, tau: np.ndarray, feedback: np.ndarray | None, external: External | None = None
+    ) -> None:
+        q, v, A, B = self._substep(*self._estimate(), tau, external)
         # trapezoid of exp(F s) W Q W^T exp(F s)^T over a substep
         inner = self.process * (self.dt / self.substeps / 2) if self.density else None
         spread = self.process if inner is None else A @ inner @ A.T + inner
         for _ in range(self.substeps - 1):
-            q, v, one, push = self._step(q, v, tau)
+            q, v, one, push = self._substep(q, v, tau, external)
             A, B = one @ A, one @ B + push
             if inner is not None:
                 spread = one @ (spread + inner) @ one.T + inner
@@ -180,6 +188,17 @@ class Ekf(BoundToModel):
         P = A.dot(self.P).dot(A.T)
         P += spread
         self.q, self.v, self.P = q, v, symmetric(P)
+
+    def _substep(
+        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, external: External | None
+    ) -> Predicted:
+        if external is None:
+            return self._step(q, v, tau)
+        push = external_forces(self.model, q, external)
+        found = self._step(q, v, tau + _one(push, "external wrenches"))
+        A = found.A.copy()
+        A[:, : self.model.nv] += found.B @ external_slopes(self.model, q, external)
+        return found._replace(A=A)
 
     def _estimate(self) -> tuple[np.ndarray, np.ndarray]:
         """q and v, checked again if they were replaced from outside."""

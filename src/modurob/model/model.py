@@ -445,14 +445,24 @@ class Model:
         """(..., nv, nv) C(q, v) with dM/dt - 2 C skew."""
         return self.dynamics.quantity("coriolis_matrix", q, v, threads=threads)
 
-    def closed_form(self, q: ArrayLike, v: ArrayLike) -> ClosedForm:
-        """M, C and N as in Meister 2013, eqs. (29)-(33): M a + C v + N + friction = tau."""
+    def closed_form(
+        self, q: ArrayLike, v: ArrayLike, external: Mapping[str, ArrayLike] | None = None
+    ) -> ClosedForm:
+        """M, C and N as in Meister 2013, eqs. (29)-(33): M a + C v + N + friction = tau.
+
+        Args:
+            q, v: (..., nq), (..., nv) state.
+            external: As for `inverse_dynamics`; N is gravity less what they do.
+        """
         from modurob.equations.coriolis import ClosedForm
 
         model = self._on_cpu
         found = model.dynamics.quantity("closed_form_matrices", q, v)
-        N = np.broadcast_to(model.gravity_torque(q), (*found.shape[:-3], self.nv))
-        return ClosedForm(found[..., 0, :, :], found[..., 1, :, :], N)
+        rest = np.zeros(self.nv)
+        N = model.inverse_dynamics(q, rest, rest, external)
+        batch = common_batch([found.shape[:-3], N.shape[:-1]], "v and external wrenches")
+        M, C = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in np.moveaxis(found, -3, 0))
+        return ClosedForm(M, C, np.broadcast_to(N, (*batch, self.nv)))
 
     def momentum(self, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """(..., 6) linear momentum, angular momentum about the world's origin. [N s, N m s]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.dynamics import external_forces
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.stepping import manifold
@@ -121,8 +122,7 @@ class EquationOfMotion:
             found = self.torque(t, x, y)
             if wrenches is None:
                 return found
-            loaded = model.inverse_dynamics(x, rest, rest, wrenches)
-            return found + model.gravity_torque(x) - loaded
+            return found + external_forces(model, x, wrenches)
 
         continuous = getattr(self.drive, "sample_time", None) is None and self.drive is not None
         if wrenches is not None or continuous:

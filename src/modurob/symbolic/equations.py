@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from modurob.model.options import ModelOptions
 from modurob.organism.organism import Organism
 from modurob.symbolic import output, size
 from modurob.symbolic.exact import Exact
+from modurob.symbolic.feedback import FeedbackLinearization, feedback_linearization
 from modurob.symbolic.forms import ExpressionWriter
 from modurob.symbolic.linear import Linearization, linearize
 from modurob.symbolic.links import AXES, SymbolicTree, symbolic_tree
@@ -371,6 +372,19 @@ class Equations:
         """
         self._check_size("the linearized equations", has_entries=False)
         return linearize(self, self._exact, q, v, a)
+
+    def feedback_linearization(
+        self, outputs: Iterable[Any] | None = None, passive: Collection[str] = ()
+    ) -> FeedbackLinearization:
+        """Lie derivatives of outputs: relative degree, decoupling matrix, zero dynamics.
+
+        Args:
+            outputs: Names of joints, or SymPy expressions of ``q1``, ``q2`` ..., as many as there
+                are motors; the joints with a motor by default.
+            passive: Names of joints without a motor.
+        """
+        self._check_size("the linearizing feedback", has_entries=False)
+        return feedback_linearization(self, outputs, passive)
 
     def regressor(self) -> Regressor:
         """The equations as a linear map of ten inertial parameters a link, and base parameters.

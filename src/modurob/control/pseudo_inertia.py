@@ -1,0 +1,98 @@
+"""The equations of motion as linear forms of the links' pseudo-inertias.
+
+A link's pseudo-inertia ``P = [[S, h], [h^T, m]]`` (4, 4) holds its second moments of mass, first
+moment and mass, in the link's frame; a body has them if and only if P is positive semi-definite.
+With the link's pose T and its second derivative along the motion, the generalized forces are
+
+    tau_k = sum over links of trace(dT/dq_k P (ddT - G)^T),    G = [[0, g], [0, 0]].
+
+For a velocity v and a reference velocity w, ``ddT = dT/dq a + d2T/dq2 (v, w)`` gives
+``tau = M a + C(q, v) w + N`` with ``dM/dt - 2 C`` skew (Christoffel's C), which adaptive and robust
+laws need. Friction is not in it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from modurob.model import Model
+from modurob.spatial import inertia, se3, so3
+
+# (6, 12) upper rows of the matrices of the six unit twists; one product is quicker than `so3.hat`
+UNIT_TWISTS = np.concatenate([so3.hat(np.eye(6, 3, -3)), np.eye(6, 3)[..., None]], axis=-1).reshape(
+    6, 12
+)
+
+
+def pseudo_inertias(model: Model) -> np.ndarray:
+    """(links, 4, 4) of a model. [kg m^2, kg m, kg]"""
+    J = inertia.at_origin(model.mass, model.center, model.inertia)
+    P = np.zeros((len(model.mass), 4, 4))
+    trace = np.trace(J, axis1=-2, axis2=-1)
+    P[:, :3, :3] = trace[:, None, None] / 2 * np.eye(3) - J
+    P[:, :3, 3] = P[:, 3, :3] = model.mass[:, None] * model.center
+    P[:, 3, 3] = model.mass
+    return P
+
+
+class PoseDerivatives(NamedTuple):
+    """Motion of all links, upper rows of 4 x 4 matrices.
+
+    Attributes:
+        slopes: (..., links, nv, 3, 4) dT/dq_k.
+        acceleration: (..., links, 3, 4) ddT - G.
+    """
+
+    slopes: np.ndarray
+    acceleration: np.ndarray
+
+    def forces(self, P: np.ndarray) -> np.ndarray:
+        """(..., nv) generalized forces of links with pseudo-inertias (..., links, 4, 4)."""
+        return np.einsum("...lkab,...lab->...k", self.slopes, self.acceleration @ P)
+
+    def powers(self, root: np.ndarray, s: np.ndarray) -> np.ndarray:
+        """(..., links, 4, 4) derivatives of ``s^T tau`` by X, for ``P = root X root``."""
+        moved = np.einsum("...lkab,...k->...lab", self.slopes, s) @ root
+        product = np.swapaxes(moved, -1, -2) @ (self.acceleration @ root)
+        return (product + np.swapaxes(product, -1, -2)) / 2
+
+    def scales(self, root: np.ndarray) -> np.ndarray:
+        """(..., nv) sums of the Frobenius norms of `powers` for each unit velocity."""
+        moved = self.slopes @ root[:, None]
+        product = np.swapaxes(moved, -1, -2) @ (self.acceleration @ root)[..., None, :, :]
+        both = product + np.swapaxes(product, -1, -2)
+        return np.sqrt(np.sum(both * both, axis=(-1, -2))).sum(axis=-2) / 2
+
+
+class LinkKinematics:
+    """Motions of the links of one model."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        links = range(len(model.mass))
+        self._body = np.array([np.flatnonzero(model.body_link == k)[0] for k in links])
+        self._from_body = se3.inverse(model.body_placement[self._body])
+        self._moves = model._moving_columns[:, None, :].astype(float)
+
+    def motions(
+        self, q: np.ndarray, v: np.ndarray, w: np.ndarray, a: np.ndarray
+    ) -> PoseDerivatives:
+        """Motions with velocity v, reference velocity w and acceleration a, (..., nv) each."""
+        near, q = self.model._near_base(q)
+        T = near.forward_kinematics(q)[..., self._body, :, :] @ self._from_body
+        screws = near.dynamics.quantity("joint_screws", q)
+        rates = near.dynamics.quantity("joint_screw_rates", q, v)
+        J = screws[..., None, :, :] * self._moves
+        velocities = np.stack([v, w, a], axis=-1)[..., None, :, :]
+        V, W, dW = np.moveaxis(J @ velocities, -1, 0)
+        dW = dW + ((rates[..., None, :, :] * self._moves) @ w[..., None, :, None])[..., 0]
+        ddT = (_hat(dW) + _hat(W)[..., :3] @ _hat(V)) @ T
+        ddT[..., :3, 3] -= near.gravity
+        return PoseDerivatives(_hat(np.swapaxes(J, -1, -2)) @ T[..., None, :, :], ddT)
+
+
+def _hat(V: np.ndarray) -> np.ndarray:
+    """(..., 3, 4) upper rows of the matrices of twists."""
+    return (V @ UNIT_TWISTS).reshape(*V.shape[:-1], 3, 4)

@@ -1,0 +1,198 @@
+"""External wrenches that are known: in the closed form, in every law and in the filter."""
+
+import numpy as np
+import pytest
+
+from modurob import StateError, UnknownNameError, examples
+from modurob.control import (
+    CONTROLLERS,
+    ComputedTorque,
+    OutputFeedback,
+    PdGravity,
+    Reference,
+    TrackingController,
+)
+from modurob.dynamics import external_forces, external_slopes
+from modurob.estimation import Ekf
+from oracles import complains
+from oracles.differences import columns
+from oracles.rigid_tree import PinocchioDynamics
+from oracles.rough_organisms import case
+
+SAME = 1e-11  # of torques below 100 N m: sums of the same numbers in another order
+SLOPES = 1e-9  # of the largest entry, against differences of order eight
+DT = 0.01  # [s]
+
+
+def bodies():
+    arm = examples.arm("bac").with_parameters(viscous=0.05)
+    return {
+        "arm": (arm.model("physical"), ()),
+        "free": (examples.snake(3).model("physical", base="free"), ()),
+        "crane": (examples.crane().with_parameters(viscous=0.1).model("physical"), ("m1.hinge",)),
+    }
+
+
+every_body = pytest.mark.parametrize("body", ["arm", "free", "crane"])
+
+
+def state(model, seed=3):
+    rng = np.random.default_rng(seed)
+    wrenches = {model.body_names[k]: rng.standard_normal(6) for k in (-1, -2)}
+    return model.random_configuration(rng), rng.standard_normal(model.nv), wrenches
+
+
+@pytest.mark.parametrize("base", ["fixed", "free"])
+def test_the_closed_form_under_wrenches_is_pinocchios_inverse_dynamics(base):
+    c = case("giusti", 5, "physical", base)
+    engine = PinocchioDynamics(c.tree, c.model)
+    M, C, N = c.model.closed_form(c.q, c.v, c.external)
+    rough = np.array([engine.friction(v) for v in c.v])
+    found = (M @ c.x[..., None] + C @ c.v[..., None])[..., 0] + N + rough
+    pushes = [{body: w[k] for body, w in c.external.items()} for k in range(len(c.q))]
+    expected = [engine.inverse_dynamics(*each) for each in zip(c.q, c.v, c.x, pushes, strict=True)]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+    assert c.external  # some body was pushed
+    one = c.model.closed_form(c.q[0], c.v[0], {b: w[:2] for b, w in c.external.items()})
+    assert one.M.shape == (2, c.model.nv, c.model.nv)  # a batch of wrenches on one state
+
+
+@pytest.mark.parametrize("law", [ComputedTorque, CONTROLLERS["PidLinearized"]])
+@every_body
+def test_linearized_joints_do_not_feel_a_wrench_that_is_known(law, body):
+    """Forward dynamics with the wrench gives the accelerations of the run without it."""
+    model, passive = bodies()[body]
+    q, v, wrenches = state(model)
+    motors = [k for k, name in enumerate(model.joint_names) if name not in passive]
+    rows = np.array(motors) + model.joint_slice_v.start
+    rng = np.random.default_rng(1)
+    goal = Reference(*(0.3 * rng.standard_normal((3, len(model.joint_names)))))
+    alone = model.forward_dynamics(q, v, law(model, passive=passive).command(0.0, q, v, goal))
+    tau = law(model, passive=passive).command(0.0, q, v, goal, wrenches)
+    pushed = model.forward_dynamics(q, v, tau, wrenches)
+    np.testing.assert_allclose(pushed[rows], alone[rows], rtol=0, atol=1e-9)
+    still = np.setdiff1d(np.arange(model.nv), rows)
+    assert not tau[still].any()
+
+
+@pytest.mark.parametrize("law", CONTROLLERS.values(), ids=CONTROLLERS)
+def test_every_law_takes_wrenches_and_a_law_without_coupling_takes_them_off(law):
+    model, _ = bodies()["arm"]
+    q, v, wrenches = state(model)
+    goal = np.zeros(len(model.joint_names))
+    alone = law(model).command(0.0, q, v, goal)
+    found = law(model).command(0.0, q, v, goal, wrenches)
+    if "Impedance" not in law.__name__:  # those yield
+        push = sum(model.jacobian(q, body).T @ w for body, w in wrenches.items())
+        np.testing.assert_allclose(found, alone - push, rtol=0, atol=SAME)
+    many = law(model).batched(2).command(0.0, np.tile(q, (2, 1)), np.tile(v, (2, 1)), goal, {
+        body: np.tile(w, (2, 1)) for body, w in wrenches.items()
+    })  # fmt: skip
+    np.testing.assert_allclose(many, [found, found], rtol=0, atol=SAME)
+
+
+def test_a_pushed_arm_stays_at_its_set_point_when_the_wrench_is_known():
+    model, _ = bodies()["arm"]
+    goal, push = np.array([0.3, -0.4, 0.1]), {model.body_names[-1]: [3.0, -2.0, 1.0, 0.2, 0.1, 0.3]}
+    rest = {}
+    for name, known in (("unknown", None), ("known", push)):
+        law = PdGravity(model, kp=20.0, kd=4.0)
+        q, v = goal.copy(), np.zeros(3)
+        for _ in range(800):
+            tau = law.command(0.0, q, v, goal, known)
+            v = v + DT / 4 * model.forward_dynamics(q, v, tau, push)
+            q = q + DT / 4 * v
+        rest[name] = np.abs(q - goal).max()
+    assert rest["known"] < 1e-10
+    assert rest["unknown"] > 0.01
+
+
+def test_wrong_wrenches_are_named():
+    model, _ = bodies()["arm"]
+    z = np.zeros(3)
+    law, ekf = ComputedTorque(model), Ekf(model, DT)
+    for ask in (lambda w: law.command(0.0, z, z, z, w), lambda w: ekf.predict(z, w)):
+        with complains(UnknownNameError, "no body 'hand'", model.body_names[0]):
+            ask({"hand": np.zeros(6)})
+        with complains(StateError, "six finite numbers", "shape (3,)"):
+            ask({model.body_names[-1]: np.zeros(3)})
+        with complains(StateError, "external is a mapping", "list"):
+            ask([1.0, 2.0])
+
+
+# -- the filter ------------------------------------------------------------------------------------
+
+
+@every_body
+def test_slopes_of_external_forces_are_their_derivatives(body):
+    model, _ = bodies()[body]
+    q, _, wrenches = state(model)
+    found = external_slopes(model, q, wrenches)
+    expected = columns(
+        lambda dq: external_forces(model, model.integrate(q, dq), wrenches), model.nv
+    )
+    np.testing.assert_allclose(found, expected, rtol=0, atol=SLOPES * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("substeps", [1, 3])
+@every_body
+def test_the_covariance_of_a_pushed_body_follows_the_derivative_of_its_step(body, substeps):
+    model, _ = bodies()[body]
+    q, v, wrenches = state(model)
+    tau, nv = np.zeros(model.nv), model.nv
+
+    def ahead(at, speed, **options):
+        ekf = Ekf(model, DT, Q=0.0, q=at, v=speed, substeps=substeps, **options)
+        ekf.predict(tau, wrenches)
+        return ekf
+
+    after = ahead(q, v, P=np.eye(2 * nv))
+
+    def moved(dx):
+        found = ahead(model.integrate(q, dx[:nv]), v + dx[nv:])
+        return np.concatenate([model.difference(after.q, found.q), found.v - after.v])
+
+    A = columns(moved, 2 * nv)
+    np.testing.assert_allclose(after.P, A @ A.T, rtol=0, atol=SLOPES * np.abs(after.P).max())
+
+
+def test_the_prediction_under_a_wrench_converges_to_the_motion():
+    """Against SciPy's Runge-Kutta of order eight on forward dynamics with the wrench."""
+    from scipy.integrate import solve_ivp
+
+    model, _ = bodies()["arm"]
+    q, v, wrenches = state(model)
+    tau, n = np.array([1.0, -0.5, 2.0]), 3
+
+    def rate(_, x):
+        return np.concatenate([x[n:], model.forward_dynamics(x[:n], x[n:], tau, wrenches)])
+
+    exact = solve_ivp(rate, (0, DT), np.r_[q, v], "DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
+    errors = []
+    for substeps in (4, 8):
+        ekf = Ekf(model, DT, q=q, v=v, substeps=substeps)
+        ekf.predict(tau, wrenches)
+        errors.append(np.abs(np.r_[ekf.q, ekf.v] - exact).max())
+    blind = Ekf(model, DT, q=q, v=v)
+    blind.predict(tau)
+    assert errors[1] < 0.05 * np.abs(np.r_[blind.q, blind.v] - exact).max()
+    assert errors[0] / errors[1] == pytest.approx(2.0, rel=0.1)  # held for a substep: order one
+
+
+def test_a_filter_that_knows_the_wrench_has_no_bias():
+    model, _ = bodies()["arm"]
+    push, goal = {model.body_names[-1]: [2.0, 1.0, -1.0, 0.1, 0.0, 0.2]}, np.zeros(3)
+    found = {}
+    for name, known in (("unknown", None), ("known", push)):
+        law = TrackingController(ComputedTorque(model, sample_time=DT), lambda t: goal)
+        loop = OutputFeedback(law, Ekf(model, DT, Q=np.repeat([1e-10, 1e-6], 3), R=1e-6, P=1e-6))
+        q, v = np.zeros(3), np.zeros(3)
+        loop.reset(0.0, q, v)
+        for k in range(150):
+            tau = loop.command(k * DT, q, v, external=known)
+            for _ in range(4):
+                v = v + DT / 4 * model.forward_dynamics(q, v, tau, push)
+                q = q + DT / 4 * v
+        found[name] = np.abs(loop.estimator.v - v).max(), np.abs(q).max()
+    assert found["known"][0] < 0.05 * found["unknown"][0]
+    assert found["known"][1] < 0.05 * found["unknown"][1]
