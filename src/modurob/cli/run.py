@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from typing import Any
 
 import click
-import numpy as np
 
-from modurob import Model, Scenario, StateError
+from modurob import Scenario, StateError
 from modurob.cli import output
 from modurob.cli.control_report import ControlReport
+from modurob.cli.fields import option_of
 from modurob.cli.reports import BalanceReport, MotionReport
 from modurob.drawing import charts
 from modurob.scenario.scenario import RunResult
@@ -32,15 +31,10 @@ FILES = {
     "path": "--output",
     "scenario_path": "--save-scenario",
 }
-# fields of a scenario whose options have other names
+# fields of a scenario that share an option, or whose option another command has
 OPTIONS = {
-    "settling_time": "--settle",
-    "noise_q": "--noise",
-    "noise_v": "--noise",
-    "torque_delay": "--delay",
-    "drive_friction": "--friction",
-    "motion": "--gait",
-}
+    "noise_q": "--noise", "noise_v": "--noise", "drive_friction": "--friction", "motion": "--gait",
+}  # fmt: skip
 LEAST_STATES = 3  # of a run that stopped: fewer show nothing
 
 
@@ -96,14 +90,16 @@ def scenario_of(**fields: Any) -> Scenario:
 def _with_options(text: str) -> str:
     """Findings about fields as findings about options, each once."""
     pieces = [
-        re.sub(r"^(\w+)(\[\d+\])?: ", lambda m: f"{_option(m[1])}: ", piece)
+        re.sub(r"^(\w+)(?:\[\d+\])?(?:\.(\w+))?\S*: ", _renamed, piece)
         for piece in text.split("; ")
     ]
     return "; ".join(dict.fromkeys(pieces))
 
 
-def _option(field: str) -> str:
-    return OPTIONS.get(field, f"--{field.replace('_', '-')}")
+def _renamed(found: re.Match[str]) -> str:
+    """The field of a finding as an option, with the name of its part."""
+    option = OPTIONS.get(found[1]) or option_of(found[1])
+    return f"{option} {found[2]}: " if found[2] else f"{option}: "
 
 
 def execute(scenario: Scenario, options: dict[str, Any]) -> None:
@@ -151,29 +147,3 @@ def report_of(
     if scenario.motion == BALANCE:
         return BalanceReport(scenario, result)
     return (ControlReport if is_controlled(scenario) else MotionReport)(scenario, result)
-
-
-def joint_positions(option: str, text: str, model: Model) -> dict[str, float]:
-    """Positions by joint, typed with commas in degrees and meters. [rad, m]"""
-    scale = np.where(model.prismatic, 1.0, math.pi / 180)
-    values = scale * joint_numbers(option, text, model, "deg, m")
-    return dict(zip(model.joint_names, values.tolist(), strict=True))
-
-
-def joint_numbers(
-    option: str, text: str, model: Model, unit: str, single: bool = False
-) -> list[float]:
-    """Finite numbers with commas, one for each joint; or one for all if that is allowed."""
-    joints = model.joint_names
-    try:
-        numbers = [float(piece) for piece in text.split(",")]
-    except ValueError:
-        numbers = [math.nan]
-    if not all(map(math.isfinite, numbers)):
-        raise StateError(f"{option} takes numbers separated by commas [{unit}], got '{text}'")
-    if len(numbers) != len(joints) and not (single and len(numbers) == 1):
-        raise StateError(
-            f"{option} has {len(numbers)} numbers, the model has {len(joints)} joints: "
-            f"{' '.join(joints)}"
-        )
-    return numbers

@@ -8,8 +8,10 @@ import click
 
 from modurob import StateError
 from modurob.cli import organisms
-from modurob.cli.run import execute, joint_positions, run_options, scenario_of, take_run_options
+from modurob.cli.fields import field_options, take_fields
+from modurob.cli.run import execute, run_options, scenario_of, take_run_options
 from modurob.gaits import gait_class
+from modurob.scenario.fields import joint_positions
 from modurob.sim import INTEGRATORS
 
 EXAMPLE = """\b
@@ -17,6 +19,7 @@ Examples:
   modurob simulate double_pendulum --hinges physical --start 90,0 --duration 10
   modurob simulate crab --hinges physical --plot crab.png --animate crab.gif
   modurob simulate snake --hinges physical --gait wave --plot wave.png
+  modurob simulate snake --hinges physical --push "m3 force=0,2,0 begin=1 length=0.1"
   modurob simulate crab --base free --integrator DOP853 --output run.npz --csv run.csv
 """
 
@@ -28,6 +31,7 @@ Examples:
 @click.option("--start", metavar="ANGLES",
               help="Joint positions at the start, with commas. [deg, m]  [default: 0]")  # fmt: skip
 @click.option("--gait", metavar="NAME", help="Follow a gait, with computed torque.")
+@field_options("payload", "pushes")
 @click.option("--integrator", type=click.Choice(list(INTEGRATORS)), default="RK45",
               show_default=True, help="Method of integration.")  # fmt: skip
 @click.option("--rtol", type=float,
@@ -45,16 +49,15 @@ def command(name: str, start: str | None, gait: str | None, **options: Any) -> N
         if start is not None:
             raise StateError("a gait has a start of its own: give --gait or --start")
         options |= {"motion": gait_class(gait).name, "controller": "ComputedTorque"}
-    scenario = scenario_of(organism=organism, name=title, **options)
-    model = scenario.model()
+    bare = scenario_of(
+        organism=organism, name=title, hinges=options["hinges"], base=options["base"]
+    )
+    model = bare.model()
+    scenario = scenario_of(organism=organism, name=title, **take_fields(options, model), **options)
     if start is not None:
         scenario = scenario.edited(pose=joint_positions("--start", start, model))
     if gait is not None:
         if model.free_base:
             raise StateError("a gait moves joints; a free base has none: use a fixed base")
-        reference = scenario.reference(model)
-        assert reference is not None
-        first = reference(0.0)
-        pose, rates = (dict(zip(model.joint_names, x.tolist(), strict=True)) for x in first[:2])
-        scenario = scenario.edited(pose=pose, rates=rates)
+        scenario = scenario.on_motion()
     execute(scenario, files)

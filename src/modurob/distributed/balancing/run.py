@@ -27,7 +27,7 @@ from modurob.sim import SimulationError, Trajectory, simulate
 
 def balance(
     organism: Organism,
-    law: str = "shared",
+    law: str | Law = "shared",
     *,
     q0: ArrayLike | None = None,
     duration: float = 5.0,
@@ -50,7 +50,7 @@ def balance(
 
     Args:
         organism: A tree; its base is fixed to the ground.
-        law: ``default``, ``distance`` or ``momentum`` of moll2006, or ``shared``.
+        law: ``default``, ``distance`` or ``momentum`` of moll2006, ``shared``, or a `Law`.
         q0: (nq,) where the joints start, in the order of ``organism.model("physical")``.
         duration: [s]
         target: (2,) what the center shall be above, in the world; or a function of the time and of
@@ -83,7 +83,8 @@ def balance(
             )
     stuck = [stuck] if isinstance(stuck, str) else stuck
     width = organism.kind(organism.base).size
-    chosen = law_named(law, width, gravity, positive("rate", rate, "1/s"))
+    name = law if isinstance(law, str) else type(law).__name__
+    chosen = law_named(law, width, gravity, positive("rate", rate, "1/s")) if law is name else law
     goal = goal_of(organism.base_pose[:2, 3] if target is None else target)
     modules = _Modules(model, network, links, chosen, goal, drive or GearedDrive(), stuck)
     begin = time.process_time()
@@ -105,7 +106,7 @@ def balance(
         _accelerations=lambda: mean, _pieces=((0.0, steps * PERIOD_S, states),),
     )  # fmt: skip
     return Balanced(
-        (part,), integrator=run.integrator, law=law, width=width, lost=links.lost, seconds=seconds
+        (part,), integrator=run.integrator, law=name, width=width, lost=links.lost, seconds=seconds
     )
 
 
