@@ -12,8 +12,10 @@ from modurob import Scenario, StateError
 from modurob.cli import output
 from modurob.cli.control_report import ControlReport
 from modurob.cli.fields import option_of
+from modurob.cli.preset_report import PresetReport
 from modurob.cli.reports import BalanceReport, MotionReport
 from modurob.drawing import charts
+from modurob.scenario.presets import PRESETS
 from modurob.scenario.scenario import RunResult
 from modurob.scenario.settings import BALANCE, NONE, POINTS
 from modurob.sim import SimulationError
@@ -22,7 +24,7 @@ EXAMPLE = """\b
 Examples:
   modurob simulate crab --hinges physical --save-scenario fall.json
   modurob run fall.json --plot fall.png
-  modurob run fall.json --json
+  modurob run --preset giusti2015-fig8 --plot fig8.png
 """
 FILES = {
     "plot_path": "--plot",
@@ -57,15 +59,23 @@ def run_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-@click.command("run", epilog=EXAMPLE, short_help="Run a scenario file again.")
-@click.argument("scenario", metavar="FILE")
+@click.command("run", epilog=EXAMPLE, short_help="Run a scenario file, or a figure of a paper.")
+@click.argument("scenario", metavar="[FILE]", required=False)
+@click.option("--preset", type=click.Choice(tuple(PRESETS)), help="A figure of a paper.")
 @run_options
-def command(scenario: str, **options: Any) -> None:
-    """Run a scenario that --save-scenario, the studio or a script wrote.
+def command(scenario: str | None, preset: str | None, **options: Any) -> None:
+    """Run a scenario that --save-scenario, the studio or a script wrote, or a figure of a paper.
 
-    FILE holds the organism, its start, motion, controller and everything else of the run.
+    FILE holds the organism, its start, motion, controller and everything else of the run. A preset
+    is drawn beside the paper's statement; --save-scenario writes its runs, to be changed.
     """
-    execute(Scenario.load(scenario), take_run_options(options))
+    if (scenario is None) == (preset is None):
+        raise StateError("give the FILE of a scenario, or --preset")
+    taken = take_run_options(options)
+    if preset is not None:
+        PresetReport(preset, taken).run()
+    elif scenario is not None:
+        execute(Scenario.load(scenario), taken)
 
 
 def take_run_options(options: dict[str, Any]) -> dict[str, Any]:
