@@ -152,8 +152,8 @@ def push(name: str, text: str, model: Model) -> dict[str, Any]:
 
 
 def pushes(name: str, text: str, model: Model) -> list[dict[str, Any]]:
-    """One wrench in each line, or between bars."""
-    return [push(name, each, model) for each in re.split(r"[\n|]", text) if each.strip()]
+    """One wrench in each line."""
+    return [push(name, each, model) for each in text.splitlines() if each.strip()]
 
 
 def payload(name: str, text: str, model: Model) -> dict[str, Any] | None:
@@ -176,14 +176,14 @@ def _record_text(record: Any, model: Model) -> str:
 
 
 def _pushes_text(records: tuple[Any, ...], model: Model) -> str:
-    return " | ".join(_record_text(record, model) for record in records)
+    return "\n".join(_record_text(record, model) for record in records)
 
 
 def point_table(name: str, text: str, model: Model) -> dict[str, tuple[float, ...]]:
-    """Points as rows, in lines or between bars: a time [s], then positions [deg, m]."""
+    """Points, one in each line: a time [s], then positions [deg, m]."""
     if not text.strip():
         return {}
-    times, places = motions.table(re.sub(r"\s*\|\s*", "\n", text), model, name)
+    times, places = motions.table(text, model, name)
     columns = {TIME: times, **dict(zip(model.joint_names, places.T, strict=True))}
     return {column: tuple(values.tolist()) for column, values in columns.items()}
 
@@ -194,20 +194,20 @@ def _points_text(values: Mapping[str, tuple[float, ...]], model: Model) -> str:
     still = (0.0,) * len(values[TIME])
     places = np.array([values.get(joint, still) for joint in model.joint_names]).T / _scale(model)
     rows = np.column_stack([values[TIME], places])
-    return " | ".join(",".join(f"{x:.6g}" for x in row) for row in rows)
+    return "\n".join(",".join(f"{x:.6g}" for x in row) for row in rows)
 
 
 # -- the table -------------------------------------------------------------------------------------
 
 PARTS: Mapping[str, Mapping[str, RunField]] = {
-    "Motion": {
+    "Target, points, gait": {
         "target": RunField(
             "Target [deg, m]", "Joint positions to go to, with commas. [deg, m]", joint_positions,
             _positions_text, option="to", metavar="ANGLES",
         ),
         "move_time": RunField("Time to the target [s]", "Of a quintic motion. [s]", step=0.1),
         "points": RunField(
-            "Points: time [s], angles [deg, m] | …",
+            "Points, one in each line: time [s], positions [deg, m]",
             "File of times [s] and places [deg, m], or of a run: .csv or .npz.",
             point_table, _points_text, metavar="FILE",
         ),
@@ -218,7 +218,7 @@ PARTS: Mapping[str, Mapping[str, RunField]] = {
         "frequency": RunField("Frequency [Hz]", "Of a gait. [Hz]", step=0.1),
         "ramp": RunField("Ramp [s]", "From rest to the full gait. [s]", step=0.5),
     },
-    "Controller": {
+    "Gains, poles, limits": {
         "settling_time": RunField(
             "Settling time [s]", "Settling time. [s]", step=0.1, option="settle", metavar="SECONDS"
         ),
@@ -239,7 +239,7 @@ PARTS: Mapping[str, Mapping[str, RunField]] = {
             "Delay of torques [s]", "Until a torque takes effect. [s]", step=0.001, option="delay"
         ),
     },
-    "Disturbances": {
+    "Payload and pushes": {
         "masses": RunField(
             "True masses [of the model's]",
             "True masses, as a factor on those that the law assumes.", step=0.05, metavar="FACTOR",
@@ -250,7 +250,7 @@ PARTS: Mapping[str, Mapping[str, RunField]] = {
             payload, _record_text, metavar="PAYLOAD",
         ),
         "pushes": RunField(
-            "Pushes, such as m3 force=0,0,5 begin=1 length=0.1",
+            "Pushes, one in each line: m3 force=0,0,5 begin=1 length=0.1",
             "Wrench on a body, in its frame: 'm3 force=0,0,5 moment=0,1,0 begin=1 length=0.1 "
             "frequency=2'; may be repeated. [N, N m, s, Hz]",
             pushes, _pushes_text, option="push", metavar="PUSH",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from modurob.distributed.balancing.result import REACHED
 from modurob.drawing import charts
 from modurob.drawing.charts import FAINT, INK, PALETTE
 from modurob.scenario.presets import Preset, PresetFinding, Results, shares_of_the_way
@@ -64,7 +65,9 @@ def figure(preset: Preset, results: Results, findings: Sequence[PresetFinding]) 
     trees = preset.panels == ("distance",)
     rows = 2 if trees else len(preset.panels)
     drawn = charts.blank((WIDTH, max(HEAD + PANEL * rows * (1.3 if trees else 1.0), 5.2)))
-    left, right = drawn.subfigures(1, 2, width_ratios=(WIDTH - TEXT_WIDTH, TEXT_WIDTH))
+    left, right = drawn.subfigures(
+        1, 2, squeeze=False, width_ratios=(WIDTH - TEXT_WIDTH, TEXT_WIDTH)
+    )[0]
     _draw_trees(left, results) if trees else _draw_joints(left, preset.panels, results)
     _write_text(right, preset, findings)
     charts.headline(drawn, f"{preset.source}: {preset.title}")
@@ -135,11 +138,11 @@ def _draw_trees(left: Any, results: Results) -> None:
         charts.style(plane)
         for law, color in TREE_COLORS.items():
             run = results[f"{tree}: {law}"].balanced
-            if run is not None:
-                plane.plot(run.t, run.distance, color=color, lw=1.5, label=law)
-                tenth = 0.1 * run.distance[0]
+            assert run is not None
+            plane.plot(run.t, run.distance, color=color, lw=1.5, label=law)
+            plane.set(ylim=(0, None), xlim=(0, run.t[-1]))
+        tenth = REACHED * plane.lines[0].get_ydata()[0]
         plane.axhline(tenth, color=FAINT, lw=0.9, ls=(0, (1, 2)), label="a tenth of the start")
-        plane.set(ylim=(0, None), xlim=(0, run.t[-1]))
         plane.set_title(tree, loc="left", fontsize=9.5, color=INK)
     for plane in axes[:, 0]:
         plane.set_ylabel("distance [widths]", color=INK, fontsize=9)

@@ -67,9 +67,13 @@ class Preset(NamedTuple):
 
 # -- gutenkunst2012 --------------------------------------------------------------------------------
 
-PENDULUM = {"organism": "double_pendulum", "name": "double pendulum", "hinges": "physical"}
+PENDULUM: dict[str, Any] = {
+    "organism": "double_pendulum",
+    "name": "double pendulum",
+    "hinges": "physical",
+}
 UNIT_STEP = {"m0.hinge": 1.0, "m1.hinge": 1.0}  # [rad]
-PID_GAINS = {"kp": 10.0, "ki": 1.0, "kd": 4.0}  # of section 6.2
+PID_GAINS: dict[str, Any] = {"kp": 10.0, "ki": 1.0, "kd": 4.0}  # of section 6.2
 POLES = ((-2.0, -3.0), (-5.0, -10.0))  # (6.38); (6.37a) says otherwise: erratum 12
 NEAR = 0.95  # of the step
 
@@ -120,7 +124,7 @@ def _judge_poles(results: Results) -> list[PresetFinding]:
 
 # -- meister2013 -----------------------------------------------------------------------------------
 
-CRAB = {"organism": "crab", "name": "crab"}
+CRAB: dict[str, Any] = {"organism": "crab", "name": "crab"}
 CRAB_STEP = {"m1.hinge": 1.0, "m3.hinge": 0.7, "m5.hinge": -0.5}  # [rad]
 CRAB_EKF: dict[str, Any] = {
     "Q": (0.1, 0.1, 0.1, 1e-4, 1e-4, 1e-4), "W": (1.0,) * 6,  # (52), (53)
@@ -132,12 +136,17 @@ FORGOTTEN_S, HELD_S = 0.5, 2.0  # until the filter has forgotten its start, and 
 
 
 def _crab_steps() -> dict[str, Scenario]:
-    step = {**CRAB, "motion": "step", "target": CRAB_STEP, "settling_time": 1.0, "duration": 2.0}
-    exact = {"controller": "ComputedTorque", "integrator": "DOP853", "rtol": 1e-11}
-    sampled = {"controller": "PidLinearized", "integrator": "RK4", "sample_time": 1e-3}
+    step: dict[str, Any] = {
+        **CRAB, "motion": "step", "target": CRAB_STEP, "settling_time": 1.0, "duration": 2.0,
+        "record": 0.005,
+    }  # fmt: skip
     return {
-        "computed torque": Scenario(**step, **exact, record=0.005),
-        "with PID": Scenario(**step, **sampled, record=0.005),
+        "computed torque": Scenario(
+            **step, controller="ComputedTorque", integrator="DOP853", rtol=1e-11
+        ),
+        "with PID": Scenario(
+            **step, controller="PidLinearized", integrator="RK4", sample_time=1e-3
+        ),
     }
 
 

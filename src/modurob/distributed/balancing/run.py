@@ -83,8 +83,9 @@ def balance(
             )
     stuck = [stuck] if isinstance(stuck, str) else stuck
     width = organism.kind(organism.base).size
+    rate = positive("rate", rate, "1/s")
     name = law if isinstance(law, str) else type(law).__name__
-    chosen = law_named(law, width, gravity, positive("rate", rate, "1/s")) if law is name else law
+    chosen = law_named(law, width, gravity, rate) if isinstance(law, str) else law
     goal = goal_of(organism.base_pose[:2, 3] if target is None else target)
     modules = _Modules(model, network, links, chosen, goal, drive or GearedDrive(), stuck)
     begin = time.process_time()
