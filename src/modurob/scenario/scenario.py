@@ -381,7 +381,7 @@ class Scenario(RunSettings):
             gravity=self.gravity,
             rng=np.random.default_rng(self.seed),
             progress=progress or None,
-            **({} if self.record is None else {"record": self.record}),
+            **{key: x for key, x in (("record", self.record), ("dt", self.dt)) if x is not None},
         )
         channels = {**run.channels, KNOWN: run.estimate_errors, SENT: run.sent}
         part = replace(run.parts[0], channels=channels)

@@ -265,6 +265,7 @@ class RunSettings(FrozenRecord):
 
         if self.motion == BALANCE:
             unused(("controller", *LAW_FIELDS, *METHOD_FIELDS, *NOISE_FIELDS), "of a balancing run")
+            found.pop("dt")
         else:
             unused(BALANCE_FIELDS, f"with motion '{self.motion}', only with '{BALANCE}'")
             if self.controller == NONE:

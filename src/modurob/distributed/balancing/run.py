@@ -39,6 +39,7 @@ def balance(
     stuck: Sequence[str] = (),
     rate: float = RATE,
     gravity: float = 9.81,
+    dt: float = PERIOD_S,
     record: float = 5e-3,
     rng: np.random.Generator | None = None,
     progress: Callable[[float], None] | None = None,
@@ -62,6 +63,8 @@ def balance(
         stuck: Joints that do not move, such as ``m3.pitch``.
         rate: How fast the shared law goes. [1/s]
         gravity: Downwards. [m/s^2]
+        dt: Step of the integration, at most a control period. Laws that swing, as those of moll2006
+            do with little friction, need a tenth of it. [s]
         record: Seconds between the states that are kept.
         rng: For `loss`.
         progress: Called with the fraction that is done.
@@ -91,7 +94,8 @@ def balance(
     begin = time.process_time()
     try:
         run = simulate(
-            modules.plant, q, None, steps * PERIOD_S, modules, "SemiImplicitEuler", dt=PERIOD_S,
+            modules.plant, q, None, steps * PERIOD_S, modules, "SemiImplicitEuler",
+            dt=min(positive("dt", dt, "seconds"), PERIOD_S),
             stops=STOPS, record=stride * PERIOD_S, progress=progress or False, organism=organism,
         )  # fmt: skip
     except SimulationError as error:
