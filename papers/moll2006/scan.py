@@ -1,4 +1,4 @@
-"""Fig. 4 for many frictions and units: which laws converge, and what they leave.
+"""Fig. 4 for other frictions and units: the region in which each sentence of section V holds.
 
 ``python -m papers.moll2006.scan`` computes ``scan.json`` anew, in about three minutes of one core.
 """
@@ -6,76 +6,122 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from modurob.distributed import Balanced, balance
+from modurob.distributed import balance
 from modurob.distributed.balancing import GearedDrive
 from modurob.distributed.balancing.laws import GREEDY, Greedy
-from papers.moll2006.setting import PAPERS_LAWS, PERIOD, Tree, trees
+from modurob.scenario.presets import (
+    TREE_LAWS,
+    TREE_SEEDS,
+    TreeOutcome,
+    tree_outcome,
+    tree_run,
+    tree_sentences,
+)
+from papers import figures
 
 FILE = Path(__file__).with_name("scan.json")
 FRICTIONS = (0.03, 0.3, 1.0, 2.0)  # [N m s/rad] of each drive
 UNITS = {"widths": None, "m": 1.0, "cm": 0.01}  # [m] of the lengths in the gains
-DURATION = 1.0  # [s] of a run
-STEP = 2e-4  # [s] of the integration: with 1 ms the swings of light modules are not resolved
-REST = 0.3  # [s] at the end of a run, over which the rest error is averaged
+COLORS = dict(zip(TREE_LAWS, (figures.PALETTE[k] for k in (1, 5, 0)), strict=True))
 
 
-class Outcome(NamedTuple):
-    """The end of a run.
+class Cell(NamedTuple):
+    """A friction and a unit."""
 
-    Attributes:
-        settled: From when on the distance stays below a tenth of the first; None for never. [s]
-        rest: Mean distance over the last 0.3 s, as a share of the first.
-        speed: Of the fastest joint; it is 5 rad/s or so in a run that converges. [rad/s]
-    """
-
-    settled: float | None
-    rest: float
-    speed: float
+    unit: str
+    friction: float
 
 
-def outcome(run: Balanced) -> Outcome:
-    """Judge a run by its end, not by a first crossing."""
-    share = run.distance / run.distance[0]
-    rest = float(share[run.t > run.t[-1] - REST].mean())
-    return Outcome(run.reached, rest, float(np.abs(run.v).max()))
-
-
-def run(tree: Tree, law: str, unit: float | None, friction: float) -> Outcome:
-    """One tree under one law of the document."""
-    width = tree.organism.kind(tree.organism.base).size
-    chosen = Greedy(*GREEDY[law], width if unit is None else unit)
-    drive = GearedDrive(friction=friction)
-    return outcome(
-        balance(tree.organism, chosen, duration=DURATION, drive=drive, dt=STEP, record=10 * PERIOD)
-    )
+def run(seed: int, law: str, cell: Cell) -> TreeOutcome:
+    """One tree under one law of the document, with the steps of the preset."""
+    known = tree_run(seed, law)
+    length = UNITS[cell.unit] or known.organism.kind(known.organism.base).size
+    found = balance(
+        known.organism, Greedy(*GREEDY[law], length), duration=known.duration, dt=known.dt or 0.0,
+        drive=GearedDrive(friction=cell.friction), record=10e-3,
+    )  # fmt: skip
+    return tree_outcome(found)
 
 
 def main() -> None:
     """All of them, into the file."""
     rows: list[dict[str, Any]] = []
-    for unit, length in UNITS.items():
-        laws = PAPERS_LAWS if unit == "widths" else PAPERS_LAWS[1:]  # default has no lengths
-        for friction, law in product(FRICTIONS, laws):
-            found = [run(tree, law, length, friction) for tree in trees()]
-            columns = {key: [getattr(x, key) for x in found] for key in Outcome._fields}
-            rows.append(_rounded({"friction": friction, "unit": unit, "law": law, **columns}))
-            print(json.dumps(rows[-1]), flush=True)
+    for unit, friction, law in product(UNITS, FRICTIONS, TREE_LAWS):
+        if law == "default" and unit != "widths":  # its gains have no lengths
+            continue
+        found = [run(seed, law, Cell(unit, friction)) for seed in TREE_SEEDS]
+        columns = {key: [_rounded(getattr(x, key)) for x in found] for key in TreeOutcome._fields}
+        rows.append({"friction": friction, "unit": unit, "law": law, **columns})
+        print(json.dumps(rows[-1]), flush=True)
     text = ",\n ".join(json.dumps(row) for row in rows)
     FILE.write_text(f"[\n {text}\n]\n", encoding="utf-8")
 
 
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _rounded(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_rounded(each) for each in value]
-    return float(f"{value:.3g}") if isinstance(value, float) else value
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.3g}")
+
+
+# -- what it says ----------------------------------------------------------------------------------
+
+
+def outcomes() -> dict[Cell, dict[str, list[TreeOutcome]]]:
+    """Outcomes of the file by friction and unit, and by law."""
+    found: dict[Cell, dict[str, list[TreeOutcome]]] = {}
+    for row in json.loads(FILE.read_text(encoding="utf-8")):
+        columns = zip(*(row[key] for key in TreeOutcome._fields), strict=True)
+        each = [TreeOutcome(*values) for values in columns]
+        cells = [Cell(row["unit"], row["friction"])]
+        if row["law"] == "default":
+            cells = [Cell(unit, row["friction"]) for unit in UNITS]
+        for cell in cells:
+            found.setdefault(cell, {})[row["law"]] = each
+    return {cell: {law: found[cell][law] for law in TREE_LAWS} for cell in found}
+
+
+def regions() -> dict[str, list[str]]:
+    """For each sentence the frictions and units in which it holds."""
+    held: dict[str, list[str]] = {}
+    for cell, by_law in sorted(outcomes().items()):
+        for sentence, holds in tree_sentences(by_law).items():
+            held.setdefault(sentence, []).extend([f"{cell.friction:g} {cell.unit}"] * holds)
+    return held
+
+
+def draw(path: Path) -> None:
+    """Rest errors over friction, a panel for each unit; numbers are trees that converge."""
+    drawn, axes = figures.figure(1, len(UNITS), size=(11.4, 4.0), sharey=True)
+    known = outcomes()
+    for plane, unit in zip(axes[0], UNITS, strict=True):
+        for k, law in enumerate(TREE_LAWS):
+            each = [known[Cell(unit, friction)][law] for friction in FRICTIONS]
+            rest = [100 * float(np.median([x.rest for x in trees])) for trees in each]
+            plane.loglog(FRICTIONS, rest, color=COLORS[law], lw=1.8, marker="o", ms=5, label=law)
+            for friction, height, trees in zip(FRICTIONS, rest, each, strict=True):
+                plane.annotate(
+                    f"{_converged(trees)}", (friction, height), xytext=(0, (7, -13, 7)[k]),
+                    textcoords="offset points", ha="center", fontsize=8.5, color=COLORS[law],
+                )  # fmt: skip
+        plane.axhline(10, color=figures.FAINT, lw=1.0, ls=(0, (1, 2)))
+        plane.set_xlabel("friction of the drives [N m s/rad]", color=figures.INK)
+        plane.set_title(f"lengths in {unit}", color=figures.INK, fontsize=10, loc="left")
+        plane.set_xticks(FRICTIONS, [f"{x:g}" for x in FRICTIONS], minor=False)
+        plane.minorticks_off()
+    axes[0, 0].set_ylabel("rest error, median [% of the start]", color=figures.INK)
+    drawn.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3,
+                 frameon=False, fontsize=9, labelcolor=figures.INK)  # fmt: skip
+    figures.title(drawn, "Fig. 4 for other frictions and units; numbers: trees of 4 that converge")
+    figures.save(drawn, path)
+
+
+def _converged(trees: Sequence[TreeOutcome]) -> int:
+    return sum(x.settled is not None for x in trees)
 
 
 if __name__ == "__main__":

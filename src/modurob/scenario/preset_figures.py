@@ -64,7 +64,7 @@ def figure(preset: Preset, results: Results, findings: Sequence[PresetFinding]) 
     """Draw a preset with its statement and findings."""
     trees = preset.panels == ("distance",)
     rows = 2 if trees else len(preset.panels)
-    drawn = charts.blank((WIDTH, max(HEAD + PANEL * rows * (1.3 if trees else 1.0), 5.2)))
+    drawn = charts.blank((WIDTH, max(HEAD + PANEL * rows * (1.5 if trees else 1.0), 5.2)))
     left, right = drawn.subfigures(
         1, 2, squeeze=False, width_ratios=(WIDTH - TEXT_WIDTH, TEXT_WIDTH)
     )[0]
@@ -162,7 +162,8 @@ def _write_text(right: Any, preset: Preset, findings: Sequence[PresetFinding]) -
     for finding in findings:
         color = {True: GOOD, False: BAD, None: INK}[finding.holds]
         mark = {True: " ✓", False: " ✗", None: ""}[finding.holds]
-        words = textwrap.wrap(f"{finding.what}: {finding.found}{mark}", LETTERS)
+        text = f"{finding.what}: {finding.found}" if finding.found else finding.what
+        words = textwrap.wrap(text + mark, LETTERS)
         lines += [(f"{'  ' if k else ''}{line}", color, False) for k, line in enumerate(words)]
     lines += [("", INK, False), ("Not printed in the paper, chosen here", FAINT, True)]
     lines += [(line, FAINT, False) for line in textwrap.wrap(preset.ours, LETTERS)]

@@ -12,13 +12,13 @@ from nicegui import ui
 from modurob import ModurobError
 from modurob.scenario.preset_figures import image
 from modurob.scenario.presets import PRESETS, PresetFinding, preset
-from modurob.studio.jobs import JobCanceled, Worker
+from modurob.studio.jobs import JobCanceled
 from modurob.studio.panels.panel import button, chip, note, primary, test_id, title
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
 
-MARKS = {True: "✓ holds", False: "✗ does not hold", None: ""}
+MARKS = {True: " ✓ holds", False: " ✗ does not hold", None: ""}
 
 
 def figure_chips(page: Page) -> None:
@@ -41,9 +41,9 @@ class PresetDialog:
     """A preset that is being computed, then its figure and its findings."""
 
     def __init__(self, page: Page, name: str) -> None:
-        self.page, self.name, self.worker, chosen = page, name, Worker(), PRESETS[name]
+        self.page, self.name, self.worker, chosen = page, name, page.figures, PRESETS[name]
         with page.dialog(
-            f"{chosen.source}: {chosen.title}", 1120, after=self.worker.close
+            f"{chosen.source}: {chosen.title}", 1120, after=self.worker.cancel
         ) as self.dialog:
             note(f"The paper states: {chosen.statement}")
             self.progress = ui.linear_progress(0.0, show_value=False).props(
@@ -74,5 +74,7 @@ class PresetDialog:
             words = f"{PRESETS[self.name].source}, computed here"
             picture._props.update({"src": source, "alt": words})
             test_id(picture, "preset-figure")
-        verdicts = [f"{each.what}: {each.found} {MARKS[each.holds]}".strip() for each in findings]
+        verdicts = [
+            f"{each.what}: {each.found}".rstrip(": ") + MARKS[each.holds] for each in findings
+        ]
         self.state.set_text("; ".join(verdicts))
