@@ -104,8 +104,9 @@ def draw(path: Path) -> None:
             rest = [100 * float(np.median([x.rest for x in trees])) for trees in each]
             plane.loglog(FRICTIONS, rest, color=COLORS[law], lw=1.8, marker="o", ms=5, label=law)
             for friction, height, trees in zip(FRICTIONS, rest, each, strict=True):
+                beside = ((0, 7), (0, -13), (10, 0))[k]
                 plane.annotate(
-                    f"{_converged(trees)}", (friction, height), xytext=(0, (7, -13, 7)[k]),
+                    f"{_converged(trees)}", (friction, height), xytext=beside,
                     textcoords="offset points", ha="center", fontsize=8.5, color=COLORS[law],
                 )  # fmt: skip
         plane.axhline(10, color=figures.FAINT, lw=1.0, ls=(0, (1, 2)))

@@ -161,7 +161,7 @@ def _write_text(right: Any, preset: Preset, findings: Sequence[PresetFinding]) -
     lines += [("", INK, False), ("Measured here", FAINT, True)]
     for finding in findings:
         color = {True: GOOD, False: BAD, None: INK}[finding.holds]
-        mark = {True: " ✓", False: " ✗", None: ""}[finding.holds]
+        mark = {True: "\u00a0✓", False: "\u00a0✗", None: ""}[finding.holds]
         text = f"{finding.what}: {finding.found}" if finding.found else finding.what
         words = textwrap.wrap(text + mark, LETTERS)
         lines += [(f"{'  ' if k else ''}{line}", color, False) for k, line in enumerate(words)]
