@@ -186,7 +186,7 @@ def see(camera: Camera) -> None:
     camera.run()
     camera.choose("set-controller", "computed torque")
     camera.choose("set-estimator", "EKF")
-    camera.unfold("Noise")
+    camera.unfold("Noise and filter")
     camera.fill("set-noise_q", "0.01")
     camera.page.wait_for_timeout(500)
     camera.run()

@@ -5,20 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from modurob import Model, Trajectory, examples, simulate
-from modurob.control import ComputedTorque, Controller, PdGravity, Reference
-from modurob.sim import Noise
+from modurob.control import ComputedTorque, Controller, Reference
+from modurob.scenario import presets
 from papers import figures
 from papers.claims import Claims
 from papers.giusti2015 import seeds
 from papers.giusti2015.setting import (
-    DISTURBED,
     DURATION,
     FINAL,
     FRICTION,
     KD,
     KEEP,
     KP,
-    MEASURED,
     MOTION,
     SAMPLE,
     WORD,
@@ -37,9 +35,9 @@ def reproduce(claims: Claims) -> None:
     model = examples.arm(WORD).model("physical")
     ends = [MOTION(t) for t in (0.0, DURATION)]
     claims.check("motion", rounded([[*end.q, *end.v, *end.a] for end in ends]))
-    laws = ComputedTorque(model, k0=KP, k1=KD), PdGravity(model, kp=KP, kd=KD)
-    claims.check("exact", np.abs(_followed(model, laws[0])).max())
-    runs = [_run(model, law, aim) for law, aim in zip(laws, (MOTION, resting), strict=True)]
+    claims.check("exact", np.abs(_followed(model, ComputedTorque(model, k0=KP, k1=KD))).max())
+    laws = presets.ARM_TORQUE, presets.ARM_PD
+    runs = [presets.arm_motion(law).run().trajectory for law in laws]
     _draw(claims, "fig_7_pd_gravity.png", "PD with gravity compensation", runs[1])
     _draw(claims, "fig_8_computed_torque.png", "Computed torque", runs[0])
     claims.working_on(f"{SEEDS} seeds")
@@ -60,15 +58,6 @@ def _followed(model: Model, law: Controller) -> np.ndarray:
         reference=MOTION, record=KEEP,
     )  # fmt: skip
     return _error(found)
-
-
-def _run(model: Model, law: Controller, reference: object) -> Trajectory:
-    """Seed 0."""
-    return simulate(
-        model, None, None, DURATION, law, "SemiImplicitEuler", dt=SAMPLE, sample_time=SAMPLE,
-        reference=reference, noise=Noise(MEASURED, MEASURED, DISTURBED), record=KEEP,
-        rng=np.random.default_rng(0),
-    )  # fmt: skip
 
 
 def _error(found: Trajectory) -> np.ndarray:

@@ -10,18 +10,18 @@ from scipy.optimize import least_squares
 
 from modurob import Model, Trajectory, examples, simulate
 from modurob.control import ComputedTorque, Controller, PidLinearized, PolePlacement, Reference
+from modurob.scenario.presets import NEAR, PID_GAINS, POLES, PRESETS
 from papers import figures
 from papers.claims import Claims
 
-KP, KI, KD = 10.0, 1.0, 4.0  # §6.2
-POLES = ((-2.0, -3.0), (-5.0, -10.0))  # (6.38); (6.37a) says otherwise: erratum 12
+PID, PLACED = (PRESETS[f"gutenkunst2012-fig6.{k}"].build() for k in (4, 6))
+KP, KI, KD = (PID_GAINS[name] for name in ("kp", "ki", "kd"))
 PRINTED = ((5.0, 15.0), (6.0, 50.0))  # (6.43): of position, of velocity
 BOTH, FIRST, SECOND = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])  # [rad] unit steps
 TOLERANCE = 1e-11
 SAMPLES = (8e-3, 4e-3, 2e-3, 1e-3)  # [s] of the PID: a law with a memory has a clock
-SHORT, PID_TIME, POLE_TIME, PRINTED_TIME = 4.0, 10.0, 4.0, 12.0  # [s]
-RECORD = 0.04  # [s] a multiple of all samples
-NEAR = 0.95  # of the step
+SHORT, POLE_TIME, PRINTED_TIME = 4.0, PLACED["pole placement"].duration, 12.0  # [s]
+RECORD = PID["PID"].record or 0.0  # [s] a multiple of all samples
 
 
 def reproduce(claims: Claims) -> None:
@@ -60,7 +60,7 @@ def _pid(claims: Claims, model: Model) -> None:
     claims.check("pid", max(deviations))
     claims.check("pid_coupling", max(coupling))
     claims.check("pid_order", ratios)
-    found = _sampled(model, BOTH, SAMPLES[-1], PID_TIME)
+    found = PID["PID"].run().trajectory
     known = np.roots([1, KD, KP, KI])
     apart = [_off(measured_poles(found.t, 1 - q, 3), known) for q in found.q.T]
     claims.check("pid_poles", max(apart))
@@ -100,7 +100,8 @@ def extrapolated(values: list[np.ndarray]) -> np.ndarray:
 def _placed(claims: Claims, model: Model) -> None:
     law = PolePlacement(model, poles=POLES)
     claims.check("gains", np.stack([law.k0, law.k1], axis=1))
-    both, *alone = (_stepped(model, law, step, POLE_TIME) for step in (BOTH, FIRST, SECOND))
+    both = PLACED["pole placement"].run().trajectory
+    alone = [_stepped(model, law, step, POLE_TIME) for step in (FIRST, SECOND)]
     linear = _placed_linear(both.t)
     claims.check("poles", np.abs(both.q - linear).max())
     claims.check("coupling", max(np.abs(run.q[:, 1 - k]).max() for k, run in enumerate(alone)))

@@ -5,41 +5,36 @@ from __future__ import annotations
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from modurob import Model, Trajectory, simulate
-from modurob.control import ComputedTorque, Controller, PidLinearized
-from modurob.control.gains import SETTLED
+from modurob import Model, Trajectory
+from modurob.control import ComputedTorque, Controller
+from modurob.scenario.presets import CRAB_STEP, PRESETS, settled
 from modurob.verification.check import LeftOut
 from modurob.verification.engines import Pinocchio
 from papers import figures
 from papers.claims import Claims
 
-# The document prints neither set points nor gains: ours.
-STEP = np.array([1.0, 0.7, -0.5])  # [rad]
-SETTLING = 1.0  # [s] within 2 %
-DURATION, RECORD = 2.0, 0.005  # [s]
+# The document prints neither set points nor gains: ours, those of the preset.
+RUNS = PRESETS["meister2013-fig13"].build()
+STEP = np.array(list(CRAB_STEP.values()))  # [rad]
+SETTLING = RUNS["computed torque"].settling_time  # [s] within 2 %
+DURATION = RUNS["computed torque"].duration  # [s]
 TOLERANCE = 1e-11
 DASHES = (0, (4, 4))
 
 
 def reproduce(claims: Claims, model: Model) -> None:
     """Fig. 13, by computed torque (35) and by the PID of Fig. 12."""
+    results = {name: scenario.run() for name, scenario in RUNS.items()}
+    found, pid = (result.trajectory for result in results.values())
     law = ComputedTorque(model, settling_time=SETTLING)
-    found = simulate(
-        model, None, None, DURATION, law, "DOP853", rtol=TOLERANCE, atol=TOLERANCE,
-        reference=STEP, record=RECORD,
-    )  # fmt: skip
     linear = response(law, found.t)
     claims.check("steps", np.abs(found.q - linear).max())
     try:
         claims.check("steps_pinocchio", np.abs(_by_pinocchio(model, law, found.t) - linear).max())
     except LeftOut as reason:
         claims.leave_out("steps_pinocchio", f"an engine is {reason}")
-    claims.check("settled", settled(found))
-    pid = simulate(
-        model, None, None, DURATION, PidLinearized(model, settling_time=SETTLING), "RK4",
-        dt=1e-3, reference=STEP, record=RECORD,
-    )  # fmt: skip
-    claims.check("pid_settled", settled(pid))
+    for key, result in zip(("settled", "pid_settled"), results.values(), strict=True):
+        claims.check(key, settled(result))
     _draw(claims, found, pid)
 
 
@@ -48,12 +43,6 @@ def response(law: ComputedTorque, t: np.ndarray) -> np.ndarray:
     pole = law.k1 / 2
     decay = np.outer(t, pole)
     return STEP * (1 - (1 + decay) * np.exp(-decay))
-
-
-def settled(found: Trajectory) -> float:
-    """From when on all joints stay within 2 % of their steps. [s]"""
-    outside = np.flatnonzero((np.abs(found.q / STEP - 1) > SETTLED).any(axis=1))
-    return float(found.t[outside[-1] + 1]) if outside[-1] + 1 < len(found.t) else float("inf")
 
 
 def _by_pinocchio(model: Model, law: Controller, t: np.ndarray) -> np.ndarray:

@@ -8,22 +8,21 @@ import numpy as np
 from scipy.linalg import expm, solve_discrete_are
 
 from modurob import Model, Trajectory, simulate
-from modurob.control import ComputedTorque, OutputFeedback
+from modurob.control import ComputedTorque
 from modurob.estimation import Ekf
-from modurob.sim import Noise
+from modurob.scenario.presets import CRAB_EKF, FORGOTTEN_S, crab_filter
 from papers import figures
 from papers.claims import Claims
 from papers.meister2013.control import SETTLING, STEP
 
-Q = np.diag([0.1, 0.1, 0.1, 1e-4, 1e-4, 1e-4])  # (52)
-W, R, V = np.eye(6), np.eye(3), np.eye(3)  # (53) to (55)
+Q, W, R, V = (np.diag(np.array(CRAB_EKF[name])) for name in "QWRV")  # (52) to (55)
 
 # The document prints neither sample time nor noise nor how wrong the first estimate is: ours.
-SAMPLE = 0.01  # [s]
-SIGMA = 0.03  # [rad] of the measured angles
-START = np.array([0.2, -0.2, 0.2])  # [rad] the first estimate; the crab starts at zero
-DURATION, SEEDS = 4.0, 5
-FOUND = 0.5  # [s] until the filter has forgotten its start
+SCENARIO = crab_filter()
+SAMPLE = SCENARIO.sample_time  # [s]
+SIGMA = SCENARIO.noise_q  # [rad] of the measured angles
+START = np.array(CRAB_EKF["q"])  # [rad] the first estimate; the crab starts at zero
+DURATION, SEEDS = SCENARIO.duration, 5
 
 
 def reproduce(claims: Claims, model: Model) -> None:
@@ -31,11 +30,13 @@ def reproduce(claims: Claims, model: Model) -> None:
     ekf = _filter(model)
     claims.check("matrices", [ekf.Q, ekf.W, ekf.R, ekf.V])
     claims.check("riccati", _riccati(model))
-    runs = [_run(model, ekf, seed) for seed in range(SEEDS)]
+    runs = [crab_filter(seed=seed).run().trajectory for seed in range(SEEDS)]
     claims.check("angles", _gain_of_angles(runs))
     claims.check("rates", _gain_of_rates(runs))
     claims.check("held", _distance(runs))
-    found, scaled = runs[0].channels, _run(model, _filter(model, SIGMA**2), 0).channels
+    smaller = {name: SIGMA**2 * np.array(CRAB_EKF[name]) for name in ("Q", "R", "P")}
+    scaled = crab_filter(ekf=CRAB_EKF | {k: x.tolist() for k, x in smaller.items()}).run()
+    found, scaled = runs[0].channels, scaled.trajectory.channels
     apart = [np.abs(scaled[name] - found[name]).max() for name in ("estimate_q", "estimate_v")]
     claims.check("scaled", max(apart))
     watched = [_watched(model, seed) for seed in range(SEEDS)]
@@ -44,17 +45,8 @@ def reproduce(claims: Claims, model: Model) -> None:
     _draw(claims, runs[0])
 
 
-def _filter(model: Model, scale: float = 1.0, start: np.ndarray = START) -> Ekf:
-    return Ekf(model, dt=SAMPLE, Q=scale * Q, R=scale * R, W=W, V=V, q=start, P=0.1 * scale)
-
-
-def _run(model: Model, ekf: Ekf, seed: int) -> Trajectory:
-    """The law sees the estimate only."""
-    law = ComputedTorque(model, settling_time=SETTLING, sample_time=SAMPLE)
-    return simulate(
-        model, None, None, DURATION, OutputFeedback(law, ekf), "RK4", dt=SAMPLE, reference=STEP,
-        noise=Noise(q=SIGMA), rng=np.random.default_rng(seed), record=SAMPLE,
-    )  # fmt: skip
+def _filter(model: Model, start: np.ndarray = START) -> Ekf:
+    return Ekf(model, dt=SAMPLE, Q=Q, R=R, W=W, V=V, q=start, P=CRAB_EKF["P"])
 
 
 class _Watched:
@@ -116,14 +108,14 @@ def _gain_of_angles(runs: list[Trajectory]) -> float:
     """Noise of the angles, in errors of their estimates; of the worst joint."""
     noise = [run.channels["measured_q"] - run.q for run in runs]
     left = [run.channels["estimate_q"] - run.q for run in runs]
-    return float((_rms(noise, FOUND) / _rms(left, FOUND)).min())
+    return float((_rms(noise, FORGOTTEN_S) / _rms(left, FORGOTTEN_S)).min())
 
 
 def _gain_of_rates(runs: list[Trajectory]) -> float:
     """Errors of rates from differences of angles, in errors of the estimates; worst joint."""
     slopes = [np.gradient(run.channels["measured_q"], SAMPLE, axis=0) - run.v for run in runs]
     left = [run.channels["estimate_v"] - run.v for run in runs]
-    return float((_rms(slopes, FOUND) / _rms(left, FOUND)).min())
+    return float((_rms(slopes, FORGOTTEN_S) / _rms(left, FORGOTTEN_S)).min())
 
 
 def _distance(runs: list[Trajectory]) -> float:

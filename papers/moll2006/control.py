@@ -9,20 +9,22 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from matplotlib.image import imread
 
-from modurob.distributed import Balanced, LockStep, balance
-from modurob.distributed.balancing import LAWS
+from modurob.distributed import Balanced, LockStep
 from modurob.distributed.balancing.closest import circle_of, turns
 from modurob.distributed.balancing.knowledge import InputReader
 from modurob.distributed.balancing.laws import Joints, displacements
 from modurob.drawing import picture
+from modurob.scenario import preset_figures
+from modurob.scenario.presets import PRESETS, TREE_LAWS, tree_outcome, tree_run, tree_sentences
+from modurob.scenario.scenario import RunResult
 from papers import figures
 from papers.claims import Claims
-from papers.moll2006 import estimates
-from papers.moll2006.setting import DURATION, LEFT, PAPERS_LAWS, PERIOD, TENTH, trees
+from papers.moll2006 import estimates, scan
+from papers.moll2006.setting import DURATION, LEFT, PERIOD, trees
 
 ANGLES = 91  # tried over the range of a joint
 UP = np.array([0.0, 0.0, 1.0])
-COLORS: dict[str, str] = dict(zip(LAWS, (*figures.PALETTE[4:6], *figures.PALETTE[:2]), strict=True))
+PRESET = PRESETS["moll2006-fig4"]
 Runs = dict[str, list[Balanced]]  # by law, a run for each tree
 
 
@@ -36,14 +38,20 @@ def reproduce(claims: Claims) -> None:
     sizes = [[len(t.organism), t.model.nv, t.diameter] for t in trees()]
     claims.check("sizes", sizes[0] if sizes.count(sizes[0]) == len(sizes) else sizes)
     _one_joint(claims)
-    runs: Runs = {}
-    for law in LAWS:
-        claims.working_on(f"law {law}")
-        runs[law] = [
-            balance(tree.organism, law, duration=DURATION, record=PERIOD) for tree in trees()
-        ]
+    claims.working_on("four trees under three laws")
+    results = PRESET.run()
+    runs: Runs = {
+        law: [_balanced(results[f"tree {tree.seed}: {law}"]) for tree in trees()]
+        for law in TREE_LAWS
+    }
+    claims.working_on("law shared")
+    shared = (tree_run(tree.seed, "shared", duration=DURATION) for tree in trees())
+    runs["shared"] = [_balanced(scenario.run()) for scenario in shared]
     _judge(claims, runs)
-    _draw_runs(claims, runs)
+    _judge_regions(claims, runs)
+    drawn = preset_figures.figure(PRESET, results, PRESET.judge(results))
+    figures.save(drawn, claims.picture("fig_4_distance.png"))
+    scan.draw(claims.picture("fig_4_regions.png"))
     _draw_trees(claims, runs["shared"])
     estimates.reproduce(claims, runs)
 
@@ -80,33 +88,46 @@ def _one_joint(claims: Claims) -> None:
 
 
 def _judge(claims: Claims, runs: Runs) -> None:
-    """Who gets there, who is first, and what is left."""
-    crossed = {law: [run.first_reached for run in each] for law, each in runs.items()}
-    left = {law: [_left(run) for run in each] for law, each in runs.items()}
-    for law in LAWS:
-        claims.check(
-            law, sum(t is not None for t in crossed[law]), _listed("first at", crossed[law], "s")
-        )
-    stay = {law: sum(run.reached is not None for run in each) for law, each in runs.items()}
-    others = ", ".join(f"{law} {stay[law]}" for law in PAPERS_LAWS)
-    claims.check("stays", stay["shared"], f"the other laws: {others}")
-    firsts = [
-        min(PAPERS_LAWS, key=lambda law: np.inf if (t := crossed[law][k]) is None else t)
-        for k in range(len(trees()))
-    ]
-    claims.check("winners", len(set(firsts)), ", ".join(firsts))
-    smallest = [min(PAPERS_LAWS, key=lambda law: left[law][k]) for k in range(len(trees()))]
-    medians = [f"{law} {100 * float(np.median(left[law])):.2g}" for law in LAWS]
-    claims.check("left", smallest.count("momentum"), f"medians [%]: {', '.join(medians)}")
-    ratios = [min(left[law][k] for law in PAPERS_LAWS) / left["shared"][k] for k in range(4)]
-    claims.check("better", min(ratios), _listed("by", ratios, "times"))
+    """Sentences of section V at the friction of the preset, and the law beyond it."""
+    outcomes = {law: [tree_outcome(run) for run in runs[law]] for law in TREE_LAWS}
+    times = {law: [x.settled for x in each] for law, each in outcomes.items()}
+    for law in TREE_LAWS:
+        note = _listed("from", times[law], "s on")
+        claims.check(law, sum(time is not None for time in times[law]), note)
+    rests = [x.rest for x in outcomes["momentum"]]
+    claims.check("rest", max(rests), _listed("shares", rests, "of the first distance"))
+    claims.check("sentences", list(tree_sentences(outcomes).values()))
+    stay = [run.reached for run in runs["shared"]]
+    claims.check("shared", sum(time is not None for time in stay), _listed("from", stay, "s on"))
+    left = [_left(run) for run in runs["shared"]]
+    claims.check("left", max(left), _listed("shares", left, "of the first distance"))
     per_tree = runs["shared"][0].messages
     claims.check("traffic", per_tree / (DURATION / PERIOD), "all laws and trees alike")
 
 
+def _judge_regions(claims: Claims, runs: Runs) -> None:
+    """The scan is of this code, and the region of each sentence."""
+    claims.working_on("little friction")
+    kept = scan.outcomes()[scan.Cell("widths", 2.0)]
+    apart = [
+        abs(tree_outcome(run).rest - known.rest)
+        for law in TREE_LAWS
+        for run, known in zip(runs[law], kept[law], strict=True)
+    ]
+    claims.check("scan", max(apart))
+    claims.check("regions", list(scan.regions().values()))
+    wild = scan.run(trees()[0].seed, "default", scan.Cell("widths", min(scan.FRICTIONS)))
+    claims.check("wild", wild.speed, f"distance at the end: {wild.rest:.2g} of the first")
+
+
+def _balanced(result: RunResult) -> Balanced:
+    assert result.balanced is not None
+    return result.balanced
+
+
 def _left(run: Balanced) -> float:
     """Mean distance at the end, as a share of the first."""
-    return float(run.distance[run.t > DURATION - LEFT].mean() / run.distance[0])
+    return float(run.distance[run.t > run.t[-1] - LEFT].mean() / run.distance[0])
 
 
 def _listed(word: str, values: Sequence[float | None], unit: str) -> str:
@@ -115,28 +136,6 @@ def _listed(word: str, values: Sequence[float | None], unit: str) -> str:
 
 
 # -- pictures --------------------------------------------------------------------------------------
-
-
-def _draw_runs(claims: Claims, runs: Runs) -> None:
-    """Fig. 4: distance from the line over time, a panel for each tree."""
-    drawn, axes = figures.figure(2, 2, size=(9.6, 6.2), sharex=True)
-    for k, (plane, tree) in enumerate(zip(axes.flat, trees(), strict=True)):
-        for law, each in runs.items():
-            run, thick = each[k], 2.4 if law == "shared" else 1.3
-            plane.plot(run.t, run.distance, color=COLORS[law], lw=thick, label=law)
-        tenth = TENTH * runs["shared"][k].distance[0]
-        style = {"color": figures.FAINT, "lw": 1.0, "ls": (0, (1, 2))}
-        plane.axhline(tenth, label="a tenth of the start", **style)
-        plane.set(xlim=(0, DURATION), ylim=(0, None))
-        plane.set_title(f"tree {tree.seed}", loc="left", fontsize=10, color=figures.INK)
-    for plane in axes[:, 0]:
-        plane.set_ylabel("distance [widths]", color=figures.INK)
-    for plane in axes[-1]:
-        plane.set_xlabel("time [s]", color=figures.INK)
-    drawn.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5,
-                 frameon=False, fontsize=9, labelcolor=figures.INK)  # fmt: skip
-    figures.title(drawn, "Distance of the center of mass from the support line")
-    figures.save(drawn, claims.picture("fig_4_distance.png"))
 
 
 def _draw_trees(claims: Claims, runs: list[Balanced]) -> None:

@@ -13,10 +13,8 @@ from modurob.distributed.mass.base import links_of
 
 BRANCHES, LENGTH, TREES = 4, 5, 4
 OFF = 0.5  # widths that a tree's center has to be off to be worth balancing
-PAPERS_LAWS = ("default", "distance", "momentum")
-DURATION = 0.6  # [s] of each run
+DURATION = 0.6  # [s] of the runs of the shared law
 PERIOD = 1e-3  # [s] of the control loop and of a round of messages
-TENTH = 0.1
 LEFT = 0.2  # [s] at the end of a run, over which what is left is averaged
 
 

@@ -202,7 +202,10 @@ def test_a_monte_carlo_table_has_a_row_for_each_condition(call):
         (("crab", "--law", "pole-placement", "--poles", "-1+1j,-2"), ["conjugate pairs"]),
         (("crab", "--law", "pole-placement", "--poles", "-1"), ["2 numbers, or 6"]),
         (("crab", "--law", "pole-placement", "--poles", "x,y"), ["--poles takes numbers"]),
-        (("crab", "--law", "pole-placement", "--poles", "-1,-2", "--settle", "1"), ["not both"]),
+        (
+            ("crab", "--law", "pole-placement", "--poles", "-1,-2", "--settle", "1"),
+            ["only one of them"],
+        ),
         (("crab", "--law", "lqr", "--settle", "1"), ["lqr", "no --settle"]),
         (("crab", "--plot", "x.gif"), ["unknown ending '.gif'"]),
         (("crab", "--plot", ""), ["--plot needs the name of a file"]),

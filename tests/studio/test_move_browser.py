@@ -31,7 +31,7 @@ def test_computed_torque_and_ekf_run_play_back_and_are_compared(tab):
     tab.show("crab", examples.crab(), duration=1.0)
     tab.move()
     tab.choose("set-estimator", "EKF")
-    tab.unfold("Noise")
+    tab.unfold("Noise and filter")
     tab.fill("set-noise_q", 0.01)
     assert "done" in tab.run()
     (record,) = tab.project().runs
@@ -104,7 +104,7 @@ def test_runs_that_are_canceled_or_diverge_say_so_and_leave_the_session_intact(t
 
     tab.unfold("Gravity, integrator, seed")
     tab.fill("set-dt", 0.05)
-    tab.unfold("Gait and controller")
+    tab.unfold("Gains, poles, limits")
     tab.fill("set-settling_time", 0.001)
     assert tab.run() == "it stopped early"
     assert "diverged" in tab.problem()

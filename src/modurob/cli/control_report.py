@@ -120,6 +120,13 @@ class ControlReport:
         low, high = self.law.mass_range
         if not low <= self.masses <= high:
             found.append(f"the model is exact: true masses are {self.masses:g} times its own")
+        load = self.scenario.payload
+        if load is not None and not load.known:
+            found.append(f"the model is exact: {load.body} carries {load.mass:g} kg more")
+        if bodies := dict.fromkeys(push.body for push in self.scenario.pushes):
+            found.append(f"only the motors act: {choices(bodies)} is pushed")
+        if self.scenario.noise_tau:
+            found.append(f"torques are exact: noise {self.scenario.noise_tau:g}")
         if self.noise:
             seen = "an estimate" if self.estimator else "measurements"
             found.append(f"the state is known: the law sees {seen}, noise {self.noise:g}")

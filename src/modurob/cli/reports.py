@@ -13,10 +13,10 @@ from modurob.scenario.scenario import RunResult
 
 
 class MotionReport:
-    """Last positions, largest speeds and energy of a run."""
+    """Last positions, largest speeds, errors from the motion, and energy of a run."""
 
     def __init__(self, scenario: Scenario, result: RunResult) -> None:
-        self.scenario, self.run = scenario, result.trajectory
+        self.scenario, self.run, self.reference = scenario, result.trajectory, result.reference
         self.end = max(float(part.t[-1]) for part in self.run.parts)
         self.last = [part for part in self.run.parts if part.t[-1] == self.end]
         self.numeric = None  # the same run by the recursions, where this one is by formulas
@@ -34,6 +34,7 @@ class MotionReport:
             "joints": [joint for joint, _, _ in rows],
             "last_position": [place for _, place, _ in rows],
             "largest_speed": [speed for _, _, speed in rows],
+            "rms_error": self._errors(),
             "energy": [
                 float(self.run.parts[0].energy[0]),
                 float(sum(part.energy[-1] for part in self.last)),
@@ -46,13 +47,26 @@ class MotionReport:
         assert self.numeric is not None
         return float(np.abs(self.run.q - self.numeric.at(self.run.t)[0]).max(initial=0.0))
 
+    def _errors(self) -> list[float] | None:
+        """RMS distances of the joints of one body from their motion; None without one. [rad, m]"""
+        if self.reference is None or len(self.run.parts) > 1:
+            return None
+        wanted = np.array([self.reference(t).q for t in self.run.t.tolist()])
+        errors = self.run.q[:, self.run.model.joint_slice_q] - wanted
+        return np.sqrt(np.mean(errors**2, axis=0)).tolist()
+
     def print(self) -> None:
         """One screen for people."""
         facts, console = self.data(), output.console()
-        table = output.plain_table("joint", "position at the end", "largest speed")
-        rows = zip(facts["joints"], facts["last_position"], facts["largest_speed"], strict=True)
-        for joint, place, speed in rows:
-            table.add_row(joint, f"{place:+.4f}", f"{speed:.4f}")
+        columns = {
+            "position at the end": [f"{x:+.4f}" for x in facts["last_position"]],
+            "largest speed": [f"{x:.4f}" for x in facts["largest_speed"]],
+        }
+        if facts["rms_error"] is not None:
+            columns["RMS error"] = [f"{x:.2e}" for x in facts["rms_error"]]
+        table = output.plain_table("joint", *columns)
+        for row in zip(facts["joints"], *columns.values(), strict=True):
+            table.add_row(*row)
         output.print_table(console, f"{facts['title']} after {facts['seconds']:g} s", table)
         begin, end = facts["energy"]
         console.print(

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from typing import Any
 
 import click
-import numpy as np
 
-from modurob import Model, Scenario, StateError
+from modurob import Scenario, StateError
 from modurob.cli import output
 from modurob.cli.control_report import ControlReport
+from modurob.cli.fields import option_of
+from modurob.cli.preset_report import PresetReport
 from modurob.cli.reports import BalanceReport, MotionReport
 from modurob.drawing import charts
+from modurob.scenario.presets import PRESETS
 from modurob.scenario.scenario import RunResult
 from modurob.scenario.settings import BALANCE, NONE, POINTS
 from modurob.sim import SimulationError
@@ -23,7 +24,7 @@ EXAMPLE = """\b
 Examples:
   modurob simulate crab --hinges physical --save-scenario fall.json
   modurob run fall.json --plot fall.png
-  modurob run fall.json --json
+  modurob run --preset giusti2015-fig8 --plot fig8.png
 """
 FILES = {
     "plot_path": "--plot",
@@ -32,17 +33,11 @@ FILES = {
     "path": "--output",
     "scenario_path": "--save-scenario",
 }
-# fields of a scenario whose options have other names
+# fields of a scenario that share an option, or whose option another command has
 OPTIONS = {
-    "settling_time": "--settle",
-    "noise_q": "--noise",
-    "noise_v": "--noise",
-    "torque_delay": "--delay",
-    "drive_friction": "--friction",
-    "motion": "--gait",
-    "locked": "--lock",
-    "analytic": "--equations",
-}
+    "noise_q": "--noise", "noise_v": "--noise", "drive_friction": "--friction", "motion": "--gait",
+    "locked": "--lock", "analytic": "--equations",
+}  # fmt: skip
 LEAST_STATES = 3  # of a run that stopped: fewer show nothing
 
 
@@ -65,15 +60,23 @@ def run_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-@click.command("run", epilog=EXAMPLE, short_help="Run a scenario file again.")
-@click.argument("scenario", metavar="FILE")
+@click.command("run", epilog=EXAMPLE, short_help="Run a scenario file, or a figure of a paper.")
+@click.argument("scenario", metavar="[FILE]", required=False)
+@click.option("--preset", type=click.Choice(tuple(PRESETS)), help="A figure of a paper.")
 @run_options
-def command(scenario: str, **options: Any) -> None:
-    """Run a scenario that --save-scenario, the studio or a script wrote.
+def command(scenario: str | None, preset: str | None, **options: Any) -> None:
+    """Run a scenario that --save-scenario, the studio or a script wrote, or a figure of a paper.
 
-    FILE holds the organism, its start, motion, controller and everything else of the run.
+    FILE holds the organism, its start, motion, controller and everything else of the run. A preset
+    is drawn beside the paper's statement; --save-scenario writes its runs, to be changed.
     """
-    execute(Scenario.load(scenario), take_run_options(options))
+    if (scenario is None) == (preset is None):
+        raise StateError("give the FILE of a scenario, or --preset")
+    taken = take_run_options(options)
+    if preset is not None:
+        PresetReport(preset, taken).run()
+    elif scenario is not None:
+        execute(Scenario.load(scenario), taken)
 
 
 def take_run_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -98,14 +101,16 @@ def scenario_of(**fields: Any) -> Scenario:
 def _with_options(text: str) -> str:
     """Findings about fields as findings about options, each once."""
     pieces = [
-        re.sub(r"^(\w+)(\[\d+\])?: ", lambda m: f"{_option(m[1])}: ", piece)
+        re.sub(r"^(\w+)(?:\[\d+\])?(?:\.(\w+))?\S*: ", _renamed, piece)
         for piece in text.split("; ")
     ]
     return "; ".join(dict.fromkeys(pieces))
 
 
-def _option(field: str) -> str:
-    return OPTIONS.get(field, f"--{field.replace('_', '-')}")
+def _renamed(found: re.Match[str]) -> str:
+    """The field of a finding as an option, with the name of its part."""
+    option = OPTIONS.get(found[1]) or option_of(found[1])
+    return f"{option} {found[2]}: " if found[2] else f"{option}: "
 
 
 def execute(scenario: Scenario, options: dict[str, Any]) -> None:
@@ -153,29 +158,3 @@ def report_of(
     if scenario.motion == BALANCE:
         return BalanceReport(scenario, result)
     return (ControlReport if is_controlled(scenario) else MotionReport)(scenario, result)
-
-
-def joint_positions(option: str, text: str, model: Model) -> dict[str, float]:
-    """Positions by joint, typed with commas in degrees and meters. [rad, m]"""
-    scale = np.where(model.prismatic, 1.0, math.pi / 180)
-    values = scale * joint_numbers(option, text, model, "deg, m")
-    return dict(zip(model.joint_names, values.tolist(), strict=True))
-
-
-def joint_numbers(
-    option: str, text: str, model: Model, unit: str, single: bool = False
-) -> list[float]:
-    """Finite numbers with commas, one for each joint; or one for all if that is allowed."""
-    joints = model.joint_names
-    try:
-        numbers = [float(piece) for piece in text.split(",")]
-    except ValueError:
-        numbers = [math.nan]
-    if not all(map(math.isfinite, numbers)):
-        raise StateError(f"{option} takes numbers separated by commas [{unit}], got '{text}'")
-    if len(numbers) != len(joints) and not (single and len(numbers) == 1):
-        raise StateError(
-            f"{option} has {len(numbers)} numbers, the model has {len(joints)} joints: "
-            f"{' '.join(joints)}"
-        )
-    return numbers

@@ -8,8 +8,10 @@ import click
 
 from modurob import StateError
 from modurob.cli import organisms
-from modurob.cli.run import execute, joint_positions, run_options, scenario_of, take_run_options
+from modurob.cli.fields import field_options, take_fields
+from modurob.cli.run import execute, run_options, scenario_of, take_run_options
 from modurob.gaits import gait_class
+from modurob.scenario.fields import gait_parameters, joint_positions
 from modurob.sim import INTEGRATORS
 
 OF_ALL_GAITS = ("amplitude", "frequency", "ramp")  # with fields of their own in a scenario
@@ -19,6 +21,7 @@ Examples:
   modurob simulate crab --hinges physical --plot crab.png --animate crab.gif
   modurob simulate snake --hinges physical --gait wave --plot wave.png
   modurob simulate double_pendulum --start 90,0 --equations --plot both.png
+  modurob simulate snake --hinges physical --push "m3 force=0,2,0 begin=1 length=0.1"
   modurob simulate crab --base free --integrator DOP853 --output run.npz --csv run.csv
 """
 
@@ -34,6 +37,7 @@ Examples:
 @click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
               help="Of the gait, such as frequency=0.5, lag=1 or phase.m1.hinge=0.3; may be "
               "repeated. [rad, s, Hz]")  # fmt: skip
+@field_options("payload", "pushes")
 @click.option("--integrator", type=click.Choice(list(INTEGRATORS)), default="RK45",
               show_default=True, help="Method of integration.")  # fmt: skip
 @click.option("--rtol", type=float,
@@ -59,38 +63,20 @@ def command(
         options |= _gait_fields(parameters)
     elif parameters:
         raise StateError("--parameter is one of a gait: give --gait")
-    scenario = scenario_of(organism=organism, name=title, **options)
-    model = scenario.model()
+    body = {name: options[name] for name in ("hinges", "base", "locked")}
+    model = scenario_of(organism=organism, name=title, **body).model()
+    scenario = scenario_of(organism=organism, name=title, **take_fields(options, model), **options)
     if start is not None:
         scenario = scenario.edited(pose=joint_positions("--start", start, model))
     if gait is not None:
         if model.free_base:
             raise StateError("a gait moves joints; a free base has none: use a fixed base")
-        reference = scenario.reference(model)
-        assert reference is not None
-        first = reference(0.0)
-        pose, rates = (dict(zip(model.joint_names, x.tolist(), strict=True)) for x in first[:2])
-        scenario = scenario.edited(pose=pose, rates=rates)
+        scenario = scenario.on_motion()
     execute(scenario, files)
 
 
 def _gait_fields(parameters: tuple[str, ...]) -> dict[str, Any]:
     """Fields of a scenario with the parameters of a gait, as typed."""
-    fields: dict[str, Any] = {}
-    gait: dict[str, Any] = {}
-    for text in parameters:
-        key, _, number = text.partition("=")
-        try:
-            value = int(number) if number.isdecimal() else float(number)
-        except ValueError:
-            raise StateError(
-                f"--parameter takes NAME=VALUE, such as lag=1 or phase.m1.hinge=0.3, got '{text}'"
-            ) from None
-        name, _, joint = key.partition(".")
-        place = fields if name in OF_ALL_GAITS else gait
-        if joint and isinstance(place.setdefault(name, {}), dict):
-            place, name = place[name], joint
-        if name in place:
-            raise StateError(f"--parameter has {key} twice: give it once")
-        place[name] = value
+    gait = gait_parameters("--parameter", " ".join(parameters))
+    fields = {name: gait.pop(name) for name in OF_ALL_GAITS if name in gait}
     return {**fields, "gait": gait} if gait else fields

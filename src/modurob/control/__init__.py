@@ -13,7 +13,7 @@ from modurob.control.lqr import Lqr
 from modurob.control.partial import PartialLinearization
 from modurob.control.pd_gravity import PdGravity
 from modurob.control.pid import IndependentPid, PidLinearized
-from modurob.control.plants import with_scaled_masses
+from modurob.control.plants import with_payload, with_scaled_masses
 from modurob.control.plots import plot_closed_loop
 from modurob.control.response import StepResponse, step_response
 from modurob.control.robustness import Robustness, RobustnessCase, robustness
@@ -52,5 +52,6 @@ __all__ = [
     "robustness",
     "step_response",
     "transient",
+    "with_payload",
     "with_scaled_masses",
 ]

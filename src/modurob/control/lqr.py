@@ -18,6 +18,7 @@ from modurob.model.joint_map import JointMap
 from modurob.reference import Reference
 
 BALANCED = 1e-6  # [N m, N] force on a joint without a motor that still counts as rest
+ROUNDING = 1e-9  # of the largest entry: a negative eigenvalue of a weight that is rounding
 
 
 @register("lqr", "optimal near a set point, passive joints too", set_point="rad, m", Q="", R="")
@@ -164,13 +165,18 @@ class Lqr(Controller):
 
 
 def _weight(name: str, value: ArrayLike, size: int) -> np.ndarray:
-    """(size, size) symmetric weight from a number, a diagonal or a matrix."""
+    """(size, size) positive semidefinite weight from a number, a diagonal or a matrix."""
     array = real_array(name, value)
     if array.shape in ((), (size,)):
-        return np.diag(np.broadcast_to(array, (size,)))
+        array = np.diag(np.broadcast_to(array, (size,)))
     if array.shape != (size, size) or not np.allclose(array, array.T):
         raise StateError(
             f"{name} is one number, {size} numbers or a symmetric ({size}, {size}) matrix, "
             f"got shape {array.shape}"
+        )
+    least = float(np.linalg.eigvalsh(array).min(initial=0.0))
+    if least < -ROUNDING * np.abs(array).max():
+        raise StateError(
+            f"{name} is a weight, positive semidefinite: its eigenvalue {least:.3g} is negative"
         )
     return array

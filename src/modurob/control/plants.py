@@ -8,7 +8,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import real_array
+from modurob.checks import positive, real_array
 from modurob.errors import StateError
 from modurob.model import Model
 
@@ -31,6 +31,23 @@ def with_scaled_masses(model: Model, factor: ArrayLike) -> Model:
         inertia=model.inertia * each[:, None, None],
         organism=None,
         options=None,
+    )
+
+
+def with_payload(model: Model, body: str, mass: float, center: ArrayLike = (0, 0, 0)) -> Model:
+    """The same body with a point mass [kg] at a place [m] in the frame of one of its bodies."""
+    index = model.body_index(body)
+    link = int(model.body_link[index])
+    place = (model.body_placement[index] @ [*real_array("center", center), 1.0])[:3]
+    masses, centers, inertias = model.mass.copy(), model.center.copy(), model.inertia.copy()
+    total = masses[link] + positive("mass", mass, "kg")
+    arm = place - centers[link]
+    reduced = masses[link] * mass / total  # of two masses about their common center
+    inertias[link] += reduced * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+    centers[link] += mass / total * arm
+    masses[link] = total
+    return dataclasses.replace(
+        model, mass=masses, center=centers, inertia=inertias, organism=None, options=None
     )
 
 

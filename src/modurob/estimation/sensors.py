@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -20,6 +22,7 @@ def ekf_for_sensors(
     *,
     q: ArrayLike | None = None,
     v: ArrayLike | None = None,
+    **given: Any,
 ) -> Ekf:
     """An `Ekf` of joint positions that are measured with noise.
 
@@ -30,16 +33,14 @@ def ekf_for_sensors(
         dt: Seconds between samples.
         sigma: Standard deviation of a measured position. [rad, m]
         q, v: Where it starts; in the neutral pose, at rest, by default.
+        given: Other arguments of `Ekf`, such as Q, in place of those that follow from sigma.
     """
     sigma = max(not_negative("sigma", sigma, "rad or m"), LEAST_NOISE)
     dt = positive("dt", dt, "seconds")
     moved, faster = ACCELERATION * dt**2 / 2, ACCELERATION * dt
-    return Ekf(
-        model,
-        dt,
-        Q=np.repeat([moved**2, faster**2], model.nv),
-        R=sigma**2,
-        P=np.repeat([sigma**2, faster**2], model.nv),
-        q=q,
-        v=v,
-    )
+    usual = {
+        "Q": np.repeat([moved**2, faster**2], model.nv),
+        "R": sigma**2,
+        "P": np.repeat([sigma**2, faster**2], model.nv),
+    }
+    return Ekf(model, dt, q=q, v=v, **(usual | given))

@@ -15,10 +15,12 @@ from modurob.control import (
     OutputFeedback,
     TrackingController,
     law_class,
+    with_payload,
     with_scaled_masses,
 )
 from modurob.control.references import Quintic, SetPoint
 from modurob.distributed.balancing import Balanced, Fault, GearedDrive, balance
+from modurob.distributed.bus import motions
 from modurob.errors import FileError, ModurobError, StateError, choices
 from modurob.estimation import ekf_for_sensors
 from modurob.gaits import gait_class
@@ -27,14 +29,18 @@ from modurob.modules import ModuleType
 from modurob.modules.files import read_document, write_document
 from modurob.organism import Organism
 from modurob.organism.files import from_document, to_document
+from modurob.reference import Reference
 from modurob.scenario.bodies import base_of, example
 from modurob.scenario.settings import (
     BALANCE,
     GAIT_FIELDS,
     NONE,
+    PATHS,
     POINTS,
+    TIME,
     EventRecord,
     Positive,
+    PushRecord,
     RunSettings,
 )
 from modurob.sim import Dock, Noise, SimulationError, Trajectory, Undock, simulate
@@ -42,7 +48,8 @@ from modurob.sim import Dock, Noise, SimulationError, Trajectory, Undock, simula
 FORMAT, VERSION = "modurob-scenario", 1
 SAMPLE_S = 0.005  # between commands, where an estimator or noise needs a clock
 LEAST_RTOL = 100 * np.finfo(float).eps  # of SciPy's methods
-MOVING = 0.5  # of the run: time of a smooth motion
+MOVING = 0.5  # of the run: time of a smooth motion without a given time
+SLACK = 1e-9  # [rad, m] beyond a limit: rounding of degrees
 KNOWN, SENT = "known", "sent"  # channels of a balancing run: errors of the modules, their messages
 
 
@@ -145,7 +152,17 @@ class Scenario(RunSettings):
 
     def model(self) -> Model:
         """The equations of the body, with the masses that the controller assumes."""
-        return model_of(self.organism, self)
+        model, load = model_of(self.organism, self), self.payload
+        return self._loaded(model) if load is not None and load.known else model
+
+    def plant(self) -> Model:
+        """The equations of the body as it is."""
+        model = model_of(self.organism, self)
+        return self._loaded(model if self.masses == 1 else with_scaled_masses(model, self.masses))
+
+    def _loaded(self, model: Model) -> Model:
+        load = self.payload
+        return model if load is None else with_payload(model, load.body, load.mass, load.center)
 
     def start(self, model: Model) -> tuple[np.ndarray, np.ndarray]:
         """(nq,), (nv,) the initial state. [rad, m, rad/s, m/s]"""
@@ -154,19 +171,51 @@ class Scenario(RunSettings):
         v[model.nv - n :] = joint_values(model, self.rates)
         return q, v
 
+    def on_motion(self) -> Scenario:
+        """The same run, started on its motion."""
+        model = self.model()
+        reference = self.reference(model)
+        if reference is None:
+            raise StateError(f"motion '{self.motion}' has no start of its own: choose another one")
+        pose, rates = (
+            dict(zip(model.joint_names, x.tolist(), strict=True)) for x in reference(0.0)[:2]
+        )
+        return self.edited(pose=pose, rates=rates)
+
     def reference(self, model: Model) -> Callable[[float], Any] | None:
         """The motion that the joints shall follow, as a function of time."""
+        motion = self._motion(model)
+        if motion is None or self.feedforward:
+            return motion
+        rest = np.zeros(len(model.joint_names))
+        return lambda t: Reference(motion(t).q, rest, rest)
+
+    def _motion(self, model: Model) -> Callable[[float], Reference] | None:
         joints = joint_values(model, self.pose)
         if self.motion in (NONE, BALANCE):
             return None
         if self.motion == "hold":
             return SetPoint(joints)
+        if self.motion in PATHS:
+            return self._path(model, joints)
         goal = joint_values(model, self.target)
+        if self.motion in POINTS:
+            _check_limits("target", model, goal)
         if self.motion == "step":
             return SetPoint(goal)
         if self.motion in ("zero", "quintic"):
-            return Quintic(joints, goal, MOVING * self.duration)
+            return Quintic(joints, goal, self.move_time or MOVING * self.duration)
         return self._gait(model)
+
+    def _path(self, model: Model, joints: np.ndarray) -> Callable[[float], Reference]:
+        if TIME not in self.points:
+            raise StateError(f"points: motion '{self.motion}' needs times and places; give them")
+        times, places = np.array(self.points[TIME]), np.tile(joints, (len(self.points[TIME]), 1))
+        for joint, row in self.points.items():
+            if joint != TIME:
+                places[:, model.joint_index(joint)] = row
+        _check_limits("points", model, places)
+        return motions.motion(PATHS[self.motion], times, places)
 
     def _gait(self, model: Model) -> Any:
         kind = gait_class(self.motion)
@@ -216,6 +265,35 @@ class Scenario(RunSettings):
         """Seconds between commands; 0 for a law that acts continuously. [s]"""
         return self.sample_time or (SAMPLE_S if self.estimator != NONE or self.noisy else 0.0)
 
+    def _estimator(self, model: Model, q: np.ndarray, v: np.ndarray, rng: Any) -> Any:
+        given: dict[str, Any] = {name: np.array(value) for name, value in self.ekf.items()}
+        for name in {"W", "V"} & given.keys():
+            if given[name].ndim == 1:
+                given[name] = np.diag(given[name])
+        if "q" not in given and self.noise_q and rng is not None:  # a first measurement
+            n, first = len(model.joint_names), q.copy()
+            first[model.nq - n :] += self.noise_q * rng.standard_normal(n)
+            given["q"] = first
+        return ekf_for_sensors(model, self.clock, self.noise_q, **({"q": q, "v": v} | given))
+
+    def _wrenches(self, model: Model) -> dict[str, Callable[[float], np.ndarray]]:
+        """External wrenches by body, as functions of time."""
+        by_body: dict[str, list[PushRecord]] = {}
+        for push in self.pushes:
+            model.body_index(push.body)  # raises an error that lists the bodies
+            by_body.setdefault(push.body, []).append(push)
+        return {
+            body: lambda t, pushes=pushes: np.sum([push.at(t) for push in pushes], axis=0)
+            for body, pushes in by_body.items()
+        }
+
+    def _longest_step(self) -> float | None:
+        """As given, or short enough for an adaptive method to see every push. [s]"""
+        steps = [push.longest_step for push in self.pushes]
+        if self.dt is not None or self.fixed_step or min(steps, default=np.inf) == np.inf:
+            return self.dt
+        return min(*steps, self.duration)
+
     def _dockings(self) -> list[Dock | Undock]:
         kinds = {kind.name: kind for kind in self.kinds}
         for record in self.events:
@@ -224,8 +302,9 @@ class Scenario(RunSettings):
                     f"'{record.what} {record.module}' is for bodies that balance by messages: "
                     "choose this motion, or remove the event"
                 )
-        if self.events and self.masses != 1:
-            raise StateError("masses: a body that events change has the masses of its datasheets")
+        if self.events and (self.masses != 1 or self.payload is not None):
+            name = "masses" if self.masses != 1 else "payload"
+            raise StateError(f"{name}: a body that events change has the masses of its datasheets")
         return [_docking(record, kinds) for record in self.events]
 
     # -- running ---------------------------------------------------------------------------------
@@ -258,18 +337,16 @@ class Scenario(RunSettings):
         rng = np.random.default_rng(self.seed) if self.random else None
         loop: Any = law
         if law is not None and self.estimator != NONE:
-            first = q.copy()
-            if self.noise_q and rng is not None:  # the filter starts with a first measurement
-                n = len(model.joint_names)
-                first[model.nq - n :] += self.noise_q * rng.standard_normal(n)
-            filter_ = ekf_for_sensors(model, self.clock, self.noise_q, q=first, v=v)
-            loop = OutputFeedback(law, filter_)
+            loop = OutputFeedback(law, self._estimator(model, q, v, rng))
         if law is not None and reference is not None:
             loop = TrackingController(loop, reference)
-        plant: Any = model if self.masses == 1 else with_scaled_masses(model, self.masses)
+        plant: Any = self.plant()
         if self.analytic:
-            if self.masses != 1:
-                raise StateError("masses: formulas have those of the datasheets; leave masses out")
+            if self.masses != 1 or self.payload is not None:
+                raise StateError(
+                    "analytic: formulas have the masses of the datasheets; leave masses and "
+                    "payload out"
+                )
             plant = self.organism.equations(*model_options(self), symbols="none")
         try:
             trajectory = simulate(
@@ -280,7 +357,8 @@ class Scenario(RunSettings):
                 controller=loop,
                 integrator=self.integrator,
                 rtol=self.rtol,
-                dt=self.dt,
+                dt=self._longest_step(),
+                external=self._wrenches(model),
                 events=self._dockings(),
                 rng=rng if self.noisy else None,
                 noise=Noise(self.noise_q, self.noise_v, self.noise_tau) if self.noisy else None,
@@ -293,7 +371,8 @@ class Scenario(RunSettings):
             if not partial:
                 raise
             trajectory = error.trajectory
-        marks = [Mark(entry.time, entry.what) for entry in trajectory.audit]
+        marks = [Mark(push.begin, f"push {push.body}") for push in self.pushes]
+        marks += [Mark(entry.time, entry.what) for entry in trajectory.audit]
         return RunResult(trajectory, marks, law, reference if law is not None else None)
 
     def _balanced(self, model: Model, progress: Any) -> RunResult:
@@ -315,7 +394,7 @@ class Scenario(RunSettings):
             gravity=self.gravity,
             rng=np.random.default_rng(self.seed),
             progress=progress or None,
-            **({} if self.record is None else {"record": self.record}),
+            **{key: x for key, x in (("record", self.record), ("dt", self.dt)) if x is not None},
         )
         channels = {**run.channels, KNOWN: run.estimate_errors, SENT: run.sent}
         part = replace(run.parts[0], channels=channels)
@@ -341,6 +420,20 @@ def joint_values(model: Model, values: dict[str, float]) -> np.ndarray:
     for joint, value in values.items():
         numbers[model.joint_index(joint)] = value
     return numbers
+
+
+def _check_limits(field: str, model: Model, places: np.ndarray) -> None:
+    """Refuse positions (..., n) beyond the limits of joints."""
+    out = (places < model.lower - SLACK) | (places > model.upper + SLACK)
+    if not out.any():
+        return
+    *row, k = (int(x) for x in np.argwhere(out)[0])
+    scale, unit = (1.0, "m") if model.prismatic[k] else (180 / np.pi, "°")
+    value, low, high = (scale * x for x in (places[(*row, k)], model.lower[k], model.upper[k]))
+    raise StateError(
+        f"{field}: {model.joint_names[k]} at {value:.4g} {unit} is beyond its limits, "
+        f"{low:.4g} to {high:.4g} {unit}; choose a place between them"
+    )
 
 
 def _docking(record: EventRecord, kinds: dict[str, ModuleType]) -> Dock | Undock:

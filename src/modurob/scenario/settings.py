@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import FailFast, Field, FiniteFloat, ValidationInfo, field_validator
@@ -18,16 +19,27 @@ from modurob.stepping import FixedStep
 
 NONE = "none"  # no motion, controller or estimator
 BALANCE = "balance"  # by messages between modules
-POINTS = ("step", "quintic")  # motions to a target: at once, or smoothly in half the run
+POINTS = ("step", "quintic")  # motions to a target: at once, or smoothly
+# motions through points, and their kinds in `modurob.distributed.bus.motions`
+PATHS = {"steps": "steps", "spline": "spline", "recorded": "csv"}
+TIME = "time"  # name of the times among the columns of points
 GAIT_FIELDS = ("amplitude", "frequency", "ramp", "gait")
 BALANCE_FIELDS = ("balancing_law", "loss", "delay", "drive_friction", "stuck")
-LAW_FIELDS = ("settling_time", "poles", "gains", "torque_limit", "torque_delay", "sample_time")
-METHOD_FIELDS = ("integrator", "rtol", "dt", "analytic", "stops", "masses", "rates", "locked")
-NOISE_FIELDS = ("estimator", "noise_q", "noise_v", "noise_tau")
+LAW_FIELDS = (
+    "settling_time", "poles", "gains", "torque_limit", "torque_delay", "sample_time", "feedforward",
+)  # fmt: skip
+METHOD_FIELDS = (
+    "integrator", "rtol", "dt", "analytic", "stops", "masses", "payload", "pushes", "rates",
+    "locked",
+)  # fmt: skip
+NOISE_FIELDS = ("estimator", "ekf", "noise_q", "noise_v", "noise_tau")
 
 Name = Annotated[str, Field(max_length=64)]
 NotNegative = Annotated[FiniteFloat, Field(ge=0)]
 Positive = Annotated[FiniteFloat, Field(gt=0)]
+Row = tuple[FiniteFloat, ...]
+Numbers = FiniteFloat | Row | tuple[Row, ...]  # one for all, one for each, or a matrix
+Vector = Annotated[Row, Field(min_length=3, max_length=3)]
 
 
 def known(field: str) -> tuple[str, ...]:
@@ -35,7 +47,7 @@ def known(field: str) -> tuple[str, ...]:
     if field == "controller":
         return NONE, *CONTROLLERS
     if field == "motion":
-        return NONE, "hold", "zero", *POINTS, BALANCE, *GAITS
+        return NONE, "hold", "zero", *POINTS, *PATHS, BALANCE, *GAITS
     return tuple(INTEGRATORS)
 
 
@@ -68,6 +80,53 @@ class EventRecord(FrozenRecord):
         return self.what in FAULTS
 
 
+class PushRecord(FrozenRecord):
+    """A wrench from outside on a body, which no law expects: constant, a pulse, or a sine.
+
+    Attributes:
+        body: A body or a module of the model; force and moment are in its frame.
+        force, moment: About the origin of the frame. [N], [N m]
+        begin, length: When, and for how long; to the end of the run by default. [s]
+        frequency: Of a sine that starts with the push; 0 for a constant wrench. [Hz]
+    """
+
+    body: Name
+    force: Vector = (0.0, 0.0, 0.0)
+    moment: Vector = (0.0, 0.0, 0.0)
+    begin: NotNegative = 0.0
+    length: Positive | None = None
+    frequency: NotNegative = 0.0
+
+    def at(self, t: float) -> tuple[float, ...]:
+        """(6,) force and moment at a time. [N, N m]"""
+        since = t - self.begin
+        on = since >= 0 and (self.length is None or since < self.length)
+        scale = math.sin(2 * math.pi * self.frequency * since) if self.frequency else 1.0
+        return tuple(scale * on * x for x in (*self.force, *self.moment))
+
+    @property
+    def longest_step(self) -> float:
+        """The longest step of an adaptive method that cannot miss it. [s]"""
+        tenth = 0.1 / self.frequency if self.frequency else math.inf
+        return min(tenth, math.inf if self.length is None else self.length / 2)
+
+
+class PayloadRecord(FrozenRecord):
+    """A point mass on a body.
+
+    Attributes:
+        body: A body or a module of the model.
+        mass: [kg]
+        center: In the frame of the body. [m]
+        known: Whether the law and the estimator have it in their model.
+    """
+
+    body: Name
+    mass: Positive
+    center: Vector = (0.0, 0.0, 0.0)
+    known: bool = False
+
+
 class RunSettings(FrozenRecord):
     """Everything about a run but the body and its start.
 
@@ -80,11 +139,16 @@ class RunSettings(FrozenRecord):
         integrator, rtol, dt: As for `simulate`; dt is None for the default.
         analytic: Whether accelerations come from the closed forms, as formulas.
         motion: Motion of the joints: ``none``, ``hold`` the pose, go to ``zero``, ``step`` or
-            ``quintic`` to the target, ``balance`` by messages, or a gait.
+            ``quintic`` to the target, ``steps``, ``spline`` or ``recorded`` through points,
+            ``balance`` by messages, or a gait.
         amplitude: Of a gait, as a part of what the limits allow; frequency [Hz]; ramp [s].
         gait: Its other parameters by name, such as lag, coupling, r or phase, one number for all
             joints or numbers by joint; units as in `modurob.gaits`.
         target: End of ``step`` and ``quintic`` by joint; zero for joints not named. [rad, m]
+        move_time: Of ``quintic``; None for half of the run. [s]
+        points: Of a motion through points: ``time`` [s] and each joint that moves, by name, with as
+            many numbers. [rad, m]
+        feedforward: Whether the law also has the velocity and acceleration of the motion.
         controller: Name of a law, or ``none``.
         settling_time: Of the law. [s]
         poles: Of `PolePlacement` in place of a settling time: two, or two for each joint. [1/s]
@@ -93,7 +157,11 @@ class RunSettings(FrozenRecord):
         torque_delay: Until a torque takes effect, in whole samples. [s]
         sample_time: 0 for a law that acts continuously. [s]
         masses: True masses, as a factor on those that the controller assumes.
+        payload: A mass on a body.
+        pushes: Wrenches from outside.
         estimator: ``Ekf`` or ``none``.
+        ekf: Its Q, R, W, V, P and first estimate q, v, by the names of `Ekf`'s arguments; what is
+            left out follows from the noise of the sensors.
         noise_q, noise_v, noise_tau: Standard deviations. [rad or m, per second, N m or N]
         balancing_law: Rule by which joints choose torques when they balance by messages.
         loss: Probability that a message is lost.
@@ -121,15 +189,21 @@ class RunSettings(FrozenRecord):
     ramp: NotNegative = 0.0
     gait: dict[str, int | FiniteFloat | dict[str, FiniteFloat]] = Field(default_factory=dict)
     target: dict[str, FiniteFloat] = Field(default_factory=dict)
+    move_time: Positive | None = None
+    points: dict[Name, Row] = Field(default_factory=dict)
+    feedforward: bool = True
     controller: Name = NONE
     settling_time: Positive = gains.SETTLING_TIME
     poles: tuple[complex, ...] = ()
-    gains: dict[str, FiniteFloat | tuple[FiniteFloat, ...]] = Field(default_factory=dict)
+    gains: dict[Name, Numbers] = Field(default_factory=dict)
     torque_limit: NotNegative | tuple[NotNegative, ...] = 0.0
     torque_delay: NotNegative = 0.0
     sample_time: NotNegative = 0.0
     masses: Positive = 1.0
+    payload: PayloadRecord | None = None
+    pushes: Annotated[tuple[PushRecord, ...], FailFast()] = ()
     estimator: Literal["none", "Ekf"] = "none"
+    ekf: dict[Literal["Q", "R", "W", "V", "P", "q", "v"], Numbers] = Field(default_factory=dict)
     noise_q: NotNegative = 0.0
     noise_v: NotNegative = 0.0
     noise_tau: NotNegative = 0.0
@@ -151,6 +225,13 @@ class RunSettings(FrozenRecord):
             return law_class(value).__name__
         if value not in names:
             raise ValueError(f"must be one of {choices(names)}")
+        return value
+
+    @field_validator("points")
+    @classmethod
+    def _table(cls, value: dict[str, Row]) -> dict[str, Row]:
+        if value and (TIME not in value or len({len(row) for row in value.values()}) != 1):
+            raise ValueError(f"are rows of equal lengths by joint, and one for '{TIME}'")
         return value
 
     @property
@@ -193,10 +274,8 @@ class RunSettings(FrozenRecord):
             found.update(dict.fromkeys(fields, reason))
 
         if self.motion == BALANCE:
-            unused(
-                ("controller", *LAW_FIELDS, *METHOD_FIELDS, *NOISE_FIELDS),
-                "of a balancing run",
-            )
+            unused(("controller", *LAW_FIELDS, *METHOD_FIELDS, *NOISE_FIELDS), "of a balancing run")
+            found.pop("dt")
         else:
             unused(BALANCE_FIELDS, f"with motion '{self.motion}', only with '{BALANCE}'")
             if self.controller == NONE:
@@ -211,6 +290,12 @@ class RunSettings(FrozenRecord):
             unused(GAIT_FIELDS, "without a gait")
         if self.motion not in POINTS:
             unused(("target",), f"with motion '{self.motion}'")
+        if self.motion not in PATHS:
+            unused(("points",), f"with motion '{self.motion}'")
+        if self.motion not in ("quintic", "zero"):
+            unused(("move_time",), f"with motion '{self.motion}'")
+        if self.estimator == NONE:
+            unused(("ekf",), "without an estimator")
         if not self.random:
             unused(("seed",), "when nothing is random: neither noise, nor a gait, nor messages")
         for name in ("motion", "controller"):

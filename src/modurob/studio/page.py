@@ -13,7 +13,7 @@ from nicegui import Client, background_tasks, ui
 
 from modurob import ModurobError
 from modurob.scenario.exports import ExportRequest
-from modurob.studio.jobs import JobCanceled
+from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.panels.bar import Bar
 from modurob.studio.panels.build import BuildPanel
 from modurob.studio.panels.live import LivePanel
@@ -45,6 +45,7 @@ class Page:
         selected: The module that is chosen.
         kind, child_port, turn: Of the module that a click docks; None for the usual port and turn.
         mode: The panel that is open.
+        figures: Process that computes figures of the papers, kept for the next one.
     """
 
     def __init__(self, studio: Studio, session: Session, client: Client) -> None:
@@ -57,7 +58,7 @@ class Page:
         self.turn: int | None = None
         self.run_shown: int | None = None
         self.run_other: int | None = None
-        self.ready = False
+        self.ready, self.figures = False, Worker()
         self._waiting: list[str] = []  # topics that the panels have not heard of yet
         self._end = session.listen(self.refresh)
 
@@ -110,6 +111,7 @@ class Page:
     def leave(self) -> None:
         """The tab is gone for good; one that only lost its connection comes back."""
         self._end()
+        self.figures.close()
         for panel in self.panels.values():
             panel.close()
         self.studio.close(self.session)

@@ -14,7 +14,7 @@ from modurob.errors import choices
 from modurob.modules.files import write_file
 from modurob.scenario.exports import ExportRequest
 from modurob.scenario.scenario import Scenario, model_of
-from modurob.scenario.settings import RunRecord, RunSettings
+from modurob.scenario.settings import TIME, RunRecord, RunSettings
 from modurob.studio import edits, exports, project
 from modurob.studio.folder import Folder, fingerprint
 from modurob.studio.live_session import Live
@@ -23,6 +23,7 @@ from modurob.studio.runs import Runner, clipped_pose, scenario_of
 from modurob.studio.saver import Saver
 
 FIRST = ("backbone", "scout", "superbot", "superbot_light")  # of the palette
+MOST_POINTS = 200  # that are taken of a run
 Listener = Callable[[str], Any]
 
 
@@ -249,6 +250,17 @@ class Session:
         """Other settings for the next run."""
         self.project.settings = project.short_enough(self.settings.edited(**changes))
         self.changed("settings")
+
+    def take_points(self) -> None:
+        """The joints of the last run as the motion of the next one."""
+        run = self.export_request().run()
+        if run.model.joint_names != self.model().joint_names or len(run.parts) > 1:
+            raise StateError("the last run has other joints than this body: run it again first")
+        rows = np.unique(np.linspace(0, len(run.t) - 1, MOST_POINTS).round().astype(int))
+        places = run.q[rows][:, run.model.joint_slice_q].T
+        columns = {TIME: run.t[rows], **dict(zip(run.model.joint_names, places, strict=True))}
+        points = {name: tuple(values.tolist()) for name, values in columns.items()}
+        self.edit_settings(points=points, motion="recorded")
 
     def add_run(self, run: RunRecord) -> None:
         """A run that was done."""

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from modurob import FileError, ModuleType, ModurobError
 from modurob.scenario.bodies import example
+from modurob.scenario.presets import preset
+from modurob.scenario.settings import RunSettings
 from modurob.studio import project as projects
 from modurob.studio.folder import Folder, checked, fingerprint
 from modurob.studio.project import History, Project, SavedBody
@@ -82,6 +84,14 @@ class Studio:
         content = Project(history=History(SavedBody(chosen.shown_body())))
         content.settings = content.settings.edited(hinges=chosen.hinges)
         return self.new(name.replace("_", " "), content)
+
+    def new_from_preset(self, name: str) -> Session:
+        """A new project with the body and settings of a preset's first run."""
+        scenario = next(iter(preset(name).build().values()))
+        fields = {field: getattr(scenario, field) for field in RunSettings.model_fields}
+        content = Project(history=History(SavedBody(scenario.organism)), pose=dict(scenario.pose))
+        content.settings = RunSettings(**fields)
+        return self.new(name, content)
 
     def open_file(self, path: Path) -> Session:
         """A project for a file given on the command line; saving writes to the file, too.

@@ -27,7 +27,7 @@ from modurob.sim import SimulationError, Trajectory, simulate
 
 def balance(
     organism: Organism,
-    law: str = "shared",
+    law: str | Law = "shared",
     *,
     q0: ArrayLike | None = None,
     duration: float = 5.0,
@@ -39,6 +39,7 @@ def balance(
     stuck: Sequence[str] = (),
     rate: float = RATE,
     gravity: float = 9.81,
+    dt: float = PERIOD_S,
     record: float = 5e-3,
     rng: np.random.Generator | None = None,
     progress: Callable[[float], None] | None = None,
@@ -50,7 +51,7 @@ def balance(
 
     Args:
         organism: A tree; its base is fixed to the ground.
-        law: ``default``, ``distance`` or ``momentum`` of moll2006, or ``shared``.
+        law: ``default``, ``distance`` or ``momentum`` of moll2006, ``shared``, or a `Law`.
         q0: (nq,) where the joints start, in the order of ``organism.model("physical")``.
         duration: [s]
         target: (2,) what the center shall be above, in the world; or a function of the time and of
@@ -62,6 +63,8 @@ def balance(
         stuck: Joints that do not move, such as ``m3.pitch``.
         rate: How fast the shared law goes. [1/s]
         gravity: Downwards. [m/s^2]
+        dt: Step of the integration, at most a control period. Laws that swing, as those of moll2006
+            do with little friction, need a tenth of it. [s]
         record: Seconds between the states that are kept.
         rng: For `loss`.
         progress: Called with the fraction that is done.
@@ -83,13 +86,16 @@ def balance(
             )
     stuck = [stuck] if isinstance(stuck, str) else stuck
     width = organism.kind(organism.base).size
-    chosen = law_named(law, width, gravity, positive("rate", rate, "1/s"))
+    rate = positive("rate", rate, "1/s")
+    name = law if isinstance(law, str) else type(law).__name__
+    chosen = law_named(law, width, gravity, rate) if isinstance(law, str) else law
     goal = goal_of(organism.base_pose[:2, 3] if target is None else target)
     modules = _Modules(model, network, links, chosen, goal, drive or GearedDrive(), stuck)
     begin = time.process_time()
     try:
         run = simulate(
-            modules.plant, q, None, steps * PERIOD_S, modules, "SemiImplicitEuler", dt=PERIOD_S,
+            modules.plant, q, None, steps * PERIOD_S, modules, "SemiImplicitEuler",
+            dt=min(positive("dt", dt, "seconds"), PERIOD_S),
             stops=STOPS, record=stride * PERIOD_S, progress=progress or False, organism=organism,
         )  # fmt: skip
     except SimulationError as error:
@@ -105,7 +111,7 @@ def balance(
         _accelerations=lambda: mean, _pieces=((0.0, steps * PERIOD_S, states),),
     )  # fmt: skip
     return Balanced(
-        (part,), integrator=run.integrator, law=law, width=width, lost=links.lost, seconds=seconds
+        (part,), integrator=run.integrator, law=name, width=width, lost=links.lost, seconds=seconds
     )
 
 

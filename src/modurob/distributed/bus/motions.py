@@ -25,9 +25,6 @@ KINDS = ("gait", "steps", "quintic", "spline", "csv")
 def read(kind: str, path: str, model: Model) -> tuple[Function, float]:
     """Motion for the joints of a model, and its duration, of a file or a gait. [s]
 
-    Rows are a time and a place of all joints from base to tip, in seconds, degrees and meters. A
-    file with a heading is one of `Trajectory.to_csv`, in radians; its columns are found by name.
-
     Args:
         path: Of the file, or name of a gait.
         kind: ``gait``; ``steps``; ``quintic``, at rest in each place; ``spline`` or ``csv``,
@@ -37,23 +34,34 @@ def read(kind: str, path: str, model: Model) -> tuple[Function, float]:
         raise StateError(f"follow takes {choices(KINDS)}, got '{kind}'")
     if kind == "gait":
         return gait_class(path).for_model(model), math.inf
-    text = read_text(path).removeprefix("\ufeff")  # of spreadsheets
+    times, q = table(read_text(path), model, path)
+    if kind != "steps":
+        times, q = _thinned(times, q)
+    return motion(kind, times, q), float(times[-1])
+
+
+def table(text: str, model: Model, path: str) -> tuple[np.ndarray, np.ndarray]:
+    """Times (k,) from zero on, and places (k, n), of the text of a file. [s], [rad, m]
+
+    Rows are a time and a place of all joints from base to tip, in seconds, degrees and meters. A
+    file with a heading is one of `Trajectory.to_csv`, in radians; its columns are found by name.
+    """
+    text = text.removeprefix("\ufeff")  # of spreadsheets
     rows = [row for row in csv.reader(io.StringIO(text)) if row]
     if rows and not _is_number(rows[0][0]):
         times, q = _named(path, rows, model)
     else:
-        table = _numbers(path, rows)
-        if table.ndim != 2 or table.shape[1] != 1 + model.nv:
+        numbers = _numbers(path, rows)
+        joints = model.joint_names
+        if numbers.ndim != 2 or numbers.shape[1] != 1 + len(joints):
             raise FileError(
-                f"{path}: each row is a time and {model.nv} places ({choices(model.joint_names)})"
+                f"{path}: each row is a time and {len(joints)} places ({choices(joints)})"
             )
-        times, q = table[:, 0], table[:, 1:]
+        times, q = numbers[:, 0], numbers[:, 1:]
         q = np.where(model.prismatic, q, np.radians(q))
     if not (np.diff(times) > 0).all():
         raise FileError(f"{path}: times must increase from row to row")
-    if kind != "steps":
-        times, q = _thinned(times, q)
-    return motion(kind, times - times[0], q), float(times[-1] - times[0])
+    return times - times[0], q
 
 
 def motion(kind: str, times: np.ndarray, q: np.ndarray) -> Function:

@@ -10,8 +10,8 @@ from nicegui import ui
 from nicegui.elements.mixins.validation_element import ValidationElement
 
 from modurob import ModuleType, ModurobError
-from modurob.gaits import GAITS
-from modurob.scenario.settings import BALANCE
+from modurob.scenario.fields import FIELDS
+from modurob.scenario.settings import BALANCE, RunSettings
 from modurob.studio import edits
 from modurob.studio.panels.panel import Redrawn, button, icon_button, note, test_id
 
@@ -25,6 +25,8 @@ NUMBERS = {
     "viscous": "Viscous friction [N m s]",
     "coulomb": "Dry friction [N m]",
 }
+TYPING_MS = 600  # without a key until a text is read
+LONG = ("points", "pushes")  # fields of several lines
 FAULT_BUTTONS = {"die": "It dies", "freeze": "It freezes", "reboot": "It reboots"}
 
 
@@ -34,15 +36,43 @@ class SettingFields:
     def __init__(self, page: Page) -> None:
         self._page = page
         self._fields: dict[str, Any] = {}
+        self._problems: dict[str, str] = {}
         self._filling = False
 
     def _now(self, name: str) -> Any:
-        settings, (field, _, key) = self._page.session.settings, name.partition(".")
-        if not key:
-            return getattr(settings, field)
-        default = GAITS[settings.motion].parameters().get(key) if settings.motion in GAITS else None
-        value = settings.gait.get(key, default)
-        return None if isinstance(value, dict) else value
+        """The value that a field shows; a text for one that is typed."""
+        value, session = getattr(self._page.session.settings, name), self._page.session
+        write = FIELDS[name].write if name in FIELDS else None
+        if write is None:
+            return value
+        try:
+            return write(value, session.model())
+        except ModurobError:  # no body yet, or none that can move
+            return ""
+
+    def _read(self, name: str, value: Any) -> Any:
+        """The setting that was entered."""
+        field = FIELDS.get(name)
+        if field is None or field.read is None:
+            return value
+        return field.read(name, value or "", self._page.session.model())
+
+    @property
+    def problem(self) -> str:
+        """The first entry that could not be taken; empty when there is none."""
+        return next(iter(self._problems.values()), "")
+
+    def declared(self, name: str) -> None:
+        """A field as the table of fields declares it."""
+        field = FIELDS[name]
+        if field.read is not None:
+            made = (ui.textarea if name in LONG else ui.input)(field.label, value=self._now(name))
+            made.props("autogrow" if name in LONG else "").style("grid-column: 1 / -1")
+            self._add(name, made, field.help, delay_ms=TYPING_MS)
+        elif isinstance(self._now(name), bool):
+            self.switch(name, field.label)
+        else:
+            self.number(name, field.label, step=field.step)
 
     def number(self, name: str, label: str, *, step: float | None = None) -> None:
         """A number."""
@@ -67,9 +97,11 @@ class SettingFields:
         """Yes or no."""
         self._add(name, ui.switch(label, value=self._now(name)), outlined=False)
 
-    def _add(self, name: str, field: Any, tip: str = "", outlined: bool = True) -> None:
+    def _add(
+        self, name: str, field: Any, tip: str = "", outlined: bool = True, delay_ms: int = 250
+    ) -> None:
         if outlined:
-            field.props("dense outlined debounce=250")
+            field.props(f"dense outlined debounce={delay_ms}")
         if tip:
             with field:
                 ui.tooltip(tip)
@@ -77,23 +109,24 @@ class SettingFields:
         self._fields[name] = test_id(field, f"set-{name}")
 
     def _edit(self, name: str, value: Any) -> None:
-        if self._filling or value is None:
+        empty = value is None and RunSettings.model_fields[name].default is not None
+        if self._filling or empty:
             return
         problem = None
         if value != self._now(name):
             try:
-                field, _, key = name.partition(".")
-                gait = self._page.session.settings.gait
-                change = {field: {**gait, key: value}} if key else {name: value}
-                self._page.session.edit_settings(**change)
+                self._page.session.edit_settings(**{name: self._read(name, value)})
             except ModurobError as error:
-                problem = str(error).partition(": ")[2][:90]
+                problem = str(error).partition(": ")[2][:90] or str(error)[:90]
                 self._page.show_error(str(error))
+                self._problems[name] = str(error)
         self._mark(name, problem)
 
     def _mark(self, name: str, problem: str | None) -> None:
         """Show at a field what is wrong with it; None when nothing is."""
         field = self._fields[name]
+        if problem is None:
+            self._problems.pop(name, None)
         if isinstance(field, ValidationElement):
             field.error = problem
 
@@ -106,10 +139,21 @@ class SettingFields:
         """Show the settings as they are."""
         self._filling = True
         for name, field in self._fields.items():
-            if field.value != self._now(name):
+            if field.value != self._now(name) and not self._means_the_same(name, field.value):
                 field.value = self._now(name)
                 self._mark(name, None)
         self._filling = False
+
+    def _means_the_same(self, name: str, text: Any) -> bool:
+        """Return whether a text that was typed is the setting, in other words."""
+        field = FIELDS.get(name)
+        if field is None or field.read is None:
+            return False
+        try:
+            changed = self._page.session.settings.edited(**{name: self._read(name, text)})
+        except ModurobError:
+            return False
+        return getattr(changed, name) == getattr(self._page.session.settings, name)
 
 
 class ModuleNumbers(Redrawn):

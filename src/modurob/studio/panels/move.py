@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nicegui import ui
@@ -9,8 +10,8 @@ from nicegui import ui
 from modurob import ModurobError
 from modurob.control import CONTROLLERS
 from modurob.distributed.balancing import LAWS as BALANCING
-from modurob.gaits import GAITS
-from modurob.scenario.settings import BALANCE, NONE, POINTS, known
+from modurob.scenario.fields import PARTS
+from modurob.scenario.settings import BALANCE, NONE, known
 from modurob.sim import INTEGRATORS
 from modurob.studio import view_data
 from modurob.studio.panels.forms import EventsEditor, ModuleNumbers, SettingFields
@@ -34,16 +35,15 @@ MOTIONS = {
     NONE: "none",
     "hold": "hold the pose",
     "zero": "go to zero",
+    "step": "step to the target",
+    "quintic": "smoothly to the target",
+    "steps": "steps through points",
+    "spline": "spline through points",
+    "recorded": "recorded points",
     BALANCE: "balance by messages",
     "chaotic": "chaotic maps",
 }
-GAIT_NUMBERS = {
-    "lag": "Lag to the next joint [rad]",
-    "phase": "Phase [rad]",
-    "coupling": "Coupling",
-    "r": "r of the maps [3 to 4]",
-    "step": "Step of the maps [s]",
-}
+PART_ICONS = ("route", "tune", "fitness_center", "grain")  # of the parts of `PARTS`
 
 
 class MovePanel(ModePanel):
@@ -92,27 +92,22 @@ class MovePanel(ModePanel):
             fields.choice("controller", "Controller", laws)
             fields.number("duration", "Duration [s]")
             fields.choice("estimator", "Estimator", {NONE: "none", "Ekf": "EKF"})
-        self.driving = _part("Gait and controller", "waves")
-        with self.driving, ui.element("div").classes("fields"):
-            fields.number("amplitude", "Amplitude [of the limits]", step=0.1)
-            fields.number("frequency", "Frequency [Hz]", step=0.1)
-            fields.number("ramp", "Ramp [s]", step=0.5)
-            for name, label in GAIT_NUMBERS.items():
-                fields.parameter(name, label)
-            fields.number("settling_time", "Settling time [s]", step=0.1)
-            fields.number("torque_limit", "Torque limit [N m], 0: none")
-            fields.number("sample_time", "Sample time [s], 0: none")
+        self.declared: list[ui.expansion] = []
+        for (words, names), icon in zip(PARTS.items(), PART_ICONS, strict=True):
+            self.declared.append(_part(words, icon))
+            with self.declared[-1]:
+                with ui.element("div").classes("fields"):
+                    for name in names:
+                        fields.declared(name)
+                if "points" in names:
+                    take = partial(self.page.act, self.session.take_points)
+                    button("Follow the last run", take, "take-points")
         self.balancing = _part("Balancing by messages", "hub")
         with self.balancing, ui.element("div").classes("fields"):
             fields.choice("balancing_law", "Law", {name: name for name in reversed(BALANCING)})
             fields.number("loss", "Messages lost [0 to 1]", step=0.05)
             fields.number("delay", "Delay for each docking [ms]", step=1)
             fields.number("drive_friction", "Friction of drives [N m s/rad]", step=0.1)
-        self.noise = _part("Noise", "grain")
-        with self.noise, ui.element("div").classes("fields"):
-            fields.number("noise_q", "Position σ [rad, m]", step=0.001)
-            fields.number("noise_v", "Velocity σ [rad/s, m/s]", step=0.001)
-            fields.number("noise_tau", "Torque σ [N m, N]", step=0.01)
 
     def _method(self, fields: SettingFields) -> None:
         with _part("Gravity, integrator, seed", "functions"), ui.element("div").classes("fields"):
@@ -141,7 +136,9 @@ class MovePanel(ModePanel):
 
     def start_run(self) -> None:
         """Compute a run beside everything else."""
-        if self.page.has_body() and not self.session.runner.busy:
+        if self.fields.problem:
+            self.page.show_error(self.fields.problem)
+        elif self.page.has_body() and not self.session.runner.busy:
             self.page.tour.run_started()
             self.page.run(self._run())
 
@@ -189,13 +186,12 @@ class MovePanel(ModePanel):
             balances = self.session.settings.motion == BALANCE
             self.balancing.set_visibility(balances)
             self.fields.enable(not balances, "controller", "estimator")
-            gait = GAITS.get(self.session.settings.motion)
-            for name in GAIT_NUMBERS:
-                self.fields.enable(gait is not None and name in gait.parameters(), f"gait.{name}")
-            for part in (self.driving, self.noise):
+            for part in self.declared:
                 part.set_visibility(not balances)
         if topic == "pose":
             self.sliders.run_method("set_values", self.session.project.pose)
+        if topic == "body":
+            self.fields.fill()
         if self.visible and topic in ("body", "settings"):
             self._send_joints()
         if self.visible and topic in ("body", "selected"):
@@ -232,4 +228,4 @@ def _part(text: str, icon: str) -> ui.expansion:
 
 
 def _motions() -> dict[str, str]:
-    return {name: MOTIONS.get(name, name) for name in known("motion") if name not in POINTS}
+    return {name: MOTIONS.get(name, name) for name in known("motion")}

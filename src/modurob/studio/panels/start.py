@@ -9,6 +9,7 @@ from nicegui import ui
 from modurob.scenario.bodies import EXAMPLES
 from modurob.studio.guide import COUNT, KIND, Advice, advice
 from modurob.studio.panels.panel import Redrawn, button, note, primary, test_id
+from modurob.studio.panels.papers import figure_chips
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
@@ -33,6 +34,7 @@ class Welcome:
                 primary("Guide me: the crab in six clicks", start, "guide", "school")
                 button("Start with an empty grid", self.close, "blank", "outline no-caps")
             gallery(page)
+            figure_chips(page)
 
     def close(self) -> None:
         """Hide it."""
