@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         verification,
     )
     from modurob.scenario.scenario import Scenario
-    from modurob.sim import Dock, SimulationError, Trajectory, Undock, simulate
+    from modurob.sim import Dock, Ground, SimulationError, Trajectory, Undock, simulate
     from modurob.symbolic import Equations
 
 __version__ = "0.1.0"
@@ -47,6 +47,7 @@ __all__ = [
     "DockingError",
     "Equations",
     "FileError",
+    "Ground",
     "Joint",
     "MatrixError",
     "Mesh",
@@ -86,6 +87,7 @@ __all__ = [
 _LAZY = {
     "Dock": "sim",
     "Equations": "symbolic",
+    "Ground": "sim",
     "Scenario": "scenario.scenario",
     "SimulationError": "sim",
     "Trajectory": "sim",

@@ -133,7 +133,7 @@ class SemiImplicitEuler(FixedStep):
         motion, model, wrenches = self.motion, self.motion.model, self.motion.wrenches(t)
         linear = motion.stops if self._linear_stops else None
         touched = linear is not None and linear.beyond(q).any()
-        force = motion.force(t, q, v) if linear is None or touched else motion.torque(t, q, v)
+        force = motion.force(t, q, v)
         given = () if wrenches is None else (wrenches,)
         push = force - (self._bias(q, v, self._rest, *given) - friction.force(model, v))
         M = self._mass(q)

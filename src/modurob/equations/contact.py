@@ -1,0 +1,84 @@
+"""Force of the ground on a point: a spring that never pulls, and a bristle that sticks or slips.
+
+Every number may be of any scalar type. `docs/theory/contact.md` has the equations.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from modurob.equations.vectors import Vec
+from modurob.spatial.scalars import maximum, minimum, sqrt
+
+TOUCH = 1e12  # [1/m] contact is made within a picometer
+HARDEST = 2.0  # times the spring's force: impacts at any speed need no shorter steps than rest
+SMALLEST = 1e-200  # [N^2] keeps a force of zero from being divided by zero
+
+
+class GroundLaw(NamedTuple):
+    """Numbers of the contact law, the same for every point.
+
+    Attributes:
+        friction: Coefficient of Coulomb friction.
+        stiffness: Of the ground under a point. [N/m]
+        damping: Share of the normal force that an approach at one unit of speed adds. [s/m]
+        grip, drag: Stiffness and damping of a bristle. [N/m, N s/m]
+    """
+
+    friction: Any
+    stiffness: Any
+    damping: Any
+    grip: Any
+    drag: Any
+
+
+class ContactPoint(NamedTuple):
+    """A point of a body near the ground.
+
+    Attributes:
+        x, u: Position and velocity in the world. [m, m/s]
+        normal: Of the ground, of length one.
+        depth: Below the ground, along the normal. [m]
+        anchor: Place where the bristle holds on to the ground. [m]
+        held: 1 while there is a bristle, 0 for a point that was in the air.
+    """
+
+    x: Vec
+    u: Vec
+    normal: Vec
+    depth: Any
+    anchor: Vec
+    held: Any
+
+
+def normal_force(law: GroundLaw, point: ContactPoint) -> Any:
+    """N = k d (1 - c u_n) with the factor kept within 0 and 2 (after Hunt and Crossley 1975). [N]"""
+    factor = 1 - law.damping * point.normal.dot(point.u)
+    return law.stiffness * maximum(point.depth, 0.0) * minimum(maximum(factor, 0.0), HARDEST)
+
+
+def contact_force(law: GroundLaw, point: ContactPoint) -> Vec:
+    """Force on a point, in the world frame: N n, and a bristle within the friction cone. [N]"""
+    n, N = point.normal, normal_force(law, point)
+    trial = _along(n, stretch(point) * law.grip + point.u * law.drag)
+    share = minimum(law.friction * N / sqrt(maximum(trial.dot(trial), SMALLEST)), 1.0)
+    return n * N - trial * share
+
+
+def stretch(point: ContactPoint) -> Vec:
+    """Displacement from the anchor along the ground. [m]"""
+    return _along(point.normal, point.x - point.anchor) * point.held
+
+
+def moved_anchor(law: GroundLaw, point: ContactPoint) -> tuple[Vec, Any]:
+    """Anchor and `held` after a step: a bristle beyond the friction cone slips to its edge."""
+    s = stretch(point)
+    pull = sqrt(maximum(s.dot(s) * (law.grip * law.grip), SMALLEST))
+    kept = minimum(law.friction * normal_force(law, point) / pull, 1.0)
+    held = minimum(maximum(point.depth, 0.0) * TOUCH, 1.0)
+    return point.x - s * kept, held
+
+
+def _along(n: Vec, u: Vec) -> Vec:
+    """The part of a vector along the ground."""
+    return u - n * n.dot(u)
