@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from modurob.compiler.emit_llvm import Carry, FunctionWriter, Slot, splat
+from modurob.compiler.packing import size
 from modurob.compiler.sincos import write_sincos
 from modurob.equations.passes import Base, Quantity
 from modurob.equations.vectors import Vec
@@ -46,6 +47,11 @@ class Arguments(ctypes.Structure):
         ("bodies", ctypes.c_int64),
         ("body_rows", ctypes.c_void_p),
         ("body_links", ctypes.c_void_p),
+        ("points", ctypes.c_int64),
+        ("point_rows", ctypes.c_void_p),
+        ("point_links", ctypes.c_void_p),
+        ("memory", ctypes.c_void_p),  # blocks of as many states as a vector holds
+        ("settles", ctypes.c_int64),
         ("array_type", ctypes.c_void_p),
         ("float64", ctypes.c_void_p),
         ("workspace", ctypes.c_void_p),
@@ -54,7 +60,10 @@ class Arguments(ctypes.Structure):
 
 
 NAMES = [field[0] for field in Arguments._fields_]
-INTEGERS = ("joints", "last", "friction", "not_finite", "nq", "nv", "results", "bodies")
+INTEGERS = (
+    *("joints", "last", "friction", "not_finite", "nq", "nv", "results", "bodies"),
+    *("points", "settles"),
+)
 
 
 class Driver(FunctionWriter):
@@ -91,8 +100,13 @@ class Driver(FunctionWriter):
             if self.free_base:
                 self._gather_base(at, rows, nq, nv)
             self._gather_external(external, at["external"], rows, links)
+            given = external
+            if self.quantity.passes.touch:  # no external wrenches then, but a memory
+                numbers = self.value(f"mul i64 {at['points']}, {size(self.quantity.passes.Memory)}")
+                before = self.value(f"mul i64 {first}, {numbers}")
+                given = self.offset(at["memory"], before, "double")
             self.do(
-                f"call void {body}(ptr %workspace, ptr {results}, ptr {external}, ptr %arguments)"
+                f"call void {body}(ptr %workspace, ptr {results}, ptr {given}, ptr %arguments)"
             )
             self._scatter(results, at["y"], rows, total)
         self._report()
@@ -116,10 +130,10 @@ class Driver(FunctionWriter):
     def _total(self, nv: str) -> str:
         """Number of entries in the result of a state."""
         total = str(self.quantity.entries)
-        for size in self.quantity.result:
-            if size == "nv":
+        for length in self.quantity.result:
+            if length == "nv":
                 total = self.value(f"mul i64 {nv}, {total}")
-            elif size == "bodies":
+            elif length == "bodies":
                 total = self.value(f"mul i64 {argument(self, 'bodies')}, {total}")
         return total
 
@@ -313,7 +327,7 @@ def entry_ir(quantity: Quantity, several: bool) -> str:
         w.value(f"load ptr, ptr {w.offset('%given', k, 'ptr')}") for k in range(len(inputs) + 1)
     )
     known = {"nv": nv, "bodies": argument(w, "bodies", arguments)}
-    result = [known.get(str(size), str(size)) for size in quantity.result]
+    result = [known.get(str(length), str(length)) for length in quantity.result]
     states = w.value(f"add i64 {argument(w, 'last', arguments)}, 1")
     expected = {"q": [nq], "v": [nv], "x": [nv], "y": result}
     if several:

@@ -133,8 +133,13 @@ class Kernel:
                     stores.append((Slot(f"%{of}", place), value))
         return stores
 
-    def write(self, writer: FunctionWriter, names: Mapping[str, str]) -> None:
-        """Write loads, arithmetic and stores, with other names for pointers and integers."""
+    def write(
+        self, writer: FunctionWriter, names: Mapping[str, str], result: Traced | None = None
+    ) -> str:
+        """Write loads, arithmetic and stores, with other names for pointers and integers.
+
+        Returns the name of a result that is not stored.
+        """
 
         def renamed(slot: Slot) -> Slot:
             times = tuple((names.get(name, name), factor) for name, factor in slot.times)
@@ -142,9 +147,11 @@ class Kernel:
 
         stores = self.all_stores()
         slots = {name: renamed(slot) for name, slot in self.slots.items()}
-        values = emit(writer, self.graph, [value for _, value in stores], slots)
-        for (slot, _), value in zip(stores, values, strict=True):
+        wanted = [value for _, value in stores] + ([] if result is None else [result])
+        values = emit(writer, self.graph, wanted, slots)
+        for (slot, _), value in zip(stores, values, strict=False):
             writer.store(renamed(slot), value)
+        return "" if result is None else values[-1]
 
     def ir(self, name: str, per: str) -> str:
         """The function as LLVM IR, for a quantity of each joint, pair, body, or the whole."""
@@ -320,6 +327,34 @@ class Tracer:
         wrench = k.vectors("record", 0, driver.EXTERNAL)
         state = self.passes.external(k.state("self"), Wrench(Vec(wrench[:3]), Vec(wrench[3:])))
         k.put_state("self", state)
+        return k
+
+    def _touched(self, k: Kernel) -> tuple[Any, Any, Any]:
+        """State, numbers and memory of a point."""
+        kinds = (self.passes.Point, self.passes.Memory)
+        count, kept = (size(kind) for kind in kinds)
+        numbers = [k.read(f"row{i}", Slot("%row", i, broadcast=True)) for i in range(count)]
+        memory = k.vectors("record", 0, kept)
+        return k.state("self"), unflat(kinds[0], numbers), unflat(kinds[1], memory)
+
+    def active(self) -> tuple[Kernel, Traced]:
+        """A kernel that stores nothing, and its result."""
+        k = self._kernel()
+        return k, self.passes.active(*self._touched(k))
+
+    def touch(self) -> Kernel:
+        k = self._kernel()
+        k.put_state("self", self.passes.touch(*self._touched(k)))
+        return k
+
+    def settle(self) -> Kernel:
+        """The memory after a change, and `touch` with it."""
+        k = self._kernel()
+        own, point, memory = self._touched(k)
+        memory = self.passes.settle(own, point, memory)
+        for i, value in enumerate(flat(self.passes.Memory, memory)):
+            k.put(Slot("%record", i), value)
+        k.put_state("self", self.passes.touch(own, point, memory))
         return k
 
     def friction(self) -> Kernel:

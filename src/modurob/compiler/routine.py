@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -44,6 +45,7 @@ class Routine:
 
     Args:
         own_vectors: Of workspace, besides records and results.
+        numbers: Further integers of `Arguments`.
         tables: Arrays that compiled code reads, by their names in `Arguments`.
 
     Attributes:
@@ -60,7 +62,7 @@ class Routine:
         free_base: bool,
         bodies: int,
         own_vectors: int = 0,
-        has_friction: bool = False,
+        numbers: Mapping[str, int] | None = None,
         **tables: np.ndarray,
     ) -> None:
         self.quantity = quantity
@@ -74,7 +76,7 @@ class Routine:
         self._fixed = Arguments(
             **{name: table.ctypes.data for name, table in tables.items()},
             joints=joints,
-            friction=int(has_friction),
+            **(numbers or {}),
             nq=self.nq,
             nv=self.nv,
             results=results,
@@ -121,9 +123,7 @@ class Routine:
     def _workspaces(self, count: int) -> np.ndarray:
         size = 8 * host().width * self._vectors
         size += -size % ALIGNMENT
-        raw = np.zeros(size * count + ALIGNMENT, dtype=np.uint8)
-        start = -raw.ctypes.data % ALIGNMENT
-        return raw[start : start + size * count].reshape(count, size)
+        return aligned(size * count).reshape(count, size)
 
     def _builtin(self, name: str, states: int) -> Callable[..., np.ndarray | None]:
         if not _layout_is_known():
@@ -140,6 +140,20 @@ class Routine:
         owner = np.frombuffer(memoryview(bound).cast("B"), dtype=np.uint8)
         at_method = ctypes.addressof(bound) + _Bound.method.offset
         return _new_builtin()(at_method, owner, None)
+
+
+def aligned(size: int) -> np.ndarray:
+    """(size,) zero bytes that vectors can be loaded from."""
+    raw = np.zeros(size + ALIGNMENT, dtype=np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + size]
+
+
+def memory_blocks(states: int, *shape: int) -> np.ndarray:
+    """(blocks, *shape, states of a vector) zeros: the memory of points, see `equations.passes`."""
+    width = host().width
+    blocks = (-(-states // width), *shape, width)
+    return aligned(8 * math.prod(blocks)).view(float).reshape(blocks)
 
 
 def thread_count(threads: int | str, joint_states: int) -> int:

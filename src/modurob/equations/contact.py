@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from modurob.equations.vectors import Vec
+from modurob.equations.links import RigidLink, base_screws, screw
+from modurob.equations.momentum import LinkMotions
+from modurob.equations.passes import Base, Inward, JointState, Passes, Quantity
+from modurob.equations.vectors import Mat, Twist, Vec, Wrench
 from modurob.spatial.scalars import maximum, minimum, sqrt
 
 TOUCH = 1e12  # [1/m] contact is made within a picometer
@@ -82,3 +85,82 @@ def moved_anchor(law: GroundLaw, point: ContactPoint) -> tuple[Vec, Any]:
 def _along(n: Vec, u: Vec) -> Vec:
     """The part of a vector along the ground."""
     return u - n * n.dot(u)
+
+
+# -- all corners of a body -------------------------------------------------------------------------
+
+
+class PushedLink(NamedTuple):
+    """Pose and twist of a link in the world, and wrenches about the world's origin."""
+
+    R: Mat
+    p: Vec
+    V: Twist
+    push: Wrench
+    beyond: Wrench = Wrench()
+
+
+class Corner(NamedTuple):
+    """A point in the frame of its link, and the plane below it, which contains the origin."""
+
+    place: Vec
+    normal: Vec
+    law: GroundLaw
+
+
+class Bristle(NamedTuple):
+    """Memory of a point; see `ContactPoint`."""
+
+    anchor: Vec
+    held: Any
+
+
+class GroundForce(Passes):
+    """Force of a plane on the joints and a free base, through corners of the links."""
+
+    State, Point, Memory = PushedLink, Corner, Bristle
+
+    @staticmethod
+    def base(link: RigidLink, base: Base) -> PushedLink:
+        return PushedLink(*LinkMotions.base(link, base), Wrench())
+
+    @staticmethod
+    def outward(link: RigidLink, joint: JointState, parent: PushedLink) -> PushedLink:
+        return PushedLink(*LinkMotions.outward(link, joint, parent), Wrench())  # pyright: ignore[reportArgumentType]
+
+    @staticmethod
+    def at(own: PushedLink, corner: Corner, bristle: Bristle) -> ContactPoint:
+        """A corner in the world."""
+        x = own.p + own.R @ corner.place
+        u = own.V.v + own.V.w.cross(x)
+        return ContactPoint(x, u, corner.normal, -corner.normal.dot(x), *bristle)
+
+    @classmethod
+    def active(cls, own: PushedLink, corner: Corner, bristle: Bristle) -> Any:
+        return maximum(cls.at(own, corner, bristle).depth, bristle.held)
+
+    @classmethod
+    def touch(cls, own: PushedLink, corner: Corner, bristle: Bristle) -> PushedLink:
+        point = cls.at(own, corner, bristle)
+        f = contact_force(corner.law, point)
+        return own._replace(push=own.push.plus(Wrench(f, point.x.cross(f))))
+
+    @classmethod
+    def settle(cls, own: PushedLink, corner: Corner, bristle: Bristle) -> Bristle:
+        return Bristle(*moved_anchor(corner.law, cls.at(own, corner, bristle)))
+
+    @staticmethod
+    def inward(link: RigidLink, joint: JointState, own: PushedLink, parent: PushedLink) -> Inward:
+        F = own.push.plus(own.beyond)
+        felt = screw(link, own.R, own.p).power(F)
+        return felt, own, parent._replace(beyond=parent.beyond.plus(F))
+
+    @staticmethod
+    def turn(link: RigidLink, base: Base, own: PushedLink) -> tuple[Any, PushedLink]:
+        F = own.push.plus(own.beyond)
+        return [S.power(F) for S in base_screws(own.R, own.p)] if base.free else None, own
+
+
+GROUND_FORCE = Quantity(
+    ("q", "v"), ("nv",), GroundForce, "tau", "Force of the ground.", near=False, straight_line=False
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.checks import as_floats, not_negative, positive, real_array
+from modurob.compiler.packing import size
+from modurob.compiler.routine import Routine, memory_blocks, thread_count
 from modurob.equations.contact import (
+    GROUND_FORCE,
+    Bristle,
     ContactPoint,
     GroundLaw,
     contact_force,
@@ -144,8 +149,8 @@ def corners(organism: Organism, model: Model) -> Corners:
         for body, T, shape in placed_shapes(organism, model, name):
             first, *rest = shape.size
             form = {"box": shape.size, "cylinder": (2 * first, 2 * first, *rest)}
-            size = np.array(form.get(shape.form, (2 * first,) * 3))
-            found.setdefault(body, []).append(CORNERS * size @ T[:3, :3].T + T[:3, 3])
+            edges = np.array(form.get(shape.form, (2 * first,) * 3))
+            found.setdefault(body, []).append(CORNERS * edges @ T[:3, :3].T + T[:3, 3])
         if not kind.shapes:
             found[model.modules[name]] = [CORNERS * kind.size]
     hulls = {body: _hull(np.concatenate(points)) for body, points in sorted(found.items())}
@@ -210,9 +215,28 @@ class GroundContact:
                 f"{_rounded_down(MOST_RESOLVED / rate)} s or less, or a stiffness of "
                 f"{_rounded_down(most_k)} N/m or less"
             )
-        self._anchors = np.zeros((*q.shape[:-1], len(self._body), 4))
+        self._batch = q.shape[:-1]
+        self._memory = memory_blocks(math.prod(self._batch), len(self._body), size(Bristle))
         for other in before:
             self._take(other)
+        self._seen: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # q, v, force
+        self._compiled = self._routines() if ground.height is None else None
+
+    def _routines(self) -> tuple[Routine, Routine]:
+        """Compiled forces on a plane, without and with a move of the anchors before."""
+        frames, (a, b) = self._model._placed_frames, self._ground.slope
+        n_z = 1 / np.sqrt(1 + a * a + b * b)
+        R, p = frames.body_rotation[self._body], frames.body_position[self._body]
+        place = (R @ self._place[..., None])[..., 0] + p
+        same = np.broadcast_to((-a * n_z, -b * n_z, n_z, *self.law), (len(place), 8))
+        tables = {
+            "point_rows": np.concatenate([place, same], axis=1),
+            "point_links": np.ascontiguousarray(frames.body_link[self._body], dtype=np.int64),
+            "memory": self._memory,
+        }
+        tier = self._model.dynamics.tier
+        still, moving = (tier.with_points(GROUND_FORCE, move, **tables) for move in (False, True))
+        return still, moving
 
     def _unit_rate(self, q: np.ndarray) -> float:
         """Fastest oscillation on a ground of 1 N/m. [rad/s]
@@ -242,7 +266,7 @@ class GroundContact:
         for body in np.unique(self._body).tolist():
             k = names.get(self._model.body_names[body])
             if k is not None:
-                self._anchors[..., self._body == body, :] = other._anchors[..., other._body == k, :]
+                self._memory[:, self._body == body] = other._memory[:, other._body == k]
 
     # -- states ------------------------------------------------------------------------------------
 
@@ -256,7 +280,8 @@ class GroundContact:
         u = Vec([V[..., k, :] for k in range(3)]) + Vec([V[..., k, :] for k in (3, 4, 5)]).cross(x)
         z, a, b = self._ground.surface(x[0], x[1])
         n_z = 1 / np.sqrt(1 + a * a + b * b)
-        anchor = self._anchors
+        anchor = np.moveaxis(self._memory, -1, 1).reshape(-1, *self._memory.shape[1:3])
+        anchor = anchor[: math.prod(self._batch)].reshape(*self._batch, -1, anchor.shape[-1])
         point = ContactPoint(
             x, u, Vec([-a * n_z, -b * n_z, n_z]), (z - x[2]) * n_z, vec(anchor), anchor[..., 3]
         )
@@ -264,6 +289,27 @@ class GroundContact:
 
     def force(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) force of the ground on the joints and a free base. [N m, N]"""
+        if self._compiled is not None:
+            seen = self._seen
+            if seen is not None and np.array_equal(v, seen[1]) and np.array_equal(q, seen[0]):
+                return seen[2]
+            return self._run(self._compiled[0], q, v)
+        return self._plain_force(q, v)
+
+    def _run(self, routine: Routine, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        if not self._batch:
+            found = routine.single(q, v, np.empty(self._model.nv))
+        else:
+            states, nv = math.prod(self._batch), self._model.nv
+            rows = (np.ascontiguousarray(x.reshape(states, -1)) for x in (q, v))
+            threads = thread_count("auto", states * nv)
+            found = routine.batch(*rows, None, None, threads)
+        if found is None:  # not finite: forward dynamics says where
+            return np.full((*self._batch, self._model.nv), np.nan)
+        return found.reshape(*self._batch, -1)
+
+    def _plain_force(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The same on any ground, without compiled code."""
         point, S = self._points(q, v)
         f = contact_force(self.law, point)
         F = np.stack([*f, *point.x.cross(f)], axis=-2)  # (..., 6, points) about the origin
@@ -278,10 +324,16 @@ class GroundContact:
         return {"contact": self._gather @ f, "contact_energy": energy}
 
     def accepted(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Move the anchors after a step."""
+        """Move the anchors after a step; the force there is kept for the next one."""
+        if self._compiled is not None:
+            self._seen = q.copy(), v.copy(), self._run(self._compiled[1], q, v)
+            return
         anchor, held = moved_anchor(self.law, self._points(q, v)[0])
+        states, width = math.prod(self._batch), self._memory.shape[-1]
         for k, value in enumerate((*anchor, held)):
-            self._anchors[..., k] = value
+            lanes = np.zeros((len(self._memory) * width, len(self._body)))
+            lanes[:states] = value.reshape(states, -1)
+            self._memory[:, :, k] = np.swapaxes(lanes.reshape(-1, width, len(self._body)), 1, 2)
 
     def started(self, q: np.ndarray) -> np.ndarray:
         """(..., nq) the same, or lifted out of the ground if that was asked for; else refused."""
