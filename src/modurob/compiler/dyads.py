@@ -40,6 +40,7 @@ BASE_KERNELS = (
     "external",
     "touch",
     "settle",
+    "move",
     "friction",
     "base_pairs",
     "base_block",
@@ -70,6 +71,8 @@ def library(quantity: Quantity, free_base: bool) -> Library:
             parts.append(getattr(tracer, each)().ir(each, quantity.per))
     parts.append(walks.walk(quantity, free_base))
     parts.append(Driver(host().width, quantity, free_base).write("@body"))
+    if quantity.passes.move:
+        parts.append(Driver(host().width, quantity, free_base).write_steps("@body"))
     parts += [driver.entry_ir(quantity, several) for several in (False, True)]
     parts.append(f"@table = constant [{len(table)} x ptr] [{', '.join(table)}]\n")
     return compile_ir("\n".join(parts))
@@ -78,6 +81,8 @@ def library(quantity: Quantity, free_base: bool) -> Library:
 def _is_needed(kernel: str, quantity: Quantity, free_base: bool) -> bool:
     if kernel in ("base_pairs", "base_block"):
         return free_base and quantity.per == "pair"
+    if kernel == "move":
+        return free_base
     return True
 
 

@@ -17,7 +17,7 @@ from modurob.compiler.packing import fields, flat, size, unflat
 from modurob.compiler.trace import INPUT, Graph, Traced, lifted
 from modurob.equations.links import RigidLink, friction
 from modurob.equations.passes import Base, JointState, Quantity, as_entries
-from modurob.equations.vectors import EYE, ZERO, Mat, Symmetric, Vec, Wrench
+from modurob.equations.vectors import EYE, ZERO, Mat, Symmetric, Twist, Vec, Wrench
 
 PATTERNS, KINDS = 4, 2
 TIP, FIRST = 1, 2  # bits of a variant: nothing beyond the link; first to reach its parent
@@ -355,6 +355,18 @@ class Tracer:
         for i, value in enumerate(flat(self.passes.Memory, memory)):
             k.put(Slot("%record", i), value)
         k.put_state("self", self.passes.touch(own, point, memory))
+        return k
+
+    def move(self) -> Kernel:
+        """A free base after a step: its duration is in `row`, the acceleration in `out`."""
+        k = self._kernel()
+        h = k.read("row0", Slot("%row", 0, broadcast=True))
+        record, a = k.vectors("record", 0, driver.BASE_RECORD), k.vectors("out", 0, 6)
+        v = [x + h * rate for x, rate in zip(record[driver.BASE_V : driver.BASE_X], a, strict=True)]
+        twist = Twist(Vec([h * x for x in v[:3]]), Vec([h * x for x in v[3:]]))
+        position, quaternion = self.passes.move(driver.moving_base(ZERO, record), twist)
+        for i, value in enumerate((*position, *quaternion, *v)):
+            k.put(Slot("%record", i), value)
         return k
 
     def friction(self) -> Kernel:

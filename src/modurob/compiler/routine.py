@@ -71,7 +71,6 @@ class Routine:
         results = quantity.result_size(joints, free_base, bodies)
         self._vectors = io_vectors(joints) + results + own_vectors
         self._kept = (library, tables)  # alive as long as their addresses are in use
-        self._run, self._address = _driver(library), library.address("run")
         self._spaces: dict[int, list[np.ndarray]] = defaultdict(list)  # by their threads
         self._fixed = Arguments(
             **{name: table.ctypes.data for name, table in tables.items()},
@@ -111,14 +110,30 @@ class Routine:
         for name, array in arrays.items():
             if array is not None:
                 setattr(arguments, name, array.ctypes.data)
+        self._launch("run", arguments, count, threads)
+        return None if arguments.not_finite else y
+
+    def march(
+        self, q: np.ndarray, v: np.ndarray, x: np.ndarray, duration: float, steps: int, threads: int
+    ) -> bool:
+        """Take steps, in place in (N, ...) contiguous arrays; False when a number is not finite."""
+        arguments = Arguments.from_buffer_copy(self._fixed)
+        arguments.last, arguments.duration, arguments.steps = len(q) - 1, duration, steps
+        for name, array in (("q", q), ("v", v), ("x", x)):
+            setattr(arguments, name, array.ctypes.data)
+        self._launch("march", arguments, len(q), threads)
+        return not arguments.not_finite
+
+    def _launch(self, function: str, arguments: Arguments, count: int, threads: int) -> None:
         spaces = self._spaces[threads]
         space = spaces.pop() if spaces else self._workspaces(threads)
         if threads == 1:
-            self._run(ctypes.addressof(arguments), 0, count, space.ctypes.data)
+            run = _driver(self._kept[0], function)
+            run(ctypes.addressof(arguments), 0, count, space.ctypes.data)
         else:
-            pool().run(self._address, ctypes.addressof(arguments), count, space)
+            address = self._kept[0].address(function)
+            pool().run(address, ctypes.addressof(arguments), count, space)
         spaces.append(space)
-        return None if arguments.not_finite else y
 
     def _workspaces(self, count: int) -> np.ndarray:
         size = 8 * host().width * self._vectors
@@ -166,9 +181,9 @@ def thread_count(threads: int | str, joint_states: int) -> int:
 
 
 @cache
-def _driver(library: Library) -> Any:
+def _driver(library: Library, function: str) -> Any:
     pointer, number = ctypes.c_void_p, ctypes.c_int64
-    return library.function("run", pointer, number, number, pointer)
+    return library.function(function, pointer, number, number, pointer)
 
 
 @cache

@@ -5,11 +5,19 @@ Every number may be of any scalar type. `docs/theory/contact.md` has the equatio
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from modurob.equations.forward_dynamics import (
+    MASSLESS,
+    Articulated,
+    ForwardDynamics,
+    ProjectedBody,
+)
 from modurob.equations.links import RigidLink, base_screws, screw
 from modurob.equations.momentum import LinkMotions
-from modurob.equations.passes import Base, Inward, JointState, Passes, Quantity
+from modurob.equations.passes import LATER, Base, Inward, JointState, Passes, Quantity
 from modurob.equations.vectors import Mat, Twist, Vec, Wrench
 from modurob.spatial.scalars import maximum, minimum, sqrt
 
@@ -161,6 +169,81 @@ class GroundForce(Passes):
         return [S.power(F) for S in base_screws(own.R, own.p)] if base.free else None, own
 
 
+class GroundedLink(NamedTuple):
+    """State of a link in `GroundedDynamics`: a `MovingLink`, then a `BiasedLink`."""
+
+    R: Mat
+    p: Vec
+    V: Twist
+    spin: Vec
+    drift: Twist
+    bias: Wrench
+    beyond: Articulated = MASSLESS
+    joint: ProjectedBody = LATER
+    acceleration: Twist = LATER
+
+
+class GroundedDynamics(ForwardDynamics):
+    """Forward dynamics of a body that touches a plane with its corners, and a step in time."""
+
+    State, Point, Memory = GroundedLink, Corner, Bristle
+    at, active, settle = GroundForce.at, GroundForce.active, GroundForce.settle
+
+    @staticmethod
+    def base(link: RigidLink, base: Base) -> GroundedLink:
+        biased = ForwardDynamics.base(link, base)
+        return GroundedLink(*LinkMotions.base(link, base), *biased[:3])
+
+    @staticmethod
+    def outward(link: RigidLink, joint: JointState, parent: Any) -> GroundedLink:
+        biased = ForwardDynamics.outward(link, joint, parent)
+        return GroundedLink(*LinkMotions.outward(link, joint, parent), *biased[:3])
+
+    @classmethod
+    def touch(cls, own: GroundedLink, corner: Corner, bristle: Bristle) -> GroundedLink:
+        f = own.R.T @ contact_force(corner.law, cls.at(own, corner, bristle))
+        return own._replace(bias=own.bias.minus(Wrench(f, corner.place.cross(f))))
+
+    @staticmethod
+    def move(base: Base, step: Twist) -> tuple[Vec, Sequence[Any]]:
+        """Position and quaternion of a free base after a twist along the exponential."""
+        a, b, c = w = step.w
+        half, cosine, cosc, sincc = (_even(terms, w.dot(w)) for terms in SERIES)
+        along = step.v + w.cross(step.v) * cosc + w.cross(w.cross(step.v)) * sincc
+        x, y, z, r = base.quaternion
+        i, j, k = half * a, half * b, half * c
+        turned = [
+            r * i + x * cosine + y * k - z * j,
+            r * j - x * k + y * cosine + z * i,
+            r * k + x * j - y * i + z * cosine,
+            r * cosine - x * i - y * j - z * k,
+        ]
+        # rounding leaves the unit sphere: one Newton step brings it back
+        scale = 1.5 - 0.5 * sum(e * e for e in turned)
+        return base.pose()[1] + base.rotation() @ along, [scale * e for e in turned]
+
+
+# sin(x/2)/x, cos(x/2), (1 - cos x)/x^2 and (x - sin x)/x^3 as series in -x^2; to rounding up to a
+# radian in a step
+SERIES = [
+    [1 / (2**n * math.factorial(n)) for n in range(1, 20, 2)],
+    [1 / (2**n * math.factorial(n)) for n in range(0, 19, 2)],
+    [1 / math.factorial(n) for n in range(2, 21, 2)],
+    [1 / math.factorial(n) for n in range(3, 22, 2)],
+]
+
+
+def _even(terms: Sequence[float], square: Any) -> Any:
+    value: Any = 0.0
+    for term in reversed(terms):
+        value = term - square * value
+    return value
+
+
+GROUNDED_DYNAMICS = Quantity(
+    ("q", "v", "tau"), ("nv",), GroundedDynamics, "a", "The acceleration of a body on the ground.",
+    near=False, straight_line=False,
+)  # fmt: skip
 GROUND_FORCE = Quantity(
     ("q", "v"), ("nv",), GroundForce, "tau", "Force of the ground.", near=False, straight_line=False
 )

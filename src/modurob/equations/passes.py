@@ -20,6 +20,11 @@ A quantity may depend on points of its links, each with numbers of its own (`Poi
     touch(state, point, memory) -> state                  after the way outward
     settle(state, point, memory) -> memory                before `touch`, when a call asks for it
 
+An algorithm whose result is an acceleration may take steps in time, too: the joints' velocities
+first, then their displacements with these, and the base's pose by
+
+    move(base, step) -> position, quaternion              after a twist `step` in the base's frame
+
 Fields of a state that a later pass fills have the default `LATER`. A field with another default is
 an accumulator: it begins with that value, children add to it on the way inward, and it is not read
 after that.
@@ -165,6 +170,7 @@ class Passes:
     active: Any = None
     touch: Any = None
     settle: Any = None
+    move: Any = None
     inward: Any = None
     turn: Any = None
     back: Any = None

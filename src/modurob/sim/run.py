@@ -96,6 +96,7 @@ class Run:
         found = GroundContact(setup.ground, self.model, self.organism, self.q, step, known)
         if not known:
             self.q = found.started(self.q)
+        found.accepted(self.q, self.v)
         return found
 
     def _actuation(self) -> Actuation | None:

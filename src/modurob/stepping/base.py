@@ -104,7 +104,7 @@ class FixedStep(Integrator):
     def _advance(
         self, t: float, h: float, count: int, q: np.ndarray, v: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """`advance`, one step at a time where the ground has to be told of each."""
+        """`advance`, one step at a time where the ground is told of each."""
         if self.motion.ground is None:
             return self.advance(t, h, count, q, v)
         for k in range(count):

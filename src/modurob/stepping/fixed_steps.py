@@ -128,6 +128,21 @@ class SemiImplicitEuler(FixedStep):
                 q += h * v
         return q, v
 
+    def _advance(
+        self, t: float, h: float, count: int, q: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """On the ground, steps under a torque that is held are one call of compiled code."""
+        motion, ground = self.motion, self.motion.ground
+        pushed = motion.stops is not None or motion.external
+        if ground is None or pushed or not ground.steps or friction.is_implicit(motion.model, h):
+            return super()._advance(t, h, count, q, v)
+        held = motion.drive is None or getattr(motion.drive, "sample_time", None) is not None
+        some = count if held else 1
+        for k in range(0, count, some):
+            q, v = ground.march(q, v, motion.torque(t + k * h, q, v), h, some)
+        ground.accepted(q, v)
+        return q, v
+
     def _implicit(self, t: float, h: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) velocity after a step with the friction, and linear stops, of its end."""
         motion, model, wrenches = self.motion, self.motion.model, self.motion.wrenches(t)

@@ -17,6 +17,7 @@ from modurob.compiler.packing import size
 from modurob.compiler.routine import Routine, memory_blocks, thread_count
 from modurob.equations.contact import (
     GROUND_FORCE,
+    GROUNDED_DYNAMICS,
     Bristle,
     ContactPoint,
     GroundLaw,
@@ -222,8 +223,8 @@ class GroundContact:
         self._seen: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # q, v, force
         self._compiled = self._routines() if ground.height is None else None
 
-    def _routines(self) -> tuple[Routine, Routine]:
-        """Compiled forces on a plane, without and with a move of the anchors before."""
+    def _routines(self) -> tuple[Routine, Routine, Routine]:
+        """Compiled forces on a plane, without and with a move of the anchors before; steps."""
         frames, (a, b) = self._model._placed_frames, self._ground.slope
         n_z = 1 / np.sqrt(1 + a * a + b * b)
         R, p = frames.body_rotation[self._body], frames.body_position[self._body]
@@ -235,8 +236,11 @@ class GroundContact:
             "memory": self._memory,
         }
         tier = self._model.dynamics.tier
-        still, moving = (tier.with_points(GROUND_FORCE, move, **tables) for move in (False, True))
-        return still, moving
+        return (
+            tier.with_points(GROUND_FORCE, False, **tables),
+            tier.with_points(GROUND_FORCE, True, **tables),
+            tier.with_points(GROUNDED_DYNAMICS, True, **tables),
+        )
 
     def _unit_rate(self, q: np.ndarray) -> float:
         """Fastest oscillation on a ground of 1 N/m. [rad/s]
@@ -297,16 +301,41 @@ class GroundContact:
         return self._plain_force(q, v)
 
     def _run(self, routine: Routine, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        found = None
         if not self._batch:
             found = routine.single(q, v, np.empty(self._model.nv))
-        else:
-            states, nv = math.prod(self._batch), self._model.nv
-            rows = (np.ascontiguousarray(x.reshape(states, -1)) for x in (q, v))
-            threads = thread_count("auto", states * nv)
-            found = routine.batch(*rows, None, None, threads)
+        if found is None:
+            rows = (np.ascontiguousarray(self._rows(x)) for x in (q, v))
+            found = routine.batch(*rows, None, None, self._threads)
         if found is None:  # not finite: forward dynamics says where
             return np.full((*self._batch, self._model.nv), np.nan)
         return found.reshape(*self._batch, -1)
+
+    def _rows(self, x: np.ndarray) -> np.ndarray:
+        return x.reshape(math.prod(self._batch), x.shape[-1])
+
+    @property
+    def _threads(self) -> int:
+        return thread_count("auto", math.prod(self._batch) * self._model.nv)
+
+    @property
+    def steps(self) -> bool:
+        """Whether `march` is there: on a plane."""
+        return self._compiled is not None
+
+    def march(
+        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, h: float, count: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """States after semi-implicit Euler steps of h seconds under constant forces, compiled.
+
+        Anchors move before each of the steps, not after the last one.
+        """
+        assert self._compiled is not None
+        q, v = np.array(q), np.array(v)
+        rows = (self._rows(q), self._rows(v), np.ascontiguousarray(self._rows(tau)))
+        if not self._compiled[2].march(*rows, h, count, self._threads):
+            v[:] = np.nan
+        return q, v
 
     def _plain_force(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The same on any ground, without compiled code."""
