@@ -106,9 +106,7 @@ class Driver(FunctionWriter):
                 self._gather_base(at, rows, arrays)
             self._gather_external(external, at["external"], rows, links)
             given = self._memory(at, first) if self.quantity.passes.touch else external
-            self.do(
-                f"call void {body}(ptr %workspace, ptr {results}, ptr {given}, ptr %arguments)"
-            )
+            self.do(f"call void {body}(ptr %workspace, ptr {results}, ptr {given}, ptr %arguments)")
             self._scatter(results, at["y"], rows, total)
         self._report()
         self.do("ret void")

@@ -63,7 +63,7 @@ class ContactPoint(NamedTuple):
 
 
 def normal_force(law: GroundLaw, point: ContactPoint) -> Any:
-    """N = k d (1 - c u_n) with the factor kept within 0 and 2 (after Hunt and Crossley 1975). [N]"""
+    """N = k d (1 - c u_n), the factor within 0 and 2 (after Hunt and Crossley 1975). [N]"""
     factor = 1 - law.damping * point.normal.dot(point.u)
     return law.stiffness * maximum(point.depth, 0.0) * minimum(maximum(factor, 0.0), HARDEST)
 
@@ -133,18 +133,18 @@ class GroundForce(Passes):
         return PushedLink(*LinkMotions.base(link, base), Wrench())
 
     @staticmethod
-    def outward(link: RigidLink, joint: JointState, parent: PushedLink) -> PushedLink:
-        return PushedLink(*LinkMotions.outward(link, joint, parent), Wrench())  # pyright: ignore[reportArgumentType]
+    def outward(link: RigidLink, joint: JointState, parent: Any) -> PushedLink:
+        return PushedLink(*LinkMotions.outward(link, joint, parent), Wrench())
 
     @staticmethod
-    def at(own: PushedLink, corner: Corner, bristle: Bristle) -> ContactPoint:
+    def at(own: Any, corner: Corner, bristle: Bristle) -> ContactPoint:
         """A corner in the world."""
         x = own.p + own.R @ corner.place
         u = own.V.v + own.V.w.cross(x)
         return ContactPoint(x, u, corner.normal, -corner.normal.dot(x), *bristle)
 
     @classmethod
-    def active(cls, own: PushedLink, corner: Corner, bristle: Bristle) -> Any:
+    def active(cls, own: Any, corner: Corner, bristle: Bristle) -> Any:
         return maximum(cls.at(own, corner, bristle).depth, bristle.held)
 
     @classmethod
@@ -154,7 +154,7 @@ class GroundForce(Passes):
         return own._replace(push=own.push.plus(Wrench(f, point.x.cross(f))))
 
     @classmethod
-    def settle(cls, own: PushedLink, corner: Corner, bristle: Bristle) -> Bristle:
+    def settle(cls, own: Any, corner: Corner, bristle: Bristle) -> Bristle:
         return Bristle(*moved_anchor(corner.law, cls.at(own, corner, bristle)))
 
     @staticmethod
@@ -183,11 +183,14 @@ class GroundedLink(NamedTuple):
     acceleration: Twist = LATER
 
 
-class GroundedDynamics(ForwardDynamics):
+class GroundedDynamics(Passes):
     """Forward dynamics of a body that touches a plane with its corners, and a step in time."""
 
     State, Point, Memory = GroundedLink, Corner, Bristle
-    at, active, settle = GroundForce.at, GroundForce.active, GroundForce.settle
+
+    friction = ForwardDynamics.friction
+    active, settle = GroundForce.active, GroundForce.settle
+    inward, turn, back = ForwardDynamics.inward, ForwardDynamics.turn, ForwardDynamics.back
 
     @staticmethod
     def base(link: RigidLink, base: Base) -> GroundedLink:
@@ -199,9 +202,9 @@ class GroundedDynamics(ForwardDynamics):
         biased = ForwardDynamics.outward(link, joint, parent)
         return GroundedLink(*LinkMotions.outward(link, joint, parent), *biased[:3])
 
-    @classmethod
-    def touch(cls, own: GroundedLink, corner: Corner, bristle: Bristle) -> GroundedLink:
-        f = own.R.T @ contact_force(corner.law, cls.at(own, corner, bristle))
+    @staticmethod
+    def touch(own: GroundedLink, corner: Corner, bristle: Bristle) -> GroundedLink:
+        f = own.R.T @ contact_force(corner.law, GroundForce.at(own, corner, bristle))
         return own._replace(bias=own.bias.minus(Wrench(f, corner.place.cross(f))))
 
     @staticmethod

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import as_floats, not_negative, positive, real_array
+from modurob.checks import as_floats, not_negative, positive
 from modurob.compiler.packing import size
 from modurob.compiler.routine import Routine, memory_blocks, thread_count
 from modurob.equations.contact import (
@@ -85,10 +85,11 @@ class Ground:
 
     def surface(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, Any, Any]:
         """(...) height of the ground at places, and its rise along x and y. [m, m/m]"""
-        (a, b), z = self.slope, self.height
+        a, b = self.slope
         level = a * x + b * y
-        if z is None:
+        if self.height is None:
             return level, a, b
+        z = np.asarray(self.height)
         i, s, inside_x = _cells(x / self.cell, len(z))
         j, t, inside_y = _cells(y / self.cell, z.shape[1])
         low, high = z[i, j] + t * (z[i, j + 1] - z[i, j]), z[i + 1, j]
@@ -100,7 +101,7 @@ class Ground:
 
 
 def _heights(height: ArrayLike) -> np.ndarray:
-    z = real_array("the ground's height", height, infinite=True)
+    z = np.array(as_floats(height))
     if z.ndim != 2 or min(z.shape) < 2:
         raise StateError(
             f"the ground's height is an array (nx, ny) with two numbers or more each way, got "
@@ -198,7 +199,6 @@ class GroundContact:
         self._ground, self._model = ground, model
         self._body, self._place = corners(organism, model)
         self._moves = _moved_bodies(model)
-        self._gather = (np.arange(model.nbodies)[:, None] == self._body).astype(float)
         quantity = model.dynamics.quantity if q.ndim > 1 else _prepared(model)
         self._poses = partial(quantity, "forward_kinematics")
         self._screws = partial(quantity, "joint_screws")
@@ -274,22 +274,27 @@ class GroundContact:
 
     # -- states ------------------------------------------------------------------------------------
 
-    def _points(self, q: np.ndarray, v: np.ndarray) -> tuple[ContactPoint, np.ndarray]:
-        """All corners, and (..., 6, nv) screws of all velocities."""
+    def _corners(self, q: np.ndarray) -> tuple[Vec, Vec, np.ndarray]:
+        """Positions of all corners, normals of the ground, depths: (..., k) each."""
         T = self._poses(q)[..., self._body, :, :]
         x = vec((T[..., :3] @ self._place[..., None])[..., 0] + T[..., 3])
-        S = self._screws(q)
-        V = (S * v[..., None, :]) @ self._moves.T  # (..., 6, bodies) twists about the origin
-        V = V[..., self._body]
-        u = Vec([V[..., k, :] for k in range(3)]) + Vec([V[..., k, :] for k in (3, 4, 5)]).cross(x)
         z, a, b = self._ground.surface(x[0], x[1])
         n_z = 1 / np.sqrt(1 + a * a + b * b)
-        anchor = np.moveaxis(self._memory, -1, 1).reshape(-1, *self._memory.shape[1:3])
-        anchor = anchor[: math.prod(self._batch)].reshape(*self._batch, -1, anchor.shape[-1])
-        point = ContactPoint(
-            x, u, Vec([-a * n_z, -b * n_z, n_z]), (z - x[2]) * n_z, vec(anchor), anchor[..., 3]
-        )
-        return point, S
+        return x, Vec([-a * n_z, -b * n_z, n_z]), (z - x[2]) * n_z
+
+    def _points(self, q: np.ndarray, v: np.ndarray) -> tuple[ContactPoint, np.ndarray, np.ndarray]:
+        """Corners that touch or did so, (..., 6, nv) screws of all velocities, which corners."""
+        x, n, depth = self._corners(q)
+        memory = np.moveaxis(self._memory, -1, 1).reshape(-1, *self._memory.shape[1:3])
+        memory = memory[: math.prod(self._batch)].reshape(*self._batch, -1, memory.shape[-1])
+        near = (depth > 0) | (memory[..., 3] > 0)
+        which = np.flatnonzero(near.reshape(-1, len(self._body)).any(axis=0))
+        S = self._screws(q)
+        V = (S * v[..., None, :]) @ self._moves[self._body[which]].T  # (..., 6, which)
+        x, n = (Vec([np.broadcast_to(e, depth.shape)[..., which] for e in u]) for u in (x, n))
+        u = Vec([V[..., k, :] for k in range(3)]) + Vec([V[..., k, :] for k in (3, 4, 5)]).cross(x)
+        memory = memory[..., which, :]
+        return ContactPoint(x, u, n, depth[..., which], vec(memory), memory[..., 3]), S, which
 
     def force(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) force of the ground on the joints and a free base. [N m, N]"""
@@ -305,14 +310,13 @@ class GroundContact:
         if not self._batch:
             found = routine.single(q, v, np.empty(self._model.nv))
         if found is None:
-            rows = (np.ascontiguousarray(self._rows(x)) for x in (q, v))
-            found = routine.batch(*rows, None, None, self._threads)
+            found = routine.batch(self._rows(q), self._rows(v), None, None, self._threads)
         if found is None:  # not finite: forward dynamics says where
             return np.full((*self._batch, self._model.nv), np.nan)
         return found.reshape(*self._batch, -1)
 
     def _rows(self, x: np.ndarray) -> np.ndarray:
-        return x.reshape(math.prod(self._batch), x.shape[-1])
+        return np.ascontiguousarray(x.reshape(math.prod(self._batch), x.shape[-1]))
 
     @property
     def _threads(self) -> int:
@@ -331,52 +335,55 @@ class GroundContact:
         Anchors move before each of the steps, not after the last one.
         """
         assert self._compiled is not None
-        q, v = np.array(q), np.array(v)
-        rows = (self._rows(q), self._rows(v), np.ascontiguousarray(self._rows(tau)))
+        q, v = np.array(q, order="C"), np.array(v, order="C")
+        rows = (self._rows(q), self._rows(v), self._rows(tau))
         if not self._compiled[2].march(*rows, h, count, self._threads):
             v[:] = np.nan
         return q, v
 
     def _plain_force(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The same on any ground, without compiled code."""
-        point, S = self._points(q, v)
+        point, S, which = self._points(q, v)
         f = contact_force(self.law, point)
-        F = np.stack([*f, *point.x.cross(f)], axis=-2)  # (..., 6, points) about the origin
-        return np.sum(F @ (self._gather.T @ self._moves) * S, axis=-2)
+        F = np.stack([*f, *point.x.cross(f)], axis=-2)  # (..., 6, which) about the origin
+        return np.sum(F @ self._moves[self._body[which]] * S, axis=-2)
 
     def observed(self, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
         """Channels: (..., bodies, 3) force on each body in the world; energy in the ground."""
-        point, _ = self._points(q, v)
+        point, _, which = self._points(q, v)
         f = np.stack([*contact_force(self.law, point)], axis=-1)
         s, d = stretch(point), np.maximum(point.depth, 0.0)
         energy = 0.5 * np.sum(self.law.stiffness * d * d + self.law.grip * s.dot(s), axis=-1)
-        return {"contact": self._gather @ f, "contact_energy": energy}
+        of_body = np.arange(self._model.nbodies)[:, None] == self._body[which]
+        return {"contact": of_body.astype(float) @ f, "contact_energy": energy}
 
     def accepted(self, q: np.ndarray, v: np.ndarray) -> None:
         """Move the anchors after a step; the force there is kept for the next one."""
         if self._compiled is not None:
             self._seen = q.copy(), v.copy(), self._run(self._compiled[1], q, v)
             return
-        anchor, held = moved_anchor(self.law, self._points(q, v)[0])
+        point, _, which = self._points(q, v)
+        anchor, held = moved_anchor(self.law, point)
         states, width = math.prod(self._batch), self._memory.shape[-1]
         for k, value in enumerate((*anchor, held)):
-            lanes = np.zeros((len(self._memory) * width, len(self._body)))
-            lanes[:states] = value.reshape(states, -1)
-            self._memory[:, :, k] = np.swapaxes(lanes.reshape(-1, width, len(self._body)), 1, 2)
+            lanes = np.zeros((len(self._memory) * width, len(which)))
+            lanes[:states] = value.reshape(states, len(which))
+            self._memory[:, which, k] = np.swapaxes(
+                lanes.reshape(len(self._memory), width, len(which)), 1, 2
+            )
 
     def started(self, q: np.ndarray) -> np.ndarray:
         """(..., nq) the same, or lifted out of the ground if that was asked for; else refused."""
-        point, _ = self._points(q, np.zeros((*q.shape[:-1], self._model.nv)))
+        _, normal, depth = self._corners(q)
         weight = np.sum(self._model.mass) * np.linalg.norm(self._model.gravity)
-        deep = point.depth > SUNK * weight / self.law.stiffness + ROUNDING
-        if not deep.any():
+        if depth.max() <= SUNK * weight / self.law.stiffness + ROUNDING:
             return q
-        rise = (point.depth / point.normal[2]).max(axis=-1)
+        rise = (depth / normal[2]).max(axis=-1)
         if self._ground.lift and self._model.free_base:
             q = q.copy()
             q[..., 2] += np.maximum(rise, 0.0)
             return q
-        *state, k = np.unravel_index(int(np.argmax(point.depth)), point.depth.shape)
+        *state, k = np.unravel_index(int(np.argmax(depth)), depth.shape)
         body = self._model.body_names[self._body[k]]
         where = f" in state {state[0] if len(state) == 1 else state}" if state else ""
         advice = (
@@ -384,9 +391,7 @@ class GroundContact:
             if self._model.free_base
             else "its base is fixed: place it higher, with a virtual joint or a higher ground"
         )
-        raise StateError(
-            f"'{body}' starts {point.depth.max():.3g} m below the ground{where}: {advice}"
-        )
+        raise StateError(f"'{body}' starts {depth.max():.3g} m below the ground{where}: {advice}")
 
 
 def _prepared(model: Model) -> Any:
