@@ -140,7 +140,6 @@ class SemiImplicitEuler(FixedStep):
         some = count if held else 1
         for k in range(0, count, some):
             q, v = ground.march(q, v, motion.torque(t + k * h, q, v), h, some)
-        ground.accepted(q, v)
         return q, v
 
     def _implicit(self, t: float, h: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -221,6 +221,7 @@ class GroundContact:
         for other in before:
             self._take(other)
         self._seen: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # q, v, force
+        self._reached: tuple[np.ndarray, np.ndarray] | None = None  # by `march`: q, v
         self._compiled = self._routines() if ground.height is None else None
 
     def _routines(self) -> tuple[Routine, Routine, Routine]:
@@ -266,6 +267,7 @@ class GroundContact:
 
     def _take(self, other: GroundContact) -> None:
         """Keep the anchors of bodies that another contact has, by name."""
+        other._settle()
         names = {name: k for k, name in enumerate(other._model.body_names)}
         for body in np.unique(self._body).tolist():
             k = names.get(self._model.body_names[body])
@@ -298,6 +300,7 @@ class GroundContact:
 
     def force(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) force of the ground on the joints and a free base. [N m, N]"""
+        self._settle()
         if self._compiled is not None:
             seen = self._seen
             if seen is not None and np.array_equal(v, seen[1]) and np.array_equal(q, seen[0]):
@@ -332,14 +335,20 @@ class GroundContact:
     ) -> tuple[np.ndarray, np.ndarray]:
         """States after semi-implicit Euler steps of h seconds under constant forces, compiled.
 
-        Anchors move before each of the steps, not after the last one.
+        Anchors move before each of the steps, and after the last one when they are needed.
         """
         assert self._compiled is not None
         q, v = np.array(q, order="C"), np.array(v, order="C")
         rows = (self._rows(q), self._rows(v), self._rows(tau))
         if not self._compiled[2].march(*rows, h, count, self._threads):
             v[:] = np.nan
+        self._reached = q.copy(), v.copy()
         return q, v
+
+    def _settle(self) -> None:
+        """Move the anchors after the last step of `march`."""
+        if self._reached is not None:
+            self.accepted(*self._reached)
 
     def _plain_force(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The same on any ground, without compiled code."""
@@ -350,6 +359,7 @@ class GroundContact:
 
     def observed(self, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
         """Channels: (..., bodies, 3) force on each body in the world; energy in the ground."""
+        self._settle()
         point, _, which = self._points(q, v)
         f = np.stack([*contact_force(self.law, point)], axis=-1)
         s, d = stretch(point), np.maximum(point.depth, 0.0)
@@ -359,6 +369,7 @@ class GroundContact:
 
     def accepted(self, q: np.ndarray, v: np.ndarray) -> None:
         """Move the anchors after a step; the force there is kept for the next one."""
+        self._reached = None
         if self._compiled is not None:
             self._seen = q.copy(), v.copy(), self._run(self._compiled[1], q, v)
             return
