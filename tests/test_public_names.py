@@ -13,6 +13,7 @@ NAMES = [
     "DockingError",
     "Equations",
     "FileError",
+    "Ground",
     "Joint",
     "MatrixError",
     "Mesh",

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     )
     from modurob.identification import identify
     from modurob.scenario.scenario import Scenario
-    from modurob.sim import Dock, SimulationError, Trajectory, Undock, simulate
+    from modurob.sim import Dock, Ground, SimulationError, Trajectory, Undock, simulate
     from modurob.symbolic import Equations
 
 __version__ = "0.1.0"
@@ -49,6 +49,7 @@ __all__ = [
     "DockingError",
     "Equations",
     "FileError",
+    "Ground",
     "Joint",
     "MatrixError",
     "Mesh",
@@ -90,6 +91,7 @@ __all__ = [
 _LAZY = {
     "Dock": "sim",
     "Equations": "symbolic",
+    "Ground": "sim",
     "Scenario": "scenario.scenario",
     "SimulationError": "sim",
     "Trajectory": "sim",

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from modurob.compiler.emit_llvm import Carry, FunctionWriter, Slot, splat
+from modurob.compiler.emit_llvm import Carry, FunctionWriter, Slot, Vector, splat
+from modurob.compiler.packing import size
 from modurob.compiler.sincos import write_sincos
 from modurob.equations.passes import Base, Quantity
 from modurob.equations.vectors import Vec
@@ -20,6 +21,8 @@ from modurob.model.model import LARGEST_DISPLACEMENT
 
 BASE_Q, BASE_V, BASE_X, BASE_RECORD = 0, 7, 13, 19  # vectors of the base's record
 Q, COS, SIN, V, X, JOINT_RECORD = 0, 1, 2, 3, 4, 5  # vectors of a joint's record
+RECORD, BASE_PLACES = {"q": Q, "v": V, "x": X}, {"q": BASE_Q, "v": BASE_V, "x": BASE_X}
+Arrays = list[tuple[str, str, int]]  # name, length of a row, place of the first joint
 CACHE_LINE = 64  # bytes
 OVER_RANGE = sys.float_info.max / LARGEST_DISPLACEMENT  # what is beyond it overflows, times this
 EXTERNAL = 6  # vectors of a link's external wrench
@@ -46,6 +49,13 @@ class Arguments(ctypes.Structure):
         ("bodies", ctypes.c_int64),
         ("body_rows", ctypes.c_void_p),
         ("body_links", ctypes.c_void_p),
+        ("points", ctypes.c_int64),
+        ("point_rows", ctypes.c_void_p),
+        ("point_links", ctypes.c_void_p),
+        ("memory", ctypes.c_void_p),  # blocks of as many states as a vector holds
+        ("settles", ctypes.c_int64),
+        ("steps", ctypes.c_int64),
+        ("duration", ctypes.c_double),  # of a step
         ("array_type", ctypes.c_void_p),
         ("float64", ctypes.c_void_p),
         ("workspace", ctypes.c_void_p),
@@ -54,7 +64,10 @@ class Arguments(ctypes.Structure):
 
 
 NAMES = [field[0] for field in Arguments._fields_]
-INTEGERS = ("joints", "last", "friction", "not_finite", "nq", "nv", "results", "bodies")
+INTEGERS = (
+    *("joints", "last", "friction", "not_finite", "nq", "nv", "results", "bodies"),
+    *("points", "settles", "steps"),
+)
 
 
 class Driver(FunctionWriter):
@@ -87,18 +100,70 @@ class Driver(FunctionWriter):
             rows = self._rows(first, at["last"])
             if self.quantity.per == "joint":
                 self._prefetch_results(at["y"], first, total)
-            self._gather_joints(records, at, rows, joints, nq, nv)
+            arrays = self._arrays(nq, nv)
+            self._gather_joints(records, at, rows, joints, arrays)
             if self.free_base:
-                self._gather_base(at, rows, nq, nv)
+                self._gather_base(at, rows, arrays)
             self._gather_external(external, at["external"], rows, links)
-            self.do(
-                f"call void {body}(ptr %workspace, ptr {results}, ptr {external}, ptr %arguments)"
-            )
+            given = self._memory(at, first) if self.quantity.passes.touch else external
+            self.do(f"call void {body}(ptr %workspace, ptr {results}, ptr {given}, ptr %arguments)")
             self._scatter(results, at["y"], rows, total)
         self._report()
         self.do("ret void")
         head = "define void @run(ptr %arguments, i64 %begin, i64 %end, ptr %workspace) {\nentry:\n"
         return head + "\n".join(self.lines) + "\n}\n"
+
+    def write_steps(self, body: str) -> str:
+        """``void march(Arguments*, begin, end, workspace)``: several steps, in place in q and v."""
+        at = {name: argument(self, name) for name in NAMES}
+        joints, nq, nv = at["joints"], at["nq"], at["nv"]
+        records = self.offset("%workspace", BASE_RECORD)
+        external = self.offset(records, self.value(f"mul i64 {joints}, {JOINT_RECORD}"))
+        links = self.value(f"add i64 {joints}, 1")
+        results = self.offset(external, self.value(f"mul i64 {links}, {EXTERNAL}"))
+        duration = place(self, "duration")
+        h = self.load(Slot(duration, 0, broadcast=True))
+        arrays = self._arrays(nq, nv)
+        with self.loop("%begin", "%end", self.width, self.check) as first:
+            rows, memory = self._rows(first, at["last"]), self._memory(at, first)
+            self._gather_joints(records, at, rows, joints, arrays[:2])
+            if self.free_base:
+                self._gather_base(at, rows, arrays[:2])
+            with self.loop("0", at["steps"], carry=self.check):
+                self._gather_joints(records, at, rows, joints, arrays[2:])
+                if self.free_base:
+                    self._gather_base(at, rows, arrays[2:])
+                self.do(
+                    f"call void {body}(ptr %workspace, ptr {results}, ptr {memory}, ptr %arguments)"
+                )
+                if self.free_base:
+                    self.do(
+                        f"call void @move(ptr {duration}, ptr null, ptr null, ptr %workspace, "
+                        f"ptr {results}, i64 {nv})"
+                    )
+                rates = self.offset(results, 6 if self.free_base else 0)
+                with self.loop("0", joints) as j:
+                    record = self.offset(records, self.value(f"mul i64 {j}, {JOINT_RECORD}"))
+                    q, v, a, step = (
+                        Vector(self, name)
+                        for name in (
+                            self.load(Slot(record, Q)), self.load(Slot(record, V)),
+                            self.load(Slot(self.offset(rates, j), 0)), h,
+                        )
+                    )  # fmt: skip
+                    v = v + a * step
+                    self._put_angle(record, (q + v * step).name)
+                    self.store(Slot(record, V), v.name)
+            self._scatter_states(records, at, rows, joints, arrays[:2])
+        self._report()
+        self.do("ret void")
+        head = "define void @march(ptr %arguments, i64 %begin, i64 %end, ptr %workspace) {\n"
+        return head + "entry:\n" + "\n".join(self.lines) + "\n}\n"
+
+    def _memory(self, at: dict[str, str], first: str) -> str:
+        """The memory of the points for a block of states."""
+        numbers = self.value(f"mul i64 {at['points']}, {size(self.quantity.passes.Memory)}")
+        return self.offset(at["memory"], self.value(f"mul i64 {first}, {numbers}"), "double")
 
     def _clear(self, results: str, count: str) -> None:
         with self.loop("0", count) as k:
@@ -116,10 +181,10 @@ class Driver(FunctionWriter):
     def _total(self, nv: str) -> str:
         """Number of entries in the result of a state."""
         total = str(self.quantity.entries)
-        for size in self.quantity.result:
-            if size == "nv":
+        for length in self.quantity.result:
+            if length == "nv":
                 total = self.value(f"mul i64 {nv}, {total}")
-            elif size == "bodies":
+            elif length == "bodies":
                 total = self.value(f"mul i64 {argument(self, 'bodies')}, {total}")
         return total
 
@@ -162,36 +227,53 @@ class Driver(FunctionWriter):
             )
         return vector
 
-    def _arrays(self, nq: str, nv: str) -> list[tuple[str, str, int]]:
+    def _arrays(self, nq: str, nv: str) -> Arrays:
         """Name, length of a row and place of the first joint, of each array that is read."""
         q0, v0 = (7, 6) if self.free_base else (0, 0)
         return [("q", nq, q0), ("v", nv, v0), ("x", nv, v0)][: len(self.quantity.inputs)]
 
     def _gather_joints(
-        self, records: str, at: dict[str, str], rows: list[str], joints: str, nq: str, nv: str
+        self, records: str, at: dict[str, str], rows: list[str], joints: str, arrays: Arrays
     ) -> None:
         starts = {
             name: [self.offset(s, skip, "double") for s in self._starts(at[name], rows, stride)]
-            for name, stride, skip in self._arrays(nq, nv)
+            for name, stride, skip in arrays
         }
         with self.loop("0", joints, carry=self.check) as j:
             record = self.offset(records, self.value(f"mul i64 {j}, {JOINT_RECORD}"))
             for name, places in starts.items():
                 value = self._gather(places, j)
                 self._checked(value, OVER_RANGE if name == "q" else 1.0)
-                self.store(Slot(record, {"q": Q, "v": V, "x": X}[name]), value)
                 if name == "q":
-                    sine, cosine = write_sincos(self, value)
-                    self.store(Slot(record, SIN), sine)
-                    self.store(Slot(record, COS), cosine)
+                    self._put_angle(record, value)
+                else:
+                    self.store(Slot(record, RECORD[name]), value)
 
-    def _gather_base(self, at: dict[str, str], rows: list[str], nq: str, nv: str) -> None:
-        places = {"q": BASE_Q, "v": BASE_V, "x": BASE_X}
-        for name, stride, count in self._arrays(nq, nv):
+    def _put_angle(self, record: str, value: str) -> None:
+        """Displacement of a joint, with its sine and cosine."""
+        sine, cosine = write_sincos(self, value)
+        for slot, each in ((Q, value), (SIN, sine), (COS, cosine)):
+            self.store(Slot(record, slot), each)
+
+    def _gather_base(self, at: dict[str, str], rows: list[str], arrays: Arrays) -> None:
+        for name, stride, count in arrays:
             starts = self._starts(at[name], rows, stride)
             for k in range(count):
                 value = self._checked(self._gather(starts, k))
-                self.store(Slot("%workspace", places[name] + k), value)
+                self.store(Slot("%workspace", BASE_PLACES[name] + k), value)
+
+    def _scatter_states(
+        self, records: str, at: dict[str, str], rows: list[str], joints: str, arrays: Arrays
+    ) -> None:
+        for name, stride, count in arrays:
+            starts = self._starts(at[name], rows, stride)
+            for k in range(count):
+                value = self._checked(self.load(Slot("%workspace", BASE_PLACES[name] + k)))
+                self._spread(value, starts, k)
+            starts = [self.offset(start, count, "double") for start in starts]
+            with self.loop("0", joints, carry=self.check) as j:
+                record = self.offset(records, self.value(f"mul i64 {j}, {JOINT_RECORD}"))
+                self._spread(self._checked(self.load(Slot(record, RECORD[name]))), starts, j)
 
     def _gather_external(self, place: str, array: str, rows: list[str], links: str) -> None:
         if not self.quantity.passes.external:
@@ -313,7 +395,7 @@ def entry_ir(quantity: Quantity, several: bool) -> str:
         w.value(f"load ptr, ptr {w.offset('%given', k, 'ptr')}") for k in range(len(inputs) + 1)
     )
     known = {"nv": nv, "bodies": argument(w, "bodies", arguments)}
-    result = [known.get(str(size), str(size)) for size in quantity.result]
+    result = [known.get(str(length), str(length)) for length in quantity.result]
     states = w.value(f"add i64 {argument(w, 'last', arguments)}, 1")
     expected = {"q": [nq], "v": [nv], "x": [nv], "y": result}
     if several:

@@ -32,7 +32,6 @@ from modurob.compiler.layout import places_of, scratch_size, state_size
 from modurob.compiler.packing import columns, fields
 from modurob.compiler.walks import CALLS, STEPS
 from modurob.equations.passes import Quantity
-from modurob.equations.quantities import QUANTITIES
 from modurob.equations.vectors import Mat, Vec
 from modurob.model.frames import JointFrames
 
@@ -40,6 +39,9 @@ BASE_KERNELS = (
     "base",
     "turn",
     "external",
+    "touch",
+    "settle",
+    "move",
     "friction",
     "base_pairs",
     "base_block",
@@ -48,9 +50,8 @@ BASE_KERNELS = (
 
 
 @cache
-def library(name: str, free_base: bool) -> Library:
+def library(quantity: Quantity, free_base: bool) -> Library:
     """The compiled table kernels of a quantity."""
-    quantity = QUANTITIES[name]
     tracer = Tracer(quantity, free_base, places_of(quantity, free_base))
     parts = [driver.declarations(host().width)]
     table = []
@@ -71,6 +72,8 @@ def library(name: str, free_base: bool) -> Library:
             parts.append(getattr(tracer, each)().ir(each, quantity.per))
     parts.append(walks.walk(quantity, free_base))
     parts.append(Driver(host().width, quantity, free_base).write("@body"))
+    if quantity.passes.move:
+        parts.append(Driver(host().width, quantity, free_base).write_steps("@body"))
     parts += [driver.entry_ir(quantity, several) for several in (False, True)]
     parts.append(f"@table = constant [{len(table)} x ptr] [{', '.join(table)}]\n")
     return compile_ir("\n".join(parts))
@@ -79,6 +82,8 @@ def library(name: str, free_base: bool) -> Library:
 def _is_needed(kernel: str, quantity: Quantity, free_base: bool) -> bool:
     if kernel in ("base_pairs", "base_block"):
         return free_base and quantity.per == "pair"
+    if kernel == "move":
+        return free_base
     return True
 
 
@@ -87,9 +92,8 @@ def _variants_of(tracer: Tracer) -> int:
     return 8 if tracer.accumulators else 1
 
 
-def workspace_vectors(name: str, joints: int, free_base: bool) -> int:
+def workspace_vectors(quantity: Quantity, joints: int, free_base: bool) -> int:
     """Vectors of workspace that a table driver needs besides records and results."""
-    quantity = QUANTITIES[name]
     return sum(scratch_size(quantity, free_base)) + state_size(quantity, free_base) * (joints + 1)
 
 
@@ -147,17 +151,17 @@ def _variants(parent: np.ndarray) -> np.ndarray:
 
 
 @cache
-def _functions(name: str, free_base: bool) -> np.ndarray:
+def _functions(quantity: Quantity, free_base: bool) -> np.ndarray:
     """(variants, 8, 4) addresses of the kernels: kind and pattern, step."""
-    variants = _variants_of(Tracer(QUANTITIES[name], free_base))
+    variants = _variants_of(Tracer(quantity, free_base))
     count = variants * KINDS * PATTERNS * len(STEPS)
-    found = (ctypes.c_int64 * count).from_address(library(name, free_base).constant("table"))
+    found = (ctypes.c_int64 * count).from_address(library(quantity, free_base).constant("table"))
     return np.array(found, dtype=np.int64).reshape(variants, -1, len(STEPS))
 
 
-def call_table(name: str, free_base: bool, table: Table) -> np.ndarray:
+def call_table(quantity: Quantity, free_base: bool, table: Table) -> np.ndarray:
     """(n, CALLS) parent and functions of each joint."""
-    functions = _functions(name, free_base)
+    functions = _functions(quantity, free_base)
     calls = np.zeros((max(len(table.parent), 1), CALLS), dtype=np.int64)  # one is always looked at
     joints = calls[: len(table.parent)]
     joints[:, 0] = table.parent

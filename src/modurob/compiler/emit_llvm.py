@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from modurob.compiler.trace import CONST, INPUT, Graph, Traced
 
+EXTREMES = {"max": "ogt", "min": "olt"}
 ARITHMETIC = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 
 
@@ -193,6 +194,10 @@ def emit(
         elif op == "sqrt":
             function = f"@llvm.sqrt.v{writer.width}f64"
             names[number] = writer.value(f"call {V} {function}({V} {names[a]})")
+        elif op in EXTREMES:
+            chosen = writer.value(f"fcmp {EXTREMES[op]} {V} {names[a]}, {names[b]}")
+            mask = f"<{writer.width} x i1> {chosen}"
+            names[number] = writer.value(f"select {mask}, {V} {names[a]}, {V} {names[b]}")
         else:
             text = f"{ARITHMETIC[op]} contract {V} {names[a]}, {names[b]}"
             names[number] = writer.value(text)

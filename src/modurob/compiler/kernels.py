@@ -17,7 +17,7 @@ from modurob.compiler.packing import fields, flat, size, unflat
 from modurob.compiler.trace import INPUT, Graph, Traced, lifted
 from modurob.equations.links import RigidLink, friction
 from modurob.equations.passes import Base, JointState, Quantity, as_entries
-from modurob.equations.vectors import EYE, ZERO, Mat, Symmetric, Vec, Wrench
+from modurob.equations.vectors import EYE, ZERO, Mat, Symmetric, Twist, Vec, Wrench
 
 PATTERNS, KINDS = 4, 2
 # bits of a variant: nothing beyond the link; first to reach its parent; a rotor inertia
@@ -136,8 +136,13 @@ class Kernel:
                     stores.append((Slot(f"%{of}", place), value))
         return stores
 
-    def write(self, writer: FunctionWriter, names: Mapping[str, str]) -> None:
-        """Write loads, arithmetic and stores, with other names for pointers and integers."""
+    def write(
+        self, writer: FunctionWriter, names: Mapping[str, str], result: Traced | None = None
+    ) -> str:
+        """Write loads, arithmetic and stores, with other names for pointers and integers.
+
+        Returns the name of a result that is not stored.
+        """
 
         def renamed(slot: Slot) -> Slot:
             times = tuple((names.get(name, name), factor) for name, factor in slot.times)
@@ -145,9 +150,11 @@ class Kernel:
 
         stores = self.all_stores()
         slots = {name: renamed(slot) for name, slot in self.slots.items()}
-        values = emit(writer, self.graph, [value for _, value in stores], slots)
-        for (slot, _), value in zip(stores, values, strict=True):
+        wanted = [value for _, value in stores] + ([] if result is None else [result])
+        values = emit(writer, self.graph, wanted, slots)
+        for (slot, _), value in zip(stores, values, strict=False):
             writer.store(renamed(slot), value)
+        return "" if result is None else values[-1]
 
     def ir(self, name: str, per: str) -> str:
         """The function as LLVM IR, for a quantity of each joint, pair, body, or the whole."""
@@ -326,6 +333,46 @@ class Tracer:
         wrench = k.vectors("record", 0, driver.EXTERNAL)
         state = self.passes.external(k.state("self"), Wrench(Vec(wrench[:3]), Vec(wrench[3:])))
         k.put_state("self", state)
+        return k
+
+    def _touched(self, k: Kernel) -> tuple[Any, Any, Any]:
+        """State, numbers and memory of a point."""
+        kinds = (self.passes.Point, self.passes.Memory)
+        count, kept = (size(kind) for kind in kinds)
+        numbers = [k.read(f"row{i}", Slot("%row", i, broadcast=True)) for i in range(count)]
+        memory = k.vectors("record", 0, kept)
+        return k.state("self"), unflat(kinds[0], numbers), unflat(kinds[1], memory)
+
+    def active(self) -> tuple[Kernel, Traced]:
+        """A kernel that stores nothing, and its result."""
+        k = self._kernel()
+        return k, self.passes.active(*self._touched(k))
+
+    def touch(self) -> Kernel:
+        k = self._kernel()
+        k.put_state("self", self.passes.touch(*self._touched(k)))
+        return k
+
+    def settle(self) -> Kernel:
+        """The memory after a change, and `touch` with it."""
+        k = self._kernel()
+        own, point, memory = self._touched(k)
+        memory = self.passes.settle(own, point, memory)
+        for i, value in enumerate(flat(self.passes.Memory, memory)):
+            k.put(Slot("%record", i), value)
+        k.put_state("self", self.passes.touch(own, point, memory))
+        return k
+
+    def move(self) -> Kernel:
+        """A free base after a step: its duration is in `row`, the acceleration in `out`."""
+        k = self._kernel()
+        h = k.read("row0", Slot("%row", 0, broadcast=True))
+        record, a = k.vectors("record", 0, driver.BASE_RECORD), k.vectors("out", 0, 6)
+        v = [x + h * rate for x, rate in zip(record[driver.BASE_V : driver.BASE_X], a, strict=True)]
+        twist = Twist(Vec([h * x for x in v[:3]]), Vec([h * x for x in v[3:]]))
+        position, quaternion = self.passes.move(driver.moving_base(ZERO, record), twist)
+        for i, value in enumerate((*position, *quaternion, *v)):
+            k.put(Slot("%record", i), value)
         return k
 
     def friction(self) -> Kernel:

@@ -23,10 +23,10 @@ def places_of(quantity: Quantity, free_base: bool) -> tuple[int | None, ...]:
     """The place of each scalar of a state; None for one that is never read.
 
     A link's state is written and read in this order: by its own way outward (0), by its children on
-    theirs (1), by an external wrench (2), by the children on their way inward (3), by its own (4),
-    by its own way back (5), by its children's (6), and by pairs and bodies (7). Scalars share a
-    place when one is read for the last time before the other is written, or in the same kernel of
-    the link.
+    theirs (1), by an external wrench or points (2), by the children on their way inward (3), by its
+    own (4), by its own way back (5), by its children's (6), and by pairs and bodies (7). Scalars
+    share a place when one is read for the last time before the other is written, or in the same
+    kernel of the link.
     """
     tracer, passes = Tracer(quantity, free_base), quantity.passes
     events: list[tuple[Kernel, Mapping[str, int]]] = [(tracer.base(), {"self": 0})]
@@ -36,7 +36,8 @@ def places_of(quantity: Quantity, free_base: bool) -> tuple[int | None, ...]:
             events.append((tracer.inward(way), {"self": 4, "parent": 3}))
         if passes.back:
             events.append((tracer.back(way), {"self": 5, "parent": 6}))
-    for each, when in (("external", 2), ("turn", 4), ("base_block", PAIRS)):
+    once = {"external": 2, "touch": 2, "settle": 2, "turn": 4, "base_block": PAIRS}
+    for each, when in once.items():
         if getattr(passes, each) and (each != "base_block" or free_base):
             events.append((getattr(tracer, each)(), {"self": when}))
     if passes.pair:

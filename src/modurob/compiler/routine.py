@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -44,6 +45,7 @@ class Routine:
 
     Args:
         own_vectors: Of workspace, besides records and results.
+        numbers: Further integers of `Arguments`.
         tables: Arrays that compiled code reads, by their names in `Arguments`.
 
     Attributes:
@@ -60,7 +62,7 @@ class Routine:
         free_base: bool,
         bodies: int,
         own_vectors: int = 0,
-        has_friction: bool = False,
+        numbers: Mapping[str, int] | None = None,
         **tables: np.ndarray,
     ) -> None:
         self.quantity = quantity
@@ -69,12 +71,11 @@ class Routine:
         results = quantity.result_size(joints, free_base, bodies)
         self._vectors = io_vectors(joints) + results + own_vectors
         self._kept = (library, tables)  # alive as long as their addresses are in use
-        self._run, self._address = _driver(library), library.address("run")
         self._spaces: dict[int, list[np.ndarray]] = defaultdict(list)  # by their threads
         self._fixed = Arguments(
             **{name: table.ctypes.data for name, table in tables.items()},
             joints=joints,
-            friction=int(has_friction),
+            **(numbers or {}),
             nq=self.nq,
             nv=self.nv,
             results=results,
@@ -109,21 +110,35 @@ class Routine:
         for name, array in arrays.items():
             if array is not None:
                 setattr(arguments, name, array.ctypes.data)
+        self._launch("run", arguments, count, threads)
+        return None if arguments.not_finite else y
+
+    def march(
+        self, q: np.ndarray, v: np.ndarray, x: np.ndarray, duration: float, steps: int, threads: int
+    ) -> bool:
+        """Take steps, in place in (N, ...) contiguous arrays; False when a number is not finite."""
+        arguments = Arguments.from_buffer_copy(self._fixed)
+        arguments.last, arguments.duration, arguments.steps = len(q) - 1, duration, steps
+        for name, array in (("q", q), ("v", v), ("x", x)):
+            setattr(arguments, name, array.ctypes.data)
+        self._launch("march", arguments, len(q), threads)
+        return not arguments.not_finite
+
+    def _launch(self, function: str, arguments: Arguments, count: int, threads: int) -> None:
         spaces = self._spaces[threads]
         space = spaces.pop() if spaces else self._workspaces(threads)
         if threads == 1:
-            self._run(ctypes.addressof(arguments), 0, count, space.ctypes.data)
+            run = _driver(self._kept[0], function)
+            run(ctypes.addressof(arguments), 0, count, space.ctypes.data)
         else:
-            pool().run(self._address, ctypes.addressof(arguments), count, space)
+            address = self._kept[0].address(function)
+            pool().run(address, ctypes.addressof(arguments), count, space)
         spaces.append(space)
-        return None if arguments.not_finite else y
 
     def _workspaces(self, count: int) -> np.ndarray:
         size = 8 * host().width * self._vectors
         size += -size % ALIGNMENT
-        raw = np.zeros(size * count + ALIGNMENT, dtype=np.uint8)
-        start = -raw.ctypes.data % ALIGNMENT
-        return raw[start : start + size * count].reshape(count, size)
+        return aligned(size * count).reshape(count, size)
 
     def _builtin(self, name: str, states: int) -> Callable[..., np.ndarray | None]:
         if not _layout_is_known():
@@ -142,6 +157,20 @@ class Routine:
         return _new_builtin()(at_method, owner, None)
 
 
+def aligned(size: int) -> np.ndarray:
+    """(size,) zero bytes that vectors can be loaded from."""
+    raw = np.zeros(size + ALIGNMENT, dtype=np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + size]
+
+
+def memory_blocks(states: int, *shape: int) -> np.ndarray:
+    """(blocks, *shape, states of a vector) zeros: the memory of points, see `equations.passes`."""
+    width = host().width
+    blocks = (-(-states // width), *shape, width)
+    return aligned(8 * math.prod(blocks)).view(float).reshape(blocks)
+
+
 def thread_count(threads: int | str, joint_states: int) -> int:
     """Number of threads for a batch."""
     if threads == "auto":
@@ -152,9 +181,9 @@ def thread_count(threads: int | str, joint_states: int) -> int:
 
 
 @cache
-def _driver(library: Library) -> Any:
+def _driver(library: Library, function: str) -> Any:
     pointer, number = ctypes.c_void_p, ctypes.c_int64
-    return library.function("run", pointer, number, number, pointer)
+    return library.function(function, pointer, number, number, pointer)
 
 
 @cache

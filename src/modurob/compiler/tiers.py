@@ -7,9 +7,12 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, cached_property
 
+import numpy as np
+
 from modurob.compiler import dyads, fused
 from modurob.compiler.jit import compile_ir
 from modurob.compiler.routine import Routine
+from modurob.equations.passes import Quantity
 from modurob.equations.quantities import QUANTITIES
 from modurob.model import Model
 
@@ -37,7 +40,7 @@ class DyadTier:
         """The routine of an algorithm."""
         found = self._routines.get(name)
         if found is None:
-            found = self._routines[name] = self._bind(name)
+            found = self._routines[name] = self._bind(QUANTITIES[name])
         return found
 
     def with_external(self, name: str) -> Routine:
@@ -48,22 +51,29 @@ class DyadTier:
         """The routine that will not change any more."""
         return self.routine(name)
 
-    def _bind(self, name: str) -> Routine:
-        quantity, free = QUANTITIES[name], self.model.free_base
+    def with_points(self, quantity: Quantity, settles: bool, **tables: np.ndarray) -> Routine:
+        """The routine of a quantity with points, bound to their rows, links and memory."""
+        return self._bind(quantity, len(tables["point_links"]), settles, **tables)
+
+    def _bind(
+        self, quantity: Quantity, points: int = 0, settles: bool = False, **tables: np.ndarray
+    ) -> Routine:
+        free = self.model.free_base
         table = self._near_table if quantity.near else self._placed_table
         joints = len(table.parent)
         return Routine(
-            dyads.library(name, free),
+            dyads.library(quantity, free),
             quantity,
             joints,
             free,
             len(table.body_links),
-            dyads.workspace_vectors(name, joints, free),
-            self.has_friction,
-            calls=dyads.call_table(name, free, table),
+            dyads.workspace_vectors(quantity, joints, free),
+            {"friction": int(self.has_friction), "points": points, "settles": int(settles)},
+            calls=dyads.call_table(quantity, free, table),
             rows=table.rows,
             body_rows=table.body_rows,
             body_links=table.body_links,
+            **tables,
         )
 
 
@@ -102,6 +112,10 @@ class FusedTier:
     def with_external(self, name: str) -> Routine:
         """The routine that takes external wrenches: only the table's does."""
         return self.dyads.routine(name)
+
+    def with_points(self, quantity: Quantity, settles: bool, **tables: np.ndarray) -> Routine:
+        """The routine of a quantity with points: only the table's has them."""
+        return self.dyads.with_points(quantity, settles, **tables)
 
     def _compile(self, name: str) -> Routine:
         try:

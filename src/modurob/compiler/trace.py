@@ -180,6 +180,20 @@ class Traced:
         a = self._lift(other)
         return NotImplemented if a is None else a / self
 
+    def _extreme(self, op: str, function: Any, other: Any) -> Traced:
+        b = self._lift(other)
+        if b is None:
+            raise TypeError(f"the {op} of a traced scalar and {type(other).__name__}")
+        if self.value is not None and b.value is not None:
+            return self.graph.constant(function(self.value, b.value))
+        return self._make(op, self, b)
+
+    def maximum(self, other: Any) -> Traced:
+        return self._extreme("max", max, other)
+
+    def minimum(self, other: Any) -> Traced:
+        return self._extreme("min", min, other)
+
     def _unary(self, op: str, function: Any) -> Traced:
         if self.value is not None:
             return self.graph.constant(function(self.value))

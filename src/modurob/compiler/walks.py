@@ -11,6 +11,7 @@ from modurob.compiler.emit_llvm import FunctionWriter, Slot, Vector, splat
 from modurob.compiler.jit import host
 from modurob.compiler.kernels import BODY_ROW, POINTERS, ROW, Tracer
 from modurob.compiler.layout import carried_places, places_of, scratch_size, state_size
+from modurob.compiler.packing import size
 from modurob.equations.passes import Quantity
 
 CALLS = 5  # entries of a link in the call table: parent, then one function for each step
@@ -27,6 +28,8 @@ def walk(quantity: Quantity, free_base: bool) -> str:
     w.outward("outward")
     if passes.external:
         w.external()
+    if passes.touch:
+        w.points()
     if passes.inward:
         w.inward("inward")
     if passes.turn:
@@ -136,6 +139,28 @@ class Walker(FunctionWriter):
             with self.loop("0", links) as i:
                 push = self.offset("%external", self.value(f"mul i64 {i}, {driver.EXTERNAL}"))
                 self.call("external", "null", self.state(i), "null", push, "null")
+
+    def points(self) -> None:
+        """Every point at which something happens for a state of the block."""
+        passes, places = self.quantity.passes, places_of(self.quantity, self.free_base)
+        count, row_size, memory_size = (
+            driver.argument(self, "points"), size(passes.Point), size(passes.Memory)
+        )  # fmt: skip
+        rows, links = (driver.argument(self, name) for name in ("point_rows", "point_links"))
+        settles = self.value(f"icmp ne i64 {driver.argument(self, 'settles')}, 0")
+        touch = self.value(f"select i1 {settles}, ptr @settle, ptr @touch")
+        with self.loop("0", count) as k:
+            row = self.offset(rows, self.value(f"mul i64 {k}, {row_size}"), "double")
+            own = self.state(self.value(f"load i64, ptr {self.offset(links, k, 'i64')}"))
+            memory = self.offset("%external", self.value(f"mul i64 {k}, {memory_size}"))
+            names = {"%row": row, "%self": own, "%record": memory}
+            kernel, number = Tracer(self.quantity, self.free_base, places).active()
+            number = kernel.write(self, names, number)
+            zero = splat(0.0, self.width)
+            active = self.value(f"fcmp ogt {self.vector} {number}, {zero}")
+            bits = self.value(f"bitcast <{self.width} x i1> {active} to i{self.width}")
+            with self.when(self.value(f"icmp ne i{self.width} {bits}, 0")):
+                self.call(touch, row, own, "null", memory, "null")
 
     def outputs(self) -> None:
         """Numbers of every body."""

@@ -10,6 +10,7 @@ import numpy as np
 from modurob.drawing import solids
 from modurob.errors import DatasheetError
 from modurob.model import Model
+from modurob.model.shapes import placed_shapes
 from modurob.organism import Organism
 from modurob.spatial import se3
 
@@ -93,16 +94,10 @@ def _solids(
     organism: Organism, name: str, model: Model, T_wb: np.ndarray
 ) -> Iterator[tuple[np.ndarray, tuple[solids.Polygon, ...], Color]]:
     """The solids of a module: pose in the world, skin, color."""
-    kind = organism.kind(name)
     around = SMOOTH if len(organism) <= MANY else ROUGH
-    as_one = model.is_merged(name)
-    for shape in kind.shapes:
-        if as_one:
-            T = T_wb[model.body_index(name)] @ kind.rest_poses[kind.body_index(shape.body)]
-        else:
-            T = T_wb[model.body_index(f"{name}.{shape.body}")]
+    for body, T_bs, shape in placed_shapes(organism, model, name):
         skin = solids.polygons(shape.form, shape.size, around)
-        yield T @ shape.pose, skin, _rgb(shape.color)
+        yield T_wb[body] @ T_bs, skin, _rgb(shape.color)
 
 
 def _rgb(color: str) -> Color:

@@ -13,6 +13,18 @@ sizes from the same declaration.
     back(link, joint, own, parent) -> result, own         from the base to the tips again
     output(state, R, p) -> numbers                        of each body, at (R, p) in its link
 
+A quantity may depend on points of its links, each with numbers of its own (`Point`) and a memory
+(`Memory`) that lasts from one call to the next; only the table has these passes.
+
+    active(state, point, memory) -> number                where it is 0 or less, nothing happens
+    touch(state, point, memory) -> state                  after the way outward
+    settle(state, point, memory) -> memory                before `touch`, when a call asks for it
+
+An algorithm whose result is an acceleration may take steps in time, too: the joints' velocities
+first, then their displacements with these, and the base's pose by
+
+    move(base, step) -> position, quaternion              after a twist `step` in the base's frame
+
 Fields of a state that a later pass fills have the default `LATER`. A field with another default is
 an accumulator: it begins with that value, children add to it on the way inward, and it is not read
 after that.
@@ -146,6 +158,8 @@ class Passes:
     """Base of all algorithms; see the module's description."""
 
     State: type
+    Point: type
+    Memory: type
     # friction and springs, "x": taken from the third input before, "y": added to the result after
     friction = ""
     matrices = 0  # (nv, nv) that pairs fill or `finish` needs
@@ -154,6 +168,10 @@ class Passes:
     base: Any
     outward: Any
     external: Any = None
+    active: Any = None
+    touch: Any = None
+    settle: Any = None
+    move: Any = None
     inward: Any = None
     turn: Any = None
     back: Any = None

@@ -5,7 +5,7 @@ from modurob.sim.body_trajectory import BodyTrajectory
 from modurob.sim.reconfiguration.events import Dock, Event, EventReport, Undock
 from modurob.sim.simulate import simulate
 from modurob.sim.trajectory import SimulationError, Trajectory
-from modurob.stepping import INTEGRATORS, FixedStep, Integrator, LinearStops, Stops
+from modurob.stepping import INTEGRATORS, FixedStep, Ground, Integrator, LinearStops, Stops
 
 __all__ = [
     "INTEGRATORS",
@@ -14,6 +14,7 @@ __all__ = [
     "Event",
     "EventReport",
     "FixedStep",
+    "Ground",
     "Integrator",
     "LinearStops",
     "Noise",

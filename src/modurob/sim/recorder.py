@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from modurob.checks import as_floats, is_number, positive, refuse_over
 from modurob.errors import StateError
 from modurob.sim.actuation import Actuation
+from modurob.stepping import GroundContact
 
 ADVICE = "keep fewer with record=0.01 (seconds between two)"
 FIRST = 256  # rows to begin with when the number is unknown
@@ -150,14 +151,16 @@ class Recorder:
         nv: int,
         drive: Actuation | None,
         expected: int | None,
+        ground: GroundContact | None = None,
     ) -> None:
-        self._drive, self._batch = drive, batch
+        self._drive, self._ground, self._batch = drive, ground, batch
         rows, states = expected or FIRST, math.prod(batch)
         size = row_bytes(states, nq, nv)
         refuse_over(f"{rows:,} times of {states:,} states", rows * size, ADVICE)
         self.t = Rows((), rows)
         self.q, self.v = Rows((*batch, nq), rows), Rows((*batch, nv), rows)
         self.tau = None if drive is None else Rows((*batch, nv), rows)
+        self._pushes = None if ground is None else Rows((*batch, nv), rows)
         self._rest = np.zeros((*batch, nv))
         self._channels: dict[str, Rows] = {}
         self.pieces: list[tuple[float, float, Callable[[np.ndarray], Any]]] = []
@@ -167,7 +170,9 @@ class Recorder:
         tau, channels = None, {}
         if self._drive is not None:  # first: when it fails, no row is recorded by halves
             tau, channels = self._drive.observed(t, q, v)
-        kept = (self.t, self.q, self.v, self.tau, *self._channels.values())
+        if self._ground is not None:
+            channels = channels | self._ground.observed(q, v)
+        kept = (self.t, self.q, self.v, self.tau, self._pushes, *self._channels.values())
         size = sum(rows.growth for rows in kept if rows is not None)
         if size:
             refuse_over(f"more than {self.t.count:,} times", size, ADVICE)
@@ -176,6 +181,8 @@ class Recorder:
         self.v.add(v)
         if self.tau is not None:
             self.tau.add(tau)
+        if self._ground is not None and self._pushes is not None:
+            self._pushes.add(self._ground.force(q, v))
         self._put(channels)
 
     def amend(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
@@ -206,8 +213,15 @@ class Recorder:
 
     def torques(self) -> np.ndarray:
         """(N, ..., nv); without a drive a view of one row of zeros."""
-        if self.tau is not None:
-            return self.tau.array()
+        return self._forces(self.tau)
+
+    def pushes(self) -> np.ndarray:
+        """(N, ..., nv) forces of the ground; without one a view of one row of zeros."""
+        return self._forces(self._pushes)
+
+    def _forces(self, rows: Rows | None) -> np.ndarray:
+        if rows is not None:
+            return rows.array()
         return np.broadcast_to(self._rest, (self.t.count, *self._rest.shape))
 
     def channels(self) -> dict[str, np.ndarray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +17,8 @@ from modurob.sim.recorder import Recorder, check_ticks, intervals
 from modurob.stepping import (
     EquationOfMotion,
     FixedStep,
+    Ground,
+    GroundContact,
     Integrator,
     IntegratorStep,
     StepSettings,
@@ -42,10 +44,15 @@ class Setup:
     rng: np.random.Generator | None = None
     stops: Stops | LinearStops | None = None
     external: External = field(default_factory=dict)
+    ground: Ground | None = None
 
 
 class Run:
-    """A body with its state; `advance` takes it to a later time."""
+    """A body with its state; `advance` takes it to a later time.
+
+    Args:
+        before: Runs of the bodies that this one was made of.
+    """
 
     def __init__(
         self,
@@ -56,6 +63,7 @@ class Run:
         q: np.ndarray,
         v: np.ndarray,
         organism: Organism | None = None,
+        before: Sequence[Run] = (),
     ) -> None:
         self.model, self.organism, self.controller = model, organism, controller
         self.t, self.q, self.v = t, q, v
@@ -64,16 +72,32 @@ class Run:
         stops = None if setup.stops is None else StopForces(setup.stops, model, q)
         names = {*model.body_names, *model.modules}
         external = {body: w for body, w in setup.external.items() if body in names}
-        self.motion = EquationOfMotion(model, self._batch, self._drive, stops, external)
-        self._integrator = setup.method(self.motion, setup.settings)
         self._is_fixed = issubclass(setup.method, FixedStep)
+        ground, settings = self._contact(before), setup.settings
+        if ground is not None and not self._is_fixed:
+            settings = settings._replace(dt=min(settings.dt, ground.largest_step))
+        self.motion = EquationOfMotion(model, self._batch, self._drive, stops, external, ground)
+        self._integrator = setup.method(self.motion, settings)
         rows = None
         if setup.record is not None:
             rows = int(np.sum(setup.record >= t)) + 2
         elif self._is_fixed:
             rows = int(np.ceil((setup.duration - t) / setup.settings.dt)) + 1
-        self._recorder = Recorder(self._batch, model.nq, model.nv, self._drive, rows)
+        self._recorder = Recorder(self._batch, model.nq, model.nv, self._drive, rows, ground)
         self._asked = -1.0  # when the controller was asked last
+
+    def _contact(self, before: Sequence[Run]) -> GroundContact | None:
+        """The ground under this body; a body that starts under it is lifted or refused."""
+        setup = self._setup
+        if setup.ground is None:
+            return None
+        step = setup.settings.dt if self._is_fixed else None
+        known = [run.motion.ground for run in before if run.motion.ground is not None]
+        found = GroundContact(setup.ground, self.model, self.organism, self.q, step, known)
+        if not known:
+            self.q = found.started(self.q)
+        found.accepted(self.q, self.v)
+        return found
 
     def _actuation(self) -> Actuation | None:
         setup, controller = self._setup, self.controller
@@ -155,9 +179,9 @@ class Run:
         r, motion = self._recorder, self.motion
         if r.t.count == 0:
             return None
-        t, q, v, tau = r.t.array(), r.q.array(), r.v.array(), r.torques()
+        t, q, v, tau, pushes = r.t.array(), r.q.array(), r.v.array(), r.torques(), r.pushes()
         name = "" if self.organism is None else self.organism.base
         return BodyTrajectory(
             name, self.model, self.organism, t, q, v, tau, MappingProxyType(r.channels()),
-            lambda: motion.accelerations(t, q, v, tau), tuple(r.pieces),
+            lambda: motion.accelerations(t, q, v, tau, pushes), tuple(r.pieces),
         )  # fmt: skip

@@ -22,7 +22,7 @@ from modurob.sim.reconfiguration.multi_body_run import MultiBodyRun
 from modurob.sim.recorder import record_times, row_bytes
 from modurob.sim.run import Run, Setup
 from modurob.sim.trajectory import SimulationError, Trajectory
-from modurob.stepping import FixedStep, Integrator, StepSettings, integrator_class
+from modurob.stepping import FixedStep, Ground, Integrator, StepSettings, integrator_class
 from modurob.stepping.motion import External, Stopped
 from modurob.stepping.stops import LinearStops, Stops
 
@@ -54,6 +54,7 @@ def simulate(
     noise: Noise | None = None,
     external: External | None = None,
     stops: bool | Stops | LinearStops = False,
+    ground: Ground | None = None,
     record: float | ArrayLike | None = None,
     organism: Organism | None = None,
     cancel: Any = None,
@@ -80,6 +81,7 @@ def simulate(
         noise: On measurements and torques of the controller; new at each sample.
         external: Wrenches (6,) on bodies, in the bodies' frames, or functions of time.
         stops: True for smooth stops at the joint limits, or `Stops` or `LinearStops`.
+        ground: That bodies stand and slide on; its forces are in the channel "contact".
         record: Seconds between the states that are kept, or the times; every step by default.
         organism: The body that `model` belongs to; by default the one it was built from.
         cancel: A function or `threading.Event`; when true, the run ends with what it has.
@@ -103,6 +105,8 @@ def simulate(
         generator(rng, "noise")
     if not isinstance(stops, bool | Stops | LinearStops):
         raise StateError(f"stops is True, False or a modurob.sim.Stops, got {stops!r}")
+    if not (ground is None or isinstance(ground, Ground)):
+        raise StateError(f"ground is a modurob.Ground, got {type(ground).__name__}")
     size = row_bytes(math.prod(q.shape[:-1]), model.nq, model.nv)
     setup = Setup(
         method=method,
@@ -115,6 +119,7 @@ def simulate(
         rng=rng,
         stops=Stops() if stops is True else stops or None,
         external=dict(external or {}),
+        ground=ground,
     )
     organism = _origin(model, organism)
     if events:

@@ -45,6 +45,16 @@ def sqrt(x: Scalars) -> Any:
     return _unary("sqrt", x)
 
 
+def maximum(x: Any, y: Any) -> Any:
+    """Elementwise larger one of two numbers or traced scalars."""
+    return x.maximum(y) if hasattr(x, "maximum") else np.maximum(x, y)
+
+
+def minimum(x: Any, y: Any) -> Any:
+    """Elementwise smaller one of two numbers or traced scalars."""
+    return x.minimum(y) if hasattr(x, "minimum") else np.minimum(x, y)
+
+
 def atan2(y: Scalars, x: Scalars) -> Any:
     """Elementwise angle of the point (x, y), analytic in complex arguments. [rad]"""
     y, x = np.asarray(y), np.asarray(x)

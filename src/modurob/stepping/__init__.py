@@ -3,6 +3,7 @@
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.stepping.base import FixedStep, Integrator, IntegratorStep, StepSettings
 from modurob.stepping.fixed_steps import RK4, SemiImplicitEuler
+from modurob.stepping.ground import Ground, GroundContact
 from modurob.stepping.motion import EquationOfMotion
 from modurob.stepping.scipy_methods import BDF, DOP853, LSODA, RK45, Radau
 from modurob.stepping.stops import LinearStops, Stops
@@ -18,6 +19,8 @@ __all__ = [
     "RK4",
     "EquationOfMotion",
     "FixedStep",
+    "Ground",
+    "GroundContact",
     "Integrator",
     "IntegratorStep",
     "LinearStops",

@@ -93,13 +93,24 @@ class FixedStep(Integrator):
         q, v = q.copy(), v.copy()
         for done in range(0, count, stride):
             some = min(stride, count - done)
-            q, v = self.advance(t0 + done * h, h / self._parts, some * self._parts, q, v)
+            q, v = self._advance(t0 + done * h, h / self._parts, some * self._parts, q, v)
             reached = done + some
             yield IntegratorStep(t1 if reached == count else t0 + reached * h, q, v)
 
     def sample(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the state dt later; may work in place."""
-        return self.advance(t, self.settings.dt / self._parts, self._parts, q, v)
+        return self._advance(t, self.settings.dt / self._parts, self._parts, q, v)
+
+    def _advance(
+        self, t: float, h: float, count: int, q: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """`advance`, one step at a time where the ground is told of each."""
+        if self.motion.ground is None:
+            return self.advance(t, h, count, q, v)
+        for k in range(count):
+            q, v = self.advance(t + k * h, h, 1, q, v)
+            self.motion.accepted(q, v)
+        return q, v
 
     @abstractmethod
     def advance(

@@ -128,12 +128,26 @@ class SemiImplicitEuler(FixedStep):
                 q += h * v
         return q, v
 
+    def _advance(
+        self, t: float, h: float, count: int, q: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """On the ground, steps under a torque that is held are one call of compiled code."""
+        motion, ground = self.motion, self.motion.ground
+        pushed = motion.stops is not None or motion.external
+        if ground is None or pushed or not ground.steps or friction.is_implicit(motion.model, h):
+            return super()._advance(t, h, count, q, v)
+        held = motion.drive is None or getattr(motion.drive, "sample_time", None) is not None
+        some = count if held else 1
+        for k in range(0, count, some):
+            q, v = ground.march(q, v, motion.torque(t + k * h, q, v), h, some)
+        return q, v
+
     def _implicit(self, t: float, h: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) velocity after a step with the friction, and linear stops, of its end."""
         motion, model, wrenches = self.motion, self.motion.model, self.motion.wrenches(t)
         linear = motion.stops if self._linear_stops else None
         touched = linear is not None and linear.beyond(q).any()
-        force = motion.force(t, q, v) if linear is None or touched else motion.torque(t, q, v)
+        force = motion.force(t, q, v)
         given = () if wrenches is None else (wrenches,)
         push = force - (self._bias(q, v, self._rest, *given) - friction.force(model, v))
         M = self._mass(q)

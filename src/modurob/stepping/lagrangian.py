@@ -44,7 +44,8 @@ class Lagrangian:
         self._weight = model.prepare("inverse_dynamics")
         self._has_friction = bool(model.viscous.any() or model.coulomb.any())
         # forces of more than the joints and the base's rotation; forces that may have kinks
-        self.is_driven = motion.drive is not None or motion.stops is not None
+        acting = (motion.drive, motion.stops, motion.ground)
+        self.is_driven = any(each is not None for each in acting)
         self.is_kinked = self.is_driven or bool(model.coulomb.any())
         self.mass = self._bare.prepare("mass_matrix")
 

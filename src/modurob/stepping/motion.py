@@ -12,6 +12,7 @@ from modurob.dynamics import external_forces
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.stepping import manifold
+from modurob.stepping.ground import GroundContact
 from modurob.stepping.stops import StopForces
 
 DIFFERENCE = 1e-7  # [rad, m, rad/s, m/s] forward differences of laws: seven digits
@@ -39,12 +40,13 @@ def called(time: float, what: str, function: Callable[..., Any], *given: Any) ->
 
 
 class EquationOfMotion:
-    """One body under its drive, its stops and external wrenches.
+    """One body under its drive, its stops, external wrenches and the ground.
 
     Args:
         drive: tau(t, q, v) (..., nv); None for no torque.
         stops: Forces at the joint limits.
         external: Wrench (6,) or (..., 6) on each body, in its frame, or a function of time.
+        ground: Forces of the ground; integrators call `accepted` after every step.
     """
 
     def __init__(
@@ -54,8 +56,9 @@ class EquationOfMotion:
         drive: Law | None = None,
         stops: StopForces | None = None,
         external: External | None = None,
+        ground: GroundContact | None = None,
     ) -> None:
-        self.model, self.batch = model, batch
+        self.model, self.batch, self.ground = model, batch, ground
         self.drive, self.stops, self.external = drive, stops, dict(external or {})
         self._rest = np.zeros((*batch, model.nv))
         if self.external:
@@ -68,9 +71,16 @@ class EquationOfMotion:
         return self._rest if self.drive is None else self.drive(t, q, v)
 
     def force(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """(..., nv) drive and stops."""
+        """(..., nv) drive, stops and ground."""
         tau = self.torque(t, q, v)
-        return tau if self.stops is None else tau + self.stops(q, v)
+        if self.stops is not None:
+            tau = tau + self.stops(q, v)
+        return tau if self.ground is None else tau + self.ground.force(q, v)
+
+    def accepted(self, q: np.ndarray, v: np.ndarray) -> None:
+        """Tell the ground the state after a step."""
+        if self.ground is not None:
+            self.ground.accepted(q, v)
 
     def fastest_rate(self, implicit: bool) -> tuple[float, str]:
         """Fastest decay or oscillation that a method must follow, and its cause. [1/s]
@@ -110,7 +120,7 @@ class EquationOfMotion:
         """(nv, nv) derivatives of `acceleration` at one state, q in the tangent space.
 
         Exact for the body, its friction, its stops and a torque that is held; what a continuous
-        controller and external wrenches do is differenced.
+        controller, external wrenches and the ground do is differenced.
         """
         model, rest = self.model, np.zeros(self.model.nv)
         tau = self.force(t, q, v)
@@ -120,11 +130,14 @@ class EquationOfMotion:
 
         def given(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             found = self.torque(t, x, y)
+            if self.ground is not None:
+                found = found + self.ground.force(x, y)
             if wrenches is None:
                 return found
             return found + external_forces(model, x, wrenches)
 
         continuous = getattr(self.drive, "sample_time", None) is None and self.drive is not None
+        continuous = continuous or self.ground is not None
         if wrenches is not None or continuous:
             now = given(q, v)
             for k, e in enumerate(DIFFERENCE * np.eye(model.nv)):
@@ -138,10 +151,10 @@ class EquationOfMotion:
         return by.dq + by.dtau @ dq, by.dv + by.dtau @ dv
 
     def accelerations(
-        self, t: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray
+        self, t: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray, ground: np.ndarray
     ) -> np.ndarray:
-        """(N, ..., nv) at N recorded states, with the torques that were recorded."""
-        force = tau if self.stops is None else tau + self.stops(q, v)
+        """(N, ..., nv) at N states, with the torques and forces of the ground recorded there."""
+        force = tau + ground if self.stops is None else tau + ground + self.stops(q, v)
         external = None
         if self.external:
             each = [self.wrenches(float(time)) or {} for time in t]

@@ -51,6 +51,7 @@ class ScipyMethod(Integrator):
                 gave_up = Stopped(float(run.t), f"{self.name} gave up: {message or 'no step fits'}")
                 raise self._rejected or gave_up
             q, v = manifold.split(self.motion.model, run.y)
+            self.motion.accepted(q, v)
             yield IntegratorStep(float(run.t), q, v, run.dense_output())
 
     def _rates(self, t: float, y: np.ndarray) -> np.ndarray:

@@ -173,7 +173,9 @@ class MultiBodyRun:
             law, body = None, (state.model, state.organism)
             if source is not None:
                 law = called(report.time, "the controller's rebuilt()", source.rebuilt, *body)
-            run = Run(self._setup, state.model, law, report.time, state.q, state.v, state.organism)
+            run = Run(
+                self._setup, state.model, law, report.time, state.q, state.v, state.organism, gone
+            )
             self._runs.append(run)
             self._all.append(run)
             run.begin()

@@ -1,0 +1,84 @@
+"""The same organism on the ground in MuJoCo, moved by the same gait.
+
+Shapes touch a plane and not each other, as here. Joints follow sines by PD control with limited
+torques; MuJoCo has that law as an actuator.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import mujoco
+import mujoco.rollout
+import numpy as np
+
+from modurob import Model, Organism
+from modurob.interop import write_mjcf
+
+FRICTION = 0.8
+
+
+class Sines:
+    """tau = kp (A sin(w t + phase) - q) - kd v within limits; phases (..., joints)."""
+
+    def __init__(self, model: Model, phases: np.ndarray) -> None:
+        self.model, self.phases = model, phases
+        self.kp, self.kd, self.most, self.amplitude, self.w = 10.0, 0.2, 5.0, 0.6, 2 * np.pi
+
+    def goal(self, t: float) -> np.ndarray:
+        return self.amplitude * np.sin(self.w * t + self.phases)
+
+    def command(self, t: float, q: np.ndarray, v: np.ndarray, reference: object) -> np.ndarray:
+        q, v = q[..., self.model.joint_slice_q], v[..., self.model.joint_slice_v]
+        tau = np.zeros((*q.shape[:-1], self.model.nv))
+        wanted = self.kp * (self.goal(t) - q) - self.kd * v
+        tau[..., self.model.joint_slice_v] = np.clip(wanted, -self.most, self.most)
+        return tau
+
+
+class OnGround(NamedTuple):
+    """An organism in MuJoCo on a plane, with a position actuator at each joint."""
+
+    model: mujoco.MjModel
+    data: mujoco.MjData
+
+    def rollout(self, gait: Sines, duration: float, step: float, height: float) -> np.ndarray:
+        """(gaits, 3) places of the base after a run of MuJoCo's native rollout on one core.
+
+        Args:
+            height: Of the base at the start. [m]
+        """
+        self.model.opt.timestep = step
+        times = step * np.arange(round(duration / step))
+        ctrl = np.stack([gait.goal(t) for t in times], axis=-2)  # (gaits, times, joints)
+        mujoco.mj_resetData(self.model, self.data)
+        self.data.qpos[2] = height
+        start = np.concatenate([[0.0], self.data.qpos, self.data.qvel])
+        states, _ = mujoco.rollout.rollout(
+            self.model, [self.data], np.tile(start, (len(ctrl), 1)), ctrl
+        )
+        return states[:, -1, 1:4]
+
+
+def on_ground(organism: Organism, hinges: str, gait: Sines, solref: float = 0.02) -> OnGround:
+    """Build it; `solref` is the time constant of MuJoCo's contact. [s]"""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "it.xml"
+        write_mjcf(organism, path, hinges=hinges, base="free", contact=True)
+        spec = mujoco.MjSpec.from_file(str(path))
+    for geom in spec.geoms:
+        geom.contype, geom.conaffinity = 1, 0
+    spec.worldbody.add_geom(
+        type=mujoco.mjtGeom.mjGEOM_PLANE, size=[50, 50, 1], contype=0, conaffinity=1
+    )
+    for geom in spec.geoms:
+        geom.friction, geom.condim, geom.solref = [FRICTION, 0, 0], 3, [solref, 1]
+    for actuator in spec.actuators:
+        actuator.set_to_position(kp=gait.kp, kv=gait.kd)
+        actuator.forcerange, actuator.forcelimited = [-gait.most, gait.most], 1
+    spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+    model = spec.compile()
+    return OnGround(model, mujoco.MjData(model))

@@ -1,0 +1,252 @@
+"""Force of the ground on a point: a spring that never pulls, and a bristle that sticks or slips.
+
+Every number may be of any scalar type. `docs/theory/contact.md` has the equations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from modurob.equations.forward_dynamics import (
+    MASSLESS,
+    Articulated,
+    ForwardDynamics,
+    ProjectedBody,
+)
+from modurob.equations.links import RigidLink, base_screws, screw
+from modurob.equations.momentum import LinkMotions
+from modurob.equations.passes import LATER, Base, Inward, JointState, Passes, Quantity
+from modurob.equations.vectors import Mat, Twist, Vec, Wrench
+from modurob.spatial.scalars import maximum, minimum, sqrt
+
+TOUCH = 1e12  # [1/m] contact is made within a picometer
+HARDEST = 2.0  # times the spring's force: impacts at any speed need no shorter steps than rest
+SMALLEST = 1e-200  # [N^2] keeps a force of zero from being divided by zero
+
+
+class GroundLaw(NamedTuple):
+    """Numbers of the contact law, the same for every point.
+
+    Attributes:
+        friction: Coefficient of Coulomb friction.
+        stiffness: Of the ground under a point. [N/m]
+        damping: Share of the normal force that an approach at one unit of speed adds. [s/m]
+        grip, drag: Stiffness and damping of a bristle. [N/m, N s/m]
+    """
+
+    friction: Any
+    stiffness: Any
+    damping: Any
+    grip: Any
+    drag: Any
+
+
+class ContactPoint(NamedTuple):
+    """A point of a body near the ground.
+
+    Attributes:
+        x, u: Position and velocity in the world. [m, m/s]
+        normal: Of the ground, of length one.
+        depth: Below the ground, along the normal. [m]
+        anchor: Place where the bristle holds on to the ground. [m]
+        held: 1 while there is a bristle, 0 for a point that was in the air.
+    """
+
+    x: Vec
+    u: Vec
+    normal: Vec
+    depth: Any
+    anchor: Vec
+    held: Any
+
+
+def normal_force(law: GroundLaw, point: ContactPoint) -> Any:
+    """N = k d (1 - c u_n), the factor within 0 and 2 (after Hunt and Crossley 1975). [N]"""
+    factor = 1 - law.damping * point.normal.dot(point.u)
+    return law.stiffness * maximum(point.depth, 0.0) * minimum(maximum(factor, 0.0), HARDEST)
+
+
+def contact_force(law: GroundLaw, point: ContactPoint) -> Vec:
+    """Force on a point, in the world frame: N n, and a bristle within the friction cone. [N]"""
+    n, N = point.normal, normal_force(law, point)
+    trial = _along(n, stretch(point) * law.grip + point.u * law.drag)
+    share = minimum(law.friction * N / sqrt(maximum(trial.dot(trial), SMALLEST)), 1.0)
+    return n * N - trial * share
+
+
+def stretch(point: ContactPoint) -> Vec:
+    """Displacement from the anchor along the ground. [m]"""
+    return _along(point.normal, point.x - point.anchor) * point.held
+
+
+def moved_anchor(law: GroundLaw, point: ContactPoint) -> tuple[Vec, Any]:
+    """Anchor and `held` after a step: a bristle beyond the friction cone slips to its edge."""
+    s = stretch(point)
+    pull = sqrt(maximum(s.dot(s) * (law.grip * law.grip), SMALLEST))
+    kept = minimum(law.friction * normal_force(law, point) / pull, 1.0)
+    held = minimum(maximum(point.depth, 0.0) * TOUCH, 1.0)
+    return point.x - s * kept, held
+
+
+def _along(n: Vec, u: Vec) -> Vec:
+    """The part of a vector along the ground."""
+    return u - n * n.dot(u)
+
+
+# -- all corners of a body -------------------------------------------------------------------------
+
+
+class PushedLink(NamedTuple):
+    """Pose and twist of a link in the world, and wrenches about the world's origin."""
+
+    R: Mat
+    p: Vec
+    V: Twist
+    push: Wrench
+    beyond: Wrench = Wrench()
+
+
+class Corner(NamedTuple):
+    """A point in the frame of its link, and the plane below it, which contains the origin."""
+
+    place: Vec
+    normal: Vec
+    law: GroundLaw
+
+
+class Bristle(NamedTuple):
+    """Memory of a point; see `ContactPoint`."""
+
+    anchor: Vec
+    held: Any
+
+
+class GroundForce(Passes):
+    """Force of a plane on the joints and a free base, through corners of the links."""
+
+    State, Point, Memory = PushedLink, Corner, Bristle
+
+    @staticmethod
+    def base(link: RigidLink, base: Base) -> PushedLink:
+        return PushedLink(*LinkMotions.base(link, base), Wrench())
+
+    @staticmethod
+    def outward(link: RigidLink, joint: JointState, parent: Any) -> PushedLink:
+        return PushedLink(*LinkMotions.outward(link, joint, parent), Wrench())
+
+    @staticmethod
+    def at(own: Any, corner: Corner, bristle: Bristle) -> ContactPoint:
+        """A corner in the world."""
+        x = own.p + own.R @ corner.place
+        u = own.V.v + own.V.w.cross(x)
+        return ContactPoint(x, u, corner.normal, -corner.normal.dot(x), *bristle)
+
+    @classmethod
+    def active(cls, own: Any, corner: Corner, bristle: Bristle) -> Any:
+        return maximum(cls.at(own, corner, bristle).depth, bristle.held)
+
+    @classmethod
+    def touch(cls, own: PushedLink, corner: Corner, bristle: Bristle) -> PushedLink:
+        point = cls.at(own, corner, bristle)
+        f = contact_force(corner.law, point)
+        return own._replace(push=own.push.plus(Wrench(f, point.x.cross(f))))
+
+    @classmethod
+    def settle(cls, own: Any, corner: Corner, bristle: Bristle) -> Bristle:
+        return Bristle(*moved_anchor(corner.law, cls.at(own, corner, bristle)))
+
+    @staticmethod
+    def inward(link: RigidLink, joint: JointState, own: PushedLink, parent: PushedLink) -> Inward:
+        F = own.push.plus(own.beyond)
+        felt = screw(link, own.R, own.p).power(F)
+        return felt, own, parent._replace(beyond=parent.beyond.plus(F))
+
+    @staticmethod
+    def turn(link: RigidLink, base: Base, own: PushedLink) -> tuple[Any, PushedLink]:
+        F = own.push.plus(own.beyond)
+        return [S.power(F) for S in base_screws(own.R, own.p)] if base.free else None, own
+
+
+class GroundedLink(NamedTuple):
+    """State of a link in `GroundedDynamics`: a `MovingLink`, then a `BiasedLink`."""
+
+    R: Mat
+    p: Vec
+    V: Twist
+    spin: Vec
+    drift: Twist
+    bias: Wrench
+    beyond: Articulated = MASSLESS
+    joint: ProjectedBody = LATER
+    acceleration: Twist = LATER
+
+
+class GroundedDynamics(Passes):
+    """Forward dynamics of a body that touches a plane with its corners, and a step in time."""
+
+    State, Point, Memory = GroundedLink, Corner, Bristle
+
+    friction = ForwardDynamics.friction
+    active, settle = GroundForce.active, GroundForce.settle
+    inward, turn, back = ForwardDynamics.inward, ForwardDynamics.turn, ForwardDynamics.back
+
+    @staticmethod
+    def base(link: RigidLink, base: Base) -> GroundedLink:
+        biased = ForwardDynamics.base(link, base)
+        return GroundedLink(*LinkMotions.base(link, base), *biased[:3])
+
+    @staticmethod
+    def outward(link: RigidLink, joint: JointState, parent: Any) -> GroundedLink:
+        biased = ForwardDynamics.outward(link, joint, parent)
+        return GroundedLink(*LinkMotions.outward(link, joint, parent), *biased[:3])
+
+    @staticmethod
+    def touch(own: GroundedLink, corner: Corner, bristle: Bristle) -> GroundedLink:
+        f = own.R.T @ contact_force(corner.law, GroundForce.at(own, corner, bristle))
+        return own._replace(bias=own.bias.minus(Wrench(f, corner.place.cross(f))))
+
+    @staticmethod
+    def move(base: Base, step: Twist) -> tuple[Vec, Sequence[Any]]:
+        """Position and quaternion of a free base after a twist along the exponential."""
+        a, b, c = w = step.w
+        half, cosine, cosc, sincc = (_even(terms, w.dot(w)) for terms in SERIES)
+        along = step.v + w.cross(step.v) * cosc + w.cross(w.cross(step.v)) * sincc
+        x, y, z, r = base.quaternion
+        i, j, k = half * a, half * b, half * c
+        turned = [
+            r * i + x * cosine + y * k - z * j,
+            r * j - x * k + y * cosine + z * i,
+            r * k + x * j - y * i + z * cosine,
+            r * cosine - x * i - y * j - z * k,
+        ]
+        # rounding leaves the unit sphere: one Newton step brings it back
+        scale = 1.5 - 0.5 * sum(e * e for e in turned)
+        return base.pose()[1] + base.rotation() @ along, [scale * e for e in turned]
+
+
+# sin(x/2)/x, cos(x/2), (1 - cos x)/x^2 and (x - sin x)/x^3 as series in -x^2; to rounding up to a
+# radian in a step
+SERIES = [
+    [1 / (2**n * math.factorial(n)) for n in range(1, 20, 2)],
+    [1 / (2**n * math.factorial(n)) for n in range(0, 19, 2)],
+    [1 / math.factorial(n) for n in range(2, 21, 2)],
+    [1 / math.factorial(n) for n in range(3, 22, 2)],
+]
+
+
+def _even(terms: Sequence[float], square: Any) -> Any:
+    value: Any = 0.0
+    for term in reversed(terms):
+        value = term - square * value
+    return value
+
+
+GROUNDED_DYNAMICS = Quantity(
+    ("q", "v", "tau"), ("nv",), GroundedDynamics, "a", "The acceleration of a body on the ground.",
+    near=False, straight_line=False,
+)  # fmt: skip
+GROUND_FORCE = Quantity(
+    ("q", "v"), ("nv",), GroundForce, "tau", "Force of the ground.", near=False, straight_line=False
+)

@@ -1,0 +1,34 @@
+"""Boxes of even density, for contact with the ground."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from modurob import Model, ModuleType, Organism
+from modurob.spatial import so3
+
+
+def block(edges: tuple[float, float, float], mass: float = 1.0) -> Organism:
+    """One module that is a box."""
+    x, y, z = edges
+    inertia = [mass * s / 12 for s in (y * y + z * z, x * x + z * z, x * x + y * y)]
+    port = {"label": 1, "body": "box", "position": [0, 0, z / 2], "normal": [0, 0, 1]}
+    docks = {"reference": [1, 0, 0], "turns": [0], "connector": "k", "mates": ["k"]}
+    return Organism.start(
+        ModuleType(
+            name="block",
+            symbol="K",
+            title="Box of even density",
+            source="a test",
+            size=max(edges),
+            bodies=[{"name": "box", "mass": mass, "inertia": inertia}],
+            ports=[port | docks],
+            shapes=[{"body": "box", "form": "box", "size": edges}],
+        )
+    )
+
+
+def on_slope(model: Model, height: float, angle: float = 0.0) -> np.ndarray:
+    """(7,) a box whose center is at a height above a slope along x, flat on it."""
+    R = so3.exp(np.array([0.0, -angle, 0.0]))
+    return np.concatenate([R @ [0.0, 0.0, height], so3.to_quaternion(R)])

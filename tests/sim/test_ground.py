@@ -1,0 +1,425 @@
+"""Bodies on the ground, against the theory of rigid bodies with Coulomb friction."""
+
+import mujoco
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import brentq
+
+import modurob as mr
+from modurob.sim import INTEGRATORS, FixedStep
+from modurob.spatial import so3
+from modurob.stepping import GroundContact
+from oracles.blocks import block, on_slope
+from oracles.complaints import complains
+
+G = 9.81
+EDGES, MASS = (0.1, 0.1, 0.05), 1.0
+FLAT = block(EDGES, MASS)
+MODEL = FLAT.model(base="free")
+MU = 0.5
+REPOSE = np.arctan(MU)  # friction angle. [rad]
+HALF_DEGREE = np.deg2rad(0.5)
+ROUNDING = 1e-12  # of positions of some centimeters [m]
+STIFFNESS = 2e4  # [N/m] sinks by 0.12 mm under the block
+
+
+def rested(stiffness: float = STIFFNESS, angle: float = 0.0) -> np.ndarray:
+    """The block on a slope, as deep as its weight presses it on four corners."""
+    depth = MASS * G * np.cos(angle) / (4 * stiffness)
+    return on_slope(MODEL, EDGES[2] / 2 - depth, angle)
+
+
+def slid(trajectory: mr.Trajectory | mr.sim.BodyTrajectory, since: float = 0.0) -> np.ndarray:
+    """(N,) distances from the place at a time. [m]"""
+    first = np.searchsorted(trajectory.t, since)
+    return np.linalg.norm(trajectory.q[:, :3] - trajectory.q[first, :3], axis=1)
+
+
+def on_incline(angle: float, duration: float, **options) -> mr.Trajectory:
+    ground = mr.Ground(friction=MU, slope=(np.tan(angle), 0.0), stiffness=STIFFNESS)
+    return mr.simulate(
+        MODEL, rested(angle=angle), None, duration, integrator="SemiImplicitEuler", ground=ground,
+        **options,
+    )  # fmt: skip
+
+
+def test_a_block_sinks_as_deep_as_its_weight_presses_it():
+    ground = mr.Ground(stiffness=5e3, lift=True)
+    run = mr.simulate(
+        MODEL, None, None, 0.5, integrator="SemiImplicitEuler", ground=ground, record=0.1
+    )
+    assert run.q[-1, 2] == pytest.approx(EDGES[2] / 2 - MASS * G / (4 * 5e3), abs=ROUNDING)
+    assert run.channels["contact"].shape == (len(run.t), 1, 3)
+    np.testing.assert_allclose(run.channels["contact"][-1, 0], [0, 0, MASS * G], atol=1e-9)
+    np.testing.assert_allclose(run.a[-1], 0.0, atol=1e-9)
+
+
+def test_a_block_sticks_below_the_friction_angle_and_does_not_creep():
+    for angle in (REPOSE - HALF_DEGREE, np.arctan(0.8 * MU)):
+        run = on_incline(angle, 3.0, record=0.01)
+        # let go with slack bristles it gathers speed, which friction takes away again
+        frequency = np.sqrt(4 * 0.7 * STIFFNESS / MASS)
+        stretched = G * np.sin(angle) / frequency**2
+        braking = G * (MU * np.cos(angle) - np.sin(angle))
+        assert slid(run).max() < 2 * stretched + (frequency * stretched) ** 2 / (2 * braking)
+        creep = slid(run, since=1.0)[-1] / 2.0  # [m/s]
+        assert 60.0 * creep < 1e-9  # [m] in a minute; 0.1 mm would be much
+
+
+def test_a_block_slides_above_the_friction_angle_as_coulomb_says():
+    angle = REPOSE + HALF_DEGREE
+    run = on_incline(angle, 0.5, record=0.1)
+    rate = np.diff(slid(run), 2)[1:].mean() / 0.1**2
+    assert rate == pytest.approx(G * (np.sin(angle) - MU * np.cos(angle)), rel=0.01)
+
+
+def test_sliding_ends_after_v_squared_over_two_mu_g():
+    push = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    ground = mr.Ground(friction=MU, stiffness=STIFFNESS)
+    run = mr.simulate(
+        MODEL, rested(), push, 0.6, integrator="SemiImplicitEuler", ground=ground, record=0.3
+    )
+    assert run.q[-1, 0] == pytest.approx(1 / (2 * MU * G), rel=0.01)
+    assert np.abs(run.v[-1]).max() < 1e-6  # of 1 m/s
+
+
+def test_without_friction_nothing_slows_down():
+    push = np.array([1.0, 0.5, 0.0, 0.0, 0.0, 0.0])
+    ground = mr.Ground(friction=0.0, stiffness=STIFFNESS)
+    run = mr.simulate(MODEL, rested(), push, 0.2, integrator="RK4", ground=ground)
+    np.testing.assert_allclose(run.v[-1], push, atol=1e-9)
+
+
+@pytest.mark.parametrize("speed", [0.02, 0.1])
+def test_restitution_is_that_of_the_law(speed):
+    """v dv / g(v) = -(4 k/m) d dd has the same integral on the way in and on the way out."""
+    c = mr.Ground().damping
+
+    def spent(v: float) -> float:
+        return quad(lambda u: u / np.clip(1 + c * u, 0.0, 2.0), 0.0, v)[0]
+
+    most = min(1.0, 1 / (c * speed)) * (1 - 1e-9)
+    expected = brentq(lambda e: spent(-e * speed) - spent(speed), 1e-6, most)
+    free = FLAT.model(base="free", gravity=(0, 0, 0))
+    down = np.array([0.0, 0.0, -speed, 0.0, 0.0, 0.0])
+    run = mr.simulate(
+        free, on_slope(free, EDGES[2] / 2), down, 0.05, integrator="RK4", dt=2e-4,
+        ground=mr.Ground(stiffness=1e4),
+    )  # fmt: skip
+    assert run.v[-1, 2] / speed == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_box_tips_where_its_weight_leaves_the_edge():
+    """A push at the center of a box twice as high as wide is a tilt of gravity."""
+    tall = block((0.1, 0.1, 0.2)).model(base="free")
+    below, above = (np.tan(np.arctan(0.5) + s * HALF_DEGREE) * G for s in (-1, 1))
+
+    def push(t: float) -> list[float]:
+        return [below * min(1.0, t) if t < 1.5 else above, 0, 0, 0, 0, 0]
+
+    start = on_slope(tall, 0.1 - G / (4 * STIFFNESS))
+    run = mr.simulate(
+        tall, start, None, 2.7, integrator="SemiImplicitEuler", external={"m0": push},
+        ground=mr.Ground(friction=2.0, stiffness=STIFFNESS), record=0.1,
+    )  # fmt: skip
+    tilt = np.arccos(so3.from_quaternion(run.q[:, 3:7])[:, 2, 2])
+    assert tilt[run.t < 1.5].max() < HALF_DEGREE
+    assert tilt[-1] > np.deg2rad(20.0)
+
+
+def test_energy_never_rises_without_work():
+    rng = np.random.default_rng(5)
+    tumbling = mr.Organism.random("superbot", 3, rng).model(base="free", hinges="physical")
+    q, v = tumbling.neutral(), rng.normal(size=tumbling.nv)
+    q[2] = 0.3
+    run = mr.simulate(
+        tumbling, q, v, 0.35, integrator="RK4", dt=2e-4, ground=mr.Ground(stiffness=2e3)
+    )
+    total = run.energy + run.channels["contact_energy"]
+    assert total[0] - total[-1] > 0.5  # [J] it has fallen on the ground
+    assert np.diff(total).max() < 1e-6 * (total[0] - total[-1])
+
+
+def test_momentum_changes_by_gravity_and_the_forces_on_the_bodies():
+    rng = np.random.default_rng(6)
+    organism = mr.Organism.random("superbot", 3, rng)
+    model = organism.model(base="free", hinges="physical")
+    run = mr.simulate(
+        model, None, 0.3 * rng.normal(size=model.nv), 0.1, integrator="RK4",
+        ground=mr.Ground(lift=True, slope=(0.1, -0.2)),
+    )  # fmt: skip
+    A = model.centroidal_momentum_matrix(run.q)[:, :3]
+    dA = model.centroidal_momentum_matrix_rate(run.q, run.v)[:, :3]
+    rate = (A @ run.a[..., None] + dA @ run.v[..., None])[..., 0]
+    pushed = run.channels["contact"].sum(axis=1)
+    assert np.abs(pushed).max() > 10.0
+    error = rate - pushed - np.sum(model.mass) * model.gravity
+    assert np.abs(error).max() < 1e-9 * np.abs(rate).max()
+
+
+def forces_of_differences(
+    model: mr.Model, points: list, q: np.ndarray, v: np.ndarray, before: np.ndarray
+) -> np.ndarray:
+    """(nv,) J^T f: the law in plain numbers, the velocities and J from differences of positions."""
+    k, c, mu, normal = 1e4, 20.0, 0.8, np.array([-0.2, -0.1, 1.0]) / np.sqrt(1.05)
+    rate = GroundContact(mr.Ground(stiffness=k), model, model.organism, q, 1e-4).rate
+
+    def places(at: np.ndarray) -> np.ndarray:
+        T = model.forward_kinematics(at)
+        return np.array([T[body, :3, :3] @ r + T[body, :3, 3] for body, r in points])
+
+    x, anchors, e = places(q), places(before), 1e-6
+    u = (places(model.integrate(q, e * v)) - places(model.integrate(q, -e * v))) / (2 * e)
+    f = np.zeros_like(x)
+    for i, (place, anchor, speed) in enumerate(zip(x, anchors, u, strict=True)):
+        if normal @ place < 0:
+            N = -k * (normal @ place) * min(max(1 - c * (normal @ speed), 0.0), 2.0)
+            stretched = place - anchor if normal @ anchor < 0 else np.zeros(3)
+            pull = 0.7 * k * (stretched + speed / rate)
+            pull -= normal * (normal @ pull)
+            f[i] = normal * N - pull * min(1.0, mu * N / max(np.linalg.norm(pull), 1e-99))
+    steps = e * np.eye(model.nv)
+    J = [(places(model.integrate(q, s)) - places(model.integrate(q, -s))) / (2 * e) for s in steps]
+    return np.einsum("jpk,pk->j", np.array(J), f)
+
+
+@pytest.mark.parametrize("base", ["free", "fixed"])
+def test_forces_act_on_joints_through_the_jacobians_of_the_corners(base):
+    rng = np.random.default_rng(7)
+    organism = mr.Organism.random("superbot", 2, rng)
+    model = organism.model(base=base, hinges="physical")
+    q, v = model.random_configuration(rng), 0.05 * rng.normal(size=model.nv)
+    if base == "free":
+        q[:3] = [0.05, -0.03, -0.05]
+    before = model.integrate(q, -1e-3 * v)
+    contact = GroundContact(mr.Ground(slope=(0.2, 0.1), stiffness=1e4), model, organism, q, 1e-4)
+    contact.accepted(before, v)
+    points = [
+        (model.body_index(f"{name}.{shape.body}"), shape.pose[:3, 3] + shape.size * signs / 2)
+        for name in organism.modules
+        for shape in organism.kind(name).shapes
+        for signs in np.array(list(np.ndindex(2, 2, 2))) * 2 - 1
+    ]
+    expected = forces_of_differences(model, points, q, v, before)
+    assert np.abs(expected).max() > 10.0
+    error = np.abs(contact.force(q, v) - expected).max()
+    assert error < 1e-6 * np.abs(expected).max()  # of the differences
+
+
+@pytest.mark.parametrize("base", ["free", "fixed"])
+def test_compiled_forces_are_those_of_the_arrays(base):
+    """The table kernels against the screws of the joints in NumPy; steps against accelerations."""
+    rng = np.random.default_rng(8)
+    organism = mr.Organism.random("backbone", 5, rng).with_parameters(viscous=0.01)
+    model = organism.model(base=base)
+    q = np.array([model.random_configuration(rng) for _ in range(11)])
+    v, tau, h = rng.normal(size=(11, model.nv)), np.zeros((11, model.nv)), 1e-4
+    contact = GroundContact(mr.Ground(slope=(0.1, 0.2)), model, organism, q, h)
+    contact.accepted(model.integrate(q, -h * v), v)  # bristles are stretched
+    plain, scale = contact._plain_force(q, v), np.abs(contact._plain_force(q, v)).max()
+    np.testing.assert_allclose(contact.force(q, v), plain, rtol=0, atol=1e-13 * scale)
+    contact.accepted(q, v)
+    a = model.forward_dynamics(q, v, tau + contact._plain_force(q, v))
+    q1, v1 = contact.march(q, v, tau, h, 1)
+    np.testing.assert_allclose(v1, v + h * a, rtol=0, atol=1e-12 * np.abs(h * a).max())
+    assert np.abs(model.difference(model.integrate(q, h * v1), q1)).max() < 1e-14
+
+
+@pytest.mark.parametrize("name", INTEGRATORS)
+def test_every_integrator_stands_on_the_ground(name):
+    q = rested()
+    q[2] += 1e-4  # and falls a little
+    run = mr.simulate(MODEL, q, None, 0.2, integrator=name, ground=mr.Ground(stiffness=STIFFNESS))
+    assert run.q[-1, 2] == pytest.approx(rested()[2], abs=1e-6)
+    assert run.channels["contact"][-1, 0, 2] == pytest.approx(MASS * G, rel=0.01)
+
+
+def pushed_body(dt: float, integrator: str = "SemiImplicitEuler") -> np.ndarray:
+    """A snake dropped and pushed, on springs that do not depend on the step."""
+    model = mr.examples.snake(3).model(base="free")
+    q, v = model.neutral(), np.zeros(model.nv)
+    q[2], v[0], v[1] = 0.06, 0.5, 0.3
+    ground = mr.Ground(friction=MU, stiffness=5e3)
+    run = mr.simulate(model, q, v, 0.15, integrator=integrator, dt=dt, ground=ground, record=0.15)
+    return run.q[-1]
+
+
+def test_results_converge_as_the_step_shrinks():
+    finest = pushed_body(1e-5)
+    errors = [np.abs(pushed_body(dt) - finest).max() for dt in (4e-4, 2e-4, 1e-4)]
+    assert errors[0] < 1e-3
+    assert errors[1] < 0.7 * errors[0]
+    assert errors[2] < 0.7 * errors[1]
+    assert np.abs(pushed_body(1e-4, "RK4") - finest).max() < errors[0]
+
+
+def test_a_batch_on_the_ground_is_its_states_one_by_one():
+    q, v = np.tile(rested(), (3, 1)), np.zeros((3, 6))
+    v[:, 0] = [0.1, 0.3, 0.5]
+    options = {"integrator": "RK4", "ground": mr.Ground(stiffness=STIFFNESS), "record": 0.05}
+    batch = mr.simulate(MODEL, q, v, 0.1, **options)
+    assert batch.channels["contact"].shape == (3, 3, 1, 3)
+    for k in range(3):
+        one = mr.simulate(MODEL, q[k], v[k], 0.1, **options)
+        np.testing.assert_allclose(batch.q[:, k], one.q, rtol=0, atol=ROUNDING)
+        np.testing.assert_allclose(batch.a[:, k], one.a, rtol=0, atol=1e-7)
+
+
+def test_steps_in_compiled_code_are_the_steps_of_the_integrator():
+    """A law that is held, and the same one asked at every step."""
+    snake = mr.examples.snake(4).model(base="free")
+    torque = np.zeros(snake.nv)
+    torque[6:] = 3.0 * np.array([1.0, -0.5, 0.7])
+    options = {"integrator": "SemiImplicitEuler", "ground": mr.Ground(lift=True), "record": 0.05}
+    held = mr.simulate(snake, None, None, 0.1, lambda t, q, v: torque, sample_time=0.05, **options)
+    asked = mr.simulate(snake, None, None, 0.1, lambda t, q, v: torque, **options)
+    loaded = mr.simulate(  # external wrenches take the way through accelerations
+        snake, None, None, 0.1, lambda t, q, v: torque, external={"m0": np.zeros(6)}, **options
+    )
+    assert np.abs(held.v).max() > 0.1
+    np.testing.assert_array_equal(held.q, asked.q)
+    np.testing.assert_allclose(held.q, loaded.q, rtol=0, atol=1e-9)
+
+
+# -- height fields ---------------------------------------------------------------------------------
+
+
+def test_a_field_of_heights_on_a_plane_is_the_plane():
+    x = 0.05 * (np.arange(9) - 4)
+    field = mr.Ground(height=0.2 * x[:, None] - 0.1 * x[None, :], stiffness=1e4)
+    plane = mr.Ground(slope=(0.2, -0.1), stiffness=1e4)
+    rng = np.random.default_rng(9)
+    q, v = rested(), 0.1 * rng.normal(size=6)
+    one, other = (GroundContact(g, MODEL, FLAT, q, 1e-4) for g in (field, plane))
+    for contact in (one, other):
+        contact.accepted(MODEL.integrate(q, -1e-3 * v), v)
+    scale = np.abs(other.force(q, v)).max()
+    np.testing.assert_allclose(one.force(q, v), other.force(q, v), rtol=0, atol=1e-12 * scale)
+    q[2] += 0.02
+    ends = mr.simulate(MODEL, q, v, 0.1, integrator="SemiImplicitEuler", ground=field).q[-1]
+    same = mr.simulate(MODEL, q, v, 0.1, integrator="SemiImplicitEuler", ground=plane).q[-1]
+    np.testing.assert_allclose(ends, same, rtol=0, atol=1e-9)
+
+
+def test_a_step_stops_a_sliding_block():
+    height = np.where(np.arange(40) < 30, 0.0, 0.03)[:, None] * np.ones((1, 2))
+    ground = mr.Ground(friction=0.1, height=height, cell=0.01, stiffness=STIFFNESS)
+    push = np.array([0.8, 0.0, 0.0, 0.0, 0.0, 0.0])
+    run = mr.simulate(MODEL, rested(), push, 0.15, integrator="SemiImplicitEuler", ground=ground)
+    wall = 0.01 * (30 - 19.5)  # where the rise ends. [m]
+    assert run.q[:, 0].max() + EDGES[0] / 2 < wall + 0.01
+    assert run.v[-1, 0] < 0.1
+
+
+# -- a body that changes ---------------------------------------------------------------------------
+
+
+def test_parts_keep_their_grip_when_they_undock():
+    angle = np.arctan(0.8 * MU)
+    pair = mr.examples.snake(2)
+    model = pair.model(base="free", gravity=(G * np.sin(angle), 0.0, -G * np.cos(angle)))
+    ground = mr.Ground(friction=MU, lift=True)
+    hold = mr.sim.PerBody(lambda model, organism: lambda t, q, v: _braced(model, q, v))
+    run = mr.simulate(
+        model, None, None, 0.4, hold, integrator="SemiImplicitEuler", ground=ground,
+        events=[mr.Undock(0.2, "m1")],
+    )  # fmt: skip
+    assert len(run.parts) == 3
+    for part in run.parts[1:]:
+        assert slid(part).max() < 5e-6  # [m] of bristles that are stretched by 0.1 mm
+        push = part.channels["contact"][-1].sum(axis=0)
+        np.testing.assert_allclose(push, -np.sum(part.model.mass) * model.gravity, atol=1e-3)
+
+
+def _braced(model: mr.Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Joints held where they are."""
+    tau = np.zeros(model.nv)
+    tau[model.joint_slice_v] = -5.0 * q[model.joint_slice_q] - 0.1 * v[model.joint_slice_v]
+    return tau
+
+
+# -- MuJoCo ----------------------------------------------------------------------------------------
+
+MJCF = """<mujoco><option timestep="0.0005" cone="elliptic" impratio="10"/>
+<default><geom friction="0.5 0 0" condim="3" solref="0.004 1"/></default><worldbody>
+<geom type="plane" size="5 5 1"/><body pos="0 0 0.06"><freejoint/>
+<inertial pos="0 0 0" mass="1" diaginertia="{:.9g} {:.9g} {:.9g}"/>
+<geom type="box" size="0.05 0.05 0.025"/></body></worldbody></mujoco>"""
+
+
+def test_a_dropped_and_pushed_block_ends_where_mujoco_says():
+    x, y, z = EDGES
+    moments = [s / 12 for s in (y * y + z * z, x * x + z * z, x * x + y * y)]
+    theirs = mujoco.MjModel.from_xml_string(MJCF.format(*moments))
+    data = mujoco.MjData(theirs)
+    data.qvel[:2] = [1.0, 0.4]
+    mujoco.mj_step(theirs, data, 1000)
+    push = np.array([1.0, 0.4, 0.0, 0.0, 0.0, 0.0])
+    run = mr.simulate(
+        MODEL, on_slope(MODEL, 0.06), push, 0.5, integrator="SemiImplicitEuler", dt=5e-4,
+        ground=mr.Ground(friction=0.5), record=0.5,
+    )  # fmt: skip
+    path = np.linalg.norm(data.qpos[:2])
+    assert np.linalg.norm(run.q[-1, :2] - data.qpos[:2]) < 0.05 * path
+
+
+# -- mistakes --------------------------------------------------------------------------------------
+
+
+def standing(**options) -> mr.Trajectory:
+    given = {"integrator": "RK4", "ground": mr.Ground()} | options
+    return mr.simulate(MODEL, rested(), None, 0.01, **given)
+
+
+def test_mistakes_are_refused_with_a_way_out():
+    with complains(mr.StateError, "'m0.box' starts 0.025 m below the ground", "Ground(lift=True)"):
+        mr.simulate(MODEL, None, None, 0.01, ground=mr.Ground())
+    two = np.stack([rested(), on_slope(MODEL, 0.0)])
+    with complains(mr.StateError, "below the ground in state 1"):
+        mr.simulate(MODEL, two, None, 0.01, integrator="RK4", ground=mr.Ground())
+    with complains(mr.StateError, "friction", "-0.1"):
+        mr.Ground(friction=-0.1)
+    with complains(mr.StateError, "slope is its rise along x and y", "0.3"):
+        mr.Ground(slope=0.3)
+    hole = np.zeros((4, 5))
+    hole[2, 3] = np.nan
+    with complains(mr.StateError, "has a hole: nan at [2, 3] (1 in all)"):
+        mr.Ground(height=hole)
+    with complains(mr.StateError, "two numbers or more each way", "(4,)"):
+        mr.Ground(height=np.zeros(4))
+    with complains(mr.StateError, "ground is a modurob.Ground, got float"):
+        standing(ground=0.5)
+
+
+def test_a_step_that_is_too_long_is_refused_with_the_longest_that_works():
+    with pytest.raises(mr.StateError, match="give dt = ") as error:
+        standing(dt=5e-3, ground=mr.Ground(stiffness=STIFFNESS))
+    named = float(str(error.value).split("give dt = ")[1].split(" s")[0])
+    stiffness = float(str(error.value).split("a stiffness of ")[1].split(" N/m")[0])
+    standing(dt=named, ground=mr.Ground(stiffness=STIFFNESS))
+    standing(dt=5e-3, ground=mr.Ground(stiffness=stiffness))
+    with complains(mr.StateError, "too long for a ground"):
+        standing(dt=1.2 * named, ground=mr.Ground(stiffness=STIFFNESS))
+
+
+def test_a_model_without_shapes_is_refused():
+    made = mr.Model(**{**{k: getattr(MODEL, k) for k in MODEL.__dataclass_fields__},
+                       "organism": None, "options": None})  # fmt: skip
+    with complains(mr.StateError, "touches the shapes of an organism", "organism="):
+        mr.simulate(made, rested(), None, 0.01, ground=mr.Ground())
+    mr.simulate(made, rested(), None, 0.01, ground=mr.Ground(), organism=FLAT)
+
+
+def test_an_integrator_from_outside_stands_too():
+    class Euler(FixedStep):
+        order, batches = 1, True
+
+        def advance(self, t, h, count, q, v):
+            for k in range(count):
+                v = v + h * self.motion.acceleration(t + k * h, q, v)
+                q = self.motion.model.integrate(q, h * v)
+            return q, v
+
+    run = standing(integrator=Euler)
+    assert run.channels["contact"][-1, 0, 2] == pytest.approx(MASS * G, rel=0.05)

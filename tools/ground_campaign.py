@@ -1,0 +1,67 @@
+"""Distances of random bodies with random gaits on the ground, against MuJoCo.
+
+``python tools/ground_campaign.py [--bodies 100] [--duration 10] [--kind backbone]`` prints rank
+correlations and medians of the distances: ours against MuJoCo's, ours at half the step, and MuJoCo
+with contacts of half and twice the time constant against itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import spearmanr
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.on_ground import FRICTION, Sines, on_ground
+from modurob import Ground, Organism, simulate
+
+STEP = 1e-3  # [s]
+FEWEST, MOST = 4, 9  # modules of a body
+
+
+def distances(kind: str, seed: int, duration: float) -> dict[str, float]:
+    """Horizontal distance of one body in each engine. [m]"""
+    rng = np.random.default_rng(seed)
+    hinges = "dyad" if kind == "backbone" else "physical"
+    count = int(rng.integers(FEWEST, MOST) if kind == "backbone" else rng.integers(2, 5))
+    organism = Organism.random(kind, count, rng)
+    model = organism.model(hinges=hinges, base="free")
+    gait = Sines(model, rng.uniform(0, 2 * np.pi, (1, len(model.joint_names))))
+    ground = Ground(friction=FRICTION, lift=True)
+    found = {}
+    for name, step in (("ours", STEP), ("ours, half the step", STEP / 2)):
+        one = Sines(model, gait.phases[0])
+        run = simulate(
+            model, None, None, duration, one, "SemiImplicitEuler", dt=step, ground=ground,
+            record=duration,
+        )  # fmt: skip
+        found[name] = run.q[-1, :3] - run.q[0, :3]
+    for name, solref in (("MuJoCo", 0.02), ("MuJoCo, solref 0.01", 0.01), ("MuJoCo, 0.04", 0.04)):
+        peer = on_ground(organism, hinges, gait, solref)
+        found[name] = peer.rollout(gait, duration, STEP, run.q[0, 2])[0] - run.q[0, :3]
+    return {name: float(np.hypot(*place[:2])) for name, place in found.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bodies", type=int, default=100)
+    parser.add_argument("--duration", type=float, default=10.0)
+    parser.add_argument("--kind", default="backbone", choices=("backbone", "scout", "superbot"))
+    options = parser.parse_args()
+    rows = [distances(options.kind, seed, options.duration) for seed in range(options.bodies)]
+    table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    for name, column in table.items():
+        print(f"{name:<22} median {np.median(column):.4f} m")
+    for one, other in (
+        ("ours", "MuJoCo"), ("ours", "ours, half the step"),
+        ("MuJoCo", "MuJoCo, solref 0.01"), ("MuJoCo", "MuJoCo, 0.04"),
+    ):  # fmt: skip
+        rank = spearmanr(table[one], table[other])[0]
+        print(f"rank correlation of {one} with {other}: {rank:.3f}")
+
+
+if __name__ == "__main__":
+    main()
