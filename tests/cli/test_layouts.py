@@ -220,6 +220,7 @@ def control_report(**changed):
     model = examples.crane().model("physical")
     slide, hinge = model.joint_names
     law = SimpleNamespace(
+        mass_range=(1.0, 1.0),
         model=model, name="pd", delay=0.006, torque_limit=np.array([2.0, np.inf])
     )  # fmt: skip
     run = SimpleNamespace(
