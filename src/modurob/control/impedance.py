@@ -36,7 +36,6 @@ class Impedance(LinkLaw):
         options: See `Controller`.
     """
 
-    scope = "global"
     _null_space: ClassVar[bool] = False  # True: the settling time is also that of a null space
 
     def __init__(

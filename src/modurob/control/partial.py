@@ -39,6 +39,7 @@ class PartialLinearization(ComputedTorque):
 
     name = "partial feedback linearization"
     claim = "errors of the outputs follow e'' + K1 e' + K0 e = 0, and the rest calms down"
+    scope = "local"  # inertias may not couple elsewhere
 
     def __init__(
         self,
