@@ -236,7 +236,7 @@ def control_report(**changed):
     )  # fmt: skip
     scenario = SimpleNamespace(
         name="crane", target={slide: 0.1, hinge: np.pi / 6}, masses=0.9, noise_q=0.01,
-        motion="step",
+        motion="step", payload=None, pushes=(), noise_tau=0.0,
     )  # fmt: skip
     for name, value in changed.items():
         setattr(next(x for x in (law, run, scenario) if hasattr(x, name)), name, value)

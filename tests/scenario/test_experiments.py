@@ -130,6 +130,7 @@ TYPED = {
     "torque_limit": "3,1,1",
     "payload": "m3 mass=0.2 center=0,0,0.1 known=1",
     "pushes": "m3 force=0,0,5 begin=1 length=0.1\nm1 moment=0,1,0 frequency=2",
+    "gait": "lag=0.5 phase.m1.hinge=0.3 phase.m2.hinge=1",
     "ekf": "Q=0.1,0.1,0.1,0.0001,0.0001,0.0001 R=1",
 }
 

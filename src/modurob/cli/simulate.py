@@ -60,12 +60,12 @@ def command(
         if start is not None:
             raise StateError("a gait has a start of its own: give --gait or --start")
         options |= {"motion": gait_class(gait).name, "controller": "ComputedTorque"}
-        options |= _gait_fields(parameters)
     elif parameters:
         raise StateError("--parameter is one of a gait: give --gait")
     body = {name: options[name] for name in ("hinges", "base", "locked")}
     model = scenario_of(organism=organism, name=title, **body).model()
-    scenario = scenario_of(organism=organism, name=title, **take_fields(options, model), **options)
+    fields = take_fields(options, model) | _gait_fields(parameters)
+    scenario = scenario_of(organism=organism, name=title, **fields, **options)
     if start is not None:
         scenario = scenario.edited(pose=joint_positions("--start", start, model))
     if gait is not None:
