@@ -177,7 +177,8 @@ def test_a_motion_is_told_by_its_last_positions_and_largest_speeds(screen):
         part(free, [0.1, 0.5], [[0], [0.25]], [[-4.5], [4]], [9.0, 1.5]),
     ]  # fmt: skip
     run = SimpleNamespace(parts=parts, integrator="RK4")
-    report = MotionReport(SimpleNamespace(name="fall", analytic=False), SimpleNamespace(trajectory=run))
+    scenario = SimpleNamespace(name="fall", analytic=False)
+    report = MotionReport(scenario, SimpleNamespace(trajectory=run))
     assert screen(report.print) == [
         "fall after 0.5 s",
         "joint     position at the end  largest speed",

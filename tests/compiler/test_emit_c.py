@@ -39,7 +39,11 @@ MODELS = {
     "free superbots": lambda: mr.examples.superbot_tree(
         branches=2, length=2, rng=np.random.default_rng(1)
     ).model("physical", base="free"),
-    "friction and sliding": lambda: rough_organism("cubes and wrists", 3, 8).model("physical"),
+    "friction and sliding": lambda: (
+        rough_organism("cubes and wrists", 3, 8)
+        .with_parameters("m2", stiffness=5.0, damping=0.1)
+        .model("physical")
+    ),
 }
 CASES = [(name, dtype) for name in MODELS for dtype in ALLOWED]
 
