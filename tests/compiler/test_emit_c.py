@@ -39,7 +39,11 @@ MODELS = {
     "free superbots": lambda: mr.examples.superbot_tree(
         branches=2, length=2, rng=np.random.default_rng(1)
     ).model("physical", base="free"),
-    "friction and sliding": lambda: rough_organism("cubes and wrists", 3, 8).model("physical"),
+    "friction and sliding": lambda: (
+        rough_organism("cubes and wrists", 3, 8)
+        .with_parameters("m2", stiffness=5.0, damping=0.1)
+        .model("physical")
+    ),
 }
 CASES = [(name, dtype) for name in MODELS for dtype in ALLOWED]
 
@@ -134,7 +138,9 @@ def test_the_models_cover_sliding_joints_friction_and_a_free_base():
     rough = model_of("friction and sliding")
     assert rough.prismatic.any()
     assert rough.viscous.all()
-    assert rough.coulomb.all()
+    assert (rough.coulomb > 0).tolist() == (rough.stiffness == 0).tolist()  # all but springs
+    assert rough.armature.any()
+    assert rough.stiffness.any()
     assert (model_of("crab")._frames.sign < 0).any()  # a joint that is read backwards
     assert model_of("free superbots").free_base
 
