@@ -236,8 +236,8 @@ ALWAYS = {"points", "move_time", "ekf"}  # of these runs
     ("fields", "idle"),
     [
         ({}, BALANCE | LAW | GAIT | {"target", "seed"}),
-        ({"motion": "balance"}, LAW | RUN | NOISE | GAIT | {"target", "seed"}),
-        ({"motion": "balance", "loss": 0.1}, LAW | RUN | NOISE | GAIT | {"target"}),
+        ({"motion": "balance"}, LAW | (RUN - {"dt"}) | NOISE | GAIT | {"target", "seed"}),
+        ({"motion": "balance", "loss": 0.1}, LAW | (RUN - {"dt"}) | NOISE | GAIT | {"target"}),
         (WAVE, BALANCE | {"target", "seed"}),
         ({**WAVE, "integrator": "RK4"}, BALANCE | {"target", "seed", "rtol"}),
         ({**WAVE, "noise_q": 0.1}, BALANCE | {"target"}),
