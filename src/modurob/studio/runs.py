@@ -14,7 +14,7 @@ from modurob import Model, ModuleType, ModurobError, Organism, Scenario, StateEr
 from modurob.gaits import GAITS
 from modurob.modules.files import finite, write_file, writing
 from modurob.scenario.scenario import RunResult, model_of
-from modurob.scenario.settings import RunRecord, RunSettings
+from modurob.scenario.settings import BALANCE, RunRecord, RunSettings
 from modurob.studio import signals, view_data
 from modurob.studio.jobs import JobCanceled, Worker
 
@@ -43,7 +43,7 @@ def scenario_of(
 ) -> Scenario:
     """The run that a project describes, without settings that have no effect in it."""
     model, unused = model_of(organism, settings), set(settings.without_effect())
-    if not settings.fixed_step:
+    if not settings.fixed_step and settings.motion != BALANCE:
         unused.add("dt")
     given = {field: getattr(settings, field) for field in RunSettings.model_fields}
     given["rates"] = {n: v for n, v in settings.rates.items() if n in model.joint_names}
