@@ -2,8 +2,8 @@
 
 A chain of five cubes that is free to move, PD control along sines, a second at 1 ms. Both have the
 same shapes, masses, gains and limits; contacts are each engine's own. MuJoCo evaluates the law in
-C at every step; here it is a Python function, asked at every step, or every 10 ms and held. The last
-line is a body of 20 modules in real time.
+C at every step; here it is a Python function, asked at every step, or every 10 ms and held. All is
+CPU time. The last line is a body of 20 modules in real time.
 """
 
 from __future__ import annotations

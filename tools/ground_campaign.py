@@ -16,6 +16,7 @@ from scipy.stats import spearmanr
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.on_ground import FRICTION, Sines, on_ground
+
 from modurob import Ground, Organism, simulate
 
 STEP = 1e-3  # [s]

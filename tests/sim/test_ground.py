@@ -287,8 +287,8 @@ def test_steps_in_compiled_code_are_the_steps_of_the_integrator():
 
 def test_a_field_of_heights_on_a_plane_is_the_plane():
     x = 0.05 * (np.arange(9) - 4)
-    field = mr.Ground(height=0.2 * x[:, None] - 0.1 * x[None, :], stiffness=1e4)
-    plane = mr.Ground(slope=(0.2, -0.1), stiffness=1e4)
+    field = mr.Ground(height=0.01 + 0.2 * x[:, None] - 0.1 * x[None, :], stiffness=1e4)
+    plane = mr.Ground(slope=(0.2, -0.1), height=0.01, stiffness=1e4)
     rng = np.random.default_rng(9)
     q, v = rested(), 0.1 * rng.normal(size=6)
     one, other = (GroundContact(g, MODEL, FLAT, q, 1e-4) for g in (field, plane))
@@ -296,7 +296,7 @@ def test_a_field_of_heights_on_a_plane_is_the_plane():
         contact.accepted(MODEL.integrate(q, -1e-3 * v), v)
     scale = np.abs(other.force(q, v)).max()
     np.testing.assert_allclose(one.force(q, v), other.force(q, v), rtol=0, atol=1e-12 * scale)
-    q[2] += 0.02
+    q[2] += 0.03
     ends = mr.simulate(MODEL, q, v, 0.1, integrator="SemiImplicitEuler", ground=field).q[-1]
     same = mr.simulate(MODEL, q, v, 0.1, integrator="SemiImplicitEuler", ground=plane).q[-1]
     np.testing.assert_allclose(ends, same, rtol=0, atol=1e-9)
@@ -388,6 +388,12 @@ def test_mistakes_are_refused_with_a_way_out():
         mr.Ground(height=hole)
     with complains(mr.StateError, "two numbers or more each way", "(4,)"):
         mr.Ground(height=np.zeros(4))
+    with complains(mr.StateError, "height is a finite number, or an array", "'low'"):
+        mr.Ground(height="low")
+    arm = mr.Organism.start("chen_link").dock("m0", 1, "m1", 1, kind="chen_revolute").model()
+    with complains(mr.StateError, "below the ground", "give Ground(height=-0.05)"):
+        mr.simulate(arm, None, None, 0.01, ground=mr.Ground())
+    mr.simulate(arm, None, None, 0.01, ground=mr.Ground(height=-0.05))
     with complains(mr.StateError, "ground is a modurob.Ground, got float"):
         standing(ground=0.5)
 

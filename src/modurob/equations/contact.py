@@ -109,10 +109,11 @@ class PushedLink(NamedTuple):
 
 
 class Corner(NamedTuple):
-    """A point in the frame of its link, and the plane below it, which contains the origin."""
+    """A point in the frame of its link, and the plane n . x = level below it."""
 
     place: Vec
     normal: Vec
+    level: Any
     law: GroundLaw
 
 
@@ -141,7 +142,7 @@ class GroundForce(Passes):
         """A corner in the world."""
         x = own.p + own.R @ corner.place
         u = own.V.v + own.V.w.cross(x)
-        return ContactPoint(x, u, corner.normal, -corner.normal.dot(x), *bristle)
+        return ContactPoint(x, u, corner.normal, corner.level - corner.normal.dot(x), *bristle)
 
     @classmethod
     def active(cls, own: Any, corner: Corner, bristle: Bristle) -> Any:

@@ -40,7 +40,7 @@ SUNK = 2.0  # times the depth at which one corner carries the weight: refused at
 ROUNDING = 1e-9  # [m] of the lowest point at the start
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Ground:
     """Ground that a body stands, slides and falls on: a plane, a slope or a field of heights.
 
@@ -50,8 +50,8 @@ class Ground:
     Attributes:
         friction: Coefficient of Coulomb friction; 0 is ice.
         slope: Rise along x and y. [m/m]
-        height: (nx, ny) heights on a grid of squares around the world's origin, bilinear in
-            between; those at its edge go on outside. [m]
+        height: Of the plane at the world's origin, 0 by default; or (nx, ny) heights on a grid of
+            squares around the origin, bilinear in between; those at its edge go on outside. [m]
         cell: Width of the squares. [m]
         stiffness: Under one corner. By default the stiffest whose oscillations the step resolves.
             [N/m]
@@ -61,7 +61,7 @@ class Ground:
 
     friction: float = 0.8
     slope: tuple[float, float] = (0.0, 0.0)
-    height: ArrayLike | None = None
+    height: float | ArrayLike | None = None
     cell: float = 0.05
     stiffness: float | None = None
     damping: float = 20.0
@@ -80,16 +80,19 @@ class Ground:
                 f"{self.slope!r}"
             )
         object.__setattr__(self, "slope", tuple(slope.tolist()))
-        if self.height is not None:
-            object.__setattr__(self, "height", _heights(self.height))
+        object.__setattr__(self, "height", _heights(0.0 if self.height is None else self.height))
+
+    @property
+    def is_plane(self) -> bool:
+        """Whether it is a plane, level or not, which compiled code knows."""
+        return np.asarray(self.height).ndim == 0
 
     def surface(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, Any, Any]:
         """(...) height of the ground at places, and its rise along x and y. [m, m/m]"""
         a, b = self.slope
-        level = a * x + b * y
-        if self.height is None:
-            return level, a, b
-        z = np.asarray(self.height)
+        level, z = a * x + b * y, np.asarray(self.height)
+        if self.is_plane:
+            return level + z, a, b
         i, s, inside_x = _cells(x / self.cell, len(z))
         j, t, inside_y = _cells(y / self.cell, z.shape[1])
         low, high = z[i, j] + t * (z[i, j + 1] - z[i, j]), z[i + 1, j]
@@ -102,12 +105,13 @@ class Ground:
 
 def _heights(height: ArrayLike) -> np.ndarray:
     z = np.array(as_floats(height))
-    if z.ndim != 2 or min(z.shape) < 2:
-        raise StateError(
-            f"the ground's height is an array (nx, ny) with two numbers or more each way, got "
-            f"shape {z.shape}"
-        )
     holes = np.argwhere(~np.isfinite(z))
+    if z.ndim not in (0, 2) or min(z.shape, default=2) < 2 or (z.ndim == 0 and len(holes)):
+        given = f"shape {z.shape}" if z.ndim else repr(height)[:60]
+        raise StateError(
+            "the ground's height is a finite number, or an array (nx, ny) with two numbers or more "
+            f"each way, got {given}"
+        )
     if len(holes):
         i, j = holes[0].tolist()
         raise StateError(
@@ -222,7 +226,7 @@ class GroundContact:
             self._take(other)
         self._seen: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # q, v, force
         self._reached: tuple[np.ndarray, np.ndarray] | None = None  # by `march`: q, v
-        self._compiled = self._routines() if ground.height is None else None
+        self._compiled = self._routines() if ground.is_plane else None
 
     def _routines(self) -> tuple[Routine, Routine, Routine]:
         """Compiled forces on a plane, without and with a move of the anchors before; steps."""
@@ -230,7 +234,8 @@ class GroundContact:
         n_z = 1 / np.sqrt(1 + a * a + b * b)
         R, p = frames.body_rotation[self._body], frames.body_position[self._body]
         place = (R @ self._place[..., None])[..., 0] + p
-        same = np.broadcast_to((-a * n_z, -b * n_z, n_z, *self.law), (len(place), 8))
+        plane = (-a * n_z, -b * n_z, n_z, n_z * float(np.asarray(self._ground.height)))
+        same = np.broadcast_to((*plane, *self.law), (len(place), 9))
         tables = {
             "point_rows": np.concatenate([place, same], axis=1),
             "point_links": np.ascontiguousarray(frames.body_link[self._body], dtype=np.int64),
@@ -400,7 +405,7 @@ class GroundContact:
         advice = (
             "start it higher, or give Ground(lift=True)"
             if self._model.free_base
-            else "its base is fixed: place it higher, with a virtual joint or a higher ground"
+            else f"its base is fixed: give Ground(height={-np.ceil(100 * rise.max()) / 100:g})"
         )
         raise StateError(f"'{body}' starts {depth.max():.3g} m below the ground{where}: {advice}")
 
