@@ -175,7 +175,7 @@ def _weight(name: str, value: ArrayLike, size: int) -> np.ndarray:
             f"got shape {array.shape}"
         )
     least = float(np.linalg.eigvalsh(array).min(initial=0.0))
-    if least < -ROUNDING * np.abs(array).max():
+    if least < -ROUNDING * np.abs(array).max(initial=0.0):
         raise StateError(
             f"{name} is a weight, positive semidefinite: its eigenvalue {least:.3g} is negative"
         )
