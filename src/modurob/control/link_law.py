@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 
 from modurob import friction
 from modurob.control.controller import Controller, Slopes
-from modurob.control.pseudo_inertia import LinkKinematics, PoseDerivatives, pseudo_inertias
+from modurob.control.pseudo_inertia import LinkKinematics, PoseDerivatives
 from modurob.model import Model
 from modurob.reference import Reference
+from modurob.regressor import pseudo_inertia
 
 # f'(0) = sum of w_k f(k h) / h; the error is h^8 / 630 times the ninth derivative
 WEIGHTS = np.array([4 / 5, -1 / 5, 4 / 105, -1 / 280])
@@ -29,7 +30,7 @@ class LinkLaw(Controller):
     def __init__(self, model: Model, **options: Any) -> None:
         super().__init__(model, **options)
         self._links = LinkKinematics(model)
-        values, axes = np.linalg.eigh(pseudo_inertias(model))
+        values, axes = np.linalg.eigh(pseudo_inertia(model.mass, model.center, model.inertia))
         self._root = (axes * np.sqrt(np.maximum(values, 0.0))[:, None]) @ np.swapaxes(axes, -1, -2)
 
     @abstractmethod

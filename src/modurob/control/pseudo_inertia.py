@@ -18,23 +18,12 @@ from typing import NamedTuple
 import numpy as np
 
 from modurob.model import Model
-from modurob.spatial import inertia, se3, so3
+from modurob.spatial import se3, so3
 
 # (6, 12) upper rows of the matrices of the six unit twists; one product is quicker than `so3.hat`
 UNIT_TWISTS = np.concatenate([so3.hat(np.eye(6, 3, -3)), np.eye(6, 3)[..., None]], axis=-1).reshape(
     6, 12
 )
-
-
-def pseudo_inertias(model: Model) -> np.ndarray:
-    """(links, 4, 4) of a model. [kg m^2, kg m, kg]"""
-    J = inertia.at_origin(model.mass, model.center, model.inertia)
-    P = np.zeros((len(model.mass), 4, 4))
-    trace = np.trace(J, axis1=-2, axis2=-1)
-    P[:, :3, :3] = trace[:, None, None] / 2 * np.eye(3) - J
-    P[:, :3, 3] = P[:, 3, :3] = model.mass[:, None] * model.center
-    P[:, 3, 3] = model.mass
-    return P
 
 
 class PoseDerivatives(NamedTuple):
@@ -43,14 +32,17 @@ class PoseDerivatives(NamedTuple):
     Attributes:
         slopes: (..., links, nv, 3, 4) dT/dq_k.
         acceleration: (..., links, 3, 4) ddT - G.
+        drives: (..., nv) forces of rotors and springs in the joints. [N m, N]
     """
 
     slopes: np.ndarray
     acceleration: np.ndarray
+    drives: np.ndarray
 
     def forces(self, P: np.ndarray) -> np.ndarray:
         """(..., nv) generalized forces of links with pseudo-inertias (..., links, 4, 4)."""
-        return np.einsum("...lkab,...lab->...k", self.slopes, self.acceleration @ P)
+        links = np.einsum("...lkab,...lab->...k", self.slopes, self.acceleration @ P)
+        return links + self.drives
 
     def powers(self, root: np.ndarray, s: np.ndarray) -> np.ndarray:
         """(..., links, 4, 4) derivatives of ``s^T tau`` by X, for ``P = root X root``."""
@@ -90,7 +82,10 @@ class LinkKinematics:
         dW = dW + ((rates[..., None, :, :] * self._moves) @ w[..., None, :, None])[..., 0]
         ddT = (_hat(dW) + _hat(W)[..., :3] @ _hat(V)) @ T
         ddT[..., :3, 3] -= near.gravity
-        return PoseDerivatives(_hat(np.swapaxes(J, -1, -2)) @ T[..., None, :, :], ddT)
+        drives, joints = np.zeros(a.shape), near.joint_slice_v
+        drives[..., joints] = near.armature * a[..., joints]
+        drives[..., joints] += near.stiffness * q[..., near.joint_slice_q]
+        return PoseDerivatives(_hat(np.swapaxes(J, -1, -2)) @ T[..., None, :, :], ddT, drives)
 
 
 def _hat(V: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from modurob.checks import gravity_vector, not_negative, positive, whole
+from modurob.control.plants import with_payload, with_scaled_masses
 from modurob.distributed.balancing.plant import STOPS, STUCK_FRICTION
 from modurob.distributed.drive import Mailbox, SharedMemory, Values
 from modurob.distributed.processes import Processes
@@ -245,24 +246,15 @@ class Plant:
     def _model(self, organism: Organism) -> Model:
         """The true model: of the datasheets, with what they do not tell."""
         model = organism.model("physical", gravity=self.options.gravity, elastic=False)
-        factor = self.options.mass_factor
-        mass, center, inertia = factor * model.mass, model.center.copy(), factor * model.inertia
+        if self.options.mass_factor != 1:
+            model = with_scaled_masses(model, self.options.mass_factor)
         for module in self._payloads.keys() & set(organism.modules):
             body = max(k for k, name in enumerate(model.body_names) if _module_of(name) == module)
-            link, extra = model.body_link[body], self._payloads[module]
-            place = model.body_placement[body][:3, 3]
-            total = mass[link] + extra
-            middle = (mass[link] * center[link] + extra * place) / total
-            for m, c in ((mass[link], center[link]), (extra, place)):
-                d = c - middle
-                inertia[link] += m * (d @ d * np.eye(3) - np.outer(d, d))
-            mass[link], center[link] = total, middle
+            if mass := self._payloads[module]:
+                model = with_payload(model, model.body_names[body], mass)
         stuck = [self._faults.get(_module_of(name)) == "stuck" for name in model.joint_names]
         viscous = model.viscous + self.options.friction + np.where(stuck, STUCK_FRICTION, 0.0)
-        return replace(
-            model, mass=mass, center=center, inertia=inertia, viscous=viscous,
-            organism=None, options=None,
-        )  # fmt: skip
+        return replace(model, viscous=viscous, organism=None, options=None)
 
     def _become(self, state: BodyState | None) -> None:
         """Go on with another robot."""
