@@ -63,7 +63,12 @@ MOST_RUNS = 100_000
               help="Between commands. [s]")  # fmt: skip
 @click.option("--torque-limit", "limit", metavar="TORQUES",
               help="One, or one for each joint. [N m, N]")  # fmt: skip
-@click.option("--delay", type=float, default=0.0, help="Until a torque takes effect. [s]")
+@click.option(
+    "--delay",
+    type=float,
+    default=0.0,
+    help="Until a torque takes effect; the gains are designed for it. [s]",
+)
 @click.option("--masses", type=float, default=1.0, metavar="FACTOR",
               help="True masses, as a factor on those that the law assumes.")  # fmt: skip
 @click.option("--noise", type=float, default=0.0, metavar="SIGMA",
