@@ -120,8 +120,8 @@ def test_the_reason_of_a_miss_is_stated():
     slow = PdGravity(MODELS["physical"], sample_time=0.05).promise()
     assert "the sample time of 0.05 s allows" in str(slow)
     assert slow.settling > 1.1
-    loaded = IndependentPid(examples.crab().model("physical"), sample_time=1e-3)
-    assert "the load changes on the way" in str(loaded.promise([0.35] * 6))
+    late = IndependentPid(model, sample_time=DT, delay=0.1).promise([0.3, 0.2])
+    assert "with a delay of 0.1 s allows" in str(late)
 
 
 def test_dry_friction_of_the_datasheet_is_compensated():
