@@ -171,7 +171,7 @@ def for_torques(
     kd, slower = _motor_damping(shape * rate * worst, model.viscous), 1.0
     if sample_time is not None:  # v+ = v - x v(late) has real poles up to this x
         fastest = max(_shares(kd, M + sample_time / 2 * viscous).max(), rate)
-        slower = max(1.0, fastest * sample_time * (late + 1) ** (late + 1) / late**late)
+        slower = max(1.0, fastest * sample_time * (late + 1) * (1 + 1 / max(late, 1)) ** late)
     kd = _motor_damping(shape * rate / slower * worst, model.viscous)
     kp = rate / slower * (kd + viscous)
     gains = (kp, kd, _against_gravity(model, poses, worst)) if each else (kp, kd)
