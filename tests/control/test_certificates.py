@@ -93,11 +93,12 @@ def test_a_slow_sample_or_a_delay_makes_a_fast_loop_unstable(crab):
     assert ComputedTorque(crab, **fast).certificate().guaranteed
     assert ComputedTorque(crab, **fast, sample_time=0.001).certificate().guaranteed
     assert ComputedTorque(crab, **fast, sample_time=0.001, delay=True).certificate().guaranteed
-    slow = ComputedTorque(crab, **fast, sample_time=0.06).certificate()
-    assert not slow.guaranteed
-    assert "they grow" in failed(slow)
+    with complains(StateError, "sample_time of 0.06 s is too long", "take 0.05 s or less"):
+        ComputedTorque(crab, **fast, sample_time=0.06)  # 2 / k1: z = -1
     assert ComputedTorque(crab, **fast, sample_time=0.03).certificate().guaranteed
-    assert not ComputedTorque(crab, **fast, sample_time=0.03, delay=True).certificate().guaranteed
+    late = ComputedTorque(crab, **fast, sample_time=0.03, delay=True).certificate()
+    assert not late.guaranteed
+    assert "they grow" in failed(late)
 
 
 def test_the_delay_margin_is_where_certificates_end(crab):
@@ -105,7 +106,8 @@ def test_the_delay_margin_is_where_certificates_end(crab):
     longest = delay_margin(law, GOAL)
     assert law.changed(delay=longest).certificate(GOAL).guaranteed
     assert not law.changed(delay=longest + 0.005).certificate(GOAL).guaranteed
-    assert delay_margin(ComputedTorque(crab, k0=-np.eye(3), k1=1.0, sample_time=0.01), GOAL) is None
+    law.k0 = -np.eye(3)
+    assert delay_margin(law, GOAL) is None
     with complains(StateError, "sample_time"):
         delay_margin(ComputedTorque(crab), GOAL)
 
@@ -127,14 +129,33 @@ def test_sampling_shrinks_the_claim(crab):
     assert "0.01 s" in str(sampled)
 
 
+def test_unstable_gains_are_refused_with_their_pole(crab):
+    with complains(StateError, "unstable: pole 0.414 1/s", "hinge"):  # s^2 + 2 s - 1
+        ComputedTorque(crab, k0=-np.eye(3), k1=2.0)
+    routh = np.roots([1.0, 1.0, 1.0, 5.0])  # kp kd > ki is not so
+    pole = routh[routh.real.argmax()]
+    with complains(StateError, f"pole {pole.real:.3g} ± {abs(pole.imag):.3g}j 1/s"):
+        PidLinearized(crab, kp=1.0, ki=5.0, kd=1.0, sample_time=1e-3)
+    with complains(StateError, "unstable: pole", "'m3.hinge'"):
+        PdGravity(crab, kp=1.0, kd=np.diag([0.1, -0.1, 0.1]))
+
+
+def test_a_sample_time_too_long_for_the_gains_is_refused_with_the_longest():
+    arm = examples.arm("babac").model("physical")  # giusti2015's gains
+    lightest = np.linalg.eigvalsh(arm.mass_matrix(arm.neutral())).min()
+    with complains(StateError, "sample_time of 0.001 s is too long", "take 6.8e-05 s or less"):
+        PdGravity(arm, kp=250.0, kd=30.0, sample_time=1e-3)
+    assert 2 * lightest / 30.0 == pytest.approx(6.8e-5, rel=0.1)  # damping alone, without friction
+    PdGravity(arm, kp=250.0, kd=30.0, sample_time=6.8e-5)
+
+
 def test_wrong_gains_are_not_guaranteed(crab):
-    assert not ComputedTorque(crab, k0=-np.eye(3), k1=2.0).certificate().guaranteed
     assert not ComputedTorque(crab, k0=1.0, k1=np.zeros((3, 3))).certificate().guaranteed
-    assert not PidLinearized(crab, kp=1.0, ki=5.0, kd=1.0).certificate().guaranteed  # Routh
     wrong = PdGravity(crab, kp=np.array([[1.0, 0.9, 0], [-0.9, 1, 0], [0, 0, 1]]), kd=0.5)
     assert "kp is not symmetric" in failed(wrong.certificate())
-    negative = PdGravity(crab, kp=1.0, kd=np.diag([0.1, -0.1, 0.1])).certificate()
-    assert "kd is not positive definite" in failed(negative)
+    wrong.kd = np.diag([0.1, -0.1, 0.1])
+    wrong.kp = np.eye(3)
+    assert "kd is not positive definite" in failed(wrong.certificate())
 
 
 # -- saturation ------------------------------------------------------------------------------------

@@ -172,7 +172,7 @@ def test_a_tracking_law_is_brought_to_a_new_body_by_its_first_command():
 
 
 def test_a_start_from_which_the_motion_diverges_is_named(pendulum):
-    law = ComputedTorque(pendulum, 4e4, 400.0, sample_time=0.1, torque_limit=1e9)
+    law = ComputedTorque(pendulum, 4e4, 400.0, sample_time=4e-3, delay=0.04, torque_limit=1e9)
     found = law.certificate([0.1, 0.1], (np.zeros(2), np.zeros(2)))
     assert not found.guaranteed
     assert any("diverges" in finding.why for finding in found.findings)

@@ -12,7 +12,6 @@ from modurob.control import (
     ComputedTorque,
     IndependentPid,
     PidLinearized,
-    gains,
     robustness,
     with_scaled_masses,
 )
@@ -151,7 +150,7 @@ def test_a_sag_of_wrong_masses_is_what_statics_say(crab):
     study = _Study(law_of(crab), 0.3, 4, 2.5, 0.02, np.random.default_rng(0))
     factors = np.full((1, len(crab.mass)), 1.1)
     flight = _simulated(study, law_of(crab), factors, 0.0, study.goals)
-    k0 = gains.from_settling_time(0.4)[0]
+    k0 = law_of(crab).k0[0]
     for q in flight.q[-1]:
         goal = study.goals[np.argmin(np.abs(study.goals - q).sum(axis=1))]
         lacking = 0.1 * crab.gravity_torque(q)

@@ -5,8 +5,9 @@ import pytest
 
 from modurob import StateError, examples, simulate
 from modurob.control import Adaptive, ComputedTorque, Reference, Robust, with_scaled_masses
-from modurob.control.pseudo_inertia import LinkKinematics, pseudo_inertias
+from modurob.control.pseudo_inertia import LinkKinematics
 from modurob.control.sliding import LEFT_OVER
+from modurob.regressor import pseudo_inertia
 from oracles import complains
 from oracles.differences import slope
 from oracles.rigid_tree import PinocchioDynamics
@@ -79,7 +80,8 @@ def test_the_reference_velocity_makes_no_power_beyond_the_change_of_inertia(base
     model = examples.snake(4).model("physical", base=base)
     rng = np.random.default_rng(1)
     q, v, s = model.random_configuration(rng), *rng.standard_normal((2, model.nv))
-    links, P, rest = LinkKinematics(model), pseudo_inertias(model), np.zeros(model.nv)
+    links, rest = LinkKinematics(model), np.zeros(model.nv)
+    P = pseudo_inertia(model.mass, model.center, model.inertia)
     C_s = links.motions(q, v, s, rest).forces(P) - links.motions(q, v, rest, rest).forces(P)
     dM = slope(lambda t: model.mass_matrix(model.integrate(q, t * v)), 1e-3)
     assert s @ C_s == pytest.approx(s @ dM @ s / 2, rel=1e-7)

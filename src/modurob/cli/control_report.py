@@ -22,6 +22,7 @@ from modurob.control import (
 )
 from modurob.control.closed_loop import delay_margin
 from modurob.control.pid import PidLaw
+from modurob.control.promise import LATE
 from modurob.errors import choices
 from modurob.estimation import Consistency, consistency
 from modurob.scenario.scenario import RunResult, joint_values
@@ -156,7 +157,16 @@ class ControlReport:
                 f"{entry['joint']} is at its limit of {entry['limit']:g} for "
                 f"{entry['seconds']:.3f} s, between {begin:.3f} and {end:.3f} s"
             )
-        return found + self._off_target() + self._bad_estimates()
+        return found + self._off_target() + self._missed() + self._bad_estimates()
+
+    def _missed(self) -> list[str]:
+        """Reasons of a step that does not settle in the time that the gains were designed for."""
+        asked = getattr(self.law, "settling_time", None)
+        if asked is None or self.response is None or self.scenario.motion != "step":
+            return []
+        if self.masses != 1 or self.noise or self.response.settling.max() <= LATE * asked:
+            return []
+        return list(self.law.promise(self.goal, self.run.q[0]).reasons)
 
     def _bad_estimates(self) -> list[str]:
         """Joints whose estimate is worse than the measurement."""

@@ -15,6 +15,7 @@ from modurob.control.pd_gravity import PdGravity
 from modurob.control.pid import IndependentPid, PidLinearized
 from modurob.control.plants import with_payload, with_scaled_masses
 from modurob.control.plots import plot_closed_loop
+from modurob.control.promise import Promise
 from modurob.control.response import StepResponse, step_response
 from modurob.control.robustness import Robustness, RobustnessCase, robustness
 from modurob.control.sliding import Robust
@@ -36,6 +37,7 @@ __all__ = [
     "PdGravity",
     "PidLinearized",
     "PolePlacement",
+    "Promise",
     "Reference",
     "Robust",
     "Robustness",

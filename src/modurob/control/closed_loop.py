@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 from typing import NamedTuple
 
@@ -19,6 +20,10 @@ SLOWEST, ANGLES = 1e-4, 2000  # [rad a sample] least angle on the unit circle, a
 BISECTIONS = 40  # to rounding, from one cell
 EDGE = 1e-9  # of a delay: this close it is at the edge of stability
 MOST_PARTS = 8  # of a step that friction makes stiff, in a rehearsal
+MOST_LOOP_PARTS = 400  # of one that a continuous law makes stiff
+ROUNDING = 1e-9  # of the fastest pole, in slow ones
+GROWTH = 1e-3  # [1/s] slower growth is not refused: marginal loops scatter by rounding
+MOST_HALVED = 4096  # parts of a sample time, below which gains are unstable in themselves
 MOST = 20000  # steps of a rehearsal at most; a longer one is cut
 LOST = 1e6  # [rad/s, m/s] faster than this a rehearsal has diverged
 
@@ -93,6 +98,65 @@ def _decay(values: np.ndarray, dt: float) -> float:
         return float(-np.log(np.abs(values).max(initial=0.0)) / dt)
 
 
+def demand_stable(law: Controller) -> None:
+    """Raise an error if small errors grow, without gravity and delay in the neutral pose.
+
+    It names the pole, or the longest sample time with which errors decay.
+    """
+    if len(law._idle) > law._skip:  # what has no motor moves by itself
+        return
+    twin, at = copy.copy(law), law.model.neutral()
+    twin.model = dataclasses.replace(law.model, gravity=np.zeros(3), organism=None, options=None)
+    twin._bind()
+    clock = law.sample_time
+    if not np.isfinite(_parts(twin, at)[2]).all():  # gains beyond all numbers are seen in torques
+        return
+    if clock is None:
+        values, vectors = np.linalg.eig(linearized(twin, at).A)
+        rate = -np.real(values)
+    else:
+        good, bad = _longest(twin, at, clock)
+        if good == clock:
+            return
+        if good:
+            raise StateError(
+                f"sample_time of {clock:g} s is too long for these gains: errors grow from sample "
+                f"to sample; take {_rounded_down(good)} s or less, or lower gains"
+            )
+        values, vectors = np.linalg.eig(_Held(twin, at, bad).closed(0))
+        rate, values = -np.log(np.abs(values)) / bad, np.log(values + 0j) / bad
+    if rate.min(initial=np.inf) > -max(GROWTH, ROUNDING * np.abs(values).max(initial=0.0)):
+        return
+    k, n = int(rate.argmin()), len(law.model.joint_names)
+    joint = law.model.joint_names[int(np.abs(vectors[:n, k]).argmax())]
+    pole = f"{values[k].real:.3g}" + (f" ± {abs(values[k].imag):.3g}j" if values[k].imag else "")
+    raise StateError(f"these gains are unstable: pole {pole} 1/s at '{joint}' grows; change them")
+
+
+def _longest(law: Controller, at: np.ndarray, clock: float) -> tuple[float, float]:
+    """Sample times: the longest up to `clock` with which errors decay (or 0), a longer one."""
+
+    def decays(dt: float) -> bool:
+        return _decay(np.linalg.eigvals(_Held(law, at, dt).closed(0)), dt) > -GROWTH
+
+    good = clock
+    while not decays(good):
+        good /= 2
+        if good < clock / MOST_HALVED:
+            return 0.0, good
+    bad = min(2 * good, clock)
+    for _ in range(BISECTIONS if good < clock else 0):
+        middle = (good + bad) / 2
+        good, bad = (middle, bad) if decays(middle) else (good, middle)
+    return good, bad
+
+
+def _rounded_down(seconds: float) -> str:
+    """Two digits, never more than the number."""
+    digits = 10.0 ** (math.floor(math.log10(seconds)) - 1)
+    return f"{math.floor(seconds / digits) * digits:.2g}"
+
+
 class _Held:
     """A sampled loop: the torque is held between samples, and may come some samples late."""
 
@@ -154,44 +218,61 @@ class _Held:
 
 
 class Rehearsal(NamedTuple):
-    """Motion without torque limits."""
+    """Motion from a state, or from a batch of them."""
 
     t: np.ndarray  # (N,) [s]
-    q: np.ndarray  # (N, nq)
-    v: np.ndarray  # (N, nv)
-    tau: np.ndarray  # (N, nv) as wanted. [N m, N]
+    q: np.ndarray  # (N, ..., nq)
+    v: np.ndarray  # (N, ..., nv)
+    tau: np.ndarray  # (N, ..., nv) as commanded. [N m, N]
     diverged: bool  # whether a number ran away; the arrays end there
 
 
 def rehearsed(
-    law: Controller, at: np.ndarray, q: np.ndarray, v: np.ndarray, duration: float
+    law: Controller,
+    at: np.ndarray,
+    q: np.ndarray,
+    v: np.ndarray,
+    duration: float,
+    limited: bool = False,
 ) -> Rehearsal:
-    """Run a copy of a law without limits from a state to a set point (nq,).
+    """Run a copy of a law from a state to a set point (nq,); or from (..., nq) to (..., n).
 
     Runge-Kutta while `MOST_PARTS` parts of a sample follow friction, else semi-implicit Euler.
+
+    Args:
+        law: For one state.
+        at, q, v: Set point and state.
+        duration: [s]
+        limited: Whether the torque limits hold.
     """
-    twin, clock = copy.copy(law), law.sample_time
-    twin._limited, twin._carried = False, False
+    twin, clock = copy.copy(law) if q.ndim == 1 else law.batched(len(q)), law.sample_time
+    twin._limited, twin._carried = law._limited and limited, False
     twin.reset(0.0, q, v)
     dt = duration / POINTS if clock is None else clock
-    tau = np.zeros(law.model.nv)
+    tau = np.zeros(v.shape)
 
     def drive(s: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return twin.command(s, x, y, at) if clock is None else tau
 
     parts = math.ceil(law.model.friction_rate.rate * dt / MOST_RATE_STEP)
     method = RK4 if parts <= MOST_PARTS else SemiImplicitEuler
-    settings = StepSettings(0.0, 0.0, dt, max(1, min(parts, MOST_PARTS)))
-    stepper = method(EquationOfMotion(law.model, drive=drive), settings)
+    parts = max(1, min(parts, MOST_PARTS))
+    if clock is None and method is RK4:
+        fastest = max(
+            np.abs(linearized(law, pose).eigenvalues).max(initial=0.0) for pose in np.atleast_2d(q)
+        )
+        parts = max(parts, min(MOST_LOOP_PARTS, math.ceil(fastest * dt / MOST_RATE_STEP)))
+    settings = StepSettings(0.0, 0.0, dt, parts)
+    stepper = method(EquationOfMotion(law.model, q.shape[:-1], drive=drive), settings)
     rows: list[tuple[float, np.ndarray, np.ndarray, np.ndarray]] = []
     diverged = False
     for k in range(min(MOST, max(1, round(duration / dt))) + 1):
-        tau = twin.command(k * dt, q, v, at)
-        rows.append((k * dt, q, v, tau))
         try:
+            tau = twin.command(k * dt, q, v, at)
+            rows.append((k * dt, q, v, tau))
             q, v = stepper.sample(k * dt, q.copy(), v.copy())
             diverged = not (np.isfinite(q).all() and np.abs(v).max(initial=0.0) < LOST)
-        except Stopped:
+        except (Stopped, StateError):
             diverged = True
         if diverged:
             break

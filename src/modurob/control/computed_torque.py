@@ -10,21 +10,25 @@ see `partial` for others.
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import complex_array, real_array
+from modurob.checks import complex_array
 from modurob.control import gains
 from modurob.control.controller import Controller, Slopes
 from modurob.control.gains import DesignedLaw
 from modurob.control.laws import register
 from modurob.dynamics import cpu_model
+from modurob.equations.links import SLIP, friction, friction_slope
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.model.joint_map import JointMap
 from modurob.reference import Reference
+
+LEAST_STIFFNESS = 1e-4  # below, the share of a sample is 1/2 to rounding
 
 
 class Linearizing(Controller):
@@ -41,15 +45,29 @@ class Linearizing(Controller):
         """(n, n), (n, n), (n, k) derivatives of that acceleration by q, v and the memory."""
 
     def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
-        return self._forces(q, v, self._acceleration(t, q, v, aim))
+        a = self._acceleration(t, q, v, aim)
+        return self._forces(self._pose_ahead(q, v), v, a)
+
+    def _pose_ahead(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(..., nq) pose in the middle of the sample for which the torque will be held."""
+        return self.model.integrate(q, self._half * v) if self._half else q
+
+    @property
+    def _half(self) -> float:
+        """Time until then. [s]"""
+        return (self._late.count + 0.5) * (self.sample_time or 0.0)
 
     def _forces(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         """(..., nv) torque for accelerations of the joints that have a motor."""
-        idle = self._idle
-        if not len(idle):
-            return self._inverse(q, v, a)
-        tau = self._inverse(q, v, self._completed(q, v, a)).copy()
-        tau[..., idle] = 0.0
+        idle, joints = self._idle, np.s_[..., self._skip :]
+        full = self._completed(q, v, a) if len(idle) else a
+        tau = self._inverse(q, v, full)
+        if self._ahead.any():
+            tau = tau.copy()
+            tau[joints] += self._friction_ahead(v[joints], full[joints])
+        if len(idle):
+            tau = tau.copy()
+            tau[..., idle] = 0.0
         return tau
 
     def _loaded(self, q: np.ndarray, tau: np.ndarray, push: np.ndarray) -> np.ndarray:
@@ -59,6 +77,28 @@ class Linearizing(Controller):
             moved = np.linalg.solve(M[..., idle[:, None], z], push[..., idle, None])
             push = push - (M[..., :, z] @ moved)[..., 0]
         return super()._loaded(q, tau, push)
+
+    @cached_property
+    def _ahead(self) -> np.ndarray:
+        """(2, n) time after which viscous and dry friction have their mean of a sample. [s]
+
+        While the torque is held, friction that is stiff for the sample time, ``x = slope dt / m``,
+        lets a velocity gain only ``(1 - e^-x) / x`` of what inertia would allow. Friction is
+        canceled at the velocity after a share ``1 / (1 - e^-x) - 1 / x`` of the sample: exact for
+        one joint; half a sample for small x, a whole one for large x.
+        """
+        dt, model = self.sample_time, self.model
+        if dt is None or not (model.viscous.any() or model.coulomb.any()):
+            return np.zeros((2, len(model.viscous)))
+        slopes = np.stack([model.viscous, model.coulomb / SLIP])
+        x = np.maximum(slopes * dt / gains.joint_inertia(model), LEAST_STIFFNESS)
+        return np.where(slopes > 0, dt * (-1 / np.expm1(-x) - 1 / x), 0.0)
+
+    def _friction_ahead(self, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """(..., n) growth of friction until those times. [N m, N]"""
+        (drag, dry), model = self._ahead, self.model
+        later, now = (friction(0.0, model.coulomb, x) for x in (v + dry * a, v))
+        return model.viscous * drag * a + later - now
 
     def _completed(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         """(..., nv) accelerations: as computed for the outputs, resulting for the rest."""
@@ -74,16 +114,24 @@ class Linearizing(Controller):
         q, v = self._state(q, v)
         aim = self._aim(reference, q)
         idle, z = self._idle, self._resulting
-        a = self._steady(q, v, aim)
+        a, q = self._steady(q, v, aim), self._pose_ahead(q, v)
         full = self._completed(q, v, a) if len(idle) else a
         by = self.model.inverse_dynamics_derivatives(q, v, full)
+        by_a, by_v = by.da.copy(), by.dv + self._half * by.dq
         a_q, a_v, a_m = self._joint_slopes(*self._gains())
-        for wanted, direct in ((a_q, by.dq), (a_v, by.dv), (a_m, np.zeros_like(a_m))):
+        for wanted, direct in ((a_q, by.dq), (a_v, by_v), (a_m, np.zeros_like(a_m))):
             wanted[z] = 0.0
             if len(idle):  # rows without a torque stay zero: M_uz da_z = -(d tau)_u
                 rest = (direct + by.da @ wanted)[idle]
                 wanted[z] = -np.linalg.solve(by.da[np.ix_(idle, z)], rest)
-        return self._driven_only(by.dq + by.da @ a_q, by.dv + by.da @ a_v, by.da @ a_m)
+        if self._ahead.any():
+            (drag, dry), rate, model = self._ahead, v[self._skip :], self.model
+            soon = rate + dry * full[self._skip :]
+            later, now = (friction_slope(0.0, model.coulomb, x) for x in (soon, rate))
+            joints = np.arange(self._skip, model.nv)
+            by_a[joints, joints] += model.viscous * drag + later * dry
+            by_v[joints, joints] += later - now
+        return self._driven_only(by.dq + by_a @ a_q, by_v + by_a @ a_v, by_a @ a_m)
 
     def _steady(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         """(n,) acceleration of the law with its memory held."""
@@ -122,6 +170,10 @@ class ComputedTorque(DesignedLaw, Linearizing):
         super().__init__(model, **options)
         chosen = self._choose_gains({"k0": k0, "k1": k1}, settling_time, damping=damping)
         self.k0, self.k1 = gains.gain("k0", chosen[0], model), gains.gain("k1", chosen[1], model)
+        self._demand_stable()
+
+    def _designed(self, time: float, **shape: float) -> gains.Design:
+        return gains.for_samples(time, shape["damping"], self.sample_time, self._late.count)
 
     def _acceleration(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         e, rate = self._errors(q, v, aim)
@@ -144,7 +196,7 @@ class PolePlacement(ComputedTorque):
     Args:
         model: The body.
         poles: (2,) for all joints or (n, 2), real or conjugate pairs, in the left half-plane. [1/s]
-        settling_time, damping: Instead of poles, for all joints or for each. [s]
+        settling_time, damping: Instead of poles; see `ComputedTorque`. [s]
         options: See `Controller`.
     """
 
@@ -155,28 +207,25 @@ class PolePlacement(ComputedTorque):
         model: Model,
         poles: ArrayLike | None = None,
         *,
-        settling_time: ArrayLike | None = None,
-        damping: ArrayLike = gains.DAMPING,
+        settling_time: float | None = None,
+        damping: float = gains.DAMPING,
         **options: Any,
     ) -> None:
-        n = len(cpu_model("a controller", model).joint_names)
-        if poles is not None and settling_time is not None:
+        if poles is None:
+            super().__init__(model, settling_time=settling_time, damping=damping, **options)
+            return
+        if settling_time is not None:
             raise StateError("give poles or a settling_time, not both")
-        if poles is not None:
-            given = complex_array("poles", poles)
-            if given.shape not in ((2,), (n, 2)):
-                raise StateError(
-                    f"poles are two numbers, or two for each of {n} joints, got shape {given.shape}"
-                )
-            pair = gains.from_poles(given.tolist())
-        else:
-            time = gains.SETTLING_TIME if settling_time is None else settling_time
-            given = real_array("settling_time", time), real_array("damping", damping)
-            pair = np.vectorize(gains.from_settling_time)(*given)
+        n = len(cpu_model("a controller", model).joint_names)
+        given = complex_array("poles", poles)
+        if given.shape not in ((2,), (n, 2)):
+            raise StateError(
+                f"poles are two numbers, or two for each of {n} joints, got shape {given.shape}"
+            )
+        pair = gains.from_poles(given.tolist())
         if pair[0].ndim == 0:  # the same for all joints, also for those still to come
-            super().__init__(model, float(pair[0]), float(pair[1]), **options)
-        else:
-            super().__init__(model, *pair, **options)
+            pair = float(pair[0]), float(pair[1])
+        super().__init__(model, *pair, **options)
 
     @property
     def poles(self) -> np.ndarray:
@@ -185,6 +234,8 @@ class PolePlacement(ComputedTorque):
 
     def _settings(self, joints: JointMap) -> dict[str, Any]:
         settings = super()._settings(joints)
+        if self.settling_time is not None:
+            return settings
         k0, k1 = settings.pop("k0"), settings.pop("k1")
         for_all = self._given_for_all
         if "k0" in for_all and "k1" in for_all:

@@ -26,6 +26,7 @@ from modurob.reference import Reference
 
 if TYPE_CHECKING:
     from modurob.control.certificate import Certificate
+    from modurob.control.promise import Promise
 
 
 class Slopes(NamedTuple):
@@ -142,6 +143,20 @@ class Controller(BoundToModel, ABC):
         from modurob.control.certificate import certify
 
         return certify(self, set_point, start)
+
+    def promise(
+        self, set_point: ArrayLike | None = None, start: ArrayLike | None = None
+    ) -> Promise:
+        """Settling time and overshoot of simulated steps, against those asked for.
+
+        Args:
+            set_point: (n,) or (nq,) end of one step; by default several steps in several poses.
+            start: (nq,) begin of that step; the neutral pose by default.
+        """
+        self._demand_one("a promise")
+        from modurob.control.promise import checked
+
+        return checked(self, set_point, start)
 
     # -- the contract ------------------------------------------------------------------------------
 

@@ -1,15 +1,18 @@
 """Gains of laws: from poles, from a settling time, or as given.
 
 The settling time is the one of textbooks: an error of 1 at rest stays within 2 % from then on. It
-is computed from the exact response, not from the rule of thumb 4 / (damping * frequency).
+is computed from the exact response, not from the rule of thumb 4 / (damping * frequency). Sample
+time and delay are part of the design, and inertias of all poses where gains make torques.
 """
 
 from __future__ import annotations
 
+import math
 import reprlib
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
-from typing import Any, ClassVar
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,8 +29,14 @@ DAMPING = 1.0  # of default gains: no overshoot
 HORIZON = 12.0  # slowest time constants to look ahead: e^-12 times a cubic is far within the band
 GRID = 4096  # points over the horizon; an oscillation of damping 0.01 has 20 of them a period
 MOTOR_SHARE = 0.1  # of the damping stays with the motor: friction in datasheets is not exact
-PI_FACTOR = 5.3  # slow pole times settling time of (1 - x) e^-x, the limit of much drag, is 5.39
-FASTEST = 0.79  # damping at which an error settles soonest without leaving the 2 % band again
+APART = 1e-6  # of the squared frequency: poles that coincide are moved so far apart
+DELAY_ANGLE = 0.3  # pole times delay at most: from 2 - sqrt(2) on, poles of the delay are slower
+POSES = 32  # sampled for the worst inertia
+LEAST_SHARE = 1e-6  # of the worst inertia: lighter motions are those of a singular model
+COUPLED = math.log(0.3 * SETTLED) / math.log(SETTLED)  # for steps of 30 % beside larger ones
+UNIFORM = 0.99  # least share of the worst inertia with which all poses are alike
+WITH_INTEGRAL = 1.2  # times the rate: the integral slows the slowest error down to 0.7 of it
+INTEGRAL_RATE = 1.0  # of the slowest rate: pole of the integral of torques
 
 
 def from_poles(poles: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -52,83 +61,178 @@ def from_poles(poles: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
 
 
 def from_settling_time(
-    settling_time: float = SETTLING_TIME, damping: float = DAMPING, drag: float = 0.0
+    settling_time: float = SETTLING_TIME, damping: float = DAMPING
 ) -> tuple[float, float]:
-    """K0, K1 of ``e'' + (K1 + drag) e' + K0 e = 0`` that settles in a given time. [1/s^2, 1/s]
+    """K0, K1 of ``e'' + K1 e' + K0 e = 0`` that settles in a given time. [1/s^2, 1/s]
 
     Args:
         settling_time: Until an error of 1 at rest stays within 2 %. [s]
-        damping: 1 for no overshoot, 0.7 for a quick response with 5 %. More drag than that needs
-            leads to more damping and a larger K0; the settling time stays.
-        drag: Viscous friction per inertia, which the law does not cancel. [1/s]
+        damping: 1 for no overshoot, 0.7 for a quick response with 5 %.
     """
     time = positive("settling_time", settling_time, "seconds")
     frequency = settling_factor(positive("damping", damping, "(no unit)")) / time
-    k0, wanted = float(frequency**2), float(2 * damping * frequency)
-    k1, total = _shared(wanted, drag)
-    if total > wanted:
-        quickest = (total / (2 * FASTEST)) ** 2
-        k0 = _root(lambda k: _error(time, k, total) - SETTLED, 0.0, quickest)
-    return k0, k1
+    return float(frequency**2), float(2 * damping * frequency)
 
 
 def pid_from_settling_time(
-    settling_time: float = SETTLING_TIME, drag: float = 0.0
+    settling_time: float = SETTLING_TIME, damping: float = DAMPING
 ) -> tuple[float, float, float]:
-    """Kp, Ki, Kd of ``e'' + (Kd + drag) e' + Kp e + Ki int(e) = 0``. [1/s^2, 1/s^3, 1/s]
+    """Kp, Ki, Kd of ``e'' + Kd e' + Kp e + Ki int(e) = 0``. [1/s^2, 1/s^3, 1/s]
 
-    A triple pole; with more drag than that needs, a double pole and a faster one.
+    Two poles are those of `from_settling_time`, the third is the integral's; a step of the
+    reference does not excite it, see `Pid`.
+    """
+    k0, k1 = from_settling_time(settling_time, damping)
+    slow = float(np.sqrt(k0))
+    return k0 + k1 * slow, k0 * slow, k1 + slow
+
+
+def for_samples(
+    time: float, damping: float, sample_time: float | None, late: int, integral: bool = False
+) -> Design:
+    """K0 and K1 of a double integrator whose input is held for a sample, and may come late.
+
+    Its poles are those of `from_settling_time` for what the delay leaves of the time; those that
+    the delay adds are faster. A delay that is too long for that makes it slower than asked for.
 
     Args:
-        settling_time: Until an error of 1 at rest stays within 2 %. It overshoots by 14 to 25 % on
-            the way: what the integral gathered must be given back. [s]
-        drag: Viscous friction per inertia, which the law does not cancel. [1/s]
+        time: [s]
+        damping: See `from_settling_time`.
+        sample_time: None for a law that acts continuously. [s]
+        late: Samples of delay.
+        integral: Return kp, ki, kd of a `Pid` and its share, in place of k0 and k1.
     """
-    time = positive("settling_time", settling_time, "seconds")
-    rate = _settling_time(3.0, 3.0, 1.0) / time
-    kd, total = _shared(3 * rate, drag)
-    if total > 3 * rate:
+    time, dead = positive("settling_time", time, "seconds"), late * (sample_time or 0.0)
+    factor = settling_factor(positive("damping", damping, "(no unit)"))
+    left = max(time - dead, factor * dead / DELAY_ANGLE)
+    if sample_time is None:
+        return Design(from_settling_time(left, damping), time)
+    apart = np.sqrt(complex(damping * damping - 1) or APART)
+    poles = -factor / left * np.array([damping + apart, damping - apart, 1.0])
+    if not integral:
+        return Design(tuple(_placed(poles[:2], sample_time, late).tolist()), left + dead)
+    kp, kd, ki = _placed(poles, sample_time, late).tolist()
+    z = math.exp(poles[2].real * sample_time)  # the integral's own pole
+    return Design((kp, ki, kd, kp + ki * sample_time * z / (z - 1)), left + dead)
 
-        def left(slow: float) -> float:  # the error returns to the band from below
-            return _error(time, *_double_pole(slow, total)) + SETTLED
 
-        rate = _root(left, PI_FACTOR / time, rate)
-    kp, _, ki = _double_pole(rate, total)
-    return kp, ki, kd
+def _placed(poles: np.ndarray, dt: float, late: int) -> np.ndarray:
+    """(k,) gains of e, e' and the sum of e with which a sampled double integrator has poles.
+
+    G(z) are their responses to the input; at each pole ``1 + K G(z) z^-late = 0``.
+    """
+    z, less = np.exp(poles * dt), np.expm1(poles * dt)
+    position = dt * dt / 2 * (z + 1) / less**2
+    G = np.stack([position, dt / less, dt * z / less * position], axis=1)[:, : len(poles)]
+    return np.linalg.solve(G, -(z**late)).real
 
 
-def for_joints(
-    design: Callable[..., tuple[float, ...]], inertia: np.ndarray, viscous: np.ndarray
-) -> tuple[np.ndarray, ...]:
-    """(n,) gains of each kind, in torques, for joints that move alone.
+class Design(NamedTuple):
+    """Gains, and the time in which they settle: longer than asked for where samples are too slow.
+
+    Attributes:
+        gains: In the order of the law's arguments.
+        time: [s]
+    """
+
+    gains: tuple[Any, ...]
+    time: float
+
+
+def for_torques(
+    model: Model, time: float, damping: float, sample_time: float | None, late: int, each: bool
+) -> Design:
+    """Stiffness and damping (n, n) of torques, for the worst inertia of all poses.
+
+    With ``Kp = c (Kd + B)``, B the viscous friction and ``Kd + B >= 4 c damping^2 M`` in every
+    pose, no small motion has less damping than asked for, and none is slower than c.
 
     Args:
-        design: Gains per inertia from `drag`, as of `from_settling_time`. [1/s]
-        inertia: (n,) inertia or mass that each joint moves. [kg m^2, kg]
-        viscous: (n,) friction that the law does not cancel. [N m s/rad, N s/m]
+        model: The body.
+        time: [s]
+        damping: Of every motion, at least.
+        sample_time, late: Of the law: they bound the damping of the lightest motion. [s]
+        each: Design joints by themselves: (n,) gains, and stiffness to add against gravity.
     """
-    drag = np.divide(viscous, inertia, out=np.zeros(len(inertia)), where=inertia > 0)
-    some, which = np.unique([0.0, *drag], return_inverse=True)  # joints of equal drag are alike
-    each = np.array([design(drag=float(x)) for x in some])[which[1:]]
-    return tuple(each.T * inertia)
+    time, shape = positive("settling_time", time, "seconds"), 4 * damping * damping
+    positive("damping", damping, "(no unit)")
+    if not len(model.viscous):
+        return Design((np.zeros(0),) * (3 if each else 2), time)
+    poses = _poses(model)
+    M, viscous = _pose_inertias(model, poses), np.diag(model.viscous)
+    worst = _upper_bound(M)
+    if each:
+        root = np.diag(np.diagonal(worst) ** -0.5)
+        worst = np.linalg.eigvalsh(root @ worst @ root)[-1] * np.diag(np.diagonal(worst))
+    share = LEAST_SHARE if each or viscous.any() else _shares(M, worst).min()
+    least = max(float(share), LEAST_SHARE)
+    rate = max(settling_time(shape / x, shape / x) for x in (1.0, least)) / time
+    rate *= (1.0 if least > UNIFORM else COUPLED) * (WITH_INTEGRAL if each else 1.0)
+    kd, slower = _motor_damping(shape * rate * worst, model.viscous), 1.0
+    if sample_time is not None:  # v+ = v - x v(late) has real poles up to this x
+        fastest = max(_shares(kd, M + sample_time / 2 * viscous).max(), rate)
+        slower = max(1.0, fastest * sample_time * (late + 1) * (1 + 1 / max(late, 1)) ** late)
+    kd = _motor_damping(shape * rate / slower * worst, model.viscous)
+    kp = rate / slower * (kd + viscous)
+    gains = (kp, kd, _against_gravity(model, poses, worst)) if each else (kp, kd)
+    return Design(tuple(np.diagonal(x).copy() if each else x for x in gains), time * slower)
 
 
-def _shared(wanted: float, drag: float) -> tuple[float, float]:
-    """Damping of the motor, and that of motor and drag together. [1/s]"""
-    motor = max(wanted - drag, MOTOR_SHARE * wanted) if drag > 0 else wanted
-    return motor, motor + drag
+def _poses(model: Model) -> np.ndarray:
+    """(poses, nq) the neutral pose, and random ones within the joint limits."""
+    rng = np.random.default_rng(0)
+    return np.array([model.neutral(), *(model.random_configuration(rng) for _ in range(POSES - 1))])
+
+
+def _pose_inertias(model: Model, poses: np.ndarray) -> np.ndarray:
+    """(poses, n, n) mass matrices of the joints; of what they move while a free base gives way."""
+    M, base = model.mass_matrix(poses), model.joint_slice_v.start
+    if not base:
+        return M
+    across = M[:, :base, base:]
+    return M[:, base:, base:] - across.mT @ np.linalg.solve(M[:, :base, :base], across)
+
+
+def _against_gravity(model: Model, poses: np.ndarray, inertia: np.ndarray) -> np.ndarray:
+    """(n, n) stiffness, in proportion to an inertia, that outweighs falling in all poses."""
+    if model.free_base:
+        return 0.0 * inertia
+    rest = np.zeros((len(poses), model.nv))
+    slope = model.inverse_dynamics_derivatives(poses, rest, rest).dq
+    return max(0.0, -float(_shares((slope + slope.mT) / 2, inertia).min())) * inertia
+
+
+def _upper_bound(M: np.ndarray) -> np.ndarray:
+    """(n, n) with no less kinetic energy than each of (poses, n, n), for any velocity."""
+    bound = M[0] + LEAST_SHARE * np.diag(np.diagonal(M).max(axis=(0, 1)) + np.zeros(len(M[0])))
+    for one in M[1:]:
+        root = np.linalg.cholesky(bound)
+        half = np.linalg.inv(root)
+        values, vectors = np.linalg.eigh(half @ one @ half.T)
+        root = root @ vectors
+        bound = (root * np.maximum(values, 1.0)) @ root.T
+    return bound
+
+
+def _shares(M: np.ndarray, bound: np.ndarray) -> np.ndarray:
+    """(..., n) generalized eigenvalues of symmetric matrices by positive definite ones."""
+    half = np.linalg.inv(np.linalg.cholesky(bound))
+    return np.linalg.eigvalsh(half @ M @ half.mT)
+
+
+def _motor_damping(wanted: np.ndarray, viscous: np.ndarray) -> np.ndarray:
+    """(n, n) damping that motors add to friction; they always add a part of what is wanted."""
+    root = np.linalg.cholesky(wanted)
+    half = np.linalg.inv(root)
+    values, vectors = np.linalg.eigh((half * viscous) @ half.T)
+    root = root @ vectors
+    return (root * np.maximum(1 - values, MOTOR_SHARE)) @ root.T
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
     from scipy.optimize import root_scalar
 
     return float(root_scalar(function, bracket=(low, high)).root)
-
-
-def _double_pole(slow: float, total: float) -> tuple[float, float, float]:
-    """K0, K1, Ki of ``(s + slow)^2 (s + total - 2 slow)``."""
-    fast = total - 2 * slow
-    return slow * slow + 2 * slow * fast, total, slow * slow * fast
 
 
 def _error(t: float, k0: float, k1: float, ki: float = 0.0) -> float:
@@ -215,11 +319,18 @@ def applied(values: np.ndarray, error: np.ndarray) -> np.ndarray:
 class DesignedLaw(Controller):
     """Base of laws with gains that are given, or follow from a settling time.
 
-    Gains make accelerations of errors, for a law that cancels inertia and friction; or torques.
+    Attributes:
+        settling_time: As asked for; None with gains as given. [s]
+        attainable: As designed: longer where sample time or delay do not allow it. [s]
     """
 
     _gains_make_torques: ClassVar[bool] = False
-    _design: ClassVar[Callable[..., tuple[float, ...]]] = staticmethod(from_settling_time)
+    settling_time: float | None = None
+    attainable: float | None = None
+
+    @abstractmethod
+    def _designed(self, time: float, **shape: float) -> Design:
+        """Gains for a settling time; of the law's own model, sample time and delay."""
 
     def _inertias(self, model: Model) -> np.ndarray:
         """(n,) factors from accelerations of the joints to what the gains make of errors."""
@@ -229,7 +340,7 @@ class DesignedLaw(Controller):
     def _choose_gains(
         self, given: Mapping[str, ArrayLike | None], settling_time: float | None, **shape: float
     ) -> list[Any]:
-        """Return gains as given, or (n,) each, designed for the joints' inertia and friction.
+        """Return gains as given, or designed ones.
 
         Args:
             given: By name; all of them, or none.
@@ -240,24 +351,40 @@ class DesignedLaw(Controller):
         some = [value is not None for value in given.values()]
         if any(some) and (not all(some) or settling_time is not None):
             raise StateError(f"give {', '.join(first)} and {last}, or a settling_time, or nothing")
-        self._gain_names, self._designed_for = tuple(given), None
+        self._gain_names, self._shape = tuple(given), shape
         self._remember(**given)
         if any(some):
             return list(given.values())
-        time = SETTLING_TIME if settling_time is None else settling_time
-        self._designed_for = {"settling_time": time, **shape}
-        design = partial(self._design, time, **shape)
-        inertia = self._inertias(self.model)
-        friction = self.model.viscous if self._gains_make_torques else np.zeros(len(inertia))
-        return list(for_joints(design, inertia, friction))
+        self.settling_time = SETTLING_TIME if settling_time is None else settling_time
+        design = self._designed(self.settling_time, **shape)
+        self.attainable = design.time
+        return list(design.gains)
+
+    def changed(self, **options: Any) -> Controller:
+        """See `Controller.changed`; gains stay as they are, also those that were designed."""
+        twin = super().changed(**options)
+        assert isinstance(twin, DesignedLaw)
+        twin._take_gains(self)
+        return twin
+
+    def _take_gains(self, old: DesignedLaw) -> None:
+        """Take the gains of the same law for the same body."""
+        vars(self).update({name: old._gain(name) for name in self._gain_names})
+
+    def _demand_stable(self) -> None:
+        """Refuse gains with which errors grow; designed ones are stable."""
+        if self.settling_time is None:
+            from modurob.control.closed_loop import demand_stable
+
+            demand_stable(self)
 
     def _gain(self, name: str) -> np.ndarray:
         return getattr(self, name)
 
     def _settings(self, joints: JointMap) -> dict[str, Any]:
         common = super()._settings(joints)
-        if self._designed_for is not None:
-            return common | self._designed_for
+        if self.settling_time is not None:
+            return common | {"settling_time": self.settling_time, **self._shape}
         return common | {
             name: self._carry(name, self._gain(name), joints) for name in self._gain_names
         }

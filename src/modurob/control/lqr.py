@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+import math
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from modurob.model import Model
 from modurob.model.joint_map import JointMap
 from modurob.reference import Reference
 
+RATE = -gains.COUPLED * math.log(gains.SETTLED) / gains.SETTLING_TIME  # [1/s] of slow errors
+WEIGHT = 3.0  # of errors: larger ones make light motions fast for the sample time
 BALANCED = 1e-6  # [N m, N] force on a joint without a motor that still counts as rest
 ROUNDING = 1e-9  # of the largest entry: a negative eigenvalue of a weight that is rounding
 
@@ -33,8 +35,8 @@ class Lqr(Controller):
     Args:
         model: The body.
         set_point: (n,) or (nq,) where it is linearized; the neutral pose by default.
-        Q: Weight of the error: (2n,) or (2n, 2n). By default positions weigh 1, and velocities as
-            much as a motion that settles in one second needs.
+        Q: Weight of the error: (2n,) or (2n, 2n). By default such that small errors of driven
+            joints settle in one second.
         R: Weight of the torque: one number, (m,) or (m, m) for m motors. By default as large as
             suits a motion that settles in one second.
         options: See `Controller`. With `sample_time` the discrete problem is solved, its plant
@@ -62,7 +64,7 @@ class Lqr(Controller):
         self._check_rest()
         n, m = len(self.torque_limit), len(self._driven)
         plant = self.linear()  # raises an error that names a singular joint
-        natural = np.repeat([1.0, 1.0 / gains.from_settling_time()[0]], n)
+        natural = WEIGHT * np.repeat([1.0, RATE**-2], n)
         self.Q = _weight("Q", natural if Q is None else Q, 2 * n)
         self.R = _weight("R", self._stiffness() ** -2 if R is None else R, m)
         self._weights = Q, R
@@ -75,10 +77,9 @@ class Lqr(Controller):
         rest = np.zeros(self.model.nv)
         by = self.model.inverse_dynamics_derivatives(self.set_point, rest, rest)
         slope = np.abs(np.diagonal(by.dq)) + np.abs(self._gravity(self.set_point))  # here, and near
-        inertia, viscous = np.diagonal(by.da), np.zeros(self.model.nv)
-        viscous[self._skip :] = self.model.viscous
-        design = partial(gains.from_settling_time, gains.SETTLING_TIME, gains.DAMPING)
-        return (gains.for_joints(design, inertia, viscous)[0] + slope)[self._driven]
+        stiffness = gains.from_settling_time()[0] * np.diagonal(by.da) + slope
+        stiffness[self._skip :] += RATE * self.model.viscous
+        return stiffness[self._driven]
 
     def linear(self) -> tuple[np.ndarray, np.ndarray]:
         """(2n, 2n), (2n, m) A and B of the joints' small deviations, motors only."""

@@ -27,11 +27,15 @@ class Pid:
     """One PID for each joint: ``u = Kp e + i + Kd r``, ``i' = Ki e``, ``r`` the filtered rate of e.
 
     The integral is kept as the part of the output that it makes, so that new gains make no bump.
+    A jump of the reference, more than its velocity explains, takes `share` times it from the
+    integral, so that the jump does not excite the pole of the integral: the weighting of set
+    points, for jumps only; motions are followed as by a plain PID.
 
     Args:
         kp, ki, kd: (n,) gains.
         filter_time: Time constant of the low-pass on the rate; 0 for none. [s]
         integral_limit: (n,) largest part of the output that the integral may make.
+        share: (n,) part of Kp that jumps of the reference do not see.
     """
 
     def __init__(
@@ -41,8 +45,9 @@ class Pid:
         kd: np.ndarray,
         filter_time: float,
         integral_limit: np.ndarray,
+        share: np.ndarray,
     ) -> None:
-        self.kp, self.ki, self.kd = kp, ki, kd
+        self.kp, self.ki, self.kd, self.share = kp, ki, kd, share
         self.filter_time, self.integral_limit = filter_time, integral_limit
         self._shape = kp.shape
         self.clear()
@@ -52,16 +57,18 @@ class Pid:
         self.integral, self.rate, self.error = (np.zeros(self._shape) for _ in range(3))
         self._before = self.integral
         self._time: float | None = None
+        self._goal, self._pace = np.full(self._shape, np.nan), np.zeros(self._shape)
 
     def spread(self, count: int) -> None:
         """Keep a memory for each of many states."""
         self._shape = (count, *self._shape)
-        self.integral, self.rate, self.error = (
-            np.tile(x, (count, 1)) for x in (self.integral, self.rate, self.error)
+        self.integral, self.rate, self.error, self._goal, self._pace = (
+            np.tile(x, (count, 1))
+            for x in (self.integral, self.rate, self.error, self._goal, self._pace)
         )
         self._before = self.integral
 
-    def output(self, t: float, error: np.ndarray, rate: np.ndarray) -> np.ndarray:
+    def output(self, t: float, error: np.ndarray, rate: np.ndarray, aim: Reference) -> np.ndarray:
         """(n,) u at a time; a second call for the same time integrates nothing."""
         dt = self._elapsed(t)
         self.error = error
@@ -69,12 +76,18 @@ class Pid:
             self.rate = rate
         elif dt > 0:  # implicit Euler of the low-pass: stable for every dt
             self.rate = self.rate + dt / (self.filter_time + dt) * (rate - self.rate)
-        self._before = self.integral
-        if dt > 0:
-            grown = self.integral + self.ki * (dt * error)
-            self.integral = np.minimum(np.maximum(grown, -self.integral_limit), self.integral_limit)
+        self._before = self.integral - self.share * self._jump(dt, error, aim)
+        grown = self._before + self.ki * (dt * error)
+        self.integral = np.minimum(np.maximum(grown, -self.integral_limit), self.integral_limit)
         self._time = t
         return self.frozen(error, self.rate)
+
+    def _jump(self, dt: float, error: np.ndarray, aim: Reference) -> np.ndarray:
+        """(n,) way of the reference since the last call that its velocity does not explain."""
+        began = np.isnan(self._goal)  # until then it was where the joint is
+        jump = aim.q - self._goal - dt / 2 * (aim.v + self._pace)
+        self._goal, self._pace = np.broadcast_to(aim.q, error.shape), aim.v
+        return np.where(began, error, jump)
 
     def frozen(self, error: np.ndarray, rate: np.ndarray) -> np.ndarray:
         """(n,) u with the integral as it is."""
@@ -114,6 +127,7 @@ class Pid:
         self.integral[here] = old.integral[there] + step_p + step_d
         self.integral[self.ki == 0] = 0.0  # it would never fade
         self.rate, self.error = (joints.carry(x, 0.0) for x in (old.rate, old.error))
+        self._goal, self._pace = joints.carry(old._goal, np.nan), joints.carry(old._pace, 0.0)
         self._time = old._time
 
     def _elapsed(self, t: float) -> float:
@@ -128,7 +142,6 @@ class PidLaw(DesignedLaw):
     """Base of laws with a `Pid`: its gains, its memory, and its change to another body."""
 
     pid: Pid
-    _design = staticmethod(gains.pid_from_settling_time)
 
     def __init__(
         self,
@@ -148,16 +161,23 @@ class PidLaw(DesignedLaw):
             raise StateError("a law with an integral needs sample_time, for example 0.001")
         given = {"kp": kp, "ki": ki, "kd": kd}
         chosen, joints = self._choose_gains(given, settling_time), model.joint_names
-        each = [per_joint(n, k, joints, least=0.0) for n, k in zip(given, chosen, strict=True)]
+        names = (*given, "share")
+        chosen = [*chosen, 0.0][: len(names)]  # gains as given are those of a plain PID
+        each = [per_joint(n, k, joints, least=0.0) for n, k in zip(names, chosen, strict=True)]
         limit = np.inf if integral_limit is None else integral_limit
         most = per_joint("integral_limit", limit, joints, least=0.0, infinite=True)
         if filter_time != 0:
             filter_time = positive("filter_time", filter_time, "seconds, or 0")
-        self.pid = Pid(each[0], each[1], each[2], float(filter_time), most)
+        self.pid = Pid(each[0], each[1], each[2], float(filter_time), most, each[3])
         self._remember(integral_limit=limit)
+        self._demand_stable()
 
     def _gain(self, name: str) -> np.ndarray:
         return getattr(self.pid, name)
+
+    def _take_gains(self, old: DesignedLaw) -> None:
+        for name in (*self._gain_names, "share"):
+            setattr(self.pid, name, old._gain(name))
 
     def _settings(self, joints: JointMap) -> dict[str, Any]:
         limit: Any = self.pid.integral_limit
@@ -205,8 +225,8 @@ class IndependentPid(PidLaw):
     Args:
         model: The body; used for the default gains only.
         kp, ki, kd: One number or one for each joint. [N m/rad, N m/(rad s), N m s/rad]
-        settling_time: Instead of gains, for the inertia and viscous friction of each joint in the
-            neutral pose with the others held. 1 s if nothing is given. [s]
+        settling_time: Instead of gains; see `gains.for_torques`. The integral then begins with the
+            load at the first state. 1 s if nothing is given. [s]
         filter_time: Time constant of a low-pass on the velocity error; 0 for none. [s]
         integral_limit: Largest torque of the integral. [N m, N]
         sample_time: Seconds between commands. [s]
@@ -217,9 +237,18 @@ class IndependentPid(PidLaw):
     claim = "errors vanish, constant loads included"
     _gains_make_torques = True
 
+    def _designed(self, time: float, **shape: float) -> gains.Design:
+        late, damping = self._late.count, gains.DAMPING
+        (kp, kd, weight), time = gains.for_torques(
+            self.model, time, damping, self.sample_time, late, each=True
+        )
+        rate = gains.INTEGRAL_RATE * kp / (kd + self.model.viscous)
+        share = gains.INTEGRAL_RATE * kp
+        return gains.Design((kp + share + weight, rate * kp, kd, share), time)
+
     def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         tau = np.zeros(v.shape)
-        tau[..., self._skip :] = self.pid.output(t, *self._errors(q, v, aim))
+        tau[..., self._skip :] = self.pid.output(t, *self._errors(q, v, aim), aim)
         tau[..., self._idle] = 0.0
         if self._limited:
             self.pid.hold(self._saturation(tau, self._bound)[..., self._skip :])
@@ -228,6 +257,14 @@ class IndependentPid(PidLaw):
     def slopes(self, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Slopes:
         """Exact derivatives of the torque by the state; see `Controller.slopes`."""
         return self._driven_only(*self._joint_slopes(*self.pid.slopes()))
+
+    def reset(self, t: float, q: ArrayLike, v: ArrayLike) -> None:
+        """Clear the memory; designed for a model, the integral begins with the load at q."""
+        begins = not self._carried
+        super().reset(t, q, v)
+        if begins and self.settling_time is not None:
+            load = self._holding(self._state(q, v)[0])[..., self._skip :]
+            self.pid.integral = np.where(self.pid.ki > 0, load, 0.0)
 
     def _settle_in(self, t: float, q: np.ndarray) -> None:
         super()._settle_in(t, q)
@@ -247,7 +284,8 @@ class PidLinearized(PidLaw, Linearizing):
     Args:
         model: The body.
         kp, ki, kd: One number or one for each joint. [1/s^2, 1/s^3, 1/s]
-        settling_time: Instead of gains: a triple pole. 1 s if nothing is given. [s]
+        settling_time: Instead of gains: a triple pole, of which a step excites two. 1 s if nothing
+            is given. [s]
         filter_time: Time constant of a low-pass on the velocity error; 0 for none. [s]
         integral_limit: Largest acceleration of the integral. [rad/s^2, m/s^2]
         sample_time: Seconds between commands. [s]
@@ -257,6 +295,10 @@ class PidLinearized(PidLaw, Linearizing):
     name = "feedback linearization with PID"
     claim = "the error follows e''' + Kd e'' + Kp e' + Ki e = 0 and goes to zero"
 
+    def _designed(self, time: float, **shape: float) -> gains.Design:
+        clock = self.sample_time, self._late.count
+        return gains.for_samples(time, gains.DAMPING, *clock, integral=True)
+
     def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         tau = super()._torque(t, q, v, aim)
         if self._limited:
@@ -264,7 +306,7 @@ class PidLinearized(PidLaw, Linearizing):
         return tau
 
     def _acceleration(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
-        return aim.a + self.pid.output(t, *self._errors(q, v, aim))
+        return aim.a + self.pid.output(t, *self._errors(q, v, aim), aim)
 
     def _steady(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         return aim.a + self.pid.frozen(*self._errors(q, v, aim))

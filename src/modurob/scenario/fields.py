@@ -270,7 +270,8 @@ PARTS: Mapping[str, Mapping[str, RunField]] = {
         ),
         "sample_time": RunField("Sample time [s], 0: none", "Between commands. [s]", step=0.001),
         "torque_delay": RunField(
-            "Delay of torques [s]", "Until a torque takes effect. [s]", step=0.001, option="delay"
+            "Delay of torques [s]", "Until a torque takes effect; gains are designed for it. [s]",
+            step=0.001, option="delay",
         ),
     },
     "Payload and pushes": {
