@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from modurob.cli import cli
 from modurob.cli.bus_session import BusSession
+from modurob.distributed import PlantOptions, SimulatedBus
 
 DEADLINE = 60.0  # [s]
 
@@ -36,6 +37,7 @@ def test_a_script_builds_an_arm_and_operates_on_it(tmp_path):
     assert result.exit_code == 0, result.output
     text = result.stdout
     assert "+ m0 m1 m2\n= robot of 3 modules, 3 joints, computed torque" in text
+    assert "q in degrees and meters, tau in N m and N; - is a motor let go" in text
     assert "guaranteed for the body of the records: close to the set point" in text
     assert re.search(r"error now [0-9.e-]+ rad or m; a body 10% heavier would rest", text)
     assert "- m1 m2\n! silent: module 02:42:ac:11:00:02 at port out of 'm0'" in text
@@ -71,6 +73,25 @@ def test_commands_reach_the_robot_the_plant_and_the_memory(tmp_path):
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "PD with gravity compensation" in result.stdout
+
+
+def test_commands_change_what_the_robot_does():
+    bus = SimulatedBus(plant=PlantOptions(), period=0.005)
+    bus.plug("base.out", f"{bus.start('giusti_b')}.in")
+    assert bus.run(lambda: bus.settled(1))
+    session = BusSession(bus, quiet=True)
+    session.run("law pd-gravity")
+    session.run("gains kp=50 kd=7")
+    law = bus.robot.controller
+    assert (type(law).key, law.kp, law.kd) == ("pd-gravity", 50, 7)
+    session.run("goto 10")
+    assert bus.operation.status().motion
+    session.run("stop")
+    assert not bus.operation.status().motion
+    session.run("relax")
+    assert bus.operation.status().mode == "relax"
+    session.run("hold")
+    assert bus.operation.status().mode == "hold"
 
 
 def test_json_of_a_conversation_has_no_prompt_and_mistakes_go_to_standard_error():

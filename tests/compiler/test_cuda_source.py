@@ -8,6 +8,8 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -97,6 +99,25 @@ def test_cuda_without_cupy_or_gpu_says_what_is_missing():
             mr.examples.crab().model().compile(target="cuda")
     else:
         pytest.skip("CuPy is installed")
+
+
+def test_cupy_is_used_only_where_there_is_a_gpu(monkeypatch):
+    class NoGpu(Exception):
+        pass
+
+    def count():
+        if not gpus:
+            raise NoGpu("no CUDA-capable device is detected")
+        return len(gpus)
+
+    gpus = ["H200"]
+    runtime = SimpleNamespace(getDeviceCount=count, CUDARuntimeError=NoGpu)
+    fake = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
+    monkeypatch.setitem(sys.modules, "cupy", fake)
+    assert cuda.cupy() is fake
+    gpus.clear()
+    with pytest.raises(mr.StateError, match="needs an NVIDIA GPU: no CUDA-capable device"):
+        cuda.cupy()
 
 
 @pytest.mark.parametrize(("target", "dtype"), [("tpu", "float64"), ("cpu", "float32")])

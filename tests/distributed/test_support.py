@@ -101,6 +101,9 @@ def test_margins_and_nearest_points():
                                [[0.9, 0.5], [0.4, 0.4], [0.1, 0.1]])  # fmt: skip
     assert square.contains([0.95, 0.5])
     assert not square.contains([0.95, 0.5], margin=0.1)
+    triangle = support_polygon([[0, 0, 0], [3, 0, 0], [0, 3, 0]])
+    assert triangle.contains([0.5, 0.5], margin=0.4)
+    assert not triangle.contains([0.5, 0.5], margin=0.6)
     np.testing.assert_allclose(square.nearest([0.9, 0.9], 0.7), [0.5, 0.5], atol=1e-9)
     np.testing.assert_allclose(support_polygon([[0, 0, 0], [1, 0, 0]]).nearest([0.3, 2]), [0.3, 0])
 

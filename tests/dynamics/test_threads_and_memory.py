@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from modurob import examples
+from modurob.compiler.pool import pool
 
 ROUNDING = 1e-12  # relative: other threads, other lanes, the same formulas
 THREADS = 8
@@ -125,6 +126,22 @@ def test_the_hand_over_to_fused_code_happens_once():
         assert tier.routine("mass_matrix") is fused
 
     together(work)
+
+
+def test_helpers_are_free_for_the_next_batch_also_after_an_error(monkeypatch):
+    model = examples.snake(6).model()
+    states = batch(model, 64)
+    model.inverse_dynamics(*states, threads=2)
+    helpers = pool()
+    assert not helpers._leading.locked()
+
+    def failing(batch):
+        raise RuntimeError
+
+    monkeypatch.setattr(helpers, "_lead", failing)
+    with pytest.raises(RuntimeError):
+        model.inverse_dynamics(*states, threads=2)
+    assert not helpers._leading.locked()
 
 
 def test_workspaces_are_never_handed_out_twice(hurried):
