@@ -62,12 +62,12 @@ def as_cpp(name: str, model: mr.Model, dtype: str, folder):
     return run
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(
-    ("organism", "base"),
-    [(mr.examples.crab(), "free"), (mr.examples.nine(), "fixed"), (mr.examples.arm(), "fixed")],
+    ("organism", "base", "dtype"),
+    [(mr.examples.crab(), "free", "float64"), (mr.examples.nine(), "fixed", "float32"),
+     (mr.examples.arm(), "fixed", "float64")],
     ids=["free crab", "nine", "arm"],
-)
+)  # fmt: skip
 def test_cuda_source_computes_what_the_model_computes(organism, base, dtype, tmp_path):
     rng = np.random.default_rng(0)
     model = organism.model("physical", base=base)

@@ -103,7 +103,7 @@ SETTLES = {"PdGravity": 1.15, "IndependentPid": 1.15, "Lqr": 1.5}
 
 
 @pytest.mark.parametrize(
-    ("law", "method"),  # Radau is slow with the integral of a PID, RK4 unstable with gains of an LQR
+    ("law", "method"),  # Radau is slow with an integral, RK4 unstable with gains of an LQR
     [(PdGravity, {"integrator": "Radau"}), (Lqr, {"integrator": "Radau"}),
      (IndependentPid, {"integrator": "RK4", "dt": 2e-3})],
 )  # fmt: skip

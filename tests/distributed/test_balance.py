@@ -510,8 +510,8 @@ def test_a_balancing_run_moves_by_the_equation_with_its_drives_and_stops():
         return run.tau[min(int(t / 1e-3 + 1e-9), len(run.t) - 1)]
 
     exact = mr.simulate(
-        run.model, run.q[0], run.v[0], 0.2, replayed, "Radau", sample_time=1e-3,
-        stops=STOPS, rtol=1e-9, atol=1e-11, record=1e-3,
+        run.model, run.q[0], run.v[0], 0.2, replayed, "RK4", dt=1e-4, sample_time=1e-3,
+        stops=STOPS, record=1e-3,
     )  # fmt: skip
     error = np.abs(exact.q - run.q).max()
     assert error < 0.03 * np.abs(run.q - run.q[0]).max()  # first order at 1 ms
