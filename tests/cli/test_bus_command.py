@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pty
 import re
@@ -17,8 +18,9 @@ from click.testing import CliRunner
 
 from modurob import ModurobError
 from modurob.cli import cli
-from modurob.cli.bus_session import BusSession
+from modurob.cli.bus_session import BusSession, _summary
 from modurob.distributed import PlantOptions, ProcessBus, SimulatedBus
+from modurob.distributed.bus.robot import BusRobot
 
 DEADLINE = 60.0  # [s]
 
@@ -78,15 +80,31 @@ def test_commands_reach_the_robot_the_plant_and_the_memory(tmp_path):
 
 def test_commands_change_what_the_robot_does():
     bus = SimulatedBus(plant=PlantOptions(), period=0.005)
-    bus.plug("base.out", f"{bus.start('giusti_b')}.in")
-    assert bus.run(lambda: bus.settled(1))
+    for name, below in ((bus.start("giusti_b"), "base.out"), (bus.start("giusti_c"), "m0.out")):
+        bus.plug(below, f"{name}.in")
+    assert bus.run(lambda: bus.settled(2))
     session = BusSession(bus, quiet=True)
     session.run("law pd-gravity")
     session.run("gains kp=50 kd=7")
     law = bus.robot.controller
-    assert (type(law).key, law.kp, law.kd) == ("pd-gravity", 50, 7)
-    session.run("goto 10")
+    assert (type(law).key, [*law.kp], [*law.kd]) == ("pd-gravity", [50, 50], [7, 7])
+    session.run("push m0.joint 0.5 in 0.25")
+    session.run("push m1 1,2,3")
+    turn, pull = bus.world._pushes
+    assert (turn.joint, turn.torque, turn.until - bus.world.t) == ("m0.joint", 0.5, 0.25)
+    assert (pull.module, pull.force, pull.until - bus.world.t) == ("m1", [1, 2, 3], 0.1)
+    session.run("payload m1 0.2")
+    session.run("fault m0 stuck")
+    assert (bus.world._payloads, bus.world._faults) == ({"m1": 0.2}, {"m0": "stuck"})
+    session.run("fault m0 none")
+    session.run("goto 10,0.02 in 0.5")  # degrees and meters
     assert bus.operation.status().motion
+    assert bus.run(lambda: not bus.operation.status().motion)
+    assert bus.operation.status().set_point == pytest.approx([math.radians(10), 0.02])
+    session.run("move m1 0.01")
+    assert bus.run(lambda: not bus.operation.status().motion)
+    assert bus.operation.status().set_point == pytest.approx([math.radians(10), 0.01])
+    session.run("goto 0,0")
     session.run("stop")
     assert not bus.operation.status().motion
     session.run("relax")
@@ -156,6 +174,10 @@ def session():
         ("write m0 mass=2", ("not in the robot",)),
         ("record /tmp/never.npz", ("nothing is being recorded",)),
         ("sleep -1", ("seconds",)),
+        ("write m0", ("write MODULE NAME=NUMBER",)),
+        ("start 'x", ("cannot be split into words",)),
+        ("push m0 1,2", ("force of three numbers",)),
+        ("goto nan", ("Q is a number, got 'nan'",)),
     ],
 )
 def test_mistakes_are_one_line(session, line, pieces):
@@ -262,3 +284,13 @@ def test_a_conversation_and_ctrl_c_leaves_no_process_behind():
         assert time.monotonic() < end
         time.sleep(0.01)
     os.close(terminal.screen)
+
+
+def test_a_summary_names_modules_that_are_silent_or_let_go(session):
+    assert _summary(BusRobot()) == "no robot"
+    facts = session.facts()
+    (module,) = facts["modules"]
+    assert (module["name"], module["role"], module["docked"]) == ("m0", "not in the robot", [])
+    assert (facts["organism"], facts["joints"], facts["law"]) == (0, 0, None)
+    assert (facts["error"], facts["error_if_heavier"]) == (None, None)
+    assert facts["missing"] == ["there is no controller"]

@@ -158,3 +158,6 @@ def test_waypoints_stop_at_every_place():
     assert target(0.2, np.zeros((5, 3))).shape == (5, 2)
     with pytest.raises(mr.StateError, match="increase"):
         waypoints([0, 0], [[0, 0], [1, 1]])
+    for times, places in (([0, 1], [[0, 0]]), ([[0]], [[0, 0]]), ([], np.zeros((0, 2)))):
+        with pytest.raises(mr.StateError, match=r"k times need \(k, 2\) places"):
+            waypoints(times, places)
