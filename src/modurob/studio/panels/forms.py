@@ -60,6 +60,7 @@ class SettingFields:
     def _add(self, name: str, field: Any, tip: str = "", outlined: bool = True) -> None:
         if outlined:
             field.props("dense outlined debounce=250")
+            field.without_auto_validation()  # which would take away what `_mark` shows
         if tip:
             with field:
                 ui.tooltip(tip)
