@@ -113,6 +113,29 @@ def test_commands_change_what_the_robot_does():
     assert bus.operation.status().mode == "hold"
 
 
+def test_changes_are_told_once(capsys):
+    bus = SimulatedBus(plant=PlantOptions(), period=0.005)
+    session = BusSession(bus)
+    session.print_changes()
+    assert capsys.readouterr().out == ""
+    for name, below in ((bus.start("giusti_b"), "base.out"), (bus.start("giusti_a"), "m0.out")):
+        bus.plug(below, f"{name}.in")
+    assert bus.run(lambda: bus.settled(2))
+    session.print_changes()
+    assert capsys.readouterr().out == ("+ m0 m1\n= robot of 2 modules, 2 joints, computed torque\n")
+    session.print_changes()
+    assert capsys.readouterr().out == ""
+    bus.kill("m1")
+    assert bus.run(lambda: bus.settled(1))
+    session.print_changes("before\n", "after\n")
+    before, left, fault, *summary, after = capsys.readouterr().out.splitlines()
+    assert (before, left, after) == ("before", "- m1", "after")
+    assert fault.startswith("! silent: module")
+    assert summary[-1].endswith("silent: m1")
+    session.run("law pd-gravity")
+    assert capsys.readouterr().out.splitlines()[0].startswith("= robot of 1 module, 2 joints, PD")
+
+
 def test_json_of_a_conversation_has_no_prompt_and_mistakes_go_to_standard_error():
     typed = "arm b\nfly away\nwait 1\n"
     result = CliRunner().invoke(cli, ["bus", "--json"], input=typed)

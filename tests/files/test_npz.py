@@ -126,6 +126,16 @@ def test_an_absurd_list_of_members_is_refused_before_it_is_read(path, arrays, mo
         Trajectory.load(path)
 
 
+def test_arrays_have_a_largest_number_of_dimensions(path, arrays, monkeypatch):
+    path.write_bytes(packed(arrays.items()))
+    most = max(array.ndim for array in arrays.values())
+    monkeypatch.setattr(npz, "MOST_DIMENSIONS", most)
+    Trajectory.load(path)
+    monkeypatch.setattr(npz, "MOST_DIMENSIONS", most - 1)
+    with complains(FileError, "run.npz", "bytes where its header"):
+        Trajectory.load(path)
+
+
 def zip64(data, size):
     """An archive with the 64-bit end record, and the largest number as the old size of the list."""
     place = data.rindex(b"PK\5\6")
