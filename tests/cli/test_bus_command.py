@@ -40,7 +40,7 @@ def test_a_script_builds_an_arm_and_operates_on_it(tmp_path):
     assert result.exit_code == 0, result.output
     text = result.stdout
     assert "+ m0 m1 m2\n= robot of 3 modules, 3 joints, computed torque" in text
-    assert "q in degrees and meters, tau in N m and N; - is a motor let go" in text
+    assert "q in degrees and meters, tau in N m and N; - is a motor let go\nhold\n" in text
     assert "guaranteed for the body of the records: close to the set point" in text
     assert re.search(r"error now [0-9.e-]+ rad or m; a body 10% heavier would rest", text)
     assert "- m1 m2\n! silent: module 02:42:ac:11:00:02 at port out of 'm0'" in text
@@ -190,6 +190,7 @@ def session():
         ("goto 1 within 2", ("in SECONDS", "within 2")),
         ("follow dance x", ("no robot",)),
         ("law magic", ("no control law 'magic'",)),
+        ("law pd-gravity", ("a law needs a robot with joints",)),
         ("gains kp=1", ("computed-torque takes", "k0 [1/s^2]")),
         ("push m0.joint fast", ("EFFORT is a number",)),
         ("payload m9 1", ("no module 'm9'",)),

@@ -205,6 +205,8 @@ WRONG = {
     "massless": ("0.model.mass", put(0.0, 1), "link 1", "without mass must not have inertia"),
     "lopsided inertia": ("0.model.inertia", put(9.0, 1, 0, 1), "link 1", "symmetric"),
     "impossible inertia": ("0.model.inertia", put(9.0, 2, 1, 1), "link 2", "triangle inequality"),
+    "inertia about one axis": ("0.model.inertia", put([[-2, 0, 0], [0, 4, -0.5], [0, -0.5, 4]], 1),
+                               "link 1", "must not be negative"),
     "negative inertia": ("0.model.inertia", lambda x: -x, "link 0", "must not be negative"),
     "gravity": ("0.model.gravity", lambda x: x[:0], "gravity", "(3,), got float64 (0,)"),
     "no times": ("0.t", lambda x: x[:0], "do not fit together"),

@@ -426,6 +426,28 @@ def test_keys_open_panels_and_remove_the_chosen_module_under_build_only(on_page)
     on_page(work, examples.snake(3))
 
 
+def test_the_dialog_to_open_lists_the_projects_by_their_names(on_page):
+    async def work(desk):
+        desk.click("open")
+        assert desk.texts(desk["open-robot"])[0] == "robot"
+
+    on_page(work, examples.crab())
+
+
+def test_words_of_live_follow_the_chosen_module_while_they_are_shown(on_page, monkeypatch):
+    async def work(desk):
+        panel, shown = desk.page.panels["live"], []
+        monkeypatch.setattr(panel, "_show_words", lambda: shown.append(desk.page.selected))
+        desk.page.select("m1")
+        desk.page.show("live")
+        shown.clear()
+        desk.page.select("m2")
+        panel.refresh("pose")
+        assert shown == ["m2"]
+
+    on_page(work, examples.crab())
+
+
 def test_a_mistake_is_explained_where_it_was_clicked(on_page):
     async def work(desk):
         desk.event(desk.page.stage, "dock", {"module": "m0", "port": 99})
