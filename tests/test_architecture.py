@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -233,11 +234,14 @@ def test_every_public_name_resolves():
     assert len(set(modurob.__all__)) == len(modurob.__all__)
 
 
-def classes() -> Iterator[tuple[ast.ClassDef, str]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                yield node, f"{path.relative_to(SOURCE)}:{node.lineno}"
+@cache
+def classes() -> list[tuple[ast.ClassDef, str]]:
+    return [
+        (node, f"{path.relative_to(SOURCE)}:{node.lineno}")
+        for path in sorted(SOURCE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    ]
 
 
 def test_no_class_name_is_used_twice():
