@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
@@ -561,6 +562,16 @@ def test_drawings_have_a_limit_and_are_text(call, monkeypatch):
     is_refused(call("new", "--grid", "long.txt"), "long.txt", "at most 6 bytes")
     Path("bytes.txt").write_bytes(b"B\xff")
     is_refused(call("new", "--grid", "bytes.txt"), "bytes.txt", "byte 1 is not UTF-8")
+
+
+def test_help_tells_every_default_but_zero():
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        for option in command.params:
+            value = getattr(option, "default", None)
+            if value and isinstance(value, str | int | float) and not isinstance(value, bool):
+                assert option.show_default or "default" in option.help, (name, option.name)
 
 
 def test_long_lists_of_joints_are_cut(monkeypatch):

@@ -64,7 +64,7 @@ MOST_RUNS = 100_000
 @click.option("--torque-limit", "limit", metavar="TORQUES",
               help="One, or one for each joint. [N m, N]")  # fmt: skip
 @click.option("--delay", type=float, default=0.0, help="Until a torque takes effect. [s]")
-@click.option("--masses", type=float, default=1.0, metavar="FACTOR",
+@click.option("--masses", type=float, default=1.0, metavar="FACTOR", show_default=True,
               help="True masses, as a factor on those that the law assumes.")  # fmt: skip
 @click.option("--noise", type=float, default=0.0, metavar="SIGMA",
               help="Of measured angles and velocities. [rad, m; rad/s, m/s]")  # fmt: skip
