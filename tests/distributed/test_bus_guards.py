@@ -51,7 +51,7 @@ def test_an_operation_without_a_robot_says_what_is_missing():
         operation.recorded()
 
 
-def test_a_motion_is_refused_when_the_body_changes_while_it_is_checked(monkeypatch):
+def test_a_motion_is_refused_when_the_body_changes_or_is_not_measured(monkeypatch):
     bus = SimulatedBus(plant=PlantOptions(), period=0.005)
     bus.plug("base.out", f"{bus.start('giusti_b')}.in")
     assert bus.run(lambda: bus.settled(1))
@@ -64,6 +64,10 @@ def test_a_motion_is_refused_when_the_body_changes_while_it_is_checked(monkeypat
         with complains(StateError, "is refused: the body has changed just now"):
             bus.operation.goto([0.1], 0.5)
     assert not bus.operation.status().motion
+    assert len(bus.operation.hold_gains()) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(bus.operation, "robot", replace(bus.operation.robot, controller=None))
+        assert bus.operation.hold_gains() == {}
     bus.operation._q[:] = np.nan
     with complains(StateError, "not all joints have been measured yet"):
         bus.operation.goto([0.1], 0.5)
