@@ -31,11 +31,12 @@ LAYERS = (
     ("compiler",),
     ("kinematics",),
     ("friction",),
-    ("dynamics", "symbolic"),
+    ("dynamics", "symbolic", "regressor"),
     ("stepping",),  # one core of integrators for simulations, rehearsals and balancing
     ("drawing",),
     ("reference", "quintic"),
     ("sim", "control", "estimation", "gaits"),
+    ("identification",),  # fits datasheets to recorded runs
     ("loading",),
     ("distributed",),  # coordinators hand out controllers, balancing runs in simulations
     ("interop",),

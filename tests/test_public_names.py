@@ -38,6 +38,8 @@ NAMES = [
     "estimation",
     "examples",
     "gaits",
+    "identification",
+    "identify",
     "interop",
     "load",
     "sim",

@@ -28,11 +28,13 @@ if TYPE_CHECKING:
         drawing,
         estimation,
         gaits,
+        identification,
         interop,
         sim,
         symbolic,
         verification,
     )
+    from modurob.identification import identify
     from modurob.scenario.scenario import Scenario
     from modurob.sim import Dock, SimulationError, Trajectory, Undock, simulate
     from modurob.symbolic import Equations
@@ -72,6 +74,8 @@ __all__ = [
     "estimation",
     "examples",
     "gaits",
+    "identification",
+    "identify",
     "interop",
     "load",
     "sim",
@@ -90,6 +94,7 @@ _LAZY = {
     "SimulationError": "sim",
     "Trajectory": "sim",
     "Undock": "sim",
+    "identify": "identification",
     "simulate": "sim",
 }
 

@@ -183,8 +183,8 @@ def session():
         ("plug base.out m9.in", ("no module 'm9'",)),
         ("start giusti_z", ("giusti_z",)),
         ("arm xyz", ("xyz", "babac")),
-        ("wait many", ("N is a number", "many")),
-        ("move m0 1 2", ("'m0' has 1 joints",)),
+        ("wait many", ("N is a whole number", "many")),
+        ("move m0 1 2", ("one number for each joint of 'm0' (joint)", "2")),
         ("goto 1,2 in 2", ("no robot with joints", "plug modules")),
         ("goto 1,x in 2", ("Q is a number", "x")),
         ("goto 1 within 2", ("in SECONDS", "within 2")),
@@ -212,6 +212,33 @@ def test_mistakes_are_one_line(session, line, pieces):
         assert piece in told
 
 
+def test_mistakes_in_a_conversation_change_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    mistakes = {
+        "kill plant": "no module 'plant': there are m0",
+        "wait -1": "N is a whole number, got '-1'",
+        "plug m0.out base.out 1.5": "TURN is a whole number",
+        "push m0 2": "no joint 'm0': joints are m0.joint",
+        "push m7.joint 2": "no module 'm7'",
+        "push m0.joint 1,2,3": "no module 'm0.joint'",
+        "write m0 name=3": "no parameter name",
+        "goto 1,2": "1 finite numbers, one for each joint (m0.joint), got 2",
+        "record nowhere/x.csv": "no folder",
+    }
+    typed = "\n".join(["arm b", "wait 1", "record", "sleep 0.1", *mistakes, "record x.csv", "show"])
+    result = CliRunner().invoke(cli, ["bus"], input=typed + "\n")
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.stdout.split())
+    assert [words for words in mistakes.values() if f"error: {words}" not in text] == [
+        "1 finite numbers, one for each joint (m0.joint), got 2",
+        "no folder",
+    ]
+    assert "error: goto takes 1 finite numbers" in text
+    assert "nowhere/x.csv: cannot be written: there is no folder" in text
+    assert "wrote x.csv" in text  # what could not be written is still there
+    assert "guaranteed" in text
+
+
 def test_waiting_in_vain_fails():
     result = call("start giusti_b\nwait 3 0.2")
     assert result.exit_code == 1
@@ -227,7 +254,8 @@ def test_a_command_is_one_method_that_help_lists_and_a_script_runs(monkeypatch):
 
     monkeypatch.setattr(BusSession, "do_greet", do_greet, raising=False)
     result = call("help\ngreet 'a b'  # quoted\ngreet")
-    assert "greet NAME              print a greeting." in result.stdout
+    assert re.search(r"^greet NAME +print a greeting\. *$", result.stdout, re.MULTILINE)
+    assert re.search(r"SECONDS\] +move all joints", result.stdout)
     assert "hello a b" in result.stdout
     assert result.stderr == "error: standard input:3: greet: greet NAME\n"
 

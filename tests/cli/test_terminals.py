@@ -271,7 +271,17 @@ def help_examples():
                 yield line.strip()
 
 
-SLOW = ("balance", "bus", "papers", "studio", "--animate", "--monte-carlo", "--plot", "--picture")
+SLOW = (
+    "balance",
+    "bus",
+    "identify",
+    "papers",
+    "studio",
+    "--animate",
+    "--monte-carlo",
+    "--plot",
+    "--picture",
+)
 
 
 @pytest.mark.parametrize("line", list(help_examples()))

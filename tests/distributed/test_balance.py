@@ -219,6 +219,8 @@ def test_messages_flow_only_on_dockings():
         ({"faults": ["die"]}, mr.StateError, "faults are Fault"),
         ({"faults": [Fault(9.0, "m0", "die")]}, mr.StateError, "outside of the run"),
         ({"stuck": "m0.knee"}, mr.UnknownNameError, "m0.knee"),
+        ({"target": "x"}, mr.StateError, "target is a point .* got 'x'"),
+        ({"drive": 3}, mr.StateError, "drive is a GearedDrive, got 3"),
     ],
 )
 def test_bad_settings_get_one_clear_error(settings, error, words):

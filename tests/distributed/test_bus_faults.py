@@ -11,7 +11,7 @@ from modurob import DockingError, ModuleType, StateError, UnknownNameError, cata
 from modurob.distributed import Message, SimulatedBus
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.links import LinkTable
-from modurob.distributed.bus.messages import Address, FrameKind
+from modurob.distributed.bus.messages import Address, FrameKind, Status
 from modurob.distributed.bus.node import Node
 from modurob.modules.record import CRC, HEADER, encode
 from modurob.modules.record_fields import Tag, split_fields, write_count
@@ -246,6 +246,20 @@ def test_hellos_that_were_overtaken_are_ignored():
         hello = msg.HELLO.pack(msg.Hello(Address(2, 5), number, 7, 1, False, "out"))
         found, _ = links.take("in", msg.pack_frame(FrameKind.HELLO, 40, 0, hello), 0.0)
         assert (found is not None) == heard
+
+
+def test_a_neighbor_that_acknowledges_nothing_counts_as_silent(monkeypatch):
+    monkeypatch.setattr("modurob.distributed.bus.links.MOST_WAITING", 100)
+    links = LinkTable(Address(1, 100), 0.25)
+    links.plug("in", 0)
+    hello = msg.HELLO.pack(msg.Hello(Address(2, 7), 1, 5, 1, False, "out"))
+    links.take("in", msg.pack_frame(FrameKind.HELLO, 9, links.ports["in"].here, hello), 0.0)
+    for _ in range(101):
+        links.post("in", b"x", 0.01)
+    assert links.neighbors()[0].status is Status.HEARD
+    assert links.is_pulse(0.02)
+    assert links.neighbors()[0].status is Status.SILENT
+    assert not links.ports["in"].waiting
 
 
 def test_a_message_that_comes_twice_is_taken_once_and_acknowledged_twice():

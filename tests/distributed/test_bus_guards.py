@@ -83,7 +83,7 @@ def test_a_plant_keeps_what_cannot_be_docked_apart_and_knows_its_modules():
         (("m1", "nowhere"), ("m0", "out"), "'m1' has no port nowhere"),
     ):
         plant.plug(one, other)
-        assert plant.refused == {(one, other): reason}
+        assert plant.refused == {(one, other): (0, reason)}  # of a turn by 0 degrees
         assert plant.state.organism.modules == ("m0",)
         plant.unplug(other, one)
         assert not plant.refused

@@ -12,6 +12,7 @@ import pytest
 from modurob import StateError, examples
 from modurob.distributed import ProcessBus, SimulatedBus, child
 from modurob.distributed.bus import messages as msg
+from modurob.distributed.bus.builder import RobotBuilder
 from oracles import complains
 
 DEADLINE = 60.0  # [s]
@@ -200,3 +201,9 @@ def test_a_bad_reading_of_a_process_lets_its_motor_go_and_the_bus_goes_on():
         )
         bus.kill("m1")
         assert bus.wait(lambda: bus.settled(1), DEADLINE)
+
+
+def test_gains_of_each_joint_do_not_keep_the_coordinator_from_starting():
+    RobotBuilder("computed-torque", k0=[100.0, 90.0, 80.0], k1=[20.0, 19.0, 18.0]).warm_up()
+    with pytest.raises(StateError, match="three finite numbers"):
+        RobotBuilder(gravity="down")

@@ -11,7 +11,7 @@ from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.coordinator import PATIENCE, Coordinator
 from modurob.distributed.bus.links import HELLOS, LinkTable
 from modurob.distributed.bus.messages import Address, FrameKind, ModuleReport, Neighbor, Status
-from modurob.distributed.bus.node import STALE, Node
+from modurob.distributed.bus.node import GATHER, STALE, Node
 from modurob.distributed.bus.survey import BusEntry, survey
 from modurob.distributed.child import Lines
 from modurob.distributed.codec import read
@@ -57,6 +57,7 @@ class Bench:
         self.hello("out", 0, child=True)
         self.hello("in", 5)
         assert self.state.parent == "in"
+        self.data("out", msg.pack(msg.Sense(Address(50, 1), 1, ())))
         (torque,) = drives(self.data("in", msg.pack(msg.Torque(Address(7, 1), 1, (2.0,)))))
         assert torque == (2.0,)
         return self
@@ -154,6 +155,32 @@ def test_a_module_that_is_asked_tells_report_or_record_and_nothing_else():
     assert [n.port for n in report.neighbors] == ["in", "out"]
     (piece,) = told(bench.data("in", msg.pack(msg.Ask(Address(7, 1), msg.Wanted.RECORD))), "in")
     assert piece == msg.Piece(Address(7, 1), 6, 0, b"record")
+
+
+def test_a_module_that_joins_sends_its_news_together_with_those_from_further_out():
+    def joined():
+        bench = Bench()
+        bench.hello("out", 0)
+        assert told(bench.hello("in", 5), "in") == []
+        return bench
+
+    far = msg.Sense(Address(50, 1), 1, (0.1, 0.0))
+    bench = joined()
+    kinds = [type(message) for message in told(bench.data("out", msg.pack(far)), "in")]
+    assert kinds == [ModuleReport, msg.Piece, msg.Sense]
+    assert told(bench.data("out", msg.pack(far)), "in") == [far]  # from now on at once
+    bench = joined()
+    assert len(told(bench.hello("out", 6), "in")) == 2  # the neighbor has found another way
+    bench = joined()
+    assert len(told(bench.step(msg.own(msg.Unplugged("out"))), "in")) == 3  # the report twice
+    bench = joined()
+    assert bench.state.wake <= GATHER * HEARTBEAT
+    bench.now = GATHER * HEARTBEAT
+    assert len(told(bench.step(), "in")) == 2  # nothing came from there
+    bench = joined()
+    bench.hello("in", 0)  # the way is lost: nothing is sent into it
+    bench.now = GATHER * HEARTBEAT
+    assert told(bench.step(), "in") == []
 
 
 def test_a_module_that_joins_again_tells_report_and_reading_and_its_record_only_once():

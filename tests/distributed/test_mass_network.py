@@ -486,3 +486,12 @@ def test_a_joint_held_by_its_limits_enters_with_its_angle(measured):
     assert centers_right(organism, model, network, q)
     for k, name in enumerate(organism):
         np.testing.assert_allclose(twin.total[k], network.view(name).total, atol=1e-15)
+
+
+@pytest.mark.parametrize("wrong", ["x", None, 3])
+def test_what_is_no_organism_and_no_transport_is_named(wrong):
+    with pytest.raises(mr.StateError, match=f"takes an Organism, got {type(wrong).__name__}"):
+        MassNetwork(wrong)
+    if wrong is not None:
+        with pytest.raises(mr.ModurobError, match="in_process, udp"):
+            MassNetwork(mr.examples.arm("ba"), transport=wrong)

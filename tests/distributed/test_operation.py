@@ -1,5 +1,6 @@
 """The bus drives a robot: it holds, moves, and survives what happens to it. Simulated time."""
 
+import threading
 from dataclasses import replace
 from itertools import pairwise
 
@@ -8,11 +9,12 @@ import pytest
 from scipy.optimize import root
 
 from modurob import StateError, examples, simulate
-from modurob.control import ComputedTorque
+from modurob.control import ComputedTorque, PdGravity
 from modurob.control.references import Quintic, Spline
 from modurob.distributed import PlantOptions, SimulatedBus
+from modurob.distributed.bus import motions
 from modurob.distributed.bus.operation import APPROACH_S
-from modurob.errors import UnknownNameError
+from modurob.errors import FileError, UnknownNameError
 from oracles import complains
 
 GOAL = np.array([0.2, 0.4, 0.6, 0.8, 0.1])
@@ -117,13 +119,51 @@ def test_an_integral_rests_at_the_set_point():
 
 def test_relax_lets_the_joints_fall_and_hold_catches_them():
     bus = at(attached("bac"), np.array([0.0, 0.5, 0.0]))
+    bus.operation.record()
     bus.operation.relax()
-    assert abs(passed(bus, 0.5)[1] - 0.5) > 0.02
+    fallen = passed(bus, 0.5)
+    assert abs(fallen[1] - 0.5) > 0.02
+    record = bus.operation.recorded()
+    assert np.diff(record.t).max() < 1.5 * COARSE_S
+    assert record.q[-1] == pytest.approx(fallen, abs=0.02)
+    assert not record.tau.any()
     assert bus.operation.status().mode == "relax"
     assert all(tau == () for tau in bus.builder.commands(bus.coordinator, bus.now).values())
     bus.operation.hold()
     there = bus.operation.status().set_point
     assert np.abs(passed(bus, 2.0) - there).max() < 1e-3
+
+
+def test_the_noise_of_a_record_is_not_followed(law_model, tmp_path):
+    wanted, rng, path = (
+        Quintic(np.zeros(5), GOAL, 1.0),
+        np.random.default_rng(3),
+        tmp_path / "run.csv",
+    )
+    times = np.arange(0.0, 1.2, PERIOD_S) + rng.uniform(0.0, 0.5 * PERIOD_S, 600)
+    rows = [[t, *wanted(t).q + 0.01 * rng.standard_normal(5)] for t in times]
+    names = [f"q {name}" for name in law_model.joint_names]
+    np.savetxt(path, rows, delimiter=",", header=",".join(["time", *names]), comments="")
+    followed, seconds = motions.read("csv", str(path), law_model)
+    assert seconds == pytest.approx(times[-1] - times[0])
+    for t in np.linspace(0.0, 1.1, 50):
+        found = followed(t)
+        assert found.q == pytest.approx(wanted(t).q, abs=0.015)  # [rad, m]
+        assert np.abs(found.a).max() < 100.0  # [rad/s^2, m/s^2]; through all rows 10,000
+
+
+@pytest.mark.parametrize(("times", "words"), [((0, 0), "increase"), ((1, 0), "increase")])
+def test_bad_tables_are_named(times, words, law_model, tmp_path):
+    path = tmp_path / "table.csv"
+    for kind in ("steps", "quintic", "spline", "csv"):
+        path.write_text("".join(f"{t},0,0,0,0,0\n" for t in times), encoding="utf-8")
+        with complains(FileError, "table.csv", words):
+            motions.read(kind, str(path), law_model)
+        path.write_text("0,0,0,0,0,0\n1,9,9,9,9,0.1\n", encoding="utf-8-sig")  # a spreadsheet's
+        assert motions.read(kind, str(path), law_model)[1] == 1.0
+    bus = attached("b")
+    with complains(StateError, "refused", "rate", "beyond"):
+        bus.operation.follow(Quintic([0.0], [1.0], 1e-9), 1e-9)
 
 
 def test_a_motion_after_relax_begins_where_the_joints_are():
@@ -187,7 +227,9 @@ def test_what_cannot_be_done_is_refused_in_one_line():
     with complains(StateError, "drives measure"):
         bus.sense("m0", [0.1])
     with complains(StateError, "no plant"):
-        SimulatedBus().push("m0.joint", 1.0, 0.1)
+        loose = SimulatedBus()
+        loose.start("giusti_b")
+        loose.push("m0.joint", 1.0, 0.1)
     assert bus.operation.status().mode == "hold"
 
 
@@ -223,6 +265,48 @@ def test_a_module_that_dies_in_a_motion_is_waited_for_and_the_motion_is_finished
     assert bus.run(lambda: bus.settled(5), 3.0)
     assert bus.run(lambda: is_done(bus), 4.0)
     assert passed(bus, 1.0) == pytest.approx(GOAL, abs=5e-3)
+
+
+def test_a_dead_base_is_one_fault_and_the_motion_is_finished_when_it_is_back():
+    bus = attached("bac")
+    bus.operation.goto([0.1, 0.2, 0.05], 0.5)
+    passed(bus, 0.2)
+    bus.kill("m0")
+    assert bus.run(lambda: bool(bus.robot.assembly.silent), 2.0)
+    assert set(bus.robot.assembly.silent.values()) == {"m0", "m1", "m2"}
+    (fault,) = bus.robot.assembly.faults
+    assert "silent" in fault
+    passed(bus, 0.02)
+    assert bus.operation.status().reason == "waits for an answer of m0, m1, m2"
+    bus.restart("m0")
+    assert bus.run(lambda: bus.settled(3) and is_done(bus), 5.0)
+    assert passed(bus, 1.5) == pytest.approx([0.1, 0.2, 0.05], abs=2e-3)
+
+
+def test_a_motion_waits_while_there_is_no_robot():
+    bus = attached("b")
+    bus.operation.goto([0.1], 0.2)
+    passed(bus, 0.1)
+    bus.unplug("base")
+    bus.run(lambda: False, 0.1)
+    status = bus.operation.status()
+    assert (status.mode, status.reason) == ("wait", "waits for a robot")
+    bus.plug("base.out", "m0.in")
+    assert bus.run(lambda: bus.settled(1) and is_done(bus), 5.0)
+
+
+def test_a_module_that_comes_back_without_its_neighbor_is_not_taken_with_it():
+    bus, seen = attached("bac"), []
+    bus.unplug("m1")  # from both sides
+    assert bus.run(lambda: bus.settled(1))
+    bus.plug("m0.out", "m1.in")
+
+    def is_found():
+        seen.append(len(bus.robot.assembly.names))
+        return bus.settled(2)
+
+    assert bus.run(is_found)
+    assert set(seen) == {1, 2}
 
 
 def test_the_joint_of_a_dead_module_falls_as_physics_demands():
@@ -354,6 +438,27 @@ def test_another_law_and_other_gains_take_over_and_wrong_ones_change_nothing():
     assert bus.robot.controller is law
 
 
+def test_a_law_that_is_changed_while_the_body_changes_drives_the_new_body(monkeypatch):
+    bus = attached("ba")
+    bus.unplug("m1")
+    change = threading.Thread(target=bus.run, args=(lambda: bus.settled(1), 5.0))
+    made = PdGravity.certificate
+
+    def slowly(self, *given):
+        if not change.ident:
+            change.start()
+            change.join(0.3)  # the time in which the body would change
+        return made(self, *given)
+
+    monkeypatch.setattr(PdGravity, "certificate", slowly)
+    bus.builder.change_law("pd-gravity")
+    change.join()
+    passed(bus, 0.1)
+    assert bus.robot.controller.model is bus.robot.model
+    assert bus.robot.model.nv == 1
+    assert bus.robot.assembly.faults == ()
+
+
 # -- promises --------------------------------------------------------------------------------------
 
 
@@ -368,6 +473,13 @@ def test_a_guarantee_needs_a_set_point_all_motors_and_the_assumptions_of_the_law
     bus.builder.change_law("pd-gravity", kp=1000.0, kd=1000.0)  # too fast for the samples
     assert any("stable" in text or "decay" in text for text in bus.operation.missing())
     bus.builder.change_law("computed-torque")
+    readings = bus.world.reading
+    bus.world.reading = lambda name: () if name == "m1" else readings(name)  # its sensor fails
+    passed(bus, 0.5)
+    assert any("new readings of m1" in text for text in bus.operation.missing())
+    bus.world.reading = readings
+    passed(bus, 0.5)
+    assert bus.operation.missing() == ()
     bus.kill("m2")
     assert bus.run(lambda: bool(bus.robot.assembly.silent), 2.0)
     assert any("motors of m2" in text for text in bus.operation.missing())

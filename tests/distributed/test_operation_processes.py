@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from modurob.distributed import PlantOptions, ProcessBus
+from modurob.errors import StateError
+from oracles import complains
 
 GOAL = [0.2, 0.4, 0.6, 0.8, 0.1]
 DEADLINE = 90.0  # [s]
@@ -48,6 +50,13 @@ def test_an_arm_of_processes_moves_loses_a_module_and_finishes():
         record = bus.operation.recorded()
         assert all(len(part.t) > 10 for part in record.parts)
         assert bus.clock.ticks > 100
+        bus.start("backbone")
+        bus.plug("m4.out", "m5.2")
+        with complains(StateError, "m4.out does not dock to m5.2", "does not mate"):
+            bus.wait(lambda: False, DEADLINE)
+        os.kill(bus._processes.pid("plant"), signal.SIGKILL)
+        with complains(StateError, "plant's process has ended"):
+            bus.wait(lambda: False, DEADLINE)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs POSIX signals")

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from modurob import DockingError, Organism, examples
+from modurob import DockingError, Organism, UnknownNameError, examples
 from modurob.organism.organism import resolve_kind
 from oracles import GROUPS, organisms, random_organism, unchanged
+from oracles.complaints import complains
 from oracles.organisms import CUBES
 
 ROUNDING = 1e-12  # products of up to sixty poses with entries of size 1 to 10
@@ -342,3 +343,14 @@ def test_scaling_all_sizes_scales_positions_and_keeps_rotations(kinds):
 def test_only_the_named_modules_change_their_parameters():
     organism = examples.snake(4).with_parameters("m1", "m3", mass=5.0)
     assert [organism.kind(name).mass for name in organism] == [1.0, 5.0, 1.0, 5.0]
+
+
+def test_other_datasheets_keep_the_dockings_and_have_to_have_the_ports():
+    organism = Organism.start("backbone").dock("m0", 3, "m1", 4, kind="backbone")
+    mixed = organism.with_kinds({"m1": "scout"})
+    assert [mixed.kind(name).name for name in mixed.modules] == ["backbone", "scout"]
+    assert mixed.dockings == organism.dockings
+    with complains(UnknownNameError, "no port 4", "m1", "giusti_a"):
+        organism.with_kinds({"m1": "giusti_a"})
+    with complains(UnknownNameError, "no module 'm7'"):
+        organism.with_kinds({"m7": "scout"})

@@ -152,6 +152,13 @@ def test_pushes_loads_and_faults_reach_the_plant(robot):
     assert robot.bus.world.state.q[0] == pytest.approx(stuck_at, abs=1e-4)
     with pytest.raises(StateError, match=r"'m2\.hinge' cannot be pushed: it is locked"):
         robot.push("m2.hinge", 1.0)
+    before = robot.bus.world.state.q.copy()
+    robot.push(TIP, [0.0, 0.0, 30.0])
+    run(robot, 0.05)
+    assert abs(robot.bus.world.state.q[1] - before[1]) > 1e-3
+    robot.follow("oscillators")
+    run(robot, 0.05)
+    assert (robot.status().mode, robot.status().motion) == ("move", "gait oscillators")
 
 
 def test_words_say_what_drives_do_and_what_the_law_claims(robot):

@@ -36,6 +36,10 @@ def test_a_live_robot_is_found_moved_killed_restarted_and_kept_as_a_run(tab):
         return Math.abs(Math.atan2(z, Math.hypot(x, y))); })()"""
     tab.wait(f"Math.abs({angle} - {GOAL}) < {NEAR}")
 
+    tab.click("live-follow")
+    tab.wait("document.querySelector('[data-testid=live-mode]').innerText === 'Moves: gait sine'")
+    tab.click("live-stop")
+
     tab.click("live-m1")
     tab.click("live-kill")
     tab.wait(f"{STATE} === 'm1 · dead'")

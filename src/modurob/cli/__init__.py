@@ -31,6 +31,7 @@ COMMANDS = (
     "simulate",
     "control",
     "balance",
+    "identify",
     "run",
     "export",
     "verify",

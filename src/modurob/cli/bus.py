@@ -14,7 +14,7 @@ from modurob.cli.law_choice import LawChoice
 from modurob.distributed.bus.bus import PERIOD_S
 from modurob.distributed.bus.processes import ProcessBus
 from modurob.distributed.plant import PlantOptions
-from modurob.distributed.transports import between_processes
+from modurob.distributed.transports import DEFAULT, between_processes
 
 EXAMPLE = """\b
 Examples:
@@ -33,7 +33,7 @@ Examples:
               help="Time in which a module is heard several times.")  # fmt: skip
 @click.option("--loss", type=float, default=0.0, show_default=True, metavar="CHANCE",
               help="Drop datagrams, to test that they are repeated.")  # fmt: skip
-@click.option("--transport", type=click.Choice(between_processes()), default="udp",
+@click.option("--transport", type=click.Choice(between_processes()), default=DEFAULT,
               show_default=True, help="Carries the messages between the processes.")  # fmt: skip
 @click.option("--period", type=float, default=PERIOD_S, show_default=True, metavar="SECONDS",
               help="Of the coordinator's loop.")  # fmt: skip

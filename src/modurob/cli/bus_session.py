@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from rich.table import Table
 from rich.text import Text
 
 from modurob import ModurobError, StateError, UnknownNameError
@@ -24,8 +25,8 @@ from modurob.distributed.bus.messages import UNKNOWN
 from modurob.distributed.bus.operation import OperationStatus
 from modurob.distributed.bus.processes import ProcessBus
 from modurob.distributed.bus.robot import BusRobot, moving_joints
+from modurob.distributed.bus.survey import BusEntry
 from modurob.errors import choices
-from modurob.gaits import gait_class
 from modurob.modules.record import id_text
 
 WAIT_TIMEOUT_S = 20.0
@@ -50,7 +51,7 @@ class BusSession(cmd.Cmd):
         self._errors = output.console(stderr=True) if quiet else self.out
         if quiet:
             self.prompt = ""
-        self._shown = BusRobot()
+        self._shown, self._unsaved = BusRobot(), None
         self._lock = threading.Lock()
 
     def play(self, lines: Iterable[tuple[str, str]]) -> None:
@@ -129,7 +130,7 @@ class BusSession(cmd.Cmd):
 
     def do_plug(self, a: str, b: str, turn: str = "0") -> None:
         """plug END END [TURN]: dock two ports: plug base.out m0.in, plug m0.2 m1.3 90."""
-        self.bus.plug(a, b, int(_number("TURN", turn)))
+        self.bus.plug(a, b, _whole("TURN", turn))
 
     def do_unplug(self, what: str) -> None:
         """unplug WHAT: disconnect a module or a port: unplug m1, unplug m1.in."""
@@ -162,7 +163,9 @@ class BusSession(cmd.Cmd):
         split = positions.index("in") if "in" in positions else len(positions)
         joints = moving_joints(self.bus.module(name).kind)
         if split != len(joints):
-            raise StateError(f"'{name}' has {len(joints)} joints ({choices(joints)}), got {split}")
+            raise StateError(
+                f"move takes one number for each joint of '{name}' ({choices(joints)}), got {split}"
+            )
         status = self.bus.operation.status()
         goal, model = status.set_point.copy(), self.bus.robot.model
         for joint, text in zip(joints, positions[:split], strict=True):
@@ -175,10 +178,6 @@ class BusSession(cmd.Cmd):
         model = self.bus.robot.model
         if model is None:
             raise StateError("there is no robot: plug modules together first")
-        if how == "gait":
-            gait = gait_class(what).for_model(model)
-            self.bus.operation.follow(gait, _seconds(times, math.inf), f"gait {what}")
-            return
         reference, duration = motions.read(how, what, model)
         seconds = _seconds(times, duration)
         self.bus.operation.follow(reference, seconds, f"{how} {what}")
@@ -239,9 +238,11 @@ class BusSession(cmd.Cmd):
         operation = self.bus.operation
         if not path:
             operation.record()
+            self._unsaved = None
             return
-        trajectory = operation.recorded()
+        self._unsaved = trajectory = self._unsaved or operation.recorded()
         (trajectory.to_csv if path.endswith(".csv") else trajectory.save)(path)
+        self._unsaved = None
         self.out.print(
             f"wrote {path}: {sum(len(p.t) for p in trajectory.parts)} states", markup=False
         )
@@ -260,7 +261,7 @@ class BusSession(cmd.Cmd):
                 status = self.bus.operation.status()
                 raise WaitTimeout(f"waited {limit:g} s for the end of {_doing(status)}")
             return
-        number = int(_number("N", modules))
+        number = _whole("N", modules)
         held = self.bus.wait(lambda: self.bus.settled(number), limit)
         self.print_changes()
         if not held:
@@ -319,9 +320,10 @@ class BusSession(cmd.Cmd):
 
     def do_help(self, arg: str = "") -> None:
         """help: list the commands; # starts a comment."""
+        table = Table.grid(padding=(0, 2))
         for name in self._names():
-            usage, text = _help(getattr(self, f"do_{name}"))
-            self.out.print(f"{usage:24}{text}", markup=False)
+            table.add_row(*map(Text, _help(getattr(self, f"do_{name}"))))
+        self.out.print(table)
 
     def do_quit(self) -> bool:
         """quit: end all modules and leave."""
@@ -354,7 +356,8 @@ class BusSession(cmd.Cmd):
     def facts(self) -> dict[str, Any]:
         """Everything as plain values: each module, the controller, the faults."""
         bus, robot = self.bus, self.bus.robot
-        names = {name: address for address, name in robot.assembly.names.items()}
+        silent = robot.assembly.silent
+        names = {name: m for m, name in (*robot.assembly.names.items(), *silent.items())}
         edges = bus.coordinator.survey.edges
         parents = {edge.child: robot.assembly.names.get(edge.parent, BASE) for edge in edges}
         routers = {edge.parent for edge in edges}
@@ -362,8 +365,12 @@ class BusSession(cmd.Cmd):
         rows = []
         for name, module in bus.modules.items():
             role = "router" if names.get(name) in routers else "end device"
-            if name not in names:
-                role = "not in the robot" if bus.is_alive(name) else "dead"
+            if not bus.is_alive(name):
+                role = "dead"
+            elif name in silent.values():
+                role = "silent"
+            elif name not in names:
+                role = "not in the robot"
             docked = [
                 f"{end[1]} on {'.'.join(other)}" + (f" turned {turn}" if turn else "")
                 for end, (other, turn) in bus.docked.items()
@@ -386,7 +393,7 @@ class BusSession(cmd.Cmd):
         error, heavier = self._errors_at_rest(status)
         return {
             "modules": rows,
-            "organism": len(names),
+            "organism": len(robot.assembly.names),
             "joints": 0 if robot.model is None else robot.model.nv,
             "law": None if certificate is None else certificate.law,
             "mode": status.mode,
@@ -414,6 +421,8 @@ class BusSession(cmd.Cmd):
             rest = self.bus.operation.rest(other)
         except StateError:
             return None, None
+        if rest.shape != status.q.shape:  # another body since then
+            return None, None
         error, heavier = (np.abs(q - status.set_point).max() for q in (status.q, rest))
         return float(error), float(heavier)
 
@@ -430,9 +439,9 @@ class BusSession(cmd.Cmd):
     def _positions(self, name: str, names: dict[str, Any]) -> list[float | None]:
         """Positions at the coordinator; None for what is not finite. [deg, m]"""
         kind = self.bus.modules[name].kind
-        values = self.bus.coordinator.table[names[name]].values if name in names else ()
+        entry = self.bus.coordinator.table.get(names.get(name, UNKNOWN), BusEntry())
         joints = [joint for joint in kind.joints if joint.kind != "fixed"]
-        values = values or (0.0,) * (2 * len(moving_joints(kind)))
+        values = entry.values or (math.nan,) * (2 * len(moving_joints(kind)))
         found = [
             q if joint.kind == "prismatic" else math.degrees(q)
             for joint, q in zip(joints, values[::2], strict=False)
@@ -490,6 +499,12 @@ def _words(line: str) -> list[str]:
         return shlex.split(line, comments=True)
     except ValueError as error:
         raise StateError(f"the line cannot be split into words: {error}") from None
+
+
+def _whole(what: str, text: str) -> int:
+    if not text.isdecimal():
+        raise StateError(f"{what} is a whole number, got '{text}'")
+    return int(text)
 
 
 def _number(what: str, text: str) -> float:

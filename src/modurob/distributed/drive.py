@@ -64,11 +64,11 @@ class Mailbox:
     """
 
     LAYOUT = struct.Struct(f"<IIQ{2 * MOST_JOINTS}d")  # checksum, count of values, number, values
-    SIZE = LAYOUT.size
+    SIZE, NUMBER = LAYOUT.size, struct.Struct("<Q")
 
     def __init__(self, memory: mmap.mmap, offset: int) -> None:
         self._memory, self._offset = memory, offset
-        self._number = 0
+        self._number = 0  # of the last write, or read
 
     def write(self, values: Values) -> None:
         self._number += 1
@@ -78,13 +78,17 @@ class Mailbox:
             zlib.crc32(data).to_bytes(4, "little") + data[4:]
         )
 
-    def read(self) -> tuple[int, Values] | None:
-        """Number and values of the last write; None when there is none that is whole."""
+    def read_new(self) -> Values | None:
+        """Values of the last write; None if they were read already or are not whole yet."""
         for _ in range(3):
+            (number,) = self.NUMBER.unpack_from(self._memory, self._offset + 8)
+            if number == self._number:
+                return None
             data = self._memory[self._offset : self._offset + self.SIZE]
             checksum, count, number, *values = self.LAYOUT.unpack(data)
             if checksum == zlib.crc32(bytes(4) + data[4:]) and count <= len(values):
-                return number, tuple(values[:count])
+                self._number = number
+                return tuple(values[:count])
         return None
 
 
@@ -130,14 +134,14 @@ class SharedDrive:
     def __init__(self, path: str, slot: int) -> None:
         memory = SharedMemory(path)
         self._readings, self._torques = memory.readings(slot), memory.torques(slot)
-        self._last: tuple[int, Values] = 0, ()
+        self._last: Values = ()
         self._changed_at = time.monotonic()
 
     def read(self) -> Values:
-        found, now = self._readings.read(), time.monotonic()
-        if found is not None and found[0] != self._last[0]:
+        found, now = self._readings.read_new(), time.monotonic()
+        if found is not None:
             self._last, self._changed_at = found, now
-        return self._last[1] if now - self._changed_at < STALE_S else ()
+        return self._last if now - self._changed_at < STALE_S else ()
 
     def write(self, torques: Values) -> None:
         if len(torques) > 2 * MOST_JOINTS:

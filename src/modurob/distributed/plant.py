@@ -18,12 +18,12 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from modurob.checks import not_negative, positive
+from modurob.checks import gravity_vector, not_negative, positive, whole
 from modurob.distributed.balancing.plant import STOPS, STUCK_FRICTION
 from modurob.distributed.drive import Mailbox, SharedMemory, Values
 from modurob.distributed.processes import Processes
 from modurob.distributed.transports import End
-from modurob.errors import DockingError, ModurobError, UnknownNameError, choices
+from modurob.errors import DockingError, ModurobError, StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.modules import ModuleType
 from modurob.organism import Organism
@@ -44,6 +44,7 @@ from modurob.stepping.stops import StopForces
 BASE = "base"  # the coordinator's side: ("base", "out")
 PLANT = "plant"  # name of its process
 WATCHDOG_S = 0.1  # without a torque, motors let go
+RESTING_S = 0.01  # between readings while nothing moves; drives tolerate several times that
 LONGEST_LEAP_S = 0.05  # that the plant makes up for; it stands still while its process is stopped
 DriveFault = Literal["none", "stuck", "limp"]
 
@@ -77,11 +78,14 @@ class PlantOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        gravity_vector(self.gravity)
+        whole("seed", self.seed, 0)
         positive("step", self.step, "seconds")
-        positive("mass_factor", self.mass_factor, "(no unit)")
+        positive("mass_factor", self.mass_factor, "times the masses of the datasheets")
         positive("speed", self.speed, "simulated seconds a second")
-        for name in ("noise_q", "noise_v", "friction"):
-            not_negative(name, getattr(self, name), "")
+        not_negative("noise_q", self.noise_q, "rad or m")
+        not_negative("noise_v", self.noise_v, "rad/s or m/s")
+        not_negative("friction", self.friction, "N m s/rad or N s/m")
         if self.torque != math.inf:
             positive("torque", self.torque, "N m or N")
 
@@ -106,13 +110,14 @@ class Plant:
     Attributes:
         t: Simulated time. [s]
         state: The robot at the base; None while nothing is docked there.
-        refused: Dockings that cannot be, with the reason.
+        refused: Dockings that cannot be, with turn [deg] and reason; they are tried again
+            after each undocking.
     """
 
     options: PlantOptions = field(default_factory=PlantOptions)
     t: float = 0.0
     state: BodyState | None = None
-    refused: dict[tuple[End, End], str] = field(default_factory=dict)
+    refused: dict[tuple[End, End], tuple[int, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._kinds: dict[str, ModuleType] = {}
@@ -125,6 +130,8 @@ class Plant:
         self._rng = np.random.default_rng(self.options.seed)
         self._integrator: FixedStep | None = None
         self._tau = np.zeros(0)
+        self._joints: dict[str, tuple[str, ...]] = {}  # of each module
+        self._place: dict[str, int] = {}  # of each joint of the robot in its state
 
     def handle(self, event: Mapping[str, Any]) -> None:
         """One of the events of a bus; see the methods."""
@@ -147,6 +154,7 @@ class Plant:
     def add(self, name: str, kind: ModuleType) -> None:
         """Put a module beside the robot."""
         self._kinds[name] = kind
+        self._joints[name] = tuple(f"{name}.{j.name}" for j in kind.joints if j.kind != "fixed")
         self._pieces[name] = Organism.start(kind, name)
 
     def plug(self, one: End, other: End, turn: int = 0) -> None:
@@ -159,12 +167,18 @@ class Plant:
             else:
                 self._dock(one, other, turn)
         except ModurobError as error:
-            self.refused[one, other] = str(error)
+            self.refused[one, other] = turn, str(error)
 
     def unplug(self, one: End, other: End) -> None:
         """Undock two ports."""
         if self.refused.pop((one, other), self.refused.pop((other, one), None)) is not None:
             return
+        self._undock(one, other)
+        waiting, self.refused = self.refused, {}
+        for (a, b), (turn, _) in waiting.items():
+            self.plug(a, b, turn)
+
+    def _undock(self, one: End, other: End) -> None:
         if BASE in (one[0], other[0]):
             if self.state is not None:
                 self._lay_aside(self.state.organism)
@@ -251,9 +265,10 @@ class Plant:
 
     def _become(self, state: BodyState | None) -> None:
         """Go on with another robot."""
-        self.state, self._integrator = state, None
+        self.state, self._integrator, self._place = state, None, {}
         if state is None:
             return
+        self._place = {name: k for k, name in enumerate(state.model.joint_names)}
         for module in state.organism.modules:
             self._pieces.pop(module, None)
         model = state.model
@@ -280,27 +295,18 @@ class Plant:
 
     def reading(self, name: str) -> Values:
         """Measured q, v, q, v ... of a module's joints."""
-        joints = [f"{name}.{j.name}" for j in self._kinds[name].joints if j.kind != "fixed"]
-        q, v = self._measured(joints)
+        values = [x for joint in self._joints[name] for x in self._measured(joint)]
         noise = self.options.noise_q, self.options.noise_v
-        values = np.array([q, v]).T
         if any(noise):
-            values = values + self._rng.standard_normal(values.shape) * noise
-        return tuple(values.ravel().tolist())
+            drawn = self._rng.standard_normal((len(values) // 2, 2)) * noise
+            values = (np.array(values) + drawn.ravel()).tolist()
+        return tuple(values)
 
-    def _measured(self, joints: list[str]) -> tuple[list[float], list[float]]:
-        names = () if self.state is None else self.state.model.joint_names
-        place = {name: k for k, name in enumerate(names)}
-        q = [
-            self._held.get(j, 0.0) if self.state is None or j not in place
-            else float(self.state.q[place[j]])
-            for j in joints
-        ]  # fmt: skip
-        v = [
-            0.0 if self.state is None or j not in place else float(self.state.v[place[j]])
-            for j in joints
-        ]
-        return q, v
+    def _measured(self, joint: str) -> tuple[float, float]:
+        k = self._place.get(joint)
+        if self.state is None or k is None:
+            return self._held.get(joint, 0.0), 0.0
+        return float(self.state.q[k]), float(self.state.v[k])
 
     def fault(self, module: str, kind: DriveFault) -> None:
         """Let the drives of a module be stuck or limp, or whole again with ``none``."""
@@ -339,27 +345,37 @@ class Plant:
         return self._tau
 
     def advance(self, until: float) -> None:
-        """Move on to a later time, with the torques as they are."""
+        """Move on to a later time, with the torques as they are.
+
+        Raises:
+            StateError: The robot diverged; it begins anew, at rest in its neutral pose.
+        """
         while self._integrator is not None and self.state is not None and self.t < until - 1e-12:
             t = min(until, self.t + self.options.step)
-            self._tau = self._forces(self.state)
-            *_, last = self._integrator.steps(self.t, t, self.state.q, self.state.v)
+            try:
+                self._tau = self._forces(self.state)
+                *_, last = self._integrator.steps(self.t, t, self.state.q, self.state.v)
+            except (Stopped, ModurobError) as error:
+                self._set_to_rest(self.state)
+                raise StateError(f"the plant was set to rest at zero: {error}") from None
             self.state = replace(self.state, q=last.q, v=last.v)
             self.t = t
         self.t = max(self.t, until)
         self._pushes = [push for push in self._pushes if push.until > self.t]
 
+    def _set_to_rest(self, state: BodyState) -> None:
+        self._pushes, self._commands = [], {}
+        self._become(replace(state, q=state.model.neutral(), v=np.zeros(state.model.nv)))
+
     def _forces(self, state: BodyState) -> np.ndarray:
         """(nv,) of motors and pushes. [N m, N]"""
-        model, tau = state.model, np.zeros(state.model.nv)
-        place = {name: k for k, name in enumerate(model.joint_names)}
+        model, tau, place = state.model, np.zeros(state.model.nv), self._place
         for module, (values, at) in self._commands.items():
             late = self.t - at > WATCHDOG_S
             if late or not values or self._faults.get(module, "none") != "none":
                 continue
-            joints = (j for j in self._kinds[module].joints if j.kind != "fixed")
-            for joint, torque in zip(joints, values, strict=False):
-                k = place.get(f"{module}.{joint.name}")
+            for joint, torque in zip(self._joints[module], values, strict=False):
+                k = place.get(joint)
                 if k is not None and math.isfinite(torque):
                     tau[k] += min(max(torque, -self.options.torque), self.options.torque)
         for push in self._pushes:
@@ -385,7 +401,6 @@ class PlantProgram:
         # its parent may be killed: the last one to know the file removes it
         atexit.register(lambda: Path(settings["memory"]).unlink(missing_ok=True))
         self._drives: dict[str, tuple[Mailbox, Mailbox]] = {}
-        self._numbers: dict[str, int] = {}
         self._begin = time.monotonic()
         self.wake = self._begin
 
@@ -395,8 +410,12 @@ class PlantProgram:
         answers: list[dict[str, Any]] = []
         plant, speed = self._plant, self._plant.options.speed
         for event in events:
+            before = len(plant.refused)
             try:
                 plant.handle(event)
+                if len(plant.refused) > before:
+                    (a, b), (_, why) = list(plant.refused.items())[-1]
+                    raise DockingError(f"{'.'.join(a)} does not dock to {'.'.join(b)}: {why}")
             except ModurobError as error:
                 answers.append({"error": str(error)})
             if "add" in event:
@@ -404,17 +423,17 @@ class PlantProgram:
                 self._drives[event["add"]] = self._memory.readings(slot), self._memory.torques(slot)
         self._begin += max(0.0, now - self._begin - plant.t / speed - LONGEST_LEAP_S)
         for name, (_, torques) in self._drives.items():
-            found = torques.read()
-            if found is not None and found[0] != self._numbers.get(name, 0):
-                self._numbers[name] = found[0]
-                plant.command(name, found[1])
+            found = torques.read_new()
+            if found is not None:
+                plant.command(name, found)
         try:
             plant.advance((now - self._begin) * speed)
-        except (Stopped, ModurobError) as error:
-            answers.append({"error": f"the plant stopped: {error}"})
+        except ModurobError as error:
+            answers.append({"error": str(error)})
         for name, (readings, _) in self._drives.items():
             readings.write(plant.reading(name))
-        self.wake = max(now, self._begin + (plant.t + plant.options.step) / speed)
+        step = RESTING_S if plant.state is None else plant.options.step / speed
+        self.wake = max(now, self._begin + plant.t / speed + step)
         return [], answers
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from modurob.distributed import child
-from modurob.distributed.transports import End, Endpoint, endpoint_class
+from modurob.distributed.transports import DEFAULT, End, Endpoint, endpoint_class
 from modurob.distributed.transports.base import chance, random_key
 from modurob.errors import StateError, UnknownNameError, choices
 
@@ -37,7 +37,7 @@ class Processes:
     """
 
     def __init__(
-        self, instead: str, *, transport: str = "udp", loss: float = 0.0, seed: int = 0
+        self, instead: str, *, transport: str = DEFAULT, loss: float = 0.0, seed: int = 0
     ) -> None:
         self.kind = endpoint_class(transport)
         if os.name == "nt":

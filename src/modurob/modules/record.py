@@ -10,6 +10,7 @@ import os
 import struct
 import zlib
 from collections import Counter
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ CRC = struct.Struct("<I")
 CONTENT = slice(HEADER.size + CRC.size, -CRC.size)
 SMALLEST = HEADER.size + 2 * CRC.size
 LARGEST_ID = 2**128 - 1
+CACHE_SIZE = 4096  # contents of records
 AGREE = 1e-9  # between Tab. I and II and the geometry beside them. [m, kg, kg m^2, and of a matrix]
 TRIANGLE = (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)  # rows and columns of an inertia's entries
 LISTS = {
@@ -146,10 +148,10 @@ def decode(data: bytes) -> Record:
     try:
         if zlib.crc32(data[: -CRC.size]) != CRC.unpack(data[-CRC.size :])[0]:
             raise ValueError("its checksum does not match: some of its bytes are damaged")
-        with np.errstate(all="ignore"):
-            return _content(data[CONTENT], uid, version)
+        kind, pairs, skipped = _content(data[CONTENT])
     except ValueError as error:  # DatasheetError and bad UTF-8 are ValueErrors too
         raise FileError(f"record of module {id_text(uid)}: {error}") from None
+    return Record(uid, kind, pairs, version, skipped)
 
 
 def _header(data: bytes) -> tuple[int, int]:
@@ -172,7 +174,10 @@ def _header(data: bytes) -> tuple[int, int]:
     return uid, version
 
 
-def _content(body: bytes, uid: int, version: int) -> Record:
+@lru_cache(CACHE_SIZE)  # modules of one type differ in their ids only
+@np.errstate(all="ignore")
+def _content(body: bytes) -> tuple[ModuleType, tuple[TwoPart, ...], tuple[int, ...]]:
+    """Datasheet, pairs and skipped fields."""
     found: dict[Tag, list[dict[str, Any]]] = {tag: [] for tag in Tag}
     skipped = []
     for tag, payload in split_fields(body):
@@ -188,7 +193,7 @@ def _content(body: bytes, uid: int, version: int) -> Record:
     kind = ModuleType(**_datasheet(found))
     possible = connector_pairs(kind) if found[Tag.PAIR] else []
     pairs = tuple(_pair(kind, possible, entries) for entries in found[Tag.PAIR])
-    return Record(uid, kind, pairs, version, tuple(skipped))
+    return kind, pairs, tuple(skipped)
 
 
 def _datasheet(found: dict[Tag, list[dict[str, Any]]]) -> dict[str, Any]:

@@ -89,7 +89,7 @@ class Organism:
             kind: A catalog name or a datasheet.
             pose: (4, 4) frame of the base in the world; the origin by default.
         """
-        kind, name = resolve_kind(kind), _checked_name(name)
+        kind, name = resolve_kind(kind), checked_name(name)
         place = GridPlace(name, 0, 0, 0) if kind.grid else None
         cells = HashTrieMap({place.cell: name}) if place else HashTrieMap()
         members = HashTrieMap({name: Member(kind, 0, place)})
@@ -282,7 +282,7 @@ class Organism:
         return self._docked(Docking(parent, port, child, child_port, turn, self._next), new_kind)
 
     def _docked(self, new: Docking, kind: ModuleType, row: int | None = None) -> Organism:
-        _checked_name(new.child)
+        checked_name(new.child)
         if new.child in self._members:
             raise DockingError(
                 f"'{new.child}' is already part of the organism; docking it to '{new.parent}' too "
@@ -446,7 +446,7 @@ class Organism:
         twice = sorted(name for name, count in Counter(new.values()).items() if count > 1)
         if twice:
             raise DockingError(f"two modules would be called {choices(twice)}")
-        members = {_checked_name(new[old]): self._members[old] for old in self.modules}
+        members = {checked_name(new[old]): self._members[old] for old in self.modules}
         dockings = [
             entry._replace(parent=new[entry.parent], child=new[entry.child])
             for entry in self.dockings
@@ -461,12 +461,17 @@ class Organism:
             parameters: See `ModuleType.with_parameters`: mass, size, inertia, viscous, ...
         """
         edited: dict[ModuleType, ModuleType] = {}
-        members = {name: self._members[name] for name in self.modules}
         for name in names or self.modules:
             kind = self.kind(name)
             if kind not in edited:
                 edited[kind] = kind.with_parameters(**parameters)
-            members[name] = members[name]._replace(kind=edited[kind])
+        return self.with_kinds({n: edited[self.kind(n)] for n in names or self.modules})
+
+    def with_kinds(self, kinds: Mapping[str, str | ModuleType]) -> Organism:
+        """The same organism with other datasheets in some modules, docked at the same ports."""
+        members = {name: self._members[name] for name in self.modules}
+        for name, kind in kinds.items():
+            members[name] = self._member(name)._replace(kind=resolve_kind(kind))
         return assemble(self.base, self.base_pose, members, self.dockings)
 
     def with_base_pose(self, pose: ArrayLike) -> Organism:
@@ -648,7 +653,7 @@ def _port(module: str, kind: ModuleType, label: int | str) -> Port:
         ) from None
 
 
-def _checked_name(name: str) -> str:
+def checked_name(name: str) -> str:
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise DockingError(
             f"{name!r} is no name for a module: use a letter, then up to 63 letters, digits, "

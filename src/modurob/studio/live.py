@@ -6,7 +6,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from modurob import Model, ModurobError, Organism, StateError
+from modurob.distributed.bus import motions
 from modurob.distributed.bus.bus import BASE, PORT, Bus
 from modurob.distributed.bus.processes import LoopClock, ProcessBus
 from modurob.distributed.bus.robot import moving_joints
@@ -155,14 +156,14 @@ class LiveRobot:
             self._dead.discard(name)
             self._mark(f"reboot {name}")
 
-    def push(self, joint: str, torque: float) -> None:
-        """Push a joint for a tenth of a second. [N m, N]"""
-        if joint not in self.bus.operation.status().joints:
-            raise StateError(f"'{joint}' cannot be pushed: it is locked, or not in the robot now")
+    def push(self, what: str, effort: float | Sequence[float]) -> None:
+        """Push a joint [N m, N] or, with a force (3,) in the world [N], a module for 0.1 s."""
+        if what not in (*self.status().joints, *self.bus.robot.assembly.names.values()):
+            raise StateError(f"'{what}' cannot be pushed: it is locked, or not in the robot now")
         with self._lock:
             self._demand_open()
-            self.bus.push(joint, torque, PUSH_S)
-            self._mark(f"push {joint}")
+            self.bus.push(what, effort, PUSH_S)
+            self._mark(f"push {what}")
 
     def payload(self, name: str, mass: float) -> None:
         """Put a load on a module, which no model knows of. [kg]"""
@@ -214,6 +215,14 @@ class LiveRobot:
         pairs = zip(now.joints, now.set_point, strict=True)
         self.bus.operation.goto([goals.get(name, at) for name, at in pairs], seconds)
         self._mark("goto")
+
+    def follow(self, gait: str) -> None:
+        """Follow a gait until another command."""
+        if self.model is None:
+            raise StateError("there is no robot yet")
+        reference, seconds = motions.read("gait", gait, self.model)
+        self.bus.operation.follow(reference, seconds, f"gait {gait}")
+        self._mark(f"gait {gait}")
 
     def hold(self) -> None:
         """Hold the joints where they are; ends a motion."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from modurob.checks import not_negative, positive
+from modurob.errors import StateError
 from modurob.model import Model
 from modurob.stepping import LinearStops
 
@@ -39,5 +40,7 @@ def with_drives(model: Model, drive: GearedDrive, stuck: np.ndarray) -> Model:
     Args:
         stuck: (joints,) which joints do not move.
     """
+    if not isinstance(drive, GearedDrive):
+        raise StateError(f"drive is a GearedDrive, got {drive!r}")
     viscous = model.viscous + drive.friction + np.where(stuck, STUCK_FRICTION, 0.0)
     return replace(model, viscous=viscous, organism=None, options=None)

@@ -64,7 +64,9 @@ class BalancingProcesses(BalancingModules, MassProcesses):
             raise StateError("joints of processes do not get stuck: BalancingNetwork has such ones")
         self._goal = None if target is None else goal_of(target)
         self._region: Region | None = None
-        self._interval = positive("period", period, "seconds") / positive("speed", speed, "1")
+        self._interval = positive("period", period, "seconds") / positive(
+            "speed", speed, "simulated seconds a second"
+        )
         self.speed, self._memory, self._positions = speed, None, dict[str, float]()
         options |= {"target": target, "period": period, "decision": decision}
         super().__init__(organism, law, **options)
@@ -131,7 +133,7 @@ class BalancingProcesses(BalancingModules, MassProcesses):
             raise StateError("the network is closed: its processes have ended")
         self._check_plant()
         for slot, (name, agent) in enumerate(self.agents.items()):
-            _, values = self._memory.readings(slot).read() or (0, ())  # nothing: the last ones
+            values = self._memory.readings(slot).read_new() or ()  # nothing: the last ones
             joints = (f"{name}.{joint}" for joint in agent.body.joint_names)
             self._positions |= dict(zip(joints, values[::2], strict=False))
         return dict(self._positions)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob import quintic
-from modurob.checks import is_number, not_negative
+from modurob.checks import as_floats, is_number, not_negative
 from modurob.errors import StateError
 
 CONE_SIDES = 16  # of the pyramid inside of a friction cone
@@ -199,7 +199,7 @@ def goal_of(target: Target) -> Goal:
     if callable(target):
         ask = target
         return lambda t, center: np.asarray(ask(t, center), dtype=float)
-    point = np.asarray(target, dtype=float)
+    point = as_floats(target)
     if point.shape != (2,) or not np.isfinite(point).all():
         raise StateError(f"target is a point (x, y) of the ground or a function, got {target!r}")
     return lambda t, center: np.broadcast_to(point, (*center.shape[:-1], 2))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -11,11 +10,9 @@ from modurob.distributed.bus.messages import Address
 from modurob.distributed.bus.survey import BusEntry, Edge, Survey
 from modurob.errors import DockingError, FileError, UnknownNameError
 from modurob.modules import ModuleType
-from modurob.modules.record import Record, decode, id_text
+from modurob.modules.record import decode, id_text
 from modurob.organism import Organism
 from modurob.organism.organism import NAME
-
-CACHE_SIZE = 4096  # decoded records
 
 
 class BusAssembly(NamedTuple):
@@ -35,7 +32,7 @@ def assemble(survey: Survey, table: Mapping[Address, BusEntry]) -> BusAssembly:
             build.add(module, edge)
         live = dict(build.names)
         for edge in survey.lost:
-            build.add(edge.child, edge)
+            build.add(edge.child, edge if edge.parent.uid else None)  # the coordinator has id 0
         silent = {m: name for m, name in build.names.items() if m not in live}
         return BusAssembly(build.organism, live, tuple(build.faults), silent)
     return BusAssembly(faults=tuple(build.faults))
@@ -108,7 +105,7 @@ class _Build:
         if data is None:
             raise FileError(f"module {id_text(module.uid)} has not sent its record")
         try:
-            record = _decoded(data)
+            record = decode(data)
         except FileError as error:
             if id_text(module.uid) in str(error):
                 raise
@@ -149,8 +146,3 @@ def _label(name: str, kind: ModuleType, text: str) -> int | str:
         if str(port.label) == text:
             return port.label
     raise UnknownNameError(f"'{name}' reports port {text}, which a {kind.name} does not have")
-
-
-@lru_cache(CACHE_SIZE)
-def _decoded(data: bytes) -> Record:
-    return decode(data)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from modurob.checks import gravity_vector
 from modurob.control import Controller, law_class
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
@@ -45,10 +47,11 @@ class RobotBuilder:
     """
 
     def __init__(self, law: str = "ComputedTorque", *, gravity: Any = GRAVITY, **settings: Any):
-        self.law, self.gravity = law_class(law), gravity
+        self.law, self.gravity = law_class(law), gravity_vector(gravity)
         self.settings = _with_gains(self.law, settings)
         self.operation = Operation(self.settings.get("sample_time", 0.0))
         self.robot, self.built = BusRobot(), 0
+        self._building = threading.Lock()  # a law is changed between two bodies
         self._last: Controller | None = None
         self._usable: dict[Address, BusEntry] = {}  # with the last good reading of each module
         self._bad: dict[Address, str] = {}  # faults of those that are not good now
@@ -61,24 +64,27 @@ class RobotBuilder:
     def warm_up(self) -> None:
         """Build a small robot, so that the first real one needs no compilation."""
         model = Organism.start("giusti_b").model("physical", gravity=self.gravity)
-        controller = self.law(model, **self.settings)
+        plain = all(np.ndim(value) == 0 for value in self.settings.values())
+        controller = self.law(model, **(self.settings if plain else {}))  # gains of other joints
         controller.command(0.0, model.neutral(), np.zeros(model.nv))
         controller.certificate()
 
     def change_law(self, law: str, **settings: Any) -> None:
         """Control with another law or other gains from now on; an error leaves all as it is."""
-        kind, model = law_class(law), self.operation.robot.model
-        if model is None or not model.nv:
-            raise StateError("a law needs a robot with joints: plug modules together first")
+        kind = law_class(law)
         if "sample_time" in self.settings:
             settings = {"sample_time": self.settings["sample_time"], **settings}
         settings = _with_gains(kind, settings)
-        controller = kind(model, **settings)
-        certificate = controller.certificate()
-        self.law, self.settings, self._last = kind, settings, controller
-        body = replace(self.operation.robot, controller=controller, certificate=certificate)
-        self.operation.adopt(body)
-        self.robot = replace(body, assembly=self.robot.assembly)
+        with self._building:
+            model = self.operation.robot.model
+            if model is None or not model.nv:
+                raise StateError("a law needs a robot with joints: plug modules together first")
+            controller = kind(model, **settings)
+            certificate = controller.certificate()
+            self.law, self.settings, self._last = kind, settings, controller
+            body = replace(self.operation.robot, controller=controller, certificate=certificate)
+            self.operation.adopt(body)
+            self.robot = replace(body, assembly=self.robot.assembly)
 
     def rebuild(self, state: CoordinatorState) -> bool:
         """Build the robot of a new survey; whether there was one."""
@@ -86,11 +92,18 @@ class RobotBuilder:
         records = tuple(state.table[m].record for m in survey.modules if m in state.table)
         if not state.ready or (survey is self._survey and records == self._records):
             return False
-        self.operation.adopt(self._made(survey, state.table))
-        self._survey, self._records = survey, records
-        self.built += 1
-        self.robot = self.operation.robot
+        with self._building:
+            robot = self._made(survey, state.table)
+            self._adopt(robot)
+            self._survey, self._records = survey, records
+            self.built += 1
+            if robot.controller is not None and robot.certificate is None:
+                self._adopt(_certified(robot))  # which takes a while: joints are held meanwhile
         return True
+
+    def _adopt(self, robot: BusRobot) -> None:
+        self.operation.adopt(robot)
+        self.robot = robot
 
     def commands(self, state: CoordinatorState, t: float) -> Torques:
         """Torques of all motors, for the controller's time t; none lets a module's motors go."""
@@ -164,11 +177,9 @@ class RobotBuilder:
             robot = replace(robot, model=model)
             if not model.joint_names:
                 return robot
-            controller = self._controller(model)
-            return replace(robot, controller=controller, certificate=controller.certificate())
+            return replace(robot, controller=self._controller(model))
         except Exception as error:
-            faults = (*robot.assembly.faults, f"no controller: {_line(error)}")
-            return replace(robot, assembly=robot.assembly._replace(faults=faults))
+            return _faulty(robot, error)
 
     def _controller(self, model: Model) -> Controller:
         if self._last is None or not isinstance(self._last, self.law):
@@ -176,6 +187,20 @@ class RobotBuilder:
         else:
             self._last = self._last.rebuilt(model)
         return self._last
+
+
+def _certified(robot: BusRobot) -> BusRobot:
+    """A robot with the certificate of its controller; without a controller if that has none."""
+    try:
+        assert robot.controller is not None
+        return replace(robot, certificate=robot.controller.certificate())
+    except Exception as error:
+        return _faulty(replace(robot, controller=None), error)
+
+
+def _faulty(robot: BusRobot, error: Exception) -> BusRobot:
+    faults = (*robot.assembly.faults, f"no controller: {_line(error)}")
+    return replace(robot, assembly=robot.assembly._replace(faults=faults))
 
 
 def _with_gains(law: type[Controller], settings: dict[str, Any]) -> dict[str, Any]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, NamedTuple, Self, get_args
 
 import numpy as np
 
-from modurob.checks import is_number, not_negative, positive
+from modurob.checks import as_floats, is_number, not_negative, positive
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.builder import RobotBuilder
 from modurob.distributed.bus.coordinator import PORT, CoordinatorState
@@ -20,6 +21,7 @@ from modurob.distributed.transports import End
 from modurob.errors import DockingError, StateError, UnknownNameError, choices
 from modurob.modules import ModuleType, catalog
 from modurob.modules.record import encode
+from modurob.organism.organism import checked_name
 
 PERIOD_S = 2e-3  # of the coordinator's clock
 FIRST_UID = 0x0242AC110000  # of modules without an id: a locally administered MAC address
@@ -90,12 +92,18 @@ class Bus(ABC):
             record: Content of its memory, if not its kind's record.
         """
         kind = catalog[kind] if isinstance(kind, str) else kind
+        if not isinstance(kind, ModuleType):
+            raise StateError(f"a kind is a catalog name or a ModuleType, got {kind!r}")
         if name is None:
             number = len(self.modules)
             while (name := f"m{number}") in self.modules:
                 number += 1
-        if name in self.modules or name in (BASE, PLANT):
+        if self.plant is not None:
+            checked_name(name)
+        if name in (*self.modules, BASE, PLANT):
             raise StateError(f"there is a '{name}' already: give another name")
+        if uid == 0:
+            raise StateError("id 0 is that of the coordinator: give another one")
         if uid is None:
             used = [module.node.uid for module in self.modules.values()]
             uid = max([FIRST_UID, *used]) + 1
@@ -193,13 +201,19 @@ class Bus(ABC):
             seconds: How long.
         """
         end = positive("seconds", seconds, "seconds")
-        if isinstance(effort, int | float):
+        module = self.module(what.partition(".")[0])
+        if isinstance(effort, Real) and is_number(effort):
+            joints = [f"{module.name}.{joint}" for joint in moving_joints(module.kind)]
+            if what not in joints:
+                raise UnknownNameError(f"no joint '{what}': joints are {choices(joints)}")
             self._world({"push": {"joint": what, "torque": float(effort)}, "seconds": end})
             return
-        force = np.ravel(np.asarray(effort, dtype=float)).tolist()
-        if len(force) != 3 or not np.isfinite(force).all():
+        force = as_floats(effort)
+        if force.shape != (3,) or not np.isfinite(force).all():
             raise StateError(f"a push is a torque or a force of three numbers, got {effort!r}")
-        self._world({"push": {"module": what, "force": force}, "seconds": end})
+        self._world(
+            {"push": {"module": self.module(what).name, "force": force.tolist()}, "seconds": end}
+        )
 
     def payload(self, name: str, mass: float) -> None:
         """Put a load on the far body of a module; no model knows of it. [kg]"""
@@ -220,7 +234,7 @@ class Bus(ABC):
 
     # -- memory ------------------------------------------------------------------------------------
 
-    def write(self, name: str, **parameters: Any) -> None:
+    def write(self, name: str, /, **parameters: Any) -> None:
         """Set data in a module's memory, kept when it restarts; the model follows.
 
         Args:

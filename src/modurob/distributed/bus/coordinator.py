@@ -156,6 +156,11 @@ class Coordinator:
         base = next(iter(state.links.neighbors()), None)
         found = survey(state.links.address, base, state.table)
         if found != state.survey:
+            # a module that comes back reports anew: until then its dockings are not known
+            gone = {*state.survey.modules}.difference(found.modules, (e.child for e in found.lost))
+            gone &= state.table.keys()
+            unknown = {m: state.table[m]._replace(report=None) for m in gone}
+            state.table = {**state.table, **unknown}
             state.survey, state.ready, state.waiting_since = found, False, now
 
     def _ask_missing(self, state: CoordinatorState, now: float) -> None:

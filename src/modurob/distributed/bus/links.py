@@ -19,6 +19,7 @@ HELLOS = 5  # in a heartbeat
 SILENCE = 2.5  # heartbeats without a hello until a neighbor counts as silent
 RETRIES = 10  # in a heartbeat, of what was not acknowledged
 EAGER = 4  # retries before they become rarer
+MOST_WAITING = 1 << 14  # messages without an acknowledgment until a neighbor counts as silent
 
 
 class Peer(NamedTuple):
@@ -157,9 +158,15 @@ class LinkTable:
             return False
         self.pulse = now + self.heartbeat / HELLOS
         for port, link in self.ports.items():
-            if link.peer is not None and now - link.newest.at > SILENCE * self.heartbeat:
+            quiet = now - link.newest.at > SILENCE * self.heartbeat
+            if link.peer is not None and (quiet or len(link.waiting) > MOST_WAITING):
                 self._renew(port, link, link.peer)
         return True
+
+    def pulse_with_neighbor(self, now: float) -> None:
+        """Send hellos at once if they are due soon: a module wakes up once for both."""
+        if self.pulse - now < self.heartbeat / HELLOS / 2:
+            self.pulse = now
 
     def _renew(self, port: str, link: BusLink, silent: Peer | None) -> None:
         """Start anew with the next neighbor that is heard."""

@@ -1,9 +1,10 @@
-"""Motions of a robot from tables of places, such as a CSV file."""
+"""Motions of a robot: gaits, and tables of places such as a CSV file."""
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -11,26 +12,33 @@ import numpy as np
 
 from modurob.control.references import Quintic, Recorded, Spline, Steps
 from modurob.errors import FileError, StateError, choices
+from modurob.gaits import gait_class
 from modurob.model import Model
 from modurob.modules.files import read_text
 from modurob.reference import Reference
 
 Function = Callable[[float], Reference]
-KINDS = ("steps", "quintic", "spline", "csv")
+CLOSE_S = 0.05  # between rows: the noise of a record is not a motion
+KINDS = ("gait", "steps", "quintic", "spline", "csv")
 
 
 def read(kind: str, path: str, model: Model) -> tuple[Function, float]:
-    """Motion of a file for the joints of a model, and its duration. [s]
+    """Motion for the joints of a model, and its duration, of a file or a gait. [s]
 
     Rows are a time and a place of all joints from base to tip, in seconds, degrees and meters. A
     file with a heading is one of `Trajectory.to_csv`, in radians; its columns are found by name.
 
     Args:
-        kind: ``steps``; ``quintic``, at rest in each place; ``spline`` or ``csv``, through all.
+        path: Of the file, or name of a gait.
+        kind: ``gait``; ``steps``; ``quintic``, at rest in each place; ``spline`` or ``csv``,
+            through all. Of places less than 0.05 s apart, as in a record, these three take means.
     """
     if kind not in KINDS:
-        raise StateError(f"follow takes gait, {choices(KINDS)}, got '{kind}'")
-    rows = [row for row in csv.reader(io.StringIO(read_text(path))) if row]
+        raise StateError(f"follow takes {choices(KINDS)}, got '{kind}'")
+    if kind == "gait":
+        return gait_class(path).for_model(model), math.inf
+    text = read_text(path).removeprefix("\ufeff")  # of spreadsheets
+    rows = [row for row in csv.reader(io.StringIO(text)) if row]
     if rows and not _is_number(rows[0][0]):
         times, q = _named(path, rows, model)
     else:
@@ -41,6 +49,10 @@ def read(kind: str, path: str, model: Model) -> tuple[Function, float]:
             )
         times, q = table[:, 0], table[:, 1:]
         q = np.where(model.prismatic, q, np.radians(q))
+    if not (np.diff(times) > 0).all():
+        raise FileError(f"{path}: times must increase from row to row")
+    if kind != "steps":
+        times, q = _thinned(times, q)
     return motion(kind, times - times[0], q), float(times[-1] - times[0])
 
 
@@ -57,6 +69,15 @@ def motion(kind: str, times: np.ndarray, q: np.ndarray) -> Function:
         for (t0, q0), (t1, q1) in pairwise(zip(times.tolist(), q, strict=True))
     ]
     return lambda t: legs[max(0, min(int(np.searchsorted(times, t)) - 1, len(legs) - 1))](t)
+
+
+def _thinned(times: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means of rows that are closer than `CLOSE_S`, so that a curve does not follow their noise."""
+    _, first = np.unique(np.round(times / CLOSE_S), return_index=True)
+    rows = np.diff(first, append=len(times))
+    middle = np.add.reduceat(times, first) / rows
+    middle[[0, -1]] = times[[0, -1]]
+    return middle, np.add.reduceat(q, first) / rows[:, None]
 
 
 def _named(path: str, rows: list[list[str]], model: Model) -> tuple[np.ndarray, np.ndarray]:

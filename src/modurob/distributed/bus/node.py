@@ -24,6 +24,7 @@ STALE = 20.0
 LEAP = STALE * HELLOS  # beats within that time: a larger step is refused
 LIFETIME = 8.0  # heartbeats that a message may travel, repeated on every link until it arrives
 REFRESH = 20.0  # heartbeats after which report and reading are sent again
+GATHER = 0.4  # heartbeats after finding a way in which messages wait for those from further out
 LATE_S = 0.1  # without a cycle of a clocked loop until a module holds its joints by itself, ...
 LATE_PERIODS = 50  # ... and the same in periods of that loop
 PATIENCE = 1.5  # periods of the loop without an answer until a module sends what it has
@@ -56,6 +57,9 @@ class NodeState:
         self.answered_at = -math.inf  # [s] when readings were sent last
         self.readings: dict[Address, bytes] = {}  # of this cycle, to be sent on
         self.awaited: frozenset[str] = frozenset()  # ports whose readings are not complete
+        self.gathered: tuple[bytes, ...] = ()  # messages to the coordinator, to be sent together
+        self.gather_from: frozenset[str] = frozenset()  # ports from which some are still to come
+        self.gather_until = -math.inf  # [s]
         self.hold_gains: tuple[float, ...] = ()  # see `HoldGains`; empty if it may not hold
         self.held: tuple[float, ...] = ()  # q of its joints while it holds them by itself
         self.hold_at = math.inf  # [s] next step of that
@@ -159,6 +163,7 @@ class Node:
             self._hellos(state)
             if state.parent is not None and now >= state.refresh:
                 self._send_all(state, now)
+        self._send_gathered(state, now)
         links.retry(now)
         if state.parent is not None and state.reported != links.changes:
             self._report(state, now)
@@ -167,7 +172,8 @@ class Node:
         if due <= now < _late(state):  # a cycle or an answer to it was lost
             self._answer(state, now)
             due = now + PATIENCE * state.period
-        state.wake = min(links.wake(), state.hold_at, due if due > now else math.inf)
+        gathered_at = state.gather_until if state.gathered else math.inf
+        state.wake = min(links.wake(), state.hold_at, gathered_at, due if due > now else math.inf)
         return state, links.outbox
 
     def _hellos(self, state: NodeState) -> None:
@@ -186,6 +192,9 @@ class Node:
                 self._leave(state, now)
             elif 0 < hello.beat - state.beat <= LEAP:
                 state.beat, state.beat_at = hello.beat, now
+                state.links.pulse_with_neighbor(now)
+        elif hello.beat and not hello.child:  # its messages take another way
+            state.gather_from -= {port}
         # an older beat may come from beyond here, until all that held it have let go of it
         fresh = hello.beat > state.beat or now - state.left_at > STALE * self.heartbeat
         if state.parent is None and hello.beat and fresh and not hello.child:
@@ -197,6 +206,9 @@ class Node:
         state.epoch = following(state.epoch)
         state.newest_torque = state.newest_torque._replace(at=-math.inf)
         state.cycle = state.cycle._replace(at=-math.inf)
+        others = state.links.ports.items()
+        state.gather_from = frozenset(p for p, link in others if link.peer and p != port)
+        state.gather_until = now + GATHER * self.heartbeat
         self._hellos(state)
         self._send_all(state, now)
         if not state.record_sent:
@@ -213,6 +225,7 @@ class Node:
         state.parent, state.left_at = None, now
         state.routes.clear()
         state.readings, state.awaited = {}, frozenset()
+        state.gathered = ()
         if state.torques is not None and (opened or not state.hold_gains):
             self._let_go(state)
         self._hellos(state)
@@ -246,6 +259,7 @@ class Node:
     def _drop_lost(self, state: NodeState, now: float) -> None:
         """Drop the ways over neighbors that are gone."""
         for port in state.links.lost:
+            state.gather_from -= {port}
             state.routes = {there: way for there, way in state.routes.items() if way != port}
             if port == state.parent:
                 self._leave(state, now)
@@ -265,8 +279,22 @@ class Node:
         self._drop_lost(state, now)
 
     def _up(self, state: NodeState, message: msg.BusMessage, now: float) -> None:
-        if state.parent is not None:
-            state.links.post(state.parent, msg.pack(message), now)
+        self._post_up(state, msg.pack(message), now)
+
+    def _post_up(self, state: NodeState, message: bytes, now: float) -> None:
+        """Send to the coordinator; soon after finding a way, together with what is to come."""
+        if state.gather_from and now < state.gather_until:
+            state.gathered += (message,)
+        elif state.parent is not None:
+            state.links.post(state.parent, message, now)
+
+    def _send_gathered(self, state: NodeState, now: float) -> None:
+        """Send what has waited for the modules further out, so that it fills few datagrams."""
+        if state.parent is None or (state.gather_from and now < state.gather_until):
+            return
+        for message in state.gathered:
+            state.links.post(state.parent, message, now)
+        state.gathered = ()
 
     def _send_all(self, state: NodeState, now: float) -> None:
         """Send report and reading."""
@@ -362,7 +390,8 @@ class Node:
             return
         if not from_coordinator:
             self._learn(state, address, port)
-            state.links.post(state.parent, message, now)
+            self._post_up(state, message, now)
+            state.gather_from -= {port}  # it has sent all that it gathered
         elif address in state.routes:
             state.links.post(state.routes[address], message, now)
 

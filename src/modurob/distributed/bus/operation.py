@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from modurob.checks import as_floats, positive
 from modurob.control.references import Carried, Quintic, excesses
 from modurob.distributed.bus.messages import Address
-from modurob.distributed.bus.robot import BusRobot
+from modurob.distributed.bus.robot import LARGEST_READING, BusRobot
 from modurob.distributed.bus.survey import BusEntry
 from modurob.errors import ModurobError, StateError, choices
 from modurob.model import Model
@@ -81,7 +81,8 @@ class Operation:
     """
 
     def __init__(self, period: float = 0.0) -> None:
-        self._stale_s = max(STALE_S, STALE_PERIODS * period)
+        # without a clock, readings come when they change
+        self._stale_s = max(STALE_S, STALE_PERIODS * period) if period else math.inf
         self._lock = threading.RLock()
         self.robot = BusRobot()
         self._relaxed = False
@@ -91,6 +92,7 @@ class Operation:
         self._clock = self._done = 0.0  # times of the path and of the motion [s]
         self._lead = self._from = 0.0  # length of the approach, time of the motion after it [s]
         self._waits = self._reason = ""
+        self._late: list[str] = []  # modules without a new reading
         self._last_t = -math.inf
         self._q = np.zeros(0)  # measured last, NaN where nothing was
         self._record: list[BodyTrajectory] | None = None
@@ -126,7 +128,7 @@ class Operation:
         if goal.shape != (model.nv,) or not np.isfinite(goal).all():
             raise StateError(
                 f"goto takes {model.nv} finite numbers, one for each joint "
-                f"({choices(model.joint_names)}), got {q!r}"
+                f"({choices(model.joint_names)}), got {goal.size if goal.size != model.nv else q}"
             )
         path = Quintic(now.q, goal, positive("seconds", seconds, "seconds"), v0=now.v, a0=now.a)
         self.follow(path, seconds, f"goto in {seconds:g} s")
@@ -147,7 +149,8 @@ class Operation:
         if count != model.nv:
             raise StateError(f"the motion has {count} joints, the robot {model.nv}")
         # without the lock: the loop goes on meanwhile
-        if beyond := excesses(reference, model, min(seconds, CHECKED_S)):
+        fastest = LARGEST_READING
+        if beyond := excesses(reference, model, min(seconds, CHECKED_S), rate=fastest):
             raise StateError(f"{what} is refused: {beyond[0]}")
         with self._lock:
             checked, model = model, self._demand_joints()
@@ -188,14 +191,15 @@ class Operation:
             model, motion = self.robot.model, self._motion
             names = () if model is None else model.joint_names
             mode = "relax" if self._relaxed else "move" if motion else "hold" if names else "idle"
-            if motion is not None and self._waits:
+            waits = self._waits if names else "waits for a robot" * bool(motion)
+            if waits:
                 mode = "wait"
             progress = 0.0
             if motion is not None and math.isfinite(motion.duration):
                 progress = min(1.0, self._done / motion.duration)
             set_point = self._aim().q if names else np.zeros(0)
             what = "" if motion is None else motion.what
-            reason = self._waits or self._reason
+            reason = waits or self._reason
             return OperationStatus(mode, what, progress, reason, names, set_point, self._q.copy())
 
     def missing(self) -> tuple[str, ...]:
@@ -203,9 +207,9 @@ class Operation:
 
         It holds for the body as its records describe it; `rest` tells what another body does.
         """
-        status, robot = self.status(), self.robot
         with self._lock:
-            law, at = robot.controller, self._set_point.copy()
+            status, robot = self.status(), self.robot
+            law, at, late = robot.controller, self._set_point.copy(), self._late
         if law is None:
             return ("there is no controller",)
         found = [] if status.mode == "hold" else [f"a set point that stays: mode {status.mode}"]
@@ -214,6 +218,8 @@ class Operation:
         idle = [*robot.assembly.silent.values(), *(robot.assembly.names[m] for m in robot.released)]
         if idle:
             found.append(f"motors of {choices(idle)}")
+        if late:
+            found.append(f"new readings of {choices(late)}")
         failures = law.certificate(at).failures
         return (*found, *(f"{check.assumption}: {check.why}" for check in failures))
 
@@ -276,10 +282,16 @@ class Operation:
             fresh = np.isnan(self._set_point) & known
             self._set_point[fresh] = q[fresh]
             modules = robot.joints()
+            self._late = [
+                robot.assembly.names[m]
+                for m, joints in modules.items()
+                if joints and t - table[m].sensed.at > self._stale_s
+            ]
             if self._relaxed:  # the next motion begins where the joints are then
                 self._set_point, self._last_t = self._q.copy(), t
+                self._write(t, q, v, np.zeros(len(q)), q)
                 return {m: () for m, joints in modules.items() if joints}
-            self._waits = self._hindrance(table, t)
+            self._waits = self._hindrance()
             aim = self._advanced(t)
             tau = robot.controller.command(t, q, v, aim)
             self._write(t, q, v, tau, aim.q)
@@ -308,19 +320,14 @@ class Operation:
             if joints
         }
 
-    def _hindrance(self, table: Mapping[Address, BusEntry], t: float) -> str:
+    def _hindrance(self) -> str:
         """Why a motion cannot go on; empty if it can."""
         if self._motion is None:
             return ""
         assembly = self.robot.assembly
         if assembly.silent:
-            return f"waits for {choices(assembly.silent.values())}, which does not answer"
-        late = [
-            assembly.names[m]
-            for m, joints in self.robot.joints().items()
-            if joints and t - table[m].sensed.at > self._stale_s
-        ]
-        return f"waits for readings of {choices(late)}" if late else ""
+            return f"waits for an answer of {choices(assembly.silent.values())}"
+        return f"waits for readings of {choices(self._late)}" if self._late else ""
 
     def _advanced(self, t: float) -> Reference:
         """The reference at time t."""

@@ -27,11 +27,12 @@ from modurob.distributed.bus.node import NodeProgram
 from modurob.distributed.drive import SharedDrive
 from modurob.distributed.plant import PLANT, start_plant
 from modurob.distributed.processes import END_TIMEOUT_S, START_TIMEOUT_S, Processes
-from modurob.distributed.transports import End
+from modurob.distributed.transports import DEFAULT, End
 from modurob.errors import StateError
 
 SHARED_DRIVE = f"{SharedDrive.__module__}:{SharedDrive.__qualname__}"
 KEPT_TICKS = 10_000
+POLL_S = 0.02  # between looks at a condition that is waited for
 WARM_UP_TIMEOUT_S = 120.0  # compilation on a busy machine
 
 
@@ -55,12 +56,14 @@ class ProcessBus(Bus):
         self,
         law: str = "ComputedTorque",
         *,
-        transport: str = "udp",
+        transport: str = DEFAULT,
         loss: float = 0.0,
         seed: int = 0,
         drives: Callable[[str], tuple[str, dict[str, Any]]] | None = None,
         **settings: Any,
     ) -> None:
+        if drives is not None and (not callable(drives) or settings.get("plant") is not None):
+            raise StateError("drives is a function of a module's name, on a bus without a plant")
         super().__init__(law, clocked=drives is not None, **settings)
         self._drives = drives
         self._processes = Processes("SimulatedBus", transport=transport, loss=loss, seed=seed)
@@ -89,7 +92,7 @@ class ProcessBus(Bus):
             thread.start()
 
     def kill(self, name: str) -> None:
-        self._processes.kill(name)
+        self._processes.kill(self.module(name).name)
 
     def is_alive(self, name: str) -> bool:
         """Return whether the module's process runs."""
@@ -127,7 +130,7 @@ class ProcessBus(Bus):
                 left = end - time.monotonic()
                 if left <= 0:
                     return False
-                self._news.wait(min(left, self.heartbeat))  # some things change without news
+                self._news.wait(min(left, POLL_S))  # some things change without news
         return True
 
     def close(self) -> None:
@@ -252,6 +255,8 @@ class ProcessBus(Bus):
         name, events = self._processes.listen(pipe)
         if events is None:
             self._driven(name, ())
+            if name == PLANT and self._open:
+                raise StateError("the plant's process has ended: nothing moves; start a new bus")
             return
         for event in events:
             if "stored" in event:

@@ -37,6 +37,8 @@ class Network(ABC):
     agent_class: ClassVar[type[MassAgent]] = MassAgent
 
     def __init__(self, organism: Organism, **options: Any) -> None:
+        if not isinstance(organism, Organism):
+            raise StateError(f"a network takes an Organism, got {type(organism).__name__}")
         self.organism = organism
         self.agents = {
             name: self.agent_class(organism.kind(name), **self._settings(name, options))

@@ -11,7 +11,8 @@ from modurob.checks import positive
 from modurob.distributed.agent import Message
 from modurob.distributed.mass.base import Network, check_tree, ends_of, links_of
 from modurob.distributed.mass.state import MassEstimate, MassState, MassView, decode
-from modurob.distributed.transports import network
+from modurob.distributed.transports import TRANSPORTS, network
+from modurob.errors import StateError, choices
 from modurob.organism import Organism
 
 PERIOD_S = 1e-3  # of a round
@@ -51,6 +52,11 @@ class MassNetwork(Network):
         super().__init__(organism, **options)
         transport = "in_process" if transport is None else transport
         self.transport = network(transport) if isinstance(transport, str) else transport
+        if not all(hasattr(self.transport, name) for name in ("send", "receive", "tick")):
+            raise StateError(
+                f"transport is a name ({choices(TRANSPORTS)}) or has send, receive and tick, "
+                f"got {transport!r}"
+            )
         if hasattr(self.transport, "links"):
             self._plug_all()
         self.period = positive("period", period, "seconds")

@@ -18,6 +18,7 @@ from modurob.distributed.mass.agent import MassAgent
 from modurob.distributed.mass.base import Network, ends_of
 from modurob.distributed.mass.state import MassEstimate
 from modurob.distributed.processes import START_TIMEOUT_S, Processes
+from modurob.distributed.transports import DEFAULT
 from modurob.errors import DockingError, StateError
 from modurob.modules import ModuleType
 from modurob.organism import Organism
@@ -77,7 +78,7 @@ class MassProcesses(Network):
         self,
         organism: Organism,
         *,
-        transport: str = "udp",
+        transport: str = DEFAULT,
         loss: float = 0.0,
         seed: int = 0,
         heartbeat: float | None = HEARTBEAT_S,

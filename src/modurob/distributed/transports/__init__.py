@@ -13,6 +13,7 @@ from modurob.distributed.transports.udp import Udp
 from modurob.errors import StateError, UnknownNameError, choices
 
 TRANSPORTS: dict[str, type[Transport] | type[Endpoint]] = {"in_process": InProcess, "udp": Udp}
+DEFAULT = "udp"  # between processes
 
 
 def network(name: str, links: Iterable[tuple[End, End]] = (), **options: Any) -> Transport:

@@ -8,18 +8,21 @@ import select
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from modurob.checks import is_number
 from modurob.distributed.agent import Message
+from modurob.distributed.codec import Sized
 from modurob.distributed.transports.secure import OVERHEAD_BYTES, SecureLink, checked_key
 from modurob.errors import DockingError, StateError
 
 LARGEST_LABEL = 64  # [bytes]
 LARGEST_PAYLOAD = 4096  # [bytes]
-LARGEST = 1 + LARGEST_LABEL + LARGEST_PAYLOAD + OVERHEAD_BYTES
+PAYLOAD = Sized()
+LARGEST_CONTENT = len(PAYLOAD.pack(bytes(LARGEST_PAYLOAD)))  # [bytes] of all payloads in a datagram
+LARGEST = 1 + LARGEST_LABEL + LARGEST_CONTENT + OVERHEAD_BYTES
 MOST_AT_ONCE = 256  # datagrams read in one go, so that a flood does not stop the rest
 MOST_PER_S = 20_000  # payloads from one neighbor; as many may come at once after a pause
 MOST_WAITING = 16  # payloads that wait for the handshake of their link
@@ -133,36 +136,37 @@ class _Plug:
         self.waiting: deque[bytes] = deque()  # payloads, until the link is up
         self._left, self._at = float(MOST_PER_S), time.monotonic()
 
-    def is_within_rate(self) -> bool:
-        """Return whether one more payload may come in now: a token bucket."""
+    def within_rate(self, payloads: int) -> int:
+        """Return how many of so many payloads may come in now: a token bucket."""
         now = time.monotonic()
         self._left = min(MOST_PER_S, self._left + MOST_PER_S * (now - self._at))
         self._at = now
-        if self._left < 1:
-            return False
-        self._left -= 1
-        return True
+        taken = min(payloads, int(self._left))
+        self._left -= taken
+        return taken
 
 
 class Endpoint(ABC):
     """The datagram socket of one module; a transport between processes is a class of these.
 
     A datagram is the label of the port it enters (one byte length, then UTF-8), then what a
-    `SecureLink` makes of the payload. It is accepted only if it comes from the socket that is
-    plugged into that port, and was made there with the same key, and once. Both sides have to
-    `receive` for that: they have a handshake when they are plugged.
+    `SecureLink` makes of its content: payloads, each after its length. Payloads that are handed
+    over together share datagrams, so that a busy module sends fewer. A datagram is accepted only
+    if it comes from the socket that is plugged into that port, and was made there with the same
+    key, and once. Both sides have to `receive` for that: they have a handshake when they are
+    plugged.
 
     Args:
         key: At least 16 secret bytes, the same for all modules.
         sock: A socket that is bound and does not block; a new one by default.
-        loss: Chance that an incoming payload is dropped, for trials.
+        loss: Chance that an incoming datagram is dropped, for trials.
         rng: Needed with `loss`; something with ``random()``.
 
     Attributes:
         address: Of the socket, as the neighbors have it.
         refused: Datagrams that were dropped, by reason: oversized, garbage, stranger (not plugged
-            into that port), forged (not made with the key for this link), replayed, rate (more than
-            `MOST_PER_S`).
+            into that port), forged (not made with the key for this link), replayed; and payloads
+            beyond the rate of `MOST_PER_S`.
     """
 
     def __init__(
@@ -210,27 +214,28 @@ class Endpoint(ABC):
 
         Before the handshake, the newest `MOST_WAITING` of a port wait for it.
         """
-        asking: dict[str, _Plug] = {}
+        handed: dict[str, list[bytes]] = {}
         for port, payload in messages:
-            self.counts.sent += 1
-            self.counts.bytes += len(payload)
+            handed.setdefault(port, []).append(payload)
+        for port, payloads in handed.items():
+            self.counts.sent += len(payloads)
+            self.counts.bytes += sum(map(len, payloads))
             plug = self._plugs.get(port)
             if plug is None:
-                self.counts.lost += 1
+                self.counts.lost += len(payloads)
             elif plug.link.is_up:
-                self._send(plug, payload)
+                self._send(plug, payloads)
             else:
-                asking[port] = plug
-                plug.waiting.append(payload)
-                if len(plug.waiting) > MOST_WAITING:
+                plug.waiting += payloads
+                while len(plug.waiting) > MOST_WAITING:
                     plug.waiting.popleft()
                     self.counts.lost += 1
-        for plug in asking.values():
-            self._put(plug, plug.link.request())
+                self._put(plug, plug.link.request())
 
-    def _send(self, plug: _Plug, payload: bytes) -> None:
-        if not self._put(plug, plug.link.seal(payload)):
-            self.counts.lost += 1
+    def _send(self, plug: _Plug, payloads: Iterable[bytes]) -> None:
+        for content, count in _contents(payloads):
+            if not self._put(plug, plug.link.seal(content)):
+                self.counts.lost += count
 
     def _put(self, plug: _Plug, data: bytes) -> bool:
         try:
@@ -254,36 +259,42 @@ class Endpoint(ABC):
                 break
             except OSError:  # some systems report here that an earlier datagram did not arrive
                 continue
-            message, reason = self._opened(data, source)
+            messages, reason = self._opened(data, source)
             if reason:
                 self.refused[reason] += 1
-            elif message is not None and self.loss and self._rng.random() < self.loss:
-                self.counts.lost += 1
-            elif message is not None:
-                self.counts.delivered += 1
-                self._inbox.append(message)
+            elif messages and self.loss and self._rng.random() < self.loss:
+                self.counts.lost += len(messages)
+            else:
+                self.counts.delivered += len(messages)
+                self._inbox += messages
 
-    def _opened(self, data: bytes, source: Any) -> tuple[Message | None, str]:
-        """The message in a datagram if it has one, or the reason why it is refused."""
+    def _opened(self, data: bytes, source: Any) -> tuple[list[Message], str]:
+        """The messages in a datagram, or the reason why it is refused."""
         if len(data) > LARGEST:
-            return None, "oversized"
+            return [], "oversized"
         if not data or not 1 <= data[0] <= min(LARGEST_LABEL, len(data) - 1):
-            return None, "garbage"
+            return [], "garbage"
         size = 1 + data[0]
         port = data[1:size].decode("utf-8", "replace")
         plug = self._plugs.get(port)
         if plug is None or plug.address != source:
-            return None, "stranger"
-        payload, answer, reason = plug.link.open(data[size:])
+            return [], "stranger"
+        content, answer, reason = plug.link.open(data[size:])
         if answer is not None:
             self._put(plug, answer)
-        while plug.waiting and plug.link.is_up:
-            self._send(plug, plug.waiting.popleft())
-        if payload is None:
-            return None, reason
-        if not plug.is_within_rate():
-            return None, "rate"
-        return Message(port, payload), ""
+        if plug.waiting and plug.link.is_up:
+            self._send(plug, plug.waiting)
+            plug.waiting.clear()
+        if content is None:
+            return [], reason
+        try:
+            payloads = _payloads(content)
+        except ValueError:
+            return [], "garbage"
+        taken = plug.within_rate(len(payloads))
+        if taken < len(payloads):
+            self.refused["rate"] += len(payloads) - taken
+        return [Message(port, payload) for payload in payloads[:taken]], ""
 
     def close(self) -> None:
         self._socket.close()
@@ -359,6 +370,30 @@ class EndpointNetwork(Transport):
 def random_key() -> bytes:
     """Draw a key."""
     return os.urandom(RANDOM_KEY_BYTES)
+
+
+def _contents(payloads: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
+    """Contents of as few datagrams as payloads need, in their order, with the count in each."""
+    content, count = b"", 0
+    for payload in payloads:
+        if len(payload) > LARGEST_PAYLOAD:
+            raise StateError(f"a payload has up to {LARGEST_PAYLOAD} bytes, got {len(payload)}")
+        data = PAYLOAD.pack(payload)
+        if count and len(content) + len(data) > LARGEST_CONTENT:
+            yield content, count
+            content, count = b"", 0
+        content, count = content + data, count + 1
+    if count:
+        yield content, count
+
+
+def _payloads(content: bytes) -> list[bytes]:
+    """Payloads in the content of a datagram; ValueError if it is something else."""
+    found, at = [], 0
+    while at < len(content):
+        payload, at = PAYLOAD.unpack(content, at)
+        found.append(payload)
+    return found
 
 
 def _readable(endpoints: list[Endpoint], seconds: float) -> list[Endpoint]:

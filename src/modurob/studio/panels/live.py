@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from modurob.control import CONTROLLERS
+from modurob.gaits import GAITS
 from modurob.studio import view_data
 from modurob.studio.live import DEAD, PERIOD_S, LiveOptions, LiveRobot, LiveScene
 from modurob.studio.panels.panel import (
@@ -30,7 +31,8 @@ from modurob.studio.view import Sliders
 if TYPE_CHECKING:
     from modurob.studio.page import Page
 
-FRAME_S = 0.04
+FRAME_S = 1 / 30
+MOST_AHEAD = 4  # frames on the way: an answer of a busy browser takes longer than a frame
 WORDS = 6  # frames between two updates of texts
 SLOWEST_S = 5.0  # that a browser may take for a frame
 LOOK = "dense outlined debounce=250"
@@ -42,6 +44,7 @@ MODES = {
     "idle": "No joints yet", "hold": "Holds", "move": "Moves", "wait": "Waits", "relax": "Relaxed",
 }  # fmt: skip
 CHANGED = "The body was changed since the start: End and Start let the new one live."
+AXES = ("x", "y", "z")
 DRIVES = {"none": "works", "stuck": "stuck", "limp": "limp"}
 
 
@@ -54,6 +57,7 @@ class LivePanel(ModePanel):
         self._model: Any = None  # whose joints the sliders have
         self._goals: dict[str, float] = {}
         self._frames, self._shown = 0, False
+        self._ahead = 0  # frames that the browser has not drawn yet
         self.root.style("padding: 0; gap: 0")
         with self.root:
             with ui.element("div").classes("scroll").props('tabindex=0 aria-label="Live robot"'):
@@ -115,6 +119,12 @@ class LivePanel(ModePanel):
             self.stop = button("Stop", self._hold, "live-stop", look)
             self.hold = button("Hold", self._hold, "live-hold", look)
             self.relax = button("Relax", self._relax, "live-relax", look)
+        with ui.element("div").classes("row").style("flex-wrap: nowrap"):
+            self.gait = ui.select(
+                {key: gait.name for key, gait in GAITS.items()}, value="sine", label="Gait"
+            )
+            test_id(self.gait.props("dense outlined options-dense"), "live-gait").style("flex: 1")
+            self.follow = button("Follow the gait", self._follow, "live-follow", look)
 
     def _foot(self) -> None:
         with ui.element("div").classes("live-foot"):
@@ -189,14 +199,22 @@ class LivePanel(ModePanel):
                 test_id(drive.props("dense outlined options-dense"), "live-drives")
                 drive.style("min-width: 96px; flex: 1")
                 drive.on_value_change(lambda e: self._do(robot.fault, name, e.value))
-        if joints:
-            with ui.element("div").classes("row").style("flex-wrap: nowrap"):
-                names = {joint: joint.partition(".")[2] for joint in joints}
-                joint = ui.select(names, value=joints[0], label="Joint").style("flex: 1")
-                test_id(joint.props("dense outlined options-dense"), "live-joint")
-                torque = _number("Torque [N m, N]", 1, "live-torque", 0.5).style("width: 116px")
-                push = lambda: self._do(robot.push, joint.value, torque.value or 0.0)  # noqa: E731
-                button("Push for 0.1 s", push, "live-push")
+        with ui.element("div").classes("row").style("flex-wrap: nowrap"):
+            names = {joint: joint.partition(".")[2] for joint in joints}
+            names |= {axis: f"force along {axis}" for axis in AXES}
+            where = ui.select(names, value=next(iter(names)), label="Joint, or force")
+            test_id(where.props("dense outlined options-dense"), "live-joint").style("flex: 1")
+            effort = _number("Effort [N m, N]", 1, "live-torque", 0.5).style("width: 116px")
+
+            def push() -> None:
+                given = effort.value or 0.0
+                force = [given * (axis == where.value) for axis in AXES]
+                if where.value in AXES:
+                    self._do(robot.push, name, force)
+                else:
+                    self._do(robot.push, where.value, given)
+
+            button("Push for 0.1 s", push, "live-push")
 
     # -- doing things ----------------------------------------------------------------------------
 
@@ -235,6 +253,10 @@ class LivePanel(ModePanel):
     def _go(self) -> None:
         if self.robot is not None:
             self._do(self.robot.goto, dict(self._goals), self.seconds.value or 0.0)
+
+    def _follow(self) -> None:
+        if self.robot is not None:
+            self._do(self.robot.follow, self.gait.value)
 
     def _set_goals(self, zero: bool) -> None:
         """All sliders to zero, or to where the joints are."""
@@ -294,13 +316,13 @@ class LivePanel(ModePanel):
         self.modules.refresh()
         self.module.refresh()
 
-    async def _tick(self) -> None:
-        """A frame; the next one waits until the browser has drawn it."""
+    def _tick(self) -> None:
+        """A frame, unless the browser is behind."""
         robot = self.robot
         if not self.visible or not self.session.live.on:
             self.timer.deactivate()
             return
-        if robot is None or not self.page.client.has_socket_connection:
+        if robot is None or self._ahead >= MOST_AHEAD or not self.page.client.has_socket_connection:
             return
         scene = robot.scene()
         if scene.differs(self._scene):
@@ -309,8 +331,16 @@ class LivePanel(ModePanel):
         self._frames += 1
         if self._frames % WORDS == 0:
             self._show_words()
-        with contextlib.suppress(TimeoutError):
-            await self.page.stage.run_method("live_frame", robot.frame(scene), timeout=SLOWEST_S)
+        self.page.run(self._draw(robot.frame(scene)))
+
+    async def _draw(self, frame: dict[str, Any]) -> None:
+        """Send a frame, and wait until the browser has drawn it."""
+        self._ahead += 1
+        try:
+            with contextlib.suppress(TimeoutError):
+                await self.page.stage.run_method("live_frame", frame, timeout=SLOWEST_S)
+        finally:
+            self._ahead -= 1
 
     def _show_words(self) -> None:
         """Everything but the view."""
@@ -335,7 +365,7 @@ class LivePanel(ModePanel):
         _say(self.state, starting or ("" if recording is None else f"recording, {recording:.0f} s"))
         self.record.set_text("Record" if recording is None else "Keep as a run")
         ready = bool(status.joints) and not starting
-        for control in (self.go, self.relax, self.record):
+        for control in (self.go, self.follow, self.relax, self.record):
             control.set_enabled(ready)
         self.stop.set_enabled(status.mode in ("move", "wait"))
         self.hold.set_enabled(ready and status.mode in ("hold", "relax"))

@@ -1,0 +1,89 @@
+"""Joint forces as a linear map of the bodies' mass, for identification and adaptation.
+
+A body with the pseudo-inertia ``P = integral of r r^T dm``, r = (x, y, z, 1) in its frame, takes
+``tau_i = integral of u_i(r) . a(r) dm = tr(Z_i^T B P)``: u_i = Z_i r is the velocity of its points
+per velocity of joint i, and a = B r their acceleration (principle of virtual power).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.model import Model
+from modurob.spatial import so3
+
+PARAMETERS = ("m", "hx", "hy", "hz", "Jxx", "Jxy", "Jxz", "Jyy", "Jyz", "Jzz")
+"""Mass, first moment and inertia about the origin of a body's frame. [kg, kg m, kg m^2]"""
+
+
+def _basis() -> np.ndarray:
+    """(10, 4, 4) pseudo-inertia of each parameter: second moments S = tr(J) / 2 E - J."""
+    P = np.zeros((10, 4, 4))
+    P[0, 3, 3] = 1.0
+    for k in range(3):
+        P[1 + k, k, 3] = P[1 + k, 3, k] = 1.0
+    pairs = [(i, j) for i in range(3) for j in range(i, 3)]
+    for k, (i, j) in enumerate(pairs, start=4):
+        if i == j:
+            P[k, :3, :3] = np.eye(3) / 2
+            P[k, i, i] = -0.5
+        else:
+            P[k, i, j] = P[k, j, i] = -1.0
+    return P
+
+
+BASIS = _basis()
+
+
+def pseudo_inertia(mass: ArrayLike, center: ArrayLike, inertia: ArrayLike) -> np.ndarray:
+    """(..., 4, 4) P = [[S, h], [h^T, m]]; in another frame it is ``T P T^T``.
+
+    Args:
+        mass: (...). [kg]
+        center: (..., 3) center of mass. [m]
+        inertia: (..., 3, 3) about the center of mass. [kg m^2]
+    """
+    m, c, moments = (np.asarray(x, dtype=float) for x in (mass, center, inertia))
+    P = np.zeros((*m.shape, 4, 4))
+    half = np.trace(moments, axis1=-2, axis2=-1)[..., None, None] / 2
+    P[..., :3, :3] = (
+        half * np.eye(3) - moments + m[..., None, None] * c[..., :, None] * c[..., None, :]
+    )
+    P[..., :3, 3] = P[..., 3, :3] = m[..., None] * c
+    P[..., 3, 3] = m
+    return P
+
+
+def parameters(P: np.ndarray) -> np.ndarray:
+    """(..., 10) numbers named in `PARAMETERS` of pseudo-inertias (..., 4, 4)."""
+    S = P[..., :3, :3]
+    J = np.trace(S, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - S
+    return np.concatenate([P[..., 3, 3:], P[..., 3, :3], J[..., *np.triu_indices(3)]], axis=-1)
+
+
+def regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.ndarray:
+    """(..., nv, nbodies, 4, 4) Y with ``tau_i = sum_b tr(Y_ib P_b)``, friction aside.
+
+    Args:
+        q, v, a: (..., nq), (..., nv), (..., nv) state and acceleration.
+    """
+    v, a = (model.check_velocity(x, name) for name, x in (("v", v), ("a", a)))
+    near, q = model._near_base(model.check_configuration(q))
+    moves = near._moving_columns[near.body_link][:, None, :]
+    screws = near.dynamics.quantity("joint_screws", q)
+    rates = near.dynamics.quantity("joint_screw_rates", q, v)
+    S, dS = (np.where(moves, x[..., None, :, :], 0.0) for x in (screws, rates))
+    V, dV = S @ v[..., None, :, None], S @ a[..., None, :, None] + dS @ v[..., None, :, None]
+    B = _field(dV[..., 0]) + so3.hat(V[..., 3:, 0]) @ _field(V[..., 0])
+    B[..., 3] -= near.gravity
+    Z = _field(np.swapaxes(S, -1, -2))  # (..., bodies, nv, 3, 4)
+    T_wb = near.forward_kinematics(q)[..., None, :, :]
+    Y = np.swapaxes(Z @ T_wb, -1, -2) @ (B[..., None, :, :] @ T_wb)
+    Y = np.moveaxis(Y, -3, -4)
+    return (Y + np.swapaxes(Y, -1, -2)) / 2
+
+
+def _field(V: np.ndarray) -> np.ndarray:
+    """(..., 3, 4) map from points (x, y, z, 1) to their velocities under twists (..., 6)."""
+    return np.concatenate([so3.hat(V[..., 3:]), V[..., :3, None]], axis=-1)

@@ -1,0 +1,80 @@
+"""Exciting motions: within all limits, at rest at first, and worth more than others."""
+
+import numpy as np
+import pytest
+from scipy.integrate import cumulative_trapezoid
+
+import modurob as mr
+from modurob import StateError
+from modurob.identification import exciting_motion, identify
+from oracles.complaints import complains
+from oracles.identified_runs import pinocchio_torques, recorded
+
+ARM = mr.examples.arm("babac")
+MODEL = ARM.model("physical")
+SENSOR = 0.2  # [N m, N] noise of the torque sensors
+TRAPEZOIDS = 1e-5  # [rad, rad/s] error of the rule on 20,000 intervals
+VELOCITY, TORQUE = 4.0, 20.0  # limits that the arm would exceed
+
+
+@pytest.fixture(scope="module")
+def exciting():
+    return exciting_motion(MODEL, 6.0, velocity=VELOCITY, torque=TORQUE, trials=100)
+
+
+def test_the_motion_keeps_limits_of_joints_velocities_and_torques(exciting):
+    q, v, a = exciting(np.linspace(0, exciting.duration, 5000))
+    free = exciting_motion(MODEL, 6.0, trials=1)(np.linspace(0, 6, 500))
+    assert np.abs(free.v).max() > VELOCITY
+    assert np.abs(v).max() < VELOCITY
+    tau = np.abs(pinocchio_torques(ARM, MODEL, q, v, a)).max(axis=0)
+    assert 0.8 * TORQUE < tau.max() < TORQUE
+    cubes = mr.examples.snake(4).model("physical")
+    angles = exciting_motion(cubes, 4.0, trials=3)(np.linspace(0, 4, 5000)).q
+    assert np.all((angles > cubes.lower) & (angles < cubes.upper))
+    assert np.all(np.ptp(angles, axis=0) > 0.8 * (cubes.upper - cubes.lower))
+
+
+def test_the_motion_begins_at_rest_and_is_smooth(exciting):
+    first = exciting(0.0)
+    assert not first.v.any()
+    assert not first.a.any()
+    t = np.linspace(0, exciting.duration, 20001)
+    q, v, a = exciting(t)
+    for curve, slope in ((q, v), (v, a)):
+        way = cumulative_trapezoid(slope, t, axis=0, initial=0.0)
+        np.testing.assert_allclose(curve - curve[0], way, atol=TRAPEZOIDS)
+
+
+def standard_errors(motion):
+    t = np.linspace(0, motion.duration, 300)
+    q, v, a = motion(t)
+    tau = pinocchio_torques(ARM, MODEL, q, v, a)
+    tau += SENSOR * np.random.default_rng(0).standard_normal(tau.shape)
+    fit = identify(MODEL, recorded(MODEL, t, q, v, a, tau), accelerations="recorded")
+    return np.array([each.std for each in fit.parameters])
+
+
+def test_parameters_are_known_better_after_an_exciting_motion_than_after_others(exciting):
+    """Geometric mean of the standard errors, whose coverage test_identify checks."""
+    found = standard_errors(exciting)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        other = exciting_motion(MODEL, 6.0, velocity=VELOCITY, torque=TORQUE, trials=1, rng=rng)
+        assert np.exp(np.mean(np.log(found / standard_errors(other)))) < 0.9
+
+
+def test_bodies_and_limits_that_allow_no_motion_are_refused():
+    with complains(StateError, "to hold still", "m0.hinge", "torque limit"):
+        horizontal = mr.examples.double_pendulum().model("physical", gravity=(0, 9.81, 0))
+        exciting_motion(horizontal, torque=1.0)
+    with complains(StateError, "fixed base"):
+        exciting_motion(ARM.model("physical", "free"))
+    with complains(StateError, "fixed base"):
+        exciting_motion(ARM.model("physical", ["px"]))
+    with complains(StateError, "harmonics"):
+        exciting_motion(MODEL, harmonics=0)
+    with complains(StateError, "duration"):
+        exciting_motion(MODEL, 0)
+    with complains(StateError, "velocity"):
+        exciting_motion(MODEL, velocity=-1)

@@ -1,0 +1,282 @@
+"""Identification: torques of unseen motions, confidence intervals, wrong modules, bad runs."""
+
+import dataclasses
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import modurob as mr
+from modurob import StateError
+from modurob.identification import identify, problem
+from modurob.identification.parameters import parameter_set
+from modurob.identification.runs import smoothed
+from oracles.complaints import complains
+from oracles.identified_runs import motion, noisy, pinocchio_torques, recorded
+from oracles.pinocchio_tree import PinocchioTree
+
+ARM = mr.examples.arm("babac")
+MODEL = ARM.model("physical")
+RANK = 1e-10  # of singular values: NumPy's solution has the least norm
+FLOOR = 1.1  # of the noise: what the issue allows on motions that were not seen
+
+
+def wrong_by(organism, error, rng):
+    """The organism as it really is: every field of its datasheets wrong by about `error`."""
+    model = organism.model("physical")
+    parameters = parameter_set(model, organism, shared=False)
+    _, slope = parameters.prior(np.zeros(parameters.size))
+    return parameters.organism_with(error / slope * rng.standard_normal(parameters.size))
+
+
+def run_of(true, model, rng, duration=5.0, states=200):
+    """A run with noise, its torques without, and the noise."""
+    t, q, v, a = motion(model, duration, states, rng)
+    tau = pinocchio_torques(true, true.model("physical"), q, v, a)
+    measured, sigma = noisy(tau, rng)
+    return recorded(model, t, q, v, a, measured), tau, sigma
+
+
+def pinocchio_regressor(tree, run, at):
+    """Rows of Pinocchio's regressor of a run, with viscous friction."""
+    rows = []
+    for q, v, a in zip(run.q, run.v, run.a, strict=True):
+        full = np.zeros((3, tree.model.nv))
+        full[:, at] = q, v, a
+        Y = pin.computeJointTorqueRegressor(tree.model, tree.data, *full)
+        rows.append(np.hstack([Y, np.diag(full[1])])[at])
+    return np.concatenate(rows)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_torques_of_unseen_motions_are_predicted_to_the_noise_and_better_than_by_least_squares(
+    seed,
+):
+    rng = np.random.default_rng(seed)
+    true = wrong_by(ARM, 0.2, rng)
+    run, _, _ = run_of(true, MODEL, rng)
+    unseen, clean, sigma = run_of(true, MODEL, rng)
+    fit = identify(MODEL, run, accelerations="recorded")
+    tree = PinocchioTree(ARM, "physical")
+    at = [tree.model.joints[tree.joints[name]].idx_v for name in MODEL.joint_names]
+    theta = np.linalg.lstsq(pinocchio_regressor(tree, run, at), run.tau.ravel(), rcond=RANK)[0]
+    ordinary = (pinocchio_regressor(tree, unseen, at) @ theta).reshape(clean.shape)
+    ours = fit.model.inverse_dynamics(unseen.q, unseen.v, unseen.a)
+
+    def rmse(tau, reference):
+        return np.sqrt(np.mean(((tau - reference) / sigma) ** 2))
+
+    assert rmse(ours, unseen.tau) < FLOOR * rmse(clean, unseen.tau)
+    assert rmse(ours, unseen.tau) < rmse(ordinary, unseen.tau)
+    assert rmse(ours, clean) < rmse(ordinary, clean) / 1.5  # what is left beside the noise
+
+
+def true_value(parameter, organism):
+    """A base parameter of an organism, by the definitions of moments and friction."""
+    total = 0.0
+    for name, factor in parameter.terms.items():
+        module, part, letter = name.split(".")
+        kind = organism.kind(module)
+        if letter in ("viscous", "coulomb"):
+            total += factor * getattr(kind.joint(part), letter)
+            continue
+        body = kind.bodies[kind.body_index(part)]
+        c = np.array(body.center_of_mass)
+        J = np.array(body.inertia) + body.mass * (c @ c * np.eye(3) - np.outer(c, c))
+        axes = ["xyz".index(axis) for axis in letter[1:]]
+        moment = {"m": body.mass, "h": body.mass * c, "J": J}[letter[0]]
+        total += factor * (moment[tuple(axes)] if axes else moment)
+    return total
+
+
+def test_confidence_intervals_cover_the_truth_as_often_as_they_say():
+    """Monte Carlo over datasheet errors and noise; found - true over std is standard normal."""
+    organism, rng, error = mr.examples.arm("ba"), np.random.default_rng(0), 0.15
+    model, deviations = organism.model("physical"), []
+    for _ in range(60):
+        true = wrong_by(organism, error, rng)
+        run, _, _ = run_of(true, model, rng, states=80)
+        fit = identify(model, run, accelerations="recorded", datasheet_error=error)
+        deviations.append([(p.found - true_value(p, true)) / p.std for p in fit.parameters])
+        for p, row in zip(fit.parameters, fit.covariance, strict=True):
+            assert row[fit.parameters.index(p)] == pytest.approx(p.std**2)
+    z = np.array(deviations)
+    covered = np.mean(np.abs(z) < 1.96)
+    assert 0.92 < covered < 0.98
+
+
+def with_field(organism, module, part, field, change):
+    """The organism with one field of one datasheet changed by a function."""
+    data = organism.kind(module).model_dump()
+    for entry in (*data["bodies"], *data["joints"]):
+        if entry["name"] == part:
+            entry[field] = change(np.array(entry[field]))
+    return organism.with_kinds({module: mr.ModuleType(**data)})
+
+
+@pytest.mark.parametrize(
+    ("module", "part", "field", "change"),
+    [
+        ("m1", "distal", "mass", lambda m: 2 * m),
+        ("m2", "joint", "viscous", lambda d: 1.2 * d),
+        ("m3", "distal", "mass", lambda m: 0.5 * m),
+        ("m3", "distal", "center_of_mass", lambda c: c + np.array([0.03, 0, 0])),
+        ("m4", "distal", "mass", lambda m: 2 * m),
+    ],
+)
+def test_the_field_that_is_wrong_is_found_and_named(module, part, field, change):
+    true = with_field(ARM, module, part, field, change)
+    run, _, _ = run_of(true, MODEL, np.random.default_rng(5), states=400)
+    (suspect,) = identify(MODEL, run, accelerations="recorded").suspects
+    assert f"{module}.{part}.{field}" in (
+        f"{suspect.module}.{suspect.field}",
+        *suspect.alternatives,
+    )
+    assert suspect.sigmas > 4
+
+
+def test_right_datasheets_are_not_suspected():
+    rng = np.random.default_rng(6)
+    for _ in range(10):
+        run, _, _ = run_of(ARM, MODEL, rng, states=100)
+        assert identify(MODEL, run, accelerations="recorded").suspects == ()
+
+
+def test_numbers_that_no_run_depends_on_stay_as_they_are():
+    true = ARM.with_parameters("m4", mass=1.5)
+    run, _, _ = run_of(true, MODEL, np.random.default_rng(15))
+    fit = identify(MODEL, run, accelerations="recorded")
+    turning = fit.organism.kind("m0").bodies[1]  # about a vertical axis: its mass has no effect
+    assert turning.mass == pytest.approx(ARM.kind("m0").bodies[1].mass, rel=1e-9)
+    assert fit.organism.kind("m0").bodies[0] == ARM.kind("m0").bodies[0]
+    assert all(fit.organism.kind(m).ports == ARM.kind(m).ports for m in ARM.modules)
+
+
+def test_modules_of_one_kind_share_their_numbers_if_asked():
+    arm = mr.examples.arm("bab")
+    true, model = arm.with_parameters("m0", "m2", mass=1.3), arm.model("physical")
+    run, _, _ = run_of(true, model, np.random.default_rng(7))
+    fit = identify(model, run, accelerations="recorded", shared=True)
+    assert fit.organism.kind("m0") == fit.organism.kind("m2") != arm.kind("m0")
+    assert {suspect.module for suspect in fit.suspects} == {"giusti_b"}
+    alone = identify(model, run, accelerations="recorded")
+    assert alone.organism.kind("m0") != alone.organism.kind("m2")
+    assert len(fit.parameters) < len(alone.parameters)
+
+
+def test_dry_friction_and_mass_are_found_from_a_simulated_run(tmp_path):
+    """Velocities with noise, accelerations estimated from them; another engine of torques."""
+    given = mr.examples.double_pendulum().with_parameters(viscous=0.5, coulomb=1.0)
+    true = given.with_parameters("m2", mass=1.4).with_parameters("m0", coulomb=3.0)
+    model, rng = given.model("physical"), np.random.default_rng(8)
+    law = mr.control.ComputedTorque(model)
+    swing = mr.gaits.Sine(model.joint_names, [0.9, 0.7], frequency=[0.6, 0.9], ramp=0.5)
+    run = mr.simulate(
+        true.model("physical"), None, None, 8.0, law, rtol=1e-6, reference=swing, record=0.01
+    )
+    tau, _ = noisy(run.tau, rng)
+    part = dataclasses.replace(
+        run.parts[0], tau=tau, v=run.v + 0.01 * rng.standard_normal(run.v.shape)
+    )
+    fit = identify(model, [part])
+    assert {suspect.module for suspect in fit.suspects} == {"m2", "m0"}
+    assert fit.organism.kind("m0").joints[0].coulomb == pytest.approx(3.0, rel=0.1)
+    fit.organism.save(tmp_path / "new.json")
+    assert mr.load(tmp_path / "new.json") == fit.organism
+
+
+def test_a_free_body_is_identified_from_its_joint_torques_alone():
+    """The base feels no torque: six equations without noise, which tell even the total mass."""
+    given = mr.examples.crab()
+    true, model = given.with_parameters("m3", mass=1.5), given.model("dyad", "free")
+    phase = np.arange(len(model.joint_names))
+
+    def swing(t, q, v):
+        joints = 0.3 * np.sin(2 * np.pi * (0.7 + 0.3 * phase) * t + phase)
+        return np.concatenate([np.zeros(6), joints - q[7:] - 0.1 * v[6:]])
+
+    run = mr.simulate(true.model("dyad", "free"), None, None, 3.0, swing, rtol=1e-6, record=0.01)
+    fit = identify(model, run)
+    assert {suspect.module for suspect in fit.suspects} == {"m3"}
+    assert fit.organism.kind("m3").mass == pytest.approx(1.5, rel=0.01)
+    assert fit.organism.kind("m2").mass == pytest.approx(1.0, rel=0.01)
+
+
+def test_a_torque_that_is_held_between_samples_is_no_wrong_datasheet():
+    """Half a sample of delay, which is found, would look like wrong inertias."""
+    t, q, v, a = motion(MODEL, 5.0, 400, np.random.default_rng(9))
+    half = (t[1] - t[0]) / 2
+    ahead = q + half * v + half**2 / 2 * a, v + half * a
+    later = np.gradient(a, t, axis=0) * half + a
+    tau = MODEL.inverse_dynamics(*ahead, later)
+    fit = identify(MODEL, recorded(MODEL, t, q, v, a, tau))
+    assert fit.delay == pytest.approx(-half, rel=0.02)
+    assert fit.suspects == ()
+
+
+def test_velocities_with_noise_give_accelerations():
+    rng = np.random.default_rng(10)
+    t, _, v, a = motion(MODEL, 5.0, 1000, rng)
+    noise = 0.02 * np.sqrt(np.mean(v**2, axis=0))
+    rates, slopes = smoothed(t, v + noise * rng.standard_normal(v.shape))
+    inside = slice(20, -20)
+    assert np.all(np.std((rates - v)[inside], axis=0) < 0.5 * noise)
+    errors = np.sqrt(np.mean((slopes - a)[inside] ** 2, axis=0)) / np.sqrt(np.mean(a**2, axis=0))
+    differences = np.gradient(v + noise * rng.standard_normal(v.shape), t, axis=0) - a
+    raw = np.sqrt(np.mean(differences**2, axis=0)) / np.sqrt(np.mean(a**2, axis=0))
+    assert np.all(errors < 0.1 * raw)
+
+
+def test_long_runs_are_reduced_in_pieces(monkeypatch):
+    run, _, _ = run_of(ARM, MODEL, np.random.default_rng(14), states=100)
+    whole = identify(MODEL, [run, run], accelerations="recorded")
+    monkeypatch.setattr(problem, "CHUNK", 30 * MODEL.nv * MODEL.nbodies)
+    pieces = identify(MODEL, [run, run], accelerations="recorded")
+    np.testing.assert_allclose(pieces.covariance, whole.covariance, rtol=1e-6, atol=1e-15)
+
+
+def edited(run, **changes):
+    return dataclasses.replace(run, **changes)
+
+
+def test_bad_runs_are_refused_in_one_line():
+    rng = np.random.default_rng(11)
+    run, _, _ = run_of(ARM, MODEL, rng, states=100)
+    with complains(StateError, "run 0 has 5 states"):
+        cut = {name: getattr(run, name)[:5] for name in ("t", "q", "v", "tau")}
+        identify(MODEL, edited(run, **cut))
+    with complains(StateError, "no torques", "driven"):
+        identify(MODEL, edited(run, tau=np.zeros_like(run.tau)))
+    with complains(StateError, "run 1 is of another body", "m4.joint"):
+        identify(
+            mr.examples.arm("bab").model("physical"),
+            [run_of(mr.examples.arm("bab"), mr.examples.arm("bab").model("physical"), rng)[0], run],
+        )
+    with complains(StateError, "placement"):
+        identify(mr.examples.arm("bbbbc").model("physical"), run)
+    with complains(StateError, "gravity"):
+        identify(ARM.model("physical", gravity=(0, 0, -1.6)), run)
+    with complains(StateError, "at least one run"):
+        identify(MODEL, [])
+    with complains(StateError, "a Trajectory", "str"):
+        identify(MODEL, ["run.npz"])
+    with complains(StateError, "estimated, recorded"):
+        identify(MODEL, run, accelerations="guessed")
+    with complains(StateError, "datasheet_error"):
+        identify(MODEL, run, datasheet_error=0)
+    with complains(StateError, "organism.model()"):
+        identify(dataclasses.replace(MODEL, organism=None, options=None), run)
+
+
+def test_runs_that_excite_too_little_name_what_they_do_not_see():
+    rng = np.random.default_rng(12)
+    t, q, v, a = motion(MODEL, 5.0, 200, rng)
+    still = np.array([1, 1, 1, 1, 0])  # the slide
+    q, v, a = q * still, v * still, a * still
+    tau = MODEL.inverse_dynamics(q, v, a)
+    with complains(StateError, "m4.joint.viscous", "exciting_motion"):
+        identify(MODEL, recorded(MODEL, t, q, v, a, tau), accelerations="recorded")
+    t, q, v, a = motion(MODEL, 3e4, 200, rng)
+    tau = MODEL.inverse_dynamics(q, v, a)
+    with complains(StateError, "Jzz", "base parameters"):
+        identify(MODEL, recorded(MODEL, t, q, v, a, tau), accelerations="recorded")
