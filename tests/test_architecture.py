@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,8 @@ DEFERRED_UPWARD = {
 
 # Each takes a good part of a second to load, and none is needed to describe an organism.
 HEAVY = ("matplotlib", "sympy", "scipy", "llvmlite")
+
+STATEFUL = {"Counts", "Greedy", "Shared", "Plant", "History", "Project"}
 
 
 @dataclass(frozen=True)
@@ -122,10 +125,9 @@ def walk(node: ast.AST, deferred: bool = False) -> Iterator[tuple[ast.AST, bool]
         yield from walk(child, deferred or is_function or is_type_checking(child))
 
 
-def imports_of(path: Path, root: Path) -> Iterator[Import]:
+def imports_of(path: Path, root: Path, parts: set[str]) -> Iterator[Import]:
     """Imports in one file that lead from its own part into another."""
     source, importer = part_of(path, root), module_name(path, root)
-    parts = parts_on_disk(root) | RANK.keys()
     for node, deferred in walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
         for name in imported_names(node, importer):
             # `from modurob import Organism` names no part, so it asks for the public names.
@@ -137,9 +139,9 @@ def imports_of(path: Path, root: Path) -> Iterator[Import]:
 
 def violations(root: Path) -> list[str]:
     """One line for each import that does not go down."""
-    found = []
+    found, parts = [], parts_on_disk(root) | RANK.keys()
     for path in sorted(root.rglob("*.py")):
-        for link in imports_of(path, root):
+        for link in imports_of(path, root, parts):
             if link.source not in RANK or link.target not in RANK:
                 continue  # test_every_part_has_its_layer speaks of these
             goes_down = RANK[link.target] < RANK[link.source]
@@ -233,10 +235,25 @@ def test_every_public_name_resolves():
     assert len(set(modurob.__all__)) == len(modurob.__all__)
 
 
+@cache
+def classes() -> list[tuple[ast.ClassDef, str]]:
+    return [
+        (node, f"{path.relative_to(SOURCE)}:{node.lineno}")
+        for path in sorted(SOURCE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    ]
+
+
 def test_no_class_name_is_used_twice():
     places: dict[str, list[str]] = {}
-    for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                places.setdefault(node.name, []).append(f"{path.relative_to(SOURCE)}:{node.lineno}")
+    for node, place in classes():
+        places.setdefault(node.name, []).append(place)
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_values_are_frozen():
+    """Data classes cannot be changed, except those that keep a state of their own."""
+    made = {node.name: ast.unparse(d) for node, _ in classes() for d in node.decorator_list}
+    made = {name: how for name, how in made.items() if how.startswith("dataclass")}
+    assert {name for name, how in made.items() if "frozen=True" not in how} == STATEFUL

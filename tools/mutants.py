@@ -176,17 +176,25 @@ def record_map(extra: list[str]) -> None:
     data = MAP.parent / "coverage"
     settings = MAP.parent / "coveragerc"
     settings.write_text(
-        "[run]\nparallel = true\npatch = subprocess\ndynamic_context = test_function\n"
-        f"data_file = {data}\nsource = {SOURCE}\n"
+        f"[run]\nparallel = true\npatch = subprocess\ndata_file = {data}\nsource = {SOURCE}\n"
     )
     for old in MAP.parent.glob("coverage.*"):
         old.unlink()
     tool = [sys.executable, "-m", "coverage"]
-    command = [*tool, "run", f"--rcfile={settings}", "-m", "pytest", "-q", *extra]
-    subprocess.run(command, cwd=ROOT, check=False)
+    command = [*tool, "run", f"--rcfile={settings}", "-m", "pytest", "-q", "-p", "mutants", *extra]
+    path = os.pathsep.join([str(ROOT / "tools"), os.environ.get("PYTHONPATH", "")])
+    subprocess.run(command, cwd=ROOT, check=False, env=os.environ | {"PYTHONPATH": path})
     subprocess.run([*tool, "combine", f"--rcfile={settings}", "-q"], cwd=ROOT, check=True)
     MAP.write_text(json.dumps(_reaching(data)))
     print(f"wrote {MAP.relative_to(ROOT)}")
+
+
+def pytest_runtest_setup(item) -> None:
+    """Tell coverage which test begins; pytest calls this, with this file as a plugin."""
+    from coverage import Coverage
+
+    if (coverage := Coverage.current()) is not None:
+        coverage.switch_context(item.nodeid.partition("[")[0])
 
 
 def _reaching(data: Path) -> dict[str, dict[str, list[str]]]:
@@ -198,23 +206,10 @@ def _reaching(data: Path) -> dict[str, dict[str, list[str]]]:
             "select file.path, context.context, line_bits.numbits from line_bits "
             "join file on file.id = file_id join context on context.id = context_id"
         )
-        for path, context, bits in rows:
-            test = _node_id(context)
-            if test:
-                for line in numbits_to_nums(bits):
-                    found[str(Path(path).relative_to(ROOT))][str(line)].append(test)
+        for path, test, bits in rows:
+            for line in numbits_to_nums(bits) if test else ():
+                found[str(Path(path).relative_to(ROOT))][str(line)].append(test)
     return found
-
-
-def _node_id(context: str) -> str | None:
-    """tests/sim/test_x.py::test_y of the context tests.sim.test_x.test_y."""
-    parts = context.split(".")
-    for cut in range(len(parts) - 1, 0, -1):
-        path = Path(*parts[:cut]).with_suffix(".py")
-        for folder in (Path(), Path("tests")):
-            if (ROOT / folder / path).is_file():
-                return f"{(folder / path).as_posix()}::{'::'.join(parts[cut:])}"
-    return None
 
 
 def rounds_of_tests(mutant: Mutant, reach: dict) -> list[list[str]]:
@@ -267,7 +262,8 @@ def _failing(tests: list[str], place: Path) -> tuple[bool, str]:
         process.communicate()
         return True, "time limit"
     lines = [x for x in output.splitlines() if x.startswith(("FAILED", "ERROR"))]
-    return process.returncode not in (0, 5), lines[0][:150] if lines else "pytest's exit code"
+    # 4 and 5: no such test, or none at all; the map may be older than the tests
+    return process.returncode not in (0, 4, 5), lines[0][:150] if lines else "pytest's exit code"
 
 
 # -- the campaign ----------------------------------------------------------------------------------

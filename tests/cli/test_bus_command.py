@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pty
 import re
@@ -15,8 +16,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from modurob import ModurobError
 from modurob.cli import cli
-from modurob.cli.bus_session import BusSession
+from modurob.cli.bus_session import BusSession, _summary
+from modurob.distributed import PlantOptions, ProcessBus, SimulatedBus
+from modurob.distributed.bus.robot import BusRobot
 
 DEADLINE = 60.0  # [s]
 
@@ -36,6 +40,7 @@ def test_a_script_builds_an_arm_and_operates_on_it(tmp_path):
     assert result.exit_code == 0, result.output
     text = result.stdout
     assert "+ m0 m1 m2\n= robot of 3 modules, 3 joints, computed torque" in text
+    assert "q in degrees and meters, tau in N m and N; - is a motor let go\nhold\n" in text
     assert "guaranteed for the body of the records: close to the set point" in text
     assert re.search(r"error now [0-9.e-]+ rad or m; a body 10% heavier would rest", text)
     assert "- m1 m2\n! silent: module 02:42:ac:11:00:02 at port out of 'm0'" in text
@@ -73,6 +78,64 @@ def test_commands_reach_the_robot_the_plant_and_the_memory(tmp_path):
     assert "PD with gravity compensation" in result.stdout
 
 
+def test_commands_change_what_the_robot_does():
+    bus = SimulatedBus(plant=PlantOptions(), period=0.005)
+    for name, below in ((bus.start("giusti_b"), "base.out"), (bus.start("giusti_c"), "m0.out")):
+        bus.plug(below, f"{name}.in")
+    assert bus.run(lambda: bus.settled(2))
+    session = BusSession(bus, quiet=True)
+    session.run("law pd-gravity")
+    session.run("gains kp=50 kd=7")
+    law = bus.robot.controller
+    assert (type(law).key, [*law.kp], [*law.kd]) == ("pd-gravity", [50, 50], [7, 7])
+    session.run("push m0.joint 0.5 in 0.25")
+    session.run("push m1 1,2,3")
+    turn, pull = bus.world._pushes
+    assert (turn.joint, turn.torque, turn.until - bus.world.t) == ("m0.joint", 0.5, 0.25)
+    assert (pull.module, pull.force, pull.until - bus.world.t) == ("m1", [1, 2, 3], 0.1)
+    session.run("payload m1 0.2")
+    session.run("fault m0 stuck")
+    assert (bus.world._payloads, bus.world._faults) == ({"m1": 0.2}, {"m0": "stuck"})
+    session.run("fault m0 none")
+    session.run("goto 10,0.02 in 0.5")  # degrees and meters
+    assert bus.operation.status().motion
+    assert bus.run(lambda: not bus.operation.status().motion)
+    assert bus.operation.status().set_point == pytest.approx([math.radians(10), 0.02])
+    session.run("move m1 0.01")
+    assert bus.run(lambda: not bus.operation.status().motion)
+    assert bus.operation.status().set_point == pytest.approx([math.radians(10), 0.01])
+    session.run("goto 0,0")
+    session.run("stop")
+    assert not bus.operation.status().motion
+    session.run("relax")
+    assert bus.operation.status().mode == "relax"
+    session.run("hold")
+    assert bus.operation.status().mode == "hold"
+
+
+def test_changes_are_told_once(capsys):
+    bus = SimulatedBus(plant=PlantOptions(), period=0.005)
+    session = BusSession(bus)
+    session.print_changes()
+    assert capsys.readouterr().out == ""
+    for name, below in ((bus.start("giusti_b"), "base.out"), (bus.start("giusti_a"), "m0.out")):
+        bus.plug(below, f"{name}.in")
+    assert bus.run(lambda: bus.settled(2))
+    session.print_changes()
+    assert capsys.readouterr().out == ("+ m0 m1\n= robot of 2 modules, 2 joints, computed torque\n")
+    session.print_changes()
+    assert capsys.readouterr().out == ""
+    bus.kill("m1")
+    assert bus.run(lambda: bus.settled(1))
+    session.print_changes("before\n", "after\n")
+    before, left, fault, *summary, after = capsys.readouterr().out.splitlines()
+    assert (before, left, after) == ("before", "- m1", "after")
+    assert fault.startswith("! silent: module")
+    assert summary[-1].endswith("silent: m1")
+    session.run("law pd-gravity")
+    assert capsys.readouterr().out.splitlines()[0].startswith("= robot of 1 module, 2 joints, PD")
+
+
 def test_json_of_a_conversation_has_no_prompt_and_mistakes_go_to_standard_error():
     typed = "arm b\nfly away\nwait 1\n"
     result = CliRunner().invoke(cli, ["bus", "--json"], input=typed)
@@ -80,12 +143,14 @@ def test_json_of_a_conversation_has_no_prompt_and_mistakes_go_to_standard_error(
     assert "error: no command 'fly'" in result.stderr
 
 
-@pytest.mark.parametrize("line", ["start [bold]x[/bold]", "plug [/red].in m0.out", "arm [blink]"])
-def test_what_is_typed_is_no_markup(line):
-    result = call(line)
-    assert result.exit_code == 2
-    assert f"bus> {line}" in result.stdout
-    assert line.split()[1].partition(".")[0] in result.stderr
+def test_what_is_typed_is_no_markup():
+    result = call("arm [blink]")
+    assert "bus> arm [blink]" in result.stdout
+    assert "[blink]" in result.stderr
+    typed = "start [bold]x[/bold]\nplug [/red].in m0.out\n"
+    result = CliRunner().invoke(cli, ["bus"], input=typed)
+    assert "[bold]x[/bold]" in result.stdout
+    assert "[/red]" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -93,23 +158,6 @@ def test_what_is_typed_is_no_markup(line):
     [
         ("launch giusti_b", ("standard input:1", "no command 'launch'", "start, plug")),
         ("\nplug base.out", ("standard input:2", "plug END END [TURN]")),
-        ("plug base.out m0.in", ("no module 'm0'",)),
-        ("start giusti_z", ("giusti_z",)),
-        ("arm xyz", ("xyz", "babac")),
-        ("wait many", ("N is a whole number", "many")),
-        ("start giusti_b\nmove m0 1 2", ("one number for each joint of 'm0' (joint)", "2")),
-        ("goto 1,2 in 2", ("no robot with joints", "plug modules")),
-        ("goto 1,x in 2", ("Q is a number", "x")),
-        ("goto 1 within 2", ("in SECONDS", "within 2")),
-        ("follow dance x", ("no robot",)),
-        ("law magic", ("no control law 'magic'",)),
-        ("gains kp=1", ("computed-torque takes", "k0 [1/s^2]")),
-        ("push m0.joint fast", ("EFFORT is a number",)),
-        ("payload m0 1", ("no module 'm0'",)),
-        ("start giusti_b\nfault m0 tired", ("no fault 'tired'", "stuck")),
-        ("start giusti_b\nwrite m0 mass=2", ("not in the robot",)),
-        ("record /tmp/never.npz", ("nothing is being recorded",)),
-        ("sleep -1", ("seconds",)),
     ],
 )
 def test_mistakes_in_a_script_are_one_line_with_its_place(script, pieces):
@@ -119,6 +167,49 @@ def test_mistakes_in_a_script_are_one_line_with_its_place(script, pieces):
     assert line.startswith("error: standard input:")
     for piece in pieces:
         assert piece in line
+
+
+@pytest.fixture(scope="module")
+def session():
+    """Commands on a bus with a module that is docked to nothing."""
+    with ProcessBus(plant=PlantOptions()) as bus:
+        bus.start("giusti_b")
+        yield BusSession(bus, quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "pieces"),
+    [
+        ("plug base.out m9.in", ("no module 'm9'",)),
+        ("start giusti_z", ("giusti_z",)),
+        ("arm xyz", ("xyz", "babac")),
+        ("wait many", ("N is a whole number", "many")),
+        ("move m0 1 2", ("one number for each joint of 'm0' (joint)", "2")),
+        ("goto 1,2 in 2", ("no robot with joints", "plug modules")),
+        ("goto 1,x in 2", ("Q is a number", "x")),
+        ("goto 1 within 2", ("in SECONDS", "within 2")),
+        ("follow dance x", ("no robot",)),
+        ("law magic", ("no control law 'magic'",)),
+        ("law pd-gravity", ("a law needs a robot with joints",)),
+        ("gains kp=1", ("computed-torque takes", "k0 [1/s^2]")),
+        ("push m0.joint fast", ("EFFORT is a number",)),
+        ("payload m9 1", ("no module 'm9'",)),
+        ("fault m0 tired", ("no fault 'tired'", "stuck")),
+        ("write m0 mass=2", ("not in the robot",)),
+        ("record /tmp/never.npz", ("nothing is being recorded",)),
+        ("sleep -1", ("seconds",)),
+        ("write m0", ("write MODULE NAME=NUMBER",)),
+        ("start 'x", ("cannot be split into words",)),
+        ("push m0 1,2", ("force of three numbers",)),
+        ("goto nan", ("Q is a number, got 'nan'",)),
+    ],
+)
+def test_mistakes_are_one_line(session, line, pieces):
+    with pytest.raises(ModurobError) as caught:
+        session.run(line)
+    (told,) = str(caught.value).splitlines()
+    for piece in pieces:
+        assert piece in told
 
 
 def test_mistakes_in_a_conversation_change_nothing(tmp_path, monkeypatch):
@@ -245,3 +336,13 @@ def test_a_conversation_and_ctrl_c_leaves_no_process_behind():
         assert time.monotonic() < end
         time.sleep(0.01)
     os.close(terminal.screen)
+
+
+def test_a_summary_names_modules_that_are_silent_or_let_go(session):
+    assert _summary(BusRobot()) == "no robot"
+    facts = session.facts()
+    (module,) = facts["modules"]
+    assert (module["name"], module["role"], module["docked"]) == ("m0", "not in the robot", [])
+    assert (facts["organism"], facts["joints"], facts["law"]) == (0, 0, None)
+    assert (facts["error"], facts["error_if_heavier"]) == (None, None)
+    assert facts["missing"] == ["there is no controller"]

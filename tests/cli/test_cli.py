@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
@@ -15,6 +16,7 @@ from click.testing import CliRunner, Result
 import modurob as mr
 from modurob.cli import COMMANDS, cli
 from modurob.cli.organisms import EXAMPLES
+from modurob.cli.show import _names
 from oracles import ARM
 
 LIMIT = 60  # seconds; a command takes one
@@ -569,6 +571,32 @@ def test_drawings_have_a_limit_and_are_text(call, monkeypatch):
     is_refused(call("new", "--grid", "long.txt"), "long.txt", "at most 6 bytes")
     Path("bytes.txt").write_bytes(b"B\xff")
     is_refused(call("new", "--grid", "bytes.txt"), "bytes.txt", "byte 1 is not UTF-8")
+
+
+def test_help_tells_every_default_but_zero():
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        for option in command.params:
+            value = getattr(option, "default", None)
+            if value and isinstance(value, str | int | float) and not isinstance(value, bool):
+                assert option.show_default or "default" in option.help, (name, option.name)
+
+
+def test_long_lists_of_joints_are_cut(monkeypatch):
+    monkeypatch.setattr("modurob.cli.show.MOST_NAMES", 2)
+    assert [_names(names) for names in ((), ("a", "b"), ("a", "b", "c"))] == [
+        "none", "a b", "a b ..."
+    ]  # fmt: skip
+
+
+def test_a_plot_of_a_free_motion_shows_its_energy_and_one_of_a_law_its_torques(call, monkeypatch):
+    plotted = []
+    monkeypatch.setattr(mr.Trajectory, "plot", lambda self, *what, **how: plotted.append(what))
+    for how in ([], ["--gait", "wave"]):
+        done = call("simulate", "crab", *how, "--duration", "0.02", "--plot", "run.svg")
+        assert done.exit_code == 0, done.stderr
+    assert plotted == [("q", "v", "energy"), ("q", "v", "tau")]
 
 
 def test_show_tells_how_many_locked_joints_it_left_out(call, monkeypatch):

@@ -8,6 +8,8 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -60,12 +62,12 @@ def as_cpp(name: str, model: mr.Model, dtype: str, folder):
     return run
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(
-    ("organism", "base"),
-    [(mr.examples.crab(), "free"), (mr.examples.nine(), "fixed"), (mr.examples.arm(), "fixed")],
+    ("organism", "base", "dtype"),
+    [(mr.examples.crab(), "free", "float64"), (mr.examples.nine(), "fixed", "float32"),
+     (mr.examples.arm(), "fixed", "float64")],
     ids=["free crab", "nine", "arm"],
-)
+)  # fmt: skip
 def test_cuda_source_computes_what_the_model_computes(organism, base, dtype, tmp_path):
     rng = np.random.default_rng(0)
     model = organism.model("physical", base=base)
@@ -97,6 +99,25 @@ def test_cuda_without_cupy_or_gpu_says_what_is_missing():
             mr.examples.crab().model().compile(target="cuda")
     else:
         pytest.skip("CuPy is installed")
+
+
+def test_cupy_is_used_only_where_there_is_a_gpu(monkeypatch):
+    class NoGpu(Exception):
+        pass
+
+    def count():
+        if not gpus:
+            raise NoGpu("no CUDA-capable device is detected")
+        return len(gpus)
+
+    gpus = ["H200"]
+    runtime = SimpleNamespace(getDeviceCount=count, CUDARuntimeError=NoGpu)
+    fake = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
+    monkeypatch.setitem(sys.modules, "cupy", fake)
+    assert cuda.cupy() is fake
+    gpus.clear()
+    with pytest.raises(mr.StateError, match="needs an NVIDIA GPU: no CUDA-capable device"):
+        cuda.cupy()
 
 
 @pytest.mark.parametrize(("target", "dtype"), [("tpu", "float64"), ("cpu", "float32")])

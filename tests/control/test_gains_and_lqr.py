@@ -71,6 +71,12 @@ def test_poles_give_the_thesis_gains():
     np.testing.assert_allclose(k1, [5, 15])
 
 
+@pytest.mark.parametrize("poles", ["fast", [-1], -1, [[-1, -2, -3]], [-1, np.nan], [-1, "x"], None])
+def test_poles_are_two_numbers_for_each_joint(poles):
+    with complains(StateError, "two finite numbers for each joint"):
+        gains.from_poles(poles)
+
+
 def test_default_gains_settle_in_a_second():
     model = examples.double_pendulum().model("physical")
     law = ComputedTorque(model)

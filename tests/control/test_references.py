@@ -160,6 +160,12 @@ def test_a_clipped_reference_waits_at_the_limit(crab):
     np.testing.assert_allclose(clipped(1.0), [[np.pi / 2, 0, 0], [0, 1, 0], [0, 1, 1]])
 
 
+def test_a_clipped_reference_is_as_given_up_to_the_limits_themselves(crab):
+    q = np.array([crab.lower[0], crab.upper[1], 0.0])
+    given = Reference(q, np.array([1.0, -1.0, 0.5]), np.ones(3))
+    np.testing.assert_array_equal(Clipped(lambda t: given, crab)(0.0), given)
+
+
 def test_a_carried_reference_goes_on_for_the_joints_that_survive():
     old, new = (examples.snake(n).model("physical") for n in (4, 6))
     hold = np.array([9, 9, 9, 0.25, -0.5])

@@ -246,7 +246,7 @@ def test_an_independent_pid_can_be_tried_too(crab):
 def test_runs_in_blocks_are_the_runs_at_once(crab, monkeypatch):
     """Without noise the order of the runs changes nothing; each keeps its body."""
     law = law_of(crab)
-    options = {"masses": 0.2, "noise": 0.0, "runs": 120, "duration": 0.5}
+    options = {"masses": 0.2, "noise": 0.0, "runs": 60, "duration": 0.1}
     whole = robustness(law, **options)
     module = sys.modules["modurob.control.robustness"]
     monkeypatch.setattr(module, "MEMORY_SHARE", 0.0)  # 50 runs at once, one a body

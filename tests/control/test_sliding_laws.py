@@ -17,6 +17,11 @@ SAME = 1e-10  # of the largest force: sums over up to 20 links in another order
 BALANCE = 1e-9  # of the power involved
 WRONG = 0.2  # of the masses
 
+
+def pseudo_inertias(model):
+    return pseudo_inertia(model.mass, model.center, model.inertia)
+
+
 MODELS = {
     "arm": lambda: examples.arm("bac").with_parameters(viscous=0.05).model("physical"),
     "crab": lambda: examples.crab().model(),
@@ -81,7 +86,7 @@ def test_the_reference_velocity_makes_no_power_beyond_the_change_of_inertia(base
     rng = np.random.default_rng(1)
     q, v, s = model.random_configuration(rng), *rng.standard_normal((2, model.nv))
     links, rest = LinkKinematics(model), np.zeros(model.nv)
-    P = pseudo_inertia(model.mass, model.center, model.inertia)
+    P = pseudo_inertias(model)
     C_s = links.motions(q, v, s, rest).forces(P) - links.motions(q, v, rest, rest).forces(P)
     dM = slope(lambda t: model.mass_matrix(model.integrate(q, t * v)), 1e-3)
     assert s @ C_s == pytest.approx(s @ dM @ s / 2, rel=1e-7)

@@ -8,7 +8,7 @@ import pytest
 
 from modurob.distributed import Message, ProcessBus, SimulatedBus, processes
 from modurob.distributed.bus import messages as msg
-from modurob.distributed.bus.coordinator import PATIENCE
+from modurob.distributed.bus.coordinator import PATIENCE, Coordinator
 from modurob.distributed.bus.links import HELLOS, LinkTable
 from modurob.distributed.bus.messages import Address, FrameKind, ModuleReport, Neighbor, Status
 from modurob.distributed.bus.node import GATHER, STALE, Node
@@ -284,6 +284,22 @@ def test_a_program_wakes_to_repeat_what_was_not_acknowledged():
     bench = Bench().driven()
     bench.step(msg.own(msg.Sensed([0.1, 0.2])))
     assert bench.state.wake == pytest.approx(0.025)
+
+
+def test_a_cycle_is_answered_by_the_batch_that_completes_it():
+    coordinator = Coordinator(HEARTBEAT)
+    state, _ = coordinator.step(coordinator.start(1), [msg.own(msg.Plugged("out", 0))], 0.0)
+    mine = state.links.ports["out"].here
+
+    def come(kind, there, body):
+        frame = Message("out", msg.pack_frame(kind, 40, there, body))
+        return coordinator.step(state, [frame], 0.0)[0]
+
+    state = come(FrameKind.HELLO, 0, msg.HELLO.pack(msg.Hello(Address(7, 1), 1, 0, 1, True, "x")))
+    state = come(FrameKind.BATCH, mine, msg.BATCH.pack(msg.CycleBatch(3, False, ())))
+    assert state.answered == 0
+    state = come(FrameKind.BATCH, mine, msg.BATCH.pack(msg.CycleBatch(3, True, ())))
+    assert state.answered == 3
 
 
 def test_the_coordinator_wakes_when_its_patience_ends():

@@ -101,6 +101,9 @@ def test_margins_and_nearest_points():
                                [[0.9, 0.5], [0.4, 0.4], [0.1, 0.1]])  # fmt: skip
     assert square.contains([0.95, 0.5])
     assert not square.contains([0.95, 0.5], margin=0.1)
+    triangle = support_polygon([[0, 0, 0], [3, 0, 0], [0, 3, 0]])
+    assert triangle.contains([0.5, 0.5], margin=0.4)
+    assert not triangle.contains([0.5, 0.5], margin=0.6)
     np.testing.assert_allclose(square.nearest([0.9, 0.9], 0.7), [0.5, 0.5], atol=1e-9)
     np.testing.assert_allclose(support_polygon([[0, 0, 0], [1, 0, 0]]).nearest([0.3, 2]), [0.3, 0])
 
@@ -155,3 +158,6 @@ def test_waypoints_stop_at_every_place():
     assert target(0.2, np.zeros((5, 3))).shape == (5, 2)
     with pytest.raises(mr.StateError, match="increase"):
         waypoints([0, 0], [[0, 0], [1, 1]])
+    for times, places in (([0, 1], [[0, 0]]), ([[0]], [[0, 0]]), ([], np.zeros((0, 2)))):
+        with pytest.raises(mr.StateError, match=r"k times need \(k, 2\) places"):
+            waypoints(times, places)

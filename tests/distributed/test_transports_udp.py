@@ -146,3 +146,37 @@ def test_labels_fit_on_the_wire(pair, label):
 def test_loss_needs_a_generator():
     with complains(StateError, "rng"):
         Udp(key=KEY, loss=0.5)
+
+
+class Broken:
+    """A socket whose calls fail as those of the system do."""
+
+    def __init__(self, sock, failures):
+        self.sock, self.failures = sock, failures
+
+    def __getattr__(self, name):
+        return getattr(self.sock, name)
+
+    def sendto(self, data, address):
+        raise OSError("no buffer space available")
+
+    def recvfrom(self, size):
+        if self.failures:
+            self.failures -= 1
+            raise ConnectionRefusedError
+        return self.sock.recvfrom(size)
+
+
+def test_what_the_system_does_not_send_is_lost_and_counted(pair):
+    one, _ = pair
+    one._socket = Broken(one._socket, 0)
+    before = one.counts.lost
+    one.send([Message("out", b"a"), Message("out", b"b")])
+    assert one.counts.lost == before + 2
+
+
+def test_errors_of_earlier_datagrams_do_not_hide_those_that_arrived(pair):
+    one, other = pair
+    one.send([Message("out", b"hello")])
+    other._socket = Broken(other._socket, 3)
+    until(lambda: Message("in", b"hello") in other.receive())

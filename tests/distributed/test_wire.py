@@ -434,7 +434,8 @@ def test_records_of_all_modules_together_have_a_limit(monkeypatch):
 # -- nothing is left running -----------------------------------------------------------------------
 
 HOST = f"""
-import os, runpy, sys, time
+import os, runpy, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by jobs in the background
 runpy.run_path({child.__file__!r})["without_the_package"]()  # starts quickly
 from modurob.distributed import processes
 from modurob.distributed.bus.node import NodeProgram

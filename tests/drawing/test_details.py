@@ -377,3 +377,14 @@ def test_the_same_chart_is_the_same_file(tmp_path, name):
     assert len(one) == len(two)
     with complains(mr.FileError, "'.bmp'", "plots are .png, .svg, .pdf"):
         charts.check_ending("x.bmp", "plots")
+
+
+@pytest.mark.parametrize(
+    ("form", "size"), [("box", (1.0, 2.0, 3.0)), ("cylinder", (0.5, 2.0)), ("sphere", (0.7,))]
+)
+def test_faces_of_solids_look_outwards(form, size):
+    for face in solids.polygons(form, size, 12):
+        assert np.all(np.einsum("ij,ij->i", face.corners, face.normals) > 0)
+        np.testing.assert_allclose(np.linalg.norm(face.normals, axis=1), 1)
+        turn = np.cross(face.corners[1] - face.corners[0], face.corners[2] - face.corners[1])
+        assert turn @ face.normals.mean(axis=0) > 0

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from modurob import examples
+from modurob.compiler.pool import pool
+from modurob.compiler.routine import _layout_is_known
 
 ROUNDING = 1e-12  # relative: other threads, other lanes, the same formulas
 THREADS = 8
@@ -125,6 +127,31 @@ def test_the_hand_over_to_fused_code_happens_once():
         assert tier.routine("mass_matrix") is fused
 
     together(work)
+
+
+@pytest.mark.skipif(not _layout_is_known(), reason="NumPy's arrays are laid out differently here")
+def test_single_states_take_the_short_way():
+    model = examples.snake(4).model().compile(background=True)
+    q = np.array([0.1, -0.2, 0.3])[: model.nq]
+    routine = model.dynamics.tier.dyads.routine("mass_matrix")
+    found = routine.single(q, np.empty(routine.result))
+    np.testing.assert_allclose(found, model.mass_matrix(q), rtol=ROUNDING)
+
+
+def test_helpers_are_free_for_the_next_batch_also_after_an_error(monkeypatch):
+    model = examples.snake(6).model()
+    states = batch(model, 64)
+    model.inverse_dynamics(*states, threads=2)
+    helpers = pool()
+    assert not helpers._leading.locked()
+
+    def failing(batch):
+        raise RuntimeError
+
+    monkeypatch.setattr(helpers, "_lead", failing)
+    with pytest.raises(RuntimeError):
+        model.inverse_dynamics(*states, threads=2)
+    assert not helpers._leading.locked()
 
 
 def test_workspaces_are_never_handed_out_twice(hurried):

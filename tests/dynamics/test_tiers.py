@@ -93,6 +93,17 @@ def test_external_wrenches_act_the_same_on_every_tier(kinds, hinges, base):
             assert_close(ask(model, name, c.q, c.v, c.x, c.external), expected)
 
 
+@pytest.mark.parametrize("base", ["fixed", "free"])
+def test_the_reference_takes_batches_of_several_axes(base):
+    model, rng = examples.crab().model("physical", base), np.random.default_rng(0)
+    q = np.array([model.random_configuration(rng) for _ in range(34)]).reshape(2, 17, -1)
+    v, x = rng.standard_normal((2, 2, 17, model.nv))
+    for name, inputs in (("mass_matrix", (q,)), ("inverse_dynamics", (q, v, x))):
+        many = plain.reference(model, name, *inputs)
+        flat = plain.reference(model, name, *(y.reshape(34, -1) for y in inputs))
+        np.testing.assert_array_equal(many.reshape(flat.shape), flat)
+
+
 @every_model
 def test_the_reference_gives_one_state_and_a_batch_the_same_numbers(kinds, hinges, base):
     for c in small_cases(kinds, hinges, base, SEEDS):

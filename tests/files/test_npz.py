@@ -126,6 +126,37 @@ def test_an_absurd_list_of_members_is_refused_before_it_is_read(path, arrays, mo
         Trajectory.load(path)
 
 
+def test_arrays_have_a_largest_number_of_dimensions(path, arrays, monkeypatch):
+    path.write_bytes(packed(arrays.items()))
+    most = max(array.ndim for array in arrays.values())
+    monkeypatch.setattr(npz, "MOST_DIMENSIONS", most)
+    Trajectory.load(path)
+    monkeypatch.setattr(npz, "MOST_DIMENSIONS", most - 1)
+    with complains(FileError, "run.npz", "bytes where its header"):
+        Trajectory.load(path)
+
+
+def zip64(data, size):
+    """An archive with the 64-bit end record, and the largest number as the old size of the list."""
+    place = data.rindex(b"PK\5\6")
+    end = bytearray(data[place:])
+    offset, count = struct.unpack_from("<I", end, 16)[0], struct.unpack_from("<H", end, 10)[0]
+    struct.pack_into("<II", end, 12, 2**32 - 1, 2**32 - 1)
+    record = b"PK\6\6" + struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, count, count, size, offset)
+    locator = b"PK\6\7" + struct.pack("<IQI", 0, place, 1)
+    return data[:place] + record + locator + end
+
+
+def test_the_list_of_members_has_the_size_of_the_64_bit_record(path, arrays):
+    data = packed(arrays.items())
+    size = struct.unpack_from("<I", data, data.rindex(b"PK\5\6") + 12)[0]
+    path.write_bytes(zip64(data, size))
+    assert np.array_equal(Trajectory.load(path).q, arrays["0.q"])
+    path.write_bytes(zip64(data, 2**40))
+    with complains(FileError, "run.npz", "a list of members of 1,099,511,627,776 bytes"):
+        Trajectory.load(path)
+
+
 @pytest.mark.parametrize("dtype", [">f8", "<f8"])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_order_of_bytes_and_axes_does_not_matter(path, arrays, dtype, order):
@@ -174,6 +205,8 @@ WRONG = {
     "massless": ("0.model.mass", put(0.0, 1), "link 1", "without mass must not have inertia"),
     "lopsided inertia": ("0.model.inertia", put(9.0, 1, 0, 1), "link 1", "symmetric"),
     "impossible inertia": ("0.model.inertia", put(9.0, 2, 1, 1), "link 2", "triangle inequality"),
+    "inertia about one axis": ("0.model.inertia", put([[-2, 0, 0], [0, 4, -0.5], [0, -0.5, 4]], 1),
+                               "link 1", "must not be negative"),
     "negative inertia": ("0.model.inertia", lambda x: -x, "link 0", "must not be negative"),
     "gravity": ("0.model.gravity", lambda x: x[:0], "gravity", "(3,), got float64 (0,)"),
     "no times": ("0.t", lambda x: x[:0], "do not fit together"),

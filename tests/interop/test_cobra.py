@@ -18,6 +18,7 @@ from modurob.interop import (
     write_cobra_assembly,
     write_cobra_modules,
 )
+from modurob.interop.cobra import _same
 from oracles import GROUPS, WRIST, random_organism
 
 RELATIVE = 1e-10  # of the largest entry of M
@@ -470,6 +471,12 @@ def test_what_was_edited_wins_over_the_datasheet_that_travels_along(written):
     scout["joints"][0]["limits"]["positionUpper"] = 0.5
     hinge, _ = read_cobra_modules(dump(path, modules))["scout"].joints
     assert hinge.upper == 0.5
+
+
+def test_entries_of_another_kind_are_edited():
+    assert _same([1, {"x": 2.0}], [1.0, {"x": 2 + 1e-13}])
+    assert not any(_same([1.0], other) for other in (1.0, None, "1", [], [1.0, 1.0], {"0": 1.0}))
+    assert not any(_same({"x": 1}, other) for other in (1, {}, {"y": 1}, {"x": 2}, [1]))
 
 
 def test_an_edited_joint_moves_all_that_hangs_on_it(written):

@@ -3,11 +3,13 @@
 import copy
 import dataclasses
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from modurob import Model, Organism, StateError, examples
+from modurob.model.validation import _check_masses
 from oracles import complains
 
 MODEL = examples.arm("bab").model("physical")
@@ -54,3 +56,23 @@ def test_models_of_organisms_pass_the_check(kind, hinges, base):
     model = organism.model(hinges, base)
     again = dataclasses.replace(model)
     assert again.joint_names == model.joint_names
+
+
+def test_inertias_are_taken_if_some_distribution_of_mass_has_them():
+    """The integral of r r^T dm has no negative eigenvalue; random ones of every sign are tried."""
+    rng, taken = np.random.default_rng(5), 0
+    for _ in range(300):
+        A = rng.standard_normal((3, 3))
+        S = A @ np.diag(rng.choice([-0.3, 1.0], 3) * rng.random(3)) @ A.T
+        inertia = np.trace(S) * np.eye(3) - S
+        model = SimpleNamespace(mass=np.ones(1), inertia=inertia[None])
+        least = np.linalg.eigvalsh(S)[0]
+        if abs(least) < 1e-3 * np.abs(inertia).max():
+            continue  # rounding of datasheets is allowed for
+        if least > 0:
+            _check_masses(model)
+            taken += 1
+        else:
+            with pytest.raises(StateError, match="link 0 of a model"):
+                _check_masses(model)
+    assert 20 < taken < 150

@@ -9,8 +9,9 @@ from modurob.control import PdGravity
 from modurob.control.closed_loop import rehearsed
 from modurob.distributed.balancing.plant import STOPS, GearedDrive, with_drives
 from modurob.equations.links import SLIP
+from modurob.friction import substeps
 from modurob.sim import SimulationError, Stops
-from modurob.stepping import INTEGRATORS, StepSettings
+from modurob.stepping import INTEGRATORS, LinearStops, StepSettings
 from modurob.stepping.motion import LARGEST, EquationOfMotion
 from modurob.stepping.scipy_methods import TOO_FAST
 from modurob.stepping.stops import StopForces
@@ -119,6 +120,26 @@ def test_steps_that_would_take_for_ever_are_refused_with_a_step_that_works(name)
     assert "friction of 'm" in str(caught.value)
     INTEGRATORS[name](EquationOfMotion(model), StepSettings(1e-8, 1e-8, 0.9 * number))
     simulate(model, None, None, 1.0, None, "SemiImplicitEuler", dt=0.1)
+
+
+@pytest.mark.parametrize(
+    ("values", "piece"),
+    [((0.0, 1.0), "the stops' stiffness"), ((np.nan, 1.0), "stiffness"), ((1.0, -1.0), "damping")],
+)
+def test_linear_stops_are_stiff_and_do_not_push(values, piece):
+    with complains(StateError, piece):
+        LinearStops(*values)
+
+
+def test_a_step_is_cut_into_a_thousand_parts_at_most():
+    """Each part is short enough for RK4, which is stable up to 2.78 over the rate."""
+    assert substeps(2000.0, "friction", 1.0, "RK4", "wait") == 1000
+    assert substeps(2.0, "friction", 1.0, "RK4", "wait") == 1
+    assert substeps(2.1, "friction", 1.0, "RK4", "wait") == 2
+    with complains(StateError, "1,001 substeps"):
+        substeps(2001.0, "friction", 1.0, "RK4", "wait")
+    with complains(StateError, "dt = 8.0e-01 s or less, or wait"):
+        substeps(2500.0, "friction", 1.0, "RK4", "wait")
 
 
 @pytest.mark.parametrize("name", [*NEAR])

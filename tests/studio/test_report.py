@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from modurob import Organism, StateError, Undock, examples, simulate
+from modurob import Organism, SizeError, StateError, Undock, examples, simulate
 from modurob.scenario.settings import RunRecord
 from modurob.studio import exports, formulas
 from modurob.studio.project import NEW_SETTINGS
@@ -73,6 +73,16 @@ def test_entries_that_are_too_many_or_too_long_are_counted(monkeypatch):
     left = terms.count(longest)
     assert f"{left} entries are too long" in exports._equations(asked)
     assert shown(exports._equations(asked)) == 9 - left
+
+
+def test_entries_that_are_not_computed_are_counted(monkeypatch):
+    asked = request(examples.double_pendulum())
+
+    def refuse(self, entry):
+        raise SizeError(f"{entry} is too long")
+
+    monkeypatch.setattr(type(asked.equations()), "exact_entry", refuse)
+    assert "9 entries are too long" in exports._equations(asked)
 
 
 def record(**changed):

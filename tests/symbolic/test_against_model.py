@@ -149,6 +149,8 @@ def test_an_organism_without_joints_has_empty_equations():
     assert equations.M.shape == (0, 0)
     assert equations.tau.shape == (0, 1)
     assert equations.text().strip()
+    linear = equations.linearize()
+    assert {matrix.shape for matrix in linear} == {(0, 0)}
 
 
 def test_joints_of_other_branches_do_not_move_a_module():

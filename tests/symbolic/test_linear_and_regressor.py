@@ -69,6 +69,10 @@ def test_the_numeric_linearisation_is_the_rate_of_a_short_step(base):
     found, step = model.linearize(q, v, tau), model.step_derivatives(q, v, tau, DT)
     close(found.A, (step.A - np.eye(2 * model.nv)) / DT, FIRST_ORDER)
     close(found.B, step.B / DT, FIRST_ORDER)
+    many = model.linearize(np.stack([q, q]), np.stack([v, -v]), tau)
+    back = model.linearize(q, -v, tau)
+    close(many.A, np.stack([found.A, back.A]))
+    close(many.B, np.stack([found.B, back.B]))
 
 
 def test_linearising_explains_what_it_cannot_do():

@@ -12,6 +12,7 @@ from sympy.parsing.sympy_parser import parse_expr
 
 from modurob import Organism, SizeError, StateError, UnknownNameError, examples
 from modurob.compiler.emit_c import c_sources
+from modurob.symbolic.output import EquationPrinter
 from modurob.symbolic.size import READABLE, terms_of_matrix
 from oracles.complaints import complains
 
@@ -94,6 +95,22 @@ def test_documents_have_balanced_braces_and_environments():
         assert re.findall(r"\\begin\{(.*?)\}", text)[0] == "document"
         for name in ("document", "align*", "itemize"):
             assert text.count(rf"\begin{{{name}}}") == text.count(rf"\end{{{name}}}") == 1
+
+
+def test_formulas_on_several_lines_are_the_formula_on_one():
+    equations = examples.snake(4).equations("physical")
+    printer = EquationPrinter(equations._writer, equations.quantities)
+    value = equations.exact_entry(next(e for e in equations.entries() if e.name == "N[1]"))
+    terms = sympy.Add(*printer.writer.summands(value))
+    for width in (10, 20, 40):
+        lines = printer.latex_lines(value, width)
+        assert len(lines) > 1
+        assert " ".join(lines).split() == printer._latex.doprint(terms).split()
+
+
+def test_offsets_of_a_module_are_numbered_in_their_order():
+    quantities = examples.arm("ba").equations("physical").quantities
+    assert [q.name for q in quantities if q.name[0] == "l"] == ["l0", "l1_1", "l1_2"]
 
 
 def test_data_for_machines_parses_back():
@@ -223,6 +240,8 @@ def test_a_limit_of_the_users_own():
     with complains(SizeError, "over the limit of 10"):
         examples.snake(7).equations("physical", limit=10).M  # noqa: B018
     assert examples.snake(14).equations("physical", symbols="none", limit=1e6).M.shape == (13, 13)
+    with complains(SizeError, "over the limit of 8,000"):  # gravity on the base, above all
+        examples.crab().equations("physical", "free", limit=8000).N  # noqa: B018
 
 
 @pytest.mark.parametrize("symbols", ["all", "none"])

@@ -183,7 +183,7 @@ def is_rotation(R: Scalars, tolerance: float = ROTATION_TOLERANCE) -> Any:
         tolerance: the largest entry of |R^T R - I| to pass.
     """
     R = np.asarray(R, np.float64)
-    R = np.where(np.isfinite(R), R, 0.0)
+    R = np.where(np.isfinite(R).all(axis=(-1, -2), keepdims=True), R, 0.0)
     defect = np.abs(transpose(R) @ R - np.eye(3)).max(axis=(-1, -2))
     handedness = (R[..., 0, :] * cross(R[..., 1, :], R[..., 2, :])).sum(axis=-1)
     return (defect <= tolerance) & (handedness > 0)

@@ -102,6 +102,7 @@ class SettingFields:
     ) -> None:
         if outlined:
             field.props(f"dense outlined debounce={delay_ms}")
+            field.without_auto_validation()  # which would take away what `_mark` shows
         if tip:
             with field:
                 ui.tooltip(tip)

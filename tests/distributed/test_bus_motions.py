@@ -1,0 +1,95 @@
+"""Motions from files: kinds, units, headings, and files that are none."""
+
+import numpy as np
+import pytest
+
+from modurob import FileError, StateError, examples, simulate
+from modurob.distributed.bus import motions
+from oracles import complains
+
+MODEL = examples.arm("bc").model("physical")  # a joint that turns, and one that slides
+TIMES = np.array([0.0, 0.4, 1.0])
+Q = np.array([[0.0, 0.0], [0.5, 0.02], [-0.25, 0.01]])
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A table in degrees and meters that does not begin at zero."""
+    rows = np.column_stack([TIMES + 3.0, np.degrees(Q[:, 0]), Q[:, 1]])
+    np.savetxt(tmp_path / "places.csv", rows, delimiter=",", fmt="%.17g")
+    return str(tmp_path / "places.csv")
+
+
+@pytest.mark.parametrize("kind", motions.KINDS[1:])
+def test_a_motion_passes_its_places_at_their_times_from_zero_on(path, kind):
+    motion, duration = motions.read(kind, path, MODEL)
+    assert duration == pytest.approx(1.0)
+    for t, q in zip(TIMES, Q, strict=True):
+        np.testing.assert_allclose(motion(t).q, q, atol=1e-12)
+
+
+def test_quintics_rest_in_each_place_and_move_between(path):
+    motion, _ = motions.read("quintic", path, MODEL)
+    for t in TIMES:
+        np.testing.assert_allclose([motion(t).v, motion(t).a], 0, atol=1e-9)
+    np.testing.assert_allclose(motion(0.2).q, (Q[0] + Q[1]) / 2, atol=1e-12)  # of a symmetric leg
+    np.testing.assert_allclose(motion(0.7).q, (Q[1] + Q[2]) / 2, atol=1e-12)
+    for t, place in ((-1.0, Q[0]), (9.0, Q[2])):
+        np.testing.assert_allclose(motion(t).q, place, atol=1e-12)
+
+
+def test_steps_jump_and_splines_do_not_stop(path):
+    steps, spline = (motions.read(kind, path, MODEL)[0] for kind in ("steps", "spline"))
+    np.testing.assert_allclose(steps(0.39).q, Q[0])
+    np.testing.assert_allclose(steps(0.41).q, Q[1], atol=1e-12)
+    assert np.abs(spline(0.5).v).max() > 0.1
+
+
+def test_a_recorded_run_is_followed_by_the_names_of_its_columns(tmp_path):
+    run = simulate(MODEL, Q[0], [0.3, 0.0], 0.3, None, "RK4", dt=0.01, record=0.1)
+    path = tmp_path / "run.csv"
+    run.to_csv(path)
+    heading, *rows = path.read_text().splitlines()
+    swapped = [",".join([*line.split(",")[1:], line.split(",")[0]]) for line in (heading, *rows)]
+    path.write_text("\n".join(swapped))  # time comes last
+    motion, duration = motions.read("csv", str(path), MODEL)
+    assert duration == pytest.approx(0.3)
+    np.testing.assert_allclose(motion(0.1).q, run.q[1], atol=1e-9)
+
+
+def test_of_rows_that_are_close_the_means_are_followed(tmp_path):
+    path = tmp_path / "noisy.csv"
+    rows = [
+        (t, 10 + noise, 0.0) for t, noise in ((0, 0), (0.1, 1), (0.11, -1), (0.12, 3), (0.2, 0))
+    ]
+    np.savetxt(path, rows, delimiter=",")
+    motion, _ = motions.read("csv", str(path), MODEL)
+    assert np.degrees(motion(0.11).q[0]) == pytest.approx(11.0)
+    steps, _ = motions.read("steps", str(path), MODEL)
+    assert np.degrees(steps(0.115).q[0]) == pytest.approx(9.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("0,1\n1,2\n", ("each row is a time and 2 places", "m0.joint, m1.joint")),
+        ("0,1,0\n", ("at least two rows",)),
+        ("", ("at least two rows",)),
+        ("0,1,0\n1,2\n", ("at least two rows",)),
+        ("0,1,0\n1,nan,0\n", ("finite numbers",)),
+        ("0,1,0\n0,2,0\n", ("times must increase",)),
+        ("0,1,0\n1,x,0\n", ("finite numbers",)),
+        ("time [s],q m0.joint [rad]\n0,0\n1,0\n", ("no column 'q m1.joint'", "time, q m0.joint")),
+        ("time,q m0.joint,q m1.joint\n0,0,0\n1,0\n", ("at least two rows",)),
+    ],
+)
+def test_files_that_are_no_motion_are_told(tmp_path, text, pieces):
+    path = tmp_path / "places.csv"
+    path.write_text(text)
+    with complains(FileError, "places.csv", *pieces):
+        motions.read("quintic", str(path), MODEL)
+
+
+def test_kinds_that_are_unknown_are_told(path):
+    with complains(StateError, "gait, steps, quintic, spline, csv", "got 'dance'"):
+        motions.read("dance", path, MODEL)
