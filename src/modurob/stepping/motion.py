@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.stepping import manifold
-from modurob.stepping.ground import GroundContact
+from modurob.stepping.contact import GroundContact
 from modurob.stepping.stops import StopForces
 
 DIFFERENCE = 1e-7  # [rad, m, rad/s, m/s] forward differences of laws: seven digits
