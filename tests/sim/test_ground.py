@@ -254,10 +254,11 @@ def test_results_converge_as_the_step_shrinks():
     assert np.abs(pushed_body(1e-4, "RK4") - finest).max() < errors[0]
 
 
-def test_a_batch_on_the_ground_is_its_states_one_by_one():
+@pytest.mark.parametrize("name", ["RK4", "SemiImplicitEuler"])
+def test_a_batch_on_the_ground_is_its_states_one_by_one(name):
     q, v = np.tile(rested(), (3, 1)), np.zeros((3, 6))
     v[:, 0] = [0.1, 0.3, 0.5]
-    options = {"integrator": "RK4", "ground": mr.Ground(stiffness=STIFFNESS), "record": 0.05}
+    options = {"integrator": name, "ground": mr.Ground(stiffness=STIFFNESS), "record": 0.05}
     batch = mr.simulate(MODEL, q, v, 0.1, **options)
     assert batch.channels["contact"].shape == (3, 3, 1, 3)
     for k in range(3):

@@ -82,15 +82,8 @@ class Driver(FunctionWriter):
 
     def write(self, body: str) -> str:
         """The driver's IR; `body` is called with (io, results, external, arguments)."""
-        at = {name: argument(self, name) for name in NAMES}
-        joints, nq, nv = at["joints"], at["nq"], at["nv"]
-        records = self.offset("%workspace", BASE_RECORD)
-        after_io = self.value(f"mul i64 {joints}, {JOINT_RECORD}")
-        external = self.offset(records, after_io)
-        links = self.value(f"add i64 {joints}, 1")
-        after_external = self.value(f"mul i64 {links}, {EXTERNAL}")
-        results = self.offset(external, after_external)
-        total = self._total(nv)
+        at, arrays = self._begin()
+        results, total = at["place"], self._total(at["nv"])
         finish = self.quantity.passes.finish
         if self.matrices and not finish:  # cells of joints on different branches stay zero
             self._clear(results, at["results"])
@@ -100,12 +93,9 @@ class Driver(FunctionWriter):
             rows = self._rows(first, at["last"])
             if self.quantity.per == "joint":
                 self._prefetch_results(at["y"], first, total)
-            arrays = self._arrays(nq, nv)
-            self._gather_joints(records, at, rows, joints, arrays)
-            if self.free_base:
-                self._gather_base(at, rows, arrays)
-            self._gather_external(external, at["external"], rows, links)
-            given = self._memory(at, first) if self.quantity.passes.touch else external
+            self._gather_states(at, rows, arrays)
+            self._gather_external(at["wrenches"], at["external"], rows, at["links"])
+            given = self._memory(at, first) if self.quantity.passes.touch else at["wrenches"]
             self.do(f"call void {body}(ptr %workspace, ptr {results}, ptr {given}, ptr %arguments)")
             self._scatter(results, at["y"], rows, total)
         self._report()
@@ -113,52 +103,59 @@ class Driver(FunctionWriter):
         head = "define void @run(ptr %arguments, i64 %begin, i64 %end, ptr %workspace) {\nentry:\n"
         return head + "\n".join(self.lines) + "\n}\n"
 
-    def write_steps(self, body: str) -> str:
-        """``void march(Arguments*, begin, end, workspace)``: several steps, in place in q and v."""
+    def _begin(self) -> tuple[dict[str, str], Arrays]:
+        """All arguments, and parts of the workspace: records, external wrenches, results."""
         at = {name: argument(self, name) for name in NAMES}
-        joints, nq, nv = at["joints"], at["nq"], at["nv"]
-        records = self.offset("%workspace", BASE_RECORD)
-        external = self.offset(records, self.value(f"mul i64 {joints}, {JOINT_RECORD}"))
-        links = self.value(f"add i64 {joints}, 1")
-        results = self.offset(external, self.value(f"mul i64 {links}, {EXTERNAL}"))
-        duration = place(self, "duration")
-        h = self.load(Slot(duration, 0, broadcast=True))
-        arrays = self._arrays(nq, nv)
+        at["records"] = self.offset("%workspace", BASE_RECORD)
+        after_io = self.value(f"mul i64 {at['joints']}, {JOINT_RECORD}")
+        at["wrenches"] = self.offset(at["records"], after_io)
+        at["links"] = self.value(f"add i64 {at['joints']}, 1")
+        after_external = self.value(f"mul i64 {at['links']}, {EXTERNAL}")
+        at["place"] = self.offset(at["wrenches"], after_external)
+        return at, self._arrays(at["nq"], at["nv"])
+
+    def write_steps(self, body: str) -> str:
+        """``void march(Arguments*, begin, end, workspace)``: several steps, in place in q and v.
+
+        The third input is read in each step: friction is taken from it in the records.
+        """
+        at, arrays = self._begin()
         with self.loop("%begin", "%end", self.width, self.check) as first:
             rows, memory = self._rows(first, at["last"]), self._memory(at, first)
-            self._gather_joints(records, at, rows, joints, arrays[:2])
-            if self.free_base:
-                self._gather_base(at, rows, arrays[:2])
+            self._gather_states(at, rows, arrays[:2])
             with self.loop("0", at["steps"], carry=self.check):
-                self._gather_joints(records, at, rows, joints, arrays[2:])
-                if self.free_base:
-                    self._gather_base(at, rows, arrays[2:])
+                self._gather_states(at, rows, arrays[2:])
                 self.do(
-                    f"call void {body}(ptr %workspace, ptr {results}, ptr {memory}, ptr %arguments)"
+                    f"call void {body}(ptr %workspace, ptr {at['place']}, ptr {memory}, "
+                    "ptr %arguments)"
                 )
-                if self.free_base:
-                    self.do(
-                        f"call void @move(ptr {duration}, ptr null, ptr null, ptr %workspace, "
-                        f"ptr {results}, i64 {nv})"
-                    )
-                rates = self.offset(results, 6 if self.free_base else 0)
-                with self.loop("0", joints) as j:
-                    record = self.offset(records, self.value(f"mul i64 {j}, {JOINT_RECORD}"))
-                    q, v, a, step = (
-                        Vector(self, name)
-                        for name in (
-                            self.load(Slot(record, Q)), self.load(Slot(record, V)),
-                            self.load(Slot(self.offset(rates, j), 0)), h,
-                        )
-                    )  # fmt: skip
-                    v = v + a * step
-                    self._put_angle(record, (q + v * step).name)
-                    self.store(Slot(record, V), v.name)
-            self._scatter_states(records, at, rows, joints, arrays[:2])
+                self._move(at)
+            self._scatter_states(at, rows, arrays[:2])
         self._report()
         self.do("ret void")
         head = "define void @march(ptr %arguments, i64 %begin, i64 %end, ptr %workspace) {\n"
         return head + "entry:\n" + "\n".join(self.lines) + "\n}\n"
+
+    def _move(self, at: dict[str, str]) -> None:
+        """A step of the records, with the accelerations in the results."""
+        duration, rates = place(self, "duration"), at["place"]
+        step = Vector(self, self.load(Slot(duration, 0, broadcast=True)))
+        if self.free_base:
+            self.do(
+                f"call void @move(ptr {duration}, ptr null, ptr null, ptr %workspace, "
+                f"ptr {rates}, i64 {at['nv']})"
+            )
+            rates = self.offset(rates, 6)
+        with self.loop("0", at["joints"]) as j:
+            record = self.record(at, j)
+            slots = (Slot(record, Q), Slot(record, V), Slot(self.offset(rates, j), 0))
+            q, v, a = (Vector(self, self.load(slot)) for slot in slots)
+            v = v + a * step
+            self._put_angle(record, (q + v * step).name)
+            self.store(Slot(record, V), v.name)
+
+    def record(self, at: dict[str, str], j: str) -> str:
+        return self.offset(at["records"], self.value(f"mul i64 {j}, {JOINT_RECORD}"))
 
     def _memory(self, at: dict[str, str], first: str) -> str:
         """The memory of the points for a block of states."""
@@ -232,15 +229,18 @@ class Driver(FunctionWriter):
         q0, v0 = (7, 6) if self.free_base else (0, 0)
         return [("q", nq, q0), ("v", nv, v0), ("x", nv, v0)][: len(self.quantity.inputs)]
 
-    def _gather_joints(
-        self, records: str, at: dict[str, str], rows: list[str], joints: str, arrays: Arrays
-    ) -> None:
+    def _gather_states(self, at: dict[str, str], rows: list[str], arrays: Arrays) -> None:
+        self._gather_joints(at, rows, arrays)
+        if self.free_base:
+            self._gather_base(at, rows, arrays)
+
+    def _gather_joints(self, at: dict[str, str], rows: list[str], arrays: Arrays) -> None:
         starts = {
             name: [self.offset(s, skip, "double") for s in self._starts(at[name], rows, stride)]
             for name, stride, skip in arrays
         }
-        with self.loop("0", joints, carry=self.check) as j:
-            record = self.offset(records, self.value(f"mul i64 {j}, {JOINT_RECORD}"))
+        with self.loop("0", at["joints"], carry=self.check) as j:
+            record = self.record(at, j)
             for name, places in starts.items():
                 value = self._gather(places, j)
                 self._checked(value, OVER_RANGE if name == "q" else 1.0)
@@ -262,18 +262,16 @@ class Driver(FunctionWriter):
                 value = self._checked(self._gather(starts, k))
                 self.store(Slot("%workspace", BASE_PLACES[name] + k), value)
 
-    def _scatter_states(
-        self, records: str, at: dict[str, str], rows: list[str], joints: str, arrays: Arrays
-    ) -> None:
+    def _scatter_states(self, at: dict[str, str], rows: list[str], arrays: Arrays) -> None:
         for name, stride, count in arrays:
             starts = self._starts(at[name], rows, stride)
             for k in range(count):
                 value = self._checked(self.load(Slot("%workspace", BASE_PLACES[name] + k)))
                 self._spread(value, starts, k)
             starts = [self.offset(start, count, "double") for start in starts]
-            with self.loop("0", joints, carry=self.check) as j:
-                record = self.offset(records, self.value(f"mul i64 {j}, {JOINT_RECORD}"))
-                self._spread(self._checked(self.load(Slot(record, RECORD[name]))), starts, j)
+            with self.loop("0", at["joints"], carry=self.check) as j:
+                value = self.load(Slot(self.record(at, j), RECORD[name]))
+                self._spread(self._checked(value), starts, j)
 
     def _gather_external(self, place: str, array: str, rows: list[str], links: str) -> None:
         if not self.quantity.passes.external:

@@ -2,8 +2,9 @@
 
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.stepping.base import FixedStep, Integrator, IntegratorStep, StepSettings
+from modurob.stepping.contact import GroundContact
 from modurob.stepping.fixed_steps import RK4, SemiImplicitEuler
-from modurob.stepping.ground import Ground, GroundContact
+from modurob.stepping.ground import Ground
 from modurob.stepping.motion import EquationOfMotion
 from modurob.stepping.scipy_methods import BDF, DOP853, LSODA, RK45, Radau
 from modurob.stepping.stops import LinearStops, Stops

@@ -12,7 +12,7 @@ from modurob.dynamics import external_forces
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.stepping import manifold
-from modurob.stepping.ground import GroundContact
+from modurob.stepping.contact import GroundContact
 from modurob.stepping.stops import StopForces
 
 DIFFERENCE = 1e-7  # [rad, m, rad/s, m/s] forward differences of laws: seven digits

@@ -1,0 +1,286 @@
+"""Forces of the ground on the corners of a body, and the anchors of their bristles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from modurob.compiler.packing import size
+from modurob.compiler.routine import Routine, memory_blocks, thread_count
+from modurob.equations.contact import (
+    GROUND_FORCE,
+    GROUNDED_DYNAMICS,
+    Bristle,
+    ContactPoint,
+    GroundLaw,
+    contact_force,
+    moved_anchor,
+    stretch,
+)
+from modurob.equations.vectors import Vec, vec
+from modurob.errors import StateError
+from modurob.model import Model
+from modurob.organism import Organism
+from modurob.stepping.ground import Ground, corners
+
+GRIP = 0.7  # tangential over normal stiffness: of equal spheres that touch (Mindlin 1949), about
+RESOLVED = 0.5  # rad of the fastest oscillation on the ground in a step, by default
+MOST_RESOLVED = 1.0  # rad of it: beyond, steps of impacts are no longer small
+NOMINAL_STEP_S = 1e-3  # that adaptive methods get their stiffness from
+SUNK = 2.0  # times the depth at which one corner carries the weight: refused at the start
+ROUNDING = 1e-9  # [m] of the lowest point at the start
+
+
+class GroundContact:
+    """Forces of the ground on one model, and its anchors: the memory of friction.
+
+    Anchors stay as they are within a step, so that the force is a continuous function of the state;
+    `accepted` moves them after it.
+
+    Args:
+        q: (..., nq) a configuration; the mass matrix there sets the stiffness.
+        step: Of the integrator; None for an adaptive one. [s]
+        before: Contacts of the bodies that this one was made of.
+
+    Attributes:
+        law: Numbers of the contact law.
+        rate: Fastest oscillation of the body on the ground. [rad/s]
+        largest_step: For adaptive methods. [s]
+    """
+
+    def __init__(
+        self, ground: Ground, model: Model, organism: Organism | None, q: np.ndarray,
+        step: float | None, before: Sequence[GroundContact] = (),
+    ) -> None:  # fmt: skip
+        if organism is None:
+            raise StateError(
+                "ground touches the shapes of an organism, and this model was not built from one: "
+                "use Organism.model(...), or give organism="
+            )
+        self._ground, self._model = ground, model
+        self._body, self._place = corners(organism, model)
+        self._moves = _moved_bodies(model)
+        given = before[0].law.stiffness if before else ground.stiffness
+        softness = self._unit_rate(q[(0,) * (q.ndim - 1)])
+        k = given or (RESOLVED / (step or NOMINAL_STEP_S) / softness) ** 2
+        self.rate = rate = softness * np.sqrt(k)
+        self.law = GroundLaw(ground.friction, k, ground.damping, GRIP * k, GRIP * k / rate)
+        self.largest_step = RESOLVED / rate
+        if step is not None and step * rate > MOST_RESOLVED * (1 + 1e-9):
+            most_k = k * (MOST_RESOLVED / (step * rate)) ** 2
+            raise StateError(
+                f"dt = {step:g} s is too long for a ground of {k:.4g} N/m, on which this body "
+                f"oscillates at {rate / (2 * np.pi):.3g} Hz: give dt = "
+                f"{_rounded_down(MOST_RESOLVED / rate)} s or less, or a stiffness of "
+                f"{_rounded_down(most_k)} N/m or less"
+            )
+        self._batch = q.shape[:-1]
+        self._memory = memory_blocks(math.prod(self._batch), len(self._body), size(Bristle))
+        for other in before:
+            self._take(other)
+        self._seen: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # q, v, force
+        self._reached: tuple[np.ndarray, np.ndarray] | None = None  # by `march`: q, v
+        self._compiled = self._routines() if ground.is_plane else None
+
+    def _routines(self) -> tuple[Routine, Routine, Routine]:
+        """Compiled forces on a plane, without and with a move of the anchors before; steps."""
+        frames, (a, b) = self._model._placed_frames, self._ground.slope
+        n_z = 1 / np.sqrt(1 + a * a + b * b)
+        R, p = frames.body_rotation[self._body], frames.body_position[self._body]
+        place = (R @ self._place[..., None])[..., 0] + p
+        plane = (-a * n_z, -b * n_z, n_z, n_z * float(np.asarray(self._ground.height)))
+        same = np.broadcast_to((*plane, *self.law), (len(place), 9))
+        tables = {
+            "point_rows": np.concatenate([place, same], axis=1),
+            "point_links": np.ascontiguousarray(frames.body_link[self._body], dtype=np.int64),
+            "memory": self._memory,
+        }
+        tier = self._model.dynamics.tier
+        return (
+            tier.with_points(GROUND_FORCE, False, **tables),
+            tier.with_points(GROUND_FORCE, True, **tables),
+            tier.with_points(GROUNDED_DYNAMICS, True, **tables),
+        )
+
+    def _unit_rate(self, q: np.ndarray) -> float:
+        """Fastest oscillation on a ground of 1 N/m. [rad/s]
+
+        Half of all corners are taken to touch, as when a box lies on a side: the second moments of
+        the other half are the same.
+        """
+        x, S = self._places(q), self._model.dynamics.quantity("joint_screws", q)
+        K = np.zeros((self._model.nv, self._model.nv))
+        for body in np.unique(self._body).tolist():
+            r = x[self._body == body]
+            hat = np.cross(np.eye(3), r[:, None, :])  # rows w x r
+            J = (S[:3].T + S[3:].T @ hat) * self._moves[body][:, None]  # (points, nv, 3)
+            K += 0.5 * np.einsum("pik,pjk->ij", J, J)
+        M = self._model.mass_matrix(q)
+        try:
+            values = np.linalg.eigvals(np.linalg.solve(M, K)).real
+        except np.linalg.LinAlgError:  # forward dynamics says what is wrong there
+            return 1.0
+        largest = values.max(initial=0.0)
+        return float(np.sqrt(largest)) if largest > 0 else 1.0
+
+    def _take(self, other: GroundContact) -> None:
+        """Keep the anchors of bodies that another contact has, by name."""
+        other._settle()
+        names = {name: k for k, name in enumerate(other._model.body_names)}
+        for body in np.unique(self._body).tolist():
+            k = names.get(self._model.body_names[body])
+            if k is not None:
+                self._memory[:, self._body == body] = other._memory[:, other._body == k]
+
+    # -- states ------------------------------------------------------------------------------------
+
+    def _places(self, q: np.ndarray) -> np.ndarray:
+        """(..., k, 3) positions of all corners. [m]"""
+        T = self._model.forward_kinematics(q)[..., self._body, :3, :]
+        return (T[..., :3] @ self._place[..., None])[..., 0] + T[..., 3]
+
+    def _corners(self, q: np.ndarray) -> tuple[Vec, Vec, np.ndarray]:
+        """Positions of all corners, normals of the ground, depths: (..., k) each."""
+        x = vec(self._places(q))
+        z, a, b = self._ground.surface(x[0], x[1])
+        n_z = 1 / np.sqrt(1 + a * a + b * b)
+        return x, Vec([-a * n_z, -b * n_z, n_z]), (z - x[2]) * n_z
+
+    def _points(self, q: np.ndarray, v: np.ndarray) -> tuple[ContactPoint, np.ndarray, np.ndarray]:
+        """Corners that touch or did so, (..., 6, nv) screws of all velocities, which corners."""
+        x, n, depth = self._corners(q)
+        memory = np.moveaxis(self._memory, -1, 1).reshape(-1, *self._memory.shape[1:3])
+        memory = memory[: math.prod(self._batch)].reshape(*self._batch, -1, memory.shape[-1])
+        near = (depth > 0) | (memory[..., 3] > 0)
+        which = np.flatnonzero(near.reshape(-1, len(self._body)).any(axis=0))
+        S = self._model.dynamics.quantity("joint_screws", q)
+        V = (S * v[..., None, :]) @ self._moves[self._body[which]].T  # (..., 6, which)
+        x, n = (Vec([np.broadcast_to(e, depth.shape)[..., which] for e in u]) for u in (x, n))
+        u = Vec([V[..., k, :] for k in range(3)]) + Vec([V[..., k, :] for k in (3, 4, 5)]).cross(x)
+        memory = memory[..., which, :]
+        return ContactPoint(x, u, n, depth[..., which], vec(memory), memory[..., 3]), S, which
+
+    def force(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(..., nv) force of the ground on the joints and a free base. [N m, N]"""
+        self._settle()
+        if self._compiled is not None:
+            seen = self._seen
+            if seen is not None and np.array_equal(v, seen[1]) and np.array_equal(q, seen[0]):
+                return seen[2]
+            return self._run(self._compiled[0], q, v)
+        return self._plain_force(q, v)
+
+    def _run(self, routine: Routine, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        found = None
+        if not self._batch:
+            found = routine.single(q, v, np.empty(self._model.nv))
+        if found is None:
+            found = routine.batch(self._rows(q), self._rows(v), None, None, self._threads)
+        if found is None:  # not finite: forward dynamics says where
+            return np.full((*self._batch, self._model.nv), np.nan)
+        return found.reshape(*self._batch, -1)
+
+    def _rows(self, x: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(x.reshape(math.prod(self._batch), x.shape[-1]))
+
+    @property
+    def _threads(self) -> int:
+        return thread_count("auto", math.prod(self._batch) * self._model.nv)
+
+    @property
+    def steps(self) -> bool:
+        """Whether `march` is there: on a plane."""
+        return self._compiled is not None
+
+    def march(
+        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, h: float, count: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """States after semi-implicit Euler steps of h seconds under constant forces, compiled.
+
+        Anchors move before each of the steps, and after the last one when they are needed.
+        """
+        assert self._compiled is not None
+        q, v = np.array(q, order="C"), np.array(v, order="C")
+        rows = (self._rows(q), self._rows(v), self._rows(tau))
+        if not self._compiled[2].march(*rows, h, count, self._threads):
+            v[:] = np.nan
+        self._reached = q.copy(), v.copy()
+        return q, v
+
+    def _settle(self) -> None:
+        """Move the anchors after the last step of `march`."""
+        if self._reached is not None:
+            self.accepted(*self._reached)
+
+    def _plain_force(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The same on any ground, without compiled code."""
+        point, S, which = self._points(q, v)
+        f = contact_force(self.law, point)
+        F = np.stack([*f, *point.x.cross(f)], axis=-2)  # (..., 6, which) about the origin
+        return np.sum(F @ self._moves[self._body[which]] * S, axis=-2)
+
+    def observed(self, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
+        """Channels: (..., bodies, 3) force on each body in the world; energy in the ground."""
+        self._settle()
+        point, _, which = self._points(q, v)
+        f = np.stack([*contact_force(self.law, point)], axis=-1)
+        s, d = stretch(point), np.maximum(point.depth, 0.0)
+        energy = 0.5 * np.sum(self.law.stiffness * d * d + self.law.grip * s.dot(s), axis=-1)
+        of_body = np.arange(self._model.nbodies)[:, None] == self._body[which]
+        return {"contact": of_body.astype(float) @ f, "contact_energy": energy}
+
+    def accepted(self, q: np.ndarray, v: np.ndarray) -> None:
+        """Move the anchors after a step; the force there is kept for the next one."""
+        self._reached = None
+        if self._compiled is not None:
+            self._seen = q.copy(), v.copy(), self._run(self._compiled[1], q, v)
+            return
+        point, _, which = self._points(q, v)
+        anchor, held = moved_anchor(self.law, point)
+        states, width = math.prod(self._batch), self._memory.shape[-1]
+        for k, value in enumerate((*anchor, held)):
+            lanes = np.zeros((len(self._memory) * width, len(which)))
+            lanes[:states] = value.reshape(states, len(which))
+            self._memory[:, which, k] = np.swapaxes(
+                lanes.reshape(len(self._memory), width, len(which)), 1, 2
+            )
+
+    def started(self, q: np.ndarray) -> np.ndarray:
+        """(..., nq) the same, or lifted out of the ground if that was asked for; else refused."""
+        _, normal, depth = self._corners(q)
+        weight = np.sum(self._model.mass) * np.linalg.norm(self._model.gravity)
+        if depth.max() <= SUNK * weight / self.law.stiffness + ROUNDING:
+            return q
+        rise = (depth / normal[2]).max(axis=-1)
+        if self._ground.lift and self._model.free_base:
+            q = q.copy()
+            q[..., 2] += np.maximum(rise, 0.0)
+            return q
+        *state, k = np.unravel_index(int(np.argmax(depth)), depth.shape)
+        body = self._model.body_names[self._body[k]]
+        where = f" in state {state[0] if len(state) == 1 else state}" if state else ""
+        advice = (
+            "start it higher, or give Ground(lift=True)"
+            if self._model.free_base
+            else f"its base is fixed: give Ground(height={-np.ceil(100 * rise.max()) / 100:g})"
+        )
+        raise StateError(f"'{body}' starts {depth.max():.3g} m below the ground{where}: {advice}")
+
+
+def _moved_bodies(model: Model) -> np.ndarray:
+    """(nbodies, nv) 1 where a velocity moves a body."""
+    base = model.nv - len(model.joint_names)
+    links = np.zeros((len(model.mass), model.nv))
+    links[:, :base] = 1.0
+    for joint, parent in enumerate(model.parent.tolist()):
+        links[joint + 1] = links[parent]
+        links[joint + 1, base + joint] = 1.0
+    return links[model.body_link]
+
+
+def _rounded_down(x: float) -> str:
+    """Two digits that are not more than x."""
+    unit = 10.0 ** (np.floor(np.log10(x)) - 1)
+    return f"{np.floor(x / unit * (1 + 1e-12)) * unit:.2g}"
