@@ -85,9 +85,9 @@ def test_commands_change_what_the_robot_does():
     assert bus.run(lambda: bus.settled(2))
     session = BusSession(bus, quiet=True)
     session.run("law pd-gravity")
-    session.run("gains kp=50 kd=7")
+    session.run("gains kp=5 kd=0.5")
     law = bus.robot.controller
-    assert (type(law).key, [*law.kp], [*law.kd]) == ("pd-gravity", [50, 50], [7, 7])
+    assert (type(law).key, [*law.kp], [*law.kd]) == ("pd-gravity", [5, 5], [0.5, 0.5])
     session.run("push m0.joint 0.5 in 0.25")
     session.run("push m1 1,2,3")
     turn, pull = bus.world._pushes

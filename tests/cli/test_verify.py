@@ -56,7 +56,8 @@ def failed(report) -> set[str]:
 )
 def test_the_documents_organisms_pass_every_check(organism, hinges, base):
     report = verify(organism, hinges, base, states=3)
-    assert verdicts(report) == dict.fromkeys(ALL, PASSED)
+    known = {"Lagrange"} if organism == mr.examples.double_pendulum() else set()
+    assert verdicts(report) == dict.fromkeys({*ALL, *known}, PASSED)
     assert report.passed
 
 

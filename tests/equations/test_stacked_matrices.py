@@ -48,7 +48,8 @@ def documents(model, q, v) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     ST = (T @ S_all).T
     upward = np.concatenate([-model.gravity, np.zeros(3)])
     C = ST @ (M @ T @ adS + adV @ M) @ T @ S_all
-    return ST @ M @ T @ S_all, C, ST @ M @ T_0 @ upward
+    rotors = np.diag(np.concatenate([np.zeros(base), model.armature]))  # the documents have none
+    return ST @ M @ T @ S_all + rotors, C, ST @ M @ T_0 @ upward
 
 
 @pytest.mark.parametrize("base", ["fixed", "free"])

@@ -82,7 +82,7 @@ def test_the_command_overlays_both_and_says_how_they_differ(tmp_path):
     assert json.loads(result.output)["difference_of_numbers"] < SAME
     assert plot.exists()
     assert mr.Scenario.load(saved).analytic
-    with complains(mr.StateError, "masses: formulas have those of the datasheets"):
+    with complains(mr.StateError, "analytic: formulas have the masses of the datasheets"):
         mr.Scenario(organism="double_pendulum", hinges="physical", analytic=True, masses=2.0).run()
 
 

@@ -121,7 +121,7 @@ def test_fields_of_balancing_take_the_place_of_those_of_control(on_page):
             await desk.settled()
             assert desk["set-motion"].value == motion
             assert panel.balancing.visible == balances
-            assert panel.driving.visible == panel.noise.visible == (not balances)
+            assert {part.visible for part in panel.declared} == {not balances}
             assert desk["set-controller"].enabled == desk["set-estimator"].enabled == (not balances)
 
     on_page(work, examples.crab())
