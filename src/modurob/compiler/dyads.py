@@ -38,6 +38,7 @@ BASE_KERNELS = (
     "base",
     "turn",
     "external",
+    "survey",
     "touch",
     "settle",
     "move",

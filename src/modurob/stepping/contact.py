@@ -88,13 +88,14 @@ class GroundContact:
         """Compiled forces on a plane, without and with a move of the anchors before; steps."""
         frames, (a, b) = self._model._placed_frames, self._ground.slope
         n_z = 1 / np.sqrt(1 + a * a + b * b)
+        link = frames.body_link[self._body].astype(np.int64)
         R, p = frames.body_rotation[self._body], frames.body_position[self._body]
         place = (R @ self._place[..., None])[..., 0] + p
         plane = (-a * n_z, -b * n_z, n_z, n_z * float(np.asarray(self._ground.height)))
         same = np.broadcast_to((*plane, *self.law), (len(place), 9))
         tables = {
             "point_rows": np.concatenate([place, same], axis=1),
-            "point_links": np.ascontiguousarray(frames.body_link[self._body], dtype=np.int64),
+            "point_links": 2 * link + (np.diff(link, prepend=-1) != 0),
             "memory": self._memory,
         }
         tier = self._model.dynamics.tier
