@@ -316,17 +316,17 @@ def test_a_step_stops_a_sliding_block():
 # -- a body that changes ---------------------------------------------------------------------------
 
 
-def test_parts_keep_their_grip_when_they_undock():
+def test_parts_keep_their_grip_when_they_undock_and_dock_again():
     angle = np.arctan(0.8 * MU)
     pair = mr.examples.snake(2)
     model = pair.model(base="free", gravity=(G * np.sin(angle), 0.0, -G * np.cos(angle)))
     ground = mr.Ground(friction=MU, lift=True)
     hold = mr.sim.PerBody(lambda model, organism: lambda t, q, v: _braced(model, q, v))
     run = mr.simulate(
-        model, None, None, 0.4, hold, integrator="SemiImplicitEuler", ground=ground,
-        events=[mr.Undock(0.2, "m1")],
+        model, None, None, 0.5, hold, integrator="SemiImplicitEuler", ground=ground,
+        events=[mr.Undock(0.2, "m1"), mr.Dock(0.4, "m0", 3, "m1", 4)],
     )  # fmt: skip
-    assert len(run.parts) == 3
+    assert len(run.parts) == 4
     for part in run.parts[1:]:
         assert slid(part).max() < 5e-6  # [m] of bristles that are stretched by 0.1 mm
         push = part.channels["contact"][-1].sum(axis=0)
