@@ -141,6 +141,22 @@ def test_energy_never_rises_without_work():
     assert np.diff(total).max() < 1e-6 * (total[0] - total[-1])
 
 
+@pytest.mark.parametrize("kind", ["backbone", "superbot_light"])
+@pytest.mark.parametrize("hinges", ["dyad", "physical"])
+def test_hard_falls_gain_no_energy_at_the_default_step(kind, hinges):
+    rng = np.random.default_rng(3)
+    organism = mr.Organism.random(kind, 4, rng).with_parameters(viscous=0.005)
+    model = organism.model(base="free", hinges=hinges)
+    q, v = model.random_configuration(rng), rng.normal(size=model.nv)
+    q[:3], v[2] = [0.0, 0.0, 0.6], v[2] - 3.0
+    run = mr.simulate(
+        model, q, v, 0.6, integrator="SemiImplicitEuler", ground=mr.Ground(lift=True), record=0.005
+    )
+    total = run.energy + run.channels["contact_energy"]
+    assert run.channels["contact"].max() > 10 * np.sum(model.mass) * G / 4  # hard
+    assert np.diff(total).max() < 0.02 * (total[0] - total[-1])  # a method of order one
+
+
 def test_momentum_changes_by_gravity_and_the_forces_on_the_bodies():
     rng = np.random.default_rng(6)
     organism = mr.Organism.random("superbot", 3, rng)
