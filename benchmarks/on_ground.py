@@ -24,10 +24,11 @@ class Sines:
     """tau = kp (A sin(w t + phase) - q) - kd v within limits; phases (..., joints)."""
 
     def __init__(
-        self, model: Model, phases: np.ndarray, kp: float = 10.0, kd: float = 0.2, most: float = 5.0
-    ) -> None:
+        self, model: Model, phases: np.ndarray, kp: float = 10.0, kd: float = 0.2,
+        most: float = 5.0, amplitude: float = 0.6,
+    ) -> None:  # fmt: skip
         self.model, self.phases, self.kp, self.kd, self.most = model, phases, kp, kd, most
-        self.amplitude, self.w = 0.6, 2 * np.pi
+        self.amplitude, self.w = amplitude, 2 * np.pi
 
     def goal(self, t: float) -> np.ndarray:
         return self.amplitude * np.sin(self.w * t + self.phases)

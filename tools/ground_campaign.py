@@ -21,8 +21,9 @@ from modurob import Ground, Organism, simulate
 
 STEP = 1e-3  # [s]
 FEWEST, MOST = 4, 9  # modules of a body
-# PD control and torque limit; links of SuperBots are light: more damping is unstable at 1 ms
-GAINS = {"backbone": (10.0, 0.2, 5.0), "superbot": (4.0, 0.04, 2.0)}
+# PD control, torque limit and amplitude; links of SuperBots are light, so that more damping is
+# unstable at 1 ms, and with larger motions of three joints a module they tumble chaotically
+GAINS = {"backbone": (10.0, 0.2, 5.0, 0.6), "superbot": (4.0, 0.04, 2.0, 0.3)}
 
 
 def distances(kind: str, seed: int, duration: float) -> dict[str, float]:

@@ -178,7 +178,7 @@ def forces_of_differences(
     model: mr.Model, points: list, q: np.ndarray, v: np.ndarray, before: np.ndarray
 ) -> np.ndarray:
     """(nv,) J^T f: the law in plain numbers, the velocities and J from differences of positions."""
-    k, c, mu, normal = 1e4, 20.0, 0.8, np.array([-0.2, -0.1, 1.0]) / np.sqrt(1.05)
+    k, c, mu, normal = 1e4, 10.0, 0.8, np.array([-0.2, -0.1, 1.0]) / np.sqrt(1.05)
     rate = GroundContact(mr.Ground(stiffness=k), model, model.organism, q, 1e-4).rate
 
     def places(at: np.ndarray) -> np.ndarray:
