@@ -53,10 +53,12 @@ def distances(kind: str, seed: int, duration: float) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bodies", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0, help="of the first body")
     parser.add_argument("--duration", type=float, default=10.0)
     parser.add_argument("--kind", default="backbone", choices=tuple(GAINS))
     options = parser.parse_args()
-    rows = [distances(options.kind, seed, options.duration) for seed in range(options.bodies)]
+    seeds = range(options.seed, options.seed + options.bodies)
+    rows = [distances(options.kind, seed, options.duration) for seed in seeds]
     table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     for name, column in table.items():
         print(f"{name:<22} median {np.median(column):.4f} m")
