@@ -23,9 +23,12 @@ FRICTION = 0.8
 class Sines:
     """tau = kp (A sin(w t + phase) - q) - kd v within limits; phases (..., joints)."""
 
-    def __init__(self, model: Model, phases: np.ndarray) -> None:
-        self.model, self.phases = model, phases
-        self.kp, self.kd, self.most, self.amplitude, self.w = 10.0, 0.2, 5.0, 0.6, 2 * np.pi
+    def __init__(
+        self, model: Model, phases: np.ndarray, kp: float = 10.0, kd: float = 0.2,
+        most: float = 5.0, amplitude: float = 0.6,
+    ) -> None:  # fmt: skip
+        self.model, self.phases, self.kp, self.kd, self.most = model, phases, kp, kd, most
+        self.amplitude, self.w = amplitude, 2 * np.pi
 
     def goal(self, t: float) -> np.ndarray:
         return self.amplitude * np.sin(self.w * t + self.phases)

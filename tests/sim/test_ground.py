@@ -141,6 +141,22 @@ def test_energy_never_rises_without_work():
     assert np.diff(total).max() < 1e-6 * (total[0] - total[-1])
 
 
+@pytest.mark.parametrize("kind", ["backbone", "superbot_light"])
+@pytest.mark.parametrize("hinges", ["dyad", "physical"])
+def test_hard_falls_gain_no_energy_at_the_default_step(kind, hinges):
+    rng = np.random.default_rng(3)
+    organism = mr.Organism.random(kind, 4, rng).with_parameters(viscous=0.005)
+    model = organism.model(base="free", hinges=hinges)
+    q, v = model.random_configuration(rng), rng.normal(size=model.nv)
+    q[:3], v[2] = [0.0, 0.0, 0.6], v[2] - 3.0
+    run = mr.simulate(
+        model, q, v, 0.6, integrator="SemiImplicitEuler", ground=mr.Ground(lift=True), record=0.005
+    )
+    total = run.energy + run.channels["contact_energy"]
+    assert run.channels["contact"].max() > 10 * np.sum(model.mass) * G / 4  # hard
+    assert np.diff(total).max() < 0.02 * (total[0] - total[-1])  # a method of order one
+
+
 def test_momentum_changes_by_gravity_and_the_forces_on_the_bodies():
     rng = np.random.default_rng(6)
     organism = mr.Organism.random("superbot", 3, rng)
@@ -162,7 +178,7 @@ def forces_of_differences(
     model: mr.Model, points: list, q: np.ndarray, v: np.ndarray, before: np.ndarray
 ) -> np.ndarray:
     """(nv,) J^T f: the law in plain numbers, the velocities and J from differences of positions."""
-    k, c, mu, normal = 1e4, 20.0, 0.8, np.array([-0.2, -0.1, 1.0]) / np.sqrt(1.05)
+    k, c, mu, normal = 1e4, 10.0, 0.8, np.array([-0.2, -0.1, 1.0]) / np.sqrt(1.05)
     rate = GroundContact(mr.Ground(stiffness=k), model, model.organism, q, 1e-4).rate
 
     def places(at: np.ndarray) -> np.ndarray:
@@ -316,17 +332,17 @@ def test_a_step_stops_a_sliding_block():
 # -- a body that changes ---------------------------------------------------------------------------
 
 
-def test_parts_keep_their_grip_when_they_undock():
+def test_parts_keep_their_grip_when_they_undock_and_dock_again():
     angle = np.arctan(0.8 * MU)
     pair = mr.examples.snake(2)
     model = pair.model(base="free", gravity=(G * np.sin(angle), 0.0, -G * np.cos(angle)))
     ground = mr.Ground(friction=MU, lift=True)
     hold = mr.sim.PerBody(lambda model, organism: lambda t, q, v: _braced(model, q, v))
     run = mr.simulate(
-        model, None, None, 0.4, hold, integrator="SemiImplicitEuler", ground=ground,
-        events=[mr.Undock(0.2, "m1")],
+        model, None, None, 0.5, hold, integrator="SemiImplicitEuler", ground=ground,
+        events=[mr.Undock(0.2, "m1"), mr.Dock(0.4, "m0", 3, "m1", 4)],
     )  # fmt: skip
-    assert len(run.parts) == 3
+    assert len(run.parts) == 4
     for part in run.parts[1:]:
         assert slid(part).max() < 5e-6  # [m] of bristles that are stretched by 0.1 mm
         push = part.channels["contact"][-1].sum(axis=0)

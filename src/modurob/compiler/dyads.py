@@ -39,6 +39,7 @@ BASE_KERNELS = (
     "base",
     "turn",
     "external",
+    "survey",
     "touch",
     "settle",
     "move",

@@ -343,6 +343,11 @@ class Tracer:
         memory = k.vectors("record", 0, kept)
         return k.state("self"), unflat(kinds[0], numbers), unflat(kinds[1], memory)
 
+    def survey(self) -> Kernel:
+        k = self._kernel()
+        k.put_state("self", self.passes.survey(*self._touched(k)[:2]))
+        return k
+
     def active(self) -> tuple[Kernel, Traced]:
         """A kernel that stores nothing, and its result."""
         k = self._kernel()

@@ -36,7 +36,7 @@ def places_of(quantity: Quantity, free_base: bool) -> tuple[int | None, ...]:
             events.append((tracer.inward(way), {"self": 4, "parent": 3}))
         if passes.back:
             events.append((tracer.back(way), {"self": 5, "parent": 6}))
-    once = {"external": 2, "touch": 2, "settle": 2, "turn": 4, "base_block": PAIRS}
+    once = {"external": 2, "survey": 2, "touch": 2, "settle": 2, "turn": 4, "base_block": PAIRS}
     for each, when in once.items():
         if getattr(passes, each) and (each != "base_block" or free_base):
             events.append((getattr(tracer, each)(), {"self": when}))

@@ -151,7 +151,10 @@ class Walker(FunctionWriter):
         touch = self.value(f"select i1 {settles}, ptr @settle, ptr @touch")
         with self.loop("0", count) as k:
             row = self.offset(rows, self.value(f"mul i64 {k}, {row_size}"), "double")
-            own = self.state(self.value(f"load i64, ptr {self.offset(links, k, 'i64')}"))
+            code = self.value(f"load i64, ptr {self.offset(links, k, 'i64')}")
+            own = self.state(self.value(f"lshr i64 {code}, 1"))
+            with self.when(self.value(f"trunc i64 {code} to i1")):
+                self.call("survey", row, own, "null", "null", "null")
             memory = self.offset("%external", self.value(f"mul i64 {k}, {memory_size}"))
             names = {"%row": row, "%self": own, "%record": memory}
             kernel, number = Tracer(self.quantity, self.free_base, places).active()

@@ -106,6 +106,8 @@ class PushedLink(NamedTuple):
     V: Twist
     push: Wrench
     beyond: Wrench = Wrench()
+    down: Vec = LATER  # normal of the ground in the link's frame
+    level: Any = LATER  # depth of the link's origin
 
 
 class Corner(NamedTuple):
@@ -142,11 +144,17 @@ class GroundForce(Passes):
         """A corner in the world."""
         x = own.p + own.R @ corner.place
         u = own.V.v + own.V.w.cross(x)
-        return ContactPoint(x, u, corner.normal, corner.level - corner.normal.dot(x), *bristle)
+        depth = own.level - own.down.dot(corner.place)
+        return ContactPoint(x, u, corner.normal, depth, *bristle)
 
-    @classmethod
-    def active(cls, own: Any, corner: Corner, bristle: Bristle) -> Any:
-        return maximum(cls.at(own, corner, bristle).depth, bristle.held)
+    @staticmethod
+    def survey(own: Any, corner: Corner) -> Any:
+        n = corner.normal
+        return own._replace(down=own.R.T @ n, level=corner.level - n.dot(own.p))
+
+    @staticmethod
+    def active(own: Any, corner: Corner, bristle: Bristle) -> Any:
+        return maximum(own.level - own.down.dot(corner.place), bristle.held)
 
     @classmethod
     def touch(cls, own: PushedLink, corner: Corner, bristle: Bristle) -> PushedLink:
@@ -182,6 +190,8 @@ class GroundedLink(NamedTuple):
     beyond: Articulated = MASSLESS
     joint: ProjectedBody = LATER
     acceleration: Twist = LATER
+    down: Vec = LATER  # as in `PushedLink`
+    level: Any = LATER
 
 
 class GroundedDynamics(Passes):
@@ -190,7 +200,7 @@ class GroundedDynamics(Passes):
     State, Point, Memory = GroundedLink, Corner, Bristle
 
     friction = ForwardDynamics.friction
-    active, settle = GroundForce.active, GroundForce.settle
+    survey, active, settle = GroundForce.survey, GroundForce.active, GroundForce.settle
     inward, turn, back = ForwardDynamics.inward, ForwardDynamics.turn, ForwardDynamics.back
 
     @staticmethod

@@ -16,6 +16,7 @@ sizes from the same declaration.
 A quantity may depend on points of its links, each with numbers of its own (`Point`) and a memory
 (`Memory`) that lasts from one call to the next; only the table has these passes.
 
+    survey(state, point) -> state                         once for a link, from its first point
     active(state, point, memory) -> number                where it is 0 or less, nothing happens
     touch(state, point, memory) -> state                  after the way outward
     settle(state, point, memory) -> memory                before `touch`, when a call asks for it
@@ -168,6 +169,7 @@ class Passes:
     base: Any
     outward: Any
     external: Any = None
+    survey: Any = None
     active: Any = None
     touch: Any = None
     settle: Any = None

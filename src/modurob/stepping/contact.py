@@ -19,6 +19,7 @@ from modurob.equations.contact import (
     moved_anchor,
     stretch,
 )
+from modurob.equations.passes import Quantity
 from modurob.equations.vectors import Vec, vec
 from modurob.errors import StateError
 from modurob.model import Model
@@ -82,27 +83,31 @@ class GroundContact:
             self._take(other)
         self._seen: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # q, v, force
         self._reached: tuple[np.ndarray, np.ndarray] | None = None  # by `march`: q, v
-        self._compiled = self._routines() if ground.is_plane else None
+        self._routines: dict[tuple[Quantity, bool], Routine] = {}
 
-    def _routines(self) -> tuple[Routine, Routine, Routine]:
-        """Compiled forces on a plane, without and with a move of the anchors before; steps."""
+    def _tables(self) -> dict[str, np.ndarray]:
+        """Corners in their links, the plane and the law, for compiled code."""
         frames, (a, b) = self._model._placed_frames, self._ground.slope
         n_z = 1 / np.sqrt(1 + a * a + b * b)
+        link = frames.body_link[self._body].astype(np.int64)
         R, p = frames.body_rotation[self._body], frames.body_position[self._body]
         place = (R @ self._place[..., None])[..., 0] + p
         plane = (-a * n_z, -b * n_z, n_z, n_z * float(np.asarray(self._ground.height)))
         same = np.broadcast_to((*plane, *self.law), (len(place), 9))
-        tables = {
+        return {
             "point_rows": np.concatenate([place, same], axis=1),
-            "point_links": np.ascontiguousarray(frames.body_link[self._body], dtype=np.int64),
+            "point_links": 2 * link + (np.diff(link, prepend=-1) != 0),
             "memory": self._memory,
         }
-        tier = self._model.dynamics.tier
-        return (
-            tier.with_points(GROUND_FORCE, False, **tables),
-            tier.with_points(GROUND_FORCE, True, **tables),
-            tier.with_points(GROUNDED_DYNAMICS, True, **tables),
-        )
+
+    def _routine(self, quantity: Quantity, settles: bool) -> Routine:
+        """Compiled code for planes, made when it is first needed."""
+        found = self._routines.get((quantity, settles))
+        if found is None:
+            tier = self._model.dynamics.tier
+            found = tier.with_points(quantity, settles, **self._tables())
+            self._routines[quantity, settles] = found
+        return found
 
     def _unit_rate(self, q: np.ndarray) -> float:
         """Fastest oscillation on a ground of 1 N/m. [rad/s]
@@ -165,15 +170,15 @@ class GroundContact:
     def force(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) force of the ground on the joints and a free base. [N m, N]"""
         self._settle()
-        if self._compiled is not None:
-            seen = self._seen
-            if seen is not None and np.array_equal(v, seen[1]) and np.array_equal(q, seen[0]):
-                return seen[2]
-            return self._run(self._compiled[0], q, v)
-        return self._plain_force(q, v)
+        if not self._ground.is_plane:
+            return self._plain_force(q, v)
+        seen = self._seen
+        if seen is not None and np.array_equal(v, seen[1]) and np.array_equal(q, seen[0]):
+            return seen[2]
+        return self._run(False, q, v)
 
-    def _run(self, routine: Routine, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        found = None
+    def _run(self, settles: bool, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        routine, found = self._routine(GROUND_FORCE, settles), None
         if not self._batch:
             found = routine.single(q, v, np.empty(self._model.nv))
         if found is None:
@@ -192,7 +197,7 @@ class GroundContact:
     @property
     def steps(self) -> bool:
         """Whether `march` is there: on a plane."""
-        return self._compiled is not None
+        return self._ground.is_plane
 
     def march(
         self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, h: float, count: int
@@ -201,10 +206,10 @@ class GroundContact:
 
         Anchors move before each of the steps, and after the last one when they are needed.
         """
-        assert self._compiled is not None
         q, v = np.array(q, order="C"), np.array(v, order="C")
         rows = (self._rows(q), self._rows(v), self._rows(tau))
-        if not self._compiled[2].march(*rows, h, count, self._threads):
+        stepper = self._routine(GROUNDED_DYNAMICS, True)
+        if not stepper.march(*rows, h, count, self._threads):
             v[:] = np.nan
         self._reached = q.copy(), v.copy()
         return q, v
@@ -234,8 +239,8 @@ class GroundContact:
     def accepted(self, q: np.ndarray, v: np.ndarray) -> None:
         """Move the anchors after a step; the force there is kept for the next one."""
         self._reached = None
-        if self._compiled is not None:
-            self._seen = q.copy(), v.copy(), self._run(self._compiled[1], q, v)
+        if self._ground.is_plane:
+            self._seen = q.copy(), v.copy(), self._run(True, q, v)
             return
         point, _, which = self._points(q, v)
         anchor, held = moved_anchor(self.law, point)

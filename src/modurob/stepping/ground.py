@@ -42,7 +42,7 @@ class Ground:
     height: float | ArrayLike | None = None
     cell: float = 0.05
     stiffness: float | None = None
-    damping: float = 20.0
+    damping: float = 10.0
     lift: bool = False
 
     def __post_init__(self) -> None:
