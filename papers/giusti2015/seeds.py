@@ -67,7 +67,7 @@ def _commands(
     v_model[0], a_model[0] = v[0], a_d + KP * e[0] + KD * rate[0]
     tau = model.inverse_dynamics(q, v_model, a_model)
     tau[1] += KP * e[1] - KD * v[1]
-    tau[2] += KP * e[2] + KD * rate[2] + model.viscous * v_d
+    tau[2] += KP * e[2] + KD * rate[2]
     return tau
 
 
