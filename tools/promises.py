@@ -3,8 +3,8 @@
     python tools/promises.py [BODIES] [FIRST]
 
 Each body gets every such law with default gains. A promise is kept, or states a reason; a
-certificate that says "guaranteed" is tried from 50 states. Prints one line for each kind of body and law, and
-every false certificate; exits with 1 if there is one, or a miss without a reason.
+certificate that says "guaranteed" is tried from 50 states. Prints one line for each kind of body
+and law, and every false certificate; exits with 1 if there is one, or a miss without a reason.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Panels without a browser: what they show, send and do. The pages themselves are tested in one."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -100,7 +101,8 @@ def on_page(tmp_path, monkeypatch):
                 studio.end()
                 client.delete()
 
-        asyncio.run(main())
+        with ThreadPoolExecutor(1) as other:  # a browser's loop may run in this thread
+            other.submit(asyncio.run, main()).result()
 
     return run
 
