@@ -22,7 +22,7 @@ LANES = [  # compiled code, which knows how many states a vector holds
     "tests/dynamics/test_same_bytes.py",
     "tests/dynamics/test_prepared_rows.py",
     "tests/dynamics/test_derivatives.py",
-    "tests/contracts/test_controllers.py",
+    "tests/control/test_batches.py",
 ]
 SUMS = [  # what depends on fused multiply-adds and on the libraries' order of additions
     "tests/spatial/test_inertia.py",
@@ -33,8 +33,8 @@ SUMS = [  # what depends on fused multiply-adds and on the libraries' order of a
     "tests/model/test_values_and_states.py",
     "tests/model/test_examples.py",
     "tests/dynamics/test_identities.py",
-    "tests/control/test_batches.py",
     "tests/estimation/test_ekf.py",
+    "tests/sim/test_ground.py",
     "tests/sim/test_manifold.py",
 ]
 

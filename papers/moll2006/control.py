@@ -15,7 +15,14 @@ from modurob.distributed.balancing.knowledge import InputReader
 from modurob.distributed.balancing.laws import Joints, displacements
 from modurob.drawing import picture
 from modurob.scenario import preset_figures
-from modurob.scenario.presets import PRESETS, TREE_LAWS, tree_outcome, tree_run, tree_sentences
+from modurob.scenario.presets import (
+    PRESETS,
+    TREE_LAWS,
+    TREE_STEP_S,
+    tree_outcome,
+    tree_run,
+    tree_sentences,
+)
 from modurob.scenario.scenario import RunResult
 from papers import figures
 from papers.claims import Claims
@@ -45,7 +52,7 @@ def reproduce(claims: Claims) -> None:
         for law in TREE_LAWS
     }
     claims.working_on("law shared")
-    shared = (tree_run(tree.seed, "shared", duration=DURATION) for tree in trees())
+    shared = (tree_run(tree.seed, "shared", duration=DURATION, dt=TREE_STEP_S) for tree in trees())
     runs["shared"] = [_balanced(scenario.run()) for scenario in shared]
     _judge(claims, runs)
     _judge_regions(claims, runs)

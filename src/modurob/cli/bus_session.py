@@ -262,7 +262,13 @@ class BusSession(cmd.Cmd):
                 raise WaitTimeout(f"waited {limit:g} s for the end of {_doing(status)}")
             return
         number = _whole("N", modules)
-        held = self.bus.wait(lambda: self.bus.settled(number), limit)
+
+        def is_ready() -> bool:  # with its certificate, so that `show` tells it
+            robot = self.bus.robot
+            certified = (robot.controller is None) == (robot.certificate is None)
+            return certified and self.bus.settled(number)
+
+        held = self.bus.wait(is_ready, limit)
         self.print_changes()
         if not held:
             raise WaitTimeout(
@@ -389,13 +395,13 @@ class BusSession(cmd.Cmd):
                     "tau": list(torques.get(names.get(name, UNKNOWN), ())),
                 }
             )
-        certificate, status = robot.certificate, bus.operation.status()
+        law, status = robot.controller, bus.operation.status()
         error, heavier = self._errors_at_rest(status)
         return {
             "modules": rows,
             "organism": len(robot.assembly.names),
             "joints": 0 if robot.model is None else robot.model.nv,
-            "law": None if certificate is None else certificate.law,
+            "law": None if law is None else law.name,
             "mode": status.mode,
             "motion": status.motion,
             "progress": status.progress,
@@ -455,10 +461,9 @@ def _summary(robot: BusRobot) -> str:
         return "no robot"
     modules, joints = len(robot.assembly.names), robot.model.nv if robot.model else 0
     text = f"robot of {modules} module{'s' * (modules != 1)}, {joints} joint{'s' * (joints != 1)}"
-    certificate = robot.certificate
-    if certificate is None:
+    if robot.controller is None:
         return f"{text}, no controller"
-    text = f"{text}, {certificate.law}"
+    text = f"{text}, {robot.controller.name}"
     names = [robot.assembly.names[module] for module in robot.released]
     for word, some in (("silent", robot.assembly.silent.values()), ("let go", names)):
         text += f"; {word}: {' '.join(sorted(some))}" if some else ""

@@ -26,7 +26,7 @@ Examples:
   modurob control crab --law computed-torque --settle 0.5 --noise 0.03 --ekf
   modurob control crab --to 30,-10,20 --masses 0.9 --delay 0.02 --torque-limit 3
   modurob control double_pendulum --hinges physical --law pole-placement --poles -2,-3,-5,-10
-  modurob control arm --gains "k0=100 k1=20" --push "m4 force=0,0,5 begin=1"
+  modurob control crab --gains "k0=100 k1=20" --push "m3 force=0,0,5 begin=1"
   modurob control crab --monte-carlo 1000
 """
 STEP = {False: math.radians(20.0), True: 0.1}  # [rad, m] to go, of turning and sliding joints
