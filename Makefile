@@ -20,7 +20,7 @@ demo: $(VENV)/.core  ## Build the crab, simulate, control and verify it; write o
 test: $(VENV)/.dev  ## Run every test
 	$(BIN)/python -m pytest -n auto --no-loadscope-reorder
 
-test-simd: $(VENV)/.dev  ## Run the numeric tests without SIMD and with every vector width
+test-simd: $(VENV)/.dev  ## Run the numeric tests without SIMD and with other vector widths
 	$(BIN)/python tools/simd_passes.py
 
 check: $(VENV)/.dev  ## Lint, format, types and import direction

@@ -3,7 +3,8 @@
 from modurob import examples
 from modurob.scenario.presets import PRESETS
 
-LONG_ONES = {"moll2006-fig4"}  # twelve runs: only opened here, computed by the test of the papers
+# twelve runs, and steps of 50 us: only opened here, computed by other tests
+LONG_ONES = {"moll2006-fig4", "giusti2015-fig7", "giusti2015-fig8"}
 
 
 def test_each_figure_of_the_papers_is_one_click(tab):
