@@ -50,7 +50,7 @@ class Promise(NamedTuple):
 
     @property
     def kept(self) -> bool:
-        """Whether the steps settle in time, within 10 %, and overshoot by 5 % of a step at most."""
+        """True if the steps settle in time, within 10 %, and overshoot by 5 % of a step at most."""
         return not self.reasons
 
     def __str__(self) -> str:
@@ -145,7 +145,7 @@ class _Trial:
         return math.exp(-math.pi * damping / root) if root else 0.0
 
     def reasons(self, found: _Outcome) -> tuple[str, ...]:
-        """What is seen in the motion, else what repairs it when it is left out."""
+        """Reasons seen in the motion, else those without which it would be kept."""
         seen = [*self._too_slow(), *self._at_limit(found.way), *self._dry(found)]
         if found.way.diverged:
             seen.insert(0, f"the motion diverges at {found.way.t[-1]:.3g} s")

@@ -196,7 +196,7 @@ class GroundContact:
 
     @property
     def steps(self) -> bool:
-        """Whether `march` is there: on a plane."""
+        """True where `march` is there: on a plane."""
         return self._ground.is_plane
 
     def march(

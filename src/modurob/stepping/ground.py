@@ -62,7 +62,7 @@ class Ground:
 
     @property
     def is_plane(self) -> bool:
-        """Whether it is a plane, level or not, which compiled code knows."""
+        """True for a plane, level or not, which compiled code knows."""
         return np.asarray(self.height).ndim == 0
 
     def surface(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, Any, Any]:
