@@ -1,0 +1,198 @@
+"""MuJoCo as the engine of a run: its steps, and its contacts as channels.
+
+Laws, noise, wrenches, events and records are those of every run. A body that docks or undocks
+becomes a new model of MuJoCo.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from modurob.dynamics import external_forces
+from modurob.equations.links import friction
+from modurob.errors import StateError, UnknownNameError, choices
+from modurob.interop.mjcf import INTEGRATORS
+from modurob.interop.mujoco_model import MujocoModel, mujoco
+from modurob.model import Model
+from modurob.organism import Organism
+from modurob.stepping import EquationOfMotion, FixedStep, Ground, StepSettings
+from modurob.stepping.motion import External, Law, Stopped
+
+DEFAULT = "implicitfast"  # of MuJoCo's integrators: stable with stiff friction, one solve a step
+
+
+class MujocoPlant:
+    """One body, or a batch of states of it, in MuJoCo: contacts, joint limits, dry friction.
+
+    Like MuJoCo it is at a time; `observed` and `force` are for states at that time.
+
+    Args:
+        motion: Of the body, with its drive and external wrenches.
+        organism: Whose shapes touch each other and the ground; None for no contact.
+        limits: Whether joints stop at their limits.
+        integrator: One of MuJoCo's.
+        t: Time at the start. [s]
+    """
+
+    def __init__(
+        self, motion: EquationOfMotion, organism: Organism | None, ground: Ground | None,
+        limits: bool, integrator: str, t: float,
+    ) -> None:  # fmt: skip
+        self._motion, self._model, self._batch = motion, motion.model, motion.batch
+        self._mujoco, self._ground, self._t = mujoco(), ground, t
+        self._engine = MujocoModel(
+            motion.model, organism, ground, integrator=integrator, cone="elliptic"
+        )
+        off, self._peer = self._mujoco.mjtDisableBit, self._engine.peer
+        self._peer.opt.disableflags |= int(off.mjDSBL_AUTORESET)  # divergence shall be seen
+        if not limits:
+            self._peer.opt.disableflags |= int(off.mjDSBL_LIMIT)
+        self._data = [self._engine.data() for _ in range(math.prod(self._batch))]
+        self._touches = organism is not None
+
+    def march(
+        self, t: float, h: float, count: int, q: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """States after `count` steps of `h` seconds; in each, torques and wrenches are held."""
+        motion, self._peer.opt.timestep = self._motion, h
+        clocked = motion.drive is None or getattr(motion.drive, "sample_time", None) is not None
+        some = count if clocked and not motion.external else 1
+        with self._engine.quiet():
+            for done in range(0, count, some):
+                self._t = t + done * h
+                self._load(q, v)
+                for data in self._data:
+                    self._mujoco.mj_step(self._peer, data, some)
+                states = [self._engine.state(data) for data in self._data]
+                q, v = (np.reshape(x, (*self._batch, -1)) for x in zip(*states, strict=True))
+        self._t = t + count * h
+        self._check_edge(q)
+        return q, v
+
+    def _load(self, q: np.ndarray, v: np.ndarray) -> None:
+        """Write states, and the forces on them at this time, into MuJoCo's data."""
+        force, wrenches = self._motion.torque(self._t, q, v), self._motion.wrenches(self._t)
+        if wrenches is not None:
+            force = force + external_forces(self._model, q, wrenches)
+        rows = (x.reshape(len(self._data), -1) for x in (q, v, force))
+        for data, q_one, v_one, force_one in zip(self._data, *rows, strict=True):
+            self._engine.put(data, q_one, v_one)
+            data.qfrc_applied[:] = self._engine.to_theirs(q_one, force_one)
+
+    def _check_edge(self, q: np.ndarray) -> None:
+        """End the run of a body that has left a field of heights, below which there is nothing."""
+        edge = self._engine.edge
+        if edge is not None and self._model.free_base and np.any(np.abs(q[..., :2]) > edge):
+            x, y = edge
+            raise Stopped(
+                self._t, f"the body has left the ground, which ends at x = ±{x:g} m and y = ±{y:g} "
+                "m in MuJoCo: give heights on a larger grid",
+            )  # fmt: skip
+
+    # -- records -----------------------------------------------------------------------------------
+
+    def _solve(self, q: np.ndarray, v: np.ndarray) -> None:
+        """Accelerations and contacts of states at this time."""
+        self._load(q, v)
+        with self._engine.quiet():
+            for data in self._data:
+                self._mujoco.mj_forward(self._peer, data)
+
+    def force(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(..., nv) forces that MuJoCo's accelerations have and the model's do not. [N m, N]
+
+        Contacts, joint limits and dry friction are constraints of MuJoCo; the model has dry
+        friction, too, as a function of the velocity, which is taken away.
+        """
+        self._solve(q, v)
+        rows = zip(q.reshape(len(self._data), -1), self._data, strict=True)
+        found = [self._engine.to_ours(one, data.qfrc_constraint) for one, data in rows]
+        result, joints = np.reshape(found, v.shape), self._model.joint_slice_v
+        result[..., joints] += friction(0.0, self._model.coulomb, v[..., joints])
+        return result
+
+    def observed(self, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
+        """Channels: (..., bodies, 3) forces on each body, of the ground and of other bodies. [N]"""
+        if not self._touches:
+            return {}
+        self._solve(q, v)
+        found = np.zeros((2, len(self._data), self._model.nbodies, 3))
+        force = np.empty(6)
+        for k, data in enumerate(self._data):
+            for number, contact in enumerate(data.contact):
+                self._mujoco.mj_contactForce(self._peer, data, number, force)
+                f = force[:3] @ contact.frame.reshape(3, 3)  # on the second shape
+                bodies = self._engine.geom_body[contact.geom]
+                by_body = int(bodies.min() >= 0)
+                for body, sign in zip(bodies.tolist(), (-1, 1), strict=True):
+                    if body >= 0:
+                        found[by_body, k, body] += sign * f
+        ground, bodies = found.reshape(2, *self._batch, *found.shape[2:])
+        channels = {} if self._ground is None else {"contact": ground}
+        return channels | {"self_contact": bodies}
+
+
+class MujocoMotion(EquationOfMotion):
+    """Equation of motion of a body in MuJoCo.
+
+    Args:
+        place: Further arguments of `MujocoPlant`.
+    """
+
+    def __init__(
+        self, model: Model, batch: tuple[int, ...], drive: Law | None, external: External,
+        *place: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(model, batch, drive, external=external)
+        self.plant = MujocoPlant(self, *place)
+
+    def force(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return self.torque(t, q, v) + self.plant.force(q, v)
+
+
+class MujocoStep(FixedStep):
+    """Steps of MuJoCo, whose friction is implicit: they need no substeps."""
+
+    batches = True
+    integrator: ClassVar[str] = DEFAULT
+
+    def __init__(self, motion: EquationOfMotion, settings: StepSettings) -> None:
+        assert isinstance(motion, MujocoMotion)
+        super().__init__(motion, settings._replace(substeps=1))
+        self._plant = motion.plant
+
+    def advance(
+        self, t: float, h: float, count: int, q: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return self._plant.march(t, h, count, q, v)
+
+
+METHODS: dict[str, type[MujocoStep]] = {
+    name: type(name, (MujocoStep,), {"name": f"MuJoCo {name}", "integrator": name})
+    for name in INTEGRATORS
+}
+
+
+def mujoco_method(integrator: object, stops: object, ground: Ground | None) -> type[MujocoStep]:
+    """Return MuJoCo's steps, or the error that says what cannot be had with MuJoCo."""
+    mujoco()
+    name = DEFAULT if integrator is None else integrator
+    if not (isinstance(name, str) and name in METHODS):
+        raise UnknownNameError(
+            f"no integrator {integrator!r} with engine 'mujoco': integrators are "
+            f"{choices(METHODS)}; those of modurob go with engine 'modurob'"
+        )
+    if not isinstance(stops, bool):
+        raise StateError(
+            f"engine 'mujoco' has joint limits of its own: give stops=True or False, got {stops!r}"
+        )
+    usual = Ground()
+    if ground is not None and (ground.stiffness, ground.damping) != (None, usual.damping):
+        raise StateError(
+            "engine 'mujoco' has a contact law of its own: leave stiffness and damping of the "
+            f"ground out, got {ground.stiffness} N/m and {ground.damping} s/m"
+        )
+    return METHODS[name]
