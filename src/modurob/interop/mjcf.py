@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +32,7 @@ FLOOR = "floor"  # geom and height field of the ground
 GROUND = "ground"  # MuJoCo keeps the name "world" for itself
 DUST = 2e-15  # kg, kg m^2: twice the least that MuJoCo accepts in moving bodies
 LONGEST_CHAIN = 490  # links; MuJoCo reads XML up to 500 levels deep
+LinkPair = tuple[int, int]
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
 
 
@@ -98,14 +99,15 @@ def write_mjcf(
 
 
 def mjcf_text(
-    tree: ExportTree, contact: bool, floor: Floor | None = None, model: str = "organism",
-    **options: Any,
+    tree: ExportTree, contact: bool, floor: Floor | None = None, apart: Iterable[LinkPair] = (),
+    model: str = "organism", **options: Any,
 ) -> XmlText:  # fmt: skip
     """Return a tree of links as MJCF.
 
     Args:
         contact: Whether shapes collide; those of links that share a joint or a module do not.
         floor: The ground to stand on.
+        apart: Further pairs of links that do not collide, the lower number first.
         model: Its name.
         options: Attributes of MuJoCo's ``option``.
     """
@@ -130,7 +132,7 @@ def mjcf_text(
             _bodies(text, tree)
         if contact:
             with text.open("contact"):
-                for one, other in sorted(_neighbors(tree.model)):
+                for one, other in sorted(_neighbors(tree.model).union(apart)):
                     text.leaf("exclude", body1=tree.links[one], body2=tree.links[other])
         with text.open("actuator"):
             for joint in tree.model.joint_names:
@@ -138,7 +140,7 @@ def mjcf_text(
     return text
 
 
-def _neighbors(model: Model) -> set[tuple[int, int]]:
+def _neighbors(model: Model) -> set[LinkPair]:
     """Pairs of links that share a joint or a module, the lower number first."""
     found = {(int(parent), child + 1) for child, parent in enumerate(model.parent)}
     links: dict[str, set[int]] = {}

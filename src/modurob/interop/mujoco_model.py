@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 
 from modurob.errors import StateError
 from modurob.interop.conventions import ExportTree, tree_of
-from modurob.interop.mjcf import GROUND, Floor, mjcf_text
+from modurob.interop.mjcf import GROUND, Floor, LinkPair, mjcf_text
 from modurob.model import Model
 from modurob.modules import Shape
 from modurob.organism import Organism
@@ -23,6 +23,7 @@ MARGIN_M = 5.0  # around a field of heights, where those at its edge go on
 MOST_CELLS = 500  # of the margin on each side
 PLANE_SIZE = (5.0, 5.0, 1.0)  # [m] drawn; it has no end
 THICKNESS_M = 1.0  # of a field of heights, below its lowest place
+OVERLAP_M = 1e-6  # more than rounding of shapes that touch
 LEAST_RISE_M = 1e-3  # MuJoCo's fields are not flat
 
 
@@ -39,6 +40,9 @@ class MujocoModel:
 
     MuJoCo sorts joints its own way, has quaternions as (w, x, y, z), and the linear velocity of a
     free base along the axes of the world.
+
+    Shapes do not collide where their links share a joint or a module, or overlap with all joints at
+    zero: as they were docked, they fit.
 
     Args:
         organism: Whose shapes collide with the ground and with each other; None for no contact.
@@ -59,20 +63,41 @@ class MujocoModel:
         tree, floor = tree_of(model, organism, GROUND), None if ground is None else _floor(ground)
         if organism is not None:
             tree = _touching(tree, organism)
-        text = mjcf_text(tree, organism is not None, floor, **options)
-        self.peer = self._mujoco.MjModel.from_xml_string(str(text))
+        self._compile(tree, floor, organism is not None, (), options)
+        if apart := self._overlaps(model):
+            self._compile(tree, floor, True, apart, options)
         self.edge = None
         if floor is not None and floor.heights is not None:
             self.peer.hfield_data[:] = floor.heights.ravel()
             self.edge = floor.size[:2]
         self.peer.geom_friction[:] = ((ground or Ground()).friction, 0.0, 0.0)
-        names = (self.peer.geom(k).name.rpartition(":")[0] for k in range(self.peer.ngeom))
-        self.geom_body = np.array([model.body_index(n) if n else -1 for n in names], dtype=int)
         joints = [self.peer.joint(name) for name in model.joint_names]
         base = range(6 if model.free_base else 0)
         self._free = model.free_base
         self._q = np.array([int(joint.qposadr[0]) for joint in joints], dtype=int)
         self._v = np.array([*base, *(int(joint.dofadr[0]) for joint in joints)], dtype=int)
+
+    def _compile(
+        self, tree: ExportTree, floor: Floor | None, contact: bool, apart: Iterable[LinkPair],
+        options: dict[str, Any],
+    ) -> None:  # fmt: skip
+        text = mjcf_text(tree, contact, floor, apart, **options)
+        self.peer = self._mujoco.MjModel.from_xml_string(str(text))
+        names = (self.peer.geom(k).name.rpartition(":")[0] for k in range(self.peer.ngeom))
+        numbers = [tree.model.body_index(name) if name else -1 for name in names]
+        self.geom_body = np.array(numbers, dtype=int)
+
+    def _overlaps(self, model: Model) -> set[LinkPair]:
+        """Pairs of links whose shapes overlap while all joints are at zero."""
+        data = self.data()
+        self._mujoco.mj_forward(self.peer, data)
+        found = set()
+        for contact in data.contact:
+            bodies = self.geom_body[contact.geom]
+            if contact.dist < -OVERLAP_M and bodies.min() >= 0:
+                one, other = sorted(model.body_link[bodies].tolist())
+                found.add((one, other))
+        return found
 
     def data(self) -> Any:
         """A new ``MjData``."""
