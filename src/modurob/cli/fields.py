@@ -29,12 +29,19 @@ def field_options(*names: str, **defaults: str) -> Callable[..., Any]:
             field = FIELDS[name]
             note = f"  [default: {defaults[name]}]" if name in defaults else ""
             function = click.option(
-                option_of(name), name, type=None if field.read else float, help=field.help + note,
+                option_of(name), name, type=_type(field), help=field.help + note,
                 metavar=field.metavar or None, multiple=name == "pushes",
             )(function)  # fmt: skip
         return function
 
     return decorated
+
+
+def _type(field: fields.RunField) -> Any:
+    """Type of an option's value: one of some, a text, or a number."""
+    if field.choices:
+        return click.Choice(field.choices)
+    return None if field.read else float
 
 
 def take_fields(options: dict[str, Any], model: Model) -> dict[str, Any]:

@@ -122,7 +122,8 @@ def mjcf_text(
         if floor is not None and floor.heights is not None:
             with text.open("asset"):
                 rows, columns = floor.heights.shape
-                text.leaf("hfield", name=FLOOR, nrow=rows, ncol=columns, size=floor.size)
+                text.leaf("hfield", name=FLOOR, nrow=str(rows), ncol=str(columns),
+                          size=floor.size)  # fmt: skip
         with text.open("worldbody"):
             if floor is not None:
                 kind = {"type": "plane", "size": floor.size}

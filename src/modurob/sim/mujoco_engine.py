@@ -14,13 +14,13 @@ import numpy as np
 from modurob.dynamics import external_forces
 from modurob.equations.links import friction
 from modurob.errors import StateError, UnknownNameError, choices
-from modurob.interop.mjcf import INTEGRATORS
-from modurob.interop.mujoco_model import MujocoModel, mujoco
 from modurob.model import Model
 from modurob.organism import Organism
 from modurob.stepping import EquationOfMotion, FixedStep, Ground, StepSettings
 from modurob.stepping.motion import External, Law, Stopped
 
+SLIP_RATIO = "10"  # stiffness of friction over that of the normal: less makes bodies creep
+OVERLAP_M = 1e-3  # of bodies at the start: what contact pushes apart gently
 DEFAULT = "implicitfast"  # of MuJoCo's integrators: stable with stiff friction, one solve a step
 
 
@@ -41,10 +41,17 @@ class MujocoPlant:
         self, motion: EquationOfMotion, organism: Organism | None, ground: Ground | None,
         limits: bool, integrator: str, t: float,
     ) -> None:  # fmt: skip
+        from modurob.interop.mujoco_model import MujocoModel, mujoco
+
         self._motion, self._model, self._batch = motion, motion.model, motion.batch
         self._mujoco, self._ground, self._t = mujoco(), ground, t
         self._engine = MujocoModel(
-            motion.model, organism, ground, integrator=integrator, cone="elliptic"
+            motion.model,
+            organism,
+            ground,
+            integrator=integrator,
+            cone="elliptic",
+            impratio=SLIP_RATIO,
         )
         off, self._peer = self._mujoco.mjtDisableBit, self._engine.peer
         self._peer.opt.disableflags |= int(off.mjDSBL_AUTORESET)  # divergence shall be seen
@@ -91,6 +98,21 @@ class MujocoPlant:
                 self._t, f"the body has left the ground, which ends at x = ±{x:g} m and y = ±{y:g} "
                 "m in MuJoCo: give heights on a larger grid",
             )  # fmt: skip
+
+    def check_start(self, q: np.ndarray, v: np.ndarray) -> None:
+        """Refuse states in which bodies overlap: MuJoCo would throw them apart."""
+        rows = (x.reshape(len(self._data), -1) for x in (q, v))
+        for data, q_one, v_one in zip(self._data, *rows, strict=True):
+            self._engine.put(data, q_one, v_one)
+            self._mujoco.mj_fwdPosition(self._peer, data)
+            for contact in data.contact:
+                one, other = self._engine.geom_body[contact.geom].tolist()
+                if min(one, other) >= 0 and contact.dist < -OVERLAP_M:
+                    one, other = (self._model.body_names[k] for k in (one, other))
+                    raise StateError(
+                        f"'{one}' and '{other}' overlap by {-contact.dist:.2g} m at the start: "
+                        "start in a pose without collisions"
+                    )
 
     # -- records -----------------------------------------------------------------------------------
 
@@ -170,20 +192,17 @@ class MujocoStep(FixedStep):
         return self._plant.march(t, h, count, q, v)
 
 
-METHODS: dict[str, type[MujocoStep]] = {
-    name: type(name, (MujocoStep,), {"name": f"MuJoCo {name}", "integrator": name})
-    for name in INTEGRATORS
-}
-
-
 def mujoco_method(integrator: object, stops: object, ground: Ground | None) -> type[MujocoStep]:
     """Return MuJoCo's steps, or the error that says what cannot be had with MuJoCo."""
+    from modurob.interop.mjcf import INTEGRATORS
+    from modurob.interop.mujoco_model import mujoco
+
     mujoco()
     name = DEFAULT if integrator is None else integrator
-    if not (isinstance(name, str) and name in METHODS):
+    if not (isinstance(name, str) and name in INTEGRATORS):
         raise UnknownNameError(
             f"no integrator {integrator!r} with engine 'mujoco': integrators are "
-            f"{choices(METHODS)}; those of modurob go with engine 'modurob'"
+            f"{choices(INTEGRATORS)}; those of modurob go with engine 'modurob'"
         )
     if not isinstance(stops, bool):
         raise StateError(
@@ -195,4 +214,4 @@ def mujoco_method(integrator: object, stops: object, ground: Ground | None) -> t
             "engine 'mujoco' has a contact law of its own: leave stiffness and damping of the "
             f"ground out, got {ground.stiffness} N/m and {ground.damping} s/m"
         )
-    return METHODS[name]
+    return type(name, (MujocoStep,), {"name": f"MuJoCo {name}", "integrator": name})

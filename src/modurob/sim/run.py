@@ -80,6 +80,8 @@ class Run:
                 setup.stops is not None, setup.method.integrator, t,
             )  # fmt: skip
             recorded = self.motion.plant
+            if not before:
+                recorded.check_start(self.q, self.v)
         else:
             if ground is not None and not self._is_fixed:
                 settings = settings._replace(dt=min(settings.dt, ground.largest_step))
