@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from modurob.errors import StateError
+from modurob.errors import StateError, one_line
 from modurob.interop.conventions import ExportTree, tree_of
 from modurob.interop.mjcf import GROUND, Floor, LinkPair, mjcf_text
 from modurob.model import Model
@@ -82,7 +82,10 @@ class MujocoModel:
         options: dict[str, Any],
     ) -> None:  # fmt: skip
         text = mjcf_text(tree, contact, floor, apart, **options)
-        self.peer = self._mujoco.MjModel.from_xml_string(str(text))
+        try:
+            self.peer = self._mujoco.MjModel.from_xml_string(str(text))
+        except ValueError as error:
+            raise StateError(f"MuJoCo refuses this model: {one_line(str(error))}") from None
         names = (self.peer.geom(k).name.rpartition(":")[0] for k in range(self.peer.ngeom))
         numbers = [tree.model.body_index(name) if name else -1 for name in names]
         self.geom_body = np.array(numbers, dtype=int)

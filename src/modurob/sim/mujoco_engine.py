@@ -7,6 +7,7 @@ becomes a new model of MuJoCo.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from modurob.stepping import EquationOfMotion, FixedStep, Ground, StepSettings
 from modurob.stepping.motion import External, Law, Stopped
 
 SLIP_RATIO = "10"  # stiffness of friction over that of the normal: less makes bodies creep
+STEPS_TO_STICK = 2.0  # time constant of dry friction in joints: the shortest that MuJoCo takes
 OVERLAP_M = 1e-3  # of bodies at the start: what contact pushes apart gently
 DEFAULT = "implicitfast"  # of MuJoCo's integrators: stable with stiff friction, one solve a step
 
@@ -65,6 +67,7 @@ class MujocoPlant:
     ) -> tuple[np.ndarray, np.ndarray]:
         """States after `count` steps of `h` seconds; in each, torques and wrenches are held."""
         motion, self._peer.opt.timestep = self._motion, h
+        self._peer.dof_solref[:, 0] = STEPS_TO_STICK * h
         clocked = motion.drive is None or getattr(motion.drive, "sample_time", None) is not None
         some = count if clocked and not motion.external else 1
         with self._engine.quiet():
@@ -73,19 +76,24 @@ class MujocoPlant:
                 self._load(q, v)
                 for data in self._data:
                     self._mujoco.mj_step(self._peer, data, some)
-                states = [self._engine.state(data) for data in self._data]
-                q, v = (np.reshape(x, (*self._batch, -1)) for x in zip(*states, strict=True))
+                q, v = np.empty(q.shape), np.empty(v.shape)
+                for data, q_one, v_one in self._rows(q, v):
+                    q_one[:], v_one[:] = self._engine.state(data)
         self._t = t + count * h
         self._check_edge(q)
         return q, v
+
+    def _rows(self, *arrays: np.ndarray) -> Iterator[tuple[Any, ...]]:
+        """MuJoCo's data of each state, with its rows of arrays."""
+        flat = (x.reshape(len(self._data), x.shape[-1]) for x in arrays)
+        return zip(self._data, *flat, strict=True)
 
     def _load(self, q: np.ndarray, v: np.ndarray) -> None:
         """Write states, and the forces on them at this time, into MuJoCo's data."""
         force, wrenches = self._motion.torque(self._t, q, v), self._motion.wrenches(self._t)
         if wrenches is not None:
             force = force + external_forces(self._model, q, wrenches)
-        rows = (x.reshape(len(self._data), -1) for x in (q, v, force))
-        for data, q_one, v_one, force_one in zip(self._data, *rows, strict=True):
+        for data, q_one, v_one, force_one in self._rows(q, v, force):
             self._engine.put(data, q_one, v_one)
             data.qfrc_applied[:] = self._engine.to_theirs(q_one, force_one)
 
@@ -101,8 +109,7 @@ class MujocoPlant:
 
     def check_start(self, q: np.ndarray, v: np.ndarray) -> None:
         """Refuse states in which bodies overlap: MuJoCo would throw them apart."""
-        rows = (x.reshape(len(self._data), -1) for x in (q, v))
-        for data, q_one, v_one in zip(self._data, *rows, strict=True):
+        for data, q_one, v_one in self._rows(q, v):
             self._engine.put(data, q_one, v_one)
             self._mujoco.mj_fwdPosition(self._peer, data)
             for contact in data.contact:
@@ -130,9 +137,9 @@ class MujocoPlant:
         friction, too, as a function of the velocity, which is taken away.
         """
         self._solve(q, v)
-        rows = zip(q.reshape(len(self._data), -1), self._data, strict=True)
-        found = [self._engine.to_ours(one, data.qfrc_constraint) for one, data in rows]
-        result, joints = np.reshape(found, v.shape), self._model.joint_slice_v
+        result, joints = np.empty(v.shape), self._model.joint_slice_v
+        for data, q_one, row in self._rows(q, result):
+            row[:] = self._engine.to_ours(q_one, data.qfrc_constraint)
         result[..., joints] += friction(0.0, self._model.coulomb, v[..., joints])
         return result
 
