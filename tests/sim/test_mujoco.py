@@ -153,12 +153,12 @@ def test_pushes_move_a_block_when_they_exceed_friction():
 
 
 def momentum_rate(run: mr.Trajectory) -> np.ndarray:
-    """(N, 3) rate of the linear momentum, by differences along recorded v and a. [N]"""
+    """(N, 6) rate of the momentum, by differences along recorded v and a. [N, N m]"""
     h, m = 1e-6, run.model
     before, after = (
         m.momentum(m.integrate(run.q, s * h * run.v), run.v + s * h * run.a) for s in (-1, 1)
     )
-    return ((after - before) / (2 * h))[:, :3]
+    return (after - before) / (2 * h)
 
 
 def crawl(record: float | None) -> mr.Trajectory:
@@ -176,10 +176,12 @@ def crawl(record: float | None) -> mr.Trajectory:
 def test_forces_of_the_ground_balance_the_momentum():
     """Newton's second law ties channels, accelerations and torques of each sample together."""
     run, mass = crawl(0.02), 4.0
-    contact = run.channels["contact"].sum(axis=1)
-    assert np.ptp(contact[:, 1:], axis=0).min() > 1.0
+    force, torque = (run.channels[name].sum(axis=1) for name in ("contact", "contact_torque"))
+    assert np.ptp(force[:, 1:], axis=0).min() > 1.0
     weight = np.array([0, 0, -mass * G])
-    np.testing.assert_allclose(momentum_rate(run), contact + weight, atol=1e-4)
+    torque += np.cross(run.model.center_of_mass(run.q), weight)
+    expected = np.concatenate([force + weight, torque], axis=1)
+    np.testing.assert_allclose(momentum_rate(run), expected, atol=1e-4)
 
 
 def test_recording_does_not_change_the_motion():
@@ -250,10 +252,11 @@ def test_arms_collide_that_would_pass_through_each_other():
     with complains(mr.StateError, "overlap", "start in a pose without collisions"):
         simulate(model, through.q[-1], None, 0.1)
     run = simulate(model, None, None, 1.2, law, record=0.1)
-    forces = run.channels["self_contact"]
+    forces, torques = run.channels["self_contact"], run.channels["self_contact_torque"]
     assert not forces[0].any()
     assert np.abs(forces[-1]).max() > 1.0
-    np.testing.assert_allclose(forces.sum(axis=1), 0.0, atol=1e-9)  # Newton's third law
+    for each in (forces, torques):  # Newton's third law
+        np.testing.assert_allclose(each.sum(axis=1), 0.0, atol=1e-9)
     assert np.abs(run.q[-1] - through.q[-1]).max() > 0.1
 
 

@@ -144,24 +144,33 @@ class MujocoPlant:
         return result
 
     def observed(self, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
-        """Channels: (..., bodies, 3) forces on each body, of the ground and of other bodies. [N]"""
+        """Channels: forces and torques on each body, of the ground and of other bodies.
+
+        They are (..., bodies, 3) in the world, torques about its origin. [N, N m]
+        """
         if not self._touches:
             return {}
         self._solve(q, v)
-        found = np.zeros((2, len(self._data), self._model.nbodies, 3))
+        found = np.zeros((2, 2, len(self._data), self._model.nbodies, 3))
         force = np.empty(6)
         for k, data in enumerate(self._data):
             for number, contact in enumerate(data.contact):
                 self._mujoco.mj_contactForce(self._peer, data, number, force)
                 f = force[:3] @ contact.frame.reshape(3, 3)  # on the second shape
+                pair = f, np.cross(contact.pos, f)
                 bodies = self._engine.geom_body[contact.geom]
                 by_body = int(bodies.min() >= 0)
                 for body, sign in zip(bodies.tolist(), (-1, 1), strict=True):
                     if body >= 0:
-                        found[by_body, k, body] += sign * f
-        ground, bodies = found.reshape(2, *self._batch, *found.shape[2:])
-        channels = {} if self._ground is None else {"contact": ground}
-        return channels | {"self_contact": bodies}
+                        found[by_body, :, k, body] += np.multiply(sign, pair)
+        found = found.reshape(2, 2, *self._batch, self._model.nbodies, 3)
+        sources = enumerate(("contact", "self_contact"))
+        return {
+            f"{name}{kind}": found[k, j]
+            for k, name in sources
+            for j, kind in enumerate(("", "_torque"))
+            if k or self._ground is not None
+        }
 
 
 class MujocoMotion(EquationOfMotion):
