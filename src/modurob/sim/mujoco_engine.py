@@ -61,6 +61,7 @@ class MujocoPlant:
             self._peer.opt.disableflags |= int(off.mjDSBL_LIMIT)
         self._data = [self._engine.data() for _ in range(math.prod(self._batch))]
         self._touches = organism is not None
+        self._solved: tuple[np.ndarray, ...] | None = None  # q, v, force of the last solution
 
     def march(
         self, t: float, h: float, count: int, q: np.ndarray, v: np.ndarray
@@ -73,7 +74,7 @@ class MujocoPlant:
         with self._engine.quiet():
             for done in range(0, count, some):
                 self._t = t + done * h
-                self._load(q, v)
+                self._load(q, v, self._given(q, v))
                 for data in self._data:
                     self._mujoco.mj_step(self._peer, data, some)
                 q, v = np.empty(q.shape), np.empty(v.shape)
@@ -88,11 +89,14 @@ class MujocoPlant:
         flat = (x.reshape(len(self._data), x.shape[-1]) for x in arrays)
         return zip(self._data, *flat, strict=True)
 
-    def _load(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Write states, and the forces on them at this time, into MuJoCo's data."""
+    def _given(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(..., nv) what the drive and external wrenches put on states at this time. [N m, N]"""
         force, wrenches = self._motion.torque(self._t, q, v), self._motion.wrenches(self._t)
-        if wrenches is not None:
-            force = force + external_forces(self._model, q, wrenches)
+        return force if wrenches is None else force + external_forces(self._model, q, wrenches)
+
+    def _load(self, q: np.ndarray, v: np.ndarray, force: np.ndarray) -> None:
+        """Write states, and the forces on them, into MuJoCo's data."""
+        self._solved = None
         for data, q_one, v_one, force_one in self._rows(q, v, force):
             self._engine.put(data, q_one, v_one)
             data.qfrc_applied[:] = self._engine.to_theirs(q_one, force_one)
@@ -124,8 +128,12 @@ class MujocoPlant:
     # -- records -----------------------------------------------------------------------------------
 
     def _solve(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Accelerations and contacts of states at this time."""
-        self._load(q, v)
+        """Find accelerations and contacts of states at this time."""
+        state = q, v, self._given(q, v)
+        if self._solved is not None and all(map(np.array_equal, self._solved, state)):
+            return
+        self._load(*state)
+        self._solved = tuple(x.copy() for x in state)
         with self._engine.quiet():
             for data in self._data:
                 self._mujoco.mj_forward(self._peer, data)
@@ -151,26 +159,24 @@ class MujocoPlant:
         if not self._touches:
             return {}
         self._solve(q, v)
-        found = np.zeros((2, 2, len(self._data), self._model.nbodies, 3))
-        force = np.empty(6)
-        for k, data in enumerate(self._data):
-            for number, contact in enumerate(data.contact):
-                self._mujoco.mj_contactForce(self._peer, data, number, force)
-                f = force[:3] @ contact.frame.reshape(3, 3)  # on the second shape
-                pair = f, np.cross(contact.pos, f)
-                bodies = self._engine.geom_body[contact.geom]
-                by_body = int(bodies.min() >= 0)
-                for body, sign in zip(bodies.tolist(), (-1, 1), strict=True):
-                    if body >= 0:
-                        found[by_body, :, k, body] += np.multiply(sign, pair)
-        found = found.reshape(2, 2, *self._batch, self._model.nbodies, 3)
-        sources = enumerate(("contact", "self_contact"))
-        return {
-            f"{name}{kind}": found[k, j]
-            for k, name in sources
-            for j, kind in enumerate(("", "_torque"))
-            if k or self._ground is not None
-        }
+        found = np.zeros((len(self._data), 2, self._model.nbodies, 6))
+        for data, wrenches in zip(self._data, found, strict=True):
+            contact = data.contact
+            active = contact.efc_address >= 0
+            # of an elliptic cone: along the normal and two tangents, on the second shape
+            along = data.efc_force[contact.efc_address[active, None] + np.arange(3)]
+            f = np.einsum("ki,kij->kj", along, contact.frame[active].reshape(-1, 3, 3))
+            F = np.concatenate([f, np.cross(contact.pos[active], f)], axis=1)
+            bodies = self._engine.geom_body[contact.geom[active]]
+            by_body = (bodies.min(axis=1, initial=0) >= 0).astype(int)
+            for body, sign in zip(bodies.T, (-1, 1), strict=True):
+                moved = body >= 0
+                np.add.at(wrenches, (by_body[moved], body[moved]), sign * F[moved])
+        found = np.moveaxis(found, 1, 0).reshape(2, *self._batch, self._model.nbodies, 6)
+        channels = {"self_contact": found[1, ..., :3], "self_contact_torque": found[1, ..., 3:]}
+        if self._ground is not None:
+            channels |= {"contact": found[0, ..., :3], "contact_torque": found[0, ..., 3:]}
+        return channels
 
 
 class MujocoMotion(EquationOfMotion):
