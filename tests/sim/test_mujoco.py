@@ -152,6 +152,15 @@ def test_pushes_move_a_block_when_they_exceed_friction():
     assert pushed(1.5 * MU * G) == pytest.approx(0.5 * 0.5 * MU * G * 0.3**2, rel=0.02)
 
 
+def test_pushes_and_laws_are_asked_at_each_step():
+    """A force t N along the body's x on 1 kg, from outside or of a law: v = t^2 / 2."""
+    free = BLOCK.model(base="free", gravity=(0, 0, 0))
+    push = {"external": {"m0": lambda t: [t, 0, 0, 0, 0, 0]}}
+    for options in (push, {"controller": lambda t, q, v: np.array([t, 0, 0, 0, 0, 0])}):
+        run = simulate(free, None, None, 0.3, record=0.3, **options)
+        assert run.v[-1, 0] == pytest.approx(0.3**2 / 2, abs=0.3 * 1e-3)  # of first order
+
+
 def momentum_rate(run: mr.Trajectory) -> np.ndarray:
     """(N, 6) rate of the momentum, by differences along recorded v and a. [N, N m]"""
     h, m = 1e-6, run.model
@@ -258,6 +267,19 @@ def test_arms_collide_that_would_pass_through_each_other():
     for each in (forces, torques):  # Newton's third law
         np.testing.assert_allclose(each.sum(axis=1), 0.0, atol=1e-9)
     assert np.abs(run.q[-1] - through.q[-1]).max() > 0.1
+
+
+def test_bodies_that_fit_as_docked_do_not_push_each_other():
+    """Bodies of one module in any pose; cubes side by side, with hinges that stick out."""
+    scout = mr.Organism.start("scout").dock("m0", 3, "m1", 4)
+    ring = mr.Organism.from_aim([[3, 0, 0], [4, 2, 0], [0, 4, 2], [0, 0, 4]], kinds="BBBB")
+    rng = np.random.default_rng(0)
+    for organism, poses in ((scout, 8), (ring, 0)):
+        model = organism.model("physical", base="free", gravity=(0, 0, 0))
+        q = [model.neutral(), *(model.random_configuration(rng) for _ in range(poses))]
+        run = simulate(model, np.array(q), None, 0.01, record=0.01)
+        assert not run.channels["self_contact"].any()
+        np.testing.assert_allclose(run.v, 0.0, atol=ROUNDING)
 
 
 # -- refusals --------------------------------------------------------------------------------------
