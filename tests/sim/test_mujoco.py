@@ -272,7 +272,8 @@ def test_arms_collide_that_would_pass_through_each_other():
 def test_bodies_that_fit_as_docked_do_not_push_each_other():
     """Bodies of one module in any pose; cubes side by side, with hinges that stick out."""
     scout = mr.Organism.start("scout").dock("m0", 3, "m1", 4)
-    ring = mr.Organism.from_aim([[3, 0, 0], [4, 2, 0], [0, 4, 2], [0, 0, 4]], kinds="BBBB")
+    ring = mr.Organism.start("backbone").dock("m0", 3, "m1", 4).dock("m1", 2, "m2", 4)
+    ring = ring.dock("m2", 2, "m3", 4).dock("m3", 3, "m4", 4)
     rng = np.random.default_rng(0)
     for organism, poses in ((scout, 8), (ring, 0)):
         model = organism.model("physical", base="free", gravity=(0, 0, 0))
