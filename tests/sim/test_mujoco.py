@@ -5,10 +5,13 @@ import sys
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import modurob as mr
+from modurob.cli import cli
 from modurob.control import ComputedTorque, TrackingController
 from modurob.control.references import SetPoint
+from modurob.interop import mjcf
 from modurob.sim import Noise, Stops
 from oracles.blocks import block, on_slope
 from oracles.complaints import complains
@@ -326,6 +329,31 @@ def test_without_mujoco_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "mujoco", None)
     with complains(mr.StateError, "pip install 'modurob[mujoco]'"):
         simulate(MODEL, None, None, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("memory", "error", "words"),
+    [
+        ("40K", mr.SimulationError, "no memory for all contacts: give the ground a larger cell"),
+        ("20K", mr.StateError, "MuJoCo failed: mj_stackAlloc: out of memory"),
+    ],
+)
+def test_contacts_that_mujoco_has_no_memory_for_are_not_left_out(monkeypatch, memory, error, words):
+    """As on a field with very many cells, here with little memory."""
+    monkeypatch.setattr(mjcf, "FIELD_MEMORY", memory)
+    plate = block((1.0, 0.8, 0.05)).model(base="free")
+    field = mr.Ground(height=np.zeros((60, 60)), cell=0.02)
+    with complains(error, words):
+        simulate(plate, on_slope(plate, 0.0251), None, 0.05, ground=field, record=0.05)
+
+
+def test_the_command_line_takes_an_engine():
+    arguments = ["simulate", "crab", "--hinges", "physical", "--engine", "mujoco"]
+    done = CliRunner().invoke(cli, [*arguments, "--duration", "0.1"])
+    assert (done.exit_code, "steps of MuJoCo implicitfast" in done.output) == (0, True)
+    refused = CliRunner().invoke(cli, [*arguments, "--integrator", "RK4"])
+    assert refused.exit_code == 2
+    assert "--integrator: has no effect with engine 'mujoco'" in refused.output
 
 
 def test_a_scenario_runs_in_mujoco():

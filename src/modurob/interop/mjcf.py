@@ -31,6 +31,7 @@ from modurob.spatial import so3
 FLOOR = "floor"  # geom and height field of the ground
 GROUND = "ground"  # MuJoCo keeps the name "world" for itself
 DUST = 2e-15  # kg, kg m^2: twice the least that MuJoCo accepts in moving bodies
+FIELD_MEMORY = "64M"  # of contacts on a field of heights: a cube has a hundred
 LONGEST_CHAIN = 490  # links; MuJoCo reads XML up to 500 levels deep
 LinkPair = tuple[int, int]
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
@@ -120,6 +121,7 @@ def mjcf_text(
         with text.open("default"):
             text.leaf("geom", contype=collide, conaffinity=collide)
         if floor is not None and floor.heights is not None:
+            text.leaf("size", memory=FIELD_MEMORY)
             with text.open("asset"):
                 rows, columns = floor.heights.shape
                 text.leaf("hfield", name=FLOOR, nrow=str(rows), ncol=str(columns),

@@ -63,9 +63,9 @@ class MujocoModel:
         tree, floor = tree_of(model, organism, GROUND), None if ground is None else _floor(ground)
         if organism is not None:
             tree = _touching(tree, organism)
-        self._compile(tree, floor, organism is not None, (), options)
-        if apart := self._overlaps(model):
-            self._compile(tree, floor, True, apart, options)
+        self._compile(tree, None, organism is not None, (), options)
+        if organism is not None:
+            self._compile(tree, floor, True, self._overlaps(model), options)
         self.edge = None
         if floor is not None and floor.heights is not None:
             self.peer.hfield_data[:] = floor.heights.ravel()
@@ -85,7 +85,7 @@ class MujocoModel:
         try:
             self.peer = self._mujoco.MjModel.from_xml_string(str(text))
         except ValueError as error:
-            raise StateError(f"MuJoCo refuses this model: {one_line(str(error))}") from None
+            raise StateError(f"MuJoCo refuses this model: {_words(error)}") from None
         names = (self.peer.geom(k).name.rpartition(":")[0] for k in range(self.peer.ngeom))
         numbers = [tree.model.body_index(name) if name else -1 for name in names]
         self.geom_body = np.array(numbers, dtype=int)
@@ -93,7 +93,7 @@ class MujocoModel:
     def _overlaps(self, model: Model) -> set[LinkPair]:
         """Pairs of links whose shapes overlap while all joints are at zero."""
         data = self.data()
-        self._mujoco.mj_forward(self.peer, data)
+        self._mujoco.mj_fwdPosition(self.peer, data)
         found = set()
         for contact in data.contact:
             bodies = self.geom_body[contact.geom]
@@ -137,13 +137,20 @@ class MujocoModel:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Keep MuJoCo from writing its warnings to a file ``MUJOCO_LOG.TXT``."""
+        """Keep MuJoCo from writing its warnings to a file ``MUJOCO_LOG.TXT``; raise its errors."""
         before = self._mujoco.get_mju_user_warning()
         self._mujoco.set_mju_user_warning(lambda message: None)
         try:
             yield
+        except self._mujoco.FatalError as error:
+            raise StateError(f"MuJoCo failed: {_words(error)}") from None
         finally:
             self._mujoco.set_mju_user_warning(before)
+
+
+def _words(error: Exception) -> str:
+    """A message of MuJoCo in one line."""
+    return one_line(" ".join(str(error).split()))
 
 
 def _touching(tree: ExportTree, organism: Organism) -> ExportTree:

@@ -20,9 +20,10 @@ from modurob.organism import Organism
 from modurob.stepping import EquationOfMotion, FixedStep, Ground, StepSettings
 from modurob.stepping.motion import External, Law, Stopped
 
-SLIP_RATIO = "10"  # stiffness of friction over that of the normal: less makes bodies creep
+# of friction; with a lower ratio of its stiffness to that of the normal, bodies creep
+CONES = {"cone": "elliptic", "impratio": "10"}
 STEPS_TO_STICK = 2.0  # time constant of dry friction in joints: the shortest that MuJoCo takes
-OVERLAP_M = 1e-3  # of bodies at the start: what contact pushes apart gently
+START_OVERLAP_M = 1e-3  # of bodies at the start: what contact pushes apart gently
 DEFAULT = "implicitfast"  # of MuJoCo's integrators: stable with stiff friction, one solve a step
 
 
@@ -47,14 +48,7 @@ class MujocoPlant:
 
         self._motion, self._model, self._batch = motion, motion.model, motion.batch
         self._mujoco, self._ground, self._t = mujoco(), ground, t
-        self._engine = MujocoModel(
-            motion.model,
-            organism,
-            ground,
-            integrator=integrator,
-            cone="elliptic",
-            impratio=SLIP_RATIO,
-        )
+        self._engine = MujocoModel(motion.model, organism, ground, integrator=integrator, **CONES)
         off, self._peer = self._mujoco.mjtDisableBit, self._engine.peer
         self._peer.opt.disableflags |= int(off.mjDSBL_AUTORESET)  # divergence shall be seen
         if not limits:
@@ -81,7 +75,7 @@ class MujocoPlant:
                 for data, q_one, v_one in self._rows(q, v):
                     q_one[:], v_one[:] = self._engine.state(data)
         self._t = t + count * h
-        self._check_edge(q)
+        self._check_contacts(q)
         return q, v
 
     def _rows(self, *arrays: np.ndarray) -> Iterator[tuple[Any, ...]]:
@@ -101,8 +95,14 @@ class MujocoPlant:
             self._engine.put(data, q_one, v_one)
             data.qfrc_applied[:] = self._engine.to_theirs(q_one, force_one)
 
-    def _check_edge(self, q: np.ndarray) -> None:
-        """End the run of a body that has left a field of heights, below which there is nothing."""
+    def _check_contacts(self, q: np.ndarray) -> None:
+        """End a run in which contacts were left out, or a body has left a field of heights."""
+        kinds = self._mujoco.mjtWarning
+        for kind in (kinds.mjWARN_CONTACTFULL, kinds.mjWARN_CNSTRFULL):
+            if any(data.warning[int(kind)].number for data in self._data):
+                raise Stopped(
+                    self._t, "MuJoCo has no memory for all contacts: give the ground a larger cell"
+                )
         edge = self._engine.edge
         if edge is not None and self._model.free_base and np.any(np.abs(q[..., :2]) > edge):
             x, y = edge
@@ -115,14 +115,15 @@ class MujocoPlant:
         """Refuse states in which bodies overlap: MuJoCo would throw them apart."""
         for data, q_one, v_one in self._rows(q, v):
             self._engine.put(data, q_one, v_one)
-            self._mujoco.mj_fwdPosition(self._peer, data)
+            with self._engine.quiet():
+                self._mujoco.mj_fwdPosition(self._peer, data)
             for contact in data.contact:
                 one, other = self._engine.geom_body[contact.geom].tolist()
-                if min(one, other) >= 0 and contact.dist < -OVERLAP_M:
-                    one, other = (self._model.body_names[k] for k in (one, other))
+                if min(one, other) >= 0 and contact.dist < -START_OVERLAP_M:
+                    names = self._model.body_names
                     raise StateError(
-                        f"'{one}' and '{other}' overlap by {-contact.dist:.2g} m at the start: "
-                        "start in a pose without collisions"
+                        f"'{names[one]}' and '{names[other]}' overlap by {-contact.dist:.2g} m at "
+                        "the start: start in a pose without collisions"
                     )
 
     # -- records -----------------------------------------------------------------------------------
