@@ -26,7 +26,7 @@ from modurob.distributed.processes import Processes
 from modurob.distributed.transports import End
 from modurob.errors import DockingError, ModurobError, StateError, UnknownNameError, choices
 from modurob.model import Model
-from modurob.modules import ModuleType
+from modurob.modules import ModuleType, catalog
 from modurob.organism import Organism
 from modurob.sim.reconfiguration import carry
 from modurob.sim.reconfiguration.carry import BodyState
@@ -268,7 +268,9 @@ class Plant:
         if model.nv:
             stuck = (model.viscous >= STUCK_FRICTION).any()
             geared = self.options.geared
-            stops = StopForces(STOPS if geared else Stops(), model, state.q)
+            stops = None
+            if np.isfinite([model.lower, model.upper]).any():
+                stops = StopForces(STOPS if geared else Stops(), model, state.q)
             motion = EquationOfMotion(model, (), self._torque, stops)
             method = SemiImplicitEuler if stuck or geared else RK4
             self._integrator = method(motion, StepSettings(1e-6, 1e-6, self.options.step))
@@ -390,6 +392,7 @@ class PlantProgram:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._plant = Plant(PlantOptions(**settings["options"]))
+        _warm_up(self._plant.options)
         self._memory = SharedMemory(settings["memory"])
         # its parent may be killed: the last one to know the file removes it
         atexit.register(lambda: Path(settings["memory"]).unlink(missing_ok=True))
@@ -428,6 +431,14 @@ class PlantProgram:
         step = RESTING_S if plant.state is None else plant.options.step / speed
         self.wake = max(now, self._begin + plant.t / speed + step)
         return [], answers
+
+
+def _warm_up(options: PlantOptions) -> None:
+    """Move a small robot, so that the first real one needs no compilation."""
+    plant = Plant(options)
+    plant.add("m0", catalog["giusti_b"])
+    plant.plug((BASE, "out"), ("m0", "in"))
+    plant.advance(options.step)
 
 
 def start_plant(processes: Processes, options: PlantOptions, modules: int) -> str:

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, Self, get_args
 import numpy as np
 
 from modurob.checks import as_floats, is_number, not_negative, positive
+from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.builder import RobotBuilder
-from modurob.distributed.bus.coordinator import PORT, CoordinatorState
+from modurob.distributed.bus.coordinator import PORT, Coordinator, CoordinatorState
 from modurob.distributed.bus.node import HEARTBEAT_S, Node
 from modurob.distributed.bus.operation import Operation
 from modurob.distributed.bus.robot import BusRobot, moving_joints
@@ -71,6 +72,7 @@ class Bus(ABC):
         if self.clocked:  # so that certificates count with the sampling
             settings = {"sample_time": self.period, **settings}
         self.builder = RobotBuilder(law, **settings)
+        self._root = Coordinator(self.heartbeat)
         self.modules: dict[str, BusModule] = {}
         self.docked: dict[End, tuple[End, int]] = {}  # other end and turn [deg]
         self.torques: dict[str, tuple[float, ...]] = {}  # of motors now [N m, N]
@@ -317,6 +319,13 @@ class Bus(ABC):
 
     @abstractmethod
     def _plant(self, event: dict[str, Any]) -> None: ...
+
+    def _cycle(self, state: CoordinatorState, now: float) -> tuple[CoordinatorState, list[Message]]:
+        """Begin a cycle of the clocked loop; without a robot, only for motors to be let go."""
+        torques = self.builder.commands(state, now)
+        if not torques and self.robot.model is None:
+            return state, []
+        return self._root.cycle(state, torques, now)
 
     def _driven(self, name: str, values: tuple[float, ...]) -> None:
         if values:

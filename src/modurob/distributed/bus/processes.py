@@ -21,7 +21,7 @@ from modurob.checks import positive
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.bus import BASE, Bus, BusModule
-from modurob.distributed.bus.coordinator import Coordinator, CoordinatorState
+from modurob.distributed.bus.coordinator import CoordinatorState
 from modurob.distributed.bus.links import HELLOS
 from modurob.distributed.bus.node import NodeProgram
 from modurob.distributed.drive import SharedDrive
@@ -68,7 +68,6 @@ class ProcessBus(Bus):
         self._drives = drives
         self._processes = Processes("SimulatedBus", transport=transport, loss=loss, seed=seed)
         self.endpoint = self._processes.endpoint()
-        self._root = Coordinator(self.heartbeat)
         # later than the beats of any coordinator before: these come five times a heartbeat
         self._state = self._root.start(random.getrandbits(32), time.time_ns())
         self._addresses = self._processes.addresses
@@ -237,8 +236,7 @@ class ProcessBus(Bus):
         self._step(signals)  # on its own: a datagram cannot keep the coordinator from signals
         self._step(self.endpoint.receive())
         if self.clocked and self.clock.is_due(now := time.monotonic()):
-            torques = self.builder.commands(self._state, now)
-            self._state, outbox = self._root.cycle(self._state, torques, now)
+            self._state, outbox = self._cycle(self._state, now)
             self.endpoint.send(outbox)
 
     def _step(self, inbox: list[Message]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.bus import BASE, Bus, BusModule
-from modurob.distributed.bus.coordinator import Coordinator, CoordinatorState
+from modurob.distributed.bus.coordinator import CoordinatorState
 from modurob.distributed.bus.node import NodeState
 from modurob.distributed.plant import Plant
 from modurob.distributed.transports import End, network
@@ -43,7 +43,6 @@ class SimulatedBus(Bus):
     ) -> None:
         super().__init__(law, **settings)
         self.transport = network(transport, **(faults or {}))
-        self._root = Coordinator(self.heartbeat)
         self._root_state = self._root.start(SPREAD)
         self.states: dict[str, NodeState] = {}
         self._signals: dict[str, list[Message]] = {BASE: []}
@@ -110,8 +109,7 @@ class SimulatedBus(Bus):
             self._signals[BASE] = [msg.own(msg.HoldGains(m, values)) for m, values in gains]
         if now >= self._ticks * self.period:
             self._ticks += 1
-            torques = self.builder.commands(self._root_state, now)
-            self._root_state, outbox = self._root.cycle(self._root_state, torques, now)
+            self._root_state, outbox = self._cycle(self._root_state, now)
             self._send(BASE, outbox)
 
     def _send(self, name: str, outbox: list[Message]) -> None:
