@@ -185,9 +185,9 @@ def test_a_drive_whose_plant_stands_still_measures_nothing(tmp_path, monkeypatch
     box = memory.readings(0)
     box.write((0.5, 0.0))
     assert drive.read() == (0.5, 0.0)
-    now[0] = 0.04
+    now[0] = 0.09
     assert drive.read() == (0.5, 0.0)
-    now[0] = 0.06
+    now[0] = 0.11
     assert drive.read() == ()
     box.write((0.6, 0.0))
     assert drive.read() == (0.6, 0.0)

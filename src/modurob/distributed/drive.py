@@ -16,7 +16,7 @@ from typing import Protocol
 
 from modurob.errors import StateError
 
-STALE_S = 0.05  # without a new reading, joints count as not measured
+STALE_S = 0.1  # without a new reading, joints count as not measured
 MOST_JOINTS = 8  # of one module
 Values = tuple[float, ...]
 
