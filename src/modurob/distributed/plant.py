@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from modurob.checks import gravity_vector, not_negative, positive, whole
+from modurob.checks import LARGEST_DATA, gravity_vector, inside, not_negative, positive, whole
 from modurob.control.plants import with_payload, with_scaled_masses
 from modurob.distributed.balancing.plant import STOPS, STUCK_FRICTION
 from modurob.distributed.drive import Mailbox, SharedMemory, Values
@@ -121,6 +121,8 @@ class Plant:
     refused: dict[tuple[End, End], tuple[int, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.options, PlantOptions):
+            raise StateError(f"a plant takes PlantOptions(...), got {self.options!r}")
         self._kinds: dict[str, ModuleType] = {}
         self._pieces: dict[str, Organism] = {}  # by each of their modules
         self._held: dict[str, float] = {}  # displacements of joints that do not move
@@ -319,7 +321,7 @@ class Plant:
             mass: [kg]
         """
         self._demand(module)
-        self._payloads[module] = not_negative("payload", mass, "kg")
+        self._payloads[module] = inside("payload", mass, 0.0, LARGEST_DATA, "kg")
         self._changed()
 
     def push(self, push: Push) -> None:

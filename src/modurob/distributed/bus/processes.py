@@ -102,11 +102,10 @@ class ProcessBus(Bus):
         return self._processes.pid(name)
 
     def wait_until_warm(self) -> None:
-        """Wait until the coordinator's code is compiled, so that its first answer comes quickly."""
-        if not self.wait(lambda: self._warm, WARM_UP_TIMEOUT_S):
-            raise StateError(
-                f"the coordinator's code is not compiled after {WARM_UP_TIMEOUT_S:g} s"
-            )
+        """Wait until coordinator and plant have compiled, so that first answers come quickly."""
+        started = lambda: self.plant is None or PLANT in self._addresses  # noqa: E731
+        if not self.wait(lambda: self._warm and started(), WARM_UP_TIMEOUT_S):
+            raise StateError(f"coordinator and plant are not ready after {WARM_UP_TIMEOUT_S:g} s")
 
     def wait(self, until: Callable[[], bool], seconds: float = 10.0) -> bool:
         """Wait until a condition holds; False if it does not within so many seconds.
