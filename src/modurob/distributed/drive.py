@@ -106,7 +106,10 @@ class SharedMemory:
         file = os.open(path, flags, 0o600)
         try:
             if modules is not None:
-                os.ftruncate(file, modules * 2 * Mailbox.SIZE)
+                # zeros take room now: without it, a process would be killed at its first write
+                data = memoryview(bytes(modules * 2 * Mailbox.SIZE))
+                while data:
+                    data = data[os.write(file, data) :]
             self._memory = mmap.mmap(file, 0)
         finally:
             os.close(file)

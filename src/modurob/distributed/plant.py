@@ -449,9 +449,17 @@ def start_plant(processes: Processes, options: PlantOptions, modules: int) -> st
     Args:
         modules: Slots for drives.
     """
-    file, path = tempfile.mkstemp(prefix="modurob_plant_")
-    os.close(file)
-    SharedMemory(path, modules).close()
+    path = ""
+    try:
+        file, path = tempfile.mkstemp(prefix="modurob_plant_")
+        os.close(file)
+        SharedMemory(path, modules).close()
+    except OSError as error:
+        if path:
+            os.unlink(path)
+        raise StateError(
+            f"no file for the drives of the plant: {error}; set TMPDIR to a folder with some room"
+        ) from None
     settings = {"options": asdict(options), "memory": path}
     processes.start(PLANT, PlantProgram, settings, light=False)
     return path
