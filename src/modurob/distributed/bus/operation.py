@@ -178,7 +178,10 @@ class Operation:
             self._record, self._rows = [], []
 
     def recorded(self) -> Trajectory:
-        """End the record; one part for each body."""
+        """End the record; one part for each body.
+
+        States are measured, torques commanded; accelerations and energies are the model's for them.
+        """
         with self._lock:
             if self._record is None:
                 raise StateError("nothing is being recorded: begin with record")
