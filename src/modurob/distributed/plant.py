@@ -271,7 +271,7 @@ class Plant:
             stuck = (model.viscous >= STUCK_FRICTION).any()
             geared = self.options.geared
             stops = None
-            if np.isfinite([model.lower, model.upper]).any():
+            if geared or np.isfinite([model.lower, model.upper]).any():
                 stops = StopForces(STOPS if geared else Stops(), model, state.q)
             motion = EquationOfMotion(model, (), self._torque, stops)
             method = SemiImplicitEuler if stuck or geared else RK4
