@@ -22,7 +22,7 @@ SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 # From the ground up. Parts on one line do not know each other.
 LAYERS = (
     ("errors",),
-    ("checks",),
+    ("checks", "blas"),
     ("spatial",),
     ("modules",),
     ("organism",),

@@ -21,6 +21,8 @@ Numbers: TypeAlias = "ArrayLike | Mapping[str, float]"  # for joints: one, (n,),
 
 LARGEST_BYTES = 8_000_000_000  # arrays of one call; more is refused before it is allocated
 
+LARGEST_DATA = 1e12  # [kg, m, N m ...] of a robot: its equations of motion are far from overflow
+
 
 def is_number(value: object) -> bool:
     """A finite real number that is not a truth value."""

@@ -71,18 +71,20 @@ def fastest_rate(model: Model) -> FrictionRate:
     rng = np.random.default_rng(0)
     q = [model.neutral(), *(model.random_configuration(rng) for _ in range(CONFIGURATIONS - 1))]
     M, root = model.mass_matrix(np.array(q)), np.sqrt(steepest)
-    found = FrictionRate(0.0, "")
+    rate, fastest, n = 0.0, None, len(root)
     for each in M:
         try:
             inverse = np.linalg.inv(each)
         except np.linalg.LinAlgError:  # forward dynamics raises the reason there
             continue
-        n = len(root)
-        values, vectors = np.linalg.eigh(root[:, None] * inverse[-n:, -n:] * root)
-        if found.rate < values[-1] < np.inf:
-            joint = model.joint_names[int(np.abs(vectors[:, -1]).argmax())]
-            found = FrictionRate(float(values[-1]), joint)
-    return found
+        decay = root[:, None] * inverse[-n:, -n:] * root
+        largest = float(np.linalg.eigvalsh(decay)[-1])
+        if rate < largest < np.inf:
+            rate, fastest = largest, decay
+    if fastest is None:
+        return FrictionRate(0.0, "")
+    _, vectors = np.linalg.eigh(fastest)
+    return FrictionRate(rate, model.joint_names[int(np.abs(vectors[:, -1]).argmax())])
 
 
 def substeps(rate: float, cause: str, dt: float, method: str, advice: str) -> int:

@@ -94,6 +94,8 @@ def test_processes_report_the_distance_as_it_goes():
         (("--plot", "a.png", "--delay", "2"), "--processes goes without --plot, --delay"),
         (("--fault", "reboot:m1:0.1"), "--processes goes without --fault reboot"),
         (("--stuck", "m1.pitch"), "--processes goes without --stuck"),
+        (("--fault", "die:plant:0.1"), "no module 'plant' in this organism: modules are m0, m1"),
+        (("--fault", "die:m1:9"), "--fault at 9 s lies outside of the run of 5 s"),
     ],
 )
 def test_processes_name_the_options_that_they_do_not_take(arguments, words, tmp_path, monkeypatch):

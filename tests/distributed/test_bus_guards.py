@@ -5,11 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from modurob import Organism, StateError, UnknownNameError, catalog, examples
+from modurob import ModurobError, Organism, StateError, UnknownNameError, catalog, examples
 from modurob.distributed import BalancingNetwork, PlantOptions, SimulatedBus, balance
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.node import Node
 from modurob.distributed.plant import BASE, Plant
+from modurob.errors import DatasheetError
+from modurob.modules.record import encode
 from oracles import complains
 
 
@@ -99,3 +101,91 @@ def test_balancing_needs_an_organism_with_mass_and_one_start():
     organism = Organism.start("superbot").dock("m0", 4, "m1", 1)
     with pytest.raises(StateError, match=r"q0 is one configuration, got shape \(2, \d\)"):
         balance(organism, duration=0.01, q0=np.zeros((2, organism.model("physical").nq)))
+
+
+@pytest.mark.parametrize(
+    ("call", "pieces"),
+    [
+        (lambda bus: bus.plug(3, 4), ("a port is a text such as 'm0.out', got 3",)),
+        (lambda bus: bus.unplug(None), ("a port is a text", "got None")),
+        (lambda bus: bus.kill([]), ("no module []", "m0")),
+        (lambda bus: bus.push(3, 1.0, 0.1), ("no module 3",)),
+        (lambda bus: bus.start("giusti_b", record="MROB"), ("a record is bytes", "'MROB'")),
+        (lambda bus: bus.run(lambda: True, "long"), ("seconds", "'long'")),
+        (lambda bus: bus.payload("m0", 1e300), ("mass", "1e+12", "1e+300")),
+        (lambda bus: bus.write("m0", mass=1e300), ("bodies.0.mass", "1e+12")),
+        (lambda bus: bus.operation.follow(3), ("a motion is a function of time", "callable")),
+        (lambda bus: bus.operation.follow(lambda t: t), ("a motion is a function of time", "'q'")),
+        (lambda bus: bus.operation.follow(np.sin, "long"), ("seconds", "'long'")),
+        (lambda bus: SimulatedBus(faults=3), ("faults is a dict", "got 3")),
+        (lambda bus: SimulatedBus(faults={"los": 0.3}), ("'in_process'", "'los'")),
+        (lambda bus: Plant(3), ("a plant takes PlantOptions(...), got 3",)),
+        (lambda bus: balance(examples.snake(2), faults=3), ("faults are Fault", "got 3")),
+        (lambda bus: balance(examples.snake(2), stuck=3), ("stuck is a list of joints", "got 3")),
+        (lambda bus: balance(examples.snake(2), loss="some"), ("loss", "'some'")),
+    ],
+)
+def test_a_wrong_argument_is_one_clear_line(held, call, pieces):
+    with pytest.raises(ModurobError) as caught:
+        call(held)
+    with complains(caught.type, *pieces):
+        raise caught.value
+
+
+@pytest.fixture(scope="module")
+def held():
+    """A robot of one module that holds its pose."""
+    bus = SimulatedBus(plant=PlantOptions(), period=0.005)
+    bus.plug("base.out", f"{bus.start('giusti_b')}.in")
+    assert bus.run(lambda: bus.settled(1))
+    return bus
+
+
+def test_a_module_with_numbers_beyond_all_robots_is_left_out():
+    bus = SimulatedBus(plant=PlantOptions(), period=0.005)
+    heavy = catalog["giusti_a"].with_parameters(mass=1e300)
+    with complains(DatasheetError, "giusti_a: bodies.0.mass is 5e+299"):
+        bus.start(heavy)
+    bus.start("giusti_a", uid=7, record=encode(heavy, 7))
+    bus.plug("base.out", "m0.in")
+    assert bus.run(lambda: bool(bus.robot.assembly.faults))
+    (fault,) = bus.robot.assembly.faults
+    assert "'m0' is left out" in fault
+    assert "bodies.0.mass is 5e+299" in fault
+    assert bus.robot.model is None
+
+
+def test_elastic_joints_are_refused_by_name():
+    bus = SimulatedBus(plant=PlantOptions(), period=0.005)
+    bus.start(catalog["giusti_a"].with_parameters(stiffness=100.0, rotor_inertia=0.01))
+    bus.plug("base.out", "m0.in")
+    assert bus.run(lambda: bool(bus.robot.assembly.faults))
+    (fault,) = bus.robot.assembly.faults
+    assert "elastic joints are not driven on the bus: m0.joint" in fault
+    assert bus.robot.controller is None
+
+
+def test_a_robot_with_a_module_that_has_just_restarted_is_not_settled(held):
+    (old,) = held.robot.assembly.names
+    held.kill("m0")
+    held.restart("m0")
+    assert not held.settled(1)
+    assert held.run(lambda: held.settled(1))
+    (new,) = held.robot.assembly.names
+    assert new != old
+
+
+def test_cycles_begin_when_there_is_a_robot():
+    """Before that, modules are busy with finding each other, and there is nothing to drive."""
+    bus = SimulatedBus(plant=PlantOptions(), period=0.005)
+    bus.start("giusti_b")
+    bus.plug("base.out", "m0.in")
+    assert bus.run(lambda: bus.robot.model is not None or bus.coordinator.cycle > 0)
+    assert bus.coordinator.cycle <= 1
+    assert bus.run(lambda: bus.coordinator.answered > 10)
+    bus.unplug("m0")
+    assert bus.run(lambda: bus.robot.model is None)
+    bus.run(lambda: False, 0.1)
+    last = bus.coordinator.cycle
+    bus.run(lambda: False, 0.1)
+    assert bus.coordinator.cycle == last

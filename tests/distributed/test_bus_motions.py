@@ -65,6 +65,14 @@ def test_of_rows_that_are_close_the_means_are_followed(tmp_path):
     np.savetxt(path, rows, delimiter=",")
     motion, _ = motions.read("csv", str(path), MODEL)
     assert np.degrees(motion(0.11).q[0]) == pytest.approx(11.0)
+    ramp = [(t, 100 * t, 0.1 * t) for t in np.arange(0.0, 0.5, 0.002)]
+    np.savetxt(tmp_path / "ramp.csv", ramp, delimiter=",")
+    along, end = motions.read("csv", str(tmp_path / "ramp.csv"), MODEL)
+    for t in (0.0, 0.2, end):  # both ends of a record are where it was there
+        np.testing.assert_allclose(along(t).q, [np.radians(100 * t), 0.1 * t], atol=1e-9)
+    np.savetxt(tmp_path / "short.csv", ramp[:3], delimiter=",")
+    along, end = motions.read("csv", str(tmp_path / "short.csv"), MODEL)
+    assert np.degrees(along(end).q[0]) == pytest.approx(100 * end)
     steps, _ = motions.read("steps", str(path), MODEL)
     assert np.degrees(steps(0.115).q[0]) == pytest.approx(9.0)
 

@@ -23,6 +23,7 @@ def test_an_arm_of_processes_moves_loses_a_module_and_finishes():
     plant = PlantOptions(noise_q=0.03, noise_v=0.03)
     with ProcessBus(plant=plant, period=0.005, loss=0.1, seed=1) as bus:
         bus.wait_until_warm()
+        assert "plant" in bus._addresses  # which takes seconds to start on a busy machine
         names = [bus.start(f"giusti_{letter}") for letter in "babac"]
         for one, other in pairwise(names):
             bus.plug(f"{one}.out", f"{other}.in")

@@ -1,7 +1,9 @@
 """The plant: physics behind the modules, and the drives through which they reach it."""
 
+import errno
 import json
 import mmap
+import os
 
 import numpy as np
 import pytest
@@ -9,7 +11,8 @@ import pytest
 from modurob import Dock, Organism, Undock, catalog, examples, simulate
 from modurob.distributed import Plant, PlantOptions, ProcessBus
 from modurob.distributed.drive import Mailbox, RecordedDrive, SharedDrive, SharedMemory
-from modurob.distributed.plant import WATCHDOG_S, Push
+from modurob.distributed.plant import WATCHDOG_S, Push, start_plant
+from modurob.distributed.processes import Processes
 from modurob.errors import StateError, UnknownNameError
 from oracles import complains
 
@@ -185,9 +188,9 @@ def test_a_drive_whose_plant_stands_still_measures_nothing(tmp_path, monkeypatch
     box = memory.readings(0)
     box.write((0.5, 0.0))
     assert drive.read() == (0.5, 0.0)
-    now[0] = 0.04
+    now[0] = 0.09
     assert drive.read() == (0.5, 0.0)
-    now[0] = 0.06
+    now[0] = 0.11
     assert drive.read() == ()
     box.write((0.6, 0.0))
     assert drive.read() == (0.6, 0.0)
@@ -195,6 +198,23 @@ def test_a_drive_whose_plant_stands_still_measures_nothing(tmp_path, monkeypatch
     assert memory.torques(0).read_new() == (1.5,)
     with complains(StateError, "motors"):
         drive.write((1.0,) * 17)
+
+
+def test_a_plant_without_room_for_its_drives_says_so_and_leaves_nothing(tmp_path, monkeypatch):
+    def full(path, modules):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("modurob.distributed.plant.SharedMemory", full)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with complains(StateError, "No space left on device", "TMPDIR"):
+        start_plant(Processes("SimulatedBus"), PlantOptions(), 4)
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    with complains(StateError, "missing", "TMPDIR"):
+        start_plant(Processes("SimulatedBus"), PlantOptions(), 4)
+    # all of the memory is there from the beginning, and not only promised
+    memory = SharedMemory(str(tmp_path / "memory"), 4)
+    assert os.stat(memory.path).st_blocks * 512 >= 8 * Mailbox.SIZE
 
 
 def test_another_drive_takes_the_place_of_the_plant(tmp_path):

@@ -323,3 +323,13 @@ def test_a_singular_model_is_told_before_the_run():
     point = point.dock("m1", 3, "m2", 4).with_parameters(inertia=0.0)
     with complains(StateError, "singular"):
         simulate(point.model("physical"), None, None, 1.0)
+
+
+def test_a_joint_without_limits_makes_no_stop_fast():
+    """Most joints of the arm turn freely: their stops push nothing, and need no short steps."""
+    model = examples.arm("babac").model("physical")
+    assert StopForces(Stops(), model, model.neutral()).rate == 0.0
+    limited = replace(model, upper=np.where(np.arange(5) == 2, 1.0, model.upper))
+    M = model.mass_matrix(model.neutral())
+    alone = 2 * np.pi * 7.0 * np.sqrt(np.linalg.inv(M)[2, 2] * M[2, 2])
+    assert StopForces(Stops(7.0), limited, model.neutral()).rate == pytest.approx(alone)

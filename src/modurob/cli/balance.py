@@ -75,20 +75,30 @@ def command(
         events=events, **options,
     )  # fmt: skip
     if processes:
-        _check_processes(files, events, options)
+        _check_processes(files, events, options, organism)
         _run_processes(scenario, events, as_json=files["as_json"])
     else:
         execute(scenario, files)
 
 
 def _check_processes(
-    files: dict[str, Any], events: list[dict[str, Any]], options: dict[str, Any]
+    files: dict[str, Any],
+    events: list[dict[str, Any]],
+    options: dict[str, Any],
+    organism: Organism,
 ) -> None:
     given = [option for key, option in FILES.items() if files[key]]
     given += [f"--{key}" for key in ("delay", "stuck") if options[key]]
     given += [f"--fault {event['what']}" for event in events if event["what"] != "die"]
     if given:
         raise StateError(f"--processes goes without {', '.join(given)}: leave one of them out")
+    for event in events:
+        organism.kind(event["module"])  # which names the modules if there is none
+        if event["time"] > options["duration"]:
+            raise StateError(
+                f"--fault at {event['time']:g} s lies outside of the run of "
+                f"{options['duration']:g} s"
+            )
 
 
 def _run_processes(scenario: Scenario, events: list[dict[str, Any]], *, as_json: bool) -> None:

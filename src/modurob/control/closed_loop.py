@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from modurob.blas import single_threaded
 from modurob.control.controller import Controller
 from modurob.errors import StateError
 from modurob.friction import MOST_RATE_STEP
@@ -36,6 +37,7 @@ class Linear(NamedTuple):
     rate: float  # slowest decay, negative when deviations grow. [1/s]
 
 
+@single_threaded()
 def linearized(law: Controller, at: np.ndarray) -> Linear:
     """The closed loop close to a set point (nq,), from exact derivatives; joints only."""
     if law.sample_time is None:

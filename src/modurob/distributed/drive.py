@@ -16,7 +16,7 @@ from typing import Protocol
 
 from modurob.errors import StateError
 
-STALE_S = 0.05  # without a new reading, joints count as not measured
+STALE_S = 0.1  # without a new reading, joints count as not measured
 MOST_JOINTS = 8  # of one module
 Values = tuple[float, ...]
 
@@ -106,7 +106,10 @@ class SharedMemory:
         file = os.open(path, flags, 0o600)
         try:
             if modules is not None:
-                os.ftruncate(file, modules * 2 * Mailbox.SIZE)
+                # zeros take room now: without it, a process would be killed at its first write
+                data = memoryview(bytes(modules * 2 * Mailbox.SIZE))
+                while data:
+                    data = data[os.write(file, data) :]
             self._memory = mmap.mmap(file, 0)
         finally:
             os.close(file)

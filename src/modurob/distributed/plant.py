@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from modurob.checks import gravity_vector, not_negative, positive, whole
+from modurob.checks import LARGEST_DATA, gravity_vector, inside, not_negative, positive, whole
 from modurob.control.plants import with_payload, with_scaled_masses
 from modurob.distributed.balancing.plant import STOPS, STUCK_FRICTION
 from modurob.distributed.drive import Mailbox, SharedMemory, Values
@@ -26,7 +26,7 @@ from modurob.distributed.processes import Processes
 from modurob.distributed.transports import End
 from modurob.errors import DockingError, ModurobError, StateError, UnknownNameError, choices
 from modurob.model import Model
-from modurob.modules import ModuleType
+from modurob.modules import ModuleType, catalog
 from modurob.organism import Organism
 from modurob.sim.reconfiguration import carry
 from modurob.sim.reconfiguration.carry import BodyState
@@ -121,6 +121,8 @@ class Plant:
     refused: dict[tuple[End, End], tuple[int, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.options, PlantOptions):
+            raise StateError(f"a plant takes PlantOptions(...), got {self.options!r}")
         self._kinds: dict[str, ModuleType] = {}
         self._pieces: dict[str, Organism] = {}  # by each of their modules
         self._held: dict[str, float] = {}  # displacements of joints that do not move
@@ -268,7 +270,9 @@ class Plant:
         if model.nv:
             stuck = (model.viscous >= STUCK_FRICTION).any()
             geared = self.options.geared
-            stops = StopForces(STOPS if geared else Stops(), model, state.q)
+            stops = None
+            if geared or np.isfinite([model.lower, model.upper]).any():
+                stops = StopForces(STOPS if geared else Stops(), model, state.q)
             motion = EquationOfMotion(model, (), self._torque, stops)
             method = SemiImplicitEuler if stuck or geared else RK4
             self._integrator = method(motion, StepSettings(1e-6, 1e-6, self.options.step))
@@ -317,7 +321,7 @@ class Plant:
             mass: [kg]
         """
         self._demand(module)
-        self._payloads[module] = not_negative("payload", mass, "kg")
+        self._payloads[module] = inside("payload", mass, 0.0, LARGEST_DATA, "kg")
         self._changed()
 
     def push(self, push: Push) -> None:
@@ -390,6 +394,7 @@ class PlantProgram:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._plant = Plant(PlantOptions(**settings["options"]))
+        _warm_up(self._plant.options)
         self._memory = SharedMemory(settings["memory"])
         # its parent may be killed: the last one to know the file removes it
         atexit.register(lambda: Path(settings["memory"]).unlink(missing_ok=True))
@@ -430,15 +435,31 @@ class PlantProgram:
         return [], answers
 
 
+def _warm_up(options: PlantOptions) -> None:
+    """Move a small robot, so that the first real one needs no compilation."""
+    plant = Plant(options)
+    plant.add("m0", catalog["giusti_b"])
+    plant.plug((BASE, "out"), ("m0", "in"))
+    plant.advance(options.step)
+
+
 def start_plant(processes: Processes, options: PlantOptions, modules: int) -> str:
     """Start the plant's process; returns the path of its memory, a file for the caller to remove.
 
     Args:
         modules: Slots for drives.
     """
-    file, path = tempfile.mkstemp(prefix="modurob_plant_")
-    os.close(file)
-    SharedMemory(path, modules).close()
+    path = ""
+    try:
+        file, path = tempfile.mkstemp(prefix="modurob_plant_")
+        os.close(file)
+        SharedMemory(path, modules).close()
+    except OSError as error:
+        if path:
+            os.unlink(path)
+        raise StateError(
+            f"no file for the drives of the plant: {error}; set TMPDIR to a folder with some room"
+        ) from None
     settings = {"options": asdict(options), "memory": path}
     processes.start(PLANT, PlantProgram, settings, light=False)
     return path

@@ -56,7 +56,7 @@ class StopForces:
     """Stops of one model.
 
     Attributes:
-        rate: Fastest oscillation with all joints on their stops. [rad/s]
+        rate: Fastest oscillation with all joints that have limits on their stops. [rad/s]
         is_linear: Whether their force is linear beyond the limits.
 
     Args:
@@ -69,10 +69,11 @@ class StopForces:
         self._lower, self._upper = model.lower, model.upper
         M = model.mass_matrix(q[(0,) * (q.ndim - 1)])
         self._stops, self.is_linear = stops, isinstance(stops, LinearStops)
+        limited = np.isfinite(model.lower) | np.isfinite(model.upper)
         if isinstance(stops, LinearStops):
-            self._k, self._rounding = np.full(n, stops.stiffness), 0.0
+            self._k, self._rounding = stops.stiffness * limited, 0.0
         else:
-            self._k = (2 * np.pi * stops.frequency) ** 2 * np.diagonal(M)[self._base :]
+            self._k = (2 * np.pi * stops.frequency) ** 2 * np.diagonal(M)[self._base :] * limited
             self._rounding = stops.rounding
         self.rate = _fastest(M, self._base, self._k)
 

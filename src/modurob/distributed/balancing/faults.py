@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from modurob.checks import generator, not_negative
+from modurob.checks import generator, is_number, not_negative
 from modurob.distributed.mass.agent import GIVE_UP
 from modurob.distributed.mass.lockstep import LockStep
 from modurob.errors import StateError, UnknownNameError, choices
@@ -53,12 +53,12 @@ class FaultyLinks:
         period: float,
         rng: np.random.Generator | None,
     ) -> None:
-        if not 0 <= loss < 1:
+        if not (is_number(loss) and 0 <= loss < 1):
             raise StateError(f"loss must be a chance from 0 to below 1, got {loss!r}")
         if loss:
             generator(rng, "a loss of messages")
         w = network.wiring
-        for fault in faults:
+        for fault in faults if isinstance(faults, Sequence) else (faults,):
             if not isinstance(fault, Fault):
                 raise StateError(f"faults are Fault(time, module, kind), got {fault!r}")
             if fault.module not in w.modules:

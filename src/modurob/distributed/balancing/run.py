@@ -77,6 +77,9 @@ def balance(
     q = _start(model, q0)
     steps = max(1, round(positive("duration", duration, "seconds") / PERIOD_S))
     stride = max(1, round(positive("record", record, "seconds") / PERIOD_S))
+    stuck = [stuck] if isinstance(stuck, str) else stuck
+    if not (isinstance(stuck, Sequence) and all(isinstance(joint, str) for joint in stuck)):
+        raise StateError(f"stuck is a list of joints such as 'm3.pitch', got {stuck!r:.80}")
     network = LockStep(organism, delay=delay)
     links = FaultyLinks(network, loss, faults, PERIOD_S, rng)
     for fault in faults:
@@ -84,7 +87,6 @@ def balance(
             raise StateError(
                 f"a fault at {fault.time:g} s lies outside of the run of {duration:g} s"
             )
-    stuck = [stuck] if isinstance(stuck, str) else stuck
     width = organism.kind(organism.base).size
     rate = positive("rate", rate, "1/s")
     name = law if isinstance(law, str) else type(law).__name__

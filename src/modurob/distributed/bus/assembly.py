@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from modurob.checks import LARGEST_DATA, is_number
 from modurob.distributed.bus.messages import Address
 from modurob.distributed.bus.survey import BusEntry, Edge, Survey
 from modurob.errors import DockingError, FileError, UnknownNameError
@@ -114,6 +116,8 @@ class _Build:
             raise FileError(
                 f"module {id_text(module.uid)} carries the record of module {id_text(record.uid)}"
             )
+        if flaw := overflow(record.kind):
+            raise FileError(f"record of module {id_text(module.uid)}: {flaw}")
         return record.kind
 
     def call(self, module: Address) -> str:
@@ -121,6 +125,20 @@ class _Build:
 
     def end(self, edge: Edge) -> str:
         return f"{self.call(edge.parent)}.{edge.port} - {self.call(edge.child)}.{edge.child_port}"
+
+
+@lru_cache
+def overflow(kind: ModuleType) -> str:
+    """Return the number with which equations of motion may overflow, in words, or nothing."""
+    rest: list[tuple[str, Any]] = [*kind.model_dump().items()]
+    while rest:
+        where, value = rest.pop(0)
+        if isinstance(value, dict | list | tuple):
+            parts = value.items() if isinstance(value, dict) else enumerate(value)
+            rest += [(f"{where}.{key}", part) for key, part in parts]
+        elif is_number(value) and abs(value) > LARGEST_DATA:
+            return f"{where} is {value:g}, the largest number on a bus {LARGEST_DATA:g}"
+    return ""
 
 
 def _names(survey: Survey, table: Mapping[Address, BusEntry]) -> dict[Address, str]:

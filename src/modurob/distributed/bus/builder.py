@@ -20,7 +20,7 @@ from modurob.distributed.bus.operation import Operation
 from modurob.distributed.bus.robot import BusRobot
 from modurob.distributed.bus.survey import BusEntry, Survey
 from modurob.distributed.reliable import following
-from modurob.errors import ModurobError, StateError
+from modurob.errors import ModurobError, StateError, choices
 from modurob.model import Model
 from modurob.organism import Organism
 
@@ -173,7 +173,8 @@ class RobotBuilder:
             old = self.operation.robot
             if old.model is not None and _same_body(old, robot):
                 return replace(old, assembly=robot.assembly)
-            model = robot.assembly.organism.model("physical", gravity=self.gravity, elastic=False)
+            _refuse_springs(robot.assembly.organism)
+            model = robot.assembly.organism.model("physical", gravity=self.gravity)
             robot = replace(robot, model=model)
             if not model.joint_names:
                 return robot
@@ -187,6 +188,17 @@ class RobotBuilder:
         else:
             self._last = self._last.rebuilt(model)
         return self._last
+
+
+def _refuse_springs(organism: Organism) -> None:
+    """Refuse elastic joints: a module measures and drives one side of the spring only."""
+    kinds = ((name, organism.kind(name)) for name in organism.modules)
+    springs = [f"{name}.{j.name}" for name, kind in kinds for j in kind.joints if j.stiffness]
+    if springs:
+        raise StateError(
+            f"elastic joints are not driven on the bus: {choices(springs)}; give these modules "
+            "records without a stiffness"
+        )
 
 
 def _certified(robot: BusRobot) -> BusRobot:

@@ -9,16 +9,24 @@ from typing import Any, NamedTuple, Self, get_args
 
 import numpy as np
 
-from modurob.checks import as_floats, is_number, not_negative, positive
+from modurob.checks import LARGEST_DATA, as_floats, inside, is_number, positive
+from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
+from modurob.distributed.bus.assembly import overflow
 from modurob.distributed.bus.builder import RobotBuilder
-from modurob.distributed.bus.coordinator import PORT, CoordinatorState
+from modurob.distributed.bus.coordinator import PORT, Coordinator, CoordinatorState
 from modurob.distributed.bus.node import HEARTBEAT_S, Node
 from modurob.distributed.bus.operation import Operation
 from modurob.distributed.bus.robot import BusRobot, moving_joints
 from modurob.distributed.plant import BASE, PLANT, DriveFault, PlantOptions
 from modurob.distributed.transports import End
-from modurob.errors import DockingError, StateError, UnknownNameError, choices
+from modurob.errors import (
+    DatasheetError,
+    DockingError,
+    StateError,
+    UnknownNameError,
+    choices,
+)
 from modurob.modules import ModuleType, catalog
 from modurob.modules.record import encode
 from modurob.organism.organism import checked_name
@@ -71,9 +79,11 @@ class Bus(ABC):
         if self.clocked:  # so that certificates count with the sampling
             settings = {"sample_time": self.period, **settings}
         self.builder = RobotBuilder(law, **settings)
+        self._root = Coordinator(self.heartbeat)
         self.modules: dict[str, BusModule] = {}
         self.docked: dict[End, tuple[End, int]] = {}  # other end and turn [deg]
         self.torques: dict[str, tuple[float, ...]] = {}  # of motors now [N m, N]
+        self._replaced: set[msg.Address] = set()  # of modules before they were started again
 
     def start(
         self,
@@ -94,6 +104,7 @@ class Bus(ABC):
         kind = catalog[kind] if isinstance(kind, str) else kind
         if not isinstance(kind, ModuleType):
             raise StateError(f"a kind is a catalog name or a ModuleType, got {kind!r}")
+        _refuse_overflow(kind)
         if name is None:
             number = len(self.modules)
             while (name := f"m{number}") in self.modules:
@@ -102,6 +113,8 @@ class Bus(ABC):
             checked_name(name)
         if name in (*self.modules, BASE, PLANT):
             raise StateError(f"there is a '{name}' already: give another name")
+        if not (record is None or isinstance(record, bytes)):
+            raise StateError(f"a record is bytes, see modurob.modules.record, got {record!r:.80}")
         if uid == 0:
             raise StateError("id 0 is that of the coordinator: give another one")
         if uid is None:
@@ -125,6 +138,7 @@ class Bus(ABC):
     def restart(self, name: str) -> None:
         """Switch a module on again after `kill`, docked as it is; its memory is kept."""
         module = self.module(name)
+        self._replaced |= {m for m, n in self.robot.assembly.names.items() if n == name}
         self._launch(module)
         for end, (other, turn) in list(self.docked.items()):
             if end[0] == name:
@@ -156,7 +170,7 @@ class Bus(ABC):
 
     def unplug(self, what: str) -> None:
         """Disconnect a port such as ``m1.in``, or all ports of a module."""
-        whole = what in self.modules or what == BASE
+        whole = isinstance(what, str) and (what in self.modules or what == BASE)
         ends = [end for end in self.docked if what == end[0]] if whole else [self.end(what)]
         ends = [end for end in ends if end in self.docked]
         if not ends:
@@ -182,13 +196,11 @@ class Bus(ABC):
         if self.clocked:
             raise StateError("drives measure the joints of this bus: move it with goto or push")
         joints = moving_joints(self.module(name).kind)
-        v = [0.0] * len(q) if v is None else v
-        if not (len(q) == len(v) == len(joints) and all(map(is_number, (*q, *v)))):
-            raise StateError(
-                f"'{name}' has {len(joints)} joints ({choices(joints)}), got {list(q)}"
-            )
-        values = tuple(float(x) for pair in zip(q, v, strict=True) for x in pair)
-        self._signal(name, msg.Sensed(values))
+        values = as_floats([q, [0.0] * len(joints) if v is None else v])
+        if values.shape != (2, len(joints)) or not np.isfinite(values).all():
+            given = q if v is None else (q, v)
+            raise StateError(f"'{name}' has {len(joints)} joints ({choices(joints)}), got {given}")
+        self._signal(name, msg.Sensed(tuple(values.T.ravel().tolist())))
 
     # -- the plant ---------------------------------------------------------------------------------
 
@@ -201,7 +213,7 @@ class Bus(ABC):
             seconds: How long.
         """
         end = positive("seconds", seconds, "seconds")
-        module = self.module(what.partition(".")[0])
+        module = self.module(what.partition(".")[0] if isinstance(what, str) else what)
         if isinstance(effort, Real) and is_number(effort):
             joints = [f"{module.name}.{joint}" for joint in moving_joints(module.kind)]
             if what not in joints:
@@ -218,7 +230,7 @@ class Bus(ABC):
     def payload(self, name: str, mass: float) -> None:
         """Put a load on the far body of a module; no model knows of it. [kg]"""
         self.module(name)
-        self._world({"payload": name, "mass": not_negative("mass", mass, "kg")})
+        self._world({"payload": name, "mass": inside("mass", mass, 0.0, LARGEST_DATA, "kg")})
 
     def fault(self, name: str, kind: DriveFault) -> None:
         """Let the drives of a module be ``stuck`` or ``limp``, or whole again with ``none``."""
@@ -247,7 +259,9 @@ class Bus(ABC):
             raise StateError(f"'{name}' is not in the robot: nobody can write to it")
         organism = self.robot.assembly.organism
         kind = module.kind if organism is None else organism.kind(name)
-        record = encode(kind.with_parameters(**parameters), module.node.uid)
+        kind = kind.with_parameters(**parameters)
+        _refuse_overflow(kind)
+        record = encode(kind, module.node.uid)
         for piece in msg.pieces(record):
             self._signal(BASE, msg.Write(address, *piece))
 
@@ -280,6 +294,8 @@ class Bus(ABC):
     def settled(self, modules: int) -> bool:
         """Return whether the robot has so many modules and its motors their newest torques."""
         names = self.robot.assembly.names
+        if self._replaced.intersection(names):  # a module that has started again is not found yet
+            return False
         if self.clocked:
             measured = bool(np.isfinite(self.operation.status().q).all())
             return self.builder.is_built(self.coordinator) and len(names) == modules and measured
@@ -289,12 +305,14 @@ class Bus(ABC):
         return all(self.torques.get(name) == wanted.get(m) for m, name in names.items())
 
     def module(self, name: str) -> BusModule:
-        if name not in self.modules:
-            raise UnknownNameError(f"no module '{name}': there are {choices(self.modules)}")
+        if not isinstance(name, str) or name not in self.modules:
+            raise UnknownNameError(f"no module {name!r}: there are {choices(self.modules)}")
         return self.modules[name]
 
     def end(self, text: str) -> End:
         """(module, port) of a text such as ``m0.out``."""
+        if not isinstance(text, str):
+            raise DockingError(f"a port is a text such as 'm0.out', got {text!r}")
         name, dot, port = text.partition(".")
         ports = (PORT,) if name == BASE else self.module(name).node.ports
         if not dot or port not in ports:
@@ -318,6 +336,13 @@ class Bus(ABC):
     @abstractmethod
     def _plant(self, event: dict[str, Any]) -> None: ...
 
+    def _cycle(self, state: CoordinatorState, now: float) -> tuple[CoordinatorState, list[Message]]:
+        """Begin a cycle of the clocked loop; without a robot, only for motors to be let go."""
+        torques = self.builder.commands(state, now)
+        if not torques and self.robot.model is None:
+            return state, []
+        return self._root.cycle(state, torques, now)
+
     def _driven(self, name: str, values: tuple[float, ...]) -> None:
         if values:
             self.torques[name] = values
@@ -329,3 +354,8 @@ class Bus(ABC):
 
     def __exit__(self, *details: object) -> None:
         self.close()
+
+
+def _refuse_overflow(kind: ModuleType) -> None:
+    if flaw := overflow(kind):
+        raise DatasheetError(f"{kind.name}: {flaw}")

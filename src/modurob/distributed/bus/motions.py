@@ -80,12 +80,22 @@ def motion(kind: str, times: np.ndarray, q: np.ndarray) -> Function:
 
 
 def _thinned(times: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means of rows that are closer than `CLOSE_S`, so that a curve does not follow their noise."""
+    """Means of rows that are closer than `CLOSE_S`, so that a curve does not follow their noise.
+
+    At both ends, lines through the rows there lead to the first and to the last time.
+    """
     _, first = np.unique(np.round(times / CLOSE_S), return_index=True)
+    if len(first) == 1:
+        return times[[0, -1]], q[[0, -1]]
     rows = np.diff(first, append=len(times))
     middle = np.add.reduceat(times, first) / rows
-    middle[[0, -1]] = times[[0, -1]]
-    return middle, np.add.reduceat(q, first) / rows[:, None]
+    means = np.add.reduceat(q, first) / rows[:, None]
+    for k, group in ((0, slice(0, rows[0])), (-1, slice(first[-1], None))):
+        late = times[group] - middle[k]
+        slope = late @ q[group] / (late @ late or 1.0)
+        means[k] += slope * (times[k] - middle[k])
+        middle[k] = times[k]
+    return middle, means
 
 
 def _named(path: str, rows: list[list[str]], model: Model) -> tuple[np.ndarray, np.ndarray]:

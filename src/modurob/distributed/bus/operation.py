@@ -145,7 +145,14 @@ class Operation:
         """
         with self._lock:
             model = self._demand_joints()
-        count = len(np.atleast_1d(reference(0.0).q))
+        if seconds != math.inf:
+            positive("seconds", seconds, "seconds")
+        try:
+            count = len(np.atleast_1d(reference(0.0).q))
+        except (TypeError, AttributeError) as error:
+            raise StateError(
+                f"a motion is a function of time with q, v and a, such as a gait: {error}"
+            ) from None
         if count != model.nv:
             raise StateError(f"the motion has {count} joints, the robot {model.nv}")
         # without the lock: the loop goes on meanwhile
@@ -171,7 +178,10 @@ class Operation:
             self._record, self._rows = [], []
 
     def recorded(self) -> Trajectory:
-        """End the record; one part for each body."""
+        """End the record; one part for each body.
+
+        States are measured, torques commanded; accelerations and energies are the model's for them.
+        """
         with self._lock:
             if self._record is None:
                 raise StateError("nothing is being recorded: begin with record")

@@ -21,7 +21,7 @@ from modurob.checks import positive
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.bus import BASE, Bus, BusModule
-from modurob.distributed.bus.coordinator import Coordinator, CoordinatorState
+from modurob.distributed.bus.coordinator import CoordinatorState
 from modurob.distributed.bus.links import HELLOS
 from modurob.distributed.bus.node import NodeProgram
 from modurob.distributed.drive import SharedDrive
@@ -68,7 +68,6 @@ class ProcessBus(Bus):
         self._drives = drives
         self._processes = Processes("SimulatedBus", transport=transport, loss=loss, seed=seed)
         self.endpoint = self._processes.endpoint()
-        self._root = Coordinator(self.heartbeat)
         # later than the beats of any coordinator before: these come five times a heartbeat
         self._state = self._root.start(random.getrandbits(32), time.time_ns())
         self._addresses = self._processes.addresses
@@ -103,11 +102,10 @@ class ProcessBus(Bus):
         return self._processes.pid(name)
 
     def wait_until_warm(self) -> None:
-        """Wait until the coordinator's code is compiled, so that its first answer comes quickly."""
-        if not self.wait(lambda: self._warm, WARM_UP_TIMEOUT_S):
-            raise StateError(
-                f"the coordinator's code is not compiled after {WARM_UP_TIMEOUT_S:g} s"
-            )
+        """Wait until coordinator and plant have compiled, so that first answers come quickly."""
+        started = lambda: self.plant is None or PLANT in self._addresses  # noqa: E731
+        if not self.wait(lambda: self._warm and started(), WARM_UP_TIMEOUT_S):
+            raise StateError(f"coordinator and plant are not ready after {WARM_UP_TIMEOUT_S:g} s")
 
     def wait(self, until: Callable[[], bool], seconds: float = 10.0) -> bool:
         """Wait until a condition holds; False if it does not within so many seconds.
@@ -237,8 +235,7 @@ class ProcessBus(Bus):
         self._step(signals)  # on its own: a datagram cannot keep the coordinator from signals
         self._step(self.endpoint.receive())
         if self.clocked and self.clock.is_due(now := time.monotonic()):
-            torques = self.builder.commands(self._state, now)
-            self._state, outbox = self._root.cycle(self._state, torques, now)
+            self._state, outbox = self._cycle(self._state, now)
             self.endpoint.send(outbox)
 
     def _step(self, inbox: list[Message]) -> None:

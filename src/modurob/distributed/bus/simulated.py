@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from modurob.checks import positive
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.bus import BASE, Bus, BusModule
-from modurob.distributed.bus.coordinator import Coordinator, CoordinatorState
+from modurob.distributed.bus.coordinator import CoordinatorState
 from modurob.distributed.bus.node import NodeState
 from modurob.distributed.plant import Plant
 from modurob.distributed.transports import End, network
+from modurob.errors import StateError
 
 ROUND_S = 1e-3  # that a message takes from neighbor to neighbor
 LINKS_IN_PERIOD = 10  # that a message passes in a period of the clocked loop
@@ -38,12 +40,15 @@ class SimulatedBus(Bus):
         law: str = "ComputedTorque",
         *,
         transport: str = "in_process",
-        faults: dict[str, Any] | None = None,
+        faults: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(law, **settings)
+        if not (faults is None or isinstance(faults, Mapping)):
+            raise StateError(
+                f'faults is a dict such as {{"loss": 0.3, "rng": rng}}, got {faults!r}'
+            )
         self.transport = network(transport, **(faults or {}))
-        self._root = Coordinator(self.heartbeat)
         self._root_state = self._root.start(SPREAD)
         self.states: dict[str, NodeState] = {}
         self._signals: dict[str, list[Message]] = {BASE: []}
@@ -71,7 +76,7 @@ class SimulatedBus(Bus):
 
     def run(self, until: Callable[[], bool], seconds: float = 30.0) -> bool:
         """Run until a condition holds; False if it does not within so many simulated seconds."""
-        end = self.rounds + round(seconds / self._round_s)
+        end = self.rounds + round(positive("seconds", seconds, "seconds") / self._round_s)
         while not until():
             if self.rounds >= end:
                 return False
@@ -110,8 +115,7 @@ class SimulatedBus(Bus):
             self._signals[BASE] = [msg.own(msg.HoldGains(m, values)) for m, values in gains]
         if now >= self._ticks * self.period:
             self._ticks += 1
-            torques = self.builder.commands(self._root_state, now)
-            self._root_state, outbox = self._root.cycle(self._root_state, torques, now)
+            self._root_state, outbox = self._cycle(self._root_state, now)
             self._send(BASE, outbox)
 
     def _send(self, name: str, outbox: list[Message]) -> None:

@@ -19,9 +19,12 @@ DEFAULT = "udp"  # between processes
 def network(name: str, links: Iterable[tuple[End, End]] = (), **options: Any) -> Transport:
     """Make a network of a transport within this process; options such as loss and rng."""
     kind = _named(name)
-    if issubclass(kind, Endpoint):
-        return EndpointNetwork(kind, links, **options)
-    return kind(links, **options)
+    try:
+        if issubclass(kind, Endpoint):
+            return EndpointNetwork(kind, links, **options)
+        return kind(links, **options)
+    except TypeError as error:
+        raise StateError(f"transport {name!r} does not take these options: {error}") from None
 
 
 def between_processes() -> list[str]:
@@ -41,6 +44,6 @@ def endpoint_class(name: str) -> type[Endpoint]:
 
 
 def _named(name: str) -> type[Transport] | type[Endpoint]:
-    if name not in TRANSPORTS:
+    if not isinstance(name, str) or name not in TRANSPORTS:
         raise UnknownNameError(f"no transport {name!r}: transports are {choices(TRANSPORTS)}")
     return TRANSPORTS[name]
