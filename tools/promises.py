@@ -13,6 +13,7 @@ with 1 if a certificate is false, or a promise is missed without a reason.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import multiprocessing
 import sys
@@ -91,7 +92,7 @@ def is_false(law: Controller) -> str:
     return f"{found}\n{left.max():.2g} left" if way.diverged or left.max() > most else ""
 
 
-def tried(number: int) -> dict[str, Any]:
+def tried(number: int, sample_time: float) -> dict[str, Any]:
     """Outcome of each law for a body, and the texts of what is wrong."""
     began = time.monotonic()
     kind, model = body(number)
@@ -101,7 +102,7 @@ def tried(number: int) -> dict[str, Any]:
     for law_class in DESIGNED if model.joint_names else ():
         name = law_class.__name__
         try:
-            law = law_class(model, sample_time=SAMPLE_S)
+            law = law_class(model, sample_time=sample_time)
             promise = law.promise()
         except ModurobError as error:
             outcomes[name] = f"refused: {str(error)[:60]}"
@@ -118,6 +119,7 @@ def tried(number: int) -> dict[str, Any]:
     return {
         "body": number,
         "kind": kind,
+        "sample_time": sample_time,
         "laws": outcomes,
         "promises": texts,
         "wrong": wrong,
@@ -154,18 +156,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--bodies", type=int, default=200, help="how many; 200 by default")
     parser.add_argument("--first", type=int, default=0, help="number of the first body")
+    parser.add_argument("--sample-time", type=float, default=SAMPLE_S, help="of all laws [s]")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--log", type=Path, help="results by body; those in it are not run again")
     given = parser.parse_args()
     numbers = range(given.first, given.first + given.bodies)
     done: dict[int, dict[str, Any]] = {}
     if given.log and given.log.exists():
-        rows = map(json.loads, given.log.read_text().splitlines())
-        done = {row["body"]: row for row in rows if row["body"] in numbers}
+        for row in map(json.loads, given.log.read_text().splitlines()):
+            if row["body"] in numbers and row["sample_time"] == given.sample_time:
+                done[row["body"]] = row
     left = [number for number in numbers if number not in done]
     fresh = multiprocessing.get_context("spawn")  # compiled kernels and their threads: not forked
     with ProcessPoolExecutor(given.jobs, mp_context=fresh) as pool:
-        for row in pool.map(tried, left):
+        for row in pool.map(tried, left, itertools.repeat(given.sample_time)):
             done[row["body"]] = row
             if given.log:
                 with given.log.open("a") as log:

@@ -96,6 +96,26 @@ def test_a_pid_follows_motions_as_before_and_jumps_during_a_run_as_at_its_begin(
     assert found.settling.max() == pytest.approx(1.0, abs=0.02)
 
 
+@pytest.mark.parametrize("body", ["dyads", "physical", "tree"])
+def test_independent_pids_keep_their_promise_where_sampling_allows(body):
+    """Coupling and gravity disturb them; at 5 ms the lightest motion bounds their gains."""
+    found = IndependentPid(MODELS[body], sample_time=2e-3).promise()
+    assert found.kept, str(found)
+
+
+def test_each_joint_of_independent_pids_outweighs_inertia_and_gravity():
+    """In poses that the design has not seen: M <= D, and the stiffness left is positive."""
+    model, rng = MODELS["tree"], np.random.default_rng(7)
+    law = IndependentPid(model)
+    q = np.array([model.random_configuration(rng) for _ in range(20)])
+    rest = np.zeros((20, model.nv))
+    gravity = model.inverse_dynamics_derivatives(q, rest, rest).dq
+    rate = law.pid.ki / law.pid.share
+    damping = law.pid.kd / (4 * rate)  # at least D
+    assert np.linalg.eigvalsh(np.diag(damping) - model.mass_matrix(q)).min() > 0
+    assert np.linalg.eigvalsh(np.diag(law.pid.kp) + (gravity + gravity.mT) / 2).min() > 0
+
+
 def _run(model, law, goal, duration):
     run = simulate(model, None, None, duration, law, "RK4", dt=law.sample_time, reference=goal)
     return run.t, run.q
