@@ -8,12 +8,17 @@ import pytest
 
 from modurob import Organism, StateError, examples, simulate
 from modurob.control import (
+    Adaptive,
+    CartesianImpedance,
     ComputedTorque,
     IndependentPid,
+    JointImpedance,
     Lqr,
+    PartialLinearization,
     PdGravity,
     PidLinearized,
     PolePlacement,
+    Robust,
     step_response,
 )
 from modurob.control.closed_loop import rehearsed
@@ -61,7 +66,7 @@ def test_a_promise_is_what_a_simulation_shows(law):
     options = {"set_point": goal} if law is Lqr else {}
     one = law(model, sample_time=DT, **options)
     found = one.promise(goal)
-    length = 2 * max(1.0, getattr(one, "attainable", 1.0))
+    length = 2 * max(1.0, one.attainable or 1.0)
     run = simulate(model, None, None, length, one, "DOP853", reference=goal, record=DT)
     seen = step_response(run.t, run.q, goal)
     assert found.settling == pytest.approx(seen.settling.max(), abs=1e-4)
@@ -131,7 +136,32 @@ def test_the_arm_of_giusti2015_reaches_its_target_with_automatic_pd_gains():
     assert np.abs(run.q[-1] - goal)[4] < 2e-3  # [m]
 
 
+@pytest.mark.parametrize("law", [JointImpedance, CartesianImpedance, Robust, PartialLinearization])
+def test_laws_with_default_impedance_rate_and_outputs_settle_as_asked(law):
+    found = law(MODELS["dyads"], sample_time=DT).promise()
+    assert found.asked == 1.0
+    assert found.kept, str(found)
+
+
+def test_a_promise_is_about_the_outputs_and_about_gains_that_were_designed():
+    pair, robust = MODELS["pendulum"], Robust(MODELS["pendulum"], rate=6.0, sample_time=DT)
+    law = PartialLinearization(pair, passive=["m1.hinge"], sample_time=DT)
+    found = law.promise()
+    assert found.kept
+    assert found.joint == "m0.hinge"  # the other one swings
+    assert robust.promise([0.2, 0.1]).asked is None
+    assert Robust(pair, settling_time=0.5).changed(sample_time=DT).promise([0.2, 0.1]).asked == 0.5
+
+
 # -- reasons ---------------------------------------------------------------------------------------
+
+
+def test_learning_and_friction_within_a_sample_are_reasons():
+    arm = examples.arm("b")
+    still = arm.with_parameters(viscous=0.0, coulomb=0.0).model("physical")
+    assert Adaptive(still, sample_time=DT).promise().reasons == ("the law learns during a step",)
+    stiff = JointImpedance(MODELS["arm"], sample_time=DT).promise([0.2, 0.2])
+    assert "the friction of 'm0.joint' is faster than the samples of 0.005 s" in str(stiff)
 
 
 def test_the_reason_of_a_miss_is_stated():

@@ -161,7 +161,7 @@ class ControlReport:
 
     def _missed(self) -> list[str]:
         """Reasons of a step that does not settle in the time that the gains were designed for."""
-        asked = getattr(self.law, "settling_time", None)
+        asked = self.law.settling_time
         if asked is None or self.response is None or self.scenario.motion != "step":
             return []
         if self.masses != 1 or self.noise or self.response.settling.max() <= LATE * asked:

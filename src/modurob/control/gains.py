@@ -365,16 +365,9 @@ def applied(values: np.ndarray, error: np.ndarray) -> np.ndarray:
 
 
 class DesignedLaw(Controller):
-    """Base of laws with gains that are given, or follow from a settling time.
-
-    Attributes:
-        settling_time: As asked for; None with gains as given. [s]
-        attainable: As designed: longer where sample time or delay do not allow it. [s]
-    """
+    """Base of laws with gains that are given, or follow from a settling time."""
 
     _gains_make_torques: ClassVar[bool] = False
-    settling_time: float | None = None
-    attainable: float | None = None
 
     @abstractmethod
     def _designed(self, time: float, **shape: float) -> Design:
