@@ -53,6 +53,7 @@ def simulate(
     sample_time: float | None = None,
     noise: Noise | None = None,
     external: External | None = None,
+    wrench_sensors: bool = False,
     stops: bool | Stops | LinearStops = False,
     ground: Ground | None = None,
     record: float | ArrayLike | None = None,
@@ -80,6 +81,7 @@ def simulate(
         sample_time: Ask the controller only so often, and hold its torque. [s]
         noise: On measurements and torques of the controller; new at each sample.
         external: Wrenches (6,) on bodies, in the bodies' frames, or functions of time.
+        wrench_sensors: Whether the controller has these wrenches, as its argument `external`.
         stops: True for smooth stops at the joint limits, or `Stops` or `LinearStops`.
         ground: That bodies stand and slide on; its forces are in the channel "contact".
         record: Seconds between the states that are kept, or the times; every step by default.
@@ -105,6 +107,8 @@ def simulate(
         generator(rng, "noise")
     if not isinstance(stops, bool | Stops | LinearStops):
         raise StateError(f"stops is True, False or a modurob.sim.Stops, got {stops!r}")
+    if not isinstance(wrench_sensors, bool):
+        raise StateError(f"wrench_sensors is True or False, got {wrench_sensors!r}")
     if not (ground is None or isinstance(ground, Ground)):
         raise StateError(f"ground is a modurob.Ground, got {type(ground).__name__}")
     size = row_bytes(math.prod(q.shape[:-1]), model.nq, model.nv)
@@ -119,6 +123,7 @@ def simulate(
         rng=rng,
         stops=Stops() if stops is True else stops or None,
         external=dict(external or {}),
+        wrench_sensors=wrench_sensors,
         ground=ground,
     )
     organism = _origin(model, organism)
