@@ -89,6 +89,8 @@ def command(name: str, runs: int | None, **options: Any) -> None:
     sample_time = positive("--sample-time", options.pop("sample_time"), "seconds")
     given = take_fields(options, model)
     _check_gains(options["law"], given)
+    if {*(given["passive"] or ())} == {*model.joint_names}:
+        raise StateError("--passive leaves no joint with a motor: name fewer joints")
     scenario = scenario_of(
         organism=organism,
         name=title,

@@ -31,6 +31,7 @@ GRID = 4096  # points over the horizon; an oscillation of damping 0.01 has 20 of
 MOTOR_SHARE = 0.1  # of the damping stays with the motor: friction in datasheets is not exact
 APART = 1e-6  # of the squared frequency: poles that coincide are moved so far apart
 DELAY_ANGLE = 0.3  # pole times delay at most: from 2 - sqrt(2) on, poles of the delay are slower
+SAMPLE_ANGLE = 4.0  # pole times sample time at most: faster ones are gone within a sample
 POSES = 32  # sampled for the worst inertia
 LEAST_SHARE = 1e-6  # of the worst inertia: lighter motions are those of a singular model
 COUPLED = math.log(0.3 * SETTLED) / math.log(SETTLED)  # for steps of 30 % beside larger ones
@@ -104,7 +105,7 @@ def for_samples(
     """
     time, dead = positive("settling_time", time, "seconds"), late * (sample_time or 0.0)
     factor = settling_factor(positive("damping", damping, "(no unit)"))
-    left = max(time - dead, factor * dead / DELAY_ANGLE)
+    left = max(time - dead, factor * dead / DELAY_ANGLE, factor * (sample_time or 0) / SAMPLE_ANGLE)
     if sample_time is None:
         return Design(from_settling_time(left, damping), time)
     apart = np.sqrt(complex(damping * damping - 1) or APART)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import FailFast, Field, FiniteFloat, ValidationInfo, field_validator
+import numpy as np
+from pydantic import (
+    BeforeValidator,
+    FailFast,
+    Field,
+    FiniteFloat,
+    ValidationInfo,
+    field_validator,
+)
 
 from modurob.control import CONTROLLERS, gains
 from modurob.control.laws import law_class, law_keys
@@ -39,7 +47,21 @@ Name = Annotated[str, Field(max_length=64)]
 NotNegative = Annotated[FiniteFloat, Field(ge=0)]
 Positive = Annotated[FiniteFloat, Field(gt=0)]
 Row = tuple[FiniteFloat, ...]
-Numbers = FiniteFloat | Row | tuple[Row, ...]  # one for all, one for each, or a matrix
+
+
+def _finite(value: Any) -> Any:
+    """A value as it is, or one finding in place of one for each shape that it might have."""
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        array = np.zeros(0)
+    if not array.size or array.ndim > 2 or not np.isfinite(array).all():
+        raise ValueError("takes finite numbers: one, one for each joint, or the rows of a matrix")
+    return value
+
+
+# one for all, one for each, or a matrix
+Numbers = Annotated[FiniteFloat | Row | tuple[Row, ...], BeforeValidator(_finite)]
 Vector = Annotated[Row, Field(min_length=3, max_length=3)]
 
 
