@@ -175,6 +175,13 @@ def test_the_reason_of_a_miss_is_stated():
     assert "with a delay of 0.1 s allows" in str(late)
 
 
+def test_a_settling_time_below_the_sample_time_is_bounded_by_it():
+    for law in (ComputedTorque, PidLinearized):
+        fast = law(MODELS["pendulum"], sample_time=DT, settling_time=1e-9)
+        assert DT < fast.attainable < 3 * DT
+        assert fast.certificate().rate > 1 / DT
+
+
 def test_dry_friction_of_the_datasheet_is_compensated():
     """Without: the torque that is left of Kp e is smaller than friction, far from the target."""
     model = examples.arm("b").with_parameters(coulomb=0.3, viscous=0.1).model("physical")
