@@ -1,16 +1,27 @@
 """Promises and certificates of laws with designed gains over random bodies; run by hand.
 
-    python tools/promises.py [BODIES] [FIRST]
+    python tools/promises.py --jobs 16 --log promises.jsonl
+    python tools/promises.py --first 200 --bodies 60
 
 Each body gets every such law with default gains. A promise is kept, or states a reason; a
-certificate that says "guaranteed" is tried from 50 states. Prints one line for each kind of body
-and law, and every false certificate; exits with 1 if there is one, or a miss without a reason.
+certificate that says "guaranteed" is tried from 50 states. Bodies depend on their number alone. A
+log holds one line for each body; bodies that are in it already are not run again, so that a
+campaign can be interrupted, or run in parts. The summary counts the bodies of the range. Exits
+with 1 if a certificate is false, or a promise is missed without a reason.
 """
 
 from __future__ import annotations
 
+import argparse
+import itertools
+import json
+import multiprocessing
 import sys
+import time
 from collections import Counter, defaultdict
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -81,39 +92,91 @@ def is_false(law: Controller) -> str:
     return f"{found}\n{left.max():.2g} left" if way.diverged or left.max() > most else ""
 
 
+def tried(number: int, sample_time: float) -> dict[str, Any]:
+    """Outcome of each law for a body, and the texts of what is wrong."""
+    began = time.monotonic()
+    kind, model = body(number)
+    outcomes: dict[str, str] = {}
+    texts: list[str] = []
+    wrong: list[str] = []
+    for law_class in DESIGNED if model.joint_names else ():
+        name = law_class.__name__
+        try:
+            law = law_class(model, sample_time=sample_time)
+            promise = law.promise()
+        except ModurobError as error:
+            outcomes[name] = f"refused: {str(error)[:60]}"
+            continue
+        reason = promise.reasons[0].split(":")[0].split(" of ")[0] if promise.reasons else ""
+        outcomes[name] = "kept" if promise.kept else reason or "NO REASON"
+        texts.append(str(promise))
+        if not promise.kept and not reason:
+            wrong.append(f"body {number} ({kind}): {promise}")
+        false = [is_false(law)]
+        if law_class.scope == "global" and law_class is not PidLinearized:
+            false.append(is_false(law_class(model)))
+        wrong += [f"body {number} ({kind}): FALSE CERTIFICATE {text}" for text in false if text]
+    return {
+        "body": number,
+        "kind": kind,
+        "sample_time": sample_time,
+        "laws": outcomes,
+        "promises": texts,
+        "wrong": wrong,
+        "seconds": round(time.monotonic() - began, 1),
+    }
+
+
+def summary(rows: list[dict[str, Any]]) -> str:
+    """Counts by law and by kind of body, and of what is wrong."""
+    by_law: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    by_kind: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        for law, outcome in row["laws"].items():
+            by_law[law][outcome] += 1
+            by_kind[row["kind"], law][outcome] += 1
+    lines = [f"{k[0]:14} {k[1]:15} {_counts(found)}" for k, found in sorted(by_kind.items())]
+    lines += ["", *(f"{law:15} {_counts(found)}" for law, found in sorted(by_law.items()))]
+    wrong = sum(len(row["wrong"]) for row in rows)
+    empty = sum(not row["laws"] for row in rows)
+    return "\n".join(
+        [*lines, "", f"{len(rows)} bodies ({empty} without joints), {wrong} wrong results"]
+    )
+
+
+def _counts(found: Counter[str]) -> str:
+    total = sum(found.values())
+    return f"kept {found['kept']} of {total}" + "".join(
+        f", {n} {outcome}" for outcome, n in found.most_common() if outcome != "kept"
+    )
+
+
 def main() -> int:
     """Run the campaign."""
-    count, first = (int(sys.argv[k]) if len(sys.argv) > k else (200, 0)[k - 1] for k in (1, 2))
-    told: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    wrong = 0
-    for number in range(first, first + count):
-        kind, model = body(number)
-        if not model.joint_names:
-            continue
-        for law_class in DESIGNED:
-            row = told[kind, law_class.__name__]
-            try:
-                law = law_class(model, sample_time=SAMPLE_S)
-                promise = law.promise()
-            except ModurobError as error:
-                row[f"refused: {str(error)[:60]}"] += 1
-                continue
-            reason = promise.reasons[0].split(":")[0].split(" of ")[0] if promise.reasons else ""
-            row["kept" if promise.kept else reason or "NO REASON"] += 1
-            wrong += not promise.kept and not reason
-            false = [is_false(law)]
-            if law_class.scope == "global" and law_class.__name__ != "PidLinearized":
-                false.append(is_false(law_class(model)))
-            for text in filter(None, false):
-                row["FALSE CERTIFICATE"], wrong = row["FALSE CERTIFICATE"] + 1, wrong + 1
-                print(f"body {number} ({kind}): {text}", flush=True)
-        if number % 10 == 9:
-            print(f"{number - first + 1} bodies, {wrong} wrong", flush=True)
-    for (kind, law_name), row in sorted(told.items()):
-        print(
-            f"{kind:14} {law_name:15} " + ", ".join(f"{n} {what}" for what, n in row.most_common())
-        )
-    return 1 if wrong else 0
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--bodies", type=int, default=200, help="how many; 200 by default")
+    parser.add_argument("--first", type=int, default=0, help="number of the first body")
+    parser.add_argument("--sample-time", type=float, default=SAMPLE_S, help="of all laws [s]")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--log", type=Path, help="results by body; those in it are not run again")
+    given = parser.parse_args()
+    numbers = range(given.first, given.first + given.bodies)
+    done: dict[int, dict[str, Any]] = {}
+    if given.log and given.log.exists():
+        for row in map(json.loads, given.log.read_text().splitlines()):
+            if row["body"] in numbers and row["sample_time"] == given.sample_time:
+                done[row["body"]] = row
+    left = [number for number in numbers if number not in done]
+    fresh = multiprocessing.get_context("spawn")  # compiled kernels and their threads: not forked
+    with ProcessPoolExecutor(given.jobs, mp_context=fresh) as pool:
+        for row in pool.map(tried, left, itertools.repeat(given.sample_time)):
+            done[row["body"]] = row
+            if given.log:
+                with given.log.open("a") as log:
+                    log.write(json.dumps(row) + "\n")
+            print("\n".join([f"{row['body']} ({row['seconds']} s)", *row["wrong"]]), flush=True)
+    print(summary([done[number] for number in sorted(done)]))
+    return 1 if any(row["wrong"] for row in done.values()) else 0
 
 
 if __name__ == "__main__":

@@ -130,6 +130,30 @@ def test_a_delay_beyond_the_margin_runs_away_and_says_when(call):
     assert not lost["guaranteed"]
 
 
+def test_joints_without_a_motor_swing_as_their_zero_dynamics_say(call):
+    """A crane with its wagon held is a pendulum of length 5 m."""
+    crane = ("crane", "--hinges", "physical", "--passive", "m1.hinge", "--duration", "1")
+    found = data(call(*crane, "--law", "partial-linearization", *SHORT, "--json"))
+    swing = np.sqrt(9.81 / 5.0)
+    assert sorted(x[1] for x in found["zero_dynamics"]) == pytest.approx([-swing, swing])
+    assert np.abs([x[0] for x in found["zero_dynamics"]]).max() < 1e-9
+    assert found["peak_torque"][1] == 0
+    assert found["response"]["settling"][0] == pytest.approx(0.2, abs=0.01)
+    text = call(*crane, "--outputs", "m0.slide", "--law", "partial-linearization", *SHORT).stdout
+    assert "Zero dynamics at the target: 0 ± 1.4j 1/s." in text
+    is_refused(call(*crane[:3], "--passive", "m9.hinge"), "m9.hinge", "m0.slide")
+    is_refused(call(*crane, "--outputs", "m0.slide"), "outputs", "k0")
+
+
+def test_a_measured_push_leaves_no_error(call):
+    push = ("--push", "m3 force=0,0,2", "--duration", "0.5")
+    blind, seen = (data(call("crab", *SHORT, *push, *more, "--json")) for more in
+                   ((), ("--wrench-sensors",)))  # fmt: skip
+    errors = [np.abs(x["response"]["steady_error"]).max() for x in (blind, seen)]
+    assert errors[1] < 1e-3 * errors[0]
+    assert (blind["guaranteed"], seen["guaranteed"]) == (False, True)
+
+
 def test_a_run_that_diverges_is_reported_not_refused(call):
     given = ("--law", "pole-placement", "--poles", "-116,-117", "--delay", "0.05")
     found = data(call("crab", *given, "--duration", "9", "--json"))
@@ -209,6 +233,10 @@ def test_a_monte_carlo_table_has_a_row_for_each_condition(call):
             ["only one of them"],
         ),
         (("crab", "--law", "lqr", "--settle", "1"), ["lqr", "no --settle"]),
+        (("crab", "--gains", "k0=nan k1=1"), ["--gains k0: takes finite numbers", "(given nan)"]),
+        (("crab", "--gains", "k0=1e9 k1=1"), ["unstable: pole 60.5 ± 3.16e+04j", "m1.hinge"]),
+        (("crab", "--passive", "m1.hinge,m3.hinge,m5.hinge"), ["no joint with a motor"]),
+        (("crab", "--wrench-sensors"), ["--wrench-sensors: has no effect without a push"]),
         (("crab", "--plot", "x.gif"), ["unknown ending '.gif'"]),
         (("crab", "--plot", ""), ["--plot needs the name of a file"]),
         (("crab", "--monte-carlo", "0"), ["0", "1<=x"]),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from modurob import StateError, UnknownNameError, examples
+from modurob import Scenario, StateError, UnknownNameError, examples, simulate
 from modurob.control import (
     CONTROLLERS,
     ComputedTorque,
@@ -196,3 +196,44 @@ def test_a_filter_that_knows_the_wrench_has_no_bias():
         found[name] = np.abs(loop.estimator.v - v).max(), np.abs(q).max()
     assert found["known"][0] < 0.05 * found["unknown"][0]
     assert found["known"][1] < 0.05 * found["unknown"][1]
+
+
+# -- measured during a run -------------------------------------------------------------------------
+
+
+def test_with_the_wrench_measured_the_run_is_the_one_without_it():
+    """Computed torque takes it up: the motion is that of a run in which nothing pushes."""
+    model = examples.double_pendulum().model("physical")
+    law, goal = ComputedTorque(model), np.array([0.3, -0.2])
+    push = {"m2": lambda t: np.array([2.0, 3 * np.sin(9 * t), 1.0, 0.1, 0.2, 0.3])}
+    given = {"reference": goal, "record": 0.1}
+    alone, blind, seen = (
+        simulate(model, None, None, 1.0, law, **given, **options).q
+        for options in ({}, {"external": push}, {"external": push, "wrench_sensors": True})
+    )
+    assert np.abs(blind - alone).max() > 1e-2
+    np.testing.assert_allclose(seen, alone, rtol=0, atol=1e-7)  # of RK45 with 1e-8
+
+
+def test_a_scenario_hands_pushes_to_its_law_and_estimator(tmp_path):
+    body = Scenario(
+        organism=examples.crab(), motion="hold", controller="ComputedTorque", sample_time=DT,
+        duration=0.3, pushes=[{"body": "m3", "force": (0.0, 0.0, 2.0)}],
+    )  # fmt: skip
+    body.edited(wrench_sensors=True).save(tmp_path / "run.json")
+    seen = Scenario.load(tmp_path / "run.json")
+    assert seen.wrench_sensors
+    for more in ({}, {"estimator": "Ekf"}):
+        assert np.abs(seen.edited(**more).run().trajectory.q[-1]).max() < 1e-4
+    assert np.abs(body.run().trajectory.q[-1]).max() > 1e-3
+    with complains(StateError, "wrench_sensors: has no effect without a push"):
+        seen.edited(pushes=())
+
+
+def test_sensors_need_a_law_that_takes_wrenches():
+    model = examples.crab().model()
+    for law in (lambda t, q, v: 0 * v, object()):
+        with complains(StateError, "wrench_sensors need a controller with command("):
+            simulate(model, None, None, 0.1, law, wrench_sensors=True)
+    with complains(StateError, "wrench_sensors is True or False"):
+        simulate(model, None, None, 0.1, wrench_sensors="yes")  # pyright: ignore

@@ -8,12 +8,17 @@ import pytest
 
 from modurob import Organism, StateError, examples, simulate
 from modurob.control import (
+    Adaptive,
+    CartesianImpedance,
     ComputedTorque,
     IndependentPid,
+    JointImpedance,
     Lqr,
+    PartialLinearization,
     PdGravity,
     PidLinearized,
     PolePlacement,
+    Robust,
     step_response,
 )
 from modurob.control.closed_loop import rehearsed
@@ -61,7 +66,7 @@ def test_a_promise_is_what_a_simulation_shows(law):
     options = {"set_point": goal} if law is Lqr else {}
     one = law(model, sample_time=DT, **options)
     found = one.promise(goal)
-    length = 2 * max(1.0, getattr(one, "attainable", 1.0))
+    length = 2 * max(1.0, one.attainable or 1.0)
     run = simulate(model, None, None, length, one, "DOP853", reference=goal, record=DT)
     seen = step_response(run.t, run.q, goal)
     assert found.settling == pytest.approx(seen.settling.max(), abs=1e-4)
@@ -96,6 +101,26 @@ def test_a_pid_follows_motions_as_before_and_jumps_during_a_run_as_at_its_begin(
     assert found.settling.max() == pytest.approx(1.0, abs=0.02)
 
 
+@pytest.mark.parametrize("body", ["dyads", "physical", "tree"])
+def test_independent_pids_keep_their_promise_where_sampling_allows(body):
+    """Coupling and gravity disturb them; at 5 ms the lightest motion bounds their gains."""
+    found = IndependentPid(MODELS[body], sample_time=2e-3).promise()
+    assert found.kept, str(found)
+
+
+def test_each_joint_of_independent_pids_outweighs_inertia_and_gravity():
+    """In poses that the design has not seen: M <= D, and the stiffness left is positive."""
+    model, rng = MODELS["tree"], np.random.default_rng(7)
+    law = IndependentPid(model)
+    q = np.array([model.random_configuration(rng) for _ in range(20)])
+    rest = np.zeros((20, model.nv))
+    gravity = model.inverse_dynamics_derivatives(q, rest, rest).dq
+    rate = law.pid.ki / law.pid.share
+    damping = law.pid.kd / (4 * rate)  # at least D
+    assert np.linalg.eigvalsh(np.diag(damping) - model.mass_matrix(q)).min() > 0
+    assert np.linalg.eigvalsh(np.diag(law.pid.kp) + (gravity + gravity.mT) / 2).min() > 0
+
+
 def _run(model, law, goal, duration):
     run = simulate(model, None, None, duration, law, "RK4", dt=law.sample_time, reference=goal)
     return run.t, run.q
@@ -111,7 +136,32 @@ def test_the_arm_of_giusti2015_reaches_its_target_with_automatic_pd_gains():
     assert np.abs(run.q[-1] - goal)[4] < 2e-3  # [m]
 
 
+@pytest.mark.parametrize("law", [JointImpedance, CartesianImpedance, Robust, PartialLinearization])
+def test_laws_with_default_impedance_rate_and_outputs_settle_as_asked(law):
+    found = law(MODELS["dyads"], sample_time=DT).promise()
+    assert found.asked == 1.0
+    assert found.kept, str(found)
+
+
+def test_a_promise_is_about_the_outputs_and_about_gains_that_were_designed():
+    pair, robust = MODELS["pendulum"], Robust(MODELS["pendulum"], rate=6.0, sample_time=DT)
+    law = PartialLinearization(pair, passive=["m1.hinge"], sample_time=DT)
+    found = law.promise()
+    assert found.kept
+    assert found.joint == "m0.hinge"  # the other one swings
+    assert robust.promise([0.2, 0.1]).asked is None
+    assert Robust(pair, settling_time=0.5).changed(sample_time=DT).promise([0.2, 0.1]).asked == 0.5
+
+
 # -- reasons ---------------------------------------------------------------------------------------
+
+
+def test_learning_and_friction_within_a_sample_are_reasons():
+    arm = examples.arm("b")
+    still = arm.with_parameters(viscous=0.0, coulomb=0.0).model("physical")
+    assert Adaptive(still, sample_time=DT).promise().reasons == ("the law learns during a step",)
+    stiff = JointImpedance(MODELS["arm"], sample_time=DT).promise([0.2, 0.2])
+    assert "the friction of 'm0.joint' is faster than the samples of 0.005 s" in str(stiff)
 
 
 def test_the_reason_of_a_miss_is_stated():
@@ -123,6 +173,13 @@ def test_the_reason_of_a_miss_is_stated():
     assert slow.settling > 1.1
     late = IndependentPid(model, sample_time=DT, delay=0.1).promise([0.3, 0.2])
     assert "with a delay of 0.1 s allows" in str(late)
+
+
+def test_a_settling_time_below_the_sample_time_is_bounded_by_it():
+    for law in (ComputedTorque, PidLinearized):
+        fast = law(MODELS["pendulum"], sample_time=DT, settling_time=1e-9)
+        assert DT < fast.attainable < 3 * DT
+        assert fast.certificate().rate > 1 / DT
 
 
 def test_dry_friction_of_the_datasheet_is_compensated():

@@ -179,6 +179,24 @@ def test_parameters_stay_physical_whatever_happens():
         assert np.linalg.norm(X - nearest) <= np.linalg.norm(X - other) + 1e-12
 
 
+def test_nothing_is_learned_while_a_motor_is_at_its_limit():
+    """For one state and for a batch, of which one row is far from the reference."""
+    model, goal = examples.double_pendulum().model("physical"), np.array([0.5, 0.3])
+    law = Adaptive(model, torque_limit=40.0, sample_time=5e-3)
+    run = simulate(model, None, None, 0.5, law, "RK4", dt=5e-3, reference=goal)
+    cut = (np.abs(run.tau[:-2]) >= 40.0).any(axis=1)  # the torque on the way to a sample
+    learned = (np.diff(run.channels["mass"], axis=0)[:-1] != 0).any(axis=1)
+    assert 5 < cut.sum() < 50
+    assert not learned[cut].any()
+    assert learned[~cut].mean() > 0.9
+    pair, q = law.batched(2), np.array([[-3.0, 0.0], [0.45, 0.3]])
+    pair.reset(0.0, q, 0 * q)
+    for t in (0.0, 0.005):
+        pair.command(t, q, 0 * q, goal)
+    change = np.abs(pair.masses - model.mass).max(axis=1)
+    assert change[0] < 1e-12 < 1e-3 < change[1]
+
+
 def test_what_was_learned_is_kept_when_the_body_changes():
     small, large = (examples.snake(n).model("physical") for n in (3, 5))
     law = Adaptive(small, sample_time=1e-2)

@@ -27,6 +27,7 @@ Examples:
   modurob control crab --to 30,-10,20 --masses 0.9 --delay 0.02 --torque-limit 3
   modurob control double_pendulum --hinges physical --law pole-placement --poles -2,-3,-5,-10
   modurob control crab --gains "k0=100 k1=20" --push "m3 force=0,0,5 begin=1"
+  modurob control crane --hinges physical --law partial-linearization --passive m1.hinge
   modurob control crab --monte-carlo 1000
 """
 STEP = {False: math.radians(20.0), True: 0.1}  # [rad, m] to go, of turning and sliding joints
@@ -36,6 +37,7 @@ LONGEST_S = 60.0  # such a run
 MOST_RUNS = 100_000
 MOTION_FIELDS = (  # and gains: also of random steps
     "move_time", "points", "amplitude", "frequency", "ramp", "settling_time", "poles", "gains",
+    "passive", "outputs",
 )  # fmt: skip
 
 
@@ -50,7 +52,8 @@ MOTION_FIELDS = (  # and gains: also of random steps
 @field_options("points", "amplitude", "frequency", "ramp")
 @click.option("--position-only", is_flag=True, help="Tell the law no velocity of the motion.")
 @field_options(settling_time="1")
-@field_options("gains", "poles", "torque_limit", "torque_delay", "masses", "payload", "pushes")
+@field_options("gains", "poles", "torque_limit", "torque_delay", "passive", "outputs", "masses",
+               "payload", "pushes", "wrench_sensors")  # fmt: skip
 @click.option("--duration", type=float, help="[s]  [default: 4 settling times]")
 @organisms.hinges_option
 @organisms.lock_option
@@ -86,6 +89,8 @@ def command(name: str, runs: int | None, **options: Any) -> None:
     sample_time = positive("--sample-time", options.pop("sample_time"), "seconds")
     given = take_fields(options, model)
     _check_gains(options["law"], given)
+    if {*(given["passive"] or ())} == {*model.joint_names}:
+        raise StateError("--passive leaves no joint with a motor: name fewer joints")
     scenario = scenario_of(
         organism=organism,
         name=title,
@@ -93,7 +98,7 @@ def command(name: str, runs: int | None, **options: Any) -> None:
         locked=locked,
         controller=law_class(options["law"]).__name__,
         motion=options["move"],
-        target=_target(model, options["move"], given.pop("target")),
+        target=_target(model, options["move"], given.pop("target"), given["passive"] or ()),
         feedforward=False if options["position_only"] else None,
         sample_time=sample_time,
         integrator="RK4",
@@ -138,10 +143,13 @@ def _check_gains(law: str, given: dict[str, Any]) -> None:
         raise StateError("give --poles, --gains or --settle, only one of them")
 
 
-def _target(model: Model, motion: str, target: dict[str, float] | None) -> dict[str, float] | None:
-    """Positions to go to, by joint. [rad, m]"""
+def _target(
+    model: Model, motion: str, target: dict[str, float] | None, passive: tuple[str, ...]
+) -> dict[str, float] | None:
+    """Positions to go to, by joint; those without a motor stay by default. [rad, m]"""
     if target is None and motion in POINTS:
         reach = np.where(model.prismatic, STEP[True], STEP[False])
+        reach = np.where(np.isin(model.joint_names, passive), 0.0, reach)
         goal = np.clip(reach * np.resize(SHARES, len(reach)), model.lower, model.upper)
         return dict(zip(model.joint_names, goal.tolist(), strict=True))
     if target is not None and not any(target.values()):
@@ -172,7 +180,9 @@ def _many(
     """Print the table of random steps."""
     wanted = {
         "--ekf": options["filtered"], "--move": scenario.motion != "step",
-        **{option_of(name): fields[name] for name in ("payload", "pushes", "ekf", "noise_tau")},
+        **{option_of(name): fields[name] for name in (
+            "payload", "pushes", "wrench_sensors", "ekf", "noise_tau",
+        )},
     }  # fmt: skip
     for option in wanted:
         if wanted[option]:

@@ -20,7 +20,7 @@ from modurob.control import (
     plot_closed_loop,
     step_response,
 )
-from modurob.control.closed_loop import delay_margin
+from modurob.control.closed_loop import delay_margin, zero_dynamics
 from modurob.control.pid import PidLaw
 from modurob.control.promise import LATE
 from modurob.errors import choices
@@ -115,6 +115,13 @@ class ControlReport:
         """The longest delay with which errors still decay close to the goal. [s]"""
         return delay_margin(self.law, self.goal)
 
+    @cached_property
+    def zero_dynamics(self) -> np.ndarray | None:
+        """Eigenvalues of what moves while the outputs are held; None with a motor everywhere."""
+        if not len(self.law._idle):
+            return None
+        return np.linalg.eigvals(zero_dynamics(self.law, self.goal))
+
     def not_exact(self) -> list[str]:
         """Assumptions that this run breaks and a certificate cannot see."""
         found = []
@@ -124,7 +131,9 @@ class ControlReport:
         load = self.scenario.payload
         if load is not None and not load.known:
             found.append(f"the model is exact: {load.body} carries {load.mass:g} kg more")
-        if bodies := dict.fromkeys(push.body for push in self.scenario.pushes):
+        pushes, measured = self.scenario.pushes, self.scenario.wrench_sensors
+        # a measured push that does not change within a sample is taken up exactly
+        if bodies := dict.fromkeys(x.body for x in pushes if x.frequency or not measured):
             found.append(f"only the motors act: {choices(bodies)} is pushed")
         if self.scenario.noise_tau:
             found.append(f"torques are exact: noise {self.scenario.noise_tau:g}")
@@ -161,10 +170,11 @@ class ControlReport:
 
     def _missed(self) -> list[str]:
         """Reasons of a step that does not settle in the time that the gains were designed for."""
-        asked = getattr(self.law, "settling_time", None)
+        asked = self.law.settling_time
         if asked is None or self.response is None or self.scenario.motion != "step":
             return []
-        if self.masses != 1 or self.noise or self.response.settling.max() <= LATE * asked:
+        shown = min(self.run.t[-1], self.response.settling.max())  # a short run shows no miss
+        if self.masses != 1 or self.noise or shown <= LATE * asked:
             return []
         return list(self.law.promise(self.goal, self.run.q[0]).reasons)
 
@@ -209,6 +219,8 @@ class ControlReport:
         if self.estimator is not None:
             self._print_estimator(console, self.estimator)
         self._print_certificate(console)
+        if self.zero_dynamics is not None:
+            console.print(f"Zero dynamics at the target: {_poles_text(self.zero_dynamics)} 1/s.")
         failures = self.failures()
         if self.margin is not None and math.isfinite(self.margin):
             near = f"Stable with up to {1e3 * self.margin:g} ms of delay near the target."
@@ -288,6 +300,9 @@ class ControlReport:
             "saturated": self.saturated(),
             "estimator": None if found is None else {**found, "nis": found["nis"]._asdict()},
             "delay_margin": self.margin,
+            "zero_dynamics": None if self.zero_dynamics is None else [
+                [x.real, x.imag] for x in self.zero_dynamics.tolist()
+            ],
             "guaranteed": certificate.guaranteed and not self.not_exact(),
             "claim": certificate.claim,
             "assumptions": [finding._asdict() for finding in certificate.findings],
@@ -298,6 +313,12 @@ class ControlReport:
 
 def _rms(errors: np.ndarray) -> np.ndarray:
     return np.sqrt(np.mean(errors**2, axis=0))
+
+
+def _poles_text(values: np.ndarray) -> str:
+    """Each real one, and each pair once."""
+    pairs = sorted(((x.real, x.imag) for x in values + 0j if x.imag >= 0), reverse=True)
+    return ", ".join(f"{re + 0.0:.3g}" + (f" ± {im:.3g}j" if im else "") for re, im in pairs)
 
 
 def _seconds(value: float) -> str:

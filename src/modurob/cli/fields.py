@@ -11,8 +11,8 @@ import numpy as np
 from modurob import Model, StateError, Trajectory
 from modurob.modules.files import read_text
 from modurob.scenario import fields
-from modurob.scenario.fields import FIELDS
-from modurob.scenario.settings import TIME
+from modurob.scenario.fields import FIELDS, RunField
+from modurob.scenario.settings import TIME, RunSettings
 
 
 def option_of(field: str) -> str:
@@ -29,19 +29,19 @@ def field_options(*names: str, **defaults: str) -> Callable[..., Any]:
             field = FIELDS[name]
             note = f"  [default: {defaults[name]}]" if name in defaults else ""
             function = click.option(
-                option_of(name), name, type=_type(field), help=field.help + note,
-                metavar=field.metavar or None, multiple=name == "pushes",
+                option_of(name), name, help=field.help + note, **_kind(name, field),
             )(function)  # fmt: skip
         return function
 
     return decorated
 
 
-def _type(field: fields.RunField) -> Any:
-    """Type of an option's value: one of some, a text, or a number."""
-    if field.choices:
-        return click.Choice(field.choices)
-    return None if field.read else float
+def _kind(name: str, field: RunField) -> dict[str, Any]:
+    """How an option is typed: a switch, one of some, a number, or text."""
+    if RunSettings.model_fields[name].annotation is bool:
+        return {"is_flag": True, "default": None}
+    text = click.Choice(field.choices) if field.choices else None if field.read else float
+    return {"type": text, "metavar": field.metavar or None, "multiple": name == "pushes"}
 
 
 def take_fields(options: dict[str, Any], model: Model) -> dict[str, Any]:

@@ -35,7 +35,8 @@ class Adaptive(SlidingLaw):
     datasheet's P, ``dX/dt = -adaptation (derivative of s^T Y P by X)``, projected onto
     ``1 / spread <= X <= spread``: masses stay positive, P positive definite, and all bounded. With
     ``V = s^T M s / 2 + |X - true X|^2 / (2 adaptation)`` is ``dV/dt <= -rate s^T M s``, if the true
-    X lies within those bounds: errors vanish. Parameters need not become the true ones.
+    X lies within those bounds: errors vanish. Parameters need not become the true ones. While a
+    motor is at its limit, nothing is learned.
 
     Args:
         model: The body as the datasheets have it.
@@ -73,6 +74,7 @@ class Adaptive(SlidingLaw):
         self.spread = float(spread)
         self.factors = np.tile(np.eye(4), (len(model.mass), 1, 1))
         self._time: float | None = None
+        self._at_limit = np.array(False)  # (...,) the last torque, before limits
         self._given_adaptation = adaptation
         if adaptation is None:
             power = self._typical_power()
@@ -96,17 +98,23 @@ class Adaptive(SlidingLaw):
         self._learn(t, now)
         if len(self._idle):  # what results for them follows from what was learned
             now = self._sliding(q, v, aim)
-        return self._with_friction(now.motions.forces(self._pseudo_inertias()), v)
+        tau = self._with_friction(now.motions.forces(self._pseudo_inertias()), v)
+        self._at_limit = (np.abs(tau) > self._bound).any(axis=-1)
+        return tau
 
     def _learn(self, t: float, now: Sliding) -> None:
-        """Go on from the last command; a second one for the same time learns nothing."""
+        """Go on from the last command; a second one for the same time learns nothing.
+
+        Nothing is learned from a motion whose torque was cut: its errors are those of the limits.
+        """
         if not math.isfinite(t):
             raise StateError(f"t must be a finite number of seconds, got {t!r}")
         last, self._time = self._time, t
         if last is not None and t > last:
             slope = now.motions.powers(self._root, now.s)
             step = (t - last) * self.adaptation[:, None, None] * slope
-            self.factors = self._projected(self.factors - step)
+            used = np.where(self._at_limit, 0.0, 1.0)[..., None, None, None]
+            self.factors = self._projected(self.factors - used * step)
 
     def _projected(self, X: np.ndarray) -> np.ndarray:
         """The nearest matrices with eigenvalues within the spread."""
@@ -160,7 +168,7 @@ class Adaptive(SlidingLaw):
         """Begin with the inertias of the datasheets, unless others were just taken over."""
         if not self._carried:
             self.factors = np.broadcast_to(np.eye(4), self.factors.shape).copy()
-            self._time = None
+            self._time, self._at_limit = None, np.array(False)
         super().reset(t, q, v)
 
     def _spread(self, count: int) -> None:
@@ -175,4 +183,4 @@ class Adaptive(SlidingLaw):
         super()._take_over(old, joints)
         if isinstance(old, Adaptive):
             self.factors[1 + joints.kept_new] = old.factors[1 + joints.kept_old]
-            self._time = old._time
+            self._time, self._at_limit = old._time, old._at_limit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from modurob.control.closed_loop import linearized, rehearsed, zero_dynamics
 from modurob.control.controller import Controller
-from modurob.control.gains import applied, as_matrix
+from modurob.control.gains import SETTLED, applied, as_matrix
 from modurob.errors import choices
 from modurob.friction import force as friction_force
 from modurob.model import Model
@@ -23,6 +24,7 @@ AT_REST = 1e-6  # [N m, N] force on a joint without a motor that still counts as
 DECAY = 1e-6  # [1/s] slower than this counts as marginal: double zeros scatter by 1e-8
 TIME_CONSTANTS = 8.0  # of the slowest error: after them torques are those of the set point
 LONGEST_S = 20.0  # of a rehearsed motion
+SLOW = 2.0  # times the settling time asked for
 
 
 class AssumptionCheck(NamedTuple):
@@ -89,10 +91,12 @@ def certify(
         _torques(law, at, begin, rate),
     )
     findings = tuple(finding for finding in found if finding is not None)
+    guaranteed = all(finding.holds for finding in findings)
+    slowness = _slowness(law, rate) if guaranteed else ""
     return Certificate(
         law=law.name,
-        claim=f"{_scope(law, begin is not None)}, {law.claim}",
-        guaranteed=all(finding.holds for finding in findings),
+        claim=f"{_scope(law, begin is not None)}, {law.claim}{slowness}",
+        guaranteed=guaranteed,
         findings=findings,
         notes=_notes(law),
         eigenvalues=eigenvalues,
@@ -113,6 +117,14 @@ def _scope(law: Controller, rehearsed: bool) -> str:
     if not law._limited:
         return "from any state"
     return "from the given start" if rehearsed else "close to the set point"
+
+
+def _slowness(law: Controller, rate: float) -> str:
+    """Words for errors that take far longer than the settling time asked for."""
+    asked = law.settling_time
+    if asked is None or -math.log(SETTLED) / rate < SLOW * asked:
+        return ""
+    return f", slowly: time constant {1 / rate:.3g} s, settling time {asked:.3g} s asked for"
 
 
 def _notes(law: Controller) -> tuple[str, ...]:
@@ -148,6 +160,7 @@ def _stable(law: Controller, at: np.ndarray) -> tuple[np.ndarray, float, Assumpt
     word = "they grow: " if is_decaying(-rate) else "some neither grow nor decay: "
     word = "" if is_decaying(rate) else word
     why = f"{word}slowest rate {rate:.4g} 1/s"
+    why += f", time constant {1 / rate:.3g} s" if is_decaying(rate) else ""
     return values, rate, AssumptionCheck(f"errors decay ({where})", is_decaying(rate), why)
 
 

@@ -61,6 +61,8 @@ class Controller(BoundToModel, ABC):
     claim: ClassVar[str] = ""  # of its certificate when all assumptions hold
     scope: ClassVar[str] = "local"  # of the claim without limits and sampling; or "global"
     uses_coupling: ClassVar[bool] = False  # True: it moves joints without a motor on purpose
+    settling_time: float | None = None  # as asked for; None with gains as given. [s]
+    attainable: float | None = None  # as designed: longer where samples do not allow it. [s]
 
     def __init__(
         self,

@@ -31,12 +31,13 @@ GRID = 4096  # points over the horizon; an oscillation of damping 0.01 has 20 of
 MOTOR_SHARE = 0.1  # of the damping stays with the motor: friction in datasheets is not exact
 APART = 1e-6  # of the squared frequency: poles that coincide are moved so far apart
 DELAY_ANGLE = 0.3  # pole times delay at most: from 2 - sqrt(2) on, poles of the delay are slower
+SAMPLE_ANGLE = 4.0  # pole times sample time at most: faster ones are gone within a sample
 POSES = 32  # sampled for the worst inertia
 LEAST_SHARE = 1e-6  # of the worst inertia: lighter motions are those of a singular model
 COUPLED = math.log(0.3 * SETTLED) / math.log(SETTLED)  # for steps of 30 % beside larger ones
 UNIFORM = 0.99  # least share of the worst inertia with which all poses are alike
 WITH_INTEGRAL = 1.2  # times the rate: the integral slows the slowest error down to 0.7 of it
-INTEGRAL_RATE = 1.0  # of the slowest rate: pole of the integral of torques
+LEAST_FACTOR, MOST_FACTOR = 4.0, 16.0  # of damping by rate and inertia, of joints by themselves
 
 
 def from_poles(poles: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -104,7 +105,7 @@ def for_samples(
     """
     time, dead = positive("settling_time", time, "seconds"), late * (sample_time or 0.0)
     factor = settling_factor(positive("damping", damping, "(no unit)"))
-    left = max(time - dead, factor * dead / DELAY_ANGLE)
+    left = max(time - dead, factor * dead / DELAY_ANGLE, factor * (sample_time or 0) / SAMPLE_ANGLE)
     if sample_time is None:
         return Design(from_settling_time(left, damping), time)
     apart = np.sqrt(complex(damping * damping - 1) or APART)
@@ -140,7 +141,7 @@ class Design(NamedTuple):
 
 
 def for_torques(
-    model: Model, time: float, damping: float, sample_time: float | None, late: int, each: bool
+    model: Model, time: float, damping: float, sample_time: float | None, late: int
 ) -> Design:
     """Stiffness and damping (n, n) of torques, for the worst inertia of all poses.
 
@@ -152,30 +153,69 @@ def for_torques(
         time: [s]
         damping: Of every motion, at least.
         sample_time, late: Of the law: they bound the damping of the lightest motion. [s]
-        each: Design joints by themselves: (n,) gains, and stiffness to add against gravity.
     """
     time, shape = positive("settling_time", time, "seconds"), 4 * damping * damping
     positive("damping", damping, "(no unit)")
     if not len(model.viscous):
-        return Design((np.zeros(0),) * (3 if each else 2), time)
-    poses = _poses(model)
-    M, viscous = _pose_inertias(model, poses), np.diag(model.viscous)
+        return Design((np.zeros(0),) * 2, time)
+    M, viscous = _pose_inertias(model, _poses(model)), np.diag(model.viscous)
     worst = _upper_bound(M)
-    if each:
-        root = np.diag(np.diagonal(worst) ** -0.5)
-        worst = np.linalg.eigvalsh(root @ worst @ root)[-1] * np.diag(np.diagonal(worst))
-    share = LEAST_SHARE if each or viscous.any() else _shares(M, worst).min()
+    share = LEAST_SHARE if viscous.any() else _shares(M, worst).min()
     least = max(float(share), LEAST_SHARE)
     rate = max(settling_time(shape / x, shape / x) for x in (1.0, least)) / time
-    rate *= (1.0 if least > UNIFORM else COUPLED) * (WITH_INTEGRAL if each else 1.0)
+    rate *= 1.0 if least > UNIFORM else COUPLED
     kd, slower = _motor_damping(shape * rate * worst, model.viscous), 1.0
-    if sample_time is not None:  # v+ = v - x v(late) has real poles up to this x
+    if sample_time is not None:
         fastest = max(_shares(kd, M + sample_time / 2 * viscous).max(), rate)
-        slower = max(1.0, fastest * sample_time * (late + 1) * (1 + 1 / max(late, 1)) ** late)
+        slower = max(1.0, fastest / _fastest_sampled(sample_time, late))
     kd = _motor_damping(shape * rate / slower * worst, model.viscous)
-    kp = rate / slower * (kd + viscous)
-    gains = (kp, kd, _against_gravity(model, poses, worst)) if each else (kp, kd)
-    return Design(tuple(np.diagonal(x).copy() if each else x for x in gains), time * slower)
+    return Design((rate / slower * (kd + viscous), kd), time * slower)
+
+
+def for_joints(model: Model, time: float, sample_time: float, late: int) -> Design:
+    """kp, ki, kd of a `Pid` for each joint, and its share: coupling and gravity are disturbances.
+
+    With c the rate and D a diagonal that exceeds M in every pose, ``Kd + B = f c D``, B the viscous
+    friction: with f of 4 or more no motion oscillates, and the more, the less do joints disturb
+    each other, since errors then decay with c in every direction. Sampling bounds f. Where gravity
+    is a stiffness between -g D and h D, ``Kp = 2 c (Kd + B) + g D`` and ``Ki = c^2 (Kd + B)``
+    leave ``s^2 + (2 c + x) s + c^2 = 0`` with x up to ``(g + h) / (f c)``: c is such that the slow
+    root is fast enough.
+
+    Args:
+        model: The body.
+        time: [s]
+        sample_time, late: Of the law. [s]
+    """
+    time = positive("settling_time", time, "seconds")
+    if not len(model.viscous):
+        return Design((np.zeros(0),) * 4, time)
+    poses = _poses(model)
+    M, B = _pose_inertias(model, poses), model.viscous
+    D = _diagonal_bound(M)
+    falling, rising = _gravity_stiffness(model, poses, np.diag(D))
+    wanted = -WITH_INTEGRAL * math.log(SETTLED) / time
+    light = _shares(np.diag(D), M + sample_time / 2 * np.diag(B)).max()
+    room = _fastest_sampled(sample_time, late) / max(light, 1.0)  # of factor times rate
+
+    def missing(rate: float) -> float:
+        x = (falling + rising) / min(MOST_FACTOR * rate, max(room, LEAST_FACTOR * rate))
+        return wanted - (rate + x / 2 - math.sqrt(x * (rate + x / 4)))
+
+    most = wanted
+    while missing(most) > 0:
+        most *= 2
+    rate = min(_root(missing, wanted, most) if most > wanted else wanted, room / LEAST_FACTOR)
+    factor = min(MOST_FACTOR, room / rate)
+    kd = np.maximum(factor * rate * D - B, MOTOR_SHARE * factor * rate * D)
+    share = rate * (kd + B)
+    gains = 2 * share + falling * D, rate * share, kd, share
+    return Design(gains, time * max(1.0, wanted / rate))
+
+
+def _fastest_sampled(sample_time: float, late: int) -> float:
+    """Damping of a mass up to which ``v+ = v - x v(late)`` has real poles. [1/s]"""
+    return 1 / (sample_time * (late + 1) * (1 + 1 / max(late, 1)) ** late)
 
 
 def _poses(model: Model) -> np.ndarray:
@@ -193,13 +233,22 @@ def _pose_inertias(model: Model, poses: np.ndarray) -> np.ndarray:
     return M[:, base:, base:] - across.mT @ np.linalg.solve(M[:, :base, :base], across)
 
 
-def _against_gravity(model: Model, poses: np.ndarray, inertia: np.ndarray) -> np.ndarray:
-    """(n, n) stiffness, in proportion to an inertia, that outweighs falling in all poses."""
+def _gravity_stiffness(model: Model, poses: np.ndarray, inertia: np.ndarray) -> tuple[float, float]:
+    """Bounds of gravity's stiffness in all poses, as parts of an inertia: falling, and rising."""
     if model.free_base:
-        return 0.0 * inertia
+        return 0.0, 0.0
     rest = np.zeros((len(poses), model.nv))
     slope = model.inverse_dynamics_derivatives(poses, rest, rest).dq
-    return max(0.0, -float(_shares((slope + slope.mT) / 2, inertia).min())) * inertia
+    found = _shares((slope + slope.mT) / 2, inertia)
+    return max(0.0, -float(found.min())), max(0.0, float(found.max()))
+
+
+def _diagonal_bound(M: np.ndarray) -> np.ndarray:
+    """(n,) inertias of joints by themselves with no less energy than each of (poses, n, n)."""
+    each = np.diagonal(M, axis1=1, axis2=2).max(axis=0)
+    each = each + LEAST_SHARE * each.max()
+    root = each**-0.5
+    return each * float(np.linalg.eigvalsh(root[:, None] * M * root).max())
 
 
 def _upper_bound(M: np.ndarray) -> np.ndarray:
@@ -317,16 +366,9 @@ def applied(values: np.ndarray, error: np.ndarray) -> np.ndarray:
 
 
 class DesignedLaw(Controller):
-    """Base of laws with gains that are given, or follow from a settling time.
-
-    Attributes:
-        settling_time: As asked for; None with gains as given. [s]
-        attainable: As designed: longer where sample time or delay do not allow it. [s]
-    """
+    """Base of laws with gains that are given, or follow from a settling time."""
 
     _gains_make_torques: ClassVar[bool] = False
-    settling_time: float | None = None
-    attainable: float | None = None
 
     @abstractmethod
     def _designed(self, time: float, **shape: float) -> Design:

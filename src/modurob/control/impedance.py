@@ -62,7 +62,9 @@ class Impedance(LinkLaw):
         if stiffness is not None and damping is not None:
             self.stiffness = _definite("stiffness", stiffness, size)
             self.damping = _definite("damping", damping, size)
-        elif self.inertia is not None:
+            return
+        self.settling_time = time
+        if self.inertia is not None:
             self.stiffness, self.damping = (k * self.inertia for k in self._gains)
 
     @abstractmethod

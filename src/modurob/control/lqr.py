@@ -68,6 +68,7 @@ class Lqr(Controller):
         self.Q = _weight("Q", natural if Q is None else Q, 2 * n)
         self.R = _weight("R", self._stiffness() ** -2 if R is None else R, m)
         self._weights = Q, R
+        self.settling_time = gains.SETTLING_TIME if Q is None and R is None else None
         self.K = np.zeros((model.nv, 2 * n))
         if m:
             self.K[self._driven] = self._solved(*plant)

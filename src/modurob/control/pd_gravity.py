@@ -65,7 +65,7 @@ class PdGravity(DesignedLaw):
 
     def _designed(self, time: float, **shape: float) -> gains.Design:
         late, damping = self._late.count, shape["damping"]
-        return gains.for_torques(self.model, time, damping, self.sample_time, late, each=False)
+        return gains.for_torques(self.model, time, damping, self.sample_time, late)
 
     @property
     def _rate(self) -> np.ndarray:

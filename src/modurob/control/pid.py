@@ -225,7 +225,7 @@ class IndependentPid(PidLaw):
     Args:
         model: The body; used for the default gains only.
         kp, ki, kd: One number or one for each joint. [N m/rad, N m/(rad s), N m s/rad]
-        settling_time: Instead of gains; see `gains.for_torques`. The integral then begins with the
+        settling_time: Instead of gains; see `gains.for_joints`. The integral then begins with the
             load at the first state. 1 s if nothing is given. [s]
         filter_time: Time constant of a low-pass on the velocity error; 0 for none. [s]
         integral_limit: Largest torque of the integral. [N m, N]
@@ -238,13 +238,8 @@ class IndependentPid(PidLaw):
     _gains_make_torques = True
 
     def _designed(self, time: float, **shape: float) -> gains.Design:
-        late, damping = self._late.count, gains.DAMPING
-        (kp, kd, weight), time = gains.for_torques(
-            self.model, time, damping, self.sample_time, late, each=True
-        )
-        rate = gains.INTEGRAL_RATE * kp / (kd + self.model.viscous)
-        share = gains.INTEGRAL_RATE * kp
-        return gains.Design((kp + share + weight, rate * kp, kd, share), time)
+        assert self.sample_time is not None
+        return gains.for_joints(self.model, time, self.sample_time, self._late.count)
 
     def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         tau = np.zeros(v.shape)

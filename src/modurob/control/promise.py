@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.control import gains
-from modurob.control.closed_loop import Rehearsal, linearized, rehearsed
+from modurob.control.adaptive import Adaptive
+from modurob.control.certificate import is_decaying
+from modurob.control.closed_loop import Rehearsal, linearized, rehearsed, zero_dynamics
 from modurob.control.controller import Controller
+from modurob.control.link_law import LinkLaw
 from modurob.control.lqr import Lqr
 from modurob.control.pid import IndependentPid
 from modurob.control.response import step_response
 from modurob.errors import StateError, choices
+from modurob.model import Model
 
 STEPS = 4  # in as many poses
 STEP = {False: 0.35, True: 0.1}  # [rad, m] of turning and sliding joints: each 30 to 100 % of it
@@ -27,6 +32,7 @@ OVER = 0.05  # of the step beyond the overshoot asked for: more is a miss
 LENGTH = 2.0  # times the time asked for that is simulated
 HALVINGS = 8  # of a sample time, to find one that is short enough
 AT_LIMIT = 1 - 1e-12  # of a torque limit
+NO_LEARNING = 1e-12  # [1/J]
 
 
 class Promise(NamedTuple):
@@ -67,13 +73,13 @@ def checked(law: Controller, set_point: ArrayLike | None, start: ArrayLike | Non
     model = law.model
     if not len(law._driven):
         raise StateError("a promise is about joints with a motor; the body has none")
-    asked = gains.SETTLING_TIME if isinstance(law, Lqr) else getattr(law, "settling_time", None)
+    asked = law.settling_time
     if set_point is None:
         goals, begin = _steps(law)
     else:
         q = model.neutral() if start is None else model.check_configuration(start)
         goals, begin = law._aim(np.asarray(set_point, dtype=float), q).q[None], q[None]
-    length = LENGTH * max(asked or 0.0, getattr(law, "attainable", None) or 0.0)
+    length = LENGTH * max(asked or 0.0, law.attainable or 0.0)
     if not length:
         rate = linearized(law, begin[0]).rate
         length = LENGTH * gains.settling_factor(1.0) / rate if rate > 0 else gains.SETTLING_TIME
@@ -98,6 +104,10 @@ def _steps(law: Controller) -> tuple[np.ndarray, np.ndarray]:
     inward = (goals + away < model.lower) | (goals + away > model.upper)
     poses[:, joints] = np.clip(goals + np.where(inward, -away, away), model.lower, model.upper)
     return goals, poses
+
+
+def _other(model: Model, **arrays: np.ndarray) -> Model:
+    return dataclasses.replace(model, **arrays, organism=None, options=None)
 
 
 class _Outcome(NamedTuple):
@@ -126,7 +136,7 @@ class _Trial:
         way = rehearsed(law, self.goals, self.begin, rest, self.length, limited=True)
         if way.diverged or len(way.t) < 2:
             return _Outcome(np.inf, np.inf, model.joint_names[0], False, way)
-        driven = law._driven - law._skip
+        driven = law._outputs - law._skip
         found = step_response(way.t, way.q[..., model.joint_slice_q], self.goals)
         moves = self.begin[:, model.joint_slice_q] != self.goals
         settling, overshoot = (
@@ -148,11 +158,11 @@ class _Trial:
         """Reasons seen in the motion, else those without which it would be kept."""
         seen = [*self._too_slow(), *self._at_limit(found.way), *self._dry(found)]
         if found.way.diverged:
-            seen.insert(0, f"the motion diverges at {found.way.t[-1]:.3g} s")
+            seen[:0] = [f"the motion diverges at {found.way.t[-1]:.3g} s", *self._zero_dynamics()]
         return tuple(seen or [self._without()])
 
     def _too_slow(self) -> list[str]:
-        clock, time = self.law.sample_time, getattr(self.law, "attainable", None)
+        clock, time = self.law.sample_time, self.law.attainable
         if clock is None or time is None or self.asked is None or time <= LATE * self.asked:
             return []
         late = f" with a delay of {self.law.delay:g} s" if self.law.delay else ""
@@ -181,14 +191,9 @@ class _Trial:
     def _without(self) -> str:
         """The first of these that repairs the steps when it is left out."""
         law, model = self.law, self.law.model
-        if isinstance(law, IndependentPid) and not model.free_base:
-            floating = dataclasses.replace(model, gravity=np.zeros(3), organism=None, options=None)
-            if dataclasses.replace(self, law=law.rebuilt(floating)).run().kept:
-                return "the load changes on the way, and only the integral carries it"
-        if law.sample_time is not None:
-            faster = Controller.changed(law, sample_time=law.sample_time / FASTER)
-            if dataclasses.replace(self, law=faster).run().kept:
-                return f"the sample time of {law.sample_time:g} s: a {FASTER}th of it would do"
+        for reason, other in self._simpler():
+            if dataclasses.replace(self, law=other).run().kept:
+                return reason
         alone = self._alone().run()
         if alone.kept:
             return f"coupling between joints: alone each settles in {alone.settling:.3g} s"
@@ -200,10 +205,41 @@ class _Trial:
                 f"inertia and loads change during a step: one of {SMALL:.0%} settles in "
                 f"{near.settling:.3g} s"
             )
-        at = model.neutral()
-        at[model.joint_slice_q] = self.goals[0]
-        rate = linearized(law, at).rate
+        if model.free_base:
+            return "the base is free and moves with the joints"
+        rate = linearized(law, self._goal()).rate
         return f"small errors decay with {rate:.3g} 1/s and overshoot by {near.overshoot:.0%}"
+
+    def _simpler(self) -> Iterator[tuple[str, Controller]]:
+        """Laws without what may be the reason, and the words for it."""
+        law, model = self.law, self.law.model
+        if isinstance(law, IndependentPid) and not model.free_base:
+            reason = "the load changes on the way, and only the integral carries it"
+            yield reason, law.rebuilt(_other(model, gravity=np.zeros(3)))
+        if isinstance(law, Adaptive):
+            yield "the law learns during a step", law.changed(adaptation=NO_LEARNING)
+        if law.sample_time is None:
+            return
+        clock = f"{law.sample_time:g} s"
+        faster = Controller.changed(law, sample_time=law.sample_time / FASTER)
+        yield f"the sample time of {clock}: a {FASTER}th of it would do", faster
+        if isinstance(law, LinkLaw) and model.friction_rate.rate * law.sample_time > 1:
+            reason = f"{model.friction_rate.cause} is faster than the samples of {clock}"
+            none = np.zeros(len(model.viscous))
+            yield reason, law.rebuilt(_other(model, viscous=none, coulomb=none))
+
+    def _zero_dynamics(self) -> list[str]:
+        law = self.law
+        if not len(law._resulting) or law.model.free_base or law.uses_coupling:
+            return []
+        growth = float(np.linalg.eigvals(zero_dynamics(law, self._goal())).real.max())
+        return [f"the zero dynamics grow with {growth:.3g} 1/s"] if is_decaying(growth) else []
+
+    def _goal(self) -> np.ndarray:
+        """(nq,) the first."""
+        at = self.law.model.neutral()
+        at[self.law.model.joint_slice_q] = self.goals[0]
+        return at
 
     def _alone(self) -> _Trial:
         """Steps of one joint after the other, to the first goal."""

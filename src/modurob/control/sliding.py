@@ -57,12 +57,14 @@ class SlidingLaw(LinkLaw):
         if rate is not None and settling_time is not None:
             raise StateError("give rate or a settling_time, not both")
         if rate is None:
-            time = gains.SETTLING_TIME if settling_time is None else settling_time
-            rate = math.sqrt(gains.from_settling_time(time)[0])
+            self.settling_time = gains.SETTLING_TIME if settling_time is None else settling_time
+            rate = math.sqrt(gains.from_settling_time(self.settling_time)[0])
         self.rate = positive("rate", rate, "1/s")
 
     def _settings(self, joints: JointMap) -> dict[str, Any]:
-        return super()._settings(joints) | {"rate": self.rate}
+        time = self.settling_time
+        asked = {"rate": self.rate} if time is None else {"settling_time": time}
+        return super()._settings(joints) | asked
 
     def _sliding(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> Sliding:
         """The variable s, 0 for joints without a motor, and the motion that makes it vanish."""

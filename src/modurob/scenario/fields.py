@@ -97,6 +97,18 @@ def _limits_text(value: float | tuple[float, ...], model: Model) -> str:
     return _numbers_text(value)
 
 
+def joint_list(name: str, text: str, model: Model) -> tuple[str, ...]:
+    """Names of joints, with commas."""
+    names = tuple(word.strip() for word in text.split(",") if word.strip())
+    for joint in names:
+        model.joint_index(joint)  # raises an error that lists the joints
+    return names
+
+
+def _list_text(names: tuple[str, ...], model: Model) -> str:
+    return ", ".join(names)
+
+
 def pole_numbers(name: str, text: str, model: Model) -> tuple[complex, ...]:
     """Two poles, or two for each joint. [1/s]"""
     if not text.strip():
@@ -271,6 +283,15 @@ PARTS: Mapping[str, Mapping[str, RunField]] = {
             "Torque limit [N m], 0: none", "One, or one for each joint. [N m, N]", torque_limits,
             _limits_text, metavar="TORQUES",
         ),
+        "passive": RunField(
+            "Joints without a motor", "Joints without a motor, with commas.", joint_list,
+            _list_text, metavar="JOINTS",
+        ),
+        "outputs": RunField(
+            "Outputs of a partial linearization",
+            "Joints that partial-linearization controls, as many as have a motor.", joint_list,
+            _list_text, metavar="JOINTS",
+        ),
         "sample_time": RunField("Sample time [s], 0: none", "Between commands. [s]", step=0.001),
         "torque_delay": RunField(
             "Delay of torques [s]", "Until a torque takes effect; gains are designed for it. [s]",
@@ -293,6 +314,7 @@ PARTS: Mapping[str, Mapping[str, RunField]] = {
             "frequency=2'; may be repeated. [N, N m, s, Hz]",
             pushes, _pushes_text, option="push", metavar="PUSH",
         ),
+        "wrench_sensors": RunField("Wrench sensors", "The law measures the pushes."),
     },
     "Noise and filter": {
         "noise_q": RunField("Position σ [rad, m]", "Of measured positions. [rad, m]", step=0.001),

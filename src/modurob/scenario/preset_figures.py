@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 WIDTH, TEXT_WIDTH, PANEL, HEAD = 12.0, 3.9, 1.9, 1.0  # [inch]
 LETTERS = 50  # of a line of the text
 DASHES = ("-", (0, (4, 2)), (0, (1, 1.2)))  # of the first, second and third run
+OVER, SAME = (0, (5, 5)), 0.01  # a line on top of another: dashes, and a part of the range
 GOOD, BAD = "#1a7f37", "#c62828"
 TREE_COLORS = {"default": PALETTE[1], "distance": PALETTE[5], "momentum": PALETTE[0]}
 
@@ -93,11 +94,10 @@ def _draw_joints(left: Any, panels: Sequence[str], results: Results) -> None:
         charts.style(plane)
         for result, dashes in zip(results.values(), DASHES, strict=False):
             t, values = result.trajectory.t, PANELS[name].values(result)
-            # where lines coincide, the wider one below shows
-            for k in reversed(range(values.shape[1])):
+            for k in range(values.shape[1]):
                 color = PALETTE[k] if values.shape[1] > 1 else INK
-                plane.plot(t, values[:, k], color=color, lw=1.3 + 2.2 * k * (len(joints) < 3),
-                           ls=dashes, zorder=3 - 0.1 * k)  # fmt: skip
+                hidden = len(results) == 1 and _coincides(values, k)
+                plane.plot(t, values[:, k], color=color, lw=1.5, ls=OVER if hidden else dashes)
         if name == "position":
             _draw_wanted(plane, next(iter(results.values())))
         label = PANELS[name].label
@@ -110,6 +110,12 @@ def _draw_joints(left: Any, panels: Sequence[str], results: Results) -> None:
     axes[-1].set_xlim(0, max(float(r.trajectory.t[-1]) for r in results.values()))
     axes[-1].set_xlabel("time [s]", color=INK)
     left.align_ylabels(list(axes))
+
+
+def _coincides(values: np.ndarray, k: int) -> bool:
+    """Return True if a line lies on one before it."""
+    apart = np.abs(values[:, :k] - values[:, k : k + 1]).max(axis=0, initial=0.0)
+    return bool((apart < SAME * np.ptp(values)).any())
 
 
 def _draw_wanted(plane: Axes, result: RunResult) -> None:

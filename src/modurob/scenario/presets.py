@@ -94,7 +94,7 @@ def _thesis_poles() -> dict[str, Scenario]:
         "pole placement": Scenario(
             **PENDULUM, motion="step", target=UNIT_STEP, controller="PolePlacement",
             poles=tuple(pole for pair in POLES for pole in pair), duration=4.0,
-            integrator="DOP853", rtol=1e-11, record=0.04,
+            integrator="DOP853", rtol=1e-11, record=0.01,
         )
     }  # fmt: skip
 

@@ -241,12 +241,17 @@ class Scenario(RunSettings):
         if self.controller == NONE:
             return None
         kind = law_class(self.controller)
-        for field in ("poles", *self.gains):
-            if field not in kind.parameters and (field != "poles" or self.poles):
+        chosen = [name for name in ("poles", "outputs") if getattr(self, name)]
+        for field in (*chosen, *self.gains):
+            if field not in kind.parameters:
                 raise StateError(
                     f"{field}: {self.controller} takes {choices(kind.parameters)} in place of it"
                 )
-        options: dict[str, Any] = {"delay": self.torque_delay, **self.gains}
+        options: dict[str, Any] = {
+            "delay": self.torque_delay, "passive": self.passive, **self.gains,
+        }  # fmt: skip
+        if self.outputs:
+            options["outputs"] = self.outputs
         if self.poles:
             pairs = len(self.poles) > 2 and len(self.poles) % 2 == 0
             options["poles"] = np.reshape(self.poles, (-1, 2)) if pairs else self.poles
@@ -359,6 +364,7 @@ class Scenario(RunSettings):
                 rtol=self.rtol,
                 dt=self._longest_step(),
                 external=self._wrenches(model),
+                wrench_sensors=self.wrench_sensors and law is not None,
                 events=self._dockings(),
                 rng=rng if self.noisy else None,
                 noise=Noise(self.noise_q, self.noise_v, self.noise_tau) if self.noisy else None,

@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import FailFast, Field, FiniteFloat, ValidationInfo, field_validator
+import numpy as np
+from pydantic import (
+    BeforeValidator,
+    FailFast,
+    Field,
+    FiniteFloat,
+    ValidationInfo,
+    field_validator,
+)
 
 from modurob.control import CONTROLLERS, gains
 from modurob.control.laws import law_class, law_keys
@@ -27,6 +35,7 @@ GAIT_FIELDS = ("amplitude", "frequency", "ramp", "gait")
 BALANCE_FIELDS = ("balancing_law", "loss", "delay", "drive_friction", "stuck")
 LAW_FIELDS = (
     "settling_time", "poles", "gains", "torque_limit", "torque_delay", "sample_time", "feedforward",
+    "passive", "outputs", "wrench_sensors",
 )  # fmt: skip
 METHOD_FIELDS = (
     "integrator", "rtol", "dt", "analytic", "stops", "masses", "payload", "pushes", "rates",
@@ -38,7 +47,21 @@ Name = Annotated[str, Field(max_length=64)]
 NotNegative = Annotated[FiniteFloat, Field(ge=0)]
 Positive = Annotated[FiniteFloat, Field(gt=0)]
 Row = tuple[FiniteFloat, ...]
-Numbers = FiniteFloat | Row | tuple[Row, ...]  # one for all, one for each, or a matrix
+
+
+def _finite(value: Any) -> Any:
+    """A value as it is, or one finding in place of one for each shape that it might have."""
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        array = np.zeros(0)
+    if not array.size or array.ndim > 2 or not np.isfinite(array).all():
+        raise ValueError("takes finite numbers: one, one for each joint, or the rows of a matrix")
+    return value
+
+
+# one for all, one for each, or a matrix
+Numbers = Annotated[FiniteFloat | Row | tuple[Row, ...], BeforeValidator(_finite)]
 Vector = Annotated[Row, Field(min_length=3, max_length=3)]
 
 
@@ -81,7 +104,9 @@ class EventRecord(FrozenRecord):
 
 
 class PushRecord(FrozenRecord):
-    """A wrench from outside on a body, which no law expects: constant, a pulse, or a sine.
+    """A wrench from outside on a body: constant, a pulse, or a sine.
+
+    No law expects it; with `RunSettings.wrench_sensors` the law has it as it acts.
 
     Attributes:
         body: A body or a module of the model; force and moment are in its frame.
@@ -155,11 +180,14 @@ class RunSettings(FrozenRecord):
         poles: Of `PolePlacement` in place of a settling time: two, or two for each joint. [1/s]
         gains: Of the law in place of a settling time, by the names of its arguments.
         torque_limit: Of all joints, or of each; 0 for none. [N m, N]
+        passive: Joints without a motor.
+        outputs: Joints that `PartialLinearization` controls, as many as have a motor.
         torque_delay: Until a torque takes effect, in whole samples. [s]
         sample_time: 0 for a law that acts continuously. [s]
         masses: True masses, as a factor on those that the controller assumes.
         payload: A mass on a body.
         pushes: Wrenches from outside.
+        wrench_sensors: Whether the law and the estimator have the pushes, as sensors measure them.
         estimator: ``Ekf`` or ``none``.
         ekf: Its Q, R, W, V, P and first estimate q, v, by the names of `Ekf`'s arguments; what is
             left out follows from the noise of the sensors.
@@ -199,11 +227,14 @@ class RunSettings(FrozenRecord):
     poles: tuple[complex, ...] = ()
     gains: dict[Name, Numbers] = Field(default_factory=dict)
     torque_limit: NotNegative | tuple[NotNegative, ...] = 0.0
+    passive: tuple[Name, ...] = ()
+    outputs: tuple[Name, ...] = ()
     torque_delay: NotNegative = 0.0
     sample_time: NotNegative = 0.0
     masses: Positive = 1.0
     payload: PayloadRecord | None = None
     pushes: Annotated[tuple[PushRecord, ...], FailFast()] = ()
+    wrench_sensors: bool = False
     estimator: Literal["none", "Ekf"] = "none"
     ekf: dict[Literal["Q", "R", "W", "V", "P", "q", "v"], Numbers] = Field(default_factory=dict)
     noise_q: NotNegative = 0.0
@@ -298,6 +329,8 @@ class RunSettings(FrozenRecord):
             unused(("points",), f"with motion '{self.motion}'")
         if self.motion not in ("quintic", "zero"):
             unused(("move_time",), f"with motion '{self.motion}'")
+        if not self.pushes:
+            found.setdefault("wrench_sensors", "without a push")
         if self.estimator == NONE:
             unused(("ekf",), "without an estimator")
         if not self.random:

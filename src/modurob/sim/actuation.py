@@ -9,11 +9,14 @@ Further attributes are optional:
 * ``reset(t, q, v)``: called when a run begins.
 * ``record() -> {name: numbers}``: numbers for `Trajectory.channels`, as of its last
   command.
+* ``command(t, q, v, reference, external)``: with ``wrench_sensors`` it also has the external
+  wrenches of the run, by body.
 * ``rebuilt(model, organism) -> controller``: for the body after `Dock` or `Undock`.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -85,11 +88,12 @@ class Actuation:
         sample_time: float | None = None,
         noise: Noise | None = None,
         rng: np.random.Generator | None = None,
+        wrenches: Callable[[float], Any] | None = None,
     ) -> None:
         self._model, self._shape = model, (*batch, model.nv)
         self.controller = controller
         self._reference = reference
-        self._law = _law(controller)
+        self._law = _law(controller) if wrenches is None else _law_with(wrenches, controller)
         own = getattr(controller, "sample_time", None)
         chosen = own if sample_time is None else sample_time
         self.sample_time = None if chosen is None else positive("sample_time", chosen, "seconds")
@@ -174,6 +178,17 @@ def _law(controller: Any) -> Callable[..., Any]:
         "a controller is a function f(t, q, v) or has a method command(t, q, v, reference), "
         f"got {type(controller).__name__}"
     )
+
+
+def _law_with(wrenches: Callable[[float], Any], controller: Any) -> Callable[..., Any]:
+    """The law of a controller that is given external wrenches, a function of time."""
+    command = getattr(controller, "command", None)
+    if not callable(command) or "external" not in inspect.signature(command).parameters:
+        raise StateError(
+            "wrench_sensors need a controller with command(t, q, v, reference, external), "
+            f"got {type(controller).__name__}: choose a law of modurob.control, or leave them out"
+        )
+    return lambda t, q, v, reference: command(t, q, v, reference, external=wrenches(t))
 
 
 def _deviations(noise: Noise, model: Model) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -45,6 +45,7 @@ class Setup:
     rng: np.random.Generator | None = None
     stops: Stops | LinearStops | None = None
     external: External = field(default_factory=dict)
+    wrench_sensors: bool = False
     ground: Ground | None = None
 
 
@@ -118,6 +119,7 @@ class Run:
         drive = Actuation(
             self.model, self._batch, (lambda t, q, v: rest) if controller is None else controller,
             setup.reference, setup.sample_time, setup.noise, setup.rng,
+            (lambda t: self.motion.wrenches(t)) if setup.wrench_sensors else None,
         )  # fmt: skip
         if drive.sample_time is not None:
             check_ticks("sample_time", drive.sample_time, setup.duration)

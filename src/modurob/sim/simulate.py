@@ -55,6 +55,7 @@ def simulate(
     sample_time: float | None = None,
     noise: Noise | None = None,
     external: External | None = None,
+    wrench_sensors: bool = False,
     stops: bool | Stops | LinearStops = False,
     ground: Ground | None = None,
     record: float | ArrayLike | None = None,
@@ -84,6 +85,7 @@ def simulate(
         sample_time: Ask the controller only so often, and hold its torque. [s]
         noise: On measurements and torques of the controller; new at each sample.
         external: Wrenches (6,) on bodies, in the bodies' frames, or functions of time.
+        wrench_sensors: Whether the controller has these wrenches, as its argument `external`.
         stops: True for smooth stops at the joint limits, or `Stops` or `LinearStops`.
         ground: That bodies stand and slide on; its forces are in the channel "contact".
         record: Seconds between the states that are kept, or the times; every step by default.
@@ -117,6 +119,8 @@ def simulate(
         raise StateError(f"noise is a modurob.sim.Noise, got {type(noise).__name__}")
     if noise is not None:
         generator(rng, "noise")
+    if not isinstance(wrench_sensors, bool):
+        raise StateError(f"wrench_sensors is True or False, got {wrench_sensors!r}")
     size = row_bytes(math.prod(q.shape[:-1]), model.nq, model.nv)
     setup = Setup(
         method=method,
@@ -129,6 +133,7 @@ def simulate(
         rng=rng,
         stops=Stops() if stops is True else stops or None,
         external=dict(external or {}),
+        wrench_sensors=wrench_sensors,
         ground=ground,
     )
     organism = _origin(model, organism)
