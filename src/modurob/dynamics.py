@@ -79,13 +79,13 @@ class Dynamics:
         """Any quantity of `equations.quantities`, for arrays (..., n) of its inputs."""
         if name not in QUANTITIES:
             raise UnknownNameError(f"no quantity {name!r}: choose from {choices(QUANTITIES, 20)}")
-        routine = self.tier.routine(name) if external is None else self.tier.with_external(name)
+        if external is not None and not QUANTITIES[name].passes.external:
+            raise StateError(f"{name} does not depend on external wrenches: leave external out")
+        routine = self.tier.routine(name, external is not None)
         if external is None:
             done = routine.single(*arrays, np.empty(routine.result))
             if done is not None and (not self.model.free_base or so3.is_unit(arrays[0][..., 3:7])):
                 return done
-        elif not QUANTITIES[name].passes.external:
-            raise StateError(f"{name} does not depend on external wrenches: leave external out")
         _demand_arrays(name, arrays)
         state = CallArrays(self.model, name, arrays, math.prod(routine.result), external)
         return self._batch(routine, state, threads)

@@ -44,7 +44,7 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on thi
 
 
 def as_cpp(name: str, model: mr.Model, dtype: str, folder):
-    trace = Trace(name, model)
+    trace = Trace(QUANTITIES[name], model)
     text = SHIM + cuda.source(trace, dtype) + LOOP
     (folder / "kernel.cpp").write_text(text, encoding="utf-8")
     library = folder / f"{name}_{dtype}_{model.nv}.so"

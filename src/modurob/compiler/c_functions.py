@@ -66,7 +66,7 @@ class Function(NamedTuple):
     def trace(self, model: Model) -> Trace:
         """The quantity on traced scalars; of the bodies those that carry a module's frame."""
         bodies = list(model.modules.values())
-        return Trace(self.quantity, model, bodies)
+        return Trace(QUANTITIES[self.quantity], model, bodies)
 
 
 MACROS = {"nv": "NV", "bodies": "MODULES"}

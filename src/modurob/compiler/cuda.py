@@ -48,7 +48,7 @@ class CudaTier:
         """The compiled kernel of an algorithm."""
         if name not in self._kernels:
             try:
-                trace = Trace(name, self.model)
+                trace = Trace(QUANTITIES[name], self.model)
             except ZeroDivisionError:
                 raise StateError(
                     f"{name} is singular: a joint has nothing to accelerate. The model that was "

@@ -1,7 +1,8 @@
 """The fused tier: the whole recursion of one organism as straight-line code.
 
 Every number of the organism is a constant, so zeros and ones vanish and common products are shared
-across links. It is faster than the table and has to be compiled for each body.
+across links. It is faster than the table and has to be compiled for each body. Points of links are
+visited in a loop as in the table, between the way outward and the way inward.
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ from modurob.compiler import driver
 from modurob.compiler.driver import Driver
 from modurob.compiler.emit_llvm import FunctionWriter, Slot, emit
 from modurob.compiler.jit import host
-from modurob.compiler.kernels import SignedAngle
+from modurob.compiler.kernels import SignedAngle, Tracer
+from modurob.compiler.layout import point_places, vectors
+from modurob.compiler.packing import flat, unflat
 from modurob.compiler.trace import Graph, Traced, lifted
+from modurob.compiler.walks import write_points
 from modurob.equations.links import RigidLink
-from modurob.equations.passes import Base, JointState, run
-from modurob.equations.quantities import QUANTITIES
-from modurob.equations.vectors import Vec, vec
+from modurob.equations.passes import Base, JointState, Quantity, run
+from modurob.equations.vectors import Vec, Wrench, vec
 from modurob.model import Model
+
+POINT_KERNELS = ("survey", "touch", "settle")
 
 
 class Trace:
@@ -27,46 +32,52 @@ class Trace:
 
     Args:
         bodies: Those for which results are wanted; all by default.
+        external: Whether an external wrench acts on each link, in its joint frame.
 
     Attributes:
         shape: Of the result.
         outputs: Numbers of the result by their index; those that are always zero are left out.
         slots: The inputs' places in the records.
+        kept: Scalars of states that points read, with their places.
     """
 
     def __init__(
         self,
-        name: str,
+        quantity: Quantity,
         model: Model,
         bodies: Sequence[int] | None = None,
+        external: bool = False,
     ) -> None:
         self.graph, self.slots = Graph(), {}
-        self.free_base, self.quantity = model.free_base, QUANTITIES[name]
-        frames = model._frames if self.quantity.near else model._placed_frames
+        self.free_base, self.quantity = model.free_base, quantity
+        self.kept: list[tuple[Slot, Traced]] = []
+        frames = model._frames if quantity.near else model._placed_frames
         links, placed = frames.links(), frames.placements()
         chosen = placed if bodies is None else [placed[k] for k in bodies]
         joints = [self._joint(k, link) for k, link in enumerate(links[1:])]
         base = self._base(vec(model.gravity))
-        found = run(self.quantity, links, joints, base, bodies=chosen)
+        wrenches = [self._wrench(i) for i in range(len(links))] if external else None
+        touched = self._touched if quantity.passes.touch else None
+        found = run(quantity, links, joints, base, wrenches, chosen, touched)
         self.joints = len(joints)
-        self.shape = self.quantity.shape(self.joints, self.free_base, len(chosen))
+        self.shape = quantity.shape(self.joints, self.free_base, len(chosen))
         values = enumerate(lifted(self.graph, found))
         self.outputs: list[tuple[int, Traced]] = [
             # the driver clears matrices
             (k, x)
             for k, x in values
-            if x.value != 0 or self.quantity.per != "pair"
+            if x.value != 0 or quantity.per != "pair"
         ]
 
-    def _read(self, name: str, slot: int) -> Traced:
-        self.slots[name] = Slot("%io", slot)
+    def _read(self, name: str, slot: Slot) -> Traced:
+        self.slots[name] = slot
         return self.graph.input(name)
 
     def _joint(self, k: int, link: RigidLink) -> JointState:
         place = driver.BASE_RECORD + driver.JOINT_RECORD * k
 
         def read(field: int) -> Traced:
-            return self._read(f"joint{k}.{field}", place + field)
+            return self._read(f"joint{k}.{field}", Slot("%io", place + field))
 
         q: Any = read(driver.Q) * link.travel
         if not link.prismatic:
@@ -76,33 +87,82 @@ class Trace:
     def _base(self, gravity: Vec) -> Base:
         if not self.free_base:
             return Base(gravity)
-        values = [self._read(f"base{k}", k) for k in range(driver.BASE_RECORD)]
+        values = [self._read(f"base{k}", Slot("%io", k)) for k in range(driver.BASE_RECORD)]
         return driver.moving_base(gravity, values)
+
+    def _wrench(self, link: int) -> Wrench:
+        places = range(driver.EXTERNAL * link, driver.EXTERNAL * (link + 1))
+        numbers = [self._read(f"external{k}", Slot("%external", k)) for k in places]
+        return Wrench(Vec(numbers[:3]), Vec(numbers[3:]))
+
+    def _touched(self, states: list[Any]) -> list[Any]:
+        """States after a visit to all points, which finds and leaves scalars in memory."""
+        kind, places = self.quantity.passes.State, point_places(self.quantity, self.free_base)
+        changed = Tracer(self.quantity, self.free_base).touch().written["self"]
+        after = []
+        for i, state in enumerate(states):
+            scalars = flat(kind, state)
+            for k, place in enumerate(places):
+                if place is None:
+                    continue
+                slot = Slot("%states", vectors(places) * i + place)
+                if scalars[k] is not None:
+                    self.kept.append((slot, lifted(self.graph, [scalars[k]])[0]))
+                if k in changed:
+                    scalars[k] = self._read(f"touched{i}.{k}", slot)
+            after.append(unflat(kind, scalars))
+        return after
 
     def operations(self) -> dict[str, int]:
         """Number of operations of each kind."""
         return self.graph.operations([value for _, value in self.outputs])
 
 
-def module_ir(name: str, model: Model) -> str:
+def module_ir(quantity: Quantity, model: Model, external: bool = False) -> str:
     """The whole module: kernel, driver, and the entry for single states."""
-    trace, width = Trace(name, model), host().width
-    writer = FunctionWriter(width)
-    values = emit(writer, trace.graph, [value for _, value in trace.outputs], trace.slots)
-    for (index, _), value in zip(trace.outputs, values, strict=True):
-        writer.store(Slot("%results", index), value)
-    body = (
-        "define internal void @body(ptr noalias %io, ptr noalias %results, ptr %external, "
-        + "ptr %arguments) {\nentry:\n"
-        + "\n".join(writer.lines)
-        + "\n  ret void\n}\n"
-    )
-    quantity = trace.quantity
-    return "\n".join(
-        [
-            driver.declarations(width),
-            body,
-            Driver(width, quantity, model.free_base).write("@body"),
-            *(driver.entry_ir(quantity, several) for several in (False, True)),
-        ]
-    )
+    trace, width, free = Trace(quantity, model, external=external), host().width, model.free_base
+    parts = [driver.declarations(width), _body(trace)]
+    tracer = Tracer(quantity, free, point_places(quantity, free) if trace.kept else None)
+    kernels = POINT_KERNELS if trace.kept else ()
+    kernels += ("move",) if quantity.passes.move and free else ()
+    parts += [getattr(tracer, each)().ir(each, quantity.per) for each in kernels]
+    parts.append(Driver(width, quantity, free).write("@body"))
+    if quantity.passes.move:
+        parts.append(Driver(width, quantity, free).write_steps("@body"))
+    parts += [driver.entry_ir(quantity, several) for several in (False, True)]
+    return "\n".join(parts)
+
+
+def _body(trace: Trace) -> str:
+    """The straight lines, in two parts if points are visited between them."""
+    writer, quantity, names = FunctionWriter(host().width), trace.quantity, {}
+    if trace.kept:
+        results = driver.argument(writer, "results")
+        writer.do(f"%states = getelementptr {writer.vector}, ptr %results, i64 {results}")
+        places = point_places(quantity, trace.free_base)
+
+        def state(link: str) -> str:
+            return writer.offset("%states", writer.value(f"mul i64 {link}, {vectors(places)}"))
+
+        _store(writer, trace, trace.kept, names)
+        write_points(writer, quantity, trace.free_base, places, state)
+    _store(writer, trace, [(Slot("%results", k), value) for k, value in trace.outputs], names)
+    return driver.BODY + "\n".join(writer.lines) + "\n  ret void\n}\n"
+
+
+def _store(
+    writer: FunctionWriter,
+    trace: Trace,
+    stores: Sequence[tuple[Slot, Traced]],
+    names: dict[int, str],
+) -> None:
+    values = emit(writer, trace.graph, [value for _, value in stores], trace.slots, names)
+    for (slot, _), value in zip(stores, values, strict=True):
+        writer.store(slot, value)
+
+
+def workspace_vectors(quantity: Quantity, model: Model) -> int:
+    """Vectors of workspace that the code needs besides records and results."""
+    if not quantity.passes.touch:
+        return 0
+    return vectors(point_places(quantity, model.free_base)) * (len(model.parent) + 1)

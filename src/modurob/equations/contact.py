@@ -256,8 +256,6 @@ def _even(terms: Sequence[float], square: Any) -> Any:
 
 GROUNDED_DYNAMICS = Quantity(
     ("q", "v", "tau"), ("nv",), GroundedDynamics, "a", "The acceleration of a body on the ground.",
-    near=False, straight_line=False,
+    near=False,
 )  # fmt: skip
-GROUND_FORCE = Quantity(
-    ("q", "v"), ("nv",), GroundForce, "tau", "Force of the ground.", near=False, straight_line=False
-)
+GROUND_FORCE = Quantity(("q", "v"), ("nv",), GroundForce, "tau", "Force of the ground.", near=False)
