@@ -86,8 +86,8 @@ class Driver(FunctionWriter):
         # the sum of 0 * x: not a number as soon as one input or result is not finite
         self.check = Carry(splat(0.0, width))
 
-    def write(self, body: str) -> str:
-        """The driver's IR; `body` is called with (io, results, external, memory, arguments)."""
+    def write(self) -> str:
+        """The driver's IR."""
         at, arrays = self._begin()
         results, total = at["place"], self._total(at["nv"])
         finish = self.quantity.passes.finish
@@ -101,7 +101,7 @@ class Driver(FunctionWriter):
                 self._prefetch_results(at["y"], first, total)
             self._gather_states(at, rows, arrays)
             self._gather_external(at["wrenches"], at["external"], rows, at["links"])
-            self._call(body, at, self._memory(at, first))
+            self._call(at, self._memory(at, first))
             self._scatter(results, at["y"], rows, total)
         self._report()
         self.do("ret void")
@@ -119,19 +119,22 @@ class Driver(FunctionWriter):
         at["place"] = self.offset(at["wrenches"], after_external)
         return at, self._arrays(at["nq"], at["nv"])
 
-    def write_steps(self, body: str) -> str:
+    def write_steps(self, keeps_input: bool) -> str:
         """``void march(Arguments*, begin, end, workspace)``: several steps, in place in q and v.
 
-        The third input is read in each step: friction is taken from it in the records.
+        Args:
+            keeps_input: False where friction is taken from the third input in the records: it is
+                read again in each step.
         """
         at, arrays = self._begin()
         with self.loop("%begin", "%end", self.width, self.check) as first:
             rows, memory = self._rows(first, at["last"]), self._memory(at, first)
-            self._gather_states(at, rows, arrays[:2])
+            self._gather_states(at, rows, arrays if keeps_input else arrays[:2])
             self._gather_external(at["wrenches"], at["external"], rows, at["links"])
             with self.loop("0", at["steps"], carry=self.check):
-                self._gather_states(at, rows, arrays[2:])
-                self._call(body, at, memory)
+                if not keeps_input:
+                    self._gather_states(at, rows, arrays[2:])
+                self._call(at, memory)
                 self._move(at)
             self._scatter_states(at, rows, arrays[:2])
         self._report()
@@ -139,9 +142,9 @@ class Driver(FunctionWriter):
         head = "define void @march(ptr %arguments, i64 %begin, i64 %end, ptr %workspace) {\n"
         return head + "entry:\n" + "\n".join(self.lines) + "\n}\n"
 
-    def _call(self, body: str, at: dict[str, str], memory: str) -> None:
+    def _call(self, at: dict[str, str], memory: str) -> None:
         given = ("%workspace", at["place"], at["wrenches"], memory, "%arguments")
-        self.do(f"call void {body}({', '.join(f'ptr {each}' for each in given)})")
+        self.do(f"call void @body({', '.join(f'ptr {each}' for each in given)})")
 
     def _move(self, at: dict[str, str]) -> None:
         """A step of the records, with the accelerations in the results."""
@@ -356,15 +359,19 @@ def argument(writer: FunctionWriter, name: str, arguments: str = "%arguments") -
     return writer.value(f"load {kind}, ptr {place(writer, name, arguments)}")
 
 
-def declarations(width: int) -> str:
-    """The intrinsics that kernels and drivers use."""
+def driver_ir(width: int, quantity: Quantity, free_base: bool, keeps_input: bool) -> str:
+    """All that is around ``@body``: intrinsics, drivers, entries; see `Driver.write_steps`."""
     V = f"<{width} x double>"
-    return (
+    declarations = (
         f"declare {V} @llvm.sqrt.v{width}f64({V})\n"
         f"declare {V} @llvm.fma.v{width}f64({V}, {V}, {V})\n"
         "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n"
         "declare void @Py_IncRef(ptr)\n"
     )
+    parts = [declarations, Driver(width, quantity, free_base).write()]
+    if quantity.passes.move:
+        parts.append(Driver(width, quantity, free_base).write_steps(keeps_input))
+    return "\n".join([*parts, *(entry_ir(quantity, several) for several in (False, True))])
 
 
 # -- a few states, straight from Python ------------------------------------------------------------

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from modurob.compiler import driver
-from modurob.compiler.driver import Driver
 from modurob.compiler.emit_llvm import FunctionWriter, Slot, emit
 from modurob.compiler.jit import host
 from modurob.compiler.kernels import SignedAngle, Tracer
@@ -120,16 +119,12 @@ class Trace:
 
 def module_ir(quantity: Quantity, model: Model, external: bool = False) -> str:
     """The whole module: kernel, driver, and the entry for single states."""
-    trace, width, free = Trace(quantity, model, external=external), host().width, model.free_base
-    parts = [driver.declarations(width), _body(trace)]
+    trace, free = Trace(quantity, model, external=external), model.free_base
+    parts = [driver.driver_ir(host().width, quantity, free, keeps_input=True), _body(trace)]
     tracer = Tracer(quantity, free, point_places(quantity, free) if trace.kept else None)
     kernels = POINT_KERNELS if trace.kept else ()
     kernels += ("move",) if quantity.passes.move and free else ()
     parts += [getattr(tracer, each)().ir(each, quantity.per) for each in kernels]
-    parts.append(Driver(width, quantity, free).write("@body"))
-    if quantity.passes.move:
-        parts.append(Driver(width, quantity, free).write_steps("@body"))
-    parts += [driver.entry_ir(quantity, several) for several in (False, True)]
     return "\n".join(parts)
 
 

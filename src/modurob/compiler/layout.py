@@ -41,6 +41,8 @@ def places_of(quantity: Quantity, free_base: bool) -> tuple[int | None, ...]:
     for each, when in once.items():
         if getattr(passes, each) and (each != "base_block" or free_base):
             events.append((getattr(tracer, each)(), {"self": when}))
+    if passes.active:
+        events.append((_active(tracer), {"self": 2}))
     if passes.pair:
         events.append((tracer.pair(), {"self": PAIRS, "parent": PAIRS}))
     if passes.pair and free_base:
@@ -72,6 +74,13 @@ def places_of(quantity: Quantity, free_base: bool) -> tuple[int | None, ...]:
     return _allocated(size(passes.State), born, dies)
 
 
+def _active(tracer: Tracer) -> Kernel:
+    """The kernel of `active`, its number stored."""
+    kernel, number = tracer.active()
+    kernel.put(Slot("%out", 0), number)
+    return kernel
+
+
 @cache
 def point_places(quantity: Quantity, free_base: bool) -> tuple[int | None, ...]:
     """Places of the scalars that the points of a link read or write; None for all others.
@@ -79,9 +88,7 @@ def point_places(quantity: Quantity, free_base: bool) -> tuple[int | None, ...]:
     For code that keeps the other scalars in registers.
     """
     tracer = Tracer(quantity, free_base)
-    active, number = tracer.active()
-    active.put(Slot("%out", 0), number)
-    kernels = (tracer.survey(), tracer.settle(), active)
+    kernels = (tracer.survey(), tracer.settle(), _active(tracer))
     changed = {k for kernel in kernels for k in kernel.written.get("self", ())}
     used = changed | {k for kernel in kernels for _, k in kernel.reads(changed)}
     order = {k: place for place, k in enumerate(sorted(used))}

@@ -19,7 +19,7 @@ A quantity may depend on points of its links, each with numbers of its own (`Poi
     survey(state, point) -> state                         once for a link, from its first point
     active(state, point, memory) -> number                where it is 0 or less, nothing happens
     touch(state, point, memory) -> state                  after the way outward
-    settle(state, point, memory) -> memory                before `touch`, when a call asks for it
+    settle(state, point, memory) -> memory, state         in its place, when a call asks for it
 
 An algorithm whose result is an acceleration may take steps in time, too: the joints' velocities
 first, then their displacements with these, and the base's pose by

@@ -12,11 +12,13 @@ from modurob.compiler.routine import Routine, memory_blocks, thread_count
 from modurob.equations.contact import (
     GROUND_FORCE,
     GROUNDED_DYNAMICS,
+    LEVEL_GROUND_FORCE,
+    LEVEL_GROUNDED_DYNAMICS,
     Bristle,
     ContactPoint,
     GroundLaw,
     contact_force,
-    moved_anchor,
+    slipped,
     stretch,
 )
 from modurob.equations.passes import Quantity
@@ -92,13 +94,18 @@ class GroundContact:
         link = frames.body_link[self._body].astype(np.int64)
         R, p = frames.body_rotation[self._body], frames.body_position[self._body]
         place = (R @ self._place[..., None])[..., 0] + p
-        plane = (-a * n_z, -b * n_z, n_z, n_z * float(np.asarray(self._ground.height)))
-        same = np.broadcast_to((*plane, *self.law), (len(place), 9))
+        normal = () if self._is_level else (-a * n_z, -b * n_z, n_z)
+        same = np.array([*normal, n_z * float(np.asarray(self._ground.height)), *self.law])
+        same = np.broadcast_to(same, (len(place), len(same)))
         return {
             "point_rows": np.concatenate([place, same], axis=1),
             "point_links": 2 * link + (np.diff(link, prepend=-1) != 0),
             "memory": self._memory,
         }
+
+    @property
+    def _is_level(self) -> bool:
+        return self._ground.slope == (0.0, 0.0)
 
     def _routine(self, quantity: Quantity, settles: bool) -> Routine:
         """Compiled code for planes, made when it is first needed."""
@@ -178,7 +185,8 @@ class GroundContact:
         return self._run(False, q, v)
 
     def _run(self, settles: bool, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        routine, found = self._routine(GROUND_FORCE, settles), None
+        quantity = LEVEL_GROUND_FORCE if self._is_level else GROUND_FORCE
+        routine, found = self._routine(quantity, settles), None
         if not self._batch:
             found = routine.single(q, v, np.empty(self._model.nv))
         if found is None:
@@ -208,8 +216,8 @@ class GroundContact:
         """
         q, v = np.array(q, order="C"), np.array(v, order="C")
         rows = (self._rows(q), self._rows(v), self._rows(tau))
-        stepper = self._routine(GROUNDED_DYNAMICS, True)
-        if not stepper.march(*rows, h, count, self._threads):
+        quantity = LEVEL_GROUNDED_DYNAMICS if self._is_level else GROUNDED_DYNAMICS
+        if not self._routine(quantity, True).march(*rows, h, count, self._threads):
             v[:] = np.nan
         self._reached = q.copy(), v.copy()
         return q, v
@@ -222,7 +230,7 @@ class GroundContact:
     def _plain_force(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The same on any ground, without compiled code."""
         point, S, which = self._points(q, v)
-        f = contact_force(self.law, point)
+        f = contact_force(self.law, point, stretch(point))
         F = np.stack([*f, *point.x.cross(f)], axis=-2)  # (..., 6, which) about the origin
         return np.sum(F @ self._moves[self._body[which]] * S, axis=-2)
 
@@ -230,8 +238,8 @@ class GroundContact:
         """Channels: (..., bodies, 3) force on each body in the world; energy in the ground."""
         self._settle()
         point, _, which = self._points(q, v)
-        f = np.stack([*contact_force(self.law, point)], axis=-1)
         s, d = stretch(point), np.maximum(point.depth, 0.0)
+        f = np.stack([*contact_force(self.law, point, s)], axis=-1)
         energy = 0.5 * np.sum(self.law.stiffness * d * d + self.law.grip * s.dot(s), axis=-1)
         of_body = np.arange(self._model.nbodies)[:, None] == self._body[which]
         return {"contact": of_body.astype(float) @ f, "contact_energy": energy}
@@ -243,7 +251,7 @@ class GroundContact:
             self._seen = q.copy(), v.copy(), self._run(True, q, v)
             return
         point, _, which = self._points(q, v)
-        anchor, held = moved_anchor(self.law, point)
+        _, anchor, held = slipped(self.law, point)
         states, width = math.prod(self._batch), self._memory.shape[-1]
         for k, value in enumerate((*anchor, held)):
             lanes = np.zeros((len(self._memory) * width, len(which)))
