@@ -104,25 +104,34 @@ class Routine:
         y = self.empty(count)
         if count == 0:
             return y
-        arguments = Arguments.from_buffer_copy(self._fixed)
-        arguments.last = count - 1
-        arrays = {"q": q, "v": v, "x": x, "y": y, "external": external}
-        for name, array in arrays.items():
-            if array is not None:
-                setattr(arguments, name, array.ctypes.data)
+        arguments = self._arguments({"q": q, "v": v, "x": x, "y": y, "external": external})
         self._launch("run", arguments, count, threads)
         return None if arguments.not_finite else y
 
     def march(
-        self, q: np.ndarray, v: np.ndarray, x: np.ndarray, duration: float, steps: int, threads: int
+        self,
+        q: np.ndarray,
+        v: np.ndarray,
+        x: np.ndarray,
+        external: np.ndarray | None,
+        duration: float,
+        steps: int,
+        threads: int,
     ) -> bool:
         """Take steps, in place in (N, ...) contiguous arrays; False when a number is not finite."""
-        arguments = Arguments.from_buffer_copy(self._fixed)
-        arguments.last, arguments.duration, arguments.steps = len(q) - 1, duration, steps
-        for name, array in (("q", q), ("v", v), ("x", x)):
-            setattr(arguments, name, array.ctypes.data)
+        arguments = self._arguments({"q": q, "v": v, "x": x, "external": external})
+        arguments.duration, arguments.steps = duration, steps
         self._launch("march", arguments, len(q), threads)
         return not arguments.not_finite
+
+    def _arguments(self, arrays: Mapping[str, np.ndarray | None]) -> Arguments:
+        """Arguments of a call with arrays that have a row for each state."""
+        arguments = Arguments.from_buffer_copy(self._fixed)
+        for name, array in arrays.items():
+            if array is not None:
+                setattr(arguments, name, array.ctypes.data)
+                arguments.last = len(array) - 1
+        return arguments
 
     def _launch(self, function: str, arguments: Arguments, count: int, threads: int) -> None:
         spaces = self._spaces[threads]

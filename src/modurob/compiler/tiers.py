@@ -46,7 +46,9 @@ class DyadTier:
 
     ready = routine  # compiled at once: it will not change any more
 
-    def with_points(self, quantity: Quantity, settles: bool, **tables: np.ndarray) -> Routine:
+    def with_points(
+        self, quantity: Quantity, settles: bool, external: bool, **tables: np.ndarray
+    ) -> Routine:
         """The routine of a quantity with points, bound to their rows, links and memory."""
         return self._bind(quantity, len(tables["point_links"]), settles, **tables)
 
@@ -103,11 +105,13 @@ class FusedTier:
         found = self.dyads.routine(name) if library is None else self._bind(library, quantity)
         return self._routines.setdefault((name, external), found)
 
-    def with_points(self, quantity: Quantity, settles: bool, **tables: np.ndarray) -> Routine:
+    def with_points(
+        self, quantity: Quantity, settles: bool, external: bool, **tables: np.ndarray
+    ) -> Routine:
         """The routine of a quantity with points, waited for; see `DyadTier.with_points`."""
-        library = self._library(quantity, bool(quantity.passes.external)).result()
+        library = self._library(quantity, external).result()
         if library is None:
-            return self.dyads.with_points(quantity, settles, **tables)
+            return self.dyads.with_points(quantity, settles, external, **tables)
         numbers = {"points": len(tables["point_links"]), "settles": int(settles)}
         return self._bind(library, quantity, numbers, **tables)
 

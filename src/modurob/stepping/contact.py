@@ -9,6 +9,7 @@ import numpy as np
 
 from modurob.compiler.packing import size
 from modurob.compiler.routine import Routine, memory_blocks, thread_count
+from modurob.dynamics import External, link_wrenches
 from modurob.equations.contact import (
     GROUND_FORCE,
     GROUNDED_DYNAMICS,
@@ -85,7 +86,7 @@ class GroundContact:
             self._take(other)
         self._seen: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # q, v, force
         self._reached: tuple[np.ndarray, np.ndarray] | None = None  # by `march`: q, v
-        self._routines: dict[tuple[Quantity, bool], Routine] = {}
+        self._routines: dict[tuple[Quantity, bool, bool], Routine] = {}
 
     def _tables(self) -> dict[str, np.ndarray]:
         """Corners in their links, the plane and the law, for compiled code."""
@@ -107,14 +108,12 @@ class GroundContact:
     def _is_level(self) -> bool:
         return self._ground.slope == (0.0, 0.0)
 
-    def _routine(self, quantity: Quantity, settles: bool) -> Routine:
+    def _routine(self, quantity: Quantity, settles: bool, external: bool = False) -> Routine:
         """Compiled code for planes, made when it is first needed."""
-        found = self._routines.get((quantity, settles))
-        if found is None:
-            tier = self._model.dynamics.tier
-            found = tier.with_points(quantity, settles, **self._tables())
-            self._routines[quantity, settles] = found
-        return found
+        key = (quantity, settles, external)
+        if key not in self._routines:
+            self._routines[key] = self._model.dynamics.tier.with_points(*key, **self._tables())
+        return self._routines[key]
 
     def _unit_rate(self, q: np.ndarray) -> float:
         """Fastest oscillation on a ground of 1 N/m. [rad/s]
@@ -208,16 +207,22 @@ class GroundContact:
         return self._ground.is_plane
 
     def march(
-        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, h: float, count: int
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, h: float, count: int,
+        wrenches: External | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """States after semi-implicit Euler steps of h seconds under constant forces, compiled.
 
         Anchors move before each of the steps, and after the last one when they are needed.
         """
         q, v = np.array(q, order="C"), np.array(v, order="C")
-        rows = (self._rows(q), self._rows(v), self._rows(tau))
+        rows, external = [self._rows(q), self._rows(v), self._rows(tau)], None
+        if wrenches is not None:
+            external = link_wrenches(self._model, wrenches)
+            external = np.broadcast_to(external, (*self._batch, *external.shape[-2:]))
+            external = self._rows(external.reshape(*self._batch, -1))
         quantity = LEVEL_GROUNDED_DYNAMICS if self._is_level else GROUNDED_DYNAMICS
-        if not self._routine(quantity, True).march(*rows, h, count, self._threads):
+        stepper = self._routine(quantity, True, external is not None)
+        if not stepper.march(*rows, external, h, count, self._threads):
             v[:] = np.nan
         self._reached = q.copy(), v.copy()
         return q, v

@@ -70,12 +70,21 @@ class EquationOfMotion:
         """(..., nv) what the drive gives."""
         return self._rest if self.drive is None else self.drive(t, q, v)
 
+    def joint_force(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(..., nv) drive and stops."""
+        tau = self.torque(t, q, v)
+        return tau if self.stops is None else tau + self.stops(q, v)
+
     def force(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) drive, stops and ground."""
-        tau = self.torque(t, q, v)
-        if self.stops is not None:
-            tau = tau + self.stops(q, v)
+        tau = self.joint_force(t, q, v)
         return tau if self.ground is None else tau + self.ground.force(q, v)
+
+    @property
+    def is_held(self) -> bool:
+        """True if neither the drive nor stops nor external wrenches change between samples."""
+        held = self.drive is None or getattr(self.drive, "sample_time", None) is not None
+        return held and self.stops is None and not any(map(callable, self.external.values()))
 
     def accepted(self, q: np.ndarray, v: np.ndarray) -> None:
         """Tell the ground the state after a step."""
