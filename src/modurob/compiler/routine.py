@@ -91,6 +91,10 @@ class Routine:
         """As `single`, for arrays with a row for each of that many states."""
         return self._builtin("several", states)
 
+    def pushed(self, external: np.ndarray) -> Callable[..., np.ndarray | None]:
+        """As `single`, under the wrenches that a (links, 6) array holds when it is called."""
+        return self._builtin("single", 1, external)
+
     def batch(
         self,
         q: np.ndarray,
@@ -149,18 +153,20 @@ class Routine:
         size += -size % ALIGNMENT
         return aligned(size * count).reshape(count, size)
 
-    def _builtin(self, name: str, states: int) -> Callable[..., np.ndarray | None]:
+    def _builtin(
+        self, name: str, states: int, external: np.ndarray | None = None
+    ) -> Callable[..., np.ndarray | None]:
         if not _layout_is_known():
             return lambda *_: None
         space = self._workspaces(1)
-        arguments = Arguments.from_buffer_copy(self._fixed)
+        arguments = self._arguments({"external": external})
         arguments.last, arguments.workspace = states - 1, space.ctypes.data
         arguments.array_type, arguments.float64 = id(np.ndarray), id(np.dtype(np.float64))
         arguments.refused = id(None)
         address = self._kept[0].address(name)
         method = _MethodDef(b"modurob", address, METH_FASTCALL, None)
         bound = _Bound(arguments, method)
-        bound.kept = (space, *self._kept)
+        bound.kept = (space, external, *self._kept)
         owner = np.frombuffer(memoryview(bound).cast("B"), dtype=np.uint8)
         at_method = ctypes.addressof(bound) + _Bound.method.offset
         return _new_builtin()(at_method, owner, None)

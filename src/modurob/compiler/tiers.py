@@ -90,9 +90,9 @@ class FusedTier:
         found = self._routines.get((name, external))
         return self._bound(name, external, not self._background) if found is None else found
 
-    def ready(self, name: str) -> Routine:
+    def ready(self, name: str, external: bool = False) -> Routine:
         """The fused routine, waited for."""
-        return self._bound(name, external=False, wait=True)
+        return self._bound(name, external, wait=True)
 
     def _bound(self, name: str, external: bool, wait: bool) -> Routine:
         quantity = QUANTITIES[name]

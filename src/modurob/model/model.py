@@ -308,6 +308,12 @@ class Model:
         return joint_frames(NearBase(self, np.ones(self.nq), np.zeros(3)))
 
     @cached_property
+    def _wrench_maps(self) -> np.ndarray:
+        """(nbodies, 6, 6) ``F @ map`` is the wrench F on a body, in its link's joint frame."""
+        frames = self._frames
+        return se3.Ad(se3.inverse(se3.pose(frames.body_rotation, frames.body_position)))
+
+    @cached_property
     def _near(self) -> NearBase:
         """The same dynamics with the origin at the base."""
         from modurob.model.frames import near_base
