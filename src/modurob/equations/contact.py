@@ -124,7 +124,7 @@ class Corner(NamedTuple):
 
 
 class LevelCorner(NamedTuple):
-    """A `Corner` above a level plane: with this normal half of the law's operations vanish."""
+    """A `Corner` above a level plane: its constant normal saves a third of the operations."""
 
     place: Vec
     level: Any
@@ -139,18 +139,11 @@ class Bristle(NamedTuple):
     held: Any
 
 
-class GroundForce(Passes):
-    """Force of a plane on the joints and a free base, through corners of the links."""
+class OnPlane(Passes):
+    """Corners of links that touch a plane; `pushed` puts a force on a link."""
 
-    State, Point, Memory = PushedLink, Corner, Bristle
-
-    @staticmethod
-    def base(link: RigidLink, base: Base) -> PushedLink:
-        return PushedLink(*LinkMotions.base(link, base), Wrench())
-
-    @staticmethod
-    def outward(link: RigidLink, joint: JointState, parent: Any) -> PushedLink:
-        return PushedLink(*LinkMotions.outward(link, joint, parent), Wrench())
+    Point, Memory = Corner, Bristle
+    pushed: Any  # (state, corner, contact point, force in the world) -> state
 
     @staticmethod
     def at(own: Any, corner: Corner, bristle: Bristle) -> ContactPoint:
@@ -181,9 +174,22 @@ class GroundForce(Passes):
         force = contact_force(corner.law, point, s)
         return Bristle(*memory), cls.pushed(own, corner, point, force)
 
+
+class GroundForce(OnPlane):
+    """Force of a plane on the joints and a free base, through corners of the links."""
+
+    State = PushedLink
+
+    @staticmethod
+    def base(link: RigidLink, base: Base) -> PushedLink:
+        return PushedLink(*LinkMotions.base(link, base), Wrench())
+
+    @staticmethod
+    def outward(link: RigidLink, joint: JointState, parent: Any) -> PushedLink:
+        return PushedLink(*LinkMotions.outward(link, joint, parent), Wrench())
+
     @staticmethod
     def pushed(own: PushedLink, corner: Corner, point: ContactPoint, f: Vec) -> PushedLink:
-        """A link with a force on one of its corners."""
         return own._replace(push=own.push.plus(Wrench(f, point.x.cross(f))))
 
     @staticmethod
@@ -214,7 +220,7 @@ class GroundedLink(NamedTuple):
     level: Any = LATER
 
 
-class GroundedDynamics(GroundForce):
+class GroundedDynamics(OnPlane):
     """Forward dynamics of a body that touches a plane with its corners, and a step in time."""
 
     State = GroundedLink

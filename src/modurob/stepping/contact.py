@@ -215,7 +215,7 @@ class GroundContact:
         Anchors move before each of the steps, and after the last one when they are needed.
         """
         q, v = np.array(q, order="C"), np.array(v, order="C")
-        rows, external = [self._rows(q), self._rows(v), self._rows(tau)], None
+        rows, external = (self._rows(q), self._rows(v), self._rows(tau)), None
         if wrenches is not None:
             external = link_wrenches(self._model, wrenches)
             external = np.broadcast_to(external, (*self._batch, *external.shape[-2:]))
