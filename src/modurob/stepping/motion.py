@@ -64,7 +64,7 @@ class EquationOfMotion:
         self._rest = np.zeros((*batch, model.nv))
         self._forward = model.forward_dynamics if batch else model.prepare("forward_dynamics")
         self._varying = any(map(callable, self.external.values()))
-        if self.external:
+        if self.external and not batch:
             self._wrenches = np.full((len(model.mass), 6), np.nan)  # until they are known
             bound = model.dynamics.bound("forward_dynamics", external=self._wrenches)
             self._pushed, self._accelerations = bound
