@@ -79,8 +79,8 @@ class Dynamics:
         """Any quantity of `equations.quantities`, for arrays (..., n) of its inputs."""
         if name not in QUANTITIES:
             raise UnknownNameError(f"no quantity {name!r}: choose from {choices(QUANTITIES, 20)}")
-        if external is not None and not QUANTITIES[name].passes.external:
-            raise StateError(f"{name} does not depend on external wrenches: leave external out")
+        if external is not None:
+            _demand_external(name)
         routine = self.tier.routine(name, external is not None)
         if external is None:
             done = routine.single(*arrays, np.empty(routine.result))
@@ -159,6 +159,11 @@ def _demand_arrays(name: str, arrays: Sequence[Any]) -> None:
         raise TypeError(f"{name} takes {len(names)} arrays ({', '.join(names)}), got {len(arrays)}")
 
 
+def _demand_external(name: str) -> None:
+    if not QUANTITIES[name].passes.external:
+        raise StateError(f"{name} does not depend on external wrenches: leave external out")
+
+
 class CudaDynamics:
     """The dynamics of one model on a GPU; arrays come and go as CuPy arrays.
 
@@ -174,12 +179,14 @@ class CudaDynamics:
         self, name: str, *arrays: Any, external: External | None = None, threads: int | str = "auto"
     ) -> Any:
         """Any quantity of `equations.quantities` that has straight-line code."""
-        if external is not None:
-            raise StateError("external wrenches are not there on target 'cuda'; use target 'cpu'")
         if not QUANTITIES[name].straight_line:
             raise _not_on_cuda(name)
         _demand_arrays(name, arrays)
-        return self.tier.run(name, *arrays)
+        if external is None:
+            return self.tier.run(name, *arrays)
+        _demand_external(name)
+        wrenches = [(self.source.body_index(body), F) for body, F in external.items()]
+        return self.tier.run(name, *arrays, external=wrenches)
 
     def prepare(self, name: str, states: int | None) -> Callable[..., Any]:
         """Refused: there is no bound callable on the GPU."""
@@ -318,11 +325,7 @@ def link_wrenches(model: Model, external: External) -> np.ndarray:
             f"external is a mapping from body names to wrenches, got {type(external).__name__}"
         )
     given = [(model.body_index(body), _wrench(body, w)) for body, w in external.items()]
-    batch = common_batch([array.shape[:-1] for _, array in given], "external wrenches")
-    result = np.zeros((*batch, len(model.mass), 6))
-    for index, F in given:
-        result[..., model.body_link[index], :] += F @ model._wrench_maps[index]
-    return result
+    return model._on_links(given)
 
 
 def external_forces(model: Model, q: ArrayLike, external: External) -> np.ndarray:

@@ -18,9 +18,9 @@ from modurob.compiler.layout import point_places, vectors
 from modurob.compiler.packing import flat, unflat
 from modurob.compiler.trace import Graph, Traced, lifted
 from modurob.compiler.walks import write_points
-from modurob.equations.links import RigidLink
+from modurob.equations.links import Placement, RigidLink, to_parent
 from modurob.equations.passes import Base, JointState, Quantity, run
-from modurob.equations.vectors import Vec, Wrench, vec
+from modurob.equations.vectors import EYE, ZERO, Vec, Wrench, vec
 from modurob.model import Model
 
 POINT_KERNELS = ("survey", "touch", "settle")
@@ -31,13 +31,14 @@ class Trace:
 
     Args:
         bodies: Those for which results are wanted; all by default.
-        external: Whether an external wrench acts on each link, in its joint frame.
+        external: Frames in which external wrenches are given, six numbers each.
 
     Attributes:
         shape: Of the result.
         outputs: Numbers of the result by their index; those that are always zero are left out.
         slots: The inputs' places in the records.
         kept: Scalars of states that points read, with their places.
+        wrenches: Numbers of the external wrenches.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class Trace:
         quantity: Quantity,
         model: Model,
         bodies: Sequence[int] | None = None,
-        external: bool = False,
+        external: Sequence[Placement] = (),
     ) -> None:
         self.graph, self.slots = Graph(), {}
         self.free_base, self.quantity = model.free_base, quantity
@@ -55,7 +56,8 @@ class Trace:
         chosen = placed if bodies is None else [placed[k] for k in bodies]
         joints = [self._joint(k, link) for k, link in enumerate(links[1:])]
         base = self._base(vec(model.gravity))
-        wrenches = [self._wrench(i) for i in range(len(links))] if external else None
+        self.wrenches = driver.EXTERNAL * len(external)
+        wrenches = self._wrenches(len(links), external)
         touched = self._touched if quantity.passes.touch else None
         found = run(quantity, links, joints, base, wrenches, chosen, touched)
         self.joints = len(joints)
@@ -89,10 +91,16 @@ class Trace:
         values = [self._read(f"base{k}", Slot("%io", k)) for k in range(driver.BASE_RECORD)]
         return driver.moving_base(gravity, values)
 
-    def _wrench(self, link: int) -> Wrench:
-        places = range(driver.EXTERNAL * link, driver.EXTERNAL * (link + 1))
-        numbers = [self._read(f"external{k}", Slot("%external", k)) for k in places]
-        return Wrench(Vec(numbers[:3]), Vec(numbers[3:]))
+    def _wrenches(self, links: int, external: Sequence[Placement]) -> list[Wrench | None]:
+        """The wrench on each link."""
+        total: list[Wrench | None] = [None] * links
+        for i, (link, R, p) in enumerate(external):
+            places = range(driver.EXTERNAL * i, driver.EXTERNAL * (i + 1))
+            numbers = [self._read(f"external{k}", Slot("%external", k)) for k in places]
+            F = to_parent(R, p, Wrench(Vec(numbers[:3]), Vec(numbers[3:])))
+            before = total[link]
+            total[link] = F if before is None else before.plus(F)
+        return total
 
     def _touched(self, states: list[Any]) -> list[Any]:
         """States after a visit to all points, which finds and leaves scalars in memory."""
@@ -118,8 +126,13 @@ class Trace:
 
 
 def module_ir(quantity: Quantity, model: Model, external: bool = False) -> str:
-    """The whole module: kernel, driver, and the entry for single states."""
-    trace, free = Trace(quantity, model, external=external), model.free_base
+    """The whole module: kernel, driver, and the entry for single states.
+
+    Args:
+        external: Whether wrenches act on the links, in their joint frames.
+    """
+    links = [Placement(i, EYE, ZERO) for i in range(len(model.mass))] if external else ()
+    trace, free = Trace(quantity, model, external=links), model.free_base
     parts = [driver.driver_ir(host().width, quantity, free, keeps_input=True), _body(trace)]
     tracer = Tracer(quantity, free, point_places(quantity, free) if trace.kept else None)
     kernels = POINT_KERNELS if trace.kept else ()

@@ -62,9 +62,12 @@ class EquationOfMotion:
         self.model, self.batch, self.ground = model, batch, ground
         self.drive, self.stops, self.external = drive, stops, dict(external or {})
         self._rest = np.zeros((*batch, model.nv))
-        self._forward = model.forward_dynamics if batch else model.prepare("forward_dynamics")
         self._varying = any(map(callable, self.external.values()))
-        if self.external and not batch:
+        if batch:
+            self._forward = model.forward_dynamics
+        elif not self.external:
+            self._forward = model.prepare("forward_dynamics")
+        else:
             self._wrenches = np.full((len(model.mass), 6), np.nan)  # until they are known
             bound = model.dynamics.bound("forward_dynamics", external=self._wrenches)
             self._pushed, self._accelerations = bound
