@@ -65,7 +65,7 @@ class GroundContact:
             )
         self._ground, self._model = ground, model
         self._body, self._place = corners(organism, model)
-        self._moves = _moved_bodies(model)
+        self._moves = model._moving_columns[model.body_link].astype(float)  # (bodies, nv)
         given = before[0].law.stiffness if before else ground.stiffness
         softness = self._unit_rate(q[(0,) * (q.ndim - 1)])
         k = given or (RESOLVED / (step or NOMINAL_STEP_S) / softness) ** 2
@@ -286,17 +286,6 @@ class GroundContact:
             else f"its base is fixed: give Ground(height={-np.ceil(100 * rise.max()) / 100:g})"
         )
         raise StateError(f"'{body}' starts {depth.max():.3g} m below the ground{where}: {advice}")
-
-
-def _moved_bodies(model: Model) -> np.ndarray:
-    """(nbodies, nv) 1 where a velocity moves a body."""
-    base = model.nv - len(model.joint_names)
-    links = np.zeros((len(model.mass), model.nv))
-    links[:, :base] = 1.0
-    for joint, parent in enumerate(model.parent.tolist()):
-        links[joint + 1] = links[parent]
-        links[joint + 1, base + joint] = 1.0
-    return links[model.body_link]
 
 
 def _rounded_down(x: float) -> str:
