@@ -359,16 +359,20 @@ def argument(writer: FunctionWriter, name: str, arguments: str = "%arguments") -
     return writer.value(f"load {kind}, ptr {place(writer, name, arguments)}")
 
 
-def driver_ir(width: int, quantity: Quantity, free_base: bool, keeps_input: bool) -> str:
-    """All that is around ``@body``: intrinsics, drivers, entries; see `Driver.write_steps`."""
+def declarations(width: int) -> str:
+    """The intrinsics that kernels and drivers use."""
     V = f"<{width} x double>"
-    declarations = (
+    return (
         f"declare {V} @llvm.sqrt.v{width}f64({V})\n"
         f"declare {V} @llvm.fma.v{width}f64({V}, {V}, {V})\n"
         "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n"
         "declare void @Py_IncRef(ptr)\n"
     )
-    parts = [declarations, Driver(width, quantity, free_base).write()]
+
+
+def driver_ir(width: int, quantity: Quantity, free_base: bool, keeps_input: bool) -> str:
+    """All that is around ``@body``: intrinsics, drivers, entries; see `Driver.write_steps`."""
+    parts = [declarations(width), Driver(width, quantity, free_base).write()]
     if quantity.passes.move:
         parts.append(Driver(width, quantity, free_base).write_steps(keeps_input))
     return "\n".join([*parts, *(entry_ir(quantity, several) for several in (False, True))])
