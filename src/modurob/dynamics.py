@@ -79,13 +79,13 @@ class Dynamics:
         """Any quantity of `equations.quantities`, for arrays (..., n) of its inputs."""
         if name not in QUANTITIES:
             raise UnknownNameError(f"no quantity {name!r}: choose from {choices(QUANTITIES, 20)}")
-        routine = self.tier.routine(name) if external is None else self.tier.with_external(name)
+        if external is not None:
+            _demand_external(name)
+        routine = self.tier.routine(name, external is not None)
         if external is None:
             done = routine.single(*arrays, np.empty(routine.result))
             if done is not None and (not self.model.free_base or so3.is_unit(arrays[0][..., 3:7])):
                 return done
-        elif not QUANTITIES[name].passes.external:
-            raise StateError(f"{name} does not depend on external wrenches: leave external out")
         _demand_arrays(name, arrays)
         state = CallArrays(self.model, name, arrays, math.prod(routine.result), external)
         return self._batch(routine, state, threads)
@@ -108,7 +108,7 @@ class Dynamics:
             raise StateError(f"states must be a whole number of 1 or more, got {states!r}")
         if name == "forward_dynamics_derivatives":
             return self._prepare_derivatives(states)
-        (compiled, out), method = self._bound(name, states), partial(self.quantity, name)
+        (compiled, out), method = self.bound(name, states), partial(self.quantity, name)
         free = self.model.free_base
 
         def call(*state: np.ndarray) -> np.ndarray:
@@ -120,8 +120,8 @@ class Dynamics:
         return call
 
     def _prepare_derivatives(self, states: int | None) -> Callable[..., ForwardDerivatives]:
-        forward, a = self._bound("forward_dynamics", states)
-        respond, out = self._bound("forward_dynamics_derivatives", states)
+        forward, a = self.bound("forward_dynamics", states)
+        respond, out = self.bound("forward_dynamics_derivatives", states)
         found = ForwardDerivatives(*(out[..., k, :, :] for k in range(3)))
         free, method = self.model.free_base, self.model.forward_dynamics_derivatives
 
@@ -137,9 +137,17 @@ class Dynamics:
 
         return call
 
-    def _bound(self, name: str, states: int | None) -> tuple[Callable[..., Any], np.ndarray]:
-        """The compiled code for one state or for rows of several, and an array for its results."""
-        routine = self.tier.ready(name)
+    def bound(
+        self, name: str, states: int | None = None, external: np.ndarray | None = None
+    ) -> tuple[Callable[..., Any], np.ndarray]:
+        """The compiled code for one state or for rows of several, and an array for its results.
+
+        Args:
+            external: (links, 6) wrenches in joint frames on one state, read at each call.
+        """
+        routine = self.tier.ready(name, external is not None)
+        if external is not None:
+            return routine.pushed(external), routine.empty()
         if states is None:
             return routine.single, routine.empty()
         return routine.several(int(states)), routine.empty(int(states))
@@ -149,6 +157,11 @@ def _demand_arrays(name: str, arrays: Sequence[Any]) -> None:
     names = QUANTITIES[name].inputs
     if len(arrays) != len(names):
         raise TypeError(f"{name} takes {len(names)} arrays ({', '.join(names)}), got {len(arrays)}")
+
+
+def _demand_external(name: str) -> None:
+    if not QUANTITIES[name].passes.external:
+        raise StateError(f"{name} does not depend on external wrenches: leave external out")
 
 
 class CudaDynamics:
@@ -166,12 +179,14 @@ class CudaDynamics:
         self, name: str, *arrays: Any, external: External | None = None, threads: int | str = "auto"
     ) -> Any:
         """Any quantity of `equations.quantities` that has straight-line code."""
-        if external is not None:
-            raise StateError("external wrenches are not there on target 'cuda'; use target 'cpu'")
         if not QUANTITIES[name].straight_line:
             raise _not_on_cuda(name)
         _demand_arrays(name, arrays)
-        return self.tier.run(name, *arrays)
+        if external is None:
+            return self.tier.run(name, *arrays)
+        _demand_external(name)
+        wrenches = [(self.source.body_index(body), F) for body, F in external.items()]
+        return self.tier.run(name, *arrays, external=wrenches)
 
     def prepare(self, name: str, states: int | None) -> Callable[..., Any]:
         """Refused: there is no bound callable on the GPU."""
@@ -288,10 +303,10 @@ def _wrench(body: str, wrench: ArrayLike) -> np.ndarray:
     try:
         array = np.asarray(wrench, dtype=float)
         if array.ndim and array.shape[-1] == 6:
-            wrong = np.argwhere(~np.isfinite(array))
-            if not len(wrong):
+            finite = np.isfinite(array)
+            if finite.all():
                 return array
-            where = tuple(wrong[0].tolist())
+            where = tuple(np.argwhere(~finite)[0].tolist())
             got = f"{array[where]} at {list(where)}"
         else:
             got = f"shape {array.shape}"
@@ -309,19 +324,8 @@ def link_wrenches(model: Model, external: External) -> np.ndarray:
         raise StateError(
             f"external is a mapping from body names to wrenches, got {type(external).__name__}"
         )
-    given: list[tuple[int, np.ndarray]] = []
-    for body, wrench in external.items():
-        index = model.body_index(body)
-        given.append((index, _wrench(body, wrench)))
-    batch = common_batch([array.shape[:-1] for _, array in given], "external wrenches")
-    result = np.zeros((*batch, len(model.mass), 6))
-    for index, F_body in given:
-        link = model.body_link[index]
-        F = se3.transform_wrench(se3.inverse(model.body_placement[index]), F_body)
-        turn = model._frames.turn[link]
-        result[..., link, :3] += F[..., :3] @ turn
-        result[..., link, 3:] += F[..., 3:] @ turn
-    return result
+    given = [(model.body_index(body), _wrench(body, w)) for body, w in external.items()]
+    return model._on_links(given)
 
 
 def external_forces(model: Model, q: ArrayLike, external: External) -> np.ndarray:

@@ -13,6 +13,10 @@ from numpy.typing import ArrayLike
 from modurob.model import Model
 from modurob.spatial import so3
 
+# (6, 12) upper rows of the matrices of the six unit twists; one product is quicker than `so3.hat`
+UNIT_TWISTS = np.concatenate([so3.hat(np.eye(6, 3, -3)), np.eye(6, 3)[..., None]], axis=-1).reshape(
+    6, 12
+)
 PARAMETERS = ("m", "hx", "hy", "hz", "Jxx", "Jxy", "Jxz", "Jyy", "Jyz", "Jzz")
 """Mass, first moment and inertia about the origin of a body's frame. [kg, kg m, kg m^2]"""
 
@@ -70,20 +74,35 @@ def regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np.ndar
     """
     v, a = (model.check_velocity(x, name) for name, x in (("v", v), ("a", a)))
     near, q = model._near_base(model.check_configuration(q))
-    moves = near._moving_columns[near.body_link][:, None, :]
-    screws = near.dynamics.quantity("joint_screws", q)
-    rates = near.dynamics.quantity("joint_screw_rates", q, v)
-    S, dS = (np.where(moves, x[..., None, :, :], 0.0) for x in (screws, rates))
-    V, dV = S @ v[..., None, :, None], S @ a[..., None, :, None] + dS @ v[..., None, :, None]
-    B = _field(dV[..., 0]) + so3.hat(V[..., 3:, 0]) @ _field(V[..., 0])
-    B[..., 3] -= near.gravity
-    Z = _field(np.swapaxes(S, -1, -2))  # (..., bodies, nv, 3, 4)
-    T_wb = near.forward_kinematics(q)[..., None, :, :]
-    Y = np.swapaxes(Z @ T_wb, -1, -2) @ (B[..., None, :, :] @ T_wb)
-    Y = np.moveaxis(Y, -3, -4)
+    moves = near._moving_columns[near.body_link][:, None, :].astype(float)
+    Z, B = pose_derivatives(near, near.forward_kinematics(q), moves, q, v, v, a)
+    Y = np.moveaxis(np.swapaxes(Z, -1, -2) @ B[..., None, :, :], -3, -4)
     return (Y + np.swapaxes(Y, -1, -2)) / 2
 
 
-def _field(V: np.ndarray) -> np.ndarray:
-    """(..., 3, 4) map from points (x, y, z, 1) to their velocities under twists (..., 6)."""
-    return np.concatenate([so3.hat(V[..., 3:]), V[..., :3, None]], axis=-1)
+def pose_derivatives(
+    model: Model, T: np.ndarray, moves: np.ndarray,
+    q: np.ndarray, v: np.ndarray, w: np.ndarray, a: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """(..., bodies, nv, 3, 4) dT/dq_k and (..., bodies, 3, 4) ddT less gravity, upper rows.
+
+    Args:
+        T: (..., bodies, 4, 4) poses at q.
+        moves: (bodies, 1, nv) 1 where a velocity moves a body, else 0.
+        v, w, a: (..., nv) velocity, reference velocity and acceleration: ddT = dT/dq a +
+            d2T/dq2 (v, w).
+    """
+    screws = model.dynamics.quantity("joint_screws", q)
+    rates = model.dynamics.quantity("joint_screw_rates", q, v)
+    J = screws[..., None, :, :] * moves
+    velocities = np.stack([v, w, a], axis=-1)[..., None, :, :]
+    V, W, dW = np.moveaxis(J @ velocities, -1, 0)
+    dW = dW + ((rates[..., None, :, :] * moves) @ w[..., None, :, None])[..., 0]
+    ddT = (_hat(dW) + _hat(W)[..., :3] @ _hat(V)) @ T
+    ddT[..., :3, 3] -= model.gravity
+    return _hat(np.swapaxes(J, -1, -2)) @ T[..., None, :, :], ddT
+
+
+def _hat(V: np.ndarray) -> np.ndarray:
+    """(..., 3, 4) upper rows of the matrices of twists."""
+    return (V @ UNIT_TWISTS).reshape(*V.shape[:-1], 3, 4)

@@ -44,7 +44,7 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on thi
 
 
 def as_cpp(name: str, model: mr.Model, dtype: str, folder):
-    trace = Trace(name, model)
+    trace = Trace(QUANTITIES[name], model)
     text = SHIM + cuda.source(trace, dtype) + LOOP
     (folder / "kernel.cpp").write_text(text, encoding="utf-8")
     library = folder / f"{name}_{dtype}_{model.nv}.so"
@@ -89,6 +89,51 @@ def test_cuda_source_computes_what_the_model_computes(organism, base, dtype, tmp
         if name == "forward_dynamics":  # solving loses what the mass matrix's condition says
             allowed *= np.linalg.cond(model.mass_matrix(q)).max()
         assert np.abs(found - wanted).max() <= allowed * scale, name
+
+
+@pytest.fixture
+def cuda_in_cpp(monkeypatch, tmp_path):
+    """NumPy in CuPy's place; kernels are compiled as C++ and run one 'thread' after the other."""
+
+    class Kernel:
+        def __init__(self, text, name):
+            path = tmp_path / f"{len(list(tmp_path.iterdir()))}.cpp"
+            count = text[: text.index("{")].count("const real*")
+            names = ", ".join(f"p{k}" for k in range(count))
+            given = ", ".join(f"const real* p{k}" for k in range(count))
+            loop = f"for (blockIdx.x = 0; blockIdx.x < n; blockIdx.x++) {name}(n, {names}, y);"
+            text += f'extern "C" void all(long long n, {given}, real* y) {{ {loop} }}'
+            path.write_text(SHIM + text, encoding="utf-8")
+            library = path.with_suffix(".so")
+            command = [COMPILER, "-O0", "-shared", "-fPIC", "-o", str(library), str(path)]
+            subprocess.run(command, check=True)
+            self._run = ctypes.CDLL(str(library)).all
+
+        def __call__(self, grid, block, arguments):
+            count, *arrays = arguments
+            pointers = [ctypes.c_void_p(each.ctypes.data) for each in arrays]
+            self._run(ctypes.c_longlong(int(count)), *pointers)
+
+    names = ("asarray", "ascontiguousarray", "broadcast_to", "zeros", "empty")
+    fake = SimpleNamespace(RawKernel=Kernel, **{name: getattr(np, name) for name in names})
+    monkeypatch.setattr(cuda, "cupy", lambda: fake)
+
+
+@pytest.mark.usefixtures("cuda_in_cpp")
+def test_external_wrenches_act_on_cuda_as_on_the_cpu():
+    model, rng = mr.examples.snake(3).model("physical", base="free"), np.random.default_rng(3)
+    on_cuda = model.compile(target="cuda")
+    q = np.array([model.random_configuration(rng) for _ in range(STATES)])
+    v, x = rng.standard_normal((2, STATES, model.nv))
+    external = {"m2": rng.standard_normal((STATES, 6)), "m1": np.ones(6), 0: np.arange(6.0)}
+    for given in (external, {}, None):
+        wanted = model.forward_dynamics(q, v, x, given)
+        found = on_cuda.forward_dynamics(q, v, x, given)
+        assert np.abs(found - wanted).max() <= 1e-10 * np.abs(wanted).max()
+    with pytest.raises(mr.StateError, match=r"external wrench has shape \(3,\), expected"):
+        on_cuda.inverse_dynamics(q, v, x, {"m2": np.ones(3)})
+    with pytest.raises(mr.StateError, match="leave external out"):
+        on_cuda.dynamics.quantity("mass_matrix", q, external=external)
 
 
 def test_cuda_without_cupy_or_gpu_says_what_is_missing():

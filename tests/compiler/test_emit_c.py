@@ -134,6 +134,24 @@ def test_forward_dynamics_undoes_inverse_dynamics(built, name, dtype):
     assert np.abs(found - a).max() <= max(ALLOWED[dtype] * np.abs(a).max(), rounding)
 
 
+@needs_compiler
+def test_wrenches_on_modules_act_in_c_as_in_the_model(tmp_path):
+    model = mr.examples.snake(3).model("physical", base="free")
+    names = ("inverse_dynamics_external", "forward_dynamics_external")
+    c_sources(model, "robot", functions=names).write(tmp_path)
+    compiler(*WARNINGS, "-O0", "-fPIC", "-c", "robot.c", "-o", "robot.o", folder=tmp_path)
+    compiler("-shared", "-o", "robot.so", "robot.o", "-lm", folder=tmp_path)
+    compiler(*WARNINGS, "-o", "robot_test", "robot_test.c", "robot.o", "-lm", folder=tmp_path)
+    subprocess.run([tmp_path / "robot_test"], check=True)
+    q, v, a, tau = states(model, "float64", 5).values()
+    F = np.random.default_rng(6).standard_normal((5, 6 * len(model.modules)))
+    external = {name: F[:, 6 * k : 6 * k + 6] for k, name in enumerate(model.modules)}
+    for name, third in zip(names, (a, tau), strict=True):
+        wanted = getattr(model, name.removesuffix("_external"))(q, v, third, external)
+        found = call(tmp_path / "robot.so", name, [q, v, third, F], wanted.shape)
+        assert np.abs(found - wanted).max() <= ALLOWED["float64"] * np.abs(wanted).max(), name
+
+
 def test_the_models_cover_sliding_joints_friction_and_a_free_base():
     rough = model_of("friction and sliding")
     assert rough.prismatic.any()

@@ -17,6 +17,7 @@ import pytest
 
 import modurob as mr
 from modurob.compiler import fused, jit
+from modurob.equations.quantities import QUANTITIES
 from modurob.model.reference import reference
 
 # The same recursions with or without fused multiply-adds: rounding, against the largest entry,
@@ -112,7 +113,7 @@ def test_code_for_a_plain_cpu_uses_no_avx(monkeypatch):
     monkeypatch.delenv("MODUROB_VECTOR_WIDTH", raising=False)
     host = jit.Host()
     assert host.width == 2
-    ir = fused.module_ir("mass_matrix", model_of("fixed"))
+    ir = fused.module_ir(QUANTITIES["mass_matrix"], model_of("fixed"))
     text = host.target_machine().emit_assembly(llvm.parse_assembly(ir))
     assert "mulpd" in text
     assert not re.search(r"%[yz]mm|\bv\w+pd\b", text)

@@ -29,7 +29,7 @@ def table_count(name: str, pattern: int) -> int:
 
 
 def fused_count(name: str, model: mr.Model) -> int:
-    trace = Trace(name, model)
+    trace = Trace(QUANTITIES[name], model)
     return round(sum(trace.operations().values()) / len(model.joint_names))
 
 

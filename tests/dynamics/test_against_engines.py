@@ -136,6 +136,16 @@ def test_the_documents_organisms_match_both_engines(organism, hinges, base, engi
     assert_same_dynamics(model, theirs, q, v, x, external)
 
 
+@pytest.mark.parametrize("base", BASES)
+def test_external_wrenches_in_fused_code_match_pinocchio(base):
+    c = next(cases("backbone and scout", "physical", base))
+    assert c.external
+    fused = c.model.compile()
+    assert_same_dynamics(fused, PinocchioDynamics(c.tree, c.model), c.q, c.v, c.x, c.external)
+    for name in ("inverse_dynamics", "forward_dynamics"):
+        assert fused.dynamics.tier.routine(name, external=True)._kept[1] == {}  # reads no table
+
+
 @pytest.mark.parametrize("hinges", HINGES)
 def test_a_hundred_modules_match_pinocchio(hinges):
     organism = random_organism("backbone and scout", 100, seed=5)

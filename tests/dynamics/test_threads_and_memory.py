@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from modurob import examples
+from modurob.compiler.fused import module_ir
+from modurob.compiler.jit import compile_ir
 from modurob.compiler.pool import pool
 from modurob.compiler.routine import _layout_is_known
+from modurob.equations.quantities import QUANTITIES
 
 ROUNDING = 1e-12  # relative: other threads, other lanes, the same formulas
 THREADS = 8
@@ -119,14 +122,12 @@ def test_the_hand_over_to_fused_code_happens_once():
             return True
 
     tier = examples.snake(4).model().compile(background=True).dynamics.tier
-    fused = tier.dyads.routine("mass_matrix")  # any routine will do
-    tier._waiting["mass_matrix"] = Ready()
-    tier._waiting["mass_matrix"].set_result(fused)
-
-    def work(k):
-        assert tier.routine("mass_matrix") is fused
-
-    together(work)
+    quantity, found = QUANTITIES["mass_matrix"], []
+    ready = tier._waiting[quantity, False] = Ready()
+    ready.set_result(compile_ir(module_ir(quantity, tier.model)))
+    together(lambda k: found.append(tier.routine("mass_matrix")))
+    assert len(set(map(id, found))) == 1
+    assert found[0] is not tier.dyads.routine("mass_matrix")
 
 
 @pytest.mark.skipif(not _layout_is_known(), reason="NumPy's arrays are laid out differently here")

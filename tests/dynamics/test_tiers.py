@@ -232,9 +232,9 @@ def test_the_table_answers_until_the_fused_code_is_ready_and_both_are_right(name
     ready = threading.Event()
     compile_now = FusedTier._compile
 
-    def compile_when_ready(tier, algorithm):
+    def compile_when_ready(tier, *quantity):
         assert ready.wait(PATIENCE)
-        return compile_now(tier, algorithm)
+        return compile_now(tier, *quantity)
 
     monkeypatch.setattr(FusedTier, "_compile", compile_when_ready)
     model = MODELS[name].compile(background=True)

@@ -223,23 +223,29 @@ def test_forces_act_on_joints_through_the_jacobians_of_the_corners(base):
     assert error < 1e-6 * np.abs(expected).max()  # of the differences
 
 
+@pytest.mark.parametrize("tier", ["table", "fused"])
+@pytest.mark.parametrize("slope", [(0.1, 0.2), (0.0, 0.0)], ids=["slope", "level"])
 @pytest.mark.parametrize("base", ["free", "fixed"])
-def test_compiled_forces_are_those_of_the_arrays(base):
-    """The table kernels against the screws of the joints in NumPy; steps against accelerations."""
+def test_compiled_forces_are_those_of_the_arrays(base, slope, tier):
+    """Compiled forces against the screws of the joints in NumPy; steps against accelerations."""
     rng = np.random.default_rng(8)
     organism = mr.Organism.random("backbone", 5, rng).with_parameters(viscous=0.01)
     model = organism.model(base=base)
+    model = model.compile() if tier == "fused" else model
     q = np.array([model.random_configuration(rng) for _ in range(11)])
     v, tau, h = rng.normal(size=(11, model.nv)), np.zeros((11, model.nv)), 1e-4
-    contact = GroundContact(mr.Ground(slope=(0.1, 0.2)), model, organism, q, h)
+    contact = GroundContact(mr.Ground(slope=slope), model, organism, q, h)
     contact.accepted(model.integrate(q, -h * v), v)  # bristles are stretched
     plain, scale = contact._plain_force(q, v), np.abs(contact._plain_force(q, v)).max()
     np.testing.assert_allclose(contact.force(q, v), plain, rtol=0, atol=1e-13 * scale)
     contact.accepted(q, v)
-    a = model.forward_dynamics(q, v, tau + contact._plain_force(q, v))
-    q1, v1 = contact.march(q, v, tau, h, 1)
-    np.testing.assert_allclose(v1, v + h * a, rtol=0, atol=1e-12 * np.abs(h * a).max())
-    assert np.abs(model.difference(model.integrate(q, h * v1), q1)).max() < 1e-14
+    memory = contact._memory.copy()
+    for wrenches in (None, {"m2": 1e3 * rng.normal(size=(11, 6)), "m0": np.ones(6)}, None):
+        contact._memory[:] = memory
+        a = model.forward_dynamics(q, v, tau + contact._plain_force(q, v), wrenches)
+        q1, v1 = contact.march(q, v, tau, h, 1, wrenches)
+        np.testing.assert_allclose(v1, v + h * a, rtol=0, atol=1e-12 * np.abs(h * a).max())
+        assert np.abs(model.difference(model.integrate(q, h * v1), q1)).max() < 1e-14
 
 
 @pytest.mark.parametrize("name", INTEGRATORS)
@@ -283,20 +289,33 @@ def test_a_batch_on_the_ground_is_its_states_one_by_one(name):
         np.testing.assert_allclose(batch.a[:, k], one.a, rtol=0, atol=1e-7)
 
 
-def test_steps_in_compiled_code_are_the_steps_of_the_integrator():
-    """A law that is held, and the same one asked at every step."""
-    snake = mr.examples.snake(4).model(base="free")
-    torque = np.zeros(snake.nv)
+@pytest.mark.parametrize("tier", ["table", "fused"])
+def test_steps_in_compiled_code_are_the_steps_of_the_integrator(tier):
+    """A law that is held, the same one asked at every step, and steps through accelerations."""
+    snake = mr.examples.snake(4).with_parameters(viscous=0.02).model(base="free")
+    snake = snake.compile() if tier == "fused" else snake
+    torque, push = np.zeros(snake.nv), np.array([3.0, 1.0, 2.0, 0.1, 0.2, 0.0])
     torque[6:] = 3.0 * np.array([1.0, -0.5, 0.7])
-    options = {"integrator": "SemiImplicitEuler", "ground": mr.Ground(lift=True), "record": 0.05}
-    held = mr.simulate(snake, None, None, 0.1, lambda t, q, v: torque, sample_time=0.05, **options)
-    asked = mr.simulate(snake, None, None, 0.1, lambda t, q, v: torque, **options)
-    loaded = mr.simulate(  # external wrenches take the way through accelerations
-        snake, None, None, 0.1, lambda t, q, v: torque, external={"m0": np.zeros(6)}, **options
-    )
+
+    def run(push=push, integrator=INTEGRATORS["SemiImplicitEuler"], **options):
+        return mr.simulate(
+            snake, None, None, 0.1, lambda t, q, v: torque, integrator=integrator,
+            ground=mr.Ground(lift=True), record=0.05, external={"m2": push}, **options
+        )  # fmt: skip
+
+    class ByAccelerations(INTEGRATORS["SemiImplicitEuler"]):
+        _advance = FixedStep._advance
+
+    held, asked = run(sample_time=0.05), run()
     assert np.abs(held.v).max() > 0.1
     np.testing.assert_array_equal(held.q, asked.q)
+    np.testing.assert_array_equal(held.q, run(lambda t: push).q)
+    loaded, stopped = run(integrator=ByAccelerations), run(stops=True)
     np.testing.assert_allclose(held.q, loaded.q, rtol=0, atol=1e-9)
+    loaded = run(integrator=ByAccelerations, stops=True)
+    np.testing.assert_allclose(stopped.q, loaded.q, rtol=0, atol=1e-9)
+    for other in (run(np.zeros(6)), stopped):  # the push and the stops act
+        assert np.abs(other.q - held.q).max() > 1e-4
 
 
 # -- height fields ---------------------------------------------------------------------------------

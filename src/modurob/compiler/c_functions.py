@@ -46,7 +46,7 @@ class Function(NamedTuple):
 
     Attributes:
         quantity: Its name in the table of quantities.
-        inputs: Its parameters by the traced arrays they stand for (q, v, x), in order.
+        inputs: Its parameters by the traced arrays (q, v, x, external), in order.
         result: The parameter it writes to.
         sizes: The result's dimensions: numbers, or the names of macros.
         meaning: For the comment in the header.
@@ -65,18 +65,20 @@ class Function(NamedTuple):
 
     def trace(self, model: Model) -> Trace:
         """The quantity on traced scalars; of the bodies those that carry a module's frame."""
-        bodies = list(model.modules.values())
-        return Trace(self.quantity, model, bodies)
+        bodies, quantity = list(model.modules.values()), QUANTITIES[self.quantity]
+        placed = model._frames.placements() if "external" in self.inputs else []
+        return Trace(quantity, model, bodies, [placed[body] for body in bodies if placed])
 
 
 MACROS = {"nv": "NV", "bodies": "MODULES"}
 RENAMED = {"forward_kinematics": "kinematics"}  # in C, where only modules have a pose
+PUSHED = "F holds six numbers for each module: force, then torque on it, in its frame. [N, N m]"
 USUAL = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "kinematics", "center_of_mass")
 
 
 def c_functions() -> dict[str, Function]:
     """The functions that can be exported: all quantities with code without loops, by name."""
-    return {
+    found = {
         RENAMED.get(name, name): Function(
             name,
             dict(zip("qvx", each.inputs, strict=False)),
@@ -87,6 +89,14 @@ def c_functions() -> dict[str, Function]:
         for name, each in QUANTITIES.items()
         if each.straight_line
     }
+    pushed = {
+        f"{name}_external": each._replace(
+            inputs={**each.inputs, "external": "F"}, meaning=f"{each.meaning} {PUSHED}"
+        )
+        for name, each in found.items()
+        if QUANTITIES[each.quantity].passes.external
+    }
+    return found | pushed
 
 
 class Printed(NamedTuple):

@@ -98,7 +98,7 @@ def program_text(
 def reference_states(
     model: Model, dtype: str, states: int, functions: Mapping[str, Function]
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Random inputs (q, v, a, tau), exact in the type, and what each function makes of them."""
+    """Random inputs (q, v, a, tau, F), exact in the type, and what each function makes of them."""
     rng = np.random.default_rng(0)
 
     def exact(x: np.ndarray) -> np.ndarray:
@@ -110,12 +110,15 @@ def reference_states(
     with np.errstate(all="ignore"):
         # with just the forces that a takes, their rounding errors would be most of the result
         tau = exact(2 * reference(model, "inverse_dynamics", checked, v, a))
-        given = {"q": checked, "v": v, "a": a, "tau": tau}
+        modules = list(model.modules.values())
+        F = exact(rng.standard_normal((states, len(modules), 6)))
+        pushes = model._on_links([(body, F[:, k]) for k, body in enumerate(modules)])
+        given = {"q": checked, "v": v, "a": a, "tau": tau, "F": F.reshape(states, -1)}
         expected = {}
         for name, spec in functions.items():
-            inputs = (given[x] for x in spec.inputs.values())
-            found = reference(model, spec.quantity, *inputs)
-            modules = list(model.modules.values())
+            inputs = [given[x] for array, x in spec.inputs.items() if array != "external"]
+            pushed = {"external": pushes} if "external" in spec.inputs else {}
+            found = reference(model, spec.quantity, *inputs, **pushed)
             expected[name] = found[:, modules] if "MODULES" in spec.sizes else found
     if not all(np.isfinite(each).all() for each in expected.values()):
         model.forward_dynamics(q, v, tau)  # raises the reason

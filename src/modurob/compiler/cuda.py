@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,24 +43,36 @@ class CudaTier:
 
     def __init__(self, model: Model, dtype: str) -> None:
         self.cp, self.dtype, self.model = cupy(), np.dtype(dtype), model
-        self._kernels: dict[str, Any] = {}
+        self._kernels: dict[tuple[str, bool], Any] = {}
 
-    def kernel(self, name: str) -> Any:
-        """The compiled kernel of an algorithm."""
-        if name not in self._kernels:
+    def kernel(self, name: str, external: bool) -> Any:
+        """The compiled kernel of an algorithm, with or without wrenches on bodies."""
+        if (name, external) not in self._kernels:
             try:
-                trace = Trace(name, self.model)
+                placed = self.model._frames.placements() if external else ()
+                trace = Trace(QUANTITIES[name], self.model, external=placed)
             except ZeroDivisionError:
                 raise StateError(
                     f"{name} is singular: a joint has nothing to accelerate. The model that was "
                     "compiled says which one."
                 ) from None
             text = source(trace, self.dtype.name)
-            self._kernels[name] = self.cp.RawKernel(text, KERNEL)
-        return self._kernels[name]
+            self._kernels[name, external] = self.cp.RawKernel(text, KERNEL)
+        return self._kernels[name, external]
 
-    def run(self, name: str, q: Any, v: Any = None, x: Any = None) -> Any:
-        """Result of a quantity on the GPU, for NumPy or CuPy arrays (..., n) of its inputs."""
+    def run(
+        self,
+        name: str,
+        q: Any,
+        v: Any = None,
+        x: Any = None,
+        external: Sequence[tuple[int, Any]] | None = None,
+    ) -> Any:
+        """Result of a quantity on the GPU, for NumPy or CuPy arrays (..., n) of its inputs.
+
+        Args:
+            external: Index of a body and wrench (..., 6) on it, in its frame, of each.
+        """
         cp, quantity = self.cp, QUANTITIES[name]
         arrays = {"q": (q, self.model.nq), "v": (v, self.model.nv), "x": (x, self.model.nv)}
         ready = {
@@ -67,12 +80,18 @@ class CudaTier:
             for key, (array, size) in arrays.items()
             if array is not None
         }
-        batch = np.broadcast_shapes(*(array.shape[:-1] for array in ready.values()))
+        pushes = [(k, self._ready("an external wrench", F, 6)) for k, F in external or ()]
+        every = [*ready.values(), *(F for _, F in pushes)]
+        batch = np.broadcast_shapes(*(array.shape[:-1] for array in every))
         rows = {
             key: cp.ascontiguousarray(cp.broadcast_to(array, (*batch, array.shape[-1])))
             for key, array in ready.items()
         }
         model = self.model
+        if external is not None:
+            ready["external"] = cp.zeros((*batch, model.nbodies, 6), dtype=self.dtype)
+            for body, F in pushes:
+                ready["external"][..., body, :] += F
         result = quantity.shape(len(model.parent), model.free_base, model.nbodies)
         # cells of joints on different branches are never written
         y = (cp.zeros if quantity.per == "pair" else cp.empty)((*batch, *result), dtype=self.dtype)
@@ -80,7 +99,9 @@ class CudaTier:
         if count:
             blocks = -(-count // THREADS)
             given = [rows.get(key, rows["q"]) for key in ("q", "v", "x")]
-            self.kernel(name)((blocks,), (THREADS,), (np.int64(count), *given, y))
+            given += [] if external is None else [ready["external"]]
+            kernel = self.kernel(name, external is not None)
+            kernel((blocks,), (THREADS,), (np.int64(count), *given, y))
         return y
 
     def _ready(self, name: str, array: Any, size: int) -> Any:
@@ -119,23 +140,28 @@ class CudaPrinter(StatementPrinter):
 
 
 def source(trace: Trace, dtype: str) -> str:
-    """The kernel ``(count, q, v, x, y)`` of a traced algorithm; rows are states, as on the CPU."""
+    """The kernel ``(count, q, v, x, y)`` of a traced algorithm; rows are states, as on the CPU.
+
+    With wrenches on bodies it is ``(count, q, v, x, external, y)``.
+    """
     real = TYPES[dtype]
     joints = trace.joints
     nq, nv = (joints + 7, joints + 6) if trace.free_base else (joints, joints)
+    rows = {"q": nq, "v": nv, "x": nv} | ({"external": trace.wrenches} if trace.wrenches else {})
+    parameters = ", ".join(f"const real* __restrict__ {each}_all" for each in rows)
+    states = "\n  ".join(
+        f"const real* {each} = {each}_all + state * {size};" for each, size in rows.items()
+    )
     printer = CudaPrinter(trace, real)
     printer.run()
     body = "\n  ".join(printer.lines)
     results = math.prod(trace.shape)
     return f"""typedef {real} real;
 extern "C" __global__ void {KERNEL}(
-    const long long count, const real* __restrict__ q_all, const real* __restrict__ v_all,
-    const real* __restrict__ x_all, real* __restrict__ y_all) {{
+    const long long count, {parameters}, real* __restrict__ y_all) {{
   const long long state = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   if (state >= count) return;
-  const real* q = q_all + state * {nq};
-  const real* v = v_all + state * {nv};
-  const real* x = x_all + state * {nv};
+  {states}
   real* y = y_all + state * {results};
   {body}
 }}

@@ -70,6 +70,12 @@ INTEGERS = (
 )
 
 
+BODY = (
+    "define internal void @body(ptr noalias %io, ptr noalias %results, ptr %external, "
+    "ptr %memory, ptr %arguments) {\nentry:\n"
+)
+
+
 class Driver(FunctionWriter):
     """Writes ``void run(Arguments*, begin, end, workspace)`` for one algorithm."""
 
@@ -80,8 +86,8 @@ class Driver(FunctionWriter):
         # the sum of 0 * x: not a number as soon as one input or result is not finite
         self.check = Carry(splat(0.0, width))
 
-    def write(self, body: str) -> str:
-        """The driver's IR; `body` is called with (io, results, external, arguments)."""
+    def write(self) -> str:
+        """The driver's IR."""
         at, arrays = self._begin()
         results, total = at["place"], self._total(at["nv"])
         finish = self.quantity.passes.finish
@@ -95,8 +101,7 @@ class Driver(FunctionWriter):
                 self._prefetch_results(at["y"], first, total)
             self._gather_states(at, rows, arrays)
             self._gather_external(at["wrenches"], at["external"], rows, at["links"])
-            given = self._memory(at, first) if self.quantity.passes.touch else at["wrenches"]
-            self.do(f"call void {body}(ptr %workspace, ptr {results}, ptr {given}, ptr %arguments)")
+            self._call(at, self._memory(at, first))
             self._scatter(results, at["y"], rows, total)
         self._report()
         self.do("ret void")
@@ -114,27 +119,32 @@ class Driver(FunctionWriter):
         at["place"] = self.offset(at["wrenches"], after_external)
         return at, self._arrays(at["nq"], at["nv"])
 
-    def write_steps(self, body: str) -> str:
+    def write_steps(self, keeps_input: bool) -> str:
         """``void march(Arguments*, begin, end, workspace)``: several steps, in place in q and v.
 
-        The third input is read in each step: friction is taken from it in the records.
+        Args:
+            keeps_input: False where friction is taken from the third input in the records: it is
+                read again in each step.
         """
         at, arrays = self._begin()
         with self.loop("%begin", "%end", self.width, self.check) as first:
             rows, memory = self._rows(first, at["last"]), self._memory(at, first)
-            self._gather_states(at, rows, arrays[:2])
+            self._gather_states(at, rows, arrays if keeps_input else arrays[:2])
+            self._gather_external(at["wrenches"], at["external"], rows, at["links"])
             with self.loop("0", at["steps"], carry=self.check):
-                self._gather_states(at, rows, arrays[2:])
-                self.do(
-                    f"call void {body}(ptr %workspace, ptr {at['place']}, ptr {memory}, "
-                    "ptr %arguments)"
-                )
+                if not keeps_input:
+                    self._gather_states(at, rows, arrays[2:])
+                self._call(at, memory)
                 self._move(at)
             self._scatter_states(at, rows, arrays[:2])
         self._report()
         self.do("ret void")
         head = "define void @march(ptr %arguments, i64 %begin, i64 %end, ptr %workspace) {\n"
         return head + "entry:\n" + "\n".join(self.lines) + "\n}\n"
+
+    def _call(self, at: dict[str, str], memory: str) -> None:
+        given = ("%workspace", at["place"], at["wrenches"], memory, "%arguments")
+        self.do(f"call void @body({', '.join(f'ptr {each}' for each in given)})")
 
     def _move(self, at: dict[str, str]) -> None:
         """A step of the records, with the accelerations in the results."""
@@ -159,6 +169,8 @@ class Driver(FunctionWriter):
 
     def _memory(self, at: dict[str, str], first: str) -> str:
         """The memory of the points for a block of states."""
+        if not self.quantity.passes.touch:
+            return "null"
         numbers = self.value(f"mul i64 {at['points']}, {size(self.quantity.passes.Memory)}")
         return self.offset(at["memory"], self.value(f"mul i64 {first}, {numbers}"), "double")
 
@@ -356,6 +368,14 @@ def declarations(width: int) -> str:
         "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n"
         "declare void @Py_IncRef(ptr)\n"
     )
+
+
+def driver_ir(width: int, quantity: Quantity, free_base: bool, keeps_input: bool) -> str:
+    """All that is around ``@body``: intrinsics, drivers, entries; see `Driver.write_steps`."""
+    parts = [declarations(width), Driver(width, quantity, free_base).write()]
+    if quantity.passes.move:
+        parts.append(Driver(width, quantity, free_base).write_steps(keeps_input))
+    return "\n".join([*parts, *(entry_ir(quantity, several) for several in (False, True))])
 
 
 # -- a few states, straight from Python ------------------------------------------------------------

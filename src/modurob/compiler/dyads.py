@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from modurob.compiler import driver, walks
-from modurob.compiler.driver import Driver
 from modurob.compiler.jit import Library, compile_ir, host
 from modurob.compiler.kernels import (
     FIRST,
@@ -54,7 +53,7 @@ BASE_KERNELS = (
 def library(quantity: Quantity, free_base: bool) -> Library:
     """The compiled table kernels of a quantity."""
     tracer = Tracer(quantity, free_base, places_of(quantity, free_base))
-    parts = [driver.declarations(host().width)]
+    parts = [driver.driver_ir(host().width, quantity, free_base, keeps_input=False)]
     table = []
     for variant in range(_variants_of(tracer)):
         for prismatic in (False, True):
@@ -72,10 +71,6 @@ def library(quantity: Quantity, free_base: bool) -> Library:
         if getattr(quantity.passes, each) and _is_needed(each, quantity, free_base):
             parts.append(getattr(tracer, each)().ir(each, quantity.per))
     parts.append(walks.walk(quantity, free_base))
-    parts.append(Driver(host().width, quantity, free_base).write("@body"))
-    if quantity.passes.move:
-        parts.append(Driver(host().width, quantity, free_base).write_steps("@body"))
-    parts += [driver.entry_ir(quantity, several) for several in (False, True)]
     parts.append(f"@table = constant [{len(table)} x ptr] [{', '.join(table)}]\n")
     return compile_ir("\n".join(parts))
 

@@ -184,9 +184,10 @@ def plain(text: str) -> str:
 def _signature(name: str, function: str, body: Printed) -> str:
     """``void crab_mass_matrix(const crab_real q[CRAB_NQ], crab_real M[CRAB_NV][CRAB_NV])``."""
     spec, upper, real = body.function, name.upper(), f"{name}_real"
+    sizes = {"q": f"{upper}_NQ", "external": f"6 * {upper}_MODULES"}
     parameters = [
-        f"const {real} {each}[{upper}_{'NQ' if each == 'q' else 'NV'}]"
-        for each in spec.inputs.values()
+        f"const {real} {each}[{sizes.get(array, f'{upper}_NV')}]"
+        for array, each in spec.inputs.items()
     ]
     result = "".join(f"[{s if s.isdigit() else f'{upper}_{s}'}]" for s in spec.sizes)
     parameters.append(f"{real} {spec.result}{result}")

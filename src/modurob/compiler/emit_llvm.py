@@ -174,15 +174,24 @@ class FunctionWriter:
 
 
 def emit(
-    writer: FunctionWriter, graph: Graph, outputs: Sequence[Traced], inputs: Mapping[str, Slot]
+    writer: FunctionWriter,
+    graph: Graph,
+    outputs: Sequence[Traced],
+    inputs: Mapping[str, Slot],
+    names: dict[int, str] | None = None,
 ) -> list[str]:
     """Write the arithmetic of a graph; returns the SSA names of the outputs.
 
     Sines and cosines must have become inputs named ``sin(name)`` and ``cos(name)``.
+
+    Args:
+        names: Of the nodes that are already written; new ones are added.
     """
-    V, nodes, names = writer.vector, graph.nodes, {}
+    V, nodes, names = writer.vector, graph.nodes, {} if names is None else names
     for number in graph.needed(outputs):
         op, a, b = nodes[number]
+        if number in names:
+            continue
         if op == CONST:
             names[number] = splat(a, writer.width)
         elif op == INPUT:

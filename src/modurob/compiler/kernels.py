@@ -361,11 +361,10 @@ class Tracer:
     def settle(self) -> Kernel:
         """The memory after a change, and `touch` with it."""
         k = self._kernel()
-        own, point, memory = self._touched(k)
-        memory = self.passes.settle(own, point, memory)
+        memory, own = self.passes.settle(*self._touched(k))
         for i, value in enumerate(flat(self.passes.Memory, memory)):
             k.put(Slot("%record", i), value)
-        k.put_state("self", self.passes.touch(own, point, memory))
+        k.put_state("self", own)
         return k
 
     def move(self) -> Kernel:

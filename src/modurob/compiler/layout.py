@@ -6,9 +6,10 @@ cache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
+from modurob.compiler.emit_llvm import Slot
 from modurob.compiler.kernels import ROTOR, JointSeat, Kernel, Tracer
 from modurob.compiler.packing import fields, size
 from modurob.equations.passes import Quantity
@@ -40,6 +41,8 @@ def places_of(quantity: Quantity, free_base: bool) -> tuple[int | None, ...]:
     for each, when in once.items():
         if getattr(passes, each) and (each != "base_block" or free_base):
             events.append((getattr(tracer, each)(), {"self": when}))
+    if passes.active:
+        events.append((_active(tracer), {"self": 2}))
     if passes.pair:
         events.append((tracer.pair(), {"self": PAIRS, "parent": PAIRS}))
     if passes.pair and free_base:
@@ -71,6 +74,27 @@ def places_of(quantity: Quantity, free_base: bool) -> tuple[int | None, ...]:
     return _allocated(size(passes.State), born, dies)
 
 
+def _active(tracer: Tracer) -> Kernel:
+    """The kernel of `active`, its number stored."""
+    kernel, number = tracer.active()
+    kernel.put(Slot("%out", 0), number)
+    return kernel
+
+
+@cache
+def point_places(quantity: Quantity, free_base: bool) -> tuple[int | None, ...]:
+    """Places of the scalars that the points of a link read or write; None for all others.
+
+    For code that keeps the other scalars in registers.
+    """
+    tracer = Tracer(quantity, free_base)
+    kernels = (tracer.survey(), tracer.settle(), _active(tracer))
+    changed = {k for kernel in kernels for k in kernel.written.get("self", ())}
+    used = changed | {k for kernel in kernels for _, k in kernel.reads(changed)}
+    order = {k: place for place, k in enumerate(sorted(used))}
+    return tuple(order.get(k) for k in range(size(quantity.passes.State)))
+
+
 def _span(kind: type, name: str) -> tuple[int, int]:
     """First and one past the last scalar of a field."""
     start = 0
@@ -97,9 +121,14 @@ def _allocated(
     return tuple(places)
 
 
+def vectors(places: Sequence[int | None]) -> int:
+    """Vectors of a state with these places."""
+    return 1 + max((place for place in places if place is not None), default=-1)
+
+
 def state_size(quantity: Quantity, free_base: bool) -> int:
     """Vectors of a link's state."""
-    return 1 + max((p for p in places_of(quantity, free_base) if p is not None), default=-1)
+    return vectors(places_of(quantity, free_base))
 
 
 def scratch_size(quantity: Quantity, free_base: bool) -> tuple[int, int]:

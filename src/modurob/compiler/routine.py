@@ -91,6 +91,10 @@ class Routine:
         """As `single`, for arrays with a row for each of that many states."""
         return self._builtin("several", states)
 
+    def pushed(self, external: np.ndarray) -> Callable[..., np.ndarray | None]:
+        """As `single`, under the wrenches that a (links, 6) array holds when it is called."""
+        return self._builtin("single", 1, external)
+
     def batch(
         self,
         q: np.ndarray,
@@ -104,25 +108,34 @@ class Routine:
         y = self.empty(count)
         if count == 0:
             return y
-        arguments = Arguments.from_buffer_copy(self._fixed)
-        arguments.last = count - 1
-        arrays = {"q": q, "v": v, "x": x, "y": y, "external": external}
-        for name, array in arrays.items():
-            if array is not None:
-                setattr(arguments, name, array.ctypes.data)
+        arguments = self._arguments({"q": q, "v": v, "x": x, "y": y, "external": external})
         self._launch("run", arguments, count, threads)
         return None if arguments.not_finite else y
 
     def march(
-        self, q: np.ndarray, v: np.ndarray, x: np.ndarray, duration: float, steps: int, threads: int
+        self,
+        q: np.ndarray,
+        v: np.ndarray,
+        x: np.ndarray,
+        external: np.ndarray | None,
+        duration: float,
+        steps: int,
+        threads: int,
     ) -> bool:
         """Take steps, in place in (N, ...) contiguous arrays; False when a number is not finite."""
-        arguments = Arguments.from_buffer_copy(self._fixed)
-        arguments.last, arguments.duration, arguments.steps = len(q) - 1, duration, steps
-        for name, array in (("q", q), ("v", v), ("x", x)):
-            setattr(arguments, name, array.ctypes.data)
+        arguments = self._arguments({"q": q, "v": v, "x": x, "external": external})
+        arguments.duration, arguments.steps = duration, steps
         self._launch("march", arguments, len(q), threads)
         return not arguments.not_finite
+
+    def _arguments(self, arrays: Mapping[str, np.ndarray | None]) -> Arguments:
+        """Arguments of a call with arrays that have a row for each state."""
+        arguments = Arguments.from_buffer_copy(self._fixed)
+        for name, array in arrays.items():
+            if array is not None:
+                setattr(arguments, name, array.ctypes.data)
+                arguments.last = len(array) - 1
+        return arguments
 
     def _launch(self, function: str, arguments: Arguments, count: int, threads: int) -> None:
         spaces = self._spaces[threads]
@@ -140,18 +153,20 @@ class Routine:
         size += -size % ALIGNMENT
         return aligned(size * count).reshape(count, size)
 
-    def _builtin(self, name: str, states: int) -> Callable[..., np.ndarray | None]:
+    def _builtin(
+        self, name: str, states: int, external: np.ndarray | None = None
+    ) -> Callable[..., np.ndarray | None]:
         if not _layout_is_known():
             return lambda *_: None
         space = self._workspaces(1)
-        arguments = Arguments.from_buffer_copy(self._fixed)
+        arguments = self._arguments({"external": external})
         arguments.last, arguments.workspace = states - 1, space.ctypes.data
         arguments.array_type, arguments.float64 = id(np.ndarray), id(np.dtype(np.float64))
         arguments.refused = id(None)
         address = self._kept[0].address(name)
         method = _MethodDef(b"modurob", address, METH_FASTCALL, None)
         bound = _Bound(arguments, method)
-        bound.kept = (space, *self._kept)
+        bound.kept = (space, external, *self._kept)
         owner = np.frombuffer(memoryview(bound).cast("B"), dtype=np.uint8)
         at_method = ctypes.addressof(bound) + _Bound.method.offset
         return _new_builtin()(at_method, owner, None)

@@ -19,7 +19,7 @@ TRIGONOMETRY = {driver.COS: "cos", driver.SIN: "sin"}
 
 
 class InputPlace(NamedTuple):
-    """Place of an input: an entry of q, v or x, or the sine or cosine of an entry of q."""
+    """Place of an input: an entry of q, v, x or external, or sine or cosine of an entry of q."""
 
     array: str
     entry: int
@@ -29,6 +29,8 @@ class InputPlace(NamedTuple):
 def place_of(slot: Slot, free_base: bool) -> InputPlace:
     """Place of a traced input in the user's arrays."""
     offset = slot.offset
+    if slot.pointer == "%external":
+        return InputPlace("external", offset)
     if offset < driver.BASE_RECORD:
         for array, start in (("x", driver.BASE_X), ("v", driver.BASE_V), ("q", driver.BASE_Q)):
             if offset >= start:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, cached_property
 
 import numpy as np
 
 from modurob.compiler import dyads, fused
-from modurob.compiler.jit import compile_ir
+from modurob.compiler.jit import Library, compile_ir
 from modurob.compiler.routine import Routine
 from modurob.equations.passes import Quantity
 from modurob.equations.quantities import QUANTITIES
@@ -36,22 +37,18 @@ class DyadTier:
     def _placed_table(self) -> dyads.Table:
         return dyads.table_rows(self.model._placed_frames, self.model.gravity)
 
-    def routine(self, name: str) -> Routine:
-        """The routine of an algorithm."""
+    def routine(self, name: str, external: bool = False) -> Routine:
+        """The routine of a quantity; it takes external wrenches, too."""
         found = self._routines.get(name)
         if found is None:
             found = self._routines[name] = self._bind(QUANTITIES[name])
         return found
 
-    def with_external(self, name: str) -> Routine:
-        """The routine that takes external wrenches."""
-        return self.routine(name)
+    ready = routine  # compiled at once: it will not change any more
 
-    def ready(self, name: str) -> Routine:
-        """The routine that will not change any more."""
-        return self.routine(name)
-
-    def with_points(self, quantity: Quantity, settles: bool, **tables: np.ndarray) -> Routine:
+    def with_points(
+        self, quantity: Quantity, settles: bool, external: bool, **tables: np.ndarray
+    ) -> Routine:
         """The routine of a quantity with points, bound to their rows, links and memory."""
         return self._bind(quantity, len(tables["point_links"]), settles, **tables)
 
@@ -84,48 +81,63 @@ class FusedTier:
 
     def __init__(self, model: Model, background: bool) -> None:
         self.model, self.dyads, self._background = model, DyadTier(model), background
-        self._routines: dict[str, Routine] = {}
-        self._waiting: dict[str, Future[Routine]] = {}
+        self._routines: dict[tuple[str, bool], Routine] = {}
+        self._waiting: dict[tuple[Quantity, bool], Future[Library | None]] = {}
         self._lock = threading.Lock()
 
-    def routine(self, name: str) -> Routine:
+    def routine(self, name: str, external: bool = False) -> Routine:
         """The fused routine, or the table's while it is being compiled in the background."""
-        found = self._routines.get(name)
-        return self._compiled(name, wait=not self._background) if found is None else found
+        found = self._routines.get((name, external))
+        return self._bound(name, external, not self._background) if found is None else found
 
-    def ready(self, name: str) -> Routine:
+    def ready(self, name: str, external: bool = False) -> Routine:
         """The fused routine, waited for."""
-        return self._compiled(name, wait=True)
+        return self._bound(name, external, wait=True)
 
-    def _compiled(self, name: str, wait: bool) -> Routine:
-        if not QUANTITIES[name].straight_line:
+    def _bound(self, name: str, external: bool, wait: bool) -> Routine:
+        quantity = QUANTITIES[name]
+        if not quantity.straight_line:
             return self.dyads.routine(name)
-        with self._lock:
-            if name not in self._waiting:
-                self._waiting[name] = _compilers().submit(self._compile, name)
-            future = self._waiting[name]
+        future = self._library(quantity, external)
         if not (wait or future.done()):
             return self.dyads.routine(name)
-        self._routines[name] = future.result()
-        return self._routines[name]
+        library = future.result()
+        found = self.dyads.routine(name) if library is None else self._bind(library, quantity)
+        return self._routines.setdefault((name, external), found)
 
-    def with_external(self, name: str) -> Routine:
-        """The routine that takes external wrenches: only the table's does."""
-        return self.dyads.routine(name)
+    def with_points(
+        self, quantity: Quantity, settles: bool, external: bool, **tables: np.ndarray
+    ) -> Routine:
+        """The routine of a quantity with points, waited for; see `DyadTier.with_points`."""
+        library = self._library(quantity, external).result()
+        if library is None:
+            return self.dyads.with_points(quantity, settles, external, **tables)
+        numbers = {"points": len(tables["point_links"]), "settles": int(settles)}
+        return self._bind(library, quantity, numbers, **tables)
 
-    def with_points(self, quantity: Quantity, settles: bool, **tables: np.ndarray) -> Routine:
-        """The routine of a quantity with points: only the table's has them."""
-        return self.dyads.with_points(quantity, settles, **tables)
+    def _library(self, quantity: Quantity, external: bool) -> Future[Library | None]:
+        with self._lock:
+            if (quantity, external) not in self._waiting:
+                future = _compilers().submit(self._compile, quantity, external)
+                self._waiting[quantity, external] = future
+            return self._waiting[quantity, external]
 
-    def _compile(self, name: str) -> Routine:
+    def _compile(self, quantity: Quantity, external: bool) -> Library | None:
         try:
-            ir = fused.module_ir(name, self.model)
+            return compile_ir(fused.module_ir(quantity, self.model, external))
         except ZeroDivisionError:  # a joint moves nothing; the table raises the error when it runs
-            return self.dyads.routine(name)
-        model = self.model
-        return Routine(
-            compile_ir(ir), QUANTITIES[name], len(model.parent), model.free_base, model.nbodies
-        )
+            return None
+
+    def _bind(
+        self,
+        library: Library,
+        quantity: Quantity,
+        numbers: Mapping[str, int] | None = None,
+        **tables: np.ndarray,
+    ) -> Routine:
+        model, own = self.model, fused.workspace_vectors(quantity, self.model)
+        size = (len(model.parent), model.free_base, model.nbodies)
+        return Routine(library, quantity, *size, own, numbers, **tables)
 
 
 @cache

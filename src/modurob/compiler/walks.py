@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +20,7 @@ WITH_RESULT = ("inward", "back")
 
 
 def walk(quantity: Quantity, free_base: bool) -> str:
-    """``void body(io, results, external, arguments)`` of a quantity."""
+    """``void body(io, results, external, memory, arguments)`` of a quantity."""
     w, passes = Walker(quantity, free_base), quantity.passes
     if passes.friction == "x":
         w.friction()
@@ -29,7 +29,8 @@ def walk(quantity: Quantity, free_base: bool) -> str:
     if passes.external:
         w.external()
     if passes.touch:
-        w.points()
+        places = places_of(quantity, free_base)
+        write_points(w, quantity, free_base, places, w.state)
     if passes.inward:
         w.inward("inward")
     if passes.turn:
@@ -45,8 +46,47 @@ def walk(quantity: Quantity, free_base: bool) -> str:
     if passes.output:
         w.outputs()
     w.do("ret void")
-    head = "define internal void @body(ptr %io, ptr %results, ptr %external, ptr %arguments) {\n"
-    return head + "entry:\n" + "\n".join(w.lines) + "\n}\n"
+    return driver.BODY + "\n".join(w.lines) + "\n}\n"
+
+
+def write_points(
+    w: FunctionWriter,
+    quantity: Quantity,
+    free_base: bool,
+    places: Sequence[int | None],
+    state: Callable[[str], str],
+) -> None:
+    """Lines that visit every point at which something happens for a state of the block.
+
+    Args:
+        places: Of the scalars in the state of a link, which is at `state(link)`.
+    """
+    passes = quantity.passes
+    count, rows, links, settles = (
+        driver.argument(w, name) for name in ("points", "point_rows", "point_links", "settles")
+    )
+    settles = w.value(f"icmp ne i64 {settles}, 0")
+    touch = w.value(f"select i1 {settles}, ptr @settle, ptr @touch")
+    with w.loop("0", count) as k:
+        row = w.offset(rows, w.value(f"mul i64 {k}, {size(passes.Point)}"), "double")
+        code = w.value(f"load i64, ptr {w.offset(links, k, 'i64')}")
+        own = state(w.value(f"lshr i64 {code}, 1"))
+        with w.when(w.value(f"trunc i64 {code} to i1")):
+            call(w, "@survey", "0", row, own, "null", "null", "null")
+        memory = w.offset("%memory", w.value(f"mul i64 {k}, {size(passes.Memory)}"))
+        names = {"%row": row, "%self": own, "%record": memory}
+        kernel, number = Tracer(quantity, free_base, places).active()
+        number = kernel.write(w, names, number)
+        active = w.value(f"fcmp ogt {w.vector} {number}, {splat(0.0, w.width)}")
+        bits = w.value(f"bitcast <{w.width} x i1> {active} to i{w.width}")
+        with w.when(w.value(f"icmp ne i{w.width} {bits}, 0")):
+            call(w, touch, "0", row, own, "null", memory, "null")
+
+
+def call(w: FunctionWriter, function: str, nv: str, *pointers: str) -> None:
+    """A line that calls a kernel."""
+    given = ", ".join(f"ptr {each}" for each in pointers)
+    w.do(f"call void {function}({given}, i64 {nv})")
 
 
 class Walker(FunctionWriter):
@@ -105,8 +145,7 @@ class Walker(FunctionWriter):
 
     def call(self, function: str, *pointers: str) -> None:
         name = function if function.startswith("%") else f"@{function}"
-        given = ", ".join(f"ptr {each}" for each in pointers)
-        self.do(f"call void {name}({given}, i64 {self.nv})")
+        call(self, name, self.nv, *pointers)
 
     def visit(self, j: str, step: str, parent: str | None = None) -> None:
         """Call the kernel of joint j; `parent` replaces the parent's state."""
@@ -139,31 +178,6 @@ class Walker(FunctionWriter):
             with self.loop("0", links) as i:
                 push = self.offset("%external", self.value(f"mul i64 {i}, {driver.EXTERNAL}"))
                 self.call("external", "null", self.state(i), "null", push, "null")
-
-    def points(self) -> None:
-        """Every point at which something happens for a state of the block."""
-        passes, places = self.quantity.passes, places_of(self.quantity, self.free_base)
-        count, row_size, memory_size = (
-            driver.argument(self, "points"), size(passes.Point), size(passes.Memory)
-        )  # fmt: skip
-        rows, links = (driver.argument(self, name) for name in ("point_rows", "point_links"))
-        settles = self.value(f"icmp ne i64 {driver.argument(self, 'settles')}, 0")
-        touch = self.value(f"select i1 {settles}, ptr @settle, ptr @touch")
-        with self.loop("0", count) as k:
-            row = self.offset(rows, self.value(f"mul i64 {k}, {row_size}"), "double")
-            code = self.value(f"load i64, ptr {self.offset(links, k, 'i64')}")
-            own = self.state(self.value(f"lshr i64 {code}, 1"))
-            with self.when(self.value(f"trunc i64 {code} to i1")):
-                self.call("survey", row, own, "null", "null", "null")
-            memory = self.offset("%external", self.value(f"mul i64 {k}, {memory_size}"))
-            names = {"%row": row, "%self": own, "%record": memory}
-            kernel, number = Tracer(self.quantity, self.free_base, places).active()
-            number = kernel.write(self, names, number)
-            zero = splat(0.0, self.width)
-            active = self.value(f"fcmp ogt {self.vector} {number}, {zero}")
-            bits = self.value(f"bitcast <{self.width} x i1> {active} to i{self.width}")
-            with self.when(self.value(f"icmp ne i{self.width} {bits}, 0")):
-                self.call(touch, row, own, "null", memory, "null")
 
     def outputs(self) -> None:
         """Numbers of every body."""

@@ -18,12 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from modurob.model import Model
-from modurob.spatial import se3, so3
-
-# (6, 12) upper rows of the matrices of the six unit twists; one product is quicker than `so3.hat`
-UNIT_TWISTS = np.concatenate([so3.hat(np.eye(6, 3, -3)), np.eye(6, 3)[..., None]], axis=-1).reshape(
-    6, 12
-)
+from modurob.regressor import pose_derivatives
+from modurob.spatial import se3
 
 
 class PoseDerivatives(NamedTuple):
@@ -74,20 +70,8 @@ class LinkKinematics:
         """Motions with velocity v, reference velocity w and acceleration a, (..., nv) each."""
         near, q = self.model._near_base(q)
         T = near.forward_kinematics(q)[..., self._body, :, :] @ self._from_body
-        screws = near.dynamics.quantity("joint_screws", q)
-        rates = near.dynamics.quantity("joint_screw_rates", q, v)
-        J = screws[..., None, :, :] * self._moves
-        velocities = np.stack([v, w, a], axis=-1)[..., None, :, :]
-        V, W, dW = np.moveaxis(J @ velocities, -1, 0)
-        dW = dW + ((rates[..., None, :, :] * self._moves) @ w[..., None, :, None])[..., 0]
-        ddT = (_hat(dW) + _hat(W)[..., :3] @ _hat(V)) @ T
-        ddT[..., :3, 3] -= near.gravity
+        moved = pose_derivatives(near, T, self._moves, q, v, w, a)
         drives, joints = np.zeros(a.shape), near.joint_slice_v
         drives[..., joints] = near.armature * a[..., joints]
         drives[..., joints] += near.stiffness * q[..., near.joint_slice_q]
-        return PoseDerivatives(_hat(np.swapaxes(J, -1, -2)) @ T[..., None, :, :], ddT, drives)
-
-
-def _hat(V: np.ndarray) -> np.ndarray:
-    """(..., 3, 4) upper rows of the matrices of twists."""
-    return (V @ UNIT_TWISTS).reshape(*V.shape[:-1], 3, 4)
+        return PoseDerivatives(*moved, drives)

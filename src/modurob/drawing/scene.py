@@ -95,7 +95,7 @@ def _solids(
 ) -> Iterator[tuple[np.ndarray, tuple[solids.Polygon, ...], Color]]:
     """The solids of a module: pose in the world, skin, color."""
     around = SMOOTH if len(organism) <= MANY else ROUGH
-    for body, T_bs, shape in placed_shapes(organism, model, name):
+    for body, T_bs, shape in placed_shapes(organism, model, name, organism.kind(name).shapes):
         skin = solids.polygons(shape.form, shape.size, around)
         yield T_wb[body] @ T_bs, skin, _rgb(shape.color)
 

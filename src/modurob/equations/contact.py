@@ -68,10 +68,14 @@ def normal_force(law: GroundLaw, point: ContactPoint) -> Any:
     return law.stiffness * maximum(point.depth, 0.0) * minimum(maximum(factor, 0.0), HARDEST)
 
 
-def contact_force(law: GroundLaw, point: ContactPoint) -> Vec:
-    """Force on a point, in the world frame: N n, and a bristle within the friction cone. [N]"""
+def contact_force(law: GroundLaw, point: ContactPoint, s: Vec) -> Vec:
+    """Force on a point, in the world frame: N n, and a bristle within the friction cone. [N]
+
+    Args:
+        s: Stretch of the bristle. [m]
+    """
     n, N = point.normal, normal_force(law, point)
-    trial = _along(n, stretch(point) * law.grip + point.u * law.drag)
+    trial = s * law.grip + _along(n, point.u) * law.drag
     share = minimum(law.friction * N / sqrt(maximum(trial.dot(trial), SMALLEST)), 1.0)
     return n * N - trial * share
 
@@ -81,13 +85,13 @@ def stretch(point: ContactPoint) -> Vec:
     return _along(point.normal, point.x - point.anchor) * point.held
 
 
-def moved_anchor(law: GroundLaw, point: ContactPoint) -> tuple[Vec, Any]:
-    """Anchor and `held` after a step: a bristle beyond the friction cone slips to its edge."""
+def slipped(law: GroundLaw, point: ContactPoint) -> tuple[Vec, Vec, Any]:
+    """Stretch, anchor and `held` after a step: beyond the cone a bristle slips to its edge."""
     s = stretch(point)
     pull = sqrt(maximum(s.dot(s) * (law.grip * law.grip), SMALLEST))
-    kept = minimum(law.friction * normal_force(law, point) / pull, 1.0)
+    s = s * minimum(law.friction * normal_force(law, point) / pull, 1.0)
     held = minimum(maximum(point.depth, 0.0) * TOUCH, 1.0)
-    return point.x - s * kept, held
+    return s, point.x - s, held
 
 
 def _along(n: Vec, u: Vec) -> Vec:
@@ -119,6 +123,15 @@ class Corner(NamedTuple):
     law: GroundLaw
 
 
+class LevelCorner(NamedTuple):
+    """A `Corner` above a level plane: its constant normal saves a third of the operations."""
+
+    place: Vec
+    level: Any
+    law: GroundLaw
+    normal = Vec([0, 0, 1])
+
+
 class Bristle(NamedTuple):
     """Memory of a point; see `ContactPoint`."""
 
@@ -126,25 +139,18 @@ class Bristle(NamedTuple):
     held: Any
 
 
-class GroundForce(Passes):
-    """Force of a plane on the joints and a free base, through corners of the links."""
+class OnPlane(Passes):
+    """Corners of links that touch a plane; `pushed` puts a force on a link."""
 
-    State, Point, Memory = PushedLink, Corner, Bristle
-
-    @staticmethod
-    def base(link: RigidLink, base: Base) -> PushedLink:
-        return PushedLink(*LinkMotions.base(link, base), Wrench())
-
-    @staticmethod
-    def outward(link: RigidLink, joint: JointState, parent: Any) -> PushedLink:
-        return PushedLink(*LinkMotions.outward(link, joint, parent), Wrench())
+    Point, Memory = Corner, Bristle
+    pushed: Any  # (state, corner, contact point, force in the world) -> state
 
     @staticmethod
     def at(own: Any, corner: Corner, bristle: Bristle) -> ContactPoint:
         """A corner in the world."""
         x = own.p + own.R @ corner.place
         u = own.V.v + own.V.w.cross(x)
-        depth = own.level - own.down.dot(corner.place)
+        depth = corner.level - corner.normal.dot(x)
         return ContactPoint(x, u, corner.normal, depth, *bristle)
 
     @staticmethod
@@ -157,14 +163,34 @@ class GroundForce(Passes):
         return maximum(own.level - own.down.dot(corner.place), bristle.held)
 
     @classmethod
-    def touch(cls, own: PushedLink, corner: Corner, bristle: Bristle) -> PushedLink:
+    def touch(cls, own: Any, corner: Corner, bristle: Bristle) -> Any:
         point = cls.at(own, corner, bristle)
-        f = contact_force(corner.law, point)
-        return own._replace(push=own.push.plus(Wrench(f, point.x.cross(f))))
+        return cls.pushed(own, corner, point, contact_force(corner.law, point, stretch(point)))
 
     @classmethod
-    def settle(cls, own: Any, corner: Corner, bristle: Bristle) -> Bristle:
-        return Bristle(*moved_anchor(corner.law, cls.at(own, corner, bristle)))
+    def settle(cls, own: Any, corner: Corner, bristle: Bristle) -> tuple[Bristle, Any]:
+        point = cls.at(own, corner, bristle)
+        s, *memory = slipped(corner.law, point)
+        force = contact_force(corner.law, point, s)
+        return Bristle(*memory), cls.pushed(own, corner, point, force)
+
+
+class GroundForce(OnPlane):
+    """Force of a plane on the joints and a free base, through corners of the links."""
+
+    State = PushedLink
+
+    @staticmethod
+    def base(link: RigidLink, base: Base) -> PushedLink:
+        return PushedLink(*LinkMotions.base(link, base), Wrench())
+
+    @staticmethod
+    def outward(link: RigidLink, joint: JointState, parent: Any) -> PushedLink:
+        return PushedLink(*LinkMotions.outward(link, joint, parent), Wrench())
+
+    @staticmethod
+    def pushed(own: PushedLink, corner: Corner, point: ContactPoint, f: Vec) -> PushedLink:
+        return own._replace(push=own.push.plus(Wrench(f, point.x.cross(f))))
 
     @staticmethod
     def inward(link: RigidLink, joint: JointState, own: PushedLink, parent: PushedLink) -> Inward:
@@ -194,13 +220,12 @@ class GroundedLink(NamedTuple):
     level: Any = LATER
 
 
-class GroundedDynamics(Passes):
+class GroundedDynamics(OnPlane):
     """Forward dynamics of a body that touches a plane with its corners, and a step in time."""
 
-    State, Point, Memory = GroundedLink, Corner, Bristle
+    State = GroundedLink
 
-    friction = ForwardDynamics.friction
-    survey, active, settle = GroundForce.survey, GroundForce.active, GroundForce.settle
+    friction, external = ForwardDynamics.friction, ForwardDynamics.external
     inward, turn, back = ForwardDynamics.inward, ForwardDynamics.turn, ForwardDynamics.back
 
     @staticmethod
@@ -214,8 +239,8 @@ class GroundedDynamics(Passes):
         return GroundedLink(*LinkMotions.outward(link, joint, parent), *biased[:3])
 
     @staticmethod
-    def touch(own: GroundedLink, corner: Corner, bristle: Bristle) -> GroundedLink:
-        f = own.R.T @ contact_force(corner.law, GroundForce.at(own, corner, bristle))
+    def pushed(own: GroundedLink, corner: Corner, point: ContactPoint, f: Vec) -> GroundedLink:
+        f = own.R.T @ f
         return own._replace(bias=own.bias.minus(Wrench(f, corner.place.cross(f))))
 
     @staticmethod
@@ -254,10 +279,27 @@ def _even(terms: Sequence[float], square: Any) -> Any:
     return value
 
 
-GROUNDED_DYNAMICS = Quantity(
-    ("q", "v", "tau"), ("nv",), GroundedDynamics, "a", "The acceleration of a body on the ground.",
-    near=False, straight_line=False,
-)  # fmt: skip
-GROUND_FORCE = Quantity(
-    ("q", "v"), ("nv",), GroundForce, "tau", "Force of the ground.", near=False, straight_line=False
+class LevelGroundForce(GroundForce):
+    """`GroundForce` of a level plane."""
+
+    Point = LevelCorner
+
+
+class LevelGroundedDynamics(GroundedDynamics):
+    """`GroundedDynamics` on a level plane."""
+
+    Point = LevelCorner
+
+
+# on slopes, and on level ground
+GROUND_FORCE, LEVEL_GROUND_FORCE = (
+    Quantity(("q", "v"), ("nv",), passes, "tau", "Force of the ground.", near=False)
+    for passes in (GroundForce, LevelGroundForce)
 )
+GROUNDED_DYNAMICS, LEVEL_GROUNDED_DYNAMICS = (
+    Quantity(
+        ("q", "v", "tau"), ("nv",), passes, "a", "The acceleration of a body on the ground.",
+        near=False,
+    )
+    for passes in (GroundedDynamics, LevelGroundedDynamics)
+)  # fmt: skip

@@ -14,12 +14,12 @@ sizes from the same declaration.
     output(state, R, p) -> numbers                        of each body, at (R, p) in its link
 
 A quantity may depend on points of its links, each with numbers of its own (`Point`) and a memory
-(`Memory`) that lasts from one call to the next; only the table has these passes.
+(`Memory`) that lasts from one call to the next; `run` leaves them to the compiler.
 
     survey(state, point) -> state                         once for a link, from its first point
     active(state, point, memory) -> number                where it is 0 or less, nothing happens
     touch(state, point, memory) -> state                  after the way outward
-    settle(state, point, memory) -> memory                before `touch`, when a call asks for it
+    settle(state, point, memory) -> memory, state         in its place, when a call asks for it
 
 An algorithm whose result is an acceleration may take steps in time, too: the joints' velocities
 first, then their displacements with these, and the base's pose by
@@ -252,6 +252,7 @@ def run(
     base: Base,
     external: Sequence[Wrench | None] | None = None,
     bodies: Sequence[Placement] = (),
+    touched: Callable[[list[Any]], list[Any]] | None = None,
 ) -> list[Any]:
     """The result's numbers, row by row: the algorithm executed link by link.
 
@@ -260,6 +261,7 @@ def run(
         joints: Along +x of their frames: users' numbers times the sign of the link.
         external: Wrench on each link, in its frame.
         bodies: Their places in the links.
+        touched: The states of all links after their points have acted on them.
     """
     passes = quantity.passes
     if passes.friction == "x":
@@ -274,6 +276,8 @@ def run(
         for i, wrench in enumerate(external):
             if wrench is not None:
                 states[i] = passes.external(states[i], wrench)
+    if touched is not None:
+        states = touched(states)
     found: list[Any] = [None] * len(joints)
     at_base: Any = ()
     if passes.inward:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from modurob.errors import DatasheetError, ModelWarning, StateError
 from modurob.model import Model
+from modurob.model.shapes import placed_shapes
 from modurob.modules import Mesh, ModuleType, Shape
 from modurob.organism import Organism
 from modurob.spatial import inertia as spatial_inertia
@@ -134,19 +135,10 @@ def _link_names(model: Model, root: str) -> tuple[str, ...]:
 
 def _visuals(organism: Organism, model: Model) -> tuple[Visuals, ...]:
     visuals: list[list[tuple[np.ndarray, Shape | Mesh]]] = [[] for _ in model.body_names]
-    poses: dict[tuple[int, bool], list[np.ndarray]] = {}
     for name in organism.modules:
-        kind, merged = organism.kind(name), model.is_merged(name)
-        if (id(kind), merged) not in poses:
-            poses[id(kind), merged] = [
-                kind.rest_poses[kind.body_index(visual.body)] @ visual.pose
-                if merged
-                else visual.pose
-                for visual in (*kind.shapes, *kind.meshes)
-            ]
-        for visual, T in zip((*kind.shapes, *kind.meshes), poses[id(kind), merged], strict=True):
-            body = name if merged else f"{name}.{visual.body}"
-            visuals[model.body_index(body)].append((T, visual))
+        kind = organism.kind(name)
+        for body, T, visual in placed_shapes(organism, model, name, (*kind.shapes, *kind.meshes)):
+            visuals[body].append((T, visual))
     return tuple(map(tuple, visuals))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -306,6 +306,20 @@ class Model:
         from modurob.model.frames import NearBase, joint_frames
 
         return joint_frames(NearBase(self, np.ones(self.nq), np.zeros(3)))
+
+    @cached_property
+    def _wrench_maps(self) -> np.ndarray:
+        """(nbodies, 6, 6) ``F @ map`` is the wrench F on a body, in its link's joint frame."""
+        frames = self._frames
+        return se3.Ad(se3.inverse(se3.pose(frames.body_rotation, frames.body_position)))
+
+    def _on_links(self, given: Sequence[tuple[int, np.ndarray]]) -> np.ndarray:
+        """(..., links, 6) wrenches in joint frames, from (body, (..., 6) wrench in its frame)."""
+        batch = common_batch([F.shape[:-1] for _, F in given], "external wrenches")
+        result = np.zeros((*batch, len(self.mass), 6))
+        for body, F in given:
+            result[..., self.body_link[body], :] += F @ self._wrench_maps[body]
+        return result
 
     @cached_property
     def _near(self) -> NearBase:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import reprlib
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
@@ -35,6 +36,7 @@ UNIT_LENGTH = 1e-15  # a direction this close to length 1 stays as it is, so tha
 MOST_FINDINGS = 5  # a message is for reading
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 MOST_FIELDS = 24  # more than any part has
+CACHED_POSES = 4096
 SHORT = reprlib.Repr()  # of a given value, without reading all of a long list
 SHORT.maxstring = SHORT.maxother = SHORT.maxlong = 60
 SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = 20
@@ -215,6 +217,14 @@ class Body(DatasheetPart):
         return self
 
 
+@lru_cache(maxsize=CACHED_POSES)
+def _pose(position: tuple[float, float, float], rpy: tuple[float, float, float]) -> np.ndarray:
+    """(4, 4) read-only pose; few are distinct."""
+    T = se3.pose(so3.from_rpy(*rpy), np.array(position))
+    T.setflags(write=False)
+    return T
+
+
 class Joint(DatasheetPart):
     """A joint between two bodies: ``T_parent_child(q) = T(position, rpy) exp(axis q)``.
 
@@ -273,7 +283,7 @@ class Joint(DatasheetPart):
     @property
     def pose(self) -> np.ndarray:
         """(4, 4) joint frame in the parent's frame at q = 0."""
-        return se3.pose(so3.from_rpy(*self.rpy), np.array(self.position))
+        return _pose(self.position, self.rpy)
 
     @property
     def screw(self) -> np.ndarray:
@@ -372,7 +382,7 @@ class Shape(DatasheetPart):
     @property
     def pose(self) -> np.ndarray:
         """(4, 4) center of the solid in the body's frame."""
-        return se3.pose(so3.from_rpy(*self.rpy), np.array(self.position))
+        return _pose(self.position, self.rpy)
 
 
 class Mesh(DatasheetPart):
@@ -395,4 +405,4 @@ class Mesh(DatasheetPart):
     @property
     def pose(self) -> np.ndarray:
         """(4, 4) frame of the mesh in the body's frame."""
-        return se3.pose(so3.from_rpy(*self.rpy), np.array(self.position))
+        return _pose(self.position, self.rpy)

@@ -9,14 +9,17 @@ import numpy as np
 
 from modurob.compiler.packing import size
 from modurob.compiler.routine import Routine, memory_blocks, thread_count
+from modurob.dynamics import External, link_wrenches
 from modurob.equations.contact import (
     GROUND_FORCE,
     GROUNDED_DYNAMICS,
+    LEVEL_GROUND_FORCE,
+    LEVEL_GROUNDED_DYNAMICS,
     Bristle,
     ContactPoint,
     GroundLaw,
     contact_force,
-    moved_anchor,
+    slipped,
     stretch,
 )
 from modurob.equations.passes import Quantity
@@ -62,7 +65,7 @@ class GroundContact:
             )
         self._ground, self._model = ground, model
         self._body, self._place = corners(organism, model)
-        self._moves = _moved_bodies(model)
+        self._moves = model._moving_columns[model.body_link].astype(float)  # (bodies, nv)
         given = before[0].law.stiffness if before else ground.stiffness
         softness = self._unit_rate(q[(0,) * (q.ndim - 1)])
         k = given or (RESOLVED / (step or NOMINAL_STEP_S) / softness) ** 2
@@ -83,7 +86,7 @@ class GroundContact:
             self._take(other)
         self._seen: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # q, v, force
         self._reached: tuple[np.ndarray, np.ndarray] | None = None  # by `march`: q, v
-        self._routines: dict[tuple[Quantity, bool], Routine] = {}
+        self._routines: dict[tuple[Quantity, bool, bool], Routine] = {}
 
     def _tables(self) -> dict[str, np.ndarray]:
         """Corners in their links, the plane and the law, for compiled code."""
@@ -92,22 +95,25 @@ class GroundContact:
         link = frames.body_link[self._body].astype(np.int64)
         R, p = frames.body_rotation[self._body], frames.body_position[self._body]
         place = (R @ self._place[..., None])[..., 0] + p
-        plane = (-a * n_z, -b * n_z, n_z, n_z * float(np.asarray(self._ground.height)))
-        same = np.broadcast_to((*plane, *self.law), (len(place), 9))
+        normal = () if self._is_level else (-a * n_z, -b * n_z, n_z)
+        same = np.array([*normal, n_z * float(np.asarray(self._ground.height)), *self.law])
+        same = np.broadcast_to(same, (len(place), len(same)))
         return {
             "point_rows": np.concatenate([place, same], axis=1),
             "point_links": 2 * link + (np.diff(link, prepend=-1) != 0),
             "memory": self._memory,
         }
 
-    def _routine(self, quantity: Quantity, settles: bool) -> Routine:
+    @property
+    def _is_level(self) -> bool:
+        return self._ground.slope == (0.0, 0.0)
+
+    def _routine(self, quantity: Quantity, settles: bool, external: bool = False) -> Routine:
         """Compiled code for planes, made when it is first needed."""
-        found = self._routines.get((quantity, settles))
-        if found is None:
-            tier = self._model.dynamics.tier
-            found = tier.with_points(quantity, settles, **self._tables())
-            self._routines[quantity, settles] = found
-        return found
+        key = (quantity, settles, external)
+        if key not in self._routines:
+            self._routines[key] = self._model.dynamics.tier.with_points(*key, **self._tables())
+        return self._routines[key]
 
     def _unit_rate(self, q: np.ndarray) -> float:
         """Fastest oscillation on a ground of 1 N/m. [rad/s]
@@ -143,8 +149,9 @@ class GroundContact:
 
     def _places(self, q: np.ndarray) -> np.ndarray:
         """(..., k, 3) positions of all corners. [m]"""
-        T = self._model.forward_kinematics(q)[..., self._body, :3, :]
-        return (T[..., :3] @ self._place[..., None])[..., 0] + T[..., 3]
+        T, r = self._model.forward_kinematics(q)[..., self._body, :3, :], self._place
+        # sums of columns: a product of small matrices takes three times as long
+        return sum((T[..., k] * r[:, k, None] for k in range(3)), T[..., 3])
 
     def _corners(self, q: np.ndarray) -> tuple[Vec, Vec, np.ndarray]:
         """Positions of all corners, normals of the ground, depths: (..., k) each."""
@@ -178,7 +185,8 @@ class GroundContact:
         return self._run(False, q, v)
 
     def _run(self, settles: bool, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        routine, found = self._routine(GROUND_FORCE, settles), None
+        quantity = LEVEL_GROUND_FORCE if self._is_level else GROUND_FORCE
+        routine, found = self._routine(quantity, settles), None
         if not self._batch:
             found = routine.single(q, v, np.empty(self._model.nv))
         if found is None:
@@ -200,16 +208,22 @@ class GroundContact:
         return self._ground.is_plane
 
     def march(
-        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, h: float, count: int
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, h: float, count: int,
+        wrenches: External | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """States after semi-implicit Euler steps of h seconds under constant forces, compiled.
 
         Anchors move before each of the steps, and after the last one when they are needed.
         """
         q, v = np.array(q, order="C"), np.array(v, order="C")
-        rows = (self._rows(q), self._rows(v), self._rows(tau))
-        stepper = self._routine(GROUNDED_DYNAMICS, True)
-        if not stepper.march(*rows, h, count, self._threads):
+        rows, external = (self._rows(q), self._rows(v), self._rows(tau)), None
+        if wrenches is not None:
+            external = link_wrenches(self._model, wrenches)
+            external = np.broadcast_to(external, (*self._batch, *external.shape[-2:]))
+            external = self._rows(external.reshape(*self._batch, -1))
+        quantity = LEVEL_GROUNDED_DYNAMICS if self._is_level else GROUNDED_DYNAMICS
+        stepper = self._routine(quantity, True, external is not None)
+        if not stepper.march(*rows, external, h, count, self._threads):
             v[:] = np.nan
         self._reached = q.copy(), v.copy()
         return q, v
@@ -222,7 +236,7 @@ class GroundContact:
     def _plain_force(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The same on any ground, without compiled code."""
         point, S, which = self._points(q, v)
-        f = contact_force(self.law, point)
+        f = contact_force(self.law, point, stretch(point))
         F = np.stack([*f, *point.x.cross(f)], axis=-2)  # (..., 6, which) about the origin
         return np.sum(F @ self._moves[self._body[which]] * S, axis=-2)
 
@@ -230,8 +244,8 @@ class GroundContact:
         """Channels: (..., bodies, 3) force on each body in the world; energy in the ground."""
         self._settle()
         point, _, which = self._points(q, v)
-        f = np.stack([*contact_force(self.law, point)], axis=-1)
         s, d = stretch(point), np.maximum(point.depth, 0.0)
+        f = np.stack([*contact_force(self.law, point, s)], axis=-1)
         energy = 0.5 * np.sum(self.law.stiffness * d * d + self.law.grip * s.dot(s), axis=-1)
         of_body = np.arange(self._model.nbodies)[:, None] == self._body[which]
         return {"contact": of_body.astype(float) @ f, "contact_energy": energy}
@@ -243,7 +257,7 @@ class GroundContact:
             self._seen = q.copy(), v.copy(), self._run(True, q, v)
             return
         point, _, which = self._points(q, v)
-        anchor, held = moved_anchor(self.law, point)
+        _, anchor, held = slipped(self.law, point)
         states, width = math.prod(self._batch), self._memory.shape[-1]
         for k, value in enumerate((*anchor, held)):
             lanes = np.zeros((len(self._memory) * width, len(which)))
@@ -272,17 +286,6 @@ class GroundContact:
             else f"its base is fixed: give Ground(height={-np.ceil(100 * rise.max()) / 100:g})"
         )
         raise StateError(f"'{body}' starts {depth.max():.3g} m below the ground{where}: {advice}")
-
-
-def _moved_bodies(model: Model) -> np.ndarray:
-    """(nbodies, nv) 1 where a velocity moves a body."""
-    base = model.nv - len(model.joint_names)
-    links = np.zeros((len(model.mass), model.nv))
-    links[:, :base] = 1.0
-    for joint, parent in enumerate(model.parent.tolist()):
-        links[joint + 1] = links[parent]
-        links[joint + 1, base + joint] = 1.0
-    return links[model.body_link]
 
 
 def _rounded_down(x: float) -> str:

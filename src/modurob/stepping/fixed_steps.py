@@ -131,15 +131,15 @@ class SemiImplicitEuler(FixedStep):
     def _advance(
         self, t: float, h: float, count: int, q: np.ndarray, v: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """On the ground, steps under a torque that is held are one call of compiled code."""
+        """On a plane, steps under forces that are held are one call of compiled code."""
         motion, ground = self.motion, self.motion.ground
-        pushed = motion.stops is not None or motion.external
-        if ground is None or pushed or not ground.steps or friction.is_implicit(motion.model, h):
+        implicit = self._linear_stops or friction.is_implicit(motion.model, h)
+        if ground is None or implicit or not ground.steps:
             return super()._advance(t, h, count, q, v)
-        held = motion.drive is None or getattr(motion.drive, "sample_time", None) is not None
-        some = count if held else 1
+        some = count if motion.is_held else 1
         for k in range(0, count, some):
-            q, v = ground.march(q, v, motion.torque(t + k * h, q, v), h, some)
+            at = t + k * h
+            q, v = ground.march(q, v, motion.joint_force(at, q, v), h, some, motion.wrenches(at))
         return q, v
 
     def _implicit(self, t: float, h: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:

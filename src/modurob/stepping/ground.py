@@ -130,7 +130,7 @@ def corners(organism: Organism, model: Model) -> Corners:
         kind = organism.kind(name)
         if kind.virtual:
             continue
-        for body, T, shape in placed_shapes(organism, model, name):
+        for body, T, shape in placed_shapes(organism, model, name, kind.shapes):
             first, *rest = shape.size
             form = {"box": shape.size, "cylinder": (2 * first, 2 * first, *rest)}
             edges = np.array(form.get(shape.form, (2 * first,) * 3))

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.dynamics import external_forces
+from modurob.dynamics import external_forces, link_wrenches
 from modurob.errors import StateError
 from modurob.model import Model
+from modurob.spatial import so3
 from modurob.stepping import manifold
 from modurob.stepping.contact import GroundContact
 from modurob.stepping.stops import StopForces
@@ -61,21 +62,35 @@ class EquationOfMotion:
         self.model, self.batch, self.ground = model, batch, ground
         self.drive, self.stops, self.external = drive, stops, dict(external or {})
         self._rest = np.zeros((*batch, model.nv))
-        if self.external:
-            self._forward = None
+        self._varying = any(map(callable, self.external.values()))
+        if batch:
+            self._forward = model.forward_dynamics
+        elif not self.external:
+            self._forward = model.prepare("forward_dynamics")
         else:
-            self._forward = model.forward_dynamics if batch else model.prepare("forward_dynamics")
+            self._wrenches = np.full((len(model.mass), 6), np.nan)  # until they are known
+            bound = model.dynamics.bound("forward_dynamics", external=self._wrenches)
+            self._pushed, self._accelerations = bound
 
     def torque(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) what the drive gives."""
         return self._rest if self.drive is None else self.drive(t, q, v)
 
+    def joint_force(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(..., nv) drive and stops."""
+        tau = self.torque(t, q, v)
+        return tau if self.stops is None else tau + self.stops(q, v)
+
     def force(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) drive, stops and ground."""
-        tau = self.torque(t, q, v)
-        if self.stops is not None:
-            tau = tau + self.stops(q, v)
+        tau = self.joint_force(t, q, v)
         return tau if self.ground is None else tau + self.ground.force(q, v)
+
+    @property
+    def is_held(self) -> bool:
+        """True if neither the drive nor stops nor external wrenches change between samples."""
+        held = self.drive is None or getattr(self.drive, "sample_time", None) is not None
+        return held and self.stops is None and not self._varying
 
     def accepted(self, q: np.ndarray, v: np.ndarray) -> None:
         """Tell the ground the state after a step."""
@@ -107,14 +122,26 @@ class EquationOfMotion:
         """(..., nv) at a state; the array may be overwritten by the next call."""
         force = self.force(t, q, v)
         try:
-            if self._forward is None:
-                return self.model.forward_dynamics(q, v, force, self.wrenches(t))
-            return self._forward(q, v, force)
+            return self._forward_dynamics(t, q, v, force)
         except StateError:
             error = diverged(self.model, t, q, v)
             if error is not None:
                 raise error from None
             raise
+
+    def _forward_dynamics(
+        self, t: float, q: np.ndarray, v: np.ndarray, force: np.ndarray
+    ) -> np.ndarray:
+        """(..., nv) acceleration; checks only what compiled code has refused."""
+        if not self.external:
+            return self._forward(q, v, force)
+        if not self.batch:
+            if self._varying or np.isnan(self._wrenches[0, 0]):
+                self._wrenches[:] = link_wrenches(self.model, self.wrenches(t) or {})
+            found = self._pushed(q, v, force, self._accelerations)
+            if found is not None and (not self.model.free_base or so3.is_unit(q[3:7])):
+                return found
+        return self.model.forward_dynamics(q, v, force, self.wrenches(t))
 
     def derivatives(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(nv, nv) derivatives of `acceleration` at one state, q in the tangent space.

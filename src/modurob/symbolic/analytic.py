@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import sympy
@@ -48,7 +48,7 @@ class AnalyticDynamics:
         if name != "forward_dynamics":
             return self._numbers.quantity(name, *arrays, external=external, **options)
         if external is not None:
-            raise StateError("a run with equations has no external wrenches: give it a model")
+            self.bound()
         q, v, tau = (np.asarray(array, dtype=float) for array in arrays)
         batch, nv = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1]), self._model.nv
         found = self._formulas([*np.moveaxis(q, -1, 0), *np.moveaxis(v, -1, 0), *self._values])
@@ -60,6 +60,10 @@ class AnalyticDynamics:
             return np.linalg.solve(M, (tau - entries[..., nv * nv :])[..., None])[..., 0]
         except np.linalg.LinAlgError:
             raise StateError("the mass matrix of the formulas is singular here") from None
+
+    def bound(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: it is asked for when wrenches act."""
+        raise StateError("a run with equations has no external wrenches: give it a model")
 
     def prepare(self, name: str, states: int | None) -> Callable[..., Any]:
         """See `Model.prepare`."""
