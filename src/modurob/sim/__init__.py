@@ -2,6 +2,7 @@
 
 from modurob.sim.actuation import Noise, PerBody
 from modurob.sim.body_trajectory import BodyTrajectory
+from modurob.sim.loads import ConnectorBreak, ConnectorLoads, connector_loads
 from modurob.sim.reconfiguration.events import Dock, Event, EventReport, Undock
 from modurob.sim.simulate import ENGINES, simulate
 from modurob.sim.trajectory import SimulationError, Trajectory
@@ -11,6 +12,8 @@ __all__ = [
     "ENGINES",
     "INTEGRATORS",
     "BodyTrajectory",
+    "ConnectorBreak",
+    "ConnectorLoads",
     "Dock",
     "Event",
     "EventReport",
@@ -24,5 +27,6 @@ __all__ = [
     "Stops",
     "Trajectory",
     "Undock",
+    "connector_loads",
     "simulate",
 ]

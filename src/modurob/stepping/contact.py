@@ -30,11 +30,12 @@ from modurob.organism import Organism
 from modurob.stepping.ground import Ground, corners
 
 GRIP = 0.7  # tangential over normal stiffness: of equal spheres that touch (Mindlin 1949), about
-RESOLVED = 0.5  # rad of the fastest oscillation on the ground in a step, by default
+RESOLVED = 0.8  # rad of the fastest oscillation on the ground in a step, by default
 MOST_RESOLVED = 1.0  # rad of it: beyond, steps of impacts are no longer small
 NOMINAL_STEP_S = 1e-3  # that adaptive methods get their stiffness from
 SUNK = 2.0  # times the depth at which one corner carries the weight: refused at the start
 ROUNDING = 1e-9  # [m] of the lowest point at the start
+SAME_SIDE = 1e-6  # of the size of a body: distance of corners that touch a plane together
 
 
 class GroundContact:
@@ -118,16 +119,18 @@ class GroundContact:
     def _unit_rate(self, q: np.ndarray) -> float:
         """Fastest oscillation on a ground of 1 N/m. [rad/s]
 
-        Half of all corners are taken to touch, as when a box lies on a side: the second moments of
-        the other half are the same.
+        Every body is taken to lie on its largest side; the corners of the opposite side are counted
+        as well, with half the weight each, because their second moments are the same.
         """
         x, S = self._places(q), self._model.dynamics.quantity("joint_screws", q)
         K = np.zeros((self._model.nv, self._model.nv))
         for body in np.unique(self._body).tolist():
-            r = x[self._body == body]
+            own = np.flatnonzero(self._body == body)
+            side = _largest_sides(self._place[own])
+            r = x[own[side > 0]]
             hat = np.cross(np.eye(3), r[:, None, :])  # rows w x r
             J = (S[:3].T + S[3:].T @ hat) * self._moves[body][:, None]  # (points, nv, 3)
-            K += 0.5 * np.einsum("pik,pjk->ij", J, J)
+            K += np.einsum("p,pik,pjk->ij", side[side > 0], J, J)
         M = self._model.mass_matrix(q)
         try:
             values = np.linalg.eigvals(np.linalg.solve(M, K)).real
@@ -241,14 +244,20 @@ class GroundContact:
         return np.sum(F @ self._moves[self._body[which]] * S, axis=-2)
 
     def observed(self, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
-        """Channels: (..., bodies, 3) force on each body in the world; energy in the ground."""
+        """Channels: force and torque on each body, energy in the ground.
+
+        Forces and torques about the world's origin are (..., bodies, 3), in the world. [N, N m]
+        """
         self._settle()
         point, _, which = self._points(q, v)
         s, d = stretch(point), np.maximum(point.depth, 0.0)
         f = np.stack([*contact_force(self.law, point, s)], axis=-1)
         energy = 0.5 * np.sum(self.law.stiffness * d * d + self.law.grip * s.dot(s), axis=-1)
-        of_body = np.arange(self._model.nbodies)[:, None] == self._body[which]
-        return {"contact": of_body.astype(float) @ f, "contact_energy": energy}
+        of_body = (np.arange(self._model.nbodies)[:, None] == self._body[which]).astype(float)
+        torque = np.cross(np.stack([*point.x], axis=-1), f)
+        return {
+            "contact": of_body @ f, "contact_torque": of_body @ torque, "contact_energy": energy,
+        }  # fmt: skip
 
     def accepted(self, q: np.ndarray, v: np.ndarray) -> None:
         """Move the anchors after a step; the force there is kept for the next one."""
@@ -286,6 +295,21 @@ class GroundContact:
             else f"its base is fixed: give Ground(height={-np.ceil(100 * rise.max()) / 100:g})"
         )
         raise StateError(f"'{body}' starts {depth.max():.3g} m below the ground{where}: {advice}")
+
+
+def _largest_sides(place: np.ndarray) -> np.ndarray:
+    """(k,) weights of the corners (k, 3) of a body in the stiffness of a body that lies on a side.
+
+    Of the three pairs of opposite sides of the box around the body, the pair whose corners have the
+    largest second moment; the weights add up to the number of corners of one side.
+    """
+    low, high = place.min(axis=0), place.max(axis=0)
+    near = SAME_SIDE * (high - low).max()
+    ends = np.stack([place - low <= near, high - place <= near]).astype(float)  # (2, k, 3)
+    counts = ends.sum(axis=1)  # (2, 3)
+    weights = ends.max(axis=0) * counts.max(axis=0) / counts.sum(axis=0)
+    spread = np.sum((place - place.mean(axis=0)) ** 2, axis=1) @ weights
+    return weights[:, spread.argmax()]
 
 
 def _rounded_down(x: float) -> str:
