@@ -507,5 +507,5 @@ def test_an_integrator_from_outside_stands_too():
                 q = self.motion.model.integrate(q, h * v)
             return q, v
 
-    run = standing(integrator=Euler)
+    run = standing(integrator=Euler, ground=mr.Ground(stiffness=STIFFNESS))
     assert run.channels["contact"][-1, 0, 2] == pytest.approx(MASS * G, rel=0.05)
