@@ -123,6 +123,7 @@ def test_a_quintic_takes_the_time_given_and_the_law_may_be_told_positions_only()
 # -- as typed --------------------------------------------------------------------------------------
 
 TYPED = {
+    "slope": "5, -2.5",
     "target": "10, -20.5, 0",
     "points": "0,0,0,0\n1,10,-20,5.5",
     "gains": "kp=250 kd=30,20,10 Q=1,0;0,1",

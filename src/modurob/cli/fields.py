@@ -12,7 +12,7 @@ from modurob import Model, StateError, Trajectory
 from modurob.modules.files import read_text
 from modurob.scenario import fields
 from modurob.scenario.fields import FIELDS
-from modurob.scenario.settings import TIME
+from modurob.scenario.settings import TIME, RunSettings
 
 
 def option_of(field: str) -> str:
@@ -28,8 +28,10 @@ def field_options(*names: str, **defaults: str) -> Callable[..., Any]:
         for name in reversed((*names, *defaults)):
             field = FIELDS[name]
             note = f"  [default: {defaults[name]}]" if name in defaults else ""
+            switch = isinstance(RunSettings.model_fields[name].default, bool)
             function = click.option(
-                option_of(name), name, type=None if field.read else float, help=field.help + note,
+                option_of(name), name, type=None if field.read or switch else float,
+                is_flag=switch, default=None, help=field.help + note,
                 metavar=field.metavar or None, multiple=name == "pushes",
             )(function)  # fmt: skip
         return function

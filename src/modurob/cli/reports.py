@@ -17,6 +17,7 @@ class MotionReport:
 
     def __init__(self, scenario: Scenario, result: RunResult) -> None:
         self.scenario, self.run, self.reference = scenario, result.trajectory, result.reference
+        self.note = result.note
         self.end = max(float(part.t[-1]) for part in self.run.parts)
         self.last = [part for part in self.run.parts if part.t[-1] == self.end]
         self.numeric = None  # the same run by the recursions, where this one is by formulas
@@ -39,6 +40,7 @@ class MotionReport:
                 float(self.run.parts[0].energy[0]),
                 float(sum(part.energy[-1] for part in self.last)),
             ],
+            **({"note": self.note} if self.note else {}),
             **({} if self.numeric is None else {"difference_of_numbers": self._difference()}),
         }
 
@@ -74,6 +76,8 @@ class MotionReport:
             f"{end:.6g} J at the end",
             soft_wrap=True,
         )
+        if self.note:
+            console.print(self.note, soft_wrap=True)
         if self.numeric is not None:
             console.print(
                 f"by formulas; the recursions differ by {facts['difference_of_numbers']:.2g} rad, m"

@@ -12,6 +12,7 @@ from modurob.cli.fields import field_options, take_fields
 from modurob.cli.run import execute, run_options, scenario_of, take_run_options
 from modurob.gaits import gait_class
 from modurob.scenario.fields import gait_parameters, joint_positions
+from modurob.scenario.settings import WALKING
 from modurob.sim import INTEGRATORS
 
 OF_ALL_GAITS = ("amplitude", "frequency", "ramp")  # with fields of their own in a scenario
@@ -22,6 +23,7 @@ Examples:
   modurob simulate snake --hinges physical --gait wave --plot wave.png
   modurob simulate double_pendulum --start 90,0 --equations --plot both.png
   modurob simulate snake --hinges physical --push "m3 force=0,2,0 begin=1 length=0.1"
+  modurob simulate snake --hinges physical --gait wave --base free --ground --slope 2
   modurob simulate crab --base free --integrator DOP853 --output run.npz --csv run.csv
 """
 
@@ -37,7 +39,7 @@ Examples:
 @click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
               help="Of the gait, such as frequency=0.5, lag=1 or phase.m1.hinge=0.3; may be "
               "repeated. [rad, s, Hz]")  # fmt: skip
-@field_options("payload", "pushes")
+@field_options("payload", "pushes", "ground", "slope", "ground_friction")
 @click.option("--integrator", type=click.Choice(list(INTEGRATORS)), default="RK45",
               show_default=True, help="Method of integration.")  # fmt: skip
 @click.option("--rtol", type=float,
@@ -60,6 +62,8 @@ def command(
         if start is not None:
             raise StateError("a gait has a start of its own: give --gait or --start")
         options |= {"motion": gait_class(gait).name, "controller": "ComputedTorque"}
+        if options["ground"]:
+            options["settling_time"] = WALKING["settling_time"]
     elif parameters:
         raise StateError("--parameter is one of a gait: give --gait")
     body = {name: options[name] for name in ("hinges", "base", "locked")}
@@ -69,8 +73,10 @@ def command(
     if start is not None:
         scenario = scenario.edited(pose=joint_positions("--start", start, model))
     if gait is not None:
-        if model.free_base:
-            raise StateError("a gait moves joints; a free base has none: use a fixed base")
+        if model.free_base and not scenario.ground:
+            raise StateError(
+                "a gait moves joints, and a free base falls: use a fixed base, or give --ground"
+            )
         scenario = scenario.on_motion()
     execute(scenario, files)
 

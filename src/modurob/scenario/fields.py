@@ -15,6 +15,7 @@ from modurob.model import Model
 from modurob.scenario.settings import TIME
 
 NAMED = re.compile(r"\s*(\w+)\s*=\s*([^=]*?)\s*(?=[\s,;]\w+\s*=|$)")  # kp=1,2 kd = 3
+STEEPEST = 80.0  # [deg] of a slope that is typed
 Read = Callable[[str, str, Model], Any]  # (name for errors, text, model) -> value of the field
 Write = Callable[[Any, Model], str]
 
@@ -111,6 +112,26 @@ def pole_numbers(name: str, text: str, model: Model) -> tuple[complex, ...]:
 def _poles_text(values: tuple[complex, ...], model: Model) -> str:
     words = (f"{p.real:g}{p.imag:+g}j" if p.imag else f"{p.real:g}" for p in values)
     return ", ".join(words)
+
+
+def slope_degrees(name: str, text: str, model: Model) -> tuple[float, float]:
+    """Slope along x, and along y if there is a second number, typed in degrees. [m/m]"""
+    try:
+        numbers = [float(piece) for piece in (text.strip() or "0").split(",")]
+    except ValueError:
+        numbers = [math.nan]
+    if len(numbers) > 2 or not all(abs(x) < STEEPEST for x in numbers):
+        raise StateError(
+            f"{name} takes one or two angles below {STEEPEST:g} degrees, along x and y, such as "
+            f"'5' or '5,-2', got '{text}'"
+        )
+    x, y = (*(math.tan(math.radians(number)) for number in numbers), 0.0)[:2]
+    return x, y
+
+
+def _slope_text(value: tuple[float, float], model: Model) -> str:
+    angles = [f"{math.degrees(math.atan(x)):.6g}" for x in value]
+    return "" if not any(value) else ", ".join(angles if value[1] else angles[:1])
 
 
 # -- numbers by name -------------------------------------------------------------------------------
@@ -230,6 +251,17 @@ def _points_text(values: Mapping[str, tuple[float, ...]], model: Model) -> str:
 # -- the table -------------------------------------------------------------------------------------
 
 PARTS: Mapping[str, Mapping[str, RunField]] = {
+    "Ground": {
+        "ground": RunField("Ground under the body", "Put ground under the body."),
+        "slope": RunField(
+            "Slope along x, y [deg]", "Angle of the ground along x, or along x and y. [deg]",
+            slope_degrees, _slope_text, metavar="ANGLES",
+        ),
+        "ground_friction": RunField(
+            "Friction on the ground, 0: ice", "Coefficient of friction on the ground.", step=0.1,
+            option="friction",
+        ),
+    },
     "Target, points, gait": {
         "target": RunField(
             "Target [deg, m]", "Joint positions to go to, with commas. [deg, m]", joint_positions,

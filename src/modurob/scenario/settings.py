@@ -15,7 +15,7 @@ from modurob.errors import StateError, choices
 from modurob.gaits import GAITS
 from modurob.modules.datasheet import CheckedRecord
 from modurob.sim import INTEGRATORS
-from modurob.stepping import FixedStep
+from modurob.stepping import FixedStep, Ground
 
 NONE = "none"  # no motion, controller or estimator
 BALANCE = "balance"  # by messages between modules
@@ -30,8 +30,14 @@ LAW_FIELDS = (
 )  # fmt: skip
 METHOD_FIELDS = (
     "integrator", "rtol", "dt", "analytic", "stops", "masses", "payload", "pushes", "rates",
-    "locked",
+    "locked", "ground",
 )  # fmt: skip
+# a gait on the ground: joints that carry the body need a fast law, contacts need many small steps
+WALKING = {
+    "base": "free", "ground": True, "controller": "ComputedTorque", "settling_time": 0.05,
+    "integrator": "SemiImplicitEuler", "dt": 1e-3,
+}  # fmt: skip
+GROUND_FIELDS = ("slope", "ground_friction")
 NOISE_FIELDS = ("estimator", "ekf", "noise_q", "noise_v", "noise_tau")
 
 Name = Annotated[str, Field(max_length=64)]
@@ -135,6 +141,10 @@ class RunSettings(FrozenRecord):
         base: ``fixed``, ``free``, or virtual joints with commas.
         gravity: Downwards. [m/s^2]
         locked: Joints that are held, by name; see `Organism.model`. [rad, m]
+        ground: Whether there is ground. A free body that starts below it is lifted onto it; under
+            any other base the ground lies below the body.
+        slope: Rise of the ground along x and y. [m/m]
+        ground_friction: Coefficient of friction on the ground.
         duration: [s]
         integrator, rtol, dt: As for `simulate`; dt is None for the default.
         analytic: Whether accelerations come from the closed forms, as formulas.
@@ -178,6 +188,9 @@ class RunSettings(FrozenRecord):
     base: Name = "fixed"
     gravity: FiniteFloat = 9.81
     locked: dict[str, FiniteFloat] = Field(default_factory=dict)
+    ground: bool = False
+    slope: Annotated[Row, Field(min_length=2, max_length=2)] = (0.0, 0.0)
+    ground_friction: NotNegative = Ground.friction
     duration: Positive = 5.0
     integrator: Name = "RK45"
     rtol: Annotated[FiniteFloat, Field(gt=0, lt=1)] = 1e-8
@@ -261,8 +274,8 @@ class RunSettings(FrozenRecord):
         else:
             law = "no controller" if self.controller == NONE else CONTROLLERS[self.controller].name
             words = [law, "free motion" if self.motion == NONE else self.motion]
-            if self.estimator != NONE:
-                words.append("EKF")
+            words += ["EKF"] * (self.estimator != NONE) + ["formulas"] * self.analytic
+            words += ["on the ground"] * self.ground
         count = len(self.events)
         return ", ".join([*words, f"{count} event{'s'[: count != 1]}"] if count else words)
 
@@ -286,6 +299,8 @@ class RunSettings(FrozenRecord):
                 unused(("settling_time",), f"for {self.controller}")
             if self.fixed_step:
                 unused(("rtol",), f"for {self.integrator}, which takes equal steps")
+        if not self.ground or self.motion == BALANCE:
+            unused(GROUND_FIELDS, "without ground")
         if self.motion not in GAITS or self.controller == NONE:
             unused(GAIT_FIELDS, "without a gait")
         if self.motion not in POINTS:

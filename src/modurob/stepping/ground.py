@@ -144,6 +144,14 @@ def corners(organism: Organism, model: Model) -> Corners:
     return Corners(body, np.concatenate(list(hulls.values())))
 
 
+def depth_below(ground: Ground, organism: Organism, model: Model, q: np.ndarray) -> float:
+    """Vertical depth of the lowest corner at (nq,) a configuration; negative above ground. [m]"""
+    body, place = corners(organism, model)
+    T = model.forward_kinematics(q)[body]
+    x, y, z = np.moveaxis((T[:, :3, :3] @ place[..., None])[..., 0] + T[:, :3, 3], -1, 0)
+    return float((ground.surface(x, y)[0] - z).max())
+
+
 def _hull(points: np.ndarray) -> np.ndarray:
     if len(points) == len(CORNERS):
         return points
