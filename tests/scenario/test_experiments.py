@@ -123,6 +123,7 @@ def test_a_quintic_takes_the_time_given_and_the_law_may_be_told_positions_only()
 # -- as typed --------------------------------------------------------------------------------------
 
 TYPED = {
+    "locked": "m1.hinge=45 m2.hinge=-10.5",
     "slope": "5, -2.5",
     "target": "10, -20.5, 0",
     "points": "0,0,0,0\n1,10,-20,5.5",

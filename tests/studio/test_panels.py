@@ -584,6 +584,7 @@ def test_the_parts_of_understand_are_drawn_when_they_are_open(on_page):
             "joints": "false",
             "dh": "false",
             "equations": "false",
+            "lagrange": "false",
         }
         assert [len(desk.all(name)) for name in ("aim", "accessibility", "dtl", "idtl")] == [1] * 4
         desk.click("part-joints")

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from modurob import Scenario
 from modurob.cli import output
-from modurob.scenario.scenario import RunResult
+from modurob.scenario.scenario import RunResult, largest_difference
 
 
 class MotionReport:
@@ -47,7 +47,7 @@ class MotionReport:
     def _difference(self) -> float:
         """Largest difference of positions between formulas and recursions. [rad, m]"""
         assert self.numeric is not None
-        return float(np.abs(self.run.q - self.numeric.at(self.run.t)[0]).max(initial=0.0))
+        return largest_difference(self.run, self.numeric)
 
     def _errors(self) -> list[float] | None:
         """RMS distances of the joints of one body from their motion; None without one. [rad, m]"""

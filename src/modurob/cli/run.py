@@ -36,7 +36,6 @@ FILES = {
 # fields of a scenario that share an option, or whose option another command has
 OPTIONS = {
     "noise_q": "--noise", "noise_v": "--noise", "drive_friction": "--friction", "motion": "--gait",
-    "locked": "--lock", "analytic": "--equations",
 }  # fmt: skip
 LEAST_STATES = 3  # of a run that stopped: fewer show nothing
 

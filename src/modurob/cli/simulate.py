@@ -46,8 +46,7 @@ Examples:
               help="Relative error of a step, of adaptive methods.  [default: 1e-8]")  # fmt: skip
 @click.option("--dt", type=float,
               help="Step, or largest step of adaptive methods. [s]  [default: 0.001]")  # fmt: skip
-@click.option("--equations", "analytic", is_flag=True, default=None,
-              help="Simulate with formulas, and compare with the numeric model.")  # fmt: skip
+@field_options("analytic")
 @click.option("--seed", type=click.IntRange(min=0), help="Of random gaits.  [default: 0]")
 @run_options
 def command(
@@ -57,7 +56,7 @@ def command(
     files = take_run_options(options)
     title, organism = organisms.find(name)
     options["hinges"] = organisms.hinges_of(name, options["hinges"])
-    options["locked"] = organisms.locked_of(organism, options["locked"])
+    locked = organisms.locked_of(organism, options.pop("locked"))
     if gait is not None:
         if start is not None:
             raise StateError("a gait has a start of its own: give --gait or --start")
@@ -66,10 +65,10 @@ def command(
             options["settling_time"] = WALKING["settling_time"]
     elif parameters:
         raise StateError("--parameter is one of a gait: give --gait")
-    body = {name: options[name] for name in ("hinges", "base", "locked")}
-    model = scenario_of(organism=organism, name=title, **body).model()
+    body = {"organism": organism, "name": title, "locked": locked}
+    model = scenario_of(**body, hinges=options["hinges"], base=options["base"]).model()
     fields = take_fields(options, model) | _gait_fields(parameters)
-    scenario = scenario_of(organism=organism, name=title, **fields, **options)
+    scenario = scenario_of(**body, **fields, **options)
     if start is not None:
         scenario = scenario.edited(pose=joint_positions("--start", start, model))
     if gait is not None:

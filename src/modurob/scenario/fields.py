@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from modurob.distributed.bus import motions
-from modurob.errors import StateError
+from modurob.errors import StateError, choices
 from modurob.model import Model
+from modurob.organism import Organism
+from modurob.organism.examples import EMULATED, emulation
 from modurob.scenario.settings import TIME
 
 NAMED = re.compile(r"\s*(\w+)\s*=\s*([^=]*?)\s*(?=[\s,;]\w+\s*=|$)")  # kp=1,2 kd = 3
@@ -112,6 +114,44 @@ def pole_numbers(name: str, text: str, model: Model) -> tuple[complex, ...]:
 def _poles_text(values: tuple[complex, ...], model: Model) -> str:
     words = (f"{p.real:g}{p.imag:+g}j" if p.imag else f"{p.real:g}" for p in values)
     return ", ".join(words)
+
+
+def joint_locks(name: str, given: Sequence[str], organism: Organism) -> dict[str, float]:
+    """Positions of joints that are held: ``m1.roll=45``, or the robot to emulate. [rad, m]"""
+    locked: dict[str, float] = {}
+    for text in given:
+        joint, equals, number = text.partition("=")
+        if not equals and text in EMULATED:
+            locked |= emulation(organism, text)
+            continue
+        try:
+            position = float(number)
+        except ValueError:
+            raise StateError(
+                f"{name} takes JOINT=POSITION, such as m1.roll=45, or {choices(EMULATED)}, "
+                f"got '{text[:60]}'"
+            ) from None
+        locked[joint] = position * _lock_unit(joint, organism)
+    return locked
+
+
+def _lock_unit(name: str, organism: Organism) -> float:
+    """Radians in a degree, or 1 for a joint that slides."""
+    module, _, joint = name.partition(".")
+    own = organism.kind(module).joints if module in organism else ()
+    slides = (joint, "prismatic") in [(each.name, each.kind) for each in own]
+    return 1.0 if slides or name.startswith("world.p") else math.pi / 180
+
+
+def _locks(name: str, text: str, model: Model) -> dict[str, float]:
+    assert model.organism is not None  # fields belong to a body
+    return joint_locks(name, text.replace(",", " ").split(), model.organism)
+
+
+def _locks_text(values: Mapping[str, float], model: Model) -> str:
+    assert model.organism is not None
+    units = {joint: _lock_unit(joint, model.organism) for joint in values}
+    return " ".join(f"{joint}={x / units[joint]:.6g}" for joint, x in values.items())
 
 
 def slope_degrees(name: str, text: str, model: Model) -> tuple[float, float]:
@@ -250,6 +290,18 @@ def _points_text(values: Mapping[str, tuple[float, ...]], model: Model) -> str:
 
 # -- the table -------------------------------------------------------------------------------------
 
+MODEL: Mapping[str, RunField] = {
+    "locked": RunField(
+        "Locked joints, such as m1.roll=45 [deg, m]",
+        "Hold joints, such as 'm1.roll=45', or conro or m-tran for the roll joints of all "
+        "SuperBots. [deg, m]",
+        _locks, _locks_text, option="lock",
+    ),
+    "analytic": RunField(
+        "With formulas, beside numbers", "Simulate with formulas, and compare with the numeric "
+        "model.", option="equations",
+    ),
+}  # fmt: skip
 PARTS: Mapping[str, Mapping[str, RunField]] = {
     "Ground": {
         "ground": RunField("Ground under the body", "Put ground under the body."),
@@ -340,5 +392,5 @@ PARTS: Mapping[str, Mapping[str, RunField]] = {
     },
 }  # fmt: skip
 FIELDS: Mapping[str, RunField] = {
-    name: field for part in PARTS.values() for name, field in part.items()
+    name: field for part in (MODEL, *PARTS.values()) for name, field in part.items()
 }

@@ -45,7 +45,7 @@ from modurob.scenario.settings import (
 )
 from modurob.sim import Dock, Noise, SimulationError, Trajectory, Undock, simulate
 from modurob.stepping import Ground
-from modurob.stepping.ground import depth_below
+from modurob.stepping.ground import corner_depths
 
 FORMAT, VERSION = "modurob-scenario", 1
 SAMPLE_S = 0.005  # between commands, where an estimator or noise needs a clock
@@ -177,6 +177,12 @@ class Scenario(RunSettings):
         v[model.nv - n :] = joint_values(model, self.rates)
         return q, v
 
+    @property
+    def free(self) -> bool:
+        """True if nothing but gravity moves the body."""
+        acted = self.controller != NONE or self.motion == BALANCE or self.pushes or self.events
+        return not (acted or self.ground or self.stops)
+
     def on_ground(self, model: Model, q: np.ndarray) -> tuple[Ground | None, np.ndarray, str]:
         """The ground, (nq,) the start above it, and a sentence on what was moved for that.
 
@@ -185,7 +191,7 @@ class Scenario(RunSettings):
         if not self.ground:
             return None, q, ""
         ground = Ground(self.ground_friction, (self.slope[0], self.slope[1]))
-        depth = depth_below(ground, self.organism, model, q)
+        depth = float(corner_depths(ground, self.organism, model, q)[2].max())
         if depth <= SLACK:
             return ground, q, ""
         if model.free_base:
@@ -430,6 +436,11 @@ class Scenario(RunSettings):
         marks = [Mark(fault.time, f"{fault.kind} {fault.module}") for fault in faults]
         run = replace(run, parts=(part,))
         return RunResult(run, marks, balanced=run)
+
+
+def largest_difference(one: Trajectory, other: Trajectory) -> float:
+    """Largest difference of positions between two runs, at the times of the first. [rad, m]"""
+    return float(np.abs(one.q - other.at(one.t)[0]).max(initial=0.0))
 
 
 def model_options(settings: RunSettings) -> tuple[Any, ...]:

@@ -24,6 +24,10 @@ NUMBERS = {
     "inertia": "Inertia [kg m²]",
     "viscous": "Viscous friction [N m s]",
     "coulomb": "Dry friction [N m]",
+    "rotor_inertia": "Rotor inertia [kg m²]",
+    "gear_ratio": "Gear ratio",
+    "stiffness": "Spring in the joints [N m/rad]",
+    "damping": "Damping of the spring [N m s]",
 }
 TYPING_MS = 600  # without a key until a text is read
 LONG = ("points", "pushes")  # fields of several lines
@@ -95,7 +99,8 @@ class SettingFields:
 
     def switch(self, name: str, label: str) -> None:
         """Yes or no."""
-        self._add(name, ui.switch(label, value=self._now(name)), outlined=False)
+        made = ui.switch(label, value=self._now(name)).style("grid-column: 1 / -1")
+        self._add(name, made, outlined=False)
 
     def _add(
         self, name: str, field: Any, tip: str = "", outlined: bool = True, delay_ms: int = 250
