@@ -8,6 +8,7 @@ import modurob as mr
 NAMES = [
     "Aim",
     "Body",
+    "ConnectorLoads",
     "DatasheetError",
     "Dock",
     "DockingError",
@@ -33,6 +34,7 @@ NAMES = [
     "UnknownNameError",
     "WriteError",
     "catalog",
+    "connector_loads",
     "control",
     "distributed",
     "drawing",

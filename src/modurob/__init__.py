@@ -36,7 +36,16 @@ if TYPE_CHECKING:
     )
     from modurob.identification import identify
     from modurob.scenario.scenario import Scenario
-    from modurob.sim import Dock, Ground, SimulationError, Trajectory, Undock, simulate
+    from modurob.sim import (
+        ConnectorLoads,
+        Dock,
+        Ground,
+        SimulationError,
+        Trajectory,
+        Undock,
+        connector_loads,
+        simulate,
+    )
     from modurob.symbolic import Equations
 
 __version__ = "0.1.0"
@@ -44,6 +53,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Aim",
     "Body",
+    "ConnectorLoads",
     "DatasheetError",
     "Dock",
     "DockingError",
@@ -69,6 +79,7 @@ __all__ = [
     "UnknownNameError",
     "WriteError",
     "catalog",
+    "connector_loads",
     "control",
     "distributed",
     "drawing",
@@ -89,6 +100,7 @@ __all__ = [
 # Names and packages that are loaded on first use: their imports take longer than building an
 # organism.
 _LAZY = {
+    "ConnectorLoads": "sim",
     "Dock": "sim",
     "Equations": "symbolic",
     "Ground": "sim",
@@ -96,6 +108,7 @@ _LAZY = {
     "SimulationError": "sim",
     "Trajectory": "sim",
     "Undock": "sim",
+    "connector_loads": "sim",
     "identify": "identification",
     "simulate": "sim",
 }

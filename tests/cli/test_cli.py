@@ -471,6 +471,22 @@ def test_simulate_follows_a_gait(call):
     assert data["last_position"] == pytest.approx(gait(1.0).q, abs=1e-5)
 
 
+def test_simulate_prints_loads_where_connectors_have_limits_or_when_asked(call):
+    bar = mr.examples.snake(2)
+    bar.save("bar.json")
+    bar.with_parameters(max_force=1.0).save("weak.json")  # one cube weighs 9.81 N
+    options = ["--hinges", "physical", "--duration", "0.01"]
+    assert "connectors" not in call("simulate", "bar.json", *options).stdout
+    assert "m0.3-m1.4" in call("simulate", "bar.json", *options, "--loads").stdout
+    assert "exceeds its limit at" in call("simulate", "weak.json", *options).stdout
+    (loads,) = json.loads(call("simulate", "weak.json", *options, "--json").stdout)["loads"]
+    assert loads["utilization"] == loads["largest_force"]
+    assert [entry["docking"] for entry in loads["breaks"]] == loads["dockings"] == ["m0.3-m1.4"]
+    heavy = [*options, "--payload", "m1 mass=0.2"]
+    assert "connectors" not in call("simulate", "weak.json", *heavy).stdout
+    is_refused(call("simulate", "weak.json", *heavy, "--loads"), "other masses", "payload")
+
+
 @pytest.mark.parametrize(
     ("arguments", "pieces"),
     [

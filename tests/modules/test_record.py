@@ -25,8 +25,9 @@ UID, TEXT = 0x0242AC110002, "02:42:ac:11:00:02"
 HEADER = 30  # bytes, its own checksum included
 MOTOR = catalog["superbot"].with_parameters(rotor_inertia=1e-6, gear_ratio=50.0)
 SPRING = MOTOR.with_parameters(joint="yaw", stiffness=20.0, damping=0.1)
+FRAGILE = catalog["backbone"].with_parameters(max_torque=2.0)
 TWO_PART = [two_part_module(seed, 3).kind for seed in range(0, 72, 9)]
-KINDS = [*catalog.values(), WRIST, MOTOR, SPRING, *TWO_PART]
+KINDS = [*catalog.values(), WRIST, MOTOR, SPRING, FRAGILE, *TWO_PART]
 RECORD = encode(catalog["giusti_a"], UID)
 
 
@@ -282,11 +283,11 @@ class Bytes:
         if name == "limits":
             mask = self.entry("byte")
             return [self.entry("f64") if mask & bit else None for bit in (1, 2)]
-        if name == "drive":
+        if name in ("drive", "strength"):
             if self.at == len(self.data):
                 return None
-            mask = self.entry("byte")
-            return [self.entry("f64") if mask & bit else None for bit in (1, 2, 4, 8)]
+            mask, bits = self.entry("byte"), (1, 2, 4, 8) if name == "drive" else (1, 2)
+            return [self.entry("f64") if mask & bit else None for bit in bits]
         if name == "label":
             if self.entry("byte"):
                 return self.entry("text")
@@ -356,6 +357,8 @@ def test_the_fields_are_those_of_the_guide(kind):
         assert (port.label, port.side) == (field["label"], field["side"])
         assert (port.body, list(port.turns)) == (names[field["body"]], field["turns"])
         assert (port.connector, list(port.mates)) == (field["connector"], field["mates"])
+        strength = [port.max_force, port.max_torque]
+        assert field["strength"] == (None if strength == [None, None] else strength)
     for shape, field in zip(kind.shapes, found["SHAPE"], strict=True):
         assert shape.form == ("box", "cylinder", "sphere")[field["form"]]
         assert (list(shape.size), shape.color) == (field["size"], field["color"])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from rich.text import Text
 
-from modurob import Scenario
+from modurob import ConnectorLoads, Scenario, Trajectory, connector_loads
 from modurob.cli import output
 from modurob.scenario.scenario import RunResult, largest_difference
 
@@ -95,6 +95,29 @@ def _joint_rows(part: Any) -> list[tuple[str, float, float]]:
     places = part.q[-1, part.model.joint_slice_q]
     speeds = np.abs(part.v[:, part.model.nv - len(names) :]).max(axis=0, initial=0.0)
     return list(zip(names, places.tolist(), speeds.tolist(), strict=True))
+
+
+def loads_of(scenario: Scenario, run: Trajectory, asked: bool) -> list[ConnectorLoads]:
+    """Loads on the connectors of each body of a run, where they are asked for or have limits."""
+    kinds = map(scenario.organism.kind, scenario.organism.modules)
+    limits = [(port.max_force, port.max_torque) for kind in kinds for port in kind.ports]
+    as_docked = scenario.payload is None and scenario.masses == 1  # loads need masses of modules
+    if not asked and not (as_docked and set(limits) - {(None, None)}):
+        return []
+    return [connector_loads(part) for part in run.parts]
+
+
+def load_data(loads: ConnectorLoads) -> dict[str, Any]:
+    """Largest loads for machines."""
+    peaks = loads.magnitudes.max(axis=0)
+    used = loads.utilization.max(axis=0)
+    return {
+        "dockings": loads.names,
+        "largest_force": peaks[:, 0].tolist(),
+        "largest_torque": peaks[:, 1].tolist(),
+        "utilization": [None if np.isnan(x) else x for x in used.tolist()],
+        "breaks": [entry._asdict() for entry in loads.breaks()],
+    }
 
 
 class BalanceReport:

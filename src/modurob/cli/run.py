@@ -13,7 +13,7 @@ from modurob.cli import output
 from modurob.cli.control_report import ControlReport
 from modurob.cli.fields import option_of
 from modurob.cli.preset_report import PresetReport
-from modurob.cli.reports import BalanceReport, MotionReport
+from modurob.cli.reports import BalanceReport, MotionReport, load_data, loads_of
 from modurob.drawing import charts
 from modurob.scenario.presets import PRESETS
 from modurob.scenario.scenario import RunResult
@@ -51,6 +51,8 @@ def run_options(function: Callable[..., None]) -> Callable[..., None]:
         click.option("-o", "--output", "path", metavar="FILE", help="Write the trajectory, .npz."),
         click.option("--save-scenario", "scenario_path", metavar="FILE",
                      help="Write all settings; `modurob run FILE` repeats the run."),
+        click.option("--loads", is_flag=True,
+                     help="Print the loads on all connectors; without it, on those with limits."),
         click.option("--force", is_flag=True, help="Overwrite files that are there."),
         click.option("--json", "as_json", is_flag=True, help="Print JSON for machines."),
     )  # fmt: skip
@@ -80,7 +82,7 @@ def command(scenario: str | None, preset: str | None, **options: Any) -> None:
 
 def take_run_options(options: dict[str, Any]) -> dict[str, Any]:
     """Take the options of `run_options` out of all options, after a look at the files."""
-    taken = {key: options.pop(key) for key in (*FILES, "force", "as_json")}
+    taken = {key: options.pop(key) for key in (*FILES, "loads", "force", "as_json")}
     for key, option in FILES.items():
         output.check_path(option, taken[key])
     output.refuse_to_overwrite(filter(None, map(taken.get, FILES)), taken["force"])
@@ -133,10 +135,14 @@ def execute(scenario: Scenario, options: dict[str, Any]) -> None:
         if options[key]:
             write(options[key])
     files = [options[key] for key in FILES if options[key]]
+    loads = loads_of(scenario, trajectory, options["loads"])
     if as_json:
-        output.print_json({**report.data(), "files": files})
+        facts = {"loads": [load_data(each) for each in loads]} if loads else {}
+        output.print_json({**report.data(), **facts, "files": files})
         return
     report.print()
+    for each in loads:
+        output.console().print(f"loads on connectors\n{each}", soft_wrap=True, highlight=False)
     for file in files:
         output.console().print(f"wrote {file}", soft_wrap=True)
 

@@ -304,6 +304,7 @@ class Port(DatasheetPart):
         connector: Kind of this connector.
         mates: The kinds of connectors it mates with.
         side: The number written into the assembly incidence matrix; by default the label.
+        max_force, max_torque: That the connector holds; null is unlimited. [N, N m]
     """
 
     model_config = ConfigDict(json_schema_extra=_without_required_side)
@@ -317,6 +318,8 @@ class Port(DatasheetPart):
     connector: Name
     mates: Annotated[tuple[Name, ...], Field(min_length=1), FailFast()]
     side: Side
+    max_force: Positive | None = None
+    max_torque: Positive | None = None
 
     @model_validator(mode="before")
     @classmethod

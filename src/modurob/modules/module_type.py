@@ -35,7 +35,8 @@ from modurob.spatial import se3
 FORMAT = "modurob-module"
 VERSION = 1
 DRIVE = ("viscous", "coulomb", "rotor_inertia", "gear_ratio", "stiffness", "damping")
-PARAMETERS = ("mass", "size", "inertia", *DRIVE, "limits", "body", "joint")
+STRENGTH = ("max_force", "max_torque")
+PARAMETERS = ("mass", "size", "inertia", *DRIVE, "limits", *STRENGTH, "body", "joint")
 
 
 class JointCrossing(NamedTuple):
@@ -306,6 +307,8 @@ class ModuleType(DatasheetPart):
         limits: Sequence[float | None] | np.ndarray | None = None,
         body: str | None = None,
         joint: str | None = None,
+        max_force: float | None = None,
+        max_torque: float | None = None,
         **drive: float | None,
     ) -> ModuleType:
         """A copy with other numbers.
@@ -317,6 +320,7 @@ class ModuleType(DatasheetPart):
             inertia: New inertia about the center of mass, of `body` or of the only body that has
                 mass: a number (same about all axes), three, or a 3x3 matrix. [kg m^2]
             limits: New limits, of `joint` or of all joints.
+            max_force, max_torque: New limits of all connectors (see `Port`). [N, N m]
             body, joint: The part to edit; by default the whole module.
             drive: New viscous, coulomb, rotor_inertia, gear_ratio, stiffness or damping (see
                 `Joint`), of `joint` or of all joints.
@@ -363,6 +367,9 @@ class ModuleType(DatasheetPart):
         for entry in data["joints"]:
             if joint is None or entry["name"] == joint:
                 entry.update(joint_edits)
+        for name, value in zip(STRENGTH, (max_force, max_torque), strict=True):
+            for entry in data["ports"] if value is not None else ():
+                entry[name] = value
         return ModuleType(**data)
 
 

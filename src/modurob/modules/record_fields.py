@@ -173,7 +173,9 @@ def _read_label(reader: ByteReader) -> int | str:
 
 VECTOR = floats(3)
 PLACE = {"position": VECTOR, "rpy": VECTOR}
-DRIVE = ("rotor_inertia", "gear_ratio", "stiffness", "damping")  # left out without a rotor inertia
+DRIVE = ("rotor_inertia", "gear_ratio", "stiffness", "damping")
+LIMITS = ("max_force", "max_torque")
+OPTIONAL = {DRIVE: ("rotor_inertia",), LIMITS: LIMITS}  # left out unless one of these is given
 # by the name of a field of the datasheet, or by those of several that are written as one entry
 Layout = Mapping[str | tuple[str, ...], Codec]
 LAYOUTS: dict[Tag, Layout] = {
@@ -208,6 +210,7 @@ LAYOUTS: dict[Tag, Layout] = {
         "connector": TEXT,
         "mates": several(TEXT),
         "side": COUNT,
+        LIMITS: optional(2),
     },
     Tag.SHAPE: {"body": COUNT, "form": word(FORMS), "size": several(F64), **PLACE, "color": TEXT},
     Tag.MESH: {"body": COUNT, "file": TEXT, "scale": VECTOR, **PLACE},
@@ -227,7 +230,7 @@ def write_field(tag: Tag, entries: Mapping[str, Any]) -> bytes:
     payload = b"".join(
         codec.write(entries[name] if isinstance(name, str) else [entries[each] for each in name])
         for name, codec in LAYOUTS[tag].items()
-        if name != DRIVE or entries["rotor_inertia"]
+        if name not in OPTIONAL or any(entries[each] for each in OPTIONAL[name])
     )
     return bytes([tag]) + write_count(len(payload)) + payload
 
@@ -245,7 +248,7 @@ def read_field(tag: Tag, payload: bytes) -> dict[str, Any]:
     """The entries of a field by name; what a newer writer appended stays unread."""
     reader, entries = ByteReader(payload), {}
     for name, codec in LAYOUTS[tag].items():
-        if name == DRIVE and not reader.left:
+        if name in OPTIONAL and not reader.left:
             continue
         value = codec.read(reader)
         entries |= {name: value} if isinstance(name, str) else zip(name, value, strict=True)

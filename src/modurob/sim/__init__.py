@@ -2,6 +2,7 @@
 
 from modurob.sim.actuation import Noise, PerBody
 from modurob.sim.body_trajectory import BodyTrajectory
+from modurob.sim.loads import ConnectorBreak, ConnectorLoads, connector_loads
 from modurob.sim.reconfiguration.events import Dock, Event, EventReport, Undock
 from modurob.sim.simulate import simulate
 from modurob.sim.trajectory import SimulationError, Trajectory
@@ -10,6 +11,8 @@ from modurob.stepping import INTEGRATORS, FixedStep, Ground, Integrator, LinearS
 __all__ = [
     "INTEGRATORS",
     "BodyTrajectory",
+    "ConnectorBreak",
+    "ConnectorLoads",
     "Dock",
     "Event",
     "EventReport",
@@ -23,5 +26,6 @@ __all__ = [
     "Stops",
     "Trajectory",
     "Undock",
+    "connector_loads",
     "simulate",
 ]

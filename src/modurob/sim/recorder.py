@@ -152,8 +152,9 @@ class Recorder:
         drive: Actuation | None,
         expected: int | None,
         ground: GroundContact | None = None,
+        external: Callable[[float], dict[str, np.ndarray]] = lambda t: {},
     ) -> None:
-        self._drive, self._ground, self._batch = drive, ground, batch
+        self._drive, self._ground, self._batch, self._external = drive, ground, batch, external
         rows, states = expected or FIRST, math.prod(batch)
         size = row_bytes(states, nq, nv)
         refuse_over(f"{rows:,} times of {states:,} states", rows * size, ADVICE)
@@ -167,9 +168,10 @@ class Recorder:
 
     def add(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Record a state with its torque and channels."""
-        tau, channels = None, {}
+        tau, channels = None, self._external(t)
         if self._drive is not None:  # first: when it fails, no row is recorded by halves
-            tau, channels = self._drive.observed(t, q, v)
+            tau, seen = self._drive.observed(t, q, v)
+            channels = channels | seen
         if self._ground is not None:
             channels = channels | self._ground.observed(q, v)
         kept = (self.t, self.q, self.v, self.tau, self._pushes, *self._channels.values())

@@ -83,7 +83,9 @@ class Run:
             rows = int(np.sum(setup.record >= t)) + 2
         elif self._is_fixed:
             rows = int(np.ceil((setup.duration - t) / setup.settings.dt)) + 1
-        self._recorder = Recorder(self._batch, model.nq, model.nv, self._drive, rows, ground)
+        self._recorder = Recorder(
+            self._batch, model.nq, model.nv, self._drive, rows, ground, self.motion.observed
+        )
         self._asked = -1.0  # when the controller was asked last
 
     def _contact(self, before: Sequence[Run]) -> GroundContact | None:

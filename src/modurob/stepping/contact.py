@@ -227,14 +227,20 @@ class GroundContact:
         return np.sum(F @ self._moves[self._body[which]] * S, axis=-2)
 
     def observed(self, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
-        """Channels: (..., bodies, 3) force on each body in the world; energy in the ground."""
+        """Channels: force and torque on each body, energy in the ground.
+
+        Forces and torques about the world's origin are (..., bodies, 3), in the world. [N, N m]
+        """
         self._settle()
         point, _, which = self._points(q, v)
         f = np.stack([*contact_force(self.law, point)], axis=-1)
         s, d = stretch(point), np.maximum(point.depth, 0.0)
         energy = 0.5 * np.sum(self.law.stiffness * d * d + self.law.grip * s.dot(s), axis=-1)
-        of_body = np.arange(self._model.nbodies)[:, None] == self._body[which]
-        return {"contact": of_body.astype(float) @ f, "contact_energy": energy}
+        of_body = (np.arange(self._model.nbodies)[:, None] == self._body[which]).astype(float)
+        torque = np.cross(np.stack([*point.x], axis=-1), f)
+        return {
+            "contact": of_body @ f, "contact_torque": of_body @ torque, "contact_energy": energy,
+        }  # fmt: skip
 
     def accepted(self, q: np.ndarray, v: np.ndarray) -> None:
         """Move the anchors after a step; the force there is kept for the next one."""

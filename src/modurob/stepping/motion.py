@@ -103,6 +103,16 @@ class EquationOfMotion:
             for body, w in self.external.items()
         }
 
+    def observed(self, t: float) -> dict[str, np.ndarray]:
+        """Channel: (..., bodies, 6) external wrenches in the frames of the bodies. [N, N m]"""
+        given = self.wrenches(t)
+        if given is None:
+            return {}
+        found = np.zeros((*self.batch, self.model.nbodies, 6))
+        for body, wrench in given.items():
+            found[..., self.model.body_index(body), :] += wrench
+        return {"external": found}
+
     def acceleration(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) at a state; the array may be overwritten by the next call."""
         force = self.force(t, q, v)

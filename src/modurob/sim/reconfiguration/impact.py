@@ -108,7 +108,7 @@ class Pose:
     def masses(self, organism: Organism, v: np.ndarray) -> Masses:
         """All bodies with mass of the model's organism, moving."""
         model, V = self.model, self.J @ v
-        names, solids = _solids(organism, model)
+        names, solids = body_masses(organism, model)
         index = [model.body_index(name) for name in names]
         R, p = self.bodies[index, :3, :3], self.bodies[index, :3, 3]
         center = (R @ np.array([s.center for s in solids])[..., None])[..., 0] + p
@@ -126,7 +126,8 @@ class Pose:
         return np.linalg.solve(model.mass_matrix(self.q), h)
 
 
-def _solids(organism: Organism, model: Model) -> tuple[list[str], list[Solid]]:
+def body_masses(organism: Organism, model: Model) -> tuple[list[str], list[Solid]]:
+    """Names and mass properties, in their own frames, of all bodies with mass."""
     names: list[str] = []
     solids: list[Solid] = []
     for module in organism.modules:
