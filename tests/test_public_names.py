@@ -48,6 +48,8 @@ NAMES = [
     "spatial",
     "symbolic",
     "verification",
+    "walk",
+    "walking",
 ]
 MODEL = [
     "armature",

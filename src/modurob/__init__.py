@@ -33,11 +33,13 @@ if TYPE_CHECKING:
         sim,
         symbolic,
         verification,
+        walking,
     )
     from modurob.identification import identify
     from modurob.scenario.scenario import Scenario
     from modurob.sim import Dock, Ground, SimulationError, Trajectory, Undock, simulate
     from modurob.symbolic import Equations
+    from modurob.walking import walk
 
 __version__ = "0.1.0"
 
@@ -84,6 +86,8 @@ __all__ = [
     "spatial",
     "symbolic",
     "verification",
+    "walk",
+    "walking",
 ]
 
 # Names and packages that are loaded on first use: their imports take longer than building an
@@ -98,6 +102,7 @@ _LAZY = {
     "Undock": "sim",
     "identify": "identification",
     "simulate": "sim",
+    "walk": "walking",
 }
 
 
