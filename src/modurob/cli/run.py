@@ -13,7 +13,7 @@ from modurob.cli import output
 from modurob.cli.control_report import ControlReport
 from modurob.cli.fields import option_of
 from modurob.cli.preset_report import PresetReport
-from modurob.cli.reports import BalanceReport, MotionReport, load_data, loads_of
+from modurob.cli.reports import BalanceReport, MotionReport, WalkReport, load_data, loads_of
 from modurob.drawing import charts
 from modurob.scenario.presets import PRESETS
 from modurob.scenario.scenario import RunResult
@@ -45,7 +45,7 @@ def run_options(function: Callable[..., None]) -> Callable[..., None]:
     options = (
         click.option("--plot", "plot_path", metavar="FILE",
                      help="Draw plots of the run: .png, .svg or .pdf."),
-        click.option("--animate", "film_path", metavar="FILE",
+        click.option("--animate", "--film", "film_path", metavar="FILE",
                      help="Make a film: .gif, or .mp4 with ffmpeg."),
         click.option("--csv", "csv_path", metavar="FILE", help="Write a table of the run."),
         click.option("-o", "--output", "path", metavar="FILE", help="Write the trajectory, .npz."),
@@ -158,8 +158,10 @@ def is_controlled(scenario: Scenario) -> bool:
 
 def report_of(
     scenario: Scenario, result: RunResult
-) -> BalanceReport | ControlReport | MotionReport:
+) -> BalanceReport | ControlReport | MotionReport | WalkReport:
     """The report that shows what matters in a run: its numbers, one screen, and a plot."""
     if scenario.motion == BALANCE:
         return BalanceReport(scenario, result)
+    if scenario.ground and scenario.base == "free" and len(result.trajectory.parts) == 1:
+        return WalkReport(scenario, result)
     return (ControlReport if is_controlled(scenario) else MotionReport)(scenario, result)

@@ -10,8 +10,8 @@ from modurob import StateError
 from modurob.cli import organisms
 from modurob.cli.fields import field_options, take_fields
 from modurob.cli.run import execute, run_options, scenario_of, take_run_options
-from modurob.gaits import gait_class
 from modurob.scenario.fields import gait_parameters, joint_positions
+from modurob.scenario.gait_files import gait_fields
 from modurob.scenario.settings import WALKING
 from modurob.sim import INTEGRATORS
 
@@ -35,7 +35,8 @@ Examples:
 @organisms.lock_option
 @click.option("--start", metavar="ANGLES",
               help="Joint positions at the start, with commas. [deg, m]  [default: 0]")  # fmt: skip
-@click.option("--gait", metavar="NAME", help="Follow a gait, with computed torque.")
+@click.option("--gait", metavar="GAIT",
+              help="Follow a gait, by name or from a .json file (computed torque).")  # fmt: skip
 @click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
               help="Of the gait, such as frequency=0.5, lag=1 or phase.m1.hinge=0.3; may be "
               "repeated. [rad, s, Hz]")  # fmt: skip
@@ -60,15 +61,18 @@ def command(
     if gait is not None:
         if start is not None:
             raise StateError("a gait has a start of its own: give --gait or --start")
-        options |= {"motion": gait_class(gait).name, "controller": "ComputedTorque"}
+        options |= {**gait_fields(gait), "controller": "ComputedTorque"}
         if options["ground"]:
             options["settling_time"] = WALKING["settling_time"]
     elif parameters:
         raise StateError("--parameter is one of a gait: give --gait")
     body = {"organism": organism, "name": title, "locked": locked}
     model = scenario_of(**body, hinges=options["hinges"], base=options["base"]).model()
-    fields = take_fields(options, model) | _gait_fields(parameters)
-    scenario = scenario_of(**body, **fields, **options)
+    typed = typed_gait(parameters)
+    if "gait" in typed:
+        typed["gait"] = {**options.get("gait", {}), **typed["gait"]}
+    fields = take_fields(options, model) | typed
+    scenario = scenario_of(**body, **(options | fields))
     if start is not None:
         scenario = scenario.edited(pose=joint_positions("--start", start, model))
     if gait is not None:
@@ -80,7 +84,7 @@ def command(
     execute(scenario, files)
 
 
-def _gait_fields(parameters: tuple[str, ...]) -> dict[str, Any]:
+def typed_gait(parameters: tuple[str, ...]) -> dict[str, Any]:
     """Fields of a scenario with the parameters of a gait, as typed."""
     gait = gait_parameters("--parameter", " ".join(parameters))
     fields = {name: gait.pop(name) for name in OF_ALL_GAITS if name in gait}

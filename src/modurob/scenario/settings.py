@@ -32,10 +32,11 @@ METHOD_FIELDS = (
     "integrator", "rtol", "dt", "analytic", "stops", "masses", "payload", "pushes", "rates",
     "locked", "ground",
 )  # fmt: skip
-# a gait on the ground: joints that carry the body need a fast law, contacts need many small steps
+# A gait on the ground. The law is a servo of the joints (on a free base no gravity is compensated),
+# fast enough to carry the body and asked often enough for links as light as those of SuperBots.
 WALKING = {
-    "base": "free", "ground": True, "controller": "ComputedTorque", "settling_time": 0.05,
-    "integrator": "SemiImplicitEuler", "dt": 1e-3,
+    "base": "free", "ground": True, "controller": "PdGravity", "settling_time": 0.1,
+    "sample_time": 2e-3, "integrator": "SemiImplicitEuler", "dt": 1e-3, "ramp": 0.5,
 }  # fmt: skip
 GROUND_FIELDS = ("slope", "ground_friction")
 NOISE_FIELDS = ("estimator", "ekf", "noise_q", "noise_v", "noise_tau")
