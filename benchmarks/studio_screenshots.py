@@ -158,7 +158,7 @@ def lagrange(camera: Camera) -> None:
 def move(camera: Camera) -> None:
     camera.example("crab", "move")
     camera.page.locator("#joint-m1\\.hinge").fill("0.5")
-    camera.unfold("Mass, length, friction, springs of modules")
+    camera.unfold("Mass, length, springs, connectors of modules")
 
 
 def events(camera: Camera) -> None:
@@ -194,6 +194,18 @@ def walk(camera: Camera) -> None:
     camera.unfold("Ground")
     camera.page.get_by_test_id("walk").wait_for()
     camera.run("walk")
+    camera.page.get_by_test_id("scrub").fill("620")
+
+
+def loads(camera: Camera) -> None:
+    camera.example("superbot_tree", "move")
+    camera.choose("set-motion", "hold the pose")
+    camera.unfold("Mass, length, springs, connectors of modules")
+    camera.fill("parameter-max_torque", "0.5")
+    camera.click("apply-parameters")
+    camera.fill("set-duration", "1")
+    camera.page.wait_for_timeout(500)
+    camera.run()
     camera.page.get_by_test_id("scrub").fill("620")
 
 
@@ -276,7 +288,7 @@ PICTURES: dict[str, Callable[[Camera], None]] = {
     picture.__name__: picture
     for picture in (
         welcome, guide, build, ports, understand, joints, dh, equations, lagrange, move,
-        locks, walk, formulas, events, balance, see, live, files, export, keys,
+        locks, walk, loads, formulas, events, balance, see, live, files, export, keys,
     )
 }  # fmt: skip
 

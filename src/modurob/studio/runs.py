@@ -17,6 +17,7 @@ from modurob.scenario.scenario import RunResult, largest_difference, model_of
 from modurob.scenario.settings import BALANCE, RunRecord, RunSettings
 from modurob.studio import signals, view_data
 from modurob.studio.jobs import JobCanceled, Worker
+from modurob.walking.metrics import walk_metrics
 
 if TYPE_CHECKING:
     from modurob.studio.session import Session
@@ -77,7 +78,7 @@ def perform(request: RunRequest, progress: Callable[[float], Any]) -> RunRecord:
     progress(1.0)
     run = result.trajectory
     stopped = run.status == "stopped"
-    message = f"{run.message}. {advice(run.message)}" if stopped else result.note
+    message = f"{run.message}. {advice(run.message)}" if stopped else _said(result)
     if request.twin is not None and not stopped:
         twin = Trajectory.load(request.folder / f"{request.twin}.npz")
         apart = largest_difference(twin, run)
@@ -91,6 +92,16 @@ def perform(request: RunRequest, progress: Callable[[float], Any]) -> RunRecord:
         took=time.perf_counter() - begin,
         settings=request.settings,
     )
+
+
+def _said(result: RunResult) -> str:
+    """What was changed at the start of a run, and how far it has walked."""
+    run, ground = result.trajectory, result.ground
+    if ground is None or len(run.parts) > 1 or not run.model.free_base:
+        return result.note
+    found = walk_metrics(run, ground)
+    way = f"It moved {found.distance:.2g} m, {found.speed:.2g} m/s."
+    return f"{way} {result.note}".rstrip()
 
 
 def advice(reason: str) -> str:
@@ -111,13 +122,17 @@ def write(folder: Path, number: int, result: RunResult, scenario: Scenario | Non
     stem, run = folder / str(number), result.trajectory
     run.save(stem.with_suffix(".npz"))
     write_file(stem.with_suffix(".bin"), run.to_bytes())
+    # accelerations of recorded states are noise, and a balancing run has drives beside the model
+    simulated = None if result.balanced is not None else scenario
+    loads = [] if simulated is None else signals.part_loads(run)
+    free = simulated is not None and simulated.free
     data = {
         "casts": [view_data.scene_data(part.organism, part.model) for part in run.parts],  # pyright: ignore[reportArgumentType]
-        "panels": signals.panels(run, result.reference, scenario is not None and scenario.free),
+        "panels": signals.panels(run, result.reference, free),
         "mass": signals.center_of_mass(run),
-        "tints": signals.tints(run),
+        "tints": signals.tints(run, loads),
         "ground": signals.ground(result),
-        "events": [mark._asdict() for mark in result.marks],
+        "events": [mark._asdict() for mark in (*result.marks, *signals.overloads(loads))],
     }
     # what is not finite becomes a gap in a line
     text = json.dumps(finite(data), allow_nan=False, separators=(",", ":"))

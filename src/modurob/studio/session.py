@@ -270,7 +270,9 @@ class Session:
 
     def lock(self, joint: str) -> None:
         """Hold a joint where its slider is."""
-        position = clipped_pose(self.model(), self.project.pose)[joint]
+        model = self.model()
+        model.joint_index(joint)  # raises an error that lists the joints
+        position = clipped_pose(model, self.project.pose)[joint]
         self.edit_settings(locked={**self.settings.locked, joint: position})
 
     def unlock(self, joint: str) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob import Ground, Trajectory
+from modurob import ConnectorLoads, Ground, ModurobError, Trajectory, connector_loads
 from modurob.distributed.balancing import support_polygon
-from modurob.scenario.scenario import KNOWN, SENT, RunResult
+from modurob.scenario.scenario import KNOWN, SENT, Mark, RunResult
 from modurob.sim import BodyTrajectory
 from modurob.sim.output.export import columns
 from modurob.stepping.ground import corner_depths
@@ -20,6 +20,7 @@ MOST_POINTS = 1500  # of a line
 MOST_LINES = 60  # of a panel: joints beyond are left out, and the panel says so
 MOST_FORCES = 20_000  # arrows of a run; of large bodies fewer moments have them
 TINY = 1e-9
+LOAD = "load"  # key of the colors by loads on connectors
 DIGITS = 7
 SIGMAS = 3.0  # half width of the band around an estimate
 TITLES = {
@@ -60,20 +61,77 @@ def center_of_mass(trajectory: Trajectory) -> dict[str, Any] | None:
     return {"t": _plain(t[kept]), "xyz": [_plain(row) for row in xyz[kept]]}
 
 
-def tints(trajectory: Trajectory) -> list[dict[str, Any]]:
-    """Colors for modules: ``key, title, unit, most, t, modules, levels`` (0 to 1, of `most`)."""
+def tints(trajectory: Trajectory, loads: Sequence[ConnectorLoads] = ()) -> list[dict[str, Any]]:
+    """Colors for modules: ``key, title, unit, most, t, modules, levels`` (0 to 1, of `most`).
+
+    One that is ``quiet`` is not shown until it is chosen.
+    """
     part = trajectory.parts[0]
     if part.organism is None:
         return []
-    found = []
+    found, modules = [], part.organism.modules
     if KNOWN in part.channels:
         width = part.organism.kind(part.organism.base).size
         error = np.nan_to_num(part.channels[KNOWN], nan=width)
-        found.append(_tint(part, KNOWN, "Error of the center of mass", "m", error, width))
+        title = "Error of the center of mass"
+        found.append(_tint(KNOWN, title, "m", part.t, modules, error, width))
     if SENT in part.channels:
         rate = _rate(part, part.channels[SENT])
-        found.append(_tint(part, SENT, "Messages sent", "1/s", rate, float(rate.max())))
-    return found
+        most = float(rate.max())
+        found.append(_tint(SENT, "Messages sent", "1/s", part.t, modules, rate, most))
+    return found + [_load_tint(each) for each in loads[:1] if each.dockings]
+
+
+def part_loads(trajectory: Trajectory) -> list[ConnectorLoads]:
+    """Loads on the connectors of each part of a run; none where its masses are not the modules'."""
+    try:
+        return [connector_loads(part) for part in trajectory.parts]
+    except ModurobError:  # a payload, or masses that differ from the datasheets
+        return []
+
+
+def overloads(loads: Sequence[ConnectorLoads]) -> list[Mark]:
+    """The moments from which on connectors are loaded beyond their limits."""
+    found = [each for part in loads for each in part.breaks()]
+    return [Mark(each.time, f"overload {each.docking}") for each in found]
+
+
+def _load_tint(found: ConnectorLoads) -> dict[str, Any]:
+    """Load on the connector by which a module is docked, of its limit; the base has none.
+
+    Where no datasheet has a limit, it is the torque.
+    """
+    torque = found.magnitudes[..., 1]
+    limited = np.flatnonzero(~np.isnan(found.utilization[0]))
+    title, unit, values, most = "Torque on connectors", "N m", torque, float(torque.max())
+    if len(limited):
+        title, unit, values, most = "Load on connectors", "% of the limit", found.utilization, 100.0
+        values = 100 * values[:, limited]
+    chosen = limited if len(limited) else range(len(found.dockings))
+    modules = [found.dockings[k].child for k in chosen]
+    return {**_tint(LOAD, title, unit, found.t, modules, values, most), "quiet": not len(limited)}
+
+
+def _tint(
+    key: str,
+    title: str,
+    unit: str,
+    t: np.ndarray,
+    modules: Sequence[str],
+    values: np.ndarray,
+    most: float,
+) -> dict[str, Any]:
+    rows = _chosen(len(t))
+    levels = (values[rows] / most if most > 0 else np.zeros_like(values[rows])).clip(0.0, 1.0)
+    return {
+        "key": key,
+        "title": title,
+        "unit": unit,
+        "most": float(f"{most:.3g}"),
+        "t": _plain(t[rows]),
+        "modules": list(modules),
+        "levels": levels.round(3).tolist(),
+    }
 
 
 def ground(result: RunResult) -> dict[str, Any] | None:
@@ -116,23 +174,6 @@ def _contacts(part: BodyTrajectory, ground: Ground) -> dict[str, Any]:
             share = np.maximum(depth[own], TINY * (depth[own] == depth[own].max()))
             shown[-1].append(_plain([*(share @ place[own] / share.sum()), *force[body]]))
     return {"t": _plain(part.t[rows]), "forces": shown, "support": support, "inside": inside}
-
-
-def _tint(
-    part: BodyTrajectory, key: str, title: str, unit: str, values: np.ndarray, most: float
-) -> dict[str, Any]:
-    rows = _chosen(len(part.t))
-    levels = (values[rows] / most if most > 0 else np.zeros_like(values[rows])).clip(0.0, 1.0)
-    assert part.organism is not None
-    return {
-        "key": key,
-        "title": title,
-        "unit": unit,
-        "most": float(f"{most:.3g}"),
-        "t": _plain(part.t[rows]),
-        "modules": list(part.organism.modules),
-        "levels": levels.round(3).tolist(),
-    }
 
 
 def _rate(part: BodyTrajectory, counts: np.ndarray) -> np.ndarray:

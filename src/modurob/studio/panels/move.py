@@ -71,7 +71,7 @@ class MovePanel(ModePanel):
                 self.locks = Redrawn(self._locks, lambda: self.session.settings.locked)
                 self.joints_note = note()
                 self._model(fields)
-                with _part("Mass, length, friction, springs of modules", "tune"):
+                with _part("Mass, length, springs, connectors of modules", "tune"):
                     self.parameters = ModuleNumbers(page)
                 self._control(fields)
                 self._method(fields)

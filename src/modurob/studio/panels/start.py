@@ -111,10 +111,10 @@ class Tour:
             ui.label("The crab is complete").classes("title")
             ui.label(
                 "Understand shows its matrices and equations. The button computes and plays a "
-                "run: a wave runs through its joints, followed by computed torque. The base is "
-                "fixed, and there is no ground to walk on."
+                "run: a wave runs through its joints, followed by computed torque, on a fixed "
+                "base. To let it walk, open Ground under Move."
             )
-            text = "Play a gait (joints only, no ground)"
+            text = "Play a gait (fixed base)"
             primary(text, self._play, "tour-play", "play_arrow")
         else:
             ui.label(f"Step {now.done + 1} of {COUNT}").classes("title")

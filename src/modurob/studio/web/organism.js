@@ -18,7 +18,7 @@ export default {
       <canvas class="stage-canvas" aria-hidden="true"></canvas>
       <div class="stage-labels" aria-hidden="true"></div>
       <div class="bubble" v-if="bubble" :style="{ left: bubble.x + 'px', top: bubble.y + 'px' }" role="alert">{{ bubble.text }}</div>
-      <div class="scale" v-if="scale" data-testid="scale">{{ scale.title }}<span>0</span><i></i><span>{{ scale.most }} {{ scale.unit }}{{ scale.key === 'known' ? ' or more' : '' }}</span></div>
+      <div class="scale" v-if="scale" data-testid="scale">{{ scale.title }}<span>0</span><i></i><span>{{ scale.most }} {{ scale.unit }}{{ scale.key === 'known' || scale.most === 100 ? ' or more' : '' }}</span></div>
       <div class="way" ref="way"></div>
       <div class="legend" v-if="live" data-testid="legend"><i class="out"></i>torques<i class="back"></i>readings<i class="ghost"></i>not found<i class="silent"></i>silent<i class="dead"></i>killed</div>
       <div class="legend" v-if="forces" data-testid="forces"><i class="force"></i>force of the ground, {{ forces }} N for a module's width<i class="support"></i>support polygon<i class="dead"></i>center of mass outside of it</div>

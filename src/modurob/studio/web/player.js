@@ -2,7 +2,7 @@
 import { on, say } from "modurob-web/bus.js";
 import { clock, play, seek, span } from "modurob-web/clock.js";
 
-const SIGNS = { dock: "▲", undock: "▼", die: "✕", freeze: "‖", reboot: "↻" };
+const SIGNS = { dock: "▲", undock: "▼", die: "✕", freeze: "‖", reboot: "↻", overload: "⚠" };
 const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4];
 const MAGIC = "MRTJ", HEAD = 12;
 
@@ -38,7 +38,7 @@ export default {
                @input="scrub" />
       </div>
       <span class="time" ref="time" data-testid="time">–</span>
-      <select v-if="tints.length" aria-label="Color of modules" title="Color of modules" v-model="tint" @change="setTint" data-testid="tint">
+      <select v-if="tints.length" aria-label="Color of modules" title="Color of modules" v-model="tint" @change="picked = tint; setTint()" data-testid="tint">
         <option value="">own colors</option><option v-for="t in tints" :key="t.key" :value="t.key">{{ t.title.toLowerCase() }}</option></select>
       <select aria-label="Speed" title="Speed" v-model.number="speed" @change="setSpeed"><option v-for="s in speeds" :key="s" :value="s">{{ s }}×</option></select>
       <button class="tool" :class="{ on: loop }" :aria-pressed="loop" title="Repeat" aria-label="Repeat" @click="setLoop"><span class="material-icons">repeat</span></button>
@@ -46,7 +46,7 @@ export default {
       <button v-if="run?.ground" class="tool" :class="{ on: contact }" :aria-pressed="contact" title="Forces of the ground, support polygon" aria-label="Forces of the ground, support polygon" data-testid="contact" @click="setContact"><span class="material-icons">publish</span></button>
       <span v-if="problem" class="bad-note" role="alert">{{ problem }}</span>
     </div>`,
-  data: () => ({ run: null, playing: false, speed: 1, speeds: SPEEDS, loop: true, mass: true, contact: true, tint: null, tints: [], problem: "", begin: 0, end: 1 }),
+  data: () => ({ run: null, playing: false, speed: 1, speeds: SPEEDS, loop: true, mass: true, contact: true, tint: "", picked: null, tints: [], problem: "", begin: 0, end: 1 }),
   mounted() {
     this.ends = [on("time", (t) => this.show(t)), on("playing", (p) => { this.playing = p; })];
   },
@@ -67,7 +67,8 @@ export default {
         const run = { main: first, other: second };
         window.modurob = { ...(window.modurob ?? {}), run };
         this.tints = Object.freeze(first.tints);
-        if (this.tint !== "" && !this.tints.some((t) => t.key === this.tint)) this.tint = this.tints[0]?.key ?? null;
+        const usual = this.tints.find((t) => !t.quiet)?.key ?? "";
+        this.tint = this.picked === "" || this.tints.some((t) => t.key === this.picked) ? this.picked : usual;
         say("run", run);
         this.setTint();
         if (start) play(true);
