@@ -191,6 +191,7 @@ def balance(camera: Camera) -> None:
 def walk(camera: Camera) -> None:
     camera.example("snake", "move")
     camera.choose("set-hinges", "physical")
+    camera.page.locator("[id='joint-m0.hinge']").wait_for()  # what is below has its place then
     camera.unfold("Ground")
     camera.page.get_by_test_id("walk").wait_for()
     camera.run("walk")

@@ -132,13 +132,14 @@ def denavit_hartenberg(organism: Organism) -> str:
 
 def lagrange(model: Model, equations: LagrangeEquations, q: np.ndarray, v: np.ndarray) -> str:
     """Accelerations of the joints at a state, of the model and of Lagrange's equations."""
-    heads = ("joint", "model", "Lagrange", "difference")
+    heads = ("joint", "model", "Lagrange", "difference", "unit")
     rows = ["".join(cell(text, head=True) for text in heads)]
     ours, theirs = model.forward_dynamics(q, v, np.zeros(model.nv)), equations(q, v)
-    for joint, a, b in zip(model.joint_names, ours.tolist(), theirs.tolist(), strict=True):
-        texts = (joint, f"{a:.9g}", f"{b:.9g}", f"{a - b:.1e}")
+    units = ["m/s²" if slides else "rad/s²" for slides in model.prismatic.tolist()]
+    for joint, a, b, unit in zip(model.joint_names, ours, theirs, units, strict=True):
+        texts = (joint, f"{a:.9g}", f"{b:.9g}", f"{a - b:.1e}", unit)
         rows.append("".join(cell(text, joint=joint, module=_owner(model, joint)) for text in texts))
-    return table(rows, "Accelerations of the joints [rad/s², m/s²]")
+    return table(rows, "Accelerations of the joints")
 
 
 def symbols(found: Sequence[dict[str, object]]) -> str:

@@ -85,10 +85,6 @@ class SettingFields:
         value = self._now(name)
         self._add(name, ui.number(label, value=value, step=step, format="%.6g"))
 
-    def parameter(self, name: str, label: str) -> None:
-        """A number of the gait, one for all joints."""
-        self.number(f"gait.{name}", label)
-
     def choice(self, name: str, label: str, options: Mapping[Any, str], tip: str = "") -> None:
         """One of several values."""
         value = self._now(name)

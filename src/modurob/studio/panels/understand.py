@@ -140,7 +140,7 @@ class UnderstandPanel(ModePanel):
         for line in found.lines:
             ui.label(line).classes("formula printed")
         note(found.symbols)
-        title("Accelerations in the pose of the sliders [rad/s², m/s²]")
+        title("Accelerations in the pose of the sliders")
         scenario = session.scenario()
         _html(tables.lagrange(model, found, *scenario.start(model)), "lagrange")
         note("A run without controller has the solution of these equations in its plots, dashed.")

@@ -21,7 +21,7 @@ export default {
       <div class="scale" v-if="scale" data-testid="scale">{{ scale.title }}<span>0</span><i></i><span>{{ scale.most }} {{ scale.unit }}{{ scale.key === 'known' || scale.most === 100 ? ' or more' : '' }}</span></div>
       <div class="way" ref="way"></div>
       <div class="legend" v-if="live" data-testid="legend"><i class="out"></i>torques<i class="back"></i>readings<i class="ghost"></i>not found<i class="silent"></i>silent<i class="dead"></i>killed</div>
-      <div class="legend" v-if="forces" data-testid="forces"><i class="force"></i>force of the ground, {{ forces }} N for a module's width<i class="support"></i>support polygon<i class="dead"></i>center of mass outside of it</div>
+      <div class="legend" v-if="forces" data-testid="forces"><span><i class="force"></i>ground force, {{ forces }} N for a module's width</span><span><i class="support"></i>support polygon</span><span><i class="dead"></i>center of mass outside</span></div>
       <div class="sr-only" role="status" aria-live="polite">{{ said }}</div>
       <div class="stage-tools">
         <button class="tool" title="Show all (F)" aria-label="Show all" @click="fit()"><span class="material-icons">fit_screen</span></button>
