@@ -15,19 +15,21 @@ from modurob.cli.simulate import typed_gait
 from modurob.gaits import gait_class
 from modurob.scenario.gait_files import GaitRecord
 from modurob.walking import started, tune, walking_fields
+from modurob.walking.zoo import HINGES, ZOO, gait_file
 
 EXAMPLE = """\b
 Examples:
-  modurob walk snake --hinges physical --gait wave
-  modurob walk crab --hinges physical --parameter lag=1.5 --slope 3 --film crab.gif
-  modurob walk crab --hinges physical --tune 2000 --resume crab.tuning --save-gait crab.json
-  modurob walk crab --hinges physical --gait crab.json --friction 0.4
+  modurob walk caterpillar --film caterpillar.gif
+  modurob walk snake --hinges physical --gait wave --parameter lag=1.5 --slope 3
+  modurob walk nine --hinges physical --tune 2000 --resume nine.tuning --save-gait nine.json
+  modurob walk nine --hinges physical --gait nine.json --friction 0.4 --engine mujoco
 """
 
 
 @organisms.body_command("walk", EXAMPLE, "Walk on the ground by a gait, or tune the gait.")
-@click.option("--gait", metavar="GAIT", default="wave", show_default=True,
-              help="A gait by name, or a .json file of one.")  # fmt: skip
+@click.option("--gait", metavar="GAIT",
+              help="A gait by name, or a .json file of one.  [default: that of the walker, else "
+              "wave]")  # fmt: skip
 @click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
               help="Of the gait, such as frequency=0.5, lag=1 or phase.m1.hinge=0.3; may be "
               "repeated. [rad, s, Hz]")  # fmt: skip
@@ -36,6 +38,7 @@ Examples:
 @organisms.hinges_option
 @organisms.lock_option
 @field_options("torque_limit", "masses", "payload", "pushes")
+@field_options(engine="modurob")
 @click.option("--tune", "evaluations", type=click.IntRange(min=1), metavar="RUNS",
               help="Tune the gait by CMA-ES with so many runs, then walk.")  # fmt: skip
 @click.option("--resume", "checkpoint", metavar="FILE",
@@ -46,7 +49,7 @@ Examples:
               help="Of the tuning, and of random gaits.  [default: 0]")  # fmt: skip
 @run_options
 def command(
-    name: str, gait: str, parameters: tuple[str, ...], evaluations: int | None,
+    name: str, gait: str | None, parameters: tuple[str, ...], evaluations: int | None,
     checkpoint: str | None, gait_path: str | None, **options: Any,
 ) -> None:  # fmt: skip
     """Walk on the ground by a gait: distance, cost of transport, slip and stability.
@@ -54,6 +57,8 @@ def command(
     The joints follow the gait by a servo (PD); the base is free. A body that starts below the
     ground is lifted. With --tune, amplitude, frequency, lag, and phases and offsets of the joints
     are tuned for speed, less 2 % of the power over the weight.
+
+    Walkers come with gaits that were tuned for them: caterpillar, crab, cross, roller.
     """
     files = take_run_options(options)
     for option, path in (("--resume", checkpoint), ("--save-gait", gait_path)):
@@ -61,17 +66,21 @@ def command(
     output.refuse_to_overwrite(filter(None, [gait_path]), files["force"])
     if checkpoint is not None and evaluations is None:
         raise StateError("--resume is of a tuning: give --tune, too")
-    title, organism = organisms.find(name)
-    options["hinges"] = organisms.hinges_of(name, options["hinges"])
+    if name in ZOO:
+        title, organism = name, ZOO[name].build()
+        gait, options["hinges"] = gait or str(gait_file(name)), options["hinges"] or HINGES
+    else:
+        title, organism = organisms.find(name)
+        options["hinges"] = organisms.hinges_of(name, options["hinges"])
     options["locked"] = organisms.locked_of(organism, options["locked"])
     model = organism.model(options["hinges"], "free", locked=options["locked"])
     typed = typed_gait(parameters)
-    own = walking_fields(gait, typed.pop("gait", {})) | typed
+    seed = options.pop("seed") or 0
     given = {key: x for key, x in (take_fields(options, model) | options).items() if x is not None}
-    seed = given.pop("seed", 0)
-    if gait_class(own["motion"]).random:
-        given["seed"] = seed
-    scenario = started(scenario_of(organism=organism, name=title, **(own | given)))
+    fields = walking_fields(gait or "wave", typed.pop("gait", {}), **(given | typed))
+    if gait_class(fields["motion"]).random:
+        fields["seed"] = seed
+    scenario = started(scenario_of(organism=organism, name=title, **fields))
     facts: dict[str, Any] = {}
     if evaluations is not None:
         scenario, tuned = _tuned(scenario, evaluations, seed, checkpoint, files["as_json"])

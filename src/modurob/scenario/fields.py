@@ -13,6 +13,7 @@ from modurob.distributed.bus import motions
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.scenario.settings import TIME
+from modurob.sim import ENGINES
 
 NAMED = re.compile(r"\s*(\w+)\s*=\s*([^=]*?)\s*(?=[\s,;]\w+\s*=|$)")  # kp=1,2 kd = 3
 STEEPEST = 80.0  # [deg] of a slope that is typed
@@ -30,6 +31,7 @@ class RunField(NamedTuple):
         step: Of a number.
         option: On the command line, where it is not the field's name.
         metavar: Of its value there.
+        choices: Its values, where there are only some.
     """
 
     label: str
@@ -39,6 +41,7 @@ class RunField(NamedTuple):
     step: float | None = None
     option: str = ""
     metavar: str = ""
+    choices: tuple[str, ...] = ()
 
 
 # -- numbers by joint ------------------------------------------------------------------------------
@@ -339,6 +342,12 @@ PARTS: Mapping[str, Mapping[str, RunField]] = {
         ),
     },
 }  # fmt: skip
+METHOD: Mapping[str, RunField] = {
+    "engine": RunField(
+        "Engine", "Simulator: modurob, or MuJoCo with its contacts, also between modules.",
+        choices=ENGINES,
+    ),
+}  # fmt: skip
 FIELDS: Mapping[str, RunField] = {
-    name: field for part in PARTS.values() for name, field in part.items()
+    name: field for part in (*PARTS.values(), METHOD) for name, field in part.items()
 }

@@ -286,8 +286,11 @@ def evaluate(
 
 def _refuse(scenario: Scenario) -> None:
     """Refuse runs that a batch of walks cannot have."""
-    if not scenario.clock or not scenario.fixed_step:
-        raise StateError("tuning needs a law with a sample_time, and an integrator of equal steps")
+    if not scenario.clock or not scenario.fixed_step or scenario.engine != "modurob":
+        raise StateError(
+            "tuning needs a law with a sample_time, an integrator of equal steps and the engine "
+            "modurob"
+        )
     for name in ("events", "pushes", "noisy"):
         if getattr(scenario, name):
             raise StateError(f"tuning has no {name.removesuffix('y')}: tune without, walk with it")

@@ -112,6 +112,7 @@ class MovePanel(ModePanel):
     def _method(self, fields: SettingFields) -> None:
         with _part("Gravity, integrator, seed", "functions"), ui.element("div").classes("fields"):
             fields.number("gravity", "Gravity [m/s²]")
+            fields.declared("engine")
             fields.choice("integrator", "Integrator", {name: name for name in INTEGRATORS})
             fields.number("rtol", "Tolerance (adaptive)")
             fields.number("dt", "Step [s] (fixed-step)")

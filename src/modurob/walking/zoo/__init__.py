@@ -64,7 +64,7 @@ def walker(name: str) -> Walker:
     return ZOO[name]
 
 
-def gait_path(name: str) -> Path:
+def gait_file(name: str) -> Path:
     """The file of its gait."""
     walker(name)
     return Path(__file__).with_name(f"{name}.json")
@@ -72,4 +72,4 @@ def gait_path(name: str) -> Path:
 
 def zoo_walk(name: str, **fields: Any) -> Walk:
     """Walk of a body of the zoo; fields as for `walk`."""
-    return walk(walker(name).build(), gait_path(name), **({"hinges": HINGES} | fields))
+    return walk(walker(name).build(), gait_file(name), **({"hinges": HINGES} | fields))
