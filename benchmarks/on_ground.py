@@ -6,16 +6,14 @@ torques; MuJoCo has that law as an actuator.
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import NamedTuple
 
 import mujoco
 import mujoco.rollout
 import numpy as np
 
-from modurob import Model, Organism
-from modurob.interop import write_mjcf
+from modurob import Ground, Model, Organism
+from modurob.interop.mujoco_model import MujocoModel
 
 FRICTION = 0.8
 
@@ -67,21 +65,13 @@ class OnGround(NamedTuple):
 
 def on_ground(organism: Organism, hinges: str, gait: Sines, solref: float = 0.02) -> OnGround:
     """Build it; `solref` is the time constant of MuJoCo's contact. [s]"""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "it.xml"
-        write_mjcf(organism, path, hinges=hinges, base="free", contact=True)
-        spec = mujoco.MjSpec.from_file(str(path))
-    for geom in spec.geoms:
-        geom.contype, geom.conaffinity = 1, 0
-    spec.worldbody.add_geom(
-        type=mujoco.mjtGeom.mjGEOM_PLANE, size=[50, 50, 1], contype=0, conaffinity=1
-    )
-    for geom in spec.geoms:
-        geom.friction, geom.condim, geom.solref = [FRICTION, 0, 0], 3, [solref, 1]
-    for actuator in spec.actuators:
-        actuator.set_to_position(kp=gait.kp, kv=gait.kd)
-        actuator.forcerange, actuator.forcelimited = [-gait.most, gait.most], 1
-    spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-    spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
-    model = spec.compile()
-    return OnGround(model, mujoco.MjData(model))
+    model, ground = organism.model(hinges, "free"), Ground(friction=FRICTION)
+    engine = MujocoModel(model, organism, ground, integrator="implicitfast", cone="elliptic")
+    peer, is_floor = engine.peer, engine.geom_body < 0
+    peer.geom_contype[:], peer.geom_conaffinity[:] = ~is_floor, is_floor
+    peer.geom_solref[:, 0] = solref
+    peer.actuator_biastype[:] = mujoco.mjtBias.mjBIAS_AFFINE
+    peer.actuator_gainprm[:, 0] = gait.kp
+    peer.actuator_biasprm[:, 1:3] = -gait.kp, -gait.kd
+    peer.actuator_forcerange[:], peer.actuator_forcelimited[:] = (-gait.most, gait.most), 1
+    return OnGround(peer, engine.data())

@@ -33,13 +33,13 @@ LAYERS = (
     ("friction",),
     ("dynamics", "symbolic", "regressor"),
     ("stepping",),  # one core of integrators for simulations, rehearsals and balancing
+    ("interop",),  # files of other programs, and MuJoCo as an engine of simulations
     ("drawing",),
     ("reference", "quintic"),
     ("sim", "control", "estimation", "gaits"),
     ("identification",),  # fits datasheets to recorded runs
     ("loading",),
     ("distributed",),  # coordinators hand out controllers, balancing runs in simulations
-    ("interop",),
     ("verification",),
     ("scenario",),  # what to run, for scripts and both front ends
     ("walking",),  # scenarios of gaits on the ground, measured and tuned

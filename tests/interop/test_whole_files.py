@@ -46,15 +46,15 @@ boundmass="0" boundinertia="0" fusestatic="false"/>
   <body name="ground" {HERE}>
    <inertial pos="0.0 0.0 0.05" mass="2.0" diaginertia="0.01 0.02 0.03"/>
    <site name="m0.A" {HERE} size="0.001" group="5"/>
-   <geom type="box" size="0.05 0.1 0.15" {HERE} rgba="{ORANGE}"/>
+   <geom name="m0.A:0" type="box" size="0.05 0.1 0.15" {HERE} rgba="{ORANGE}"/>
    <body name="m0.B" pos="0.0 0.0 0.1" quat="1.0 0.0 0.0 0.0">
     <joint name="m0.hinge" type="hinge" axis="0.0 1.0 0.0" limited="true" \
 range="-0.5 1.5" damping="0.25" frictionloss="0.125"/>
     <inertial pos="0.0 0.1 0.0" mass="1.0" diaginertia="0.004 0.005 0.006"/>
     <site name="m0.B" {HERE} size="0.001" group="5"/>
-    <geom type="cylinder" size="0.05 0.2" \
+    <geom name="m0.B:0" type="cylinder" size="0.05 0.2" \
 pos="0.0 0.0 0.2" quat="1.0 0.0 0.0 0.0" rgba="{BLUE}"/>
-    <geom type="sphere" size="0.06" {HERE} rgba="{DARK}"/>
+    <geom name="m0.B:1" type="sphere" size="0.06" {HERE} rgba="{DARK}"/>
    </body>
   </body>
  </worldbody>

@@ -230,7 +230,7 @@ LAW = {
 }  # fmt: skip
 RUN = {
     "integrator", "rtol", "dt", "analytic", "stops", "masses", "payload", "pushes", "rates",
-    "locked", "ground",
+    "locked", "ground", "engine",
 }  # fmt: skip
 NOISE = {"estimator", "noise_q", "noise_v", "noise_tau"}
 ALWAYS = {"points", "move_time", "ekf", "slope", "ground_friction"}  # of these runs
@@ -244,6 +244,10 @@ ALWAYS = {"points", "move_time", "ekf", "slope", "ground_friction"}  # of these 
         ({"motion": "balance", "loss": 0.1}, LAW | (RUN - {"dt"}) | NOISE | GAIT | {"target"}),
         (WAVE, BALANCE | {"target", "seed"}),
         ({**WAVE, "integrator": "RK4"}, BALANCE | {"target", "seed", "rtol"}),
+        (
+            {**WAVE, "engine": "mujoco"},
+            BALANCE | {"target", "seed", "integrator", "rtol", "analytic"},
+        ),
         ({**WAVE, "noise_q": 0.1}, BALANCE | {"target"}),
         ({**WAVE, "gains": {"k0": 1, "k1": 1}}, BALANCE | {"target", "seed", "settling_time"}),
         ({**WAVE, "controller": "Lqr"}, BALANCE | {"target", "seed", "settling_time"}),

@@ -30,13 +30,20 @@ def field_options(*names: str, **defaults: str) -> Callable[..., Any]:
             note = f"  [default: {defaults[name]}]" if name in defaults else ""
             switch = isinstance(RunSettings.model_fields[name].default, bool)
             function = click.option(
-                option_of(name), name, type=None if field.read or switch else float,
+                option_of(name), name, type=None if switch else _type(field),
                 is_flag=switch, default=None, help=field.help + note,
                 metavar=field.metavar or None, multiple=name == "pushes",
             )(function)  # fmt: skip
         return function
 
     return decorated
+
+
+def _type(field: fields.RunField) -> Any:
+    """Type of an option's value: one of some, a text, or a number."""
+    if field.choices:
+        return click.Choice(field.choices)
+    return None if field.read else float
 
 
 def take_fields(options: dict[str, Any], model: Model) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -114,8 +114,10 @@ def _renamed(found: re.Match[str]) -> str:
     return f"{option} {found[2]}: " if found[2] else f"{option}: "
 
 
-def execute(scenario: Scenario, options: dict[str, Any]) -> None:
-    """Run a scenario, write the files, print the report."""
+def execute(
+    scenario: Scenario, options: dict[str, Any], facts: Mapping[str, Any] | None = None
+) -> None:
+    """Run a scenario, write the files, print the report; as JSON with other facts."""
     as_json = options["as_json"]
     controlled = is_controlled(scenario)
     if options["scenario_path"]:
@@ -137,8 +139,8 @@ def execute(scenario: Scenario, options: dict[str, Any]) -> None:
     files = [options[key] for key in FILES if options[key]]
     loads = loads_of(scenario, trajectory, options["loads"])
     if as_json:
-        facts = {"loads": [load_data(each) for each in loads]} if loads else {}
-        output.print_json({**report.data(), **facts, "files": files})
+        found = {"loads": [load_data(each) for each in loads]} if loads else {}
+        output.print_json({**report.data(), **(facts or {}), **found, "files": files})
         return
     report.print()
     for each in loads:

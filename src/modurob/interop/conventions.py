@@ -95,18 +95,23 @@ def robot_of(
     given = {"hinges": hinges, "base": base, "gravity": gravity}
     options = {key: value for key, value in given.items() if value is not None}
     if isinstance(source, Organism):
-        model = source.model(**options)
-        visuals = _visuals(source, model)
-    elif not isinstance(source, Model):
+        return tree_of(source.model(**options), source, root)
+    if not isinstance(source, Model):
         raise StateError(f"an Organism or a Model can be written, got {type(source).__name__}")
-    elif options:
+    if options:
         key, value = next(iter(options.items()))
         raise StateError(
             f"{key}={reprlib.repr(value)} was given with a Model, which was built with its "
             f"own; give the Organism, or leave {key} out"
         )
-    else:
-        model, visuals = source, tuple(() for _ in source.body_names)
+    return tree_of(source, None, root)
+
+
+def tree_of(model: Model, organism: Organism | None, root: str) -> ExportTree:
+    """The tree of links of a model, with the shapes of an organism; see `robot_of`."""
+    visuals = tuple(() for _ in model.body_names)
+    if organism is not None:
+        visuals = _visuals(organism, model)
     bodies: list[list[int]] = [[] for _ in model.mass]
     for body, link in enumerate(model.body_link.tolist()):
         bodies[link].append(body)

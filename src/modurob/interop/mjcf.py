@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import reprlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,10 +28,27 @@ from modurob.modules.files import checked_target
 from modurob.organism import Organism
 from modurob.spatial import so3
 
+FLOOR = "floor"  # geom and height field of the ground
 GROUND = "ground"  # MuJoCo keeps the name "world" for itself
 DUST = 2e-15  # kg, kg m^2: twice the least that MuJoCo accepts in moving bodies
 LONGEST_CHAIN = 490  # links; MuJoCo reads XML up to 500 levels deep
+LinkPair = tuple[int, int]
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
+
+
+class Floor(NamedTuple):
+    """Ground in MuJoCo: a plane, or heights on a grid.
+
+    Attributes:
+        pose: (4, 4) in the world; a plane's normal is its z axis.
+        size: Of a plane, for drawing; of a field half its width along x and y, the difference of
+            its heights, and the thickness below them. [m]
+        heights: (ny, nx) from 0 to 1, of a field.
+    """
+
+    pose: np.ndarray
+    size: tuple[float, ...]
+    heights: np.ndarray | None = None
 
 
 def write_mjcf(
@@ -65,7 +83,8 @@ def write_mjcf(
         path: The file to write; an old one stays intact if writing fails.
         hinges, base, gravity: See `Organism.model`.
         name: Of the model.
-        contact: Whether the shapes collide, or are for drawing only.
+        contact: Whether the shapes collide, or are for drawing only. Links that share a joint or a
+            module do not collide.
         integrator: One of MuJoCo's.
         timestep: Of the simulation. [s]
     """
@@ -75,20 +94,62 @@ def write_mjcf(
         given = reprlib.repr(integrator)
         raise StateError(f"integrator must be one of {choices(INTEGRATORS)}, got {given}")
     positive("timestep", timestep, "seconds")
+    given = {"integrator": integrator, "timestep": timestep}
+    mjcf_text(tree, contact, model=checked_title(name), **given).write(path)
+
+
+def mjcf_text(
+    tree: ExportTree, contact: bool, floor: Floor | None = None, apart: Iterable[LinkPair] = (),
+    model: str = "organism", **options: Any,
+) -> XmlText:  # fmt: skip
+    """Return a tree of links as MJCF.
+
+    Args:
+        contact: Whether shapes collide; those of links that share a joint or a module do not.
+        floor: The ground to stand on.
+        apart: Further pairs of links that do not collide, the lower number first.
+        model: Its name.
+        options: Attributes of MuJoCo's ``option``.
+    """
     collide = "1" if contact else "0"
     text = XmlText()
-    with text.open("mujoco", model=checked_title(name)):
+    with text.open("mujoco", model=model):
         text.leaf("compiler", angle="radian", inertiafromgeom="false", balanceinertia="false",
                   boundmass="0", boundinertia="0", fusestatic="false")  # fmt: skip
-        text.leaf("option", gravity=tree.model.gravity, integrator=integrator, timestep=timestep)
+        text.leaf("option", gravity=tree.model.gravity, **options)
         with text.open("default"):
             text.leaf("geom", contype=collide, conaffinity=collide)
+        if floor is not None and floor.heights is not None:
+            with text.open("asset"):
+                rows, columns = floor.heights.shape
+                text.leaf("hfield", name=FLOOR, nrow=str(rows), ncol=str(columns),
+                          size=floor.size)  # fmt: skip
         with text.open("worldbody"):
+            if floor is not None:
+                kind = {"type": "plane", "size": floor.size}
+                if floor.heights is not None:
+                    kind = {"type": "hfield", "hfield": FLOOR}
+                text.leaf("geom", name=FLOOR, **kind, **_placed(floor.pose))
             _bodies(text, tree)
+        if contact:
+            with text.open("contact"):
+                for one, other in sorted(_neighbors(tree.model).union(apart)):
+                    text.leaf("exclude", body1=tree.links[one], body2=tree.links[other])
         with text.open("actuator"):
             for joint in tree.model.joint_names:
                 text.leaf("motor", name=joint, joint=joint)
-    text.write(path)
+    return text
+
+
+def _neighbors(model: Model) -> set[LinkPair]:
+    """Pairs of links that share a joint or a module, the lower number first."""
+    found = {(int(parent), child + 1) for child, parent in enumerate(model.parent)}
+    links: dict[str, set[int]] = {}
+    for name, link in zip(model.body_names, model.body_link.tolist(), strict=True):
+        links.setdefault(name.partition(".")[0], set()).add(link)
+    for shared in links.values():
+        found.update(itertools.combinations(sorted(shared), 2))
+    return found
 
 
 def _bodies(text: XmlText, tree: ExportTree) -> None:
@@ -160,13 +221,13 @@ def _site(text: XmlText, tree: ExportTree, body: int) -> None:
     model = tree.model
     T_link_body, name = model.body_placement[body], model.body_names[body]
     text.leaf("site", name=name, **_placed(T_link_body), size="0.001", group="5")
-    for T, shape in tree.visuals[body]:
+    for k, (T, shape) in enumerate(tree.visuals[body]):
         if isinstance(shape, Mesh):
             continue
         halved = {"box": 0, "cylinder": 1, "sphere": 1}[shape.form]  # a radius comes first
         size = [x if k < halved else x / 2 for k, x in enumerate(shape.size)]
-        text.leaf("geom", type=shape.form, size=size, **_placed(T_link_body @ T),
-                  rgba=rgba(shape.color))  # fmt: skip
+        text.leaf("geom", name=f"{name}:{k}", type=shape.form, size=size,
+                  **_placed(T_link_body @ T), rgba=rgba(shape.color))  # fmt: skip
 
 
 def _placed(T: np.ndarray) -> dict[str, Any]:

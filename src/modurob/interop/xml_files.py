@@ -64,10 +64,13 @@ class XmlText:
     def _line(self, text: str) -> None:
         self._lines.append(" " * min(len(self._open), DEEPEST_MARGIN) + text)
 
+    def __str__(self) -> str:
+        assert not self._open
+        return "\n".join(self._lines) + "\n"
+
     def write(self, path: Path) -> None:
         """Write the file; an old one stays intact if that fails."""
-        assert not self._open
-        write_file(path, ("\n".join(self._lines) + "\n").encode("utf-8"))
+        write_file(path, str(self).encode("utf-8"))
 
 
 def _attributes(attributes: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from modurob.model import Model
 from modurob.organism import Organism
 from modurob.organism.examples import EMULATED, emulation
 from modurob.scenario.settings import TIME
+from modurob.sim import ENGINES
 
 NAMED = re.compile(r"\s*(\w+)\s*=\s*([^=]*?)\s*(?=[\s,;]\w+\s*=|$)")  # kp=1,2 kd = 3
 STEEPEST = 80.0  # [deg] of a slope that is typed
@@ -32,6 +33,7 @@ class RunField(NamedTuple):
         step: Of a number.
         option: On the command line, where it is not the field's name.
         metavar: Of its value there.
+        choices: Its values, where there are only some.
     """
 
     label: str
@@ -41,6 +43,7 @@ class RunField(NamedTuple):
     step: float | None = None
     option: str = ""
     metavar: str = ""
+    choices: tuple[str, ...] = ()
 
 
 # -- numbers by joint ------------------------------------------------------------------------------
@@ -391,6 +394,12 @@ PARTS: Mapping[str, Mapping[str, RunField]] = {
         ),
     },
 }  # fmt: skip
+METHOD: Mapping[str, RunField] = {
+    "engine": RunField(
+        "Engine", "Simulator: modurob, or MuJoCo with its contacts, also between modules.",
+        choices=ENGINES,
+    ),
+}  # fmt: skip
 FIELDS: Mapping[str, RunField] = {
-    name: field for part in (MODEL, *PARTS.values()) for name, field in part.items()
+    name: field for part in (MODEL, *PARTS.values(), METHOD) for name, field in part.items()
 }

@@ -388,7 +388,7 @@ class Scenario(RunSettings):
                 v,
                 self.duration,
                 controller=loop,
-                integrator=self.integrator,
+                integrator=None if self.engine == "mujoco" else self.integrator,
                 rtol=self.rtol,
                 dt=self._longest_step(),
                 external=self._wrenches(model),
@@ -400,6 +400,7 @@ class Scenario(RunSettings):
                 record=self.record,
                 organism=self.organism,
                 progress=progress,
+                engine=self.engine,
             )
         except SimulationError as error:
             if not partial:

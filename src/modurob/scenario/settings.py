@@ -14,7 +14,7 @@ from modurob.distributed.balancing.faults import KINDS as FAULTS
 from modurob.errors import StateError, choices
 from modurob.gaits import GAITS
 from modurob.modules.datasheet import CheckedRecord
-from modurob.sim import INTEGRATORS
+from modurob.sim import ENGINES, INTEGRATORS
 from modurob.stepping import FixedStep, Ground
 
 NONE = "none"  # no motion, controller or estimator
@@ -30,7 +30,7 @@ LAW_FIELDS = (
 )  # fmt: skip
 METHOD_FIELDS = (
     "integrator", "rtol", "dt", "analytic", "stops", "masses", "payload", "pushes", "rates",
-    "locked", "ground",
+    "locked", "ground", "engine",
 )  # fmt: skip
 # A gait on the ground. The law is a servo of the joints (on a free base no gravity is compensated),
 # fast enough to carry the body and asked often enough for links as light as those of SuperBots.
@@ -55,7 +55,7 @@ def known(field: str) -> tuple[str, ...]:
         return NONE, *CONTROLLERS
     if field == "motion":
         return NONE, "hold", "zero", *POINTS, *PATHS, BALANCE, *GAITS
-    return tuple(INTEGRATORS)
+    return ENGINES if field == "engine" else tuple(INTEGRATORS)
 
 
 class FrozenRecord(CheckedRecord):
@@ -147,6 +147,7 @@ class RunSettings(FrozenRecord):
         slope: Rise of the ground along x and y. [m/m]
         ground_friction: Coefficient of friction on the ground.
         duration: [s]
+        engine: ``modurob`` or ``mujoco``, which has an integrator of its own.
         integrator, rtol, dt: As for `simulate`; dt is None for the default.
         analytic: Whether accelerations come from the closed forms, as formulas.
         motion: Motion of the joints: ``none``, ``hold`` the pose, go to ``zero``, ``step`` or
@@ -193,6 +194,7 @@ class RunSettings(FrozenRecord):
     slope: Annotated[Row, Field(min_length=2, max_length=2)] = (0.0, 0.0)
     ground_friction: NotNegative = Ground.friction
     duration: Positive = 5.0
+    engine: Name = "modurob"
     integrator: Name = "RK45"
     rtol: Annotated[FiniteFloat, Field(gt=0, lt=1)] = 1e-8
     dt: Positive | None = None
@@ -231,7 +233,7 @@ class RunSettings(FrozenRecord):
     rates: dict[str, FiniteFloat] = Field(default_factory=dict)
     events: Annotated[tuple[EventRecord, ...], FailFast()] = ()
 
-    @field_validator("controller", "motion", "integrator")
+    @field_validator("controller", "motion", "integrator", "engine")
     @classmethod
     def _known(cls, value: str, info: ValidationInfo) -> str:
         names = known(info.field_name or "")
@@ -256,7 +258,7 @@ class RunSettings(FrozenRecord):
     @property
     def fixed_step(self) -> bool:
         """True if the integrator takes equal steps."""
-        return issubclass(INTEGRATORS[self.integrator], FixedStep)
+        return self.engine == "mujoco" or issubclass(INTEGRATORS[self.integrator], FixedStep)
 
     @property
     def random(self) -> bool:
@@ -298,7 +300,9 @@ class RunSettings(FrozenRecord):
                 unused(("settling_time",), "with poles or gains")
             elif "settling_time" not in CONTROLLERS[self.controller].parameters:
                 unused(("settling_time",), f"for {self.controller}")
-            if self.fixed_step:
+            if self.engine == "mujoco":
+                unused(("integrator", "rtol", "analytic"), "with engine 'mujoco'")
+            elif self.fixed_step:
                 unused(("rtol",), f"for {self.integrator}, which takes equal steps")
         if not self.ground or self.motion == BALANCE:
             unused(GROUND_FIELDS, "without ground")

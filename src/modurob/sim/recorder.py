@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from modurob.checks import as_floats, is_number, positive, refuse_over
 from modurob.errors import StateError
 from modurob.sim.actuation import Actuation
+from modurob.sim.mujoco_engine import MujocoPlant
 from modurob.stepping import GroundContact
 
 ADVICE = "keep fewer with record=0.01 (seconds between two)"
@@ -151,7 +152,7 @@ class Recorder:
         nv: int,
         drive: Actuation | None,
         expected: int | None,
-        ground: GroundContact | None = None,
+        ground: GroundContact | MujocoPlant | None = None,
         external: Callable[[float], dict[str, np.ndarray]] = lambda t: {},
     ) -> None:
         self._drive, self._ground, self._batch, self._external = drive, ground, batch, external
@@ -193,6 +194,9 @@ class Recorder:
             return
         tau, channels = self._drive.observed(t, q, v)
         self.tau.amend(tau)
+        if isinstance(self._ground, MujocoPlant) and self._pushes is not None:
+            self._pushes.amend(self._ground.force(q, v))  # constraints respond to the torque
+            channels = channels | self._ground.observed(q, v)
         self._put(channels)
 
     def _put(self, channels: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from modurob.model import Model
 from modurob.organism import Organism
 from modurob.sim.actuation import Actuation, Noise
 from modurob.sim.body_trajectory import BodyTrajectory
+from modurob.sim.mujoco_engine import MujocoMotion, MujocoStep
 from modurob.sim.recorder import Recorder, check_ticks, intervals
 from modurob.stepping import (
     EquationOfMotion,
@@ -69,14 +70,24 @@ class Run:
         self.t, self.q, self.v = t, q, v
         self._setup, self._batch = setup, q.shape[:-1]
         self._drive = self._actuation()
-        stops = None if setup.stops is None else StopForces(setup.stops, model, q)
         names = {*model.body_names, *model.modules}
         external = {body: w for body, w in setup.external.items() if body in names}
         self._is_fixed = issubclass(setup.method, FixedStep)
         ground, settings = self._contact(before), setup.settings
-        if ground is not None and not self._is_fixed:
-            settings = settings._replace(dt=min(settings.dt, ground.largest_step))
-        self.motion = EquationOfMotion(model, self._batch, self._drive, stops, external, ground)
+        if issubclass(setup.method, MujocoStep):
+            self.motion = MujocoMotion(
+                model, self._batch, self._drive, external, organism, setup.ground,
+                setup.stops is not None, setup.method.integrator, t,
+            )  # fmt: skip
+            recorded = self.motion.plant
+            if not before:
+                recorded.check_start(self.q, self.v)
+        else:
+            if ground is not None and not self._is_fixed:
+                settings = settings._replace(dt=min(settings.dt, ground.largest_step))
+            stops = None if setup.stops is None else StopForces(setup.stops, model, q)
+            self.motion = EquationOfMotion(model, self._batch, self._drive, stops, external, ground)
+            recorded = ground
         self._integrator = setup.method(self.motion, settings)
         rows = None
         if setup.record is not None:
@@ -84,7 +95,7 @@ class Run:
         elif self._is_fixed:
             rows = int(np.ceil((setup.duration - t) / setup.settings.dt)) + 1
         self._recorder = Recorder(
-            self._batch, model.nq, model.nv, self._drive, rows, ground, self.motion.observed
+            self._batch, model.nq, model.nv, self._drive, rows, recorded, self.motion.observed
         )
         self._asked = -1.0  # when the controller was asked last
 
@@ -96,7 +107,7 @@ class Run:
         step = setup.settings.dt if self._is_fixed else None
         known = [run.motion.ground for run in before if run.motion.ground is not None]
         found = GroundContact(setup.ground, self.model, self.organism, self.q, step, known)
-        if not known:
+        if not before:
             self.q = found.started(self.q)
         found.accepted(self.q, self.v)
         return found

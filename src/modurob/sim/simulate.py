@@ -17,6 +17,7 @@ from modurob.errors import SizeError, StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.organism import Organism
 from modurob.sim.actuation import Noise
+from modurob.sim.mujoco_engine import MujocoStep, mujoco_method
 from modurob.sim.reconfiguration.events import Event
 from modurob.sim.reconfiguration.multi_body_run import MultiBodyRun
 from modurob.sim.recorder import record_times, row_bytes
@@ -29,6 +30,7 @@ from modurob.stepping.stops import LinearStops, Stops
 if TYPE_CHECKING:
     from modurob.symbolic import Equations
 
+ENGINES = ("modurob", "mujoco")
 MOST_STEPS = 1e9  # some hours of the smallest body; more is a mistake in dt or in the duration
 DEFAULT_DT_S = 1e-3  # step of fixed-step methods: some hundred steps a swing of a cube
 SAME = 1e-12  # difference of arrays of two models that are one
@@ -41,7 +43,7 @@ def simulate(
     v0: ArrayLike | None,
     duration: float,
     controller: Any = None,
-    integrator: str | type[Integrator] = "RK45",
+    integrator: str | type[Integrator] | None = None,
     rtol: float = 1e-8,
     atol: float = 1e-10,
     dt: float | None = None,
@@ -58,6 +60,7 @@ def simulate(
     record: float | ArrayLike | None = None,
     organism: Organism | None = None,
     cancel: Any = None,
+    engine: str = "modurob",
 ) -> Trajectory:
     """Simulate the motion of a body.
 
@@ -69,8 +72,9 @@ def simulate(
         duration: [s]
         controller: ``f(t, q, v) -> tau (..., nv)``, an object with ``command(t, q, v, reference)``
             (see `modurob.sim.actuation`), or None.
-        integrator: RK45, DOP853, LSODA, Radau and BDF are SciPy's, with dense output; RK4,
-            SemiImplicitEuler and Variational take equal steps. Or a class of your own.
+        integrator: RK45 (the default), DOP853, LSODA, Radau and BDF are SciPy's, with dense output;
+            RK4, SemiImplicitEuler and Variational take equal steps. Or a class of your own. With
+            MuJoCo one of its own: implicitfast (the default), implicit, Euler or RK4.
         rtol, atol: Errors that adaptive methods allow in each step.
         dt: Step of the others (1 ms by default), and the largest step of adaptive ones. [s]
         events: `Dock` and `Undock`; the model must be one of an `Organism`.
@@ -85,13 +89,23 @@ def simulate(
         record: Seconds between the states that are kept, or the times; every step by default.
         organism: The body that `model` belongs to; by default the one it was built from.
         cancel: A function or `threading.Event`; when true, the run ends with what it has.
+        engine: ``modurob``, or ``mujoco`` for its contacts, also between the bodies of an organism.
 
     Raises:
         SimulationError: The run diverged, the controller raised or a docking was missed; the
             error holds the time and the trajectory until then.
         SizeError: What would be recorded does not fit into memory.
     """
-    method = integrator_class(integrator)
+    if not isinstance(stops, bool | Stops | LinearStops):
+        raise StateError(f"stops is True, False or a modurob.sim.Stops, got {stops!r}")
+    if not (ground is None or isinstance(ground, Ground)):
+        raise StateError(f"ground is a modurob.Ground, got {type(ground).__name__}")
+    if engine not in ENGINES:
+        raise UnknownNameError(f"no engine {engine!r}: engines are {choices(ENGINES)}")
+    if engine == "mujoco":
+        method = mujoco_method(integrator, stops, ground)
+    else:
+        method = integrator_class("RK45" if integrator is None else integrator)
     model = _numeric(model, method, events)
     q, v = _initial_state(model, q0, v0)
     length = positive("duration", duration, "seconds")
@@ -103,10 +117,6 @@ def simulate(
         raise StateError(f"noise is a modurob.sim.Noise, got {type(noise).__name__}")
     if noise is not None:
         generator(rng, "noise")
-    if not isinstance(stops, bool | Stops | LinearStops):
-        raise StateError(f"stops is True, False or a modurob.sim.Stops, got {stops!r}")
-    if not (ground is None or isinstance(ground, Ground)):
-        raise StateError(f"ground is a modurob.Ground, got {type(ground).__name__}")
     size = row_bytes(math.prod(q.shape[:-1]), model.nq, model.nv)
     setup = Setup(
         method=method,
@@ -142,6 +152,8 @@ def _numeric(given: Any, method: type[Integrator], events: Sequence[Event]) -> M
         return cpu_model("simulate", given)
     if events:
         raise StateError("events change the body and its equations: give a model, not equations")
+    if issubclass(method, MujocoStep):
+        raise StateError("engine 'mujoco' has equations of its own: give it a model, not equations")
     if method.name == "Variational":
         raise StateError("Variational steps from M and its derivatives: give it a model")
     return given.as_model()

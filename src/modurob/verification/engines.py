@@ -13,9 +13,9 @@ import numpy as np
 
 from modurob.errors import ModurobError
 from modurob.friction import force as friction
-from modurob.interop import write_mjcf, write_urdf
+from modurob.interop import write_urdf
+from modurob.interop.mujoco_model import MujocoModel
 from modurob.model import Model
-from modurob.spatial import so3
 from modurob.verification.check import CheckCase, CheckValue, LeftOut, relative
 
 SAME = 1e-9  # relative: files keep 17 digits, MuJoCo's free massless links weigh 2e-15 kg
@@ -104,45 +104,36 @@ class Pinocchio:
 
 
 class Mujoco:
-    """A model in MuJoCo, whose free base has its linear velocity along the world's axes."""
+    """A model in MuJoCo."""
 
     def __init__(self, model: Model) -> None:
         self.mujoco = _imported("mujoco", "modurob[mujoco]")
-        with _written(write_mjcf, model, ".xml") as path:
-            self.peer = self.mujoco.MjModel.from_xml_path(path)
-        self.data, self.free = self.mujoco.MjData(self.peer), model.free_base
-        joints = [self.peer.joint(name) for name in model.joint_names]
-        base = range(6 if self.free else 0)
-        self.columns = np.array([*base, *(int(j.dofadr[0]) for j in joints)], dtype=int)
-        self.rows = [int(joint.qposadr[0]) for joint in joints]
-
-    def _set(self, q: np.ndarray, v: np.ndarray | None = None) -> np.ndarray:
-        """Go to a state; returns the (nv, nv) turn from our velocities to MuJoCo's."""
-        turn = np.eye(len(self.columns))
-        if self.free:
-            self.data.qpos[:3], self.data.qpos[3:7] = q[:3], q[[6, 3, 4, 5]]
-            turn[:3, :3] = so3.from_quaternion(q[3:7])
-        self.data.qpos[self.rows] = q[7:] if self.free else q
-        self.data.qvel[self.columns] = 0.0 if v is None else turn @ v
-        self.mujoco.mj_forward(self.peer, self.data)
-        return turn
+        try:
+            self.engine = MujocoModel(model)
+        except ModurobError as error:
+            raise LeftOut(str(error)) from None
+        self.data, self.free = self.engine.data(), model.free_base
 
     def mass_matrix(self, q: np.ndarray) -> np.ndarray:
         """(nv, nv)"""
-        turn = self._set(q)
-        M, column = np.empty((self.peer.nv, self.peer.nv)), np.empty(self.peer.nv)
-        for k, unit in enumerate(np.eye(self.peer.nv)):
-            self.mujoco.mj_mulM(self.peer, self.data, column, unit)
-            M[:, k] = column
-        return turn.T @ M[np.ix_(self.columns, self.columns)] @ turn
+        engine, n, column = self.engine, self.engine.peer.nv, np.empty(self.engine.peer.nv)
+        engine.put(self.data, q, np.zeros(n))
+        self.mujoco.mj_forward(engine.peer, self.data)
+        M = np.empty((n, n))
+        for k, unit in enumerate(np.eye(n)):
+            self.mujoco.mj_mulM(engine.peer, self.data, column, engine.to_theirs(q, unit))
+            M[:, k] = engine.to_ours(q, column)
+        return M
 
     def inverse_dynamics(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         """(nv,) without friction, limits and contacts."""
-        turn, tau = self._set(q, v), np.empty(self.peer.nv)
+        peer, tau = self.engine.peer, np.empty(self.engine.peer.nv)
+        self.engine.put(self.data, q, v)
+        self.mujoco.mj_forward(peer, self.data)
         a = a.copy()
         if self.free:  # of the base's point; ours is the rate of a twist in a turning frame
             a[:3] += np.cross(v[3:6], v[:3])
-        self.data.qacc[self.columns] = turn @ a
-        self.mujoco.mj_rne(self.peer, self.data, 1, tau)
-        tau += self.peer.dof_armature * self.data.qacc
-        return turn.T @ tau[self.columns]
+        self.data.qacc[:] = self.engine.to_theirs(q, a)
+        self.mujoco.mj_rne(peer, self.data, 1, tau)
+        tau += peer.dof_armature * self.data.qacc
+        return self.engine.to_ours(q, tau)

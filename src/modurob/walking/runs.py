@@ -60,15 +60,22 @@ def walk(
         UnknownNameError: There is no such gait.
         StateError: The body has no joint that can move, or a field is wrong.
     """
-    given = walking_fields(gait, parameters or {}) | fields
+    given = walking_fields(gait, parameters, **fields)
     scenario = started(Scenario(organism=organism, **given))
     return measured(scenario, scenario.run(progress=progress))
 
 
-def walking_fields(gait: str | os.PathLike[str], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a scenario for a gait on the ground, with parameters beside those of a file."""
+def walking_fields(
+    gait: str | os.PathLike[str] = "wave",
+    parameters: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> dict[str, Any]:
+    """Fields of a scenario for a gait on the ground; arguments as for `walk`."""
     own = {**WALKING, "duration": DURATION_S, "record": RECORD_S, **gait_fields(gait)}
-    return {**own, "gait": {**own.get("gait", {}), **parameters}}
+    found = {**own, "gait": {**own.get("gait", {}), **(parameters or {})}, **fields}
+    if fields.get("engine") == "mujoco":  # which has an integrator of its own
+        del found["integrator"]
+    return found
 
 
 def started(scenario: Scenario) -> Scenario:

@@ -71,7 +71,9 @@ class SettingFields:
     def declared(self, name: str) -> None:
         """A field as the table of fields declares it."""
         field = FIELDS[name]
-        if field.read is not None:
+        if field.choices:
+            self.choice(name, field.label, {value: value for value in field.choices}, field.help)
+        elif field.read is not None:
             made = (ui.textarea if name in LONG else ui.input)(field.label, value=self._now(name))
             made.props("autogrow" if name in LONG else "").style("grid-column: 1 / -1")
             self._add(name, made, field.help, delay_ms=TYPING_MS)

@@ -141,6 +141,7 @@ class MovePanel(ModePanel):
             ui.element("div").classes("fields"),
         ):
             fields.number("gravity", "Gravity [m/s²]")
+            fields.declared("engine")
             fields.choice("integrator", "Integrator", {name: name for name in INTEGRATORS})
             fields.number("rtol", "Tolerance (adaptive)")
             fields.number("dt", "Step [s] (fixed-step)")

@@ -1,0 +1,75 @@
+"""Bodies with gaits that were tuned for them: they crawl, walk and roll on level ground."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from modurob.errors import UnknownNameError, choices
+from modurob.organism import Organism, examples
+from modurob.spatial import se3, so3
+from modurob.walking.runs import Walk, walk
+
+LEGS = (2, 3, 4, 5)  # sides of the middle of a cross
+LYING = se3.pose(so3.from_rpy(0.0, np.pi / 2, 0.0), np.zeros(3))  # z along the ground
+
+
+class Walker(NamedTuple):
+    """A body that walks.
+
+    Attributes:
+        title: For people.
+        build: Makes the organism.
+        kind: Of the gait.
+    """
+
+    title: str
+    build: Callable[[], Organism]
+    kind: str
+
+
+def _cross() -> Organism:
+    """Nine cubes: one in the middle, and a leg of two on each of its sides."""
+    organism = Organism.start("backbone", "m0")
+    for side in LEGS:
+        inner, outer = f"m{len(organism)}", f"m{len(organism) + 1}"
+        organism = organism.dock("m0", side, inner, 4).dock(inner, 3, outer, 4, kind="backbone")
+    return organism
+
+
+def _bar() -> Organism:
+    """Four SuperBots end to end, on the ground."""
+    organism = Organism.start("superbot", "m0", pose=LYING)
+    for k in range(3):
+        organism = organism.dock(f"m{k}", 4, f"m{k + 1}", 1)
+    return organism
+
+
+HINGES = "physical"  # of all their models
+ZOO: Mapping[str, Walker] = {
+    "caterpillar": Walker("Caterpillar of six Backbones", lambda: examples.snake(6), "wave"),
+    "crab": Walker("Crab of six Scouts", examples.crab, "sine"),
+    "cross": Walker("Cross of nine Backbones", _cross, "sine"),
+    "roller": Walker("Bar of four SuperBots that rolls", _bar, "sine"),
+}
+
+
+def walker(name: str) -> Walker:
+    """A body of the zoo by its name, or an error that lists them."""
+    if name not in ZOO:
+        raise UnknownNameError(f"no walker {name!r}: walkers are {choices(ZOO)}")
+    return ZOO[name]
+
+
+def gait_file(name: str) -> Path:
+    """The file of its gait."""
+    walker(name)
+    return Path(__file__).with_name(f"{name}.json")
+
+
+def zoo_walk(name: str, **fields: Any) -> Walk:
+    """Walk of a body of the zoo; fields as for `walk`."""
+    return walk(walker(name).build(), gait_file(name), **({"hinges": HINGES} | fields))
