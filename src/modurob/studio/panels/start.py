@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
 from modurob.scenario.bodies import EXAMPLES
 from modurob.studio.guide import COUNT, KIND, Advice, advice
-from modurob.studio.panels.panel import Redrawn, button, note, primary, test_id
+from modurob.studio.panels.panel import Redrawn, button, chip, note, primary, test_id, title
 from modurob.studio.panels.papers import figure_chips
+from modurob.walking.zoo import ZOO
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
@@ -34,6 +36,7 @@ class Welcome:
                 primary("Guide me: the crab in six clicks", start, "guide", "school")
                 button("Start with an empty grid", self.close, "blank", "outline no-caps")
             gallery(page)
+            walker_chips(page)
             figure_chips(page)
 
     def close(self) -> None:
@@ -57,6 +60,19 @@ def gallery(page: Page) -> None:
                 source = {"src": f"/api/examples/{name}.png", "alt": "", "loading": "lazy"}
                 ui.element("img")._props.update(source)
                 ui.label(example.title).classes("caption")
+
+
+def walker_chips(page: Page) -> None:
+    """A chip for each body of the zoo: a new project that walks when it is run."""
+    title("Walkers")
+    with ui.element("div").classes("row").props('role=group aria-label="Walkers"'):
+        for name, walker in ZOO.items():
+            chip(walker.title, False, partial(_open_walker, page, name), f"walker-{name}")
+
+
+def _open_walker(page: Page, name: str) -> None:
+    if (session := page.act(page.studio.new_from_walker, name)) is not None:
+        page.go(session)
 
 
 class Tour:
