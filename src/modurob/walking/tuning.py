@@ -27,8 +27,8 @@ FORMAT, VERSION = "modurob-tuning", 1
 POPULATION = 32  # whole vectors of compiled code; CMA-ES alone would take some 12
 EFFORT = 0.02  # weight of power over weight against speed
 SPREAD = 0.25  # of the ranges: first standard deviation of the search
-# ranges of the search: swings of 0.7 of the way to the limits, once a second, are fast for modules
-AMPLITUDES, FREQUENCIES = (0.0, 0.7), (0.2, 1.0)  # [Hz]
+# ranges of the search: faster gaits bounce, and go as the contact law has it, not as the body does
+AMPLITUDES, FREQUENCIES = (0.0, 0.5), (0.2, 0.5)  # [Hz]
 OFFSET_SHARE = 0.5  # of the way from the middle to a limit
 OFFSET = 0.5  # [rad, m] where there is no limit
 FAILED = -1e3  # [m/s] score of a run that diverged
@@ -90,7 +90,7 @@ def tune(
 
     The score is ``speed - effort * power / weight`` in m/s: speed is the horizontal way of the
     center of mass from start to end over the duration, power the mean of ``sum |tau_i v_i|``.
-    Numbers that are tuned: amplitude (0 to 0.7 of the way to the limits), frequency (0.2 to 1 Hz),
+    Numbers that are tuned: amplitude (up to half the way to the limits), frequency (0.2 to 0.5 Hz),
     lag, and phase and offset of each joint, as far as the kind of gait has them. Results depend on
     the seed alone.
 

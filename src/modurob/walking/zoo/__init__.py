@@ -53,7 +53,6 @@ ZOO: Mapping[str, Walker] = {
     "caterpillar": Walker("Caterpillar of six Backbones", lambda: examples.snake(6), "wave"),
     "crab": Walker("Crab of six Scouts", examples.crab, "sine"),
     "cross": Walker("Cross of nine Backbones", _cross, "sine"),
-    "roller": Walker("Bar of four SuperBots that rolls", _bar, "sine"),
 }
 
 
