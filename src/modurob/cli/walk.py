@@ -69,10 +69,11 @@ def command(
     if name in ZOO:
         title, organism = name, ZOO[name].build()
         gait, options["hinges"] = gait or str(gait_file(name)), options["hinges"] or HINGES
+        options["locked"] = organisms.locked_of(organism, options["locked"]) or ZOO[name].locked
     else:
         title, organism = organisms.find(name)
         options["hinges"] = organisms.hinges_of(name, options["hinges"])
-    options["locked"] = organisms.locked_of(organism, options["locked"])
+        options["locked"] = organisms.locked_of(organism, options["locked"])
     model = organism.model(options["hinges"], "free", locked=options["locked"])
     typed = typed_gait(parameters)
     seed = options.pop("seed") or 0
