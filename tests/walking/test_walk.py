@@ -23,12 +23,19 @@ from oracles.complaints import complains
 SNAKE = mr.examples.snake(3)
 QUICK = {"duration": 0.4, "hinges": "physical"}
 POPULATION = 4
-ENGINES_AGREE = 1.5  # factor: contacts of MuJoCo are softer, and fast gaits bounce
+ENGINES_AGREE = 1.3  # factor: contacts of MuJoCo are softer
 CLOSE = 1e-9  # relative: a batch and one state differ by the rounding of sums
 
 
 def scenario(**fields):
     return started(mr.Scenario(organism=SNAKE, **walking_fields("wave", **(QUICK | fields))))
+
+
+def late_speed(run: mr.Trajectory) -> float:
+    """Speed of the center of mass in the last three quarters of a run. [m/s]"""
+    k = int(np.searchsorted(run.t, 0.25 * run.t[-1] - 1e-9))
+    way = np.diff(run.model.center_of_mass(run.q[[k, -1]])[:, :2], axis=0)[0]
+    return float(np.linalg.norm(way) / (0.75 * run.t[-1]))
 
 
 def test_a_walk_has_a_trajectory_and_measures():
@@ -39,21 +46,18 @@ def test_a_walk_has_a_trajectory_and_measures():
     assert found.trajectory.q[0, 2] == pytest.approx(0.05)
 
 
-def test_the_caterpillar_goes_as_far_in_mujoco():
+def test_the_cross_goes_as_far_in_mujoco():
     ours, theirs = (
-        zoo_walk("caterpillar", duration=3.0, engine=engine).metrics
-        for engine in ("modurob", "mujoco")
+        zoo_walk("cross", duration=3.0, engine=engine).metrics for engine in ("modurob", "mujoco")
     )
-    assert ours.distance > 1.0  # [m] it is 0.6 m long
+    assert ours.distance > 0.3  # [m]
     assert 1 / ENGINES_AGREE < ours.distance / theirs.distance < ENGINES_AGREE
-    turned = (ours.heading - theirs.heading + np.pi) % (2 * np.pi) - np.pi
-    assert abs(turned) < 0.3  # [rad]
+    assert abs(ours.heading - theirs.heading) < 0.1  # [rad]
 
 
 @pytest.mark.parametrize("name", ZOO)
-def test_every_walker_of_the_zoo_moves(name):
-    found = zoo_walk(name, duration=1.5, record=0.1)
-    assert found.metrics.distance > 0.05  # [m] with half a second of ramp
+def test_every_walker_of_the_zoo_keeps_moving(name):
+    assert late_speed(zoo_walk(name, duration=3.0, record=0.05).trajectory) > 0.03  # [m/s]
 
 
 def test_zero_friction_is_said_and_moves_nothing():
@@ -72,7 +76,7 @@ def test_the_score_of_a_batch_is_that_of_single_walks():
     scores = evaluate(run, gaits, effort=0.0)
     for gait, score in zip(gaits, scores.tolist(), strict=True):
         single = run.edited(**gait).on_motion()
-        assert measured(single, single.run()).metrics.speed == pytest.approx(score, rel=CLOSE)
+        assert late_speed(single.run().trajectory) == pytest.approx(score, rel=CLOSE)
     spent = (scores - evaluate(run, gaits, effort=1.0)) * sum(run.plant().mass) * 9.81
     one = run.edited(**gaits[1], record=run.sample_time).on_motion()
     power = measured(one, one.run()).metrics.work / run.duration
@@ -104,7 +108,7 @@ def test_tuning_improves_a_gait_and_leaves_global_random_numbers_alone(tmp_path)
     found.gait.save(tmp_path / "best.json")
     again = mr.walk(SNAKE, tmp_path / "best.json", **QUICK)
     score = evaluate(run, [found.gait.fields()], effort=0.0)[0]
-    assert again.metrics.speed == pytest.approx(score, rel=CLOSE)
+    assert late_speed(again.trajectory) == pytest.approx(score, rel=CLOSE)
 
 
 KILLED = """

@@ -58,7 +58,7 @@ def command(
     ground is lifted. With --tune, amplitude, frequency, lag, and phases and offsets of the joints
     are tuned for speed, less 2 % of the power over the weight.
 
-    Walkers come with gaits that were tuned for them: caterpillar, crab, cross, roller.
+    Walkers come with gaits that were tuned for them: caterpillar, crab, cross, sidewinder.
     """
     files = take_run_options(options)
     for option, path in (("--resume", checkpoint), ("--save-gait", gait_path)):

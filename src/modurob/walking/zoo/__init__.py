@@ -1,4 +1,4 @@
-"""Bodies with gaits that were tuned for them: they crawl, walk and roll on level ground."""
+"""Bodies with gaits that were tuned for them: they crawl and walk on level ground."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ZOO: Mapping[str, Walker] = {
     "caterpillar": Walker("Caterpillar of six Backbones", lambda: examples.snake(6), "wave"),
     "crab": Walker("Crab of six Scouts", examples.crab, "sine"),
     "cross": Walker("Cross of nine Backbones", _cross, "sine"),
-    "roller": Walker("Bar of four SuperBots, which rolls sideways", _bar, "sine", STRAIGHT),
+    "sidewinder": Walker("Bar of four SuperBots", _bar, "sine", STRAIGHT),
 }
 
 
