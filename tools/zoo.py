@@ -19,7 +19,8 @@ from modurob import Scenario
 from modurob.walking import started, tune, walking_fields
 from modurob.walking.zoo import HINGES, ZOO, gait_file, walker, zoo_walk
 
-TUNED_S = 8.0  # length of the runs that are compared when gaits are tuned
+TUNED_S = 6.0  # length of the runs that are compared when gaits are tuned
+YAW = [f"m{k}.yaw" for k in range(4)]  # a quarter ahead of pitch
 SHOWN = (0.1, 0.4, 0.7, 1.0)  # of a run: moments of its picture
 
 
@@ -41,7 +42,8 @@ def films(folder: str, names: list[str]) -> None:
 
 def tuned(name: str, runs: int, seed: int = 0) -> None:
     it = walker(name)
-    fields = walking_fields(it.kind, hinges=HINGES, duration=TUNED_S)
+    begin = {"phase": dict.fromkeys(YAW, np.pi / 2)} if name == "sidewinder" else {}
+    fields = walking_fields(it.kind, begin, hinges=HINGES, locked=it.locked, duration=TUNED_S)
     scenario = started(Scenario(organism=it.build(), name=name, **fields))
     found = tune(scenario, runs, seed=seed, progress=lambda *state: print(*state, flush=True))
     found.gait.save(gait_file(name))

@@ -58,7 +58,7 @@ def command(
     ground is lifted. With --tune, amplitude, frequency, lag, and phases and offsets of the joints
     are tuned for speed, less 2 % of the power over the weight.
 
-    Walkers come with gaits that were tuned for them: caterpillar, crab, cross, roller.
+    Walkers come with gaits that were tuned for them: caterpillar, crab, cross, sidewinder.
     """
     files = take_run_options(options)
     for option, path in (("--resume", checkpoint), ("--save-gait", gait_path)):
@@ -69,10 +69,11 @@ def command(
     if name in ZOO:
         title, organism = name, ZOO[name].build()
         gait, options["hinges"] = gait or str(gait_file(name)), options["hinges"] or HINGES
+        options["locked"] = organisms.locked_of(organism, options["locked"]) or ZOO[name].locked
     else:
         title, organism = organisms.find(name)
         options["hinges"] = organisms.hinges_of(name, options["hinges"])
-    options["locked"] = organisms.locked_of(organism, options["locked"])
+        options["locked"] = organisms.locked_of(organism, options["locked"])
     model = organism.model(options["hinges"], "free", locked=options["locked"])
     typed = typed_gait(parameters)
     seed = options.pop("seed") or 0

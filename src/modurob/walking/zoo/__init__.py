@@ -1,4 +1,4 @@
-"""Bodies with gaits that were tuned for them: they crawl, walk and roll on level ground."""
+"""Bodies with gaits that were tuned for them: they crawl and walk on level ground."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ class Walker(NamedTuple):
         title: For people.
         build: Makes the organism.
         kind: Of the gait.
+        locked: Joints that are held, by name. [rad]
     """
 
     title: str
     build: Callable[[], Organism]
     kind: str
+    locked: Mapping[str, float] = {}
 
 
 def _cross() -> Organism:
@@ -48,12 +50,13 @@ def _bar() -> Organism:
     return organism
 
 
+STRAIGHT = {f"m{k}.roll": 0.0 for k in range(4)}  # pitch and yaw axes at right angles
 HINGES = "physical"  # of all their models
 ZOO: Mapping[str, Walker] = {
     "caterpillar": Walker("Caterpillar of six Backbones", lambda: examples.snake(6), "wave"),
     "crab": Walker("Crab of six Scouts", examples.crab, "sine"),
     "cross": Walker("Cross of nine Backbones", _cross, "sine"),
-    "roller": Walker("Bar of four SuperBots that rolls", _bar, "sine"),
+    "sidewinder": Walker("Bar of four SuperBots", _bar, "sine", STRAIGHT),
 }
 
 
@@ -72,4 +75,5 @@ def gait_file(name: str) -> Path:
 
 def zoo_walk(name: str, **fields: Any) -> Walk:
     """Walk of a body of the zoo; fields as for `walk`."""
-    return walk(walker(name).build(), gait_file(name), **({"hinges": HINGES} | fields))
+    own = {"hinges": HINGES, "locked": walker(name).locked}
+    return walk(walker(name).build(), gait_file(name), **(own | fields))
