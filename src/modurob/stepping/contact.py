@@ -32,6 +32,7 @@ MOST_RESOLVED = 1.0  # rad of it: beyond, steps of impacts are no longer small
 NOMINAL_STEP_S = 1e-3  # that adaptive methods get their stiffness from
 SUNK = 2.0  # times the depth at which one corner carries the weight: refused at the start
 ROUNDING = 1e-9  # [m] of the lowest point at the start
+SAME_SIDE = 1e-6  # of the size of a body: distance of corners that touch a plane together
 
 
 class GroundContact:
@@ -112,8 +113,8 @@ class GroundContact:
     def _unit_rate(self, q: np.ndarray) -> float:
         """Fastest oscillation on a ground of 1 N/m. [rad/s]
 
-        Half of all corners are taken to touch, as when a box lies on a side: the second moments of
-        the other half are the same.
+        Every body is taken to lie on a side. Of a box that is half of the corners, and the second
+        moments of the other half are the same; of other hulls it is their largest side.
         """
         x, S = self._places(q), self._model.dynamics.quantity("joint_screws", q)
         K = np.zeros((self._model.nv, self._model.nv))
@@ -121,7 +122,7 @@ class GroundContact:
             r = x[self._body == body]
             hat = np.cross(np.eye(3), r[:, None, :])  # rows w x r
             J = (S[:3].T + S[3:].T @ hat) * self._moves[body][:, None]  # (points, nv, 3)
-            K += 0.5 * np.einsum("pik,pjk->ij", J, J)
+            K += _largest_side(self._place[self._body == body]) * np.einsum("pik,pjk->ij", J, J)
         M = self._model.mass_matrix(q)
         try:
             values = np.linalg.eigvals(np.linalg.solve(M, K)).real
@@ -278,6 +279,14 @@ class GroundContact:
             else f"its base is fixed: give Ground(height={-np.ceil(100 * rise.max()) / 100:g})"
         )
         raise StateError(f"'{body}' starts {depth.max():.3g} m below the ground{where}: {advice}")
+
+
+def _largest_side(place: np.ndarray) -> float:
+    """Share of the corners (k, 3) of a body that lie on one of the six sides of its box."""
+    low, high = place.min(axis=0), place.max(axis=0)
+    near = ROUNDING + SAME_SIDE * (high - low).max()
+    sides = np.concatenate([place - low < near, high - place < near], axis=1)
+    return sides.mean(axis=0).max()
 
 
 def _moved_bodies(model: Model) -> np.ndarray:
