@@ -7,6 +7,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 
 import modurob as mr
+from benchmarks.on_ground import Sines, on_ground
 from modurob.sim import INTEGRATORS, FixedStep
 from modurob.spatial import so3
 from modurob.stepping import GroundContact
@@ -380,6 +381,29 @@ def test_a_dropped_and_pushed_block_ends_where_mujoco_says():
     )  # fmt: skip
     path = np.linalg.norm(data.qpos[:2])
     assert np.linalg.norm(run.q[-1, :2] - data.qpos[:2]) < 0.05 * path
+
+
+def test_a_random_gait_without_friction_is_that_of_mujoco():
+    """Normal forces and drives alone; friction of the two engines is of different laws."""
+    rng = np.random.default_rng(0)
+    organism = mr.Organism.random("backbone", 6, rng)
+    model = organism.model(base="free")
+    phases, step, duration = rng.uniform(0, 2 * np.pi, (1, len(model.joint_names))), 2e-4, 0.2
+    gait, law = Sines(model, phases), Sines(model, phases[0])
+    ends = []
+    for h in (5 * step, step):
+        run = mr.simulate(
+            model, None, None, duration, law, "SemiImplicitEuler", dt=h, record=duration,
+            ground=mr.Ground(friction=0.0, lift=True),
+        )  # fmt: skip
+        ends.append(run.q[-1, :3] - run.q[0, :3])
+    peer = on_ground(organism, "dyad", gait, solref=0.001)
+    peer.model.geom_friction[:, 0] = 0.0
+    expected = peer.rollout(gait, duration, step, run.q[0, 2])[0] - run.q[0, :3]
+    coarse, fine = (np.linalg.norm(end - expected) for end in ends)
+    assert np.linalg.norm(expected) > 0.01  # [m]
+    assert fine < 0.01 * np.linalg.norm(expected)  # both grounds yield a little
+    assert fine < coarse / 4  # and ours less with a shorter step
 
 
 # -- mistakes --------------------------------------------------------------------------------------
