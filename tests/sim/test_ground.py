@@ -3,11 +3,11 @@
 import mujoco
 import numpy as np
 import pytest
+from benchmarks.on_ground import Sines, on_ground
 from scipy.integrate import quad
 from scipy.optimize import brentq
 
 import modurob as mr
-from benchmarks.on_ground import Sines, on_ground
 from modurob.sim import INTEGRATORS, FixedStep
 from modurob.spatial import so3
 from modurob.stepping import GroundContact
