@@ -224,6 +224,25 @@ def test_forces_act_on_joints_through_the_jacobians_of_the_corners(base):
     assert error < 1e-6 * np.abs(expected).max()  # of the differences
 
 
+@pytest.mark.parametrize("kind", ["backbone", "superbot"])  # 16 corners a cube, and boxes
+def test_bodies_on_the_ground_oscillate_no_faster_than_the_step_resolves(kind):
+    """Differences of the force of a body that lies flat, against the rate of the stiffness."""
+    organism = mr.Organism.random(kind, 4, np.random.default_rng(2))
+    model = organism.model(base="free", hinges="dyad" if kind == "backbone" else "physical")
+    rest, q, h = np.zeros(model.nv), model.neutral(), 1e-3
+    contact = GroundContact(mr.Ground(lift=True), model, organism, q, h)
+    q = contact.started(q)
+    q[2] -= 1e-4
+    contact.accepted(q, rest)
+    K = np.array([
+        (contact.force(model.integrate(q, -e), rest) - contact.force(model.integrate(q, e), rest))
+        for e in 1e-7 * np.eye(model.nv)
+    ]) / 2e-7  # fmt: skip
+    found = np.sqrt(np.linalg.eigvals(np.linalg.solve(model.mass_matrix(q), K.T)).real.max())
+    assert contact.rate * h == pytest.approx(0.5)
+    assert 0.5 * contact.rate < found < 1.05 * contact.rate
+
+
 @pytest.mark.parametrize("base", ["free", "fixed"])
 def test_compiled_forces_are_those_of_the_arrays(base):
     """The table kernels against the screws of the joints in NumPy; steps against accelerations."""

@@ -113,16 +113,18 @@ class GroundContact:
     def _unit_rate(self, q: np.ndarray) -> float:
         """Fastest oscillation on a ground of 1 N/m. [rad/s]
 
-        Every body is taken to lie on a side. Of a box that is half of the corners, and the second
-        moments of the other half are the same; of other hulls it is their largest side.
+        Every body is taken to lie on its largest side; the corners of the opposite side are counted
+        as well, with half the weight each, because their second moments are the same.
         """
         x, S = self._places(q), self._model.dynamics.quantity("joint_screws", q)
         K = np.zeros((self._model.nv, self._model.nv))
         for body in np.unique(self._body).tolist():
-            r = x[self._body == body]
+            own = np.flatnonzero(self._body == body)
+            side = _largest_sides(self._place[own])
+            r = x[own[side > 0]]
             hat = np.cross(np.eye(3), r[:, None, :])  # rows w x r
             J = (S[:3].T + S[3:].T @ hat) * self._moves[body][:, None]  # (points, nv, 3)
-            K += _largest_side(self._place[self._body == body]) * np.einsum("pik,pjk->ij", J, J)
+            K += np.einsum("p,pik,pjk->ij", side[side > 0], J, J)
         M = self._model.mass_matrix(q)
         try:
             values = np.linalg.eigvals(np.linalg.solve(M, K)).real
@@ -281,12 +283,19 @@ class GroundContact:
         raise StateError(f"'{body}' starts {depth.max():.3g} m below the ground{where}: {advice}")
 
 
-def _largest_side(place: np.ndarray) -> float:
-    """Share of the corners (k, 3) of a body that lie on one of the six sides of its box."""
+def _largest_sides(place: np.ndarray) -> np.ndarray:
+    """(k,) weights of the corners (k, 3) of a body: those of one side count one in all pairs.
+
+    Of the three pairs of opposite sides of the box around the body, the pair whose corners have the
+    largest second moment.
+    """
     low, high = place.min(axis=0), place.max(axis=0)
-    near = ROUNDING + SAME_SIDE * (high - low).max()
-    sides = np.concatenate([place - low < near, high - place < near], axis=1)
-    return sides.mean(axis=0).max()
+    near = SAME_SIDE * (high - low).max()
+    ends = np.stack([place - low <= near, high - place <= near]).astype(float)  # (2, k, 3)
+    counts = ends.sum(axis=1)  # (2, 3)
+    weights = ends.max(axis=0) * counts.max(axis=0) / counts.sum(axis=0)
+    spread = np.sum((place - place.mean(axis=0)) ** 2, axis=1) @ weights
+    return weights[:, spread.argmax()]
 
 
 def _moved_bodies(model: Model) -> np.ndarray:
