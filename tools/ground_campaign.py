@@ -1,8 +1,9 @@
 """Distances of random bodies with random gaits on the ground, against MuJoCo.
 
 ``python tools/ground_campaign.py [--bodies 100] [--duration 10] [--kind backbone] [--jobs 4]``
-prints rank correlations and medians of the distances: ours against MuJoCo's, ours at half the step,
-and MuJoCo with contacts of half and twice the time constant against itself.
+prints, for modurob at several steps and for MuJoCo with other contacts than its default ones: the
+median distance, its rank correlation with MuJoCo's, and how far apart both are after 3 s, before
+chaos has parted all runs alike.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
+import mujoco
 import numpy as np
 from scipy.stats import spearmanr
 
@@ -21,35 +23,46 @@ from benchmarks.on_ground import FRICTION, Sines, on_ground
 
 from modurob import Ground, Organism, simulate
 
-STEP = 1e-3  # [s]
+STEP = 1e-3  # [s] of MuJoCo
+EARLY = 3.0  # [s]
 FEWEST, MOST = 4, 9  # modules of a body
 # PD control, torque limit and amplitude; links of SuperBots are light, so that more damping is
 # unstable at 1 ms, and with larger motions of three joints a module they tumble chaotically
 GAINS = {"backbone": (10.0, 0.2, 5.0, 0.6), "superbot": (4.0, 0.04, 2.0, 0.3)}
+PEER = "MuJoCo"
+# time constant of contacts [s], whether the cone of friction is a pyramid
+PEERS = {
+    PEER: (0.02, False), "MuJoCo, 0.01 s": (0.01, False), "MuJoCo, 0.04 s": (0.04, False),
+    "MuJoCo, pyramids": (0.02, True),
+}  # fmt: skip
 
 
-def distances(kind: str, seed: int, duration: float) -> dict[str, float]:
-    """Horizontal distance of one body in each engine. [m]"""
+def places(
+    kind: str, seed: int, duration: float, steps: tuple[float, ...]
+) -> dict[str, np.ndarray]:
+    """(2, 2) displacement of one body along the ground, early and at the end, each way. [m]"""
     rng = np.random.default_rng(seed)
     hinges = "dyad" if kind == "backbone" else "physical"
     count = int(rng.integers(FEWEST, MOST) if kind == "backbone" else rng.integers(2, 5))
     organism = Organism.random(kind, count, rng)
     model = organism.model(hinges=hinges, base="free")
     phases, gains = rng.uniform(0, 2 * np.pi, (1, len(model.joint_names))), GAINS[kind]
-    gait = Sines(model, phases, *gains)
-    ground = Ground(friction=FRICTION, lift=True)
-    found = {}
-    for name, step in (("ours", STEP), ("ours, half the step", STEP / 2)):
-        one = Sines(model, phases[0], *gains)
+    gait, one = Sines(model, phases, *gains), Sines(model, phases[0], *gains)
+    ground, times = Ground(friction=FRICTION, lift=True), [min(EARLY, duration), duration]
+    found, start = {}, model.neutral()
+    for step in steps:
         run = simulate(
             model, None, None, duration, one, "SemiImplicitEuler", dt=step, ground=ground,
-            record=duration,
+            record=times,
         )  # fmt: skip
-        found[name] = run.q[-1, :3] - run.q[0, :3]
-    for name, solref in (("MuJoCo", 0.02), ("MuJoCo, solref 0.01", 0.01), ("MuJoCo, 0.04", 0.04)):
+        start = run.q[0]
+        found[f"modurob, {1e3 * step:g} ms"] = run.q[np.searchsorted(run.t, times), :2]
+    for name, (solref, pyramid) in PEERS.items():
         peer = on_ground(organism, hinges, gait, solref)
-        found[name] = peer.rollout(gait, duration, STEP, run.q[0, 2])[0] - run.q[0, :3]
-    return {name: float(np.hypot(*place[:2])) for name, place in found.items()}
+        if pyramid:
+            peer.model.opt.cone = mujoco.mjtCone.mjCONE_PYRAMIDAL
+        found[name] = np.array([peer.rollout(gait, t, STEP, start[2])[0, :2] for t in times])
+    return {name: place - start[:2] for name, place in found.items()}
 
 
 def main() -> None:
@@ -58,21 +71,24 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the first body")
     parser.add_argument("--duration", type=float, default=10.0)
     parser.add_argument("--kind", default="backbone", choices=tuple(GAINS))
+    parser.add_argument("--steps", type=float, nargs="+", default=[1e-3, 5e-4, 2.5e-4],
+                        help="of modurob [s]")  # fmt: skip
     parser.add_argument("--jobs", type=int, default=1, help="processes, each on one core")
     options = parser.parse_args()
     seeds = range(options.seed, options.seed + options.bodies)
-    ask = partial(distances, options.kind, duration=options.duration)
+    steps = tuple(options.steps)
+    ask = partial(places, options.kind, duration=options.duration, steps=steps)
     with ProcessPoolExecutor(options.jobs) as pool:
         rows = list(pool.map(ask, seeds))
     table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    for name, column in table.items():
-        print(f"{name:<22} median {np.median(column):.4f} m")
-    for one, other in (
-        ("ours", "MuJoCo"), ("ours", "ours, half the step"),
-        ("MuJoCo", "MuJoCo, solref 0.01"), ("MuJoCo", "MuJoCo, 0.04"),
-    ):  # fmt: skip
-        rank = spearmanr(table[one], table[other])[0]
-        print(f"rank correlation of {one} with {other}: {rank:.3f}")
+    lengths = {name: np.linalg.norm(x[:, 1], axis=1) for name, x in table.items()}
+    print(f"{'':<18}{'median':>10}{'rank correlation':>20}{'apart at 3 s':>16}")
+    for name, x in table.items():
+        apart = np.median(np.linalg.norm(x[:, 0] - table[PEER][:, 0], axis=1))
+        rank = spearmanr(lengths[name], lengths[PEER])[0]
+        print(f"{name:<18}{np.median(lengths[name]):>8.4f} m{rank:>20.3f}{apart:>14.4f} m")
+    coarse, fine = (lengths[f"modurob, {1e3 * h:g} ms"] for h in (steps[0], steps[-1]))
+    print(f"rank correlation of the first and the last step: {spearmanr(coarse, fine)[0]:.3f}")
 
 
 if __name__ == "__main__":

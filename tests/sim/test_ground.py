@@ -3,6 +3,7 @@
 import mujoco
 import numpy as np
 import pytest
+from benchmarks.on_ground import Sines, on_ground
 from scipy.integrate import quad
 from scipy.optimize import brentq
 
@@ -223,6 +224,25 @@ def test_forces_act_on_joints_through_the_jacobians_of_the_corners(base):
     assert error < 1e-6 * np.abs(expected).max()  # of the differences
 
 
+@pytest.mark.parametrize("kind", ["backbone", "superbot"])  # 16 corners a cube, and boxes
+def test_bodies_on_the_ground_oscillate_no_faster_than_the_step_resolves(kind):
+    """Differences of the force of a body that lies flat, against the rate of the stiffness."""
+    organism = mr.Organism.random(kind, 4, np.random.default_rng(2))
+    model = organism.model(base="free", hinges="dyad" if kind == "backbone" else "physical")
+    rest, q, h = np.zeros(model.nv), model.neutral(), 1e-3
+    contact = GroundContact(mr.Ground(lift=True), model, organism, q, h)
+    q = contact.started(q)
+    q[2] -= 1e-4
+    contact.accepted(q, rest)
+    K = np.array([
+        (contact.force(model.integrate(q, -e), rest) - contact.force(model.integrate(q, e), rest))
+        for e in 1e-7 * np.eye(model.nv)
+    ]) / 2e-7  # fmt: skip
+    found = np.sqrt(np.linalg.eigvals(np.linalg.solve(model.mass_matrix(q), K.T)).real.max())
+    assert contact.rate * h == pytest.approx(0.5)
+    assert 0.5 * contact.rate < found < 1.05 * contact.rate
+
+
 @pytest.mark.parametrize("base", ["free", "fixed"])
 def test_compiled_forces_are_those_of_the_arrays(base):
     """The table kernels against the screws of the joints in NumPy; steps against accelerations."""
@@ -231,7 +251,8 @@ def test_compiled_forces_are_those_of_the_arrays(base):
     model = organism.model(base=base)
     q = np.array([model.random_configuration(rng) for _ in range(11)])
     v, tau, h = rng.normal(size=(11, model.nv)), np.zeros((11, model.nv)), 1e-4
-    contact = GroundContact(mr.Ground(slope=(0.1, 0.2)), model, organism, q, h)
+    ground = mr.Ground(slope=(0.1, 0.2), stiffness=1e6)  # deep inside: no turns beyond a radian
+    contact = GroundContact(ground, model, organism, q, h)
     contact.accepted(model.integrate(q, -h * v), v)  # bristles are stretched
     plain, scale = contact._plain_force(q, v), np.abs(contact._plain_force(q, v)).max()
     np.testing.assert_allclose(contact.force(q, v), plain, rtol=0, atol=1e-13 * scale)
@@ -379,6 +400,29 @@ def test_a_dropped_and_pushed_block_ends_where_mujoco_says():
     )  # fmt: skip
     path = np.linalg.norm(data.qpos[:2])
     assert np.linalg.norm(run.q[-1, :2] - data.qpos[:2]) < 0.05 * path
+
+
+def test_a_random_gait_without_friction_is_that_of_mujoco():
+    """Normal forces and drives alone; friction of the two engines is of different laws."""
+    rng = np.random.default_rng(0)
+    organism = mr.Organism.random("backbone", 6, rng)
+    model = organism.model(base="free")
+    phases, step, duration = rng.uniform(0, 2 * np.pi, (1, len(model.joint_names))), 2e-4, 0.2
+    gait, law = Sines(model, phases), Sines(model, phases[0])
+    ends = []
+    for h in (5 * step, step):
+        run = mr.simulate(
+            model, None, None, duration, law, "SemiImplicitEuler", dt=h, record=duration,
+            ground=mr.Ground(friction=0.0, lift=True),
+        )  # fmt: skip
+        ends.append(run.q[-1, :3] - run.q[0, :3])
+    peer = on_ground(organism, "dyad", gait, solref=0.001)
+    peer.model.geom_friction[:, 0] = 0.0
+    expected = peer.rollout(gait, duration, step, run.q[0, 2])[0] - run.q[0, :3]
+    coarse, fine = (np.linalg.norm(end - expected) for end in ends)
+    assert np.linalg.norm(expected) > 0.01  # [m]
+    assert fine < 0.01 * np.linalg.norm(expected)  # both grounds yield a little
+    assert fine < coarse / 4  # and ours less with a shorter step
 
 
 # -- mistakes --------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ MOST_RESOLVED = 1.0  # rad of it: beyond, steps of impacts are no longer small
 NOMINAL_STEP_S = 1e-3  # that adaptive methods get their stiffness from
 SUNK = 2.0  # times the depth at which one corner carries the weight: refused at the start
 ROUNDING = 1e-9  # [m] of the lowest point at the start
+SAME_SIDE = 1e-6  # of the size of a body: distance of corners that touch a plane together
 
 
 class GroundContact:
@@ -112,16 +113,18 @@ class GroundContact:
     def _unit_rate(self, q: np.ndarray) -> float:
         """Fastest oscillation on a ground of 1 N/m. [rad/s]
 
-        Half of all corners are taken to touch, as when a box lies on a side: the second moments of
-        the other half are the same.
+        Every body is taken to lie on its largest side; the corners of the opposite side are counted
+        as well, with half the weight each, because their second moments are the same.
         """
         x, S = self._places(q), self._model.dynamics.quantity("joint_screws", q)
         K = np.zeros((self._model.nv, self._model.nv))
         for body in np.unique(self._body).tolist():
-            r = x[self._body == body]
+            own = np.flatnonzero(self._body == body)
+            side = _largest_sides(self._place[own])
+            r = x[own[side > 0]]
             hat = np.cross(np.eye(3), r[:, None, :])  # rows w x r
             J = (S[:3].T + S[3:].T @ hat) * self._moves[body][:, None]  # (points, nv, 3)
-            K += 0.5 * np.einsum("pik,pjk->ij", J, J)
+            K += np.einsum("p,pik,pjk->ij", side[side > 0], J, J)
         M = self._model.mass_matrix(q)
         try:
             values = np.linalg.eigvals(np.linalg.solve(M, K)).real
@@ -278,6 +281,21 @@ class GroundContact:
             else f"its base is fixed: give Ground(height={-np.ceil(100 * rise.max()) / 100:g})"
         )
         raise StateError(f"'{body}' starts {depth.max():.3g} m below the ground{where}: {advice}")
+
+
+def _largest_sides(place: np.ndarray) -> np.ndarray:
+    """(k,) weights of the corners (k, 3) of a body in the stiffness of a body that lies on a side.
+
+    Of the three pairs of opposite sides of the box around the body, the pair whose corners have the
+    largest second moment; the weights add up to the number of corners of one side.
+    """
+    low, high = place.min(axis=0), place.max(axis=0)
+    near = SAME_SIDE * (high - low).max()
+    ends = np.stack([place - low <= near, high - place <= near]).astype(float)  # (2, k, 3)
+    counts = ends.sum(axis=1)  # (2, 3)
+    weights = ends.max(axis=0) * counts.max(axis=0) / counts.sum(axis=0)
+    spread = np.sum((place - place.mean(axis=0)) ** 2, axis=1) @ weights
+    return weights[:, spread.argmax()]
 
 
 def _moved_bodies(model: Model) -> np.ndarray:
