@@ -17,7 +17,7 @@ import numpy as np
 
 from modurob import Scenario
 from modurob.walking import started, tune, walking_fields
-from modurob.walking.zoo import HINGES, ZOO, gait_file, walker, zoo_walk
+from modurob.walking.zoo import HINGES, ZOO, gait_file, zoo_body, zoo_walk
 
 TUNED_S = 6.0  # length of the runs that are compared when gaits are tuned
 YAW = [f"m{k}.yaw" for k in range(4)]  # a quarter ahead of pitch
@@ -41,7 +41,7 @@ def films(folder: str, names: list[str]) -> None:
 
 
 def tuned(name: str, runs: int, seed: int = 0) -> None:
-    it = walker(name)
+    it = zoo_body(name)
     begin = {"phase": dict.fromkeys(YAW, np.pi / 2)} if name == "sidewinder" else {}
     fields = walking_fields(it.kind, begin, hinges=HINGES, locked=it.locked, duration=TUNED_S)
     scenario = started(Scenario(organism=it.build(), name=name, **fields))

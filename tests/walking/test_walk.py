@@ -57,7 +57,9 @@ def test_the_cross_goes_as_far_in_mujoco():
 
 @pytest.mark.parametrize("name", ZOO)
 def test_every_walker_of_the_zoo_keeps_moving(name):
-    assert late_speed(zoo_walk(name, duration=3.0, record=0.05).trajectory) > 0.03  # [m/s]
+    run = zoo_walk(name, duration=4.0, record=2.0).trajectory
+    way = np.diff(run.model.center_of_mass(run.q[[1, 2]])[:, :2], axis=0)
+    assert np.linalg.norm(way) > 0.06  # [m] in two seconds, after any fall at the start
 
 
 def test_zero_friction_is_said_and_moves_nothing():

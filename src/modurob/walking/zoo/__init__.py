@@ -17,7 +17,7 @@ LEGS = (2, 3, 4, 5)  # sides of the middle of a cross
 LYING = se3.pose(so3.from_rpy(0.0, np.pi / 2, 0.0), np.zeros(3))  # z along the ground
 
 
-class Walker(NamedTuple):
+class ZooBody(NamedTuple):
     """A body that walks.
 
     Attributes:
@@ -52,15 +52,15 @@ def _bar() -> Organism:
 
 STRAIGHT = {f"m{k}.roll": 0.0 for k in range(4)}  # pitch and yaw axes at right angles
 HINGES = "physical"  # of all their models
-ZOO: Mapping[str, Walker] = {
-    "caterpillar": Walker("Caterpillar of six Backbones", lambda: examples.snake(6), "wave"),
-    "crab": Walker("Crab of six Scouts", examples.crab, "sine"),
-    "cross": Walker("Cross of nine Backbones", _cross, "sine"),
-    "sidewinder": Walker("Bar of four SuperBots", _bar, "sine", STRAIGHT),
+ZOO: Mapping[str, ZooBody] = {
+    "caterpillar": ZooBody("Caterpillar of six Backbones", lambda: examples.snake(6), "wave"),
+    "crab": ZooBody("Crab of six Scouts", examples.crab, "sine"),
+    "cross": ZooBody("Cross of nine Backbones", _cross, "sine"),
+    "sidewinder": ZooBody("Bar of four SuperBots", _bar, "sine", STRAIGHT),
 }
 
 
-def walker(name: str) -> Walker:
+def zoo_body(name: str) -> ZooBody:
     """A body of the zoo by its name, or an error that lists them."""
     if name not in ZOO:
         raise UnknownNameError(f"no walker {name!r}: walkers are {choices(ZOO)}")
@@ -69,11 +69,11 @@ def walker(name: str) -> Walker:
 
 def gait_file(name: str) -> Path:
     """The file of its gait."""
-    walker(name)
+    zoo_body(name)
     return Path(__file__).with_name(f"{name}.json")
 
 
 def zoo_walk(name: str, **fields: Any) -> Walk:
     """Walk of a body of the zoo; fields as for `walk`."""
-    own = {"hinges": HINGES, "locked": walker(name).locked}
-    return walk(walker(name).build(), gait_file(name), **(own | fields))
+    own = {"hinges": HINGES, "locked": zoo_body(name).locked}
+    return walk(zoo_body(name).build(), gait_file(name), **(own | fields))
