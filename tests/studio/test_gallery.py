@@ -10,7 +10,7 @@ from modurob.studio.folder import Folder
 from modurob.studio.project import NEW_SETTINGS
 from modurob.studio.runs import scenario_of
 from modurob.studio.studio import Studio
-from modurob.walking.zoo import HINGES, gait_file
+from modurob.walking.zoo import HINGES, ZOO, gait_file
 
 TOUCHING = 1e-9  # [m]: faces and edges may touch, up to rounding
 
@@ -77,12 +77,14 @@ def test_an_unknown_example_is_told_with_those_there_are():
         gallery.example("lobster")
 
 
-def test_a_walker_is_a_project_with_ground_and_its_tuned_gait(tmp_path):
+@pytest.mark.parametrize("name", ZOO)
+def test_a_walker_is_a_project_with_ground_and_its_tuned_gait(tmp_path, name):
     studio = Studio(Folder(tmp_path))
-    session = studio.new_from_walker("caterpillar")
-    assert session.name == "caterpillar walks"
+    session = studio.new_from_walker(name)
+    assert session.name == f"{name} walks"
     scenario = session.scenario()
-    assert scenario.gait == GaitRecord.load(gait_file("caterpillar")).gait
+    assert scenario.gait == GaitRecord.load(gait_file(name)).gait
+    assert scenario.locked == dict(ZOO[name].locked)
     assert (scenario.base, scenario.ground, scenario.hinges) == ("free", True, HINGES)
     with pytest.raises(UnknownNameError, match="walkers are caterpillar"):
         studio.new_from_walker("unicorn")

@@ -19,7 +19,7 @@ from modurob.studio import project as projects
 from modurob.studio.folder import Folder, checked, fingerprint
 from modurob.studio.project import History, Project, SavedBody
 from modurob.studio.session import Session
-from modurob.walking.zoo import HINGES, gait_file, walker
+from modurob.walking.zoo import HINGES, gait_file, zoo_body
 
 RESERVED_S = 60.0  # of a name for its page
 
@@ -89,9 +89,10 @@ class Studio:
 
     def new_from_walker(self, name: str) -> Session:
         """A new project with a body of the zoo, its tuned gait and the ground."""
-        gait = gait_fields(gait_file(name))
-        content = Project(history=History(SavedBody(walker(name).build())))
-        content.settings = content.settings.edited(hinges=HINGES, **(WALKING | gait))
+        body, gait = zoo_body(name), gait_fields(gait_file(name))
+        content = Project(history=History(SavedBody(body.build())))
+        own = {"hinges": HINGES, "locked": dict(body.locked), **WALKING, **gait}
+        content.settings = content.settings.edited(**own)
         return self.new(f"{name} walks", content)
 
     def new_from_preset(self, name: str) -> Session:
