@@ -62,11 +62,11 @@ class Camera:
         field.fill(value)
         field.blur()
 
-    def run(self) -> None:
+    def run(self, button: str = "run") -> None:
         """A run, stopped at a moment that shows something."""
         count = "document.querySelectorAll('.chip[data-testid^=run-]').length"
         before = self.page.evaluate(count)
-        self.click("run")
+        self.click(button)
         self.page.wait_for_function(f"{count} > {before}")
         self.page.wait_for_function("window.modurob.clock.playing")
         self.click("play")
@@ -147,10 +147,18 @@ def equations(camera: Camera) -> None:
     camera.page.locator("[data-testid=formula] [data-joint]").first.hover()
 
 
+def lagrange(camera: Camera) -> None:
+    camera.example("double_pendulum", "move")
+    camera.page.locator("#joint-m0\\.hinge").fill("1.2")
+    camera.page.wait_for_timeout(300)
+    camera.click("mode-understand")
+    camera.click("part-lagrange")
+
+
 def move(camera: Camera) -> None:
     camera.example("crab", "move")
     camera.page.locator("#joint-m1\\.hinge").fill("0.5")
-    camera.unfold("Mass, length, friction of modules")
+    camera.unfold("Mass, length, springs, connectors of modules")
 
 
 def events(camera: Camera) -> None:
@@ -178,6 +186,48 @@ def balance(camera: Camera) -> None:
     camera.run()
     camera.page.get_by_test_id("tint").select_option("sent")
     camera.page.get_by_test_id("scrub").fill("700")
+
+
+def walk(camera: Camera) -> None:
+    camera.example("snake", "move")
+    camera.choose("set-hinges", "physical")
+    camera.page.locator("[id='joint-m0.hinge']").wait_for()  # what is below has its place then
+    camera.unfold("Ground")
+    camera.page.get_by_test_id("walk").wait_for()
+    camera.run("walk")
+    camera.page.get_by_test_id("scrub").fill("620")
+
+
+def loads(camera: Camera) -> None:
+    camera.example("superbot_tree", "move")
+    camera.choose("set-motion", "hold the pose")
+    camera.unfold("Mass, length, springs, connectors of modules")
+    camera.fill("parameter-max_torque", "0.5")
+    camera.click("apply-parameters")
+    camera.fill("set-duration", "1")
+    camera.page.wait_for_timeout(500)
+    camera.run()
+    camera.page.get_by_test_id("scrub").fill("620")
+
+
+def locks(camera: Camera) -> None:
+    camera.example("superbot_tree", "move")
+    camera.click("emulate-m-tran")
+    camera.page.get_by_test_id("unlock-m0.roll").wait_for()
+
+
+def formulas(camera: Camera) -> None:
+    camera.example("double_pendulum", "move")
+    camera.page.locator("#joint-m0\\.hinge").fill("1.2")
+    camera.choose("set-controller", "none")
+    camera.unfold("Gravity, integrator, seed, formulas")
+    camera.click("set-analytic")
+    camera.page.wait_for_timeout(500)
+    camera.run()
+    camera.click("mode-see")
+    camera.page.wait_for_function("window.modurob.run?.other")
+    camera.click("plot-energy")
+    camera.page.get_by_test_id("scrub").fill("380")
 
 
 def see(camera: Camera) -> None:
@@ -238,8 +288,8 @@ def keys(camera: Camera) -> None:
 PICTURES: dict[str, Callable[[Camera], None]] = {
     picture.__name__: picture
     for picture in (
-        welcome, guide, build, ports, understand, joints, dh, equations, move, events, balance,
-        see, live, files, export, keys,
+        welcome, guide, build, ports, understand, joints, dh, equations, lagrange, move,
+        locks, walk, loads, formulas, events, balance, see, live, files, export, keys,
     )
 }  # fmt: skip
 

@@ -42,6 +42,7 @@ LAYERS = (
     ("distributed",),  # coordinators hand out controllers, balancing runs in simulations
     ("verification",),
     ("scenario",),  # what to run, for scripts and both front ends
+    ("walking",),  # scenarios of gaits on the ground, measured and tuned
     ("__init__",),  # the public names: what a user of the library sees
     ("studio",),  # the front ends may use those names, as any user does
     ("cli",),

@@ -50,6 +50,8 @@ NAMES = [
     "spatial",
     "symbolic",
     "verification",
+    "walk",
+    "walking",
 ]
 MODEL = [
     "armature",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         sim,
         symbolic,
         verification,
+        walking,
     )
     from modurob.identification import identify
     from modurob.scenario.scenario import Scenario
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         simulate,
     )
     from modurob.symbolic import Equations
+    from modurob.walking import walk
 
 __version__ = "0.1.0"
 
@@ -95,6 +97,8 @@ __all__ = [
     "spatial",
     "symbolic",
     "verification",
+    "walk",
+    "walking",
 ]
 
 # Names and packages that are loaded on first use: their imports take longer than building an
@@ -111,6 +115,7 @@ _LAZY = {
     "connector_loads": "sim",
     "identify": "identification",
     "simulate": "sim",
+    "walk": "walking",
 }
 
 

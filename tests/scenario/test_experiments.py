@@ -125,6 +125,8 @@ def test_a_quintic_takes_the_time_given_and_the_law_may_be_told_positions_only()
 TYPED = {
     "passive": "m1.hinge, m3.hinge",
     "outputs": "m1.hinge",
+    "locked": "m1.hinge=45 m2.hinge=-10.5",
+    "slope": "5, -2.5",
     "target": "10, -20.5, 0",
     "points": "0,0,0,0\n1,10,-20,5.5",
     "gains": "kp=250 kd=30,20,10 Q=1,0;0,1",

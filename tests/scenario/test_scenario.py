@@ -230,10 +230,10 @@ LAW = {
 }  # fmt: skip
 RUN = {
     "integrator", "rtol", "dt", "analytic", "stops", "masses", "payload", "pushes", "rates",
-    "locked", "engine",
+    "locked", "ground", "engine",
 }  # fmt: skip
 NOISE = {"estimator", "noise_q", "noise_v", "noise_tau"}
-ALWAYS = {"points", "move_time", "ekf"}  # of these runs
+ALWAYS = {"points", "move_time", "ekf", "slope", "ground_friction"}  # of these runs
 
 
 @pytest.mark.parametrize(

@@ -248,7 +248,7 @@ def test_the_guide_follows_what_was_clicked_and_leads_to_a_crab_that_moves(tab):
             tab.wait("window.modurob.plan.hint?.click")
         tab.cell(x, y)
     tab.modules(7)
-    assert "no ground" in tab.text("tour-play")
+    assert "fixed base" in tab.text("tour-play")
     tab.click("tour-play")
     tab.find("tour-play").wait_for(state="hidden")
     tab.wait("window.modurob.clock.playing && window.modurob.clock.t > 0.3")

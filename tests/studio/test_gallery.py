@@ -5,8 +5,12 @@ import pytest
 
 from modurob import UnknownNameError, examples
 from modurob.scenario import bodies as gallery
+from modurob.scenario.gait_files import GaitRecord
+from modurob.studio.folder import Folder
 from modurob.studio.project import NEW_SETTINGS
 from modurob.studio.runs import scenario_of
+from modurob.studio.studio import Studio
+from modurob.walking.zoo import HINGES, ZOO, gait_file
 
 TOUCHING = 1e-9  # [m]: faces and edges may touch, up to rounding
 
@@ -71,3 +75,16 @@ def test_every_example_has_joints_in_the_model_it_is_meant_for(name):
 def test_an_unknown_example_is_told_with_those_there_are():
     with pytest.raises(UnknownNameError, match=r"no example 'lobster': examples are crab, nine"):
         gallery.example("lobster")
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_a_walker_is_a_project_with_ground_and_its_tuned_gait(tmp_path, name):
+    studio = Studio(Folder(tmp_path))
+    session = studio.new_from_walker(name)
+    assert session.name == f"{name} walks"
+    scenario = session.scenario()
+    assert scenario.gait == GaitRecord.load(gait_file(name)).gait
+    assert scenario.locked == dict(ZOO[name].locked)
+    assert (scenario.base, scenario.ground, scenario.hinges) == ("free", True, HINGES)
+    with pytest.raises(UnknownNameError, match="walkers are caterpillar"):
+        studio.new_from_walker("unicorn")

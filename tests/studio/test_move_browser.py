@@ -102,7 +102,7 @@ def test_runs_that_are_canceled_or_diverge_say_so_and_leave_the_session_intact(t
     tab.reads("run-state", "canceled")
     assert not tab.project().runs
 
-    tab.unfold("Gravity, integrator, seed")
+    tab.unfold("Gravity, integrator, seed, formulas")
     tab.fill("set-dt", 0.05)
     tab.unfold("Gains, poles, limits")
     tab.fill("set-settling_time", 0.001)

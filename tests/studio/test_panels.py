@@ -337,6 +337,30 @@ def test_a_run_that_is_computed_shows_its_progress_and_then_itself(on_page, monk
     on_page(work, examples.crab(), [record(1)])
 
 
+def test_a_walk_is_set_up_by_one_click_and_joints_are_locked_and_unlocked(on_page):
+    async def work(desk):
+        page, session, started = desk.page, desk.session, []
+        page.show("move")
+        page.move_panel.start_run = lambda: started.append(session.settings)
+        session.set_pose(**{"m1.hinge": 0.25})
+        desk.event(page.move_panel.sliders, "lock", "m1.hinge")
+        await desk.settled()
+        assert session.settings.locked == {"m1.hinge": 0.25}
+        assert desk["set-locked"].value == f"m1.hinge={np.rad2deg(0.25):.6g}"
+        assert "m1.hinge" not in [joint["name"] for joint in desk.sent("set_joints")[0]]
+        desk.click("unlock-m1.hinge")
+        await desk.settled()
+        assert not session.settings.locked
+        desk.click("walk")
+        (settings,) = started
+        assert (settings.base, settings.ground, settings.motion) == ("free", True, "sine")
+        assert not page.move_panel.emulations.visible
+        desk["set-slope"].value = "90"
+        assert "below 80 degrees" in desk["set-slope"].error
+
+    on_page(work, examples.crab(), motion="sine")
+
+
 # -- the bar and the page --------------------------------------------------------------------------
 
 
@@ -584,6 +608,7 @@ def test_the_parts_of_understand_are_drawn_when_they_are_open(on_page):
             "joints": "false",
             "dh": "false",
             "equations": "false",
+            "lagrange": "false",
         }
         assert [len(desk.all(name)) for name in ("aim", "accessibility", "dtl", "idtl")] == [1] * 4
         desk.click("part-joints")
@@ -599,8 +624,24 @@ def test_the_parts_of_understand_are_drawn_when_they_are_open(on_page):
         assert desk["joints"] is not drawn
         desk.click("part-dh")
         assert desk.all("dh")
+        desk.click("part-lagrange")
+        assert desk.all("reference-crane")  # the crab is in no book
 
     on_page(work, examples.crab())
+
+
+def test_lagranges_equations_are_compared_in_the_pose_of_the_sliders(on_page):
+    async def work(desk):
+        desk.page.show("understand")
+        desk.click("part-lagrange")
+        assert any("l₂ φ̈₂" in text for text in desk.texts(desk.page.panels["understand"].root))
+        assert "-0.0" not in desk["lagrange"].content
+        desk.session.set_pose(**{"m0.hinge": 0.5})
+        await desk.settled()
+        # both masses on one line: a pendulum of which each part falls as by itself
+        assert f"{-9.81 * np.sin(0.5):.6g}" in desk["lagrange"].content
+
+    on_page(work, examples.double_pendulum(), hinges="physical", controller="none", motion="none")
 
 
 def test_matrices_need_two_modules_and_have_a_largest_size(on_page, monkeypatch):

@@ -2,9 +2,10 @@
 
 import asyncio
 
+import numpy as np
 import pytest
 
-from modurob import StateError, WriteError, examples
+from modurob import StateError, Trajectory, WriteError, examples
 from modurob.scenario.settings import RunRecord
 from modurob.studio import runs
 from modurob.studio.folder import Folder
@@ -224,3 +225,32 @@ def test_an_organism_file_cannot_hold_nothing(tmp_path, studio):
     with pytest.raises(StateError, match="no module yet"):
         session.save()
     assert file.read_bytes() == before
+
+
+def test_a_run_with_formulas_comes_with_the_same_one_with_numbers(studio, awaited, tmp_path):
+    session = studio.new_from_example("double_pendulum")
+    session.edit_settings(analytic=True, controller="none", motion="none", duration=0.2)
+    session.set_pose(**{"m0.hinge": 1.0})
+
+    class Here:
+        """A worker of this process."""
+
+        async def run(self, task, request, progress):
+            return task(request, progress)
+
+        def close(self):
+            pass
+
+    session.runner._worker = Here()
+    awaited(session.runner.run())
+    formulas, numbers = session.runs
+    assert (formulas.settings.analytic, numbers.settings.analytic) == (True, False)
+    assert "formulas" in formulas.title
+    assert (session.runner.done, session.runner.twin) == (formulas.number, numbers.number)
+    one, other = (
+        Trajectory.load(session.folder.runs(session.name) / f"{run.number}.npz").q
+        for run in session.runs
+    )
+    assert 0 < np.abs(one - other).max() < 1e-6  # two computations, one motion
+    apart = f"{np.abs(one - other).max():.1e}"
+    assert f"differ by at most {apart} rad, m." in session.runner.state

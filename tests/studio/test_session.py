@@ -13,6 +13,7 @@ from modurob import (
     ModuleType,
     Organism,
     StateError,
+    UnknownNameError,
     WriteError,
     catalog,
     examples,
@@ -650,3 +651,43 @@ def test_datasheets_of_users_are_read_from_bytes():
         read_kind("gripper.toml", b"x = ")
     data = catalog["scout"].model_dump_json().encode()
     assert isinstance(read_kind("scout.json", data), ModuleType)
+
+
+# -- locked joints ---------------------------------------------------------------------------------
+
+
+def test_a_joint_is_locked_where_its_slider_is_and_unlocked(tmp_path):
+    session = Studio(Folder(tmp_path)).new_from_example("superbot_tree")
+    count = len(session.model().joint_names)
+    session.set_pose(**{"m1.roll": 0.5})
+    session.lock("m1.roll")
+    assert session.settings.locked == {"m1.roll": 0.5}
+    assert "held at 0.5 rad" in session.model().locked["m1.roll"]
+    session.unlock("m1.roll")
+    assert len(session.model().joint_names) == count
+    session.emulate("m-tran")
+    rolls = {name: at for name, at in session.settings.locked.items() if name.endswith(".roll")}
+    assert rolls == session.settings.locked
+    assert set(rolls.values()) == {-np.pi / 2}
+    assert len(rolls) == len(session.body())
+    with pytest.raises(StateError, match="its limits are"):
+        session.edit_settings(locked={"m1.roll": 9.0})
+    with pytest.raises(UnknownNameError, match=r"no joint 'm1\.role'"):
+        session.edit_settings(locked={"m1.role": 0.1})
+    assert session.settings.locked == rolls
+
+
+def test_locks_go_with_the_joints_that_they_hold(tmp_path):
+    session = Studio(Folder(tmp_path)).new_from_example("crab")
+    session.lock("m3.hinge")
+    session.lock("m5.hinge")
+    with pytest.raises(UnknownNameError, match=r"joint 'm5\.hinge' is locked"):
+        session.lock("m5.hinge")
+    session.remove("m5")
+    assert set(session.settings.locked) == {"m3.hinge"}
+    session.undo()
+    assert "m5.hinge" in session.model().joint_names
+    session.edit_settings(base="nowhere")  # told when it is used; locks stay
+    assert set(session.settings.locked) == {"m3.hinge"}
+    session.edit_settings(base="fixed", hinges="physical")
+    assert {*session.settings.locked} <= {*session.model().locked}

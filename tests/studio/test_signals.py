@@ -5,10 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from modurob import Undock, examples, simulate
+from modurob import Organism, Scenario, Undock, examples, simulate
+from modurob.spatial import so3
 from modurob.studio import signals
 
 WIDTH = 0.1  # [m] of a module
+LAGRANGE = 1e-6  # relative and [rad, m]: lines have 7 digits, the run has errors of 1e-8 a step
+SHOWN = 5e-3  # the end of a scale has 3 digits
 
 
 class Law:
@@ -148,3 +151,83 @@ def test_panels_of_many_joints_say_how_many_they_leave_out():
     found = simulate(model, None, None, 0.002, None, "RK4", dt=0.001)
     panel = signals.panels(found, None)[0]
     assert (len(panel["lines"]), panel["left_out"]) == (60, 4)
+
+
+# -- ground, connectors, Lagrange ------------------------------------------------------------------
+
+G = 9.81
+RESTING = {"base": "free", "ground": True, "integrator": "SemiImplicitEuler", "duration": 0.6}
+
+
+def test_ground_forces_carry_the_weight_and_a_block_stands_on_its_four_corners():
+    block = Organism.start("backbone")
+    found = signals.ground(Scenario(organism=block, **RESTING, record=0.1).run())
+    mass, (part,) = block.kind("m0").mass, found["parts"]
+    assert found["weight"] == pytest.approx(mass * G)
+    x, y, z, *force = part["forces"][-1][0]
+    np.testing.assert_allclose(force, [0, 0, mass * G], atol=1e-3 * mass * G)
+    np.testing.assert_allclose([x, y], 0, atol=1e-6)
+    assert -1e-3 < z < 0  # below the middle, a little in the ground
+    reach = block.kind("m0").size / 2
+    corners = np.array(part["support"][-1])
+    assert len(corners) == 4
+    np.testing.assert_allclose(np.abs(corners[:, 1]), reach, atol=0.02 * reach)
+    assert part["inside"][-1]
+    assert len(part["t"]) == len(part["forces"]) == len(part["support"]) == len(part["inside"])
+
+
+def test_a_block_that_tips_over_an_edge_has_its_center_outside_of_the_support():
+    tilted = np.eye(4)
+    tilted[:3, :3] = so3.exp(np.array([0.3, 0.0, 0.0]))
+    block = Organism.start("backbone").with_base_pose(tilted)
+    (part,) = signals.ground(Scenario(organism=block, **{**RESTING, "duration": 0.01}).run())[
+        "parts"
+    ]
+    assert len(part["support"][-1]) == 2
+    assert not part["inside"][-1]
+    assert signals.ground(Scenario(organism=block, duration=0.01, base="free").run()) is None
+
+
+def test_connectors_are_colored_by_their_load_of_the_limit_and_by_torque_without_one():
+    arm = Organism.start("backbone").dock("m0", 3, "m1", 4, kind="backbone")
+    held = {"hinges": "physical", "motion": "hold", "controller": "ComputedTorque"}
+    plain = Scenario(organism=arm, **held, duration=0.1).run().trajectory
+    size, mass = arm.kind("m1").size, arm.kind("m1").mass
+    torque = mass * G * size / 2  # of the weight of m1 about its docking
+    (tint,) = signals.tints(plain, signals.part_loads(plain))
+    assert (tint["title"], tint["unit"], tint["quiet"]) == ("Torque on connectors", "N m", True)
+    assert tint["most"] == pytest.approx(torque, rel=SHOWN)
+    assert tint["modules"] == ["m1"]
+    strong = arm.with_parameters(max_torque=2 * torque)
+    run = Scenario(organism=strong, **held, duration=0.1).run().trajectory
+    loads = signals.part_loads(run)
+    (tint,) = signals.tints(run, loads)
+    assert (tint["unit"], tint["most"], tint["quiet"]) == ("% of the limit", 100.0, False)
+    assert tint["levels"][-1] == pytest.approx([0.5], abs=1e-3)
+    assert signals.overloads(loads) == []
+    weak = Scenario(organism=arm.with_parameters(max_torque=torque / 2), **held, duration=0.1)
+    (mark,) = signals.overloads(signals.part_loads(weak.run().trajectory))
+    assert mark == (0.0, "overload m0.3-m1.4")
+
+
+def test_loads_are_left_out_where_masses_are_not_those_of_the_modules():
+    fields = {"organism": "snake", "duration": 0.01, "masses": 1.1}
+    assert signals.part_loads(Scenario(**fields).run().trajectory) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "start"), [("double_pendulum", "m0.hinge"), ("crane", "m1.hinge")]
+)
+def test_a_free_run_is_drawn_beside_the_solution_of_lagranges_equations(name, start):
+    scenario = Scenario(organism=name, hinges="physical", pose={start: 1.0}, duration=1.0)
+    assert scenario.free
+    found = scenario.run().trajectory
+    for panel in signals.panels(found, None, free=True)[:3]:
+        ours, theirs = panel["lines"][:2], panel["lines"][2:]
+        for line, other in zip(ours, theirs, strict=True):
+            assert other["dashed"]
+            assert other["name"] == f"{line['name']} (Lagrange)"
+            np.testing.assert_allclose(line["y"], other["y"], rtol=LAGRANGE, atol=LAGRANGE)
+    assert all(len(panel["lines"]) == 2 for panel in signals.panels(found, None)[:3])
+    for changed in ({"stops": True}, {"pushes": [{"body": "m2", "force": (1, 0, 0)}]}):
+        assert not scenario.edited(**changed).free

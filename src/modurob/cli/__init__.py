@@ -31,6 +31,7 @@ COMMANDS = (
     "simulate",
     "control",
     "balance",
+    "walk",
     "identify",
     "run",
     "export",

@@ -82,7 +82,7 @@ def command(name: str, runs: int | None, **options: Any) -> None:
             raise StateError(f"{option} shows one run: leave --monte-carlo out")
     title, organism = organisms.find(name)
     hinges = organisms.hinges_of(name, options["hinges"])
-    locked = organisms.locked_of(organism, options["locked"])
+    locked = organisms.locked_of(organism, options.pop("locked"))
     model = organism.model(hinges, locked=locked)
     if not model.joint_names:
         raise StateError(f"{title} has no joint that can move with --hinges {hinges}")

@@ -53,7 +53,7 @@ def take_fields(options: dict[str, Any], model: Model) -> dict[str, Any]:
             value = [fields.push("--push", text, model) for text in value] or None
         elif name == "points" and value is not None:
             value = _points(value, model)
-        elif read is not None and value is not None:
+        elif read is not None and isinstance(value, str):
             value = read(option_of(name), value, model)
         found[name] = value
     return found

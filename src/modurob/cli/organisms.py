@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 import os.path
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,8 +13,8 @@ import click
 from modurob import FileError, ModuleType, Organism, StateError, UnknownNameError, catalog
 from modurob.drawing.terminal import shorten
 from modurob.errors import choices
-from modurob.organism.examples import EMULATED, emulation
 from modurob.scenario.bodies import EXAMPLES, example
+from modurob.scenario.fields import joint_locks
 
 HINGES = ("dyad", "physical")
 
@@ -64,24 +63,7 @@ def hinges_of(name: str, given: str | None) -> Any:
 
 def locked_of(organism: Organism, given: Sequence[str]) -> dict[str, float]:
     """Positions of the joints that --lock names, one or a whole robot's. [rad, m]"""
-    locked: dict[str, float] = {}
-    for text in given:
-        name, equals, number = text.partition("=")
-        if not equals and text in EMULATED:
-            locked |= emulation(organism, text)
-            continue
-        try:
-            position = float(number)
-        except ValueError:
-            raise StateError(
-                f"--lock takes JOINT=POSITION, such as m1.roll=45, or {choices(EMULATED)}, "
-                f"got '{shorten(text, 60)}'"
-            ) from None
-        module, _, joint = name.partition(".")
-        own = organism.kind(module).joints if module in organism else ()
-        slides = (joint, "prismatic") in [(each.name, each.kind) for each in own]
-        locked[name] = position if slides or name.startswith("world.p") else math.radians(position)
-    return locked
+    return joint_locks("--lock", given, organism)
 
 
 def find(name: str) -> tuple[str, Organism]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ from rich.text import Text
 
 from modurob import ConnectorLoads, Scenario, Trajectory, connector_loads
 from modurob.cli import output
-from modurob.scenario.scenario import RunResult
+from modurob.scenario.scenario import RunResult, largest_difference
+from modurob.walking.runs import measured
 
 
 class MotionReport:
@@ -17,6 +19,7 @@ class MotionReport:
 
     def __init__(self, scenario: Scenario, result: RunResult) -> None:
         self.scenario, self.run, self.reference = scenario, result.trajectory, result.reference
+        self.note = result.note
         self.end = max(float(part.t[-1]) for part in self.run.parts)
         self.last = [part for part in self.run.parts if part.t[-1] == self.end]
         self.numeric = None  # the same run by the recursions, where this one is by formulas
@@ -39,13 +42,14 @@ class MotionReport:
                 float(self.run.parts[0].energy[0]),
                 float(sum(part.energy[-1] for part in self.last)),
             ],
+            **({"note": self.note} if self.note else {}),
             **({} if self.numeric is None else {"difference_of_numbers": self._difference()}),
         }
 
     def _difference(self) -> float:
         """Largest difference of positions between formulas and recursions. [rad, m]"""
         assert self.numeric is not None
-        return float(np.abs(self.run.q - self.numeric.at(self.run.t)[0]).max(initial=0.0))
+        return largest_difference(self.run, self.numeric)
 
     def _errors(self) -> list[float] | None:
         """RMS distances of the joints of one body from their motion; None without one. [rad, m]"""
@@ -74,6 +78,8 @@ class MotionReport:
             f"{end:.6g} J at the end",
             soft_wrap=True,
         )
+        if self.note:
+            console.print(self.note, soft_wrap=True)
         if self.numeric is not None:
             console.print(
                 f"by formulas; the recursions differ by {facts['difference_of_numbers']:.2g} rad, m"
@@ -184,3 +190,57 @@ class BalanceReport:
     def plot(self, path: str) -> None:
         """Distance, path of the center, and errors of the modules."""
         self.run.plot(path, title=f"{self.scenario.name}, law: {self.run.law}")
+
+
+class WalkReport:
+    """Distance, cost of transport, slip and stability margin of a body on the ground."""
+
+    def __init__(self, scenario: Scenario, result: RunResult) -> None:
+        self.walk = measured(scenario, result)
+
+    def data(self) -> dict[str, Any]:
+        """Numbers for machines."""
+        walk = self.walk
+        return {
+            "title": walk.scenario.name,
+            "gait": walk.scenario.motion,
+            "friction": walk.ground.friction,
+            "slope": walk.ground.slope,
+            "note": walk.note,
+            **walk.metrics._asdict(),
+        }
+
+    def print(self) -> None:
+        """One screen for people."""
+        walk, m, console = self.walk, self.walk.metrics, output.console()
+        table = output.plain_table("", header=False)
+        table.add_column("")
+        nowhere = "none: it went nowhere"
+        for name, value in {
+            "distance": f"{m.distance:.3f} m in {m.duration:g} s ({m.speed:.3f} m/s)",
+            "heading": f"{round(math.degrees(m.heading))}° from x",
+            "turned": f"{round(math.degrees(m.turn))}°",
+            "cost of transport": (
+                f"{m.cost_of_transport:.2f} ({m.work:.1f} J)"
+                if math.isfinite(m.cost_of_transport)
+                else nowhere
+            ),
+            "slip": f"{m.slip:.2f} of the distance" if math.isfinite(m.slip) else nowhere,
+            "stability margin": (
+                f"{1e3 * m.stability_margin:.0f} mm in the mean, {1e3 * m.least_margin:.0f} mm at "
+                f"least; inside for {100 * m.stable:.0f} % of the time"
+                if math.isfinite(m.stability_margin)
+                else "none: it never touched the ground"
+            ),
+        }.items():
+            table.add_row(name, value)
+        x, y = (math.degrees(math.atan(rise)) for rise in walk.ground.slope)
+        on = f", slope {x:.3g}°, {y:.3g}°" if x or y else ""
+        heading = f"{walk.scenario.name}: {walk.scenario.motion}, friction {walk.ground.friction:g}"
+        output.print_table(console, heading + on, table)
+        if walk.note:
+            console.print(walk.note, soft_wrap=True)
+
+    def plot(self, path: str) -> None:
+        """Positions, velocities and torques."""
+        self.walk.trajectory.plot("q", "v", "tau", path=path, title=self.walk.scenario.name)

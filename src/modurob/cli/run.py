@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -13,7 +13,7 @@ from modurob.cli import output
 from modurob.cli.control_report import ControlReport
 from modurob.cli.fields import option_of
 from modurob.cli.preset_report import PresetReport
-from modurob.cli.reports import BalanceReport, MotionReport, load_data, loads_of
+from modurob.cli.reports import BalanceReport, MotionReport, WalkReport, load_data, loads_of
 from modurob.drawing import charts
 from modurob.scenario.presets import PRESETS
 from modurob.scenario.scenario import RunResult
@@ -36,7 +36,6 @@ FILES = {
 # fields of a scenario that share an option, or whose option another command has
 OPTIONS = {
     "noise_q": "--noise", "noise_v": "--noise", "drive_friction": "--friction", "motion": "--gait",
-    "locked": "--lock", "analytic": "--equations",
 }  # fmt: skip
 LEAST_STATES = 3  # of a run that stopped: fewer show nothing
 
@@ -46,7 +45,7 @@ def run_options(function: Callable[..., None]) -> Callable[..., None]:
     options = (
         click.option("--plot", "plot_path", metavar="FILE",
                      help="Draw plots of the run: .png, .svg or .pdf."),
-        click.option("--animate", "film_path", metavar="FILE",
+        click.option("--animate", "--film", "film_path", metavar="FILE",
                      help="Make a film: .gif, or .mp4 with ffmpeg."),
         click.option("--csv", "csv_path", metavar="FILE", help="Write a table of the run."),
         click.option("-o", "--output", "path", metavar="FILE", help="Write the trajectory, .npz."),
@@ -115,8 +114,10 @@ def _renamed(found: re.Match[str]) -> str:
     return f"{option} {found[2]}: " if found[2] else f"{option}: "
 
 
-def execute(scenario: Scenario, options: dict[str, Any]) -> None:
-    """Run a scenario, write the files, print the report."""
+def execute(
+    scenario: Scenario, options: dict[str, Any], facts: Mapping[str, Any] | None = None
+) -> None:
+    """Run a scenario, write the files, print the report; as JSON with other facts."""
     as_json = options["as_json"]
     controlled = is_controlled(scenario)
     if options["scenario_path"]:
@@ -138,8 +139,8 @@ def execute(scenario: Scenario, options: dict[str, Any]) -> None:
     files = [options[key] for key in FILES if options[key]]
     loads = loads_of(scenario, trajectory, options["loads"])
     if as_json:
-        facts = {"loads": [load_data(each) for each in loads]} if loads else {}
-        output.print_json({**report.data(), **facts, "files": files})
+        found = {"loads": [load_data(each) for each in loads]} if loads else {}
+        output.print_json({**report.data(), **(facts or {}), **found, "files": files})
         return
     report.print()
     for each in loads:
@@ -159,8 +160,10 @@ def is_controlled(scenario: Scenario) -> bool:
 
 def report_of(
     scenario: Scenario, result: RunResult
-) -> BalanceReport | ControlReport | MotionReport:
+) -> BalanceReport | ControlReport | MotionReport | WalkReport:
     """The report that shows what matters in a run: its numbers, one screen, and a plot."""
     if scenario.motion == BALANCE:
         return BalanceReport(scenario, result)
+    if scenario.ground and scenario.base == "free" and len(result.trajectory.parts) == 1:
+        return WalkReport(scenario, result)
     return (ControlReport if is_controlled(scenario) else MotionReport)(scenario, result)

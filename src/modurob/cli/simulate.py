@@ -10,8 +10,9 @@ from modurob import StateError
 from modurob.cli import organisms
 from modurob.cli.fields import field_options, take_fields
 from modurob.cli.run import execute, run_options, scenario_of, take_run_options
-from modurob.gaits import gait_class
 from modurob.scenario.fields import gait_parameters, joint_positions
+from modurob.scenario.gait_files import gait_fields
+from modurob.scenario.settings import WALKING
 from modurob.sim import INTEGRATORS
 
 OF_ALL_GAITS = ("amplitude", "frequency", "ramp")  # with fields of their own in a scenario
@@ -22,6 +23,7 @@ Examples:
   modurob simulate snake --hinges physical --gait wave --plot wave.png
   modurob simulate double_pendulum --start 90,0 --equations --plot both.png
   modurob simulate snake --hinges physical --push "m3 force=0,2,0 begin=1 length=0.1"
+  modurob simulate snake --hinges physical --gait wave --base free --ground --slope 2
   modurob simulate crab --hinges physical --engine mujoco
   modurob simulate crab --base free --integrator DOP853 --output run.npz --csv run.csv
 """
@@ -34,11 +36,12 @@ Examples:
 @organisms.lock_option
 @click.option("--start", metavar="ANGLES",
               help="Joint positions at the start, with commas. [deg, m]  [default: 0]")  # fmt: skip
-@click.option("--gait", metavar="NAME", help="Follow a gait, with computed torque.")
+@click.option("--gait", metavar="GAIT",
+              help="Follow a gait, by name or from a .json file (computed torque).")  # fmt: skip
 @click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
               help="Of the gait, such as frequency=0.5, lag=1 or phase.m1.hinge=0.3; may be "
               "repeated. [rad, s, Hz]")  # fmt: skip
-@field_options("payload", "pushes")
+@field_options("payload", "pushes", "ground", "slope", "ground_friction")
 @field_options(engine="modurob")
 @click.option("--integrator", type=click.Choice(list(INTEGRATORS)),
               help="Method of integration.  [default: RK45]")  # fmt: skip
@@ -46,8 +49,7 @@ Examples:
               help="Relative error of a step, of adaptive methods.  [default: 1e-8]")  # fmt: skip
 @click.option("--dt", type=float,
               help="Step, or largest step of adaptive methods. [s]  [default: 0.001]")  # fmt: skip
-@click.option("--equations", "analytic", is_flag=True, default=None,
-              help="Simulate with formulas, and compare with the numeric model.")  # fmt: skip
+@field_options("analytic")
 @click.option("--seed", type=click.IntRange(min=0), help="Of random gaits.  [default: 0]")
 @run_options
 def command(
@@ -57,27 +59,34 @@ def command(
     files = take_run_options(options)
     title, organism = organisms.find(name)
     options["hinges"] = organisms.hinges_of(name, options["hinges"])
-    options["locked"] = organisms.locked_of(organism, options["locked"])
+    locked = organisms.locked_of(organism, options.pop("locked"))
     if gait is not None:
         if start is not None:
             raise StateError("a gait has a start of its own: give --gait or --start")
-        options |= {"motion": gait_class(gait).name, "controller": "ComputedTorque"}
+        options |= {**gait_fields(gait), "controller": "ComputedTorque"}
+        if options["ground"]:
+            options["settling_time"] = WALKING["settling_time"]
     elif parameters:
         raise StateError("--parameter is one of a gait: give --gait")
-    body = {name: options[name] for name in ("hinges", "base", "locked")}
-    model = scenario_of(organism=organism, name=title, **body).model()
-    fields = take_fields(options, model) | _gait_fields(parameters)
-    scenario = scenario_of(organism=organism, name=title, **fields, **options)
+    body = {"organism": organism, "name": title, "locked": locked}
+    model = scenario_of(**body, hinges=options["hinges"], base=options["base"]).model()
+    typed = typed_gait(parameters)
+    if "gait" in typed:
+        typed["gait"] = {**options.get("gait", {}), **typed["gait"]}
+    fields = take_fields(options, model) | typed
+    scenario = scenario_of(**body, **(options | fields))
     if start is not None:
         scenario = scenario.edited(pose=joint_positions("--start", start, model))
     if gait is not None:
-        if model.free_base:
-            raise StateError("a gait moves joints; a free base has none: use a fixed base")
+        if model.free_base and not scenario.ground:
+            raise StateError(
+                "a gait moves joints, and a free base falls: use a fixed base, or give --ground"
+            )
         scenario = scenario.on_motion()
     execute(scenario, files)
 
 
-def _gait_fields(parameters: tuple[str, ...]) -> dict[str, Any]:
+def typed_gait(parameters: tuple[str, ...]) -> dict[str, Any]:
     """Fields of a scenario with the parameters of a gait, as typed."""
     gait = gait_parameters("--parameter", " ".join(parameters))
     fields = {name: gait.pop(name) for name in OF_ALL_GAITS if name in gait}

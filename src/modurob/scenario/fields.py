@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from modurob.distributed.bus import motions
-from modurob.errors import StateError
+from modurob.errors import StateError, choices
 from modurob.model import Model
+from modurob.organism import Organism
+from modurob.organism.examples import EMULATED, emulation
 from modurob.scenario.settings import TIME
 from modurob.sim import ENGINES
 
 NAMED = re.compile(r"\s*(\w+)\s*=\s*([^=]*?)\s*(?=[\s,;]\w+\s*=|$)")  # kp=1,2 kd = 3
+STEEPEST = 80.0  # [deg] of a slope that is typed
 Read = Callable[[str, str, Model], Any]  # (name for errors, text, model) -> value of the field
 Write = Callable[[Any, Model], str]
 
@@ -126,6 +129,64 @@ def pole_numbers(name: str, text: str, model: Model) -> tuple[complex, ...]:
 def _poles_text(values: tuple[complex, ...], model: Model) -> str:
     words = (f"{p.real:g}{p.imag:+g}j" if p.imag else f"{p.real:g}" for p in values)
     return ", ".join(words)
+
+
+def joint_locks(name: str, given: Sequence[str], organism: Organism) -> dict[str, float]:
+    """Positions of joints that are held: ``m1.roll=45``, or the robot to emulate. [rad, m]"""
+    locked: dict[str, float] = {}
+    for text in given:
+        joint, equals, number = text.partition("=")
+        if not equals and text in EMULATED:
+            locked |= emulation(organism, text)
+            continue
+        try:
+            position = float(number)
+        except ValueError:
+            raise StateError(
+                f"{name} takes JOINT=POSITION, such as m1.roll=45, or {choices(EMULATED)}, "
+                f"got '{text[:60]}'"
+            ) from None
+        locked[joint] = position * _lock_unit(joint, organism)
+    return locked
+
+
+def _lock_unit(name: str, organism: Organism) -> float:
+    """Radians in a degree, or 1 for a joint that slides."""
+    module, _, joint = name.partition(".")
+    own = organism.kind(module).joints if module in organism else ()
+    slides = (joint, "prismatic") in [(each.name, each.kind) for each in own]
+    return 1.0 if slides or name.startswith("world.p") else math.pi / 180
+
+
+def _locks(name: str, text: str, model: Model) -> dict[str, float]:
+    assert model.organism is not None  # fields belong to a body
+    return joint_locks(name, text.replace(",", " ").split(), model.organism)
+
+
+def _locks_text(values: Mapping[str, float], model: Model) -> str:
+    assert model.organism is not None
+    units = {joint: _lock_unit(joint, model.organism) for joint in values}
+    return " ".join(f"{joint}={x / units[joint]:.6g}" for joint, x in values.items())
+
+
+def slope_degrees(name: str, text: str, model: Model) -> tuple[float, float]:
+    """Slope along x, and along y if there is a second number, typed in degrees. [m/m]"""
+    try:
+        numbers = [float(piece) for piece in (text.strip() or "0").split(",")]
+    except ValueError:
+        numbers = [math.nan]
+    if len(numbers) > 2 or not all(abs(x) < STEEPEST for x in numbers):
+        raise StateError(
+            f"{name} takes one or two angles below {STEEPEST:g} degrees, along x and y, such as "
+            f"'5' or '5,-2', got '{text}'"
+        )
+    x, y = (*(math.tan(math.radians(number)) for number in numbers), 0.0)[:2]
+    return x, y
+
+
+def _slope_text(value: tuple[float, float], model: Model) -> str:
+    angles = [f"{math.degrees(math.atan(x)):.6g}" for x in value]
+    return "" if not any(value) else ", ".join(angles if value[1] else angles[:1])
 
 
 # -- numbers by name -------------------------------------------------------------------------------
@@ -244,7 +305,30 @@ def _points_text(values: Mapping[str, tuple[float, ...]], model: Model) -> str:
 
 # -- the table -------------------------------------------------------------------------------------
 
+MODEL: Mapping[str, RunField] = {
+    "locked": RunField(
+        "Locked joints, such as m1.roll=45 [deg, m]",
+        "Hold joints, such as 'm1.roll=45', or conro or m-tran for the roll joints of all "
+        "SuperBots. [deg, m]",
+        _locks, _locks_text, option="lock",
+    ),
+    "analytic": RunField(
+        "With formulas, beside numbers", "Simulate with formulas, and compare with the numeric "
+        "model.", option="equations",
+    ),
+}  # fmt: skip
 PARTS: Mapping[str, Mapping[str, RunField]] = {
+    "Ground": {
+        "ground": RunField("Ground under the body", "Put ground under the body."),
+        "slope": RunField(
+            "Slope along x, y [deg]", "Angle of the ground along x, or along x and y. [deg]",
+            slope_degrees, _slope_text, metavar="ANGLES",
+        ),
+        "ground_friction": RunField(
+            "Friction on the ground, 0: ice", "Coefficient of friction on the ground.", step=0.1,
+            option="friction",
+        ),
+    },
     "Target, points, gait": {
         "target": RunField(
             "Target [deg, m]", "Joint positions to go to, with commas. [deg, m]", joint_positions,
@@ -339,5 +423,5 @@ METHOD: Mapping[str, RunField] = {
     ),
 }  # fmt: skip
 FIELDS: Mapping[str, RunField] = {
-    name: field for part in (*PARTS.values(), METHOD) for name, field in part.items()
+    name: field for part in (MODEL, *PARTS.values(), METHOD) for name, field in part.items()
 }

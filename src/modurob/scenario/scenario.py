@@ -44,6 +44,8 @@ from modurob.scenario.settings import (
     RunSettings,
 )
 from modurob.sim import Dock, Noise, SimulationError, Trajectory, Undock, simulate
+from modurob.stepping import Ground
+from modurob.stepping.ground import corner_depths
 
 FORMAT, VERSION = "modurob-scenario", 1
 SAMPLE_S = 0.005  # between commands, where an estimator or noise needs a clock
@@ -89,6 +91,8 @@ class RunResult(NamedTuple):
         law: The controller; None without one.
         reference: The motion that the joints should have followed; None without one.
         balanced: The balancing run, with its distances and messages; None for other motions.
+        ground: That it was on; None without one.
+        note: What the start was changed by, in a sentence; empty if it was not.
     """
 
     trajectory: Trajectory
@@ -96,6 +100,8 @@ class RunResult(NamedTuple):
     law: Controller | None = None
     reference: Any = None
     balanced: Balanced | None = None
+    ground: Ground | None = None
+    note: str = ""
 
 
 class Scenario(RunSettings):
@@ -170,6 +176,30 @@ class Scenario(RunSettings):
         q[model.nq - n :] = joint_values(model, self.pose)
         v[model.nv - n :] = joint_values(model, self.rates)
         return q, v
+
+    @property
+    def free(self) -> bool:
+        """True if nothing but gravity moves the body."""
+        acted = self.controller != NONE or self.motion == BALANCE or self.pushes or self.events
+        return not (acted or self.ground or self.stops)
+
+    def on_ground(self, model: Model, q: np.ndarray) -> tuple[Ground | None, np.ndarray, str]:
+        """The ground, (nq,) the start above it, and a sentence on what was moved for that.
+
+        A free body that starts below the ground is lifted; below any other the ground is lowered.
+        """
+        if not self.ground:
+            return None, q, ""
+        ground = Ground(self.ground_friction, (self.slope[0], self.slope[1]))
+        depth = float(corner_depths(ground, self.organism, model, q)[2].max())
+        if depth <= SLACK:
+            return ground, q, ""
+        if model.free_base:
+            q = q.copy()
+            q[2] += depth
+            return ground, q, f"The body starts {depth:.3g} m higher: it was below the ground."
+        lower = replace(ground, height=-depth)
+        return lower, q, f"The ground is {depth:.3g} m below the origin: the body reaches there."
 
     def on_motion(self) -> Scenario:
         """The same run, started on its motion."""
@@ -338,6 +368,7 @@ class Scenario(RunSettings):
         if self.controller == NONE and self.noisy:
             raise StateError("noise acts on what a controller sees and does: choose a controller")
         q, v = self.start(model)
+        ground, q, note = self.on_ground(model, q)
         reference, law = self.reference(model), self.law(model)
         rng = np.random.default_rng(self.seed) if self.random else None
         loop: Any = law
@@ -352,6 +383,8 @@ class Scenario(RunSettings):
                     "analytic: formulas have the masses of the datasheets; leave masses and "
                     "payload out"
                 )
+            if ground is not None:
+                raise StateError("analytic: formulas have no ground; leave one of the two out")
             plant = self.organism.equations(*model_options(self), symbols="none")
         try:
             trajectory = simulate(
@@ -369,6 +402,7 @@ class Scenario(RunSettings):
                 rng=rng if self.noisy else None,
                 noise=Noise(self.noise_q, self.noise_v, self.noise_tau) if self.noisy else None,
                 stops=self.stops,
+                ground=ground,
                 record=self.record,
                 organism=self.organism,
                 progress=progress,
@@ -380,7 +414,8 @@ class Scenario(RunSettings):
             trajectory = error.trajectory
         marks = [Mark(push.begin, f"push {push.body}") for push in self.pushes]
         marks += [Mark(entry.time, entry.what) for entry in trajectory.audit]
-        return RunResult(trajectory, marks, law, reference if law is not None else None)
+        followed = reference if law is not None else None
+        return RunResult(trajectory, marks, law, followed, ground=ground, note=note)
 
     def _balanced(self, model: Model, progress: Any) -> RunResult:
         if self.hinges != "physical" or self.base != "fixed":
@@ -408,6 +443,11 @@ class Scenario(RunSettings):
         marks = [Mark(fault.time, f"{fault.kind} {fault.module}") for fault in faults]
         run = replace(run, parts=(part,))
         return RunResult(run, marks, balanced=run)
+
+
+def largest_difference(one: Trajectory, other: Trajectory) -> float:
+    """Largest difference of positions between two runs, at the times of the first. [rad, m]"""
+    return float(np.abs(one.q - other.at(one.t)[0]).max(initial=0.0))
 
 
 def model_options(settings: RunSettings) -> tuple[Any, ...]:

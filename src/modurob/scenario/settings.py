@@ -23,7 +23,7 @@ from modurob.errors import StateError, choices
 from modurob.gaits import GAITS
 from modurob.modules.datasheet import CheckedRecord
 from modurob.sim import ENGINES, INTEGRATORS
-from modurob.stepping import FixedStep
+from modurob.stepping import FixedStep, Ground
 
 NONE = "none"  # no motion, controller or estimator
 BALANCE = "balance"  # by messages between modules
@@ -39,8 +39,15 @@ LAW_FIELDS = (
 )  # fmt: skip
 METHOD_FIELDS = (
     "integrator", "rtol", "dt", "analytic", "stops", "masses", "payload", "pushes", "rates",
-    "locked", "engine",
+    "locked", "ground", "engine",
 )  # fmt: skip
+# A gait on the ground. The law is a servo of the joints (on a free base no gravity is compensated),
+# fast enough to carry the body and asked often enough for links as light as those of SuperBots.
+WALKING = {
+    "base": "free", "ground": True, "controller": "PdGravity", "settling_time": 0.1,
+    "sample_time": 2e-3, "integrator": "SemiImplicitEuler", "dt": 1e-3, "ramp": 0.5,
+}  # fmt: skip
+GROUND_FIELDS = ("slope", "ground_friction")
 NOISE_FIELDS = ("estimator", "ekf", "noise_q", "noise_v", "noise_tau")
 
 Name = Annotated[str, Field(max_length=64)]
@@ -160,6 +167,10 @@ class RunSettings(FrozenRecord):
         base: ``fixed``, ``free``, or virtual joints with commas.
         gravity: Downwards. [m/s^2]
         locked: Joints that are held, by name; see `Organism.model`. [rad, m]
+        ground: Whether there is ground. A free body that starts below it is lifted onto it; under
+            any other base the ground lies below the body.
+        slope: Rise of the ground along x and y. [m/m]
+        ground_friction: Coefficient of friction on the ground.
         duration: [s]
         engine: ``modurob`` or ``mujoco``, which has an integrator of its own.
         integrator, rtol, dt: As for `simulate`; dt is None for the default.
@@ -207,6 +218,9 @@ class RunSettings(FrozenRecord):
     base: Name = "fixed"
     gravity: FiniteFloat = 9.81
     locked: dict[str, FiniteFloat] = Field(default_factory=dict)
+    ground: bool = False
+    slope: Annotated[Row, Field(min_length=2, max_length=2)] = (0.0, 0.0)
+    ground_friction: NotNegative = Ground.friction
     duration: Positive = 5.0
     engine: Name = "modurob"
     integrator: Name = "RK45"
@@ -294,8 +308,8 @@ class RunSettings(FrozenRecord):
         else:
             law = "no controller" if self.controller == NONE else CONTROLLERS[self.controller].name
             words = [law, "free motion" if self.motion == NONE else self.motion]
-            if self.estimator != NONE:
-                words.append("EKF")
+            words += ["EKF"] * (self.estimator != NONE) + ["formulas"] * self.analytic
+            words += ["on the ground"] * self.ground
         count = len(self.events)
         return ", ".join([*words, f"{count} event{'s'[: count != 1]}"] if count else words)
 
@@ -321,6 +335,8 @@ class RunSettings(FrozenRecord):
                 unused(("integrator", "rtol", "analytic"), "with engine 'mujoco'")
             elif self.fixed_step:
                 unused(("rtol",), f"for {self.integrator}, which takes equal steps")
+        if not self.ground or self.motion == BALANCE:
+            unused(GROUND_FIELDS, "without ground")
         if self.motion not in GAITS or self.controller == NONE:
             unused(GAIT_FIELDS, "without a gait")
         if self.motion not in POINTS:

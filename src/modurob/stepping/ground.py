@@ -144,6 +144,19 @@ def corners(organism: Organism, model: Model) -> Corners:
     return Corners(body, np.concatenate(list(hulls.values())))
 
 
+def corner_depths(
+    ground: Ground, organism: Organism, model: Model, q: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Body of each corner, and of (..., nq) configurations (..., k, 3) places and (..., k) depths.
+
+    Depths are vertical, and negative above the ground. [m]
+    """
+    body, place = corners(organism, model)
+    T = model.forward_kinematics(q)[..., body, :, :]
+    x = (T[..., :3, :3] @ place[..., None])[..., 0] + T[..., :3, 3]
+    return body, x, ground.surface(x[..., 0], x[..., 1])[0] - x[..., 2]
+
+
 def _hull(points: np.ndarray) -> np.ndarray:
     if len(points) == len(CORNERS):
         return points

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from modurob import Model, ModuleType, ModurobError, Organism, Scenario, StateError
+from modurob import Model, ModuleType, ModurobError, Organism, Scenario, StateError, Trajectory
 from modurob.gaits import GAITS
 from modurob.modules.files import finite, write_file, writing
-from modurob.scenario.scenario import RunResult, model_of
+from modurob.scenario.scenario import RunResult, largest_difference, model_of
 from modurob.scenario.settings import BALANCE, RunRecord, RunSettings
 from modurob.studio import signals, view_data
 from modurob.studio.jobs import JobCanceled, Worker
+from modurob.walking.metrics import walk_metrics
 
 if TYPE_CHECKING:
     from modurob.studio.session import Session
@@ -32,6 +33,7 @@ class RunRequest(NamedTuple):
     settings: RunSettings  # of the project, also those without effect in this run
     folder: Path  # for the run's files, which are named by its number
     number: int
+    twin: int | None = None  # number of a run to compare it with
 
 
 def scenario_of(
@@ -75,16 +77,31 @@ def perform(request: RunRequest, progress: Callable[[float], Any]) -> RunRecord:
     write(request.folder, request.number, result, request.scenario)
     progress(1.0)
     run = result.trajectory
-    message = f"{run.message}. {advice(run.message)}" if run.status == "stopped" else ""
+    stopped = run.status == "stopped"
+    message = f"{run.message}. {advice(run.message)}" if stopped else _said(result)
+    if request.twin is not None and not stopped:
+        twin = Trajectory.load(request.folder / f"{request.twin}.npz")
+        apart = largest_difference(twin, run)
+        message = f"Formulas and numbers differ by at most {apart:.1e} rad, m."
     return RunRecord(
         number=request.number,
         title=request.scenario.summary,
-        status="stopped" if message else "finished",
+        status="stopped" if stopped else "finished",
         message=message[:2000],
         seconds=max(float(part.t[-1]) for part in run.parts),
         took=time.perf_counter() - begin,
         settings=request.settings,
     )
+
+
+def _said(result: RunResult) -> str:
+    """What was changed at the start of a run, and how far it has walked."""
+    run, ground = result.trajectory, result.ground
+    if ground is None or len(run.parts) > 1 or not run.model.free_base:
+        return result.note
+    found = walk_metrics(run, ground)
+    way = f"It moved {found.distance:.2g} m, {found.speed:.2g} m/s."
+    return f"{way} {result.note}".rstrip()
 
 
 def advice(reason: str) -> str:
@@ -105,12 +122,17 @@ def write(folder: Path, number: int, result: RunResult, scenario: Scenario | Non
     stem, run = folder / str(number), result.trajectory
     run.save(stem.with_suffix(".npz"))
     write_file(stem.with_suffix(".bin"), run.to_bytes())
+    # accelerations of recorded states are noise, and a balancing run has drives beside the model
+    simulated = None if result.balanced is not None else scenario
+    loads = [] if simulated is None else signals.part_loads(run)
+    free = simulated is not None and simulated.free
     data = {
         "casts": [view_data.scene_data(part.organism, part.model) for part in run.parts],  # pyright: ignore[reportArgumentType]
-        "panels": signals.panels(run, result.reference),
+        "panels": signals.panels(run, result.reference, free),
         "mass": signals.center_of_mass(run),
-        "tints": signals.tints(run),
-        "events": [mark._asdict() for mark in result.marks],
+        "tints": signals.tints(run, loads),
+        "ground": signals.ground(result),
+        "events": [mark._asdict() for mark in (*result.marks, *signals.overloads(loads))],
     }
     # what is not finite becomes a gap in a line
     text = json.dumps(finite(data), allow_nan=False, separators=(",", ":"))
@@ -127,6 +149,7 @@ class Runner:
         state: The progress or the result in a few words.
         problem: Reason why the last run failed or stopped early; empty when it did not.
         done: Number of the last run, if it has a result.
+        twin: Number of the run to compare it with, if there is one.
     """
 
     def __init__(self, session: Session) -> None:
@@ -134,6 +157,7 @@ class Runner:
         self.progress: float | None = None
         self.state = self.problem = ""
         self.done: int | None = None
+        self.twin: int | None = None
 
     @property
     def busy(self) -> bool:
@@ -152,9 +176,12 @@ class Runner:
         folder = session.folder.runs(session.name)
         request = RunRequest(scenario, session.settings, folder, session.next_run())
         self.progress, self.state, self.problem, self.done = 0.0, "starting…", "", None
+        self.twin = None
         session.notify("run")
         try:
             self._keep(await self._worker.run(perform, request, progress=self._advance))
+            if scenario.analytic and not self.problem:
+                await self._compare(request)
         except ModurobError as error:
             self.state, self.problem = "it did not run", str(error)
         except JobCanceled:
@@ -166,10 +193,23 @@ class Runner:
             self.progress = None
             session.notify("run")
 
+    async def _compare(self, request: RunRequest) -> None:
+        """Compute the same run with numbers, beside the one with formulas."""
+        numbers = request._replace(
+            scenario=request.scenario.edited(analytic=False),
+            settings=request.settings.edited(analytic=False),
+            number=self._session.next_run(),
+            twin=request.number,
+        )
+        self._keep(await self._worker.run(perform, numbers, progress=self._advance))
+        self.done, self.twin = request.number, self.done
+
     def _keep(self, record: RunRecord) -> None:
         stopped = record.status == "stopped"
         self.state = "it stopped early" if stopped else f"done in {record.took:.1f} s"
-        self.problem, self.done = record.message, record.number
+        if record.message and not stopped:
+            self.state += f". {record.message}"
+        self.problem, self.done = record.message if stopped else "", record.number
         self._session.add_run(record)
 
     def _advance(self, done: float) -> None:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from modurob import DockingError, Model, ModuleType, Organism, StateError, WriteError, catalog
+from modurob import (
+    DockingError,
+    Model,
+    ModuleType,
+    ModurobError,
+    Organism,
+    StateError,
+    WriteError,
+    catalog,
+)
 from modurob.checks import is_number
 from modurob.errors import choices
 from modurob.modules.files import write_file
+from modurob.organism.examples import emulation
 from modurob.scenario.exports import ExportRequest
 from modurob.scenario.scenario import Scenario, model_of
 from modurob.scenario.settings import TIME, RunRecord, RunSettings
@@ -164,6 +175,7 @@ class Session:
     def change(self, label: str, organism: Organism | None) -> None:
         """Any other body, as one step of the history."""
         self.project.history.change(label, organism)
+        self._drop_locks()
         self.changed("body")
 
     def dock(
@@ -219,6 +231,7 @@ class Session:
 
     def _changed_body(self, label: str | None) -> str | None:
         if label is not None:
+            self._drop_locks()
             self.changed("body")
         return label
 
@@ -248,8 +261,37 @@ class Session:
 
     def edit_settings(self, **changes: Any) -> None:
         """Other settings for the next run."""
-        self.project.settings = project.short_enough(self.settings.edited(**changes))
+        settings = project.short_enough(self.settings.edited(**changes))
+        if changes.get("locked") and self.organism is not None:
+            model_of(self.organism, settings)  # raises an error that lists the joints
+        self.project.settings = settings
+        self._drop_locks()
         self.changed("settings")
+
+    def lock(self, joint: str) -> None:
+        """Hold a joint where its slider is."""
+        model = self.model()
+        model.joint_index(joint)  # raises an error that lists the joints
+        position = clipped_pose(model, self.project.pose)[joint]
+        self.edit_settings(locked={**self.settings.locked, joint: position})
+
+    def unlock(self, joint: str) -> None:
+        """Let a joint move again."""
+        rest = {name: x for name, x in self.settings.locked.items() if name != joint}
+        self.edit_settings(locked=rest)
+
+    def emulate(self, robot: str) -> None:
+        """Hold the roll joints of all SuperBots, so that they move as another robot's modules."""
+        self.edit_settings(locked=emulation(self.body(), robot))
+
+    def _drop_locks(self) -> None:
+        """Forget locks of joints that the body no longer has."""
+        locked = self.settings.locked
+        if locked and self.organism is not None:
+            with suppress(ModurobError):  # of another setting, which is told when it is used
+                free = model_of(self.organism, self.settings.edited(locked={})).joint_names
+                rest = {joint: x for joint, x in locked.items() if joint in free}
+                self.project.settings = self.settings.edited(locked=rest)
 
     def take_points(self) -> None:
         """The joints of the last run as the motion of the next one."""

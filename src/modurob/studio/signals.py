@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from modurob import Trajectory
-from modurob.scenario.scenario import KNOWN, SENT
+from modurob import ConnectorLoads, Ground, ModurobError, Trajectory, connector_loads
+from modurob.distributed.balancing import support_polygon
+from modurob.scenario.scenario import KNOWN, SENT, Mark, RunResult
 from modurob.sim import BodyTrajectory
 from modurob.sim.output.export import columns
+from modurob.stepping.ground import corner_depths
+from modurob.verification import lagrange
 
 MOST_POINTS = 1500  # of a line
 MOST_LINES = 60  # of a panel: joints beyond are left out, and the panel says so
+MOST_FORCES = 20_000  # arrows of a run; of large bodies fewer moments have them
+TINY = 1e-9
+LOAD = "load"  # key of the colors by loads on connectors
 DIGITS = 7
 SIGMAS = 3.0  # half width of the band around an estimate
 TITLES = {
@@ -21,12 +28,19 @@ TITLES = {
 }  # fmt: skip
 
 
-def panels(trajectory: Trajectory, reference: Callable[[float], Any] | None) -> list[Any]:
+def panels(
+    trajectory: Trajectory, reference: Callable[[float], Any] | None, free: bool = False
+) -> list[Any]:
     """One for each quantity: ``key, title, unit, lines``; a line has ``name, joint, t, y``.
 
     Lines with ``low`` and ``high`` have a band, those with ``dashed`` are to be compared with.
+
+    Args:
+        free: Whether only gravity moved the body, so that Lagrange's equations hold.
     """
     found = [_joints(trajectory, key) for key in TITLES]
+    if free:
+        _add_lagrange(trajectory, found)
     found.append(_energy(trajectory))
     found += [_error(trajectory, reference), _estimate(trajectory), _distance(trajectory)]
     errors = _module_lines(trajectory, KNOWN, lambda part, values: values)
@@ -47,37 +61,119 @@ def center_of_mass(trajectory: Trajectory) -> dict[str, Any] | None:
     return {"t": _plain(t[kept]), "xyz": [_plain(row) for row in xyz[kept]]}
 
 
-def tints(trajectory: Trajectory) -> list[dict[str, Any]]:
-    """Colors for modules: ``key, title, unit, most, t, modules, levels`` (0 to 1, of `most`)."""
+def tints(trajectory: Trajectory, loads: Sequence[ConnectorLoads] = ()) -> list[dict[str, Any]]:
+    """Colors for modules: ``key, title, unit, most, t, modules, levels`` (0 to 1, of `most`).
+
+    One that is ``quiet`` is not shown until it is chosen.
+    """
     part = trajectory.parts[0]
     if part.organism is None:
         return []
-    found = []
+    found, modules = [], part.organism.modules
     if KNOWN in part.channels:
         width = part.organism.kind(part.organism.base).size
         error = np.nan_to_num(part.channels[KNOWN], nan=width)
-        found.append(_tint(part, KNOWN, "Error of the center of mass", "m", error, width))
+        title = "Error of the center of mass"
+        found.append(_tint(KNOWN, title, "m", part.t, modules, error, width))
     if SENT in part.channels:
         rate = _rate(part, part.channels[SENT])
-        found.append(_tint(part, SENT, "Messages sent", "1/s", rate, float(rate.max())))
-    return found
+        most = float(rate.max())
+        found.append(_tint(SENT, "Messages sent", "1/s", part.t, modules, rate, most))
+    return found + [_load_tint(each) for each in loads[:1] if each.dockings]
+
+
+def part_loads(trajectory: Trajectory) -> list[ConnectorLoads]:
+    """Loads on the connectors of each part of a run; none where its masses are not the modules'."""
+    try:
+        return [connector_loads(part) for part in trajectory.parts]
+    except ModurobError:  # a payload, or masses that differ from the datasheets
+        return []
+
+
+def overloads(loads: Sequence[ConnectorLoads]) -> list[Mark]:
+    """The moments from which on connectors are loaded beyond their limits."""
+    found = [each for part in loads for each in part.breaks()]
+    return [Mark(each.time, f"overload {each.docking}") for each in found]
+
+
+def _load_tint(found: ConnectorLoads) -> dict[str, Any]:
+    """Load on the connector by which a module is docked, of its limit; the base has none.
+
+    Where no datasheet has a limit, it is the torque.
+    """
+    torque = found.magnitudes[..., 1]
+    limited = np.flatnonzero(~np.isnan(found.utilization[0]))
+    title, unit, values, most = "Torque on connectors", "N m", torque, float(torque.max())
+    if len(limited):
+        title, unit, values, most = "Load on connectors", "% of the limit", found.utilization, 100.0
+        values = 100 * values[:, limited]
+    chosen = limited if len(limited) else range(len(found.dockings))
+    modules = [found.dockings[k].child for k in chosen]
+    return {**_tint(LOAD, title, unit, found.t, modules, values, most), "quiet": not len(limited)}
 
 
 def _tint(
-    part: BodyTrajectory, key: str, title: str, unit: str, values: np.ndarray, most: float
+    key: str,
+    title: str,
+    unit: str,
+    t: np.ndarray,
+    modules: Sequence[str],
+    values: np.ndarray,
+    most: float,
 ) -> dict[str, Any]:
-    rows = _chosen(len(part.t))
+    rows = _chosen(len(t))
     levels = (values[rows] / most if most > 0 else np.zeros_like(values[rows])).clip(0.0, 1.0)
-    assert part.organism is not None
     return {
         "key": key,
         "title": title,
         "unit": unit,
         "most": float(f"{most:.3g}"),
-        "t": _plain(part.t[rows]),
-        "modules": list(part.organism.modules),
+        "t": _plain(t[rows]),
+        "modules": list(modules),
         "levels": levels.round(3).tolist(),
     }
+
+
+def ground(result: RunResult) -> dict[str, Any] | None:
+    """The ground of a run, and what it does: ``slope, height, weight, parts``.
+
+    A part has times, forces ``[x, y, z, fx, fy, fz]`` of the bodies that touch, the corners of the
+    support polygon, and whether the center of mass is above it. [m], [N]
+    """
+    found = result.ground
+    if found is None:
+        return None
+    run = result.trajectory
+    model = run.parts[0].model
+    return {
+        "slope": list(found.slope),
+        "height": float(np.asarray(found.height)),
+        "weight": float(model.mass.sum() * np.linalg.norm(model.gravity)),
+        "parts": [_contacts(part, found) for part in run.parts],
+    }
+
+
+def _contacts(part: BodyTrajectory, ground: Ground) -> dict[str, Any]:
+    assert part.organism is not None  # what touches are its shapes
+    rows = _chosen(len(part.t), max(2, MOST_FORCES // part.model.nbodies))
+    forces = part.channels["contact"][rows]
+    bodies, places, depths = corner_depths(ground, part.organism, part.model, part.q[rows])
+    centers = part.model.center_of_mass(part.q[rows])[:, :2]
+    shown: list[Any] = []
+    support: list[Any] = []
+    inside: list[bool] = []
+    for force, place, depth, center in zip(forces, places, depths, centers, strict=True):
+        touching = np.flatnonzero(depth > 0)
+        region = support_polygon(place[touching]) if len(touching) else None
+        support.append([] if region is None else [_plain(corner) for corner in region.corners])
+        inside.append(region is not None and region.contains(center))
+        shown.append([])
+        for body in np.flatnonzero(np.abs(force).max(axis=-1) > 0).tolist():
+            own = np.flatnonzero(bodies == body)
+            # the deepest corner counts in any case: bristles hold a little above the ground
+            share = np.maximum(depth[own], TINY * (depth[own] == depth[own].max()))
+            shown[-1].append(_plain([*(share @ place[own] / share.sum()), *force[body]]))
+    return {"t": _plain(part.t[rows]), "forces": shown, "support": support, "inside": inside}
 
 
 def _rate(part: BodyTrajectory, counts: np.ndarray) -> np.ndarray:
@@ -97,14 +193,14 @@ def _module_lines(
     ]
 
 
-def _chosen(count: int) -> np.ndarray:
+def _chosen(count: int, most: int = MOST_POINTS) -> np.ndarray:
     """Rows to draw: all, or evenly spread ones."""
-    if count <= MOST_POINTS:
+    if count <= most:
         return np.arange(count)
-    return np.unique(np.linspace(0, count - 1, MOST_POINTS).round().astype(int))
+    return np.unique(np.linspace(0, count - 1, most).round().astype(int))
 
 
-def _plain(values: np.ndarray) -> list[float]:
+def _plain(values: ArrayLike) -> list[float]:
     return [float(f"{x:.{DIGITS}g}") for x in np.asarray(values, dtype=float)]
 
 
@@ -129,6 +225,22 @@ def _joints(trajectory: Trajectory, key: str) -> dict[str, Any]:
         for k, joint in enumerate(part.model.joint_names):
             lines.append(_line(part, joint, values[:, skip + k], joint=joint))
     return _panel(key, TITLES[key], _units(trajectory, key), lines)
+
+
+def _add_lagrange(trajectory: Trajectory, panels: list[Any]) -> None:
+    """Add the solution of Lagrange's equations, where the literature has those of the body."""
+    part = trajectory.parts[0]
+    if len(trajectory.parts) > 1 or part.organism is None:
+        return
+    equations = lagrange.printed(part.organism, part.model)
+    if equations is None:
+        return
+    solution = equations.solution(part.q[0], part.v[0], part.t)
+    for panel, values in zip(panels, solution, strict=False):  # positions, velocities, ...
+        panel["lines"] += [
+            _line(part, f"{joint} (Lagrange)", y, joint=joint, dashed=True)
+            for joint, y in zip(part.model.joint_names, values.T, strict=True)
+        ]
 
 
 def _units(trajectory: Trajectory, key: str) -> str:

@@ -12,12 +12,14 @@ from pathlib import Path
 
 from modurob import FileError, ModuleType, ModurobError
 from modurob.scenario.bodies import example
+from modurob.scenario.gait_files import gait_fields
 from modurob.scenario.presets import preset
-from modurob.scenario.settings import RunSettings
+from modurob.scenario.settings import WALKING, RunSettings
 from modurob.studio import project as projects
 from modurob.studio.folder import Folder, checked, fingerprint
 from modurob.studio.project import History, Project, SavedBody
 from modurob.studio.session import Session
+from modurob.walking.zoo import HINGES, gait_file, zoo_body
 
 RESERVED_S = 60.0  # of a name for its page
 
@@ -84,6 +86,14 @@ class Studio:
         content = Project(history=History(SavedBody(chosen.shown_body())))
         content.settings = content.settings.edited(hinges=chosen.hinges)
         return self.new(name.replace("_", " "), content)
+
+    def new_from_walker(self, name: str) -> Session:
+        """A new project with a body of the zoo, its tuned gait and the ground."""
+        body, gait = zoo_body(name), gait_fields(gait_file(name))
+        content = Project(history=History(SavedBody(body.build())))
+        own = {"hinges": HINGES, "locked": dict(body.locked), **WALKING, **gait}
+        content.settings = content.settings.edited(**own)
+        return self.new(f"{name} walks", content)
 
     def new_from_preset(self, name: str) -> Session:
         """A new project with the body and settings of a preset's first run."""

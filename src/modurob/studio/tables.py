@@ -8,6 +8,7 @@ from html import escape
 import numpy as np
 
 from modurob import Model, Organism
+from modurob.verification.lagrange import LagrangeEquations
 
 MOST_MODULES = 60  # of a matrix on the page; the exports have them all
 MOST_ROWS = 200  # of a list
@@ -127,6 +128,18 @@ def denavit_hartenberg(organism: Organism) -> str:
         owner = row.joint.partition(".")[0]
         rows.append("".join(cell(text, joint=row.joint, module=owner) for text in shown))
     return table(rows, "Denavit-Hartenberg table")
+
+
+def lagrange(model: Model, equations: LagrangeEquations, q: np.ndarray, v: np.ndarray) -> str:
+    """Accelerations of the joints at a state, of the model and of Lagrange's equations."""
+    heads = ("joint", "model", "Lagrange", "difference", "unit")
+    rows = ["".join(cell(text, head=True) for text in heads)]
+    ours, theirs = model.forward_dynamics(q, v, np.zeros(model.nv)), equations(q, v)
+    units = ["m/s²" if slides else "rad/s²" for slides in model.prismatic.tolist()]
+    for joint, a, b, unit in zip(model.joint_names, ours, theirs, units, strict=True):
+        texts = (joint, f"{a:.9g}", f"{b:.9g}", f"{a - b:.1e}", unit)
+        rows.append("".join(cell(text, joint=joint, module=_owner(model, joint)) for text in texts))
+    return table(rows, "Accelerations of the joints")
 
 
 def symbols(found: Sequence[dict[str, object]]) -> str:

@@ -113,4 +113,4 @@ class BodyView:
     def _model_settings(self) -> tuple[Any, ...]:
         """The settings that change what is drawn."""
         settings = self.page.session.settings
-        return settings.hinges, settings.base
+        return settings.hinges, settings.base, settings.locked

@@ -26,10 +26,46 @@ ROUNDING = 1e-10  # of the largest acceleration: M of the pendulum may have a co
 SAME = 1e-12  # difference of the arrays of two models that are one
 
 
+PENDULUM = (
+    "(m₁ + m₂) l₁ φ̈₁ + m₂ l₂ φ̈₂ cos(φ₁ − φ₂) + m₂ l₂ φ̇₂² sin(φ₁ − φ₂) + (m₁ + m₂) g sin φ₁ = 0",
+    "l₁ φ̈₁ cos(φ₁ − φ₂) + l₂ φ̈₂ − l₁ φ̇₁² sin(φ₁ − φ₂) + g sin φ₂ = 0",
+)
+CRANE = (
+    "(m₁ + m₂) ẍ + m₂ l φ̈ cos φ − m₂ l φ̇² sin φ = 0",
+    "ẍ cos φ + l φ̈ + g sin φ = 0",
+)
 Accelerations = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (2,) of the joints at (q, v)
 
 
-def printed(organism: Organism, model: Model) -> Accelerations | None:
+class LagrangeEquations(NamedTuple):
+    """Equations of motion without torques, as printed in gutenkunst2012.
+
+    Attributes:
+        title: Body and source.
+        lines: The equations, for people.
+        symbols: Their symbols in words, with numbers.
+        accelerations: Of the joints.
+    """
+
+    title: str
+    lines: tuple[str, ...]
+    symbols: str
+    accelerations: Accelerations
+
+    def __call__(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(2,) accelerations of the joints at a state. [rad/s^2, m/s^2]"""
+        return self.accelerations(q, v)
+
+    def solution(self, q: np.ndarray, v: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """(3, N, 2) positions, velocities and accelerations of the joints from a state on."""
+
+        def rates(t: float, state: np.ndarray) -> list[float]:
+            return [*state[2:], *self(state[:2], state[2:])]
+
+        return _solved(rates, [*q, *v], times)
+
+
+def printed(organism: Organism, model: Model) -> LagrangeEquations | None:
     """Lagrange's equations of a model without torques; None if it is no pendulum and no crane."""
     if organism.modules != ("m0", "m1", "m2"):
         return None
@@ -44,10 +80,23 @@ def printed(organism: Organism, model: Model) -> Accelerations | None:
     def crane(q: np.ndarray, v: np.ndarray) -> np.ndarray:
         return np.array(crane_rates(m1, m2, sizes[2])(0.0, np.concatenate([q, v]))[2:])
 
+    masses = f"m₁ = {m1:g} kg, m₂ = {m2:g} kg, g = {G} m/s²"
     for found, example, numbers in (
-        (pendulum, examples.double_pendulum, (l1, l2, m1, m2)),
-        (crane, examples.crane, (m1, m2, sizes[2])),
-    ):
+        (
+            LagrangeEquations(
+                "Double pendulum, gutenkunst2012 (5.8)", PENDULUM, "φ₁ and φ₂ are angles from the "
+                f"vertical: q₁ and q₁ + q₂; l₁ = {l1:g} m, l₂ = {l2:g} m, {masses}", pendulum,
+            ),
+            examples.double_pendulum, (l1, l2, m1, m2),
+        ),
+        (
+            LagrangeEquations(
+                "Crane, gutenkunst2012 (5.15)", CRANE, "x is the place of the wagon, φ the angle "
+                f"of the load from the vertical: q₁ and q₂; l = {sizes[2]:g} m, {masses}", crane,
+            ),
+            examples.crane, (m1, m2, sizes[2]),
+        ),
+    ):  # fmt: skip
         try:
             if _same(example(*numbers).model("physical"), model):
                 return found
@@ -64,7 +113,7 @@ def _same(one: Model, other: Model) -> bool:
     )
 
 
-def compared(equations: Accelerations, case: CheckCase) -> CheckValue:
+def compared(equations: LagrangeEquations, case: CheckCase) -> CheckValue:
     """Compare accelerations of a model with those of the printed equations."""
     ours = case.model.forward_dynamics(case.q, case.v, np.zeros(case.model.nv))
     theirs = [equations(q, v) for q, v in zip(case.q, case.v, strict=True)]

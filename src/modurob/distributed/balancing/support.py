@@ -58,6 +58,16 @@ class Region:
         normals, offsets = _half_planes(self.corners)
         return bool(np.all(normals @ point <= offsets - margin))
 
+    def margin(self, point: ArrayLike) -> float:
+        """Distance of a point (2,) from the border: positive inside, negative outside. [m]"""
+        point = np.asarray(point, dtype=float)
+        if len(self.corners) > 2:
+            normals, offsets = _half_planes(self.corners)
+            inside = float((offsets - normals @ point).min())
+            if inside >= 0:
+                return inside
+        return -float(np.linalg.norm(self.nearest(point) - point))
+
     def shrunk(self, margin: float) -> Region:
         """The points at least `margin` from the border; its deepest point if there are none. [m]"""
         margin = not_negative("margin", margin, "meters")

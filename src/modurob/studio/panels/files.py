@@ -18,7 +18,7 @@ from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.panels.build import uploader
 from modurob.studio.panels.panel import NO_BODY, button, note, primary, problem_line, test_id, title
 from modurob.studio.panels.papers import figure_chips
-from modurob.studio.panels.start import gallery
+from modurob.studio.panels.start import gallery, walker_chips
 from modurob.studio.project import to_bytes
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def open_dialog(page: Page) -> None:
         uploader(partial(_go, page, problem, page.studio.upload), problem, "project")
         title("Examples")
         gallery(page)
+        walker_chips(page)
         figure_chips(page)
         button("Close", dialog.close, look="flat no-caps")
 

@@ -24,6 +24,12 @@ NUMBERS = {
     "inertia": "Inertia [kg m²]",
     "viscous": "Viscous friction [N m s]",
     "coulomb": "Dry friction [N m]",
+    "rotor_inertia": "Rotor inertia [kg m²]",
+    "gear_ratio": "Gear ratio",
+    "stiffness": "Joint spring [N m/rad]",
+    "damping": "Damping of it [N m s/rad]",
+    "max_force": "Connector limit [N]",
+    "max_torque": "Connector limit [N m]",
 }
 TYPING_MS = 600  # without a key until a text is read
 LONG = ("points", "pushes")  # fields of several lines
@@ -81,10 +87,6 @@ class SettingFields:
         value = self._now(name)
         self._add(name, ui.number(label, value=value, step=step, format="%.6g"))
 
-    def parameter(self, name: str, label: str) -> None:
-        """A number of the gait, one for all joints."""
-        self.number(f"gait.{name}", label)
-
     def choice(self, name: str, label: str, options: Mapping[Any, str], tip: str = "") -> None:
         """One of several values."""
         value = self._now(name)
@@ -97,7 +99,8 @@ class SettingFields:
 
     def switch(self, name: str, label: str) -> None:
         """Yes or no."""
-        self._add(name, ui.switch(label, value=self._now(name)), outlined=False)
+        made = ui.switch(label, value=self._now(name)).style("grid-column: 1 / -1")
+        self._add(name, made, outlined=False)
 
     def _add(
         self, name: str, field: Any, tip: str = "", outlined: bool = True, delay_ms: int = 250
@@ -181,12 +184,18 @@ class ModuleNumbers(Redrawn):
                 values = {_value(kind, key) for kind in kinds}
                 value = values.pop() if len(values) == 1 else None
                 field = ui.number(label, value=value, format="%.6g").props("dense outlined")
+                field.without_auto_validation()
                 fields[key] = (test_id(field, f"parameter-{key}"), value)
 
         def apply() -> None:
             wanted = {k: f.value for k, (f, old) in fields.items() if f.value not in (None, old)}
-            if wanted:
-                page.act(page.session.edit_parameters, names, **wanted)
+            try:
+                if wanted:
+                    page.session.edit_parameters(names, **wanted)
+            except ModurobError as error:
+                page.show_error(str(error))
+                for key in wanted:
+                    fields[key][0].error = str(error)[:90]
 
         button("Apply", apply, "apply-parameters", "outline dense no-caps")
 
@@ -198,6 +207,8 @@ def _value(kind: ModuleType, key: str) -> float | None:
     if key == "inertia":
         massive = [body for body in kind.bodies if body.mass > 0]
         values = {massive[0].inertia[i][i] for i in range(3)} if len(massive) == 1 else set()
+    elif key.startswith("max"):
+        values = {getattr(port, key) for port in kind.ports}
     else:
         values = {getattr(joint, key) for joint in kind.joints}
     return values.pop() if len(values) == 1 else None

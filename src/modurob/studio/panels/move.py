@@ -10,15 +10,19 @@ from nicegui import ui
 from modurob import ModurobError
 from modurob.control import CONTROLLERS
 from modurob.distributed.balancing import LAWS as BALANCING
+from modurob.gaits import GAITS
+from modurob.organism.examples import EMULATED
 from modurob.scenario.fields import PARTS
-from modurob.scenario.settings import BALANCE, NONE, known
+from modurob.scenario.settings import BALANCE, NONE, WALKING, known
 from modurob.sim import INTEGRATORS
 from modurob.studio import view_data
 from modurob.studio.panels.forms import EventsEditor, ModuleNumbers, SettingFields
 from modurob.studio.panels.panel import (
     NO_BODY,
     ModePanel,
+    Redrawn,
     button,
+    chip,
     moving,
     note,
     primary,
@@ -43,7 +47,7 @@ MOTIONS = {
     BALANCE: "balance by messages",
     "chaotic": "chaotic maps",
 }
-PART_ICONS = ("route", "tune", "fitness_center", "grain")  # of the parts of `PARTS`
+PART_ICONS = ("landscape", "route", "tune", "fitness_center", "grain")  # of the parts of `PARTS`
 
 
 class MovePanel(ModePanel):
@@ -63,9 +67,11 @@ class MovePanel(ModePanel):
                 self.sliders = Sliders()
                 self.sliders.on("pose", lambda e: self._pose(e.args))
                 self.sliders.on("rate", lambda e: self._rate(**e.args))
+                self.sliders.on("lock", lambda e: page.act(self.session.lock, e.args))
+                self.locks = Redrawn(self._locks, lambda: self.session.settings.locked)
                 self.joints_note = note()
                 self._model(fields)
-                with _part("Mass, length, friction of modules", "tune"):
+                with _part("Mass, length, springs, connectors of modules", "tune"):
                     self.parameters = ModuleNumbers(page)
                 self._control(fields)
                 self._method(fields)
@@ -82,8 +88,25 @@ class MovePanel(ModePanel):
             )  # fmt: skip
             fields.text(
                 "base", "Base",
-                "fixed, free (it falls: there is no ground), or virtual joints such as px,pz,ry",
+                "fixed, free (it falls, or onto the ground), or virtual joints such as px,pz,ry",
             )  # fmt: skip
+            fields.declared("locked")
+        with ui.element("div").classes("row") as self.emulations:
+            note("Lock the roll joints of all SuperBots as in")
+            for robot in EMULATED:
+                emulate = partial(self.page.act, self.session.emulate, robot)
+                button(robot.upper(), emulate, f"emulate-{robot}")
+
+    def _locks(self) -> None:
+        """A chip for each joint that is locked; a click unlocks it."""
+        locked = self.session.settings.locked
+        if not locked:
+            return
+        with ui.element("div").classes("row").props('role=group aria-label="Locked joints"'):
+            note("Locked; click to unlock:")
+            for joint in locked:
+                unlock = partial(self.page.act, self.session.unlock, joint)
+                chip(joint, True, unlock, f"unlock-{joint}", aria_label=f"Unlock {joint}")
 
     def _control(self, fields: SettingFields) -> None:
         with ui.element("div").classes("fields"):
@@ -99,6 +122,9 @@ class MovePanel(ModePanel):
                 with ui.element("div").classes("fields"):
                     for name in names:
                         fields.declared(name)
+                if "ground" in names:
+                    note("Set a free base, ground and a gait, and run it:")
+                    button("Walk on the ground", self._walk, "walk", icon="directions_walk")
                 if "points" in names:
                     take = partial(self.page.act, self.session.take_points)
                     button("Follow the last run", take, "take-points")
@@ -110,7 +136,10 @@ class MovePanel(ModePanel):
             fields.number("drive_friction", "Friction of drives [N m s/rad]", step=0.1)
 
     def _method(self, fields: SettingFields) -> None:
-        with _part("Gravity, integrator, seed", "functions"), ui.element("div").classes("fields"):
+        with (
+            _part("Gravity, integrator, seed, formulas", "functions"),
+            ui.element("div").classes("fields"),
+        ):
             fields.number("gravity", "Gravity [m/s²]")
             fields.declared("engine")
             fields.choice("integrator", "Integrator", {name: name for name in INTEGRATORS})
@@ -118,6 +147,7 @@ class MovePanel(ModePanel):
             fields.number("dt", "Step [s] (fixed-step)")
             fields.number("seed", "Seed of random numbers", step=1)
             fields.switch("stops", "Stops at the limits")
+            fields.declared("analytic")
 
     def _foot(self) -> None:
         with ui.element("div").style(
@@ -129,8 +159,10 @@ class MovePanel(ModePanel):
             test_id(self.progress, "progress")
             with ui.element("div").classes("row").style("flex-wrap: nowrap"):
                 self.run_button = primary("Run", self.start_run, "run", "play_arrow")
+                self.run_button.style("flex-shrink: 0; flex-wrap: nowrap")
                 cancel = self.session.runner.cancel
                 self.cancel = button("Cancel", cancel, "cancel", "outline no-caps")
+                self.cancel.style("flex-shrink: 0")
                 self.state = note().props("role=status data-testid=run-state")
 
     # -- running ---------------------------------------------------------------------------------
@@ -142,6 +174,14 @@ class MovePanel(ModePanel):
         elif self.page.has_body() and not self.session.runner.busy:
             self.page.tour.run_started()
             self.page.run(self._run())
+
+    def _walk(self) -> None:
+        """A gait on the ground, with all that it needs."""
+        motion = self.session.settings.motion
+        given = WALKING | {"motion": motion if motion in GAITS else "wave"}
+        if self.page.has_body():
+            self.page.act(self.session.edit_settings, **given)
+            self.start_run()
 
     async def _run(self) -> None:
         self._awaited = True
@@ -164,7 +204,7 @@ class MovePanel(ModePanel):
         if runner.problem:
             self.page.show_error(runner.problem)
         if runner.done is not None and self.page.mode in ("move", "see"):
-            self.page.show_run(runner.done)
+            self.page.show_run(runner.done, runner.twin)
 
     # -- following -------------------------------------------------------------------------------
 
@@ -193,6 +233,10 @@ class MovePanel(ModePanel):
             self.sliders.run_method("set_values", self.session.project.pose)
         if topic == "body":
             self.fields.fill()
+        if topic in ("body", "settings"):
+            self.locks.refresh()
+            kinds = () if (body := self.session.organism) is None else map(body.kind, body.modules)
+            self.emulations.set_visibility(any(k.name.startswith("superbot") for k in kinds))
         if self.visible and topic in ("body", "settings"):
             self._send_joints()
         if self.visible and topic in ("body", "selected"):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
 from modurob.scenario.bodies import EXAMPLES
 from modurob.studio.guide import COUNT, KIND, Advice, advice
-from modurob.studio.panels.panel import Redrawn, button, note, primary, test_id
+from modurob.studio.panels.panel import Redrawn, button, chip, note, primary, test_id, title
 from modurob.studio.panels.papers import figure_chips
+from modurob.walking.zoo import ZOO
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
@@ -34,6 +36,7 @@ class Welcome:
                 primary("Guide me: the crab in six clicks", start, "guide", "school")
                 button("Start with an empty grid", self.close, "blank", "outline no-caps")
             gallery(page)
+            walker_chips(page)
             figure_chips(page)
 
     def close(self) -> None:
@@ -57,6 +60,19 @@ def gallery(page: Page) -> None:
                 source = {"src": f"/api/examples/{name}.png", "alt": "", "loading": "lazy"}
                 ui.element("img")._props.update(source)
                 ui.label(example.title).classes("caption")
+
+
+def walker_chips(page: Page) -> None:
+    """A chip for each body of the zoo: a new project that walks when it is run."""
+    title("Walkers")
+    with ui.element("div").classes("row").props('role=group aria-label="Walkers"'):
+        for name, walker in ZOO.items():
+            chip(walker.title, False, partial(_open_walker, page, name), f"walker-{name}")
+
+
+def _open_walker(page: Page, name: str) -> None:
+    if (session := page.act(page.studio.new_from_walker, name)) is not None:
+        page.go(session)
 
 
 class Tour:
@@ -111,10 +127,10 @@ class Tour:
             ui.label("The crab is complete").classes("title")
             ui.label(
                 "Understand shows its matrices and equations. The button computes and plays a "
-                "run: a wave runs through its joints, followed by computed torque. The base is "
-                "fixed, and there is no ground to walk on."
+                "run: a wave runs through its joints, followed by computed torque, on a fixed "
+                "base. To let it walk, open Ground under Move."
             )
-            text = "Play a gait (joints only, no ground)"
+            text = "Play a gait (fixed base)"
             primary(text, self._play, "tour-play", "play_arrow")
         else:
             ui.label(f"Step {now.done + 1} of {COUNT}").classes("title")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from modurob import ModurobError
+from modurob.scenario.bodies import EXAMPLES
 from modurob.studio import exports, formulas, tables
 from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.panels.panel import (
@@ -23,11 +24,16 @@ from modurob.studio.panels.panel import (
     test_id,
     title,
 )
+from modurob.verification import lagrange
 
 if TYPE_CHECKING:
     from modurob.studio.page import Page
 
-PARTS = {"matrices": "Matrices", "joints": "Joints", "dh": "D-H table", "equations": "Equations"}
+PARTS = {
+    "matrices": "Matrices", "joints": "Joints", "dh": "D-H table", "equations": "Equations",
+    "lagrange": "Lagrange",
+}  # fmt: skip
+REFERENCES = ("double_pendulum", "crane")  # examples with equations in the literature
 SYMBOLS = {"all": "symbols", "none": "numbers"}
 MOST_BUTTONS = 12  # rows of a matrix of buttons; beyond, the entry is typed
 
@@ -63,8 +69,8 @@ class UnderstandPanel(ModePanel):
                 self._compute()
 
     def refresh(self, topic: str) -> None:
-        if topic in ("body", "settings"):
-            self._stale = True
+        if topic in ("body", "settings", "pose"):
+            self._stale = self._stale or topic != "pose" or self.part == "lagrange"
             if self.visible and self.page.ready:
                 self.open()
 
@@ -89,6 +95,8 @@ class UnderstandPanel(ModePanel):
             elif self.part == "dh":
                 note("Every joint of every module, the base fixed (physical).")
                 _html(tables.denavit_hartenberg(organism), "dh")
+            elif self.part == "lagrange":
+                self._lagrange()
             else:
                 self._equations()
         except ModurobError as error:
@@ -114,6 +122,31 @@ class UnderstandPanel(ModePanel):
         if len(organism.indirect_transforms()):
             title("Indirect transforms")
             _html(tables.indirect(organism), "idtl")
+
+    def _lagrange(self) -> None:
+        model, session = self.session.model(), self.session
+        found = lagrange.printed(session.body(), model)
+        if found is None:
+            note(
+                "Equations by Lagrange's method are in the literature for the double pendulum and "
+                "the crane, with physical hinges, a fixed base and no friction. Open one of them:"
+            )
+            with ui.element("div").classes("row"):
+                for name in REFERENCES:
+                    open_ = partial(self._open_example, name)
+                    button(EXAMPLES[name].title, open_, f"reference-{name}")
+            return
+        title(found.title)
+        for line in found.lines:
+            ui.label(line).classes("formula printed")
+        note(found.symbols)
+        title("Accelerations in the pose of the sliders")
+        scenario = session.scenario()
+        _html(tables.lagrange(model, found, *scenario.start(model)), "lagrange")
+        note("A run without controller has the solution of these equations in its plots, dashed.")
+
+    def _open_example(self, name: str) -> None:
+        self.page.go(self.page.studio.new_from_example(name))
 
     # -- equations -------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ import { Eye } from "modurob-web/eye.js";
 import { Scenery, software } from "modurob-web/scenery.js";
 import { Bodies, matrix } from "modurob-web/solids.js";
 import { Playback } from "modurob-web/playback.js";
+import { WEIGHT } from "modurob-web/contact.js";
 import { LiveView } from "modurob-web/live.js";
 
 const CLICK = 4; // pixels between press and release that are still a click
@@ -17,9 +18,10 @@ export default {
       <canvas class="stage-canvas" aria-hidden="true"></canvas>
       <div class="stage-labels" aria-hidden="true"></div>
       <div class="bubble" v-if="bubble" :style="{ left: bubble.x + 'px', top: bubble.y + 'px' }" role="alert">{{ bubble.text }}</div>
-      <div class="scale" v-if="scale" data-testid="scale">{{ scale.title }}<span>0</span><i></i><span>{{ scale.most }} {{ scale.unit }}{{ scale.key === 'known' ? ' or more' : '' }}</span></div>
+      <div class="scale" v-if="scale" data-testid="scale">{{ scale.title }}<span>0</span><i></i><span>{{ scale.most }} {{ scale.unit }}{{ scale.key === 'known' || scale.most === 100 ? ' or more' : '' }}</span></div>
       <div class="way" ref="way"></div>
       <div class="legend" v-if="live" data-testid="legend"><i class="out"></i>torques<i class="back"></i>readings<i class="ghost"></i>not found<i class="silent"></i>silent<i class="dead"></i>killed</div>
+      <div class="legend" v-if="forces" data-testid="forces"><span><i class="force"></i>ground force, {{ forces }} N for a module's width</span><span><i class="support"></i>support polygon</span><span><i class="dead"></i>center of mass outside</span></div>
       <div class="sr-only" role="status" aria-live="polite">{{ said }}</div>
       <div class="stage-tools">
         <button class="tool" title="Show all (F)" aria-label="Show all" @click="fit()"><span class="material-icons">fit_screen</span></button>
@@ -30,7 +32,7 @@ export default {
       </div>
     </div>`,
   props: { building: Boolean },
-  data: () => ({ bubble: null, names: false, axes: false, follow: true, summary: "empty", said: "", scale: null, live: false }),
+  data: () => ({ bubble: null, names: false, axes: false, follow: true, summary: "empty", said: "", scale: null, live: false, forces: 0 }),
   watch: { building() { this.redraw(); } },
 
   mounted() {
@@ -68,7 +70,7 @@ export default {
       on("run", (run) => this.show_run(run)),
       on("traces", (chosen) => { S.playback.trace(chosen); S.dirty = true; }),
       on("tint", (tint) => { S.playback.tint(tint?.key); this.scale = S.playback.tinted ? tint : null; S.dirty = true; }),
-      on("aids", (aids) => { S.playback.aids(aids); S.dirty = true; }),
+      on("aids", (aids) => { S.playback.aids(aids); this.explain_forces(); S.dirty = true; }),
     ];
     this.theme();
     this.pointer(canvas);
@@ -134,7 +136,8 @@ export default {
     ground() {
       const { S } = this, box = S.live.active ? this.seen() : S.bodies.box();
       // it stays while joints move
-      S.scenery.put(box, S.playback.active ? S.playback.floor : S.live.active ? S.scenery.height : box.min.z);
+      if (S.playback.active) S.scenery.put(box, S.playback.ground.height, S.playback.ground.slope);
+      else S.scenery.put(box, S.live.active ? S.scenery.height : box.min.z);
     },
 
     // -- what the server sends ---------------------------------------------------------------------
@@ -147,6 +150,7 @@ export default {
       S.other.clear();
       S.ghost.clear();
       this.bubble = this.scale = null;
+      this.explain_forces();
       if (!state.cast) {
         S.bodies.clear();
         this.summary = "empty";
@@ -173,6 +177,7 @@ export default {
     set_live(scene) {
       const { S } = this;
       S.playback.stop();
+      this.explain_forces();
       this.bubble = this.scale = null;
       this.$refs.way.textContent = "";
       S.live.set(scene);
@@ -215,7 +220,12 @@ export default {
       S.ghost.clear();
       this.ground();
       this.redraw();
+      this.explain_forces();
       if (S.eye.misses(this.seen())) this.fit();
+    },
+    explain_forces() {
+      const { active, ground, wanted } = this.S.playback;
+      this.forces = active && ground.parts && wanted.contact ? Number((ground.weight / WEIGHT).toPrecision(2)) : 0;
     },
     stop_run() {
       const { S } = this;

@@ -1,7 +1,8 @@
-// Runs in the 3D view: bodies at a time, traces of modules, the center of mass and its plumb line.
+// Runs in the 3D view: bodies at a time, traces of modules, the center of mass, forces of the ground.
 import { THREE } from "nicegui-scene";
 import { color } from "modurob-web/bus.js";
 import { clock } from "modurob-web/clock.js";
+import { Contacts, height } from "modurob-web/contact.js";
 
 // The last index with t[index] <= time.
 export function before(t, time) {
@@ -23,7 +24,7 @@ function base(part) { return part.cast.modules.find((m) => m.base)?.body ?? 0; }
 
 export class Playback {
   constructor(scene, bodies, other, told) {
-    Object.assign(this, { scene, bodies, other, told, active: false, run: null, chosen: [], floor: 0 });
+    Object.assign(this, { scene, bodies, other, told, active: false, run: null, chosen: [], ground: null });
     this.whole = new THREE.Box3();
     this.piece = new THREE.Box3();
     this.begin = new THREE.Vector3(); // where the base is at first
@@ -36,12 +37,14 @@ export class Playback {
     this.aid.add(this.mass, this.foot, this.plumb);
     this.mass.renderOrder = 10;
     this.aid.visible = false;
-    this.wanted = { mass: true };
+    this.contacts = new Contacts(scene);
+    this.wanted = { mass: true, contact: true };
     scene.add(this.lines, this.aid);
   }
 
   theme() {
     for (const part of [this.mass, this.foot, this.plumb]) part.material.color.set(color("mass"));
+    this.contacts.theme();
     if (!this.active) return;
     this.trace(this.chosen);
     this.tint(this.tinted?.key);
@@ -65,6 +68,7 @@ export class Playback {
     this.other.clear();
     this.lines.clear();
     this.aid.visible = false;
+    this.contacts.hide();
     this.current = null;
     this.tint(null);
   }
@@ -91,7 +95,7 @@ export class Playback {
         if (part.name === first.name) this.piece.union(box.translate(place.fromArray(part.poses, row * width + 7 * base(part)).sub(this.begin).negate()));
       }
     }
-    this.floor = this.piece.min.z;
+    this.ground = this.run.ground ?? { height: this.piece.min.z, slope: [0, 0], parts: null };
     this.size = first.cast.modules[0]?.size ?? 0.1;
     this.limit = FAR * this.piece.getSize(P).length();
   }
@@ -136,6 +140,7 @@ export class Playback {
     this.draw(this.bodies, parts, t, "current");
     if (this.second) this.draw(this.other, Playback.parts(this.second, t), t, "currentOther");
     this.weigh(t);
+    this.touch(t);
     this.shade(t);
     this.told.moved();
   }
@@ -163,10 +168,18 @@ export class Playback {
     const [x, y, z] = [0, 1, 2].map((k) => mass.xyz[row][k] * (1 - s) + mass.xyz[next][k] * s);
     this.mass.position.set(x, y, z);
     this.mass.scale.setScalar(0.1 * this.size);
-    this.foot.position.set(x, y, this.floor + 0.002);
+    const floor = height(this.ground, x, y);
+    this.foot.position.set(x, y, floor + 0.002);
     this.foot.scale.setScalar(0.22 * this.size);
     this.plumb.position.set(x, y, z);
-    this.plumb.scale.set(1, 1, Math.max(1e-6, z - this.floor));
+    this.plumb.scale.set(1, 1, Math.max(1e-6, z - floor));
+  }
+
+  // Forces of the ground on the bodies, and the support polygon.
+  touch(t) {
+    if (!this.ground.parts || !this.wanted.contact) return this.contacts.hide();
+    const there = this.current.map((part) => this.ground.parts[this.run.parts.indexOf(part)]);
+    this.contacts.show(this.ground, there.map((part) => [part, before(part.t, t)]), this.size);
   }
 
   // Colors that say something of each module: what it knows, how much it sends.
@@ -188,7 +201,7 @@ export class Playback {
 
   aids(wanted) {
     Object.assign(this.wanted, wanted);
-    if (this.active) this.weigh(clock.t);
+    if (this.active) { this.weigh(clock.t); this.touch(clock.t); }
   }
 
   trace(chosen) {

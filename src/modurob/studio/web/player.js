@@ -2,7 +2,7 @@
 import { on, say } from "modurob-web/bus.js";
 import { clock, play, seek, span } from "modurob-web/clock.js";
 
-const SIGNS = { dock: "▲", undock: "▼", die: "✕", freeze: "‖", reboot: "↻" };
+const SIGNS = { dock: "▲", undock: "▼", die: "✕", freeze: "‖", reboot: "↻", overload: "⚠" };
 const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4];
 const MAGIC = "MRTJ", HEAD = 12;
 
@@ -17,7 +17,7 @@ function unpack(buffer, data) {
   const array = ({ offset, shape }) => new Float32Array(buffer, first + offset, shape.reduce((a, b) => a * b, 1));
   const parts = header.parts.map((part, k) => ({ name: part.name, t: array(part.t), poses: array(part.poses), cast: data.casts[k] }));
   const begin = Math.min(...parts.map((p) => p.t[0])), end = Math.max(...parts.map((p) => p.t[p.t.length - 1]));
-  return { parts, begin, end, mass: data.mass, tints: data.tints ?? [], panels: data.panels, events: data.events };
+  return { parts, begin, end, mass: data.mass, tints: data.tints ?? [], ground: data.ground ?? null, panels: data.panels, events: data.events };
 }
 
 async function load(url) {
@@ -38,14 +38,15 @@ export default {
                @input="scrub" />
       </div>
       <span class="time" ref="time" data-testid="time">–</span>
-      <select v-if="tints.length" aria-label="Color of modules" title="Color of modules" v-model="tint" @change="setTint" data-testid="tint">
+      <select v-if="tints.length" aria-label="Color of modules" title="Color of modules" v-model="tint" @change="picked = tint; setTint()" data-testid="tint">
         <option value="">own colors</option><option v-for="t in tints" :key="t.key" :value="t.key">{{ t.title.toLowerCase() }}</option></select>
       <select aria-label="Speed" title="Speed" v-model.number="speed" @change="setSpeed"><option v-for="s in speeds" :key="s" :value="s">{{ s }}×</option></select>
       <button class="tool" :class="{ on: loop }" :aria-pressed="loop" title="Repeat" aria-label="Repeat" @click="setLoop"><span class="material-icons">repeat</span></button>
       <button class="tool" :class="{ on: mass }" :aria-pressed="mass" title="Center of mass" aria-label="Center of mass" @click="setMass"><span class="material-icons">adjust</span></button>
+      <button v-if="run?.ground" class="tool" :class="{ on: contact }" :aria-pressed="contact" title="Forces of the ground, support polygon" aria-label="Forces of the ground, support polygon" data-testid="contact" @click="setContact"><span class="material-icons">publish</span></button>
       <span v-if="problem" class="bad-note" role="alert">{{ problem }}</span>
     </div>`,
-  data: () => ({ run: null, playing: false, speed: 1, speeds: SPEEDS, loop: true, mass: true, tint: null, tints: [], problem: "", begin: 0, end: 1 }),
+  data: () => ({ run: null, playing: false, speed: 1, speeds: SPEEDS, loop: true, mass: true, contact: true, tint: "", picked: null, tints: [], problem: "", begin: 0, end: 1 }),
   mounted() {
     this.ends = [on("time", (t) => this.show(t)), on("playing", (p) => { this.playing = p; })];
   },
@@ -61,12 +62,13 @@ export default {
         if (asked !== this.asked) return;
         this.begin = first.begin;
         this.end = Math.max(first.end, second ? second.end : 0);
-        this.run = Object.freeze({ events: first.events });
+        this.run = Object.freeze({ events: first.events, ground: Boolean(first.ground) });
         span(this.begin, this.end);
         const run = { main: first, other: second };
         window.modurob = { ...(window.modurob ?? {}), run };
         this.tints = Object.freeze(first.tints);
-        if (this.tint !== "" && !this.tints.some((t) => t.key === this.tint)) this.tint = this.tints[0]?.key ?? null;
+        const usual = this.tints.find((t) => !t.quiet)?.key ?? "";
+        this.tint = this.picked === "" || this.tints.some((t) => t.key === this.picked) ? this.picked : usual;
         say("run", run);
         this.setTint();
         if (start) play(true);
@@ -93,6 +95,7 @@ export default {
     setLoop() { this.loop = clock.loop = !this.loop; },
     setTint() { say("tint", this.tints.find((t) => t.key === this.tint) ?? null); },
     setMass() { this.mass = !this.mass; say("aids", { mass: this.mass }); },
+    setContact() { this.contact = !this.contact; say("aids", { contact: this.contact }); },
     key(event) {
       const step = (this.end - this.begin) / 200;
       if (event.key === " " && !["BUTTON", "SELECT"].includes(event.target.tagName)) this.toggle();

@@ -90,7 +90,7 @@ export default {
     series(l, k, tint, which) {
       const id = `${which}${k}|${l.joint ?? ""}|${l.name}`, common = { type: "line", showSymbol: false, z: which ? 1 : 2 };
       const points = (y) => l.t.map((t, i) => [t, y[i]]);
-      const found = [{ ...common, id, name: l.name, data: points(l.y), lineStyle: { width: which ? 1.3 : 1.7, type: which ? [5, 4] : "solid", color: tint }, itemStyle: { color: tint }, triggerLineEvent: true }];
+      const found = [{ ...common, id, name: l.name, data: points(l.y), lineStyle: { width: which ? 1.3 : 1.7, type: which || l.dashed ? [5, 4] : "solid", color: tint }, itemStyle: { color: tint }, triggerLineEvent: true }];
       if (l.low && !which) {
         const band = { ...common, lineStyle: { opacity: 0 }, stack: id, silent: true, tooltip: { show: false }, stackStrategy: "all" };
         found.push({ ...band, id: `${id}|low`, data: points(l.low) });

@@ -52,11 +52,15 @@ export class Scenery {
     this.floor.material.opacity = document.body.classList.contains("body--dark") ? 0.45 : 0.2;
   }
 
-  // The floor under a box, and the sun above it.
-  put(box, height) {
+  // The floor under a box, level or with a rise along x and y, and the sun above it.
+  put(box, height, [a, b] = [0, 0]) {
     this.height = box.isEmpty() ? 0 : height;
-    this.floor.position.z = this.height - 0.001;
-    if (this.grid) this.grid.position.z = this.height - 0.002;
+    const normal = new THREE.Vector3(-a, -b, 1).normalize();
+    for (const [part, below] of [[this.floor, 0.001], [this.grid, 0.002]]) {
+      if (!part) continue;
+      part.position.z = this.height - below;
+      part.quaternion.setFromUnitVectors(new THREE.Vector3(0, 0, 1), normal);
+    }
     const size = box.isEmpty() ? 1 : Math.max(0.4, box.getSize(new THREE.Vector3()).length());
     const middle = box.isEmpty() ? new THREE.Vector3() : box.getCenter(new THREE.Vector3());
     this.sun.position.copy(middle).add(new THREE.Vector3(-0.35, -0.45, 1.1).multiplyScalar(2 * size));

@@ -12,7 +12,8 @@ export default {
         <output v-if="goals" class="measured" title="Measured">{{ joint.measured === undefined ? "" : shown(joint, joint.measured) }}</output>
         <template v-else><input class="rate" type="number" step="any" :value="joint.rate" :aria-label="'Velocity of ' + joint.name + ' at the start'"
                :title="joint.slides ? 'Velocity at the start [mm/s]' : 'Velocity at the start [°/s]'" @input="joint.rate = $event.target.value" @change="push(joint, $event.target.valueAsNumber)" />
-        <span class="unit" aria-hidden="true">{{ joint.slides ? "mm/s" : "°/s" }}</span></template>
+        <span class="unit" aria-hidden="true">{{ joint.slides ? "mm/s" : "°/s" }}</span>
+        <button type="button" class="lock" title="Lock this joint here" :aria-label="'Lock ' + joint.name + ' here'" :data-testid="'lock-' + joint.name" @click="$emit('lock', joint.name)"><span class="material-icons">lock_open</span></button></template>
       </div>
     </div>`,
   props: { goals: Boolean },

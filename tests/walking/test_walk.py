@@ -1,0 +1,230 @@
+"""`walk`, tuning and the zoo: gaits on the ground."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import modurob as mr
+from modurob.cli import cli
+from modurob.scenario.gait_files import GaitRecord
+from modurob.walking import evaluate, measured, started, tune, walk_metrics, walking_fields
+from modurob.walking.tuning import FAILED
+from modurob.walking.zoo import ZOO, zoo_walk
+from oracles.complaints import complains
+
+SNAKE = mr.examples.snake(3)
+QUICK = {"duration": 0.4, "hinges": "physical"}
+POPULATION = 4
+ENGINES_AGREE = 1.3  # factor: contacts of MuJoCo are softer
+CLOSE = 1e-9  # relative: a batch and one state differ by the rounding of sums
+
+
+def scenario(**fields):
+    return started(mr.Scenario(organism=SNAKE, **walking_fields("wave", **(QUICK | fields))))
+
+
+def late_speed(run: mr.Trajectory) -> float:
+    """Speed of the center of mass in the last three quarters of a run. [m/s]"""
+    k = int(np.searchsorted(run.t, 0.25 * run.t[-1] - 1e-9))
+    way = np.diff(run.model.center_of_mass(run.q[[k, -1]])[:, :2], axis=0)[0]
+    return float(np.linalg.norm(way) / (0.75 * run.t[-1]))
+
+
+def test_a_walk_has_a_trajectory_and_measures():
+    found = mr.walk(SNAKE, "wave", {"lag": 1.2}, **QUICK)
+    assert found.metrics == walk_metrics(found.trajectory, found.ground)
+    assert found.scenario.gait == {"lag": 1.2}
+    assert "0.05 m higher" in found.note  # half a cube: it was below the ground
+    assert found.trajectory.q[0, 2] == pytest.approx(0.05)
+
+
+def test_the_cross_goes_as_far_in_mujoco():
+    ours, theirs = (
+        zoo_walk("cross", duration=3.0, engine=engine).metrics for engine in ("modurob", "mujoco")
+    )
+    assert ours.distance > 0.3  # [m]
+    assert 1 / ENGINES_AGREE < ours.distance / theirs.distance < ENGINES_AGREE
+    assert abs(ours.heading - theirs.heading) < 0.1  # [rad]
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_every_walker_of_the_zoo_keeps_moving(name):
+    run = zoo_walk(name, duration=4.0, record=2.0).trajectory
+    way = np.diff(run.model.center_of_mass(run.q[[1, 2]])[:, :2], axis=0)
+    assert np.linalg.norm(way) > 0.06  # [m] in two seconds, after any fall at the start
+
+
+def test_zero_friction_is_said_and_moves_nothing():
+    with pytest.warns(mr.ModelWarning, match="no friction"):
+        found = mr.walk(SNAKE, **QUICK, ground_friction=0.0)
+    # no horizontal force: the center of mass stays, up to the error of a step
+    assert found.metrics.distance < 1e-3
+
+
+# -- tuning ----------------------------------------------------------------------------------------
+
+
+def test_the_score_of_a_batch_is_that_of_single_walks():
+    run = scenario()
+    gaits = [{"amplitude": a, "frequency": f} for a, f in ((0.3, 0.5), (0.6, 1.0), (0.5, 0.8))]
+    scores = evaluate(run, gaits, effort=0.0)
+    for gait, score in zip(gaits, scores.tolist(), strict=True):
+        single = run.edited(**gait).on_motion()
+        assert late_speed(single.run().trajectory) == pytest.approx(score, rel=CLOSE)
+    spent = (scores - evaluate(run, gaits, effort=1.0)) * sum(run.plant().mass) * 9.81
+    one = run.edited(**gaits[1], record=run.sample_time).on_motion()
+    power = measured(one, one.run()).metrics.work / run.duration
+    assert spent[1] == pytest.approx(power, rel=0.02)  # left sums against the trapezoidal rule
+
+
+def test_a_gait_that_diverges_fails_alone(monkeypatch):
+    run, original = scenario(), mr.simulate
+
+    def fragile(model, q, v, duration, loop, *rest, **options):
+        if np.abs(loop.first()[0] - 0.4).max(axis=1).min() < 1e-9:  # the offset of the bad one
+            raise mr.SimulationError("diverged", 0.0, None)  # pyright: ignore
+        return original(model, q, v, duration, loop, *rest, **options)
+
+    monkeypatch.setattr("modurob.walking.tuning.simulate", fragile)
+    bad = {"gait": {"offset": 0.4}}
+    good = evaluate(run, [{}])
+    assert evaluate(run, [{}, bad, {}]).tolist() == [good[0], FAILED, good[0]]
+
+
+def test_tuning_improves_a_gait_and_leaves_global_random_numbers_alone(tmp_path):
+    run, before = scenario(), np.random.get_state()[1].copy()
+    first = evaluate(run, [{}])[0]
+    found = tune(run, 8 * POPULATION, seed=3, population=POPULATION)
+    assert found.score > first
+    assert found.evaluations == 8 * POPULATION
+    assert (np.diff(found.best) >= 0).all()
+    assert (np.random.get_state()[1] == before).all()
+    found.gait.save(tmp_path / "best.json")
+    again = mr.walk(SNAKE, tmp_path / "best.json", **QUICK)
+    score = evaluate(run, [found.gait.fields()], effort=0.0)[0]
+    assert late_speed(again.trajectory) == pytest.approx(score, rel=CLOSE)
+
+
+KILLED = """
+import os, signal, sys
+from modurob import Scenario, examples
+from modurob.walking import started, tune, walking_fields
+run = started(Scenario(organism=examples.snake(3), **walking_fields("wave", **{quick!r})))
+def kill(k, *_):
+    if k == 2: os.kill(os.getpid(), signal.SIGKILL)
+tune(run, 16, population=4, checkpoint=sys.argv[1], progress=kill)
+"""
+
+
+def test_a_tuning_that_was_killed_comes_to_the_same_bytes(tmp_path):
+    whole, cut = tmp_path / "whole.tuning", tmp_path / "cut.tuning"
+    run = scenario()
+    expected = tune(run, 4 * POPULATION, population=POPULATION, checkpoint=whole)
+    code = KILLED.format(quick=QUICK)
+    done = subprocess.run([sys.executable, "-c", code, str(cut)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert len(json.loads(cut.read_text())["scores"]) == 2
+    resumed = tune(run, 4 * POPULATION, population=POPULATION, checkpoint=cut)
+    assert cut.read_bytes() == whole.read_bytes()
+    assert resumed.gait == expected.gait
+    assert sorted(os.listdir(tmp_path)) == [cut.name, whole.name]
+
+
+def test_a_checkpoint_must_be_of_the_same_search(tmp_path):
+    path, run = tmp_path / "x.tuning", scenario()
+    kept = {"population": POPULATION, "checkpoint": path}
+    tune(run, POPULATION, **kept)
+    good = path.read_text()
+    other = mr.Scenario(organism=mr.examples.snake(4), **walking_fields("wave", **QUICK))
+    with complains(mr.FileError, "another body"):
+        tune(started(other), POPULATION, **kept)
+    with complains(mr.FileError, "another ground_friction"):
+        tune(scenario(ground_friction=0.5), POPULATION, **kept)
+    with complains(mr.FileError, "another seed"):
+        tune(run, POPULATION, seed=1, **kept)
+    data = json.loads(good)
+    for text, piece in (
+        (good[:200], "not valid JSON"),
+        ('{"format": "modurob-scenario", "version": 1}', "modurob-scenario"),
+        (json.dumps(data | {"scores": [[1.0]]}), "4 scores each"),
+        (json.dumps(data | {"scores": [["a"] * 4]}), "scores"),
+        (json.dumps(data | {"scores": [data["scores"][0][::-1]]}), "same gait again"),
+    ):
+        path.write_text(text)
+        with complains(mr.FileError, str(path), piece):
+            tune(run, POPULATION, **kept)
+        assert path.read_text() == text
+
+
+def test_tuning_refuses_runs_that_a_batch_cannot_have(monkeypatch):
+    with complains(mr.StateError, "pushes"):
+        tune(scenario(pushes=[{"body": "m0", "force": (0, 0, 1)}]), 4)
+    with complains(mr.StateError, "evaluations"):
+        tune(scenario(), 0)
+    monkeypatch.setitem(sys.modules, "cma", None)
+    with complains(mr.StateError, "pip install 'modurob[evolve]'"):
+        tune(scenario(), 4)
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def call(*arguments):
+    return CliRunner().invoke(cli, ["walk", *arguments])
+
+
+def test_the_command_walks_tunes_and_keeps_the_gait(tmp_path):
+    checkpoint, gait = str(tmp_path / "a.tuning"), str(tmp_path / "a.json")
+    short = ("crab", "--gait", "sine", "--seconds", "0.2")
+    done = call(*short, "--tune", "32", "--resume", checkpoint, "--save-gait", gait, "--json")
+    assert done.exit_code == 0, done.output
+    facts = json.loads(done.stdout)
+    assert facts["tuning"]["evaluations"] == 32
+    assert GaitRecord.load(gait).fields() == facts["tuning"]["gait"]
+    shown = call("crab", "--seconds", "0.2", "--gait", gait, "--slope", "3")
+    assert "cost of transport" in shown.output
+    assert "slope 3°" in shown.output
+    assert "higher: it was below the ground" in shown.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "pieces"),
+    [
+        (("crab", "--gait", "trot"), ("no gait 'trot'", "wave")),
+        (("crab", "--gait", "there_is_none.json"), ("there_is_none.json",)),
+        (("crab", "--friction", "nan"), ("--friction",)),
+        (("crab", "--seconds", "nan"), ("--duration",)),
+        (("crab", "--parameter", "lag=nan"), ("lag",)),
+        (("crab", "--resume", "x.tuning"), ("--tune",)),
+        (("crab", "--tune", "0"), ("0",)),
+        (("lobster",), ("lobster", "snake")),
+    ],
+)
+def test_bad_input_is_one_line(arguments, pieces):
+    done = call(*arguments)
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: ")
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert all(piece in done.stderr for piece in pieces), done.stderr
+
+
+def test_a_body_without_joints_cannot_walk():
+    with complains(mr.StateError, "no joint that can move"):
+        mr.walk(mr.Organism.start("backbone"))
+
+
+def test_the_code_of_the_guide_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[2] / "docs" / "guide" / "walking.md"
+    names: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+        exec(compile(block, str(page), "exec"), names)
+    assert names["best"].evaluations == 8
