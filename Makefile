@@ -18,7 +18,7 @@ demo: $(VENV)/.core  ## Build the crab, simulate, control and verify it; write o
 	$(BIN)/python examples/05_crab_report.py
 
 test: $(VENV)/.dev  ## Run every test
-	$(BIN)/python -m pytest -n auto --no-loadscope-reorder
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --no-loadscope-reorder
 
 test-simd: $(VENV)/.dev  ## Run the numeric tests without SIMD and with other vector widths
 	$(BIN)/python tools/simd_passes.py
