@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,22 @@ MOST_RESOLVED = 1.0  # rad of it: beyond, steps of impacts are no longer small
 NOMINAL_STEP_S = 1e-3  # that adaptive methods get their stiffness from
 SUNK = 2.0  # times the depth at which one corner carries the weight: refused at the start
 ROUNDING = 1e-9  # [m] of the lowest point at the start
+
+
+class Touching(NamedTuple):
+    """Corners of a body that touch the ground, as its modules can measure them.
+
+    Attributes:
+        body: (k,) body of each corner.
+        place: (k, 3) in the body's frame. [m]
+        normal: (k, 3) of the ground, in the world.
+        force: (k, 3) of the ground, in the world. [N]
+    """
+
+    body: np.ndarray
+    place: np.ndarray
+    normal: np.ndarray
+    force: np.ndarray
 
 
 class GroundContact:
@@ -235,6 +252,15 @@ class GroundContact:
         energy = 0.5 * np.sum(self.law.stiffness * d * d + self.law.grip * s.dot(s), axis=-1)
         of_body = np.arange(self._model.nbodies)[:, None] == self._body[which]
         return {"contact": of_body.astype(float) @ f, "contact_energy": energy}
+
+    def touching(self, q: np.ndarray, v: np.ndarray) -> Touching:
+        """The corners of one body that the ground pushes."""
+        self._settle()
+        point, _, which = self._points(q, v)
+        f, n = (np.stack([*u], axis=-1) for u in (contact_force(self.law, point), point.normal))
+        pushed = np.sum(f * n, axis=-1) > 0
+        which = which[pushed]
+        return Touching(self._body[which], self._place[which], n[pushed], f[pushed])
 
     def accepted(self, q: np.ndarray, v: np.ndarray) -> None:
         """Move the anchors after a step; the force there is kept for the next one."""

@@ -1,0 +1,281 @@
+"""The program of a module of a robot that stands on several feet, and steps.
+
+All joints move together, as with the shared law of `balance`: with a_j the effect of joint j on the
+tasks (the center of mass above the ground, and the twist of each foot), e the rates that the tasks
+ask for, and b_j the rate with which the joint alone would go back to its first position,
+
+    rate_j = b_j + a_j . y,   (sum a a^T) y = e - sum a b
+
+are the rates closest to b that do all tasks. The matrix and the right side are sums over all
+joints, which the network adds up like the masses; places of feet and their wishes are in the same
+sums, since all but one module add zero. The ground's side of a joint is that of the leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from modurob import quintic
+from modurob.checks import not_negative, positive
+from modurob.distributed.agent import Message
+from modurob.distributed.balancing.agent import region_of
+from modurob.distributed.mass.agent import MassAgent
+from modurob.distributed.mass.module_body import Levers, Posture, Sides
+from modurob.distributed.mass.properties import centers_in_world
+from modurob.distributed.mass.state import MassState, MassView, Update
+from modurob.modules import ModuleType
+from modurob.spatial import so3
+
+TASK_RATE = 4.0  # [1/s] at which errors of tasks decay
+HOME_RATE = 0.5  # [1/s] at which a joint alone would go back
+FASTEST_CENTER = 0.1  # [m/s]
+FASTEST_JOINT = 1.0  # [rad/s, m/s]
+TURN_LENGTH = 0.1  # [m] by which turns of a foot count as distances
+FLOOR = 1e-6  # of the mean of the matrix' diagonal: below it, a task counts as out of reach
+CENTERED = 0.004  # [m] from its target at which the center is over the feet that stay
+UNLOADING_S = 0.3  # at least, so that all modules know which feet stay
+SWING_S = 1.2  # of a foot in the air
+LIFT = 0.03  # [m]
+LOWERING = 0.04  # [m/s] of a foot that has not met the ground in time
+STAND, UNLOAD, SWING = "stand", "unload", "swing"
+
+
+class Step(NamedTuple):
+    """A step of one foot.
+
+    Attributes:
+        foot: Module.
+        shift: (3,) in the world. [m]
+    """
+
+    foot: str
+    shift: tuple[float, float, float]
+
+
+class TaskSums:
+    """Layout of the sums of a network with `feet` feet: matrix, right side, places, steps done."""
+
+    def __init__(self, feet: int) -> None:
+        self.rows = r = 2 + 6 * feet
+        self._upper = np.triu_indices(r)
+        self._ends = np.cumsum([len(self._upper[0]), r, 3 * feet])
+        self.size = int(self._ends[-1]) + 1
+
+    def pack(self, A: np.ndarray, e: np.ndarray, places: np.ndarray, done: int) -> np.ndarray:
+        return np.concatenate([A[self._upper], e, places.ravel(), [done]])
+
+    def unpack(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+        upper, e, places, done = np.split(sums, self._ends)
+        A = np.zeros((self.rows, self.rows))
+        A[self._upper] = upper
+        return A + np.triu(A, 1).T, e, places.reshape(-1, 3), round(done[0])
+
+
+@dataclass(frozen=True)
+class StandingState(MassState):
+    """State of a module of a robot that stands.
+
+    Attributes:
+        goal: (joints,) where the servos hold the joints. [rad, m]
+        rate: (joints,) at which the goal moves. [rad/s, m/s]
+        home: (joints,) first measured positions; None before. [rad, m]
+        phase: Of its foot: ``stand``, ``unload`` or ``swing``.
+        since: When the phase began. [s]
+        start: (4, 4) the sole in the world when it left the ground.
+        step: Number of its own steps that are done.
+        touching: Whether it measures a contact; one that unloads does not tell the others.
+        twist: (6,) that its foot asks for.
+    """
+
+    goal: np.ndarray = field(kw_only=True)
+    rate: np.ndarray = field(kw_only=True)
+    home: np.ndarray | None = None
+    phase: str = STAND
+    since: float = 0.0
+    start: np.ndarray | None = None
+    step: int = 0
+    touching: bool = False
+    twist: np.ndarray = field(default_factory=lambda: np.zeros(6))
+
+
+class StandingAgent(MassAgent):
+    """The program for one module of a robot that stands.
+
+    Args:
+        kind: Its datasheet.
+        feet: Count of feet of the robot.
+        foot: Number of its own foot among them, and the connector that is its sole; None without.
+        steps: Of its own foot: how many steps of all feet come before, and the shift (3,). [m]
+        margin: Least distance of the center from the border of the region of support. [m]
+        period: Of its clock. [s]
+        options: See `MassAgent`.
+    """
+
+    def __init__(
+        self,
+        kind: ModuleType,
+        feet: int,
+        foot: tuple[int, str] | None = None,
+        steps: Sequence[tuple[int, np.ndarray]] = (),
+        *,
+        margin: float = 0.0,
+        period: float,
+        **options: Any,
+    ) -> None:
+        super().__init__(kind, **options)
+        self.sums = TaskSums(feet)
+        self.no_sums = np.zeros(self.sums.size)
+        self._foot, self._steps = foot, steps
+        self._sole = None if foot is None else self.body.labels.index(foot[1])
+        self._margin = not_negative("margin", margin, "meters")
+        self._period = positive("period", period, "seconds")
+
+    def started(self, turns: Any, rng: np.random.Generator) -> StandingState:
+        state, rest = super().started(turns, rng), self.body.rest
+        values = {f.name: getattr(state, f.name) for f in fields(state)}
+        return StandingState(**values, goal=rest, rate=np.zeros(len(rest)))
+
+    def sensed(
+        self, state: Any, q: np.ndarray, v: np.ndarray, free: np.ndarray | None = None
+    ) -> StandingState:
+        """The module at the next tick of its clock; where it wakes up is where it stays."""
+        if state.home is None:
+            state = replace(state, home=q, goal=q)
+        return replace(state, q=q, v=v, announced=False)
+
+    def in_contact(
+        self, state: Any, contacts: np.ndarray, pose: np.ndarray, body: int = 0
+    ) -> StandingState:
+        """The module on the ground; one that is about to lift does not count as support."""
+        state = replace(state, touching=True)
+        if state.phase == STAND:
+            return super().in_contact(state, contacts, pose, body)
+        return super().lifted(state)
+
+    def lifted(self, state: Any) -> StandingState:
+        return super().lifted(replace(state, touching=False))
+
+    def step(
+        self, state: Any, inbox: Sequence[Message], now: float
+    ) -> tuple[StandingState, list[Message]]:
+        """Take in messages, send neighbors what changed, decide how the joints go on."""
+        state, outbox, view = self._exchange(state, inbox, now)
+        if view is not None:
+            state = self._decided(state, view, now)
+        return state, outbox
+
+    # -- tasks -------------------------------------------------------------------------------------
+
+    def _own_sums(
+        self, state: Any, found: Levers, split: Sides, posture: Posture,
+        received: Mapping[str, Update], T_wm: np.ndarray,
+    ) -> np.ndarray:  # fmt: skip
+        parts = [self.sums.unpack(update.sums) for update in received.values()]
+        places = sum((part[2] for part in parts), np.zeros(((self.sums.rows - 2) // 6, 3)))
+        own, twist = np.zeros_like(places), np.zeros(self.sums.rows)
+        if self._foot is not None and self._sole is not None:
+            k = self._foot[0]
+            own[k] = (T_wm @ posture.ports[self._sole])[:3, 3]
+            twist[2 + 6 * k : 8 + 6 * k] = state.twist
+        a = self._effects(found, split, places + own, received, posture)
+        A, ab = a.T @ a, a.T @ self._home_rate(state)
+        return self.sums.pack(A, twist - ab, own, state.step)
+
+    def _effects(
+        self, found: Levers, split: Sides, places: np.ndarray, received: Mapping[str, Update],
+        posture: Posture,
+    ) -> np.ndarray:  # fmt: skip
+        """(joints, rows) effect of the joints on the center and on the feet."""
+        joints, bodies = len(self.body.joint_names), len(self.body.kind.bodies)
+        total = posture.own[3, 3] + sum(update.mass[3, 3] for update in received.values())
+        a = np.zeros((joints, self.sums.rows))
+        a[:, :2] = found.moment[:, :2] / total
+        # column of `split.far` for each foot: the own body, or the connector beyond which it is
+        column = np.full(len(places), -1)
+        for port, update in received.items():
+            there = self.sums.unpack(update.sums)[2].any(axis=1)
+            column[there] = bodies + self.body.labels.index(port)
+        if self._foot is not None and self._sole is not None:
+            column[self._foot[0]] = self.body.port_bodies[self._sole]
+        far = np.where(column >= 0, split.far[:, column], 0.0)[..., None]  # (joints, feet, 1)
+        turns = ~self.body.prismatic[:, None, None]
+        u = np.broadcast_to(found.axis[:, None], (joints, len(places), 3))
+        v = np.where(turns, np.cross(u, places - found.point[:, None]), u)
+        twists = far * np.concatenate([v, TURN_LENGTH * turns * u], axis=-1)
+        a[:, 2:] = twists.reshape(joints, -1)
+        return a
+
+    def _home_rate(self, state: StandingState) -> np.ndarray:
+        home = state.goal if state.home is None else state.home
+        return HOME_RATE * (home - state.goal)
+
+    def rates(self, state: StandingState, view: MassView) -> np.ndarray:
+        """(joints,) at which the joints shall move; at rest while the whole is unknown."""
+        A, e, places, _ = self.sums.unpack(view.sums)
+        center, target = self._center(view)
+        if view.levers is None or target is None or not places.any(axis=1).all():
+            return np.zeros(len(state.goal))
+        e[:2] += _limited(TASK_RATE * (target - center), FASTEST_CENTER)
+        floor = FLOOR * np.trace(A) / len(A) + 1e-12
+        y = np.linalg.solve(A + floor * np.eye(len(A)), e)
+        split = self._sides(state, view.leader_port)
+        a = self._effects(view.levers, split, places, view.received, view.posture)
+        rate = self._home_rate(state) + a @ y
+        return rate / max(1.0, float(np.abs(rate).max(initial=0.0)) / FASTEST_JOINT)
+
+    def _center(self, view: MassView) -> tuple[np.ndarray, np.ndarray | None]:
+        """(2,) the center of mass above the ground, and its target; None while unknown. [m]"""
+        region = region_of(view, self._margin)
+        if view.T_wm is None or region is None:
+            return np.zeros(2), None
+        center = centers_in_world(view.total, view.T_wm)[:2]
+        return center, region.nearest(center)
+
+    # -- decisions ---------------------------------------------------------------------------------
+
+    def _decided(self, state: StandingState, view: MassView, now: float) -> StandingState:
+        rate = self.rates(state, view)
+        goal = np.clip(state.goal + self._period * rate, self.body.lower, self.body.upper)
+        state = replace(state, goal=goal, rate=(goal - state.goal) / self._period)
+        if self._sole is None or view.T_wm is None or state.step == len(self._steps):
+            return state
+        sole = view.T_wm @ view.posture.ports[self._sole]
+        order, shift = self._steps[state.step]
+        waited = now - state.since
+        if state.phase == STAND and self.sums.unpack(view.sums)[3] >= order:
+            return replace(state, phase=UNLOAD, since=now)
+        if state.phase == UNLOAD and waited > UNLOADING_S:
+            center, target = self._center(view)
+            if target is not None and np.linalg.norm(target - center) < CENTERED:
+                return replace(state, phase=SWING, since=now, start=sole)
+        if state.phase == SWING and state.start is not None:
+            if state.touching and waited > SWING_S / 2:
+                return replace(
+                    state, phase=STAND, since=now, step=state.step + 1, twist=np.zeros(6)
+                )
+            here, ahead = (_path(shift, waited + dt) for dt in (0.0, self._period))
+            error = state.start[:3, 3] + here - sole[:3, 3]
+            turn = so3.log(state.start[:3, :3] @ sole[:3, :3].T)
+            v = (ahead - here) / self._period + TASK_RATE * error
+            return replace(state, twist=np.concatenate([v, TURN_LENGTH * TASK_RATE * turn]))
+        return state
+
+
+def _path(shift: np.ndarray, t: float) -> np.ndarray:
+    """(3,) way of a foot, t seconds after it left: up, across and down, until it touches. [m]"""
+    third = SWING_S / 3
+
+    def blend(begin: float, length: float) -> float:
+        return float(quintic.blend(np.asarray(t - begin), length).x)
+
+    up = LIFT * (blend(0.0, third) - blend(2 * third, third))
+    late = LOWERING * max(t - SWING_S, 0.0)
+    return blend(third / 2, 2 * third) * shift + np.array([0.0, 0.0, up - late])
+
+
+def _limited(x: np.ndarray, most: float) -> np.ndarray:
+    return x / max(1.0, float(np.linalg.norm(x)) / most)
