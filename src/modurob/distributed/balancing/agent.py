@@ -41,7 +41,7 @@ from modurob.modules import ModuleType
 PERIOD_S = 1e-3  # of the control loop
 DECISION = 5  # control periods between two decisions where to go
 RATE = 25.0  # [1/s] of the shared law
-SAME_PLANE = 1e-3  # [m, 1] by which contacts on one plane may differ: soft ground gives way
+SAME_PLANE, SAME_NORMAL = 0.01, 0.05  # [m, 1] of contacts: soft ground gives way, messages lag
 CONTACT_DIGITS = 9  # contacts are rounded to nanometers: then all modules have the same region
 
 
@@ -169,7 +169,7 @@ def _region(data: bytes, margin: float) -> Region | None:
     contacts = np.frombuffer(data).reshape(-1, CONTACT_NUMBERS)
     n, friction = contacts[0, 3:6], contacts[:, 6].min()
     one_plane = (
-        (np.abs(contacts[:, 3:6] - n) < SAME_PLANE).all()
+        (np.abs(contacts[:, 3:6] - n) < SAME_NORMAL).all()
         and np.ptp(contacts[:, :3] @ n) < SAME_PLANE
         and np.hypot(n[0], n[1]) <= friction * n[2]
     )  # then only forces along the normal turn the robot about an edge: the polygon is exact
