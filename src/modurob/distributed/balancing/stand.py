@@ -24,7 +24,7 @@ from modurob.spatial import so3
 from modurob.stepping.contact import Touching
 
 TICK = 20  # control periods between two rounds of messages
-CONTACT_N = 0.1  # normal force from which on a module counts as touching
+TOUCHES = 0.02  # of the weight: normal force from which on a module counts as touching
 STIFFNESS = 30.0  # [N m/rad] of the servos
 PUSH_S = 0.05
 TILTED = np.radians(30.0)  # of the base: fallen
@@ -81,6 +81,7 @@ class StandingNetwork(MassNetwork):
         gravity: float = 9.81,
         **options: Any,
     ) -> None:
+        self._base = organism.base
         self._feet, self._steps = {foot.module: foot for foot in feet}, tuple(steps)
         self.drive, self._stiffness = drive or GearedDrive(), positive("stiffness", stiffness, "")
         self.model = model = organism.model(
@@ -89,20 +90,22 @@ class StandingNetwork(MassNetwork):
         self.plant = with_drives(model, self.drive, np.zeros(len(model.joint_names), dtype=bool))
         period = TICK * PERIOD_S
         super().__init__(
-            organism, feet=len(self._feet), margin=margin, period=period, resend=2 * period,
+            organism, frames=len(self._feet) + 1, margin=margin, period=period, resend=2 * period,
             give_up=20 * period, **options,
         )  # fmt: skip
         self._order = [self.joint_names.index(name) for name in model.joint_names]
         self._module_of = np.array([name.split(".")[0] for name in model.body_names])
         self._goal, self._rate = np.zeros((2, len(model.joint_names)))
         self._sensor: Callable[[], Touching] | None = None
-        self._samples = 0
+        self._samples, self._least_force = 0, TOUCHES * gravity * float(model.mass.sum())
 
     def _settings(self, module: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
         number = {name: k for k, name in enumerate(self._feet)}
-        foot = (number[module], self._feet[module].port) if module in number else None
+        frame = (number[module], self._feet[module].port) if module in number else None
+        if module == self._base:
+            frame = (len(number), None)
         own = [(k, as_floats(s.shift)) for k, s in enumerate(self._steps) if s.foot == module]
-        return {**options, "foot": foot, "steps": own, "period": TICK * PERIOD_S}
+        return {**options, "frame": frame, "steps": own, "period": TICK * PERIOD_S}
 
     def connect_ground(self, sensor: Callable[[], Touching]) -> None:
         """Take the sensor of contacts of a simulation."""
@@ -139,7 +142,7 @@ class StandingNetwork(MassNetwork):
         owner = self._module_of[touching.body]
         for name in self.agents:
             own = np.flatnonzero(owner == name)
-            if not normal[own].sum() > CONTACT_N:
+            if not normal[own].sum() > self._least_force:
                 self.lift(name)
                 continue
             pose = T[self.model.modules[name]]
@@ -200,12 +203,11 @@ class Stood(Trajectory):
     @property
     def fallen(self) -> str | None:
         """Why the robot counts as fallen, by the simulated body alone; None if it stands."""
-        model = self.model
-        soles = {f"{foot.module}" for foot in self.feet}
+        soles = {foot.module for foot in self.feet}
         force = np.linalg.norm(self.channels["contact"], axis=-1)
-        for k, name in enumerate(model.body_names):
-            if name.split(".")[0] not in soles and force[:, k].max() > CONTACT_N:
-                when = self.t[np.argmax(force[:, k] > CONTACT_N)]
+        for k, name in enumerate(self.model.body_names):
+            if name.split(".")[0] not in soles and force[:, k].any():
+                when = self.t[np.argmax(force[:, k] > 0)]
                 return f"'{name}' touches the ground at {when:.2f} s"
         if self.tilt.max() > TILTED:
             return f"the base tilts by {np.degrees(self.tilt.max()):.0f} degrees"

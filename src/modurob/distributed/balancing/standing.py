@@ -1,8 +1,8 @@
 """The program of a module of a robot that stands on several feet, and steps.
 
 All joints move together, as with the shared law of `balance`: with a_j the effect of joint j on the
-tasks (the center of mass above the ground, and the twist of each foot), e the rates that the tasks
-ask for, and b_j the rate with which the joint alone would go back to its first position,
+tasks (the center of mass above the ground, the twist of each foot, height and attitude of the
+base), e the rates that the tasks ask for, and b_j the rate with which the joint alone would go back to its first position,
 
     rate_j = b_j + a_j . y,   (sum a a^T) y = e - sum a b
 
@@ -35,7 +35,8 @@ HOME_RATE = 0.5  # [1/s] at which a joint alone would go back
 FASTEST_CENTER = 0.1  # [m/s]
 FASTEST_JOINT = 1.0  # [rad/s, m/s]
 TURN_LENGTH = 0.1  # [m] by which turns of a foot count as distances
-FLOOR = 1e-6  # of the mean of the matrix' diagonal: below it, a task counts as out of reach
+FREE = np.array([0.0, 0.0, 1.0, 1.0, 1.0, 1.0])  # of the base's twist: the center decides on x and y
+FLOOR = 1e-4  # of the mean of the matrix' diagonal: below it, a task counts as out of reach
 CENTERED = 0.004  # [m] from its target at which the center is over the feet that stay
 UNLOADING_S = 0.3  # at least, so that all modules know which feet stay
 SWING_S = 1.2  # of a foot in the air
@@ -57,12 +58,15 @@ class Step(NamedTuple):
 
 
 class TaskSums:
-    """Layout of the sums of a network with `feet` feet: matrix, right side, places, steps done."""
+    """Layout of the sums of a network: matrix, right side, places of frames, steps done.
 
-    def __init__(self, feet: int) -> None:
-        self.rows = r = 2 + 6 * feet
-        self._upper = np.triu_indices(r)
-        self._ends = np.cumsum([len(self._upper[0]), r, 3 * feet])
+    Frames are the soles of all feet, and the base.
+    """
+
+    def __init__(self, frames: int) -> None:
+        self.frames, self.rows = frames, 2 + 6 * frames
+        self._upper = np.triu_indices(self.rows)
+        self._ends = np.cumsum([len(self._upper[0]), self.rows, 3 * frames])
         self.size = int(self._ends[-1]) + 1
 
     def pack(self, A: np.ndarray, e: np.ndarray, places: np.ndarray, done: int) -> np.ndarray:
@@ -85,7 +89,7 @@ class StandingState(MassState):
         home: (joints,) first measured positions; None before. [rad, m]
         phase: Of its foot: ``stand``, ``unload`` or ``swing``.
         since: When the phase began. [s]
-        start: (4, 4) the sole in the world when it left the ground.
+        start: (4, 4) the sole in the world when it left the ground; the base at first.
         step: Number of its own steps that are done.
         touching: Whether it measures a contact; one that unloads does not tell the others.
         twist: (6,) that its foot asks for.
@@ -107,8 +111,9 @@ class StandingAgent(MassAgent):
 
     Args:
         kind: Its datasheet.
-        feet: Count of feet of the robot.
-        foot: Number of its own foot among them, and the connector that is its sole; None without.
+        frames: Count of feet of the robot, and one for the base.
+        frame: Number of its own foot among them, and the connector that is its sole; that of the
+            base is the last one, without a connector. None for other modules.
         steps: Of its own foot: how many steps of all feet come before, and the shift (3,). [m]
         margin: Least distance of the center from the border of the region of support. [m]
         period: Of its clock. [s]
@@ -118,8 +123,8 @@ class StandingAgent(MassAgent):
     def __init__(
         self,
         kind: ModuleType,
-        feet: int,
-        foot: tuple[int, str] | None = None,
+        frames: int,
+        frame: tuple[int, str | None] | None = None,
         steps: Sequence[tuple[int, np.ndarray]] = (),
         *,
         margin: float = 0.0,
@@ -127,10 +132,10 @@ class StandingAgent(MassAgent):
         **options: Any,
     ) -> None:
         super().__init__(kind, **options)
-        self.sums = TaskSums(feet)
+        self.sums = TaskSums(frames)
         self.no_sums = np.zeros(self.sums.size)
-        self._foot, self._steps = foot, steps
-        self._sole = None if foot is None else self.body.labels.index(foot[1])
+        self._slot, port = (None, None) if frame is None else frame
+        self._sole, self._steps = None if port is None else self.body.labels.index(port), steps
         self._margin = not_negative("margin", margin, "meters")
         self._period = positive("period", period, "seconds")
 
@@ -175,37 +180,41 @@ class StandingAgent(MassAgent):
         received: Mapping[str, Update], T_wm: np.ndarray,
     ) -> np.ndarray:  # fmt: skip
         parts = [self.sums.unpack(update.sums) for update in received.values()]
-        places = sum((part[2] for part in parts), np.zeros(((self.sums.rows - 2) // 6, 3)))
-        own, twist = np.zeros_like(places), np.zeros(self.sums.rows)
-        if self._foot is not None and self._sole is not None:
-            k = self._foot[0]
-            own[k] = (T_wm @ posture.ports[self._sole])[:3, 3]
+        places = sum((part[2] for part in parts), np.zeros((self.sums.frames, 3)))
+        own, twist, k = np.zeros_like(places), np.zeros(self.sums.rows), self._slot
+        if k is not None:
+            own[k] = self._frame(T_wm, posture)[:3, 3]
             twist[2 + 6 * k : 8 + 6 * k] = state.twist
         a = self._effects(found, split, places + own, received, posture)
         A, ab = a.T @ a, a.T @ self._home_rate(state)
         return self.sums.pack(A, twist - ab, own, state.step)
 
+    def _frame(self, T_wm: np.ndarray, posture: Posture) -> np.ndarray:
+        """(4, 4) the sole in the world, or the module itself."""
+        return T_wm if self._sole is None else T_wm @ posture.ports[self._sole]
+
     def _effects(
         self, found: Levers, split: Sides, places: np.ndarray, received: Mapping[str, Update],
         posture: Posture,
     ) -> np.ndarray:  # fmt: skip
-        """(joints, rows) effect of the joints on the center and on the feet."""
+        """(joints, rows) effect of the joints on the center and on the frames."""
         joints, bodies = len(self.body.joint_names), len(self.body.kind.bodies)
         total = posture.own[3, 3] + sum(update.mass[3, 3] for update in received.values())
         a = np.zeros((joints, self.sums.rows))
         a[:, :2] = found.moment[:, :2] / total
-        # column of `split.far` for each foot: the own body, or the connector beyond which it is
+        # column of `split.far` for each frame: the own body, or the connector beyond which it is
         column = np.full(len(places), -1)
         for port, update in received.items():
             there = self.sums.unpack(update.sums)[2].any(axis=1)
             column[there] = bodies + self.body.labels.index(port)
-        if self._foot is not None and self._sole is not None:
-            column[self._foot[0]] = self.body.port_bodies[self._sole]
-        far = np.where(column >= 0, split.far[:, column], 0.0)[..., None]  # (joints, feet, 1)
+        if self._slot is not None:
+            column[self._slot] = 0 if self._sole is None else self.body.port_bodies[self._sole]
+        far = np.where(column >= 0, split.far[:, column], 0.0)[..., None]  # (joints, frames, 1)
         turns = ~self.body.prismatic[:, None, None]
         u = np.broadcast_to(found.axis[:, None], (joints, len(places), 3))
         v = np.where(turns, np.cross(u, places - found.point[:, None]), u)
         twists = far * np.concatenate([v, TURN_LENGTH * turns * u], axis=-1)
+        twists[:, -1] *= FREE
         a[:, 2:] = twists.reshape(joints, -1)
         return a
 
@@ -241,9 +250,17 @@ class StandingAgent(MassAgent):
         rate = self.rates(state, view)
         goal = np.clip(state.goal + self._period * rate, self.body.lower, self.body.upper)
         state = replace(state, goal=goal, rate=(goal - state.goal) / self._period)
-        if self._sole is None or view.T_wm is None or state.step == len(self._steps):
+        if self._slot is None or view.T_wm is None:
             return state
-        sole = view.T_wm @ view.posture.ports[self._sole]
+        sole = self._frame(view.T_wm, view.posture)
+        if self._sole is None:
+            start = sole if state.start is None else state.start
+            return replace(state, start=start, twist=_twist(start, sole, np.zeros(3)))
+        if state.phase == STAND:  # a foot that lost the ground goes down to it
+            down = 0.0 if state.touching else -LOWERING
+            state = replace(state, twist=np.array([0.0, 0.0, down, 0.0, 0.0, 0.0]))
+        if state.step == len(self._steps):
+            return state
         order, shift = self._steps[state.step]
         waited = now - state.since
         if state.phase == STAND and self.sums.unpack(view.sums)[3] >= order:
@@ -254,15 +271,18 @@ class StandingAgent(MassAgent):
                 return replace(state, phase=SWING, since=now, start=sole)
         if state.phase == SWING and state.start is not None:
             if state.touching and waited > SWING_S / 2:
-                return replace(
-                    state, phase=STAND, since=now, step=state.step + 1, twist=np.zeros(6)
-                )
+                return replace(state, phase=STAND, since=now, step=state.step + 1)
             here, ahead = (_path(shift, waited + dt) for dt in (0.0, self._period))
-            error = state.start[:3, 3] + here - sole[:3, 3]
-            turn = so3.log(state.start[:3, :3] @ sole[:3, :3].T)
-            v = (ahead - here) / self._period + TASK_RATE * error
-            return replace(state, twist=np.concatenate([v, TURN_LENGTH * TASK_RATE * turn]))
+            twist = _twist(state.start, sole, here)
+            twist[:3] += (ahead - here) / self._period
+            return replace(state, twist=twist)
         return state
+
+
+def _twist(start: np.ndarray, now: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """(6,) towards a pose shifted by (3,), turns as distances. [m/s]"""
+    turn = so3.log(start[:3, :3] @ now[:3, :3].T)
+    return TASK_RATE * np.concatenate([start[:3, 3] + shift - now[:3, 3], TURN_LENGTH * turn])
 
 
 def _path(shift: np.ndarray, t: float) -> np.ndarray:
