@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from modurob.errors import StateError, UnknownNameError, choices
+from modurob.errors import StateError
 from modurob.model import Model
 from modurob.organism import Organism
 from modurob.stepping.ground import corners
@@ -16,21 +16,22 @@ STARTS = 30
 REACHED = 2e-3  # [m, rad] error of soles
 CLEARANCE = 0.03  # [m] of all other bodies above the ground
 RADIUS, APART = 0.22, 0.24  # [m] of feet from the center, and from each other
-USED = 0.9  # share of the joints' range
+USED = 0.8  # share of the joints' range
 LEAST_FEET = 3
+ENOUGH = 20.0  # half the sum of squared residuals of a posture that needs no better one
 
 
 class Foot(NamedTuple):
     """A module that the robot stands on, and the connector that is its sole."""
 
     module: str
-    port: str
+    port: int | str
 
 
 def feet_of(organism: Organism, feet: Mapping[str, int | str] | None = None) -> tuple[Foot, ...]:
     """Feet as given, or the ends of the tree: the connector farthest from the docking."""
     if feet is not None:
-        return tuple(Foot(name, str(organism.kind(name).port(p).label)) for name, p in feet.items())
+        return tuple(Foot(name, organism.kind(name).port(p).label) for name, p in feet.items())
     found = []
     for name in organism.modules:
         entry = organism.docking(name)
@@ -40,7 +41,7 @@ def feet_of(organism: Organism, feet: Mapping[str, int | str] | None = None) -> 
         docked = kind.port_pose(entry.child_port)[:3, 3]
         away = {p: np.linalg.norm(kind.port_pose(p)[:3, 3] - docked) for p in
                 organism.free_ports(name)}  # fmt: skip
-        found.append(Foot(name, str(max(away, key=lambda p: away[p]))))
+        found.append(Foot(name, max(away, key=lambda p: away[p])))
     return tuple(found)
 
 
@@ -48,7 +49,7 @@ class _Posture:
     """Residuals of a posture: height of the base, and all joints."""
 
     def __init__(self, organism: Organism, model: Model, feet: tuple[Foot, ...]) -> None:
-        ports = [_port(organism, foot) for foot in feet]
+        ports = [organism.kind(foot.module).port(foot.port) for foot in feet]
         self._model, self._soles = model, np.array([port.pose for port in ports])
         names = [foot.module for foot in feet]
         self.bodies = [
@@ -85,7 +86,7 @@ class _Posture:
         return np.concatenate([
             p[..., 2] / 0.002, flat, middle, (away - RADIUS) / 0.05,
             np.minimum(apart - APART, 0) / 0.03, np.minimum(z - CLEARANCE, 0) / 0.01,
-            0.1 * x[..., 1:],
+            0.3 * x[..., 1:],
         ], axis=-1)  # fmt: skip
 
     def rates(self, x: np.ndarray) -> np.ndarray:
@@ -133,13 +134,3 @@ def stance(
         )
     return posture.q(found)
 
-
-ENOUGH = 20.0  # half the sum of squared residuals of a posture that needs no better one
-
-
-def _port(organism: Organism, foot: Foot):
-    kind = organism.kind(foot.module)
-    labels = {str(p.label): p for p in kind.ports}
-    if foot.port not in labels:
-        raise UnknownNameError(f"no port {foot.port} on '{foot.module}': ports are {choices(labels)}")
-    return labels[foot.port]

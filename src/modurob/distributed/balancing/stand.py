@@ -25,7 +25,7 @@ from modurob.stepping.contact import Touching
 
 TICK = 20  # control periods between two rounds of messages
 TOUCHES = 0.02  # of the weight: normal force from which on a module counts as touching
-STIFFNESS = 30.0  # [N m/rad] of the servos
+STIFFNESS = 60.0  # [N m/rad] of the servos
 PUSH_S = 0.05
 TILTED = np.radians(30.0)  # of the base: fallen
 SUNK = 0.5  # share of the center's first height: fallen
@@ -77,7 +77,7 @@ class StandingNetwork(MassNetwork):
         *,
         drive: GearedDrive | None = None,
         stiffness: float = STIFFNESS,
-        margin: float = 0.02,
+        margin: float = 0.03,
         gravity: float = 9.81,
         **options: Any,
     ) -> None:
@@ -101,7 +101,7 @@ class StandingNetwork(MassNetwork):
 
     def _settings(self, module: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
         number = {name: k for k, name in enumerate(self._feet)}
-        frame = (number[module], self._feet[module].port) if module in number else None
+        frame = (number[module], str(self._feet[module].port)) if module in number else None
         if module == self._base:
             frame = (len(number), None)
         own = [(k, as_floats(s.shift)) for k, s in enumerate(self._steps) if s.foot == module]
@@ -194,6 +194,17 @@ class Stood(Trajectory):
         return z - self.ground.surface(x, y)[0]
 
     @property
+    def soles(self) -> np.ndarray:
+        """(N, feet, 3) places of the soles. [m]"""
+        organism, model = self.parts[0].organism, self.model
+        assert organism is not None
+        ports = [organism.kind(foot.module).port(foot.port) for foot in self.feet]
+        names = [foot.module for foot in self.feet]
+        bodies = [model.body_index(f"{n}.{p.body}") for n, p in zip(names, ports, strict=True)]
+        T = model.forward_kinematics(self.q)[:, bodies] @ np.array([p.pose for p in ports])
+        return T[..., :3, 3]
+
+    @property
     def tilt(self) -> np.ndarray:
         """(N,) angle of the base's vertical to that at the start. [rad]"""
         R = so3.from_quaternion(self.q[:, 3:7])
@@ -227,7 +238,7 @@ def stand(
     duration: float | None = None,
     drive: GearedDrive | None = None,
     stiffness: float = STIFFNESS,
-    margin: float = 0.02,
+    margin: float = 0.03,
     gravity: float = 9.81,
     record: float = 0.02,
     rng: np.random.Generator | None = None,

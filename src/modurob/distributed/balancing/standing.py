@@ -32,17 +32,18 @@ from modurob.spatial import so3
 
 TASK_RATE = 4.0  # [1/s] at which errors of tasks decay
 HOME_RATE = 0.5  # [1/s] at which a joint alone would go back
-FASTEST_CENTER = 0.1  # [m/s]
-FASTEST_JOINT = 1.0  # [rad/s, m/s]
-TURN_LENGTH = 0.1  # [m] by which turns of a foot count as distances
-FREE = np.array([0.0, 0.0, 1.0, 1.0, 1.0, 1.0])  # of the base's twist: the center decides on x and y
-FLOOR = 1e-4  # of the mean of the matrix' diagonal: below it, a task counts as out of reach
+FASTEST = 0.15  # [m/s] of the center and of feet
+FASTEST_JOINT = 3.0  # [rad/s, m/s]
+TURN_LENGTH = 0.05  # [m] by which turns of a foot count as distances
+BASE = 0.3 * np.array([0.0, 0.0, 1.0, 1.0, 1.0, 1.0])  # weights of the base's twist: feet first
+FLOOR = 0.02  # of the mean of the matrix' diagonal: below it, a task counts as out of reach
+AT_LIMIT = 0.01  # [rad, m] from a limit at which a joint does not move towards it
 CENTERED = 0.004  # [m] from its target at which the center is over the feet that stay
 UNLOADING_S = 0.3  # at least, so that all modules know which feet stay
-SWING_S = 1.2  # of a foot in the air
-LIFT = 0.03  # [m]
+SWING_S = 2.4  # of a foot in the air
+RISE = 0.04  # [m]
 LOWERING = 0.04  # [m/s] of a foot that has not met the ground in time
-STAND, UNLOAD, SWING = "stand", "unload", "swing"
+STAND, UNLOAD, LIFT, SWING = "stand", "unload", "lift", "swing"
 
 
 class Step(NamedTuple):
@@ -87,7 +88,7 @@ class StandingState(MassState):
         goal: (joints,) where the servos hold the joints. [rad, m]
         rate: (joints,) at which the goal moves. [rad/s, m/s]
         home: (joints,) first measured positions; None before. [rad, m]
-        phase: Of its foot: ``stand``, ``unload`` or ``swing``.
+        phase: Of its foot: ``stand``, ``unload``, ``lift`` or ``swing``.
         since: When the phase began. [s]
         start: (4, 4) the sole in the world when it left the ground; the base at first.
         step: Number of its own steps that are done.
@@ -185,7 +186,7 @@ class StandingAgent(MassAgent):
         if k is not None:
             own[k] = self._frame(T_wm, posture)[:3, 3]
             twist[2 + 6 * k : 8 + 6 * k] = state.twist
-        a = self._effects(found, split, places + own, received, posture)
+        a = self._effects(state, found, split, places + own, received, posture)
         A, ab = a.T @ a, a.T @ self._home_rate(state)
         return self.sums.pack(A, twist - ab, own, state.step)
 
@@ -194,8 +195,8 @@ class StandingAgent(MassAgent):
         return T_wm if self._sole is None else T_wm @ posture.ports[self._sole]
 
     def _effects(
-        self, found: Levers, split: Sides, places: np.ndarray, received: Mapping[str, Update],
-        posture: Posture,
+        self, state: StandingState, found: Levers, split: Sides, places: np.ndarray,
+        received: Mapping[str, Update], posture: Posture,
     ) -> np.ndarray:  # fmt: skip
         """(joints, rows) effect of the joints on the center and on the frames."""
         joints, bodies = len(self.body.joint_names), len(self.body.kind.bodies)
@@ -214,9 +215,9 @@ class StandingAgent(MassAgent):
         u = np.broadcast_to(found.axis[:, None], (joints, len(places), 3))
         v = np.where(turns, np.cross(u, places - found.point[:, None]), u)
         twists = far * np.concatenate([v, TURN_LENGTH * turns * u], axis=-1)
-        twists[:, -1] *= FREE
+        twists[:, -1] *= BASE
         a[:, 2:] = twists.reshape(joints, -1)
-        return a
+        return a * state.free[:, None]
 
     def _home_rate(self, state: StandingState) -> np.ndarray:
         home = state.goal if state.home is None else state.home
@@ -228,11 +229,11 @@ class StandingAgent(MassAgent):
         center, target = self._center(view)
         if view.levers is None or target is None or not places.any(axis=1).all():
             return np.zeros(len(state.goal))
-        e[:2] += _limited(TASK_RATE * (target - center), FASTEST_CENTER)
+        e[:2] += _limited(TASK_RATE * (target - center), FASTEST)
         floor = FLOOR * np.trace(A) / len(A) + 1e-12
         y = np.linalg.solve(A + floor * np.eye(len(A)), e)
         split = self._sides(state, view.leader_port)
-        a = self._effects(view.levers, split, places, view.received, view.posture)
+        a = self._effects(state, view.levers, split, places, view.received, view.posture)
         rate = self._home_rate(state) + a @ y
         return rate / max(1.0, float(np.abs(rate).max(initial=0.0)) / FASTEST_JOINT)
 
@@ -250,12 +251,14 @@ class StandingAgent(MassAgent):
         rate = self.rates(state, view)
         goal = np.clip(state.goal + self._period * rate, self.body.lower, self.body.upper)
         state = replace(state, goal=goal, rate=(goal - state.goal) / self._period)
+        outward = (goal > self.body.upper - AT_LIMIT) & (rate > 0)
+        state = replace(state, free=~(outward | (goal < self.body.lower + AT_LIMIT) & (rate < 0)))
         if self._slot is None or view.T_wm is None:
             return state
         sole = self._frame(view.T_wm, view.posture)
         if self._sole is None:
             start = sole if state.start is None else state.start
-            return replace(state, start=start, twist=_twist(start, sole, np.zeros(3)))
+            return replace(state, start=start, twist=BASE * _twist(start, sole, np.zeros(3)))
         if state.phase == STAND:  # a foot that lost the ground goes down to it
             down = 0.0 if state.touching else -LOWERING
             state = replace(state, twist=np.array([0.0, 0.0, down, 0.0, 0.0, 0.0]))
@@ -268,14 +271,16 @@ class StandingAgent(MassAgent):
         if state.phase == UNLOAD and waited > UNLOADING_S:
             center, target = self._center(view)
             if target is not None and np.linalg.norm(target - center) < CENTERED:
-                return replace(state, phase=SWING, since=now, start=sole)
-        if state.phase == SWING and state.start is not None:
-            if state.touching and waited > SWING_S / 2:
+                return replace(state, phase=LIFT, since=now, start=sole)
+        if state.phase in (LIFT, SWING) and state.start is not None:
+            if state.phase == LIFT and not state.touching:
+                state = replace(state, phase=SWING)
+            if state.phase == SWING and state.touching and waited > SWING_S / 2:
                 return replace(state, phase=STAND, since=now, step=state.step + 1)
             here, ahead = (_path(shift, waited + dt) for dt in (0.0, self._period))
             twist = _twist(state.start, sole, here)
             twist[:3] += (ahead - here) / self._period
-            return replace(state, twist=twist)
+            return replace(state, twist=_limited(twist, FASTEST))
         return state
 
 
@@ -292,7 +297,7 @@ def _path(shift: np.ndarray, t: float) -> np.ndarray:
     def blend(begin: float, length: float) -> float:
         return float(quintic.blend(np.asarray(t - begin), length).x)
 
-    up = LIFT * (blend(0.0, third) - blend(2 * third, third))
+    up = RISE * (blend(0.0, third) - blend(2 * third, third))
     late = LOWERING * max(t - SWING_S, 0.0)
     return blend(third / 2, 2 * third) * shift + np.array([0.0, 0.0, up - late])
 
