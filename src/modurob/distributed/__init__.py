@@ -15,7 +15,11 @@ if TYPE_CHECKING:
         BalancingProcesses,
         Fault,
         GearedDrive,
+        Push,
+        StandingNetwork,
+        Stood,
         balance,
+        stand,
     )
     from modurob.distributed.bus.processes import ProcessBus
     from modurob.distributed.bus.simulated import SimulatedBus
@@ -50,10 +54,14 @@ __all__ = [
     "Plant",
     "PlantOptions",
     "ProcessBus",
+    "Push",
     "SimulatedBus",
+    "StandingNetwork",
+    "Stood",
     "Transport",
     "balance",
     "play_round",
+    "stand",
 ]
 
 _HOMES = {
@@ -65,7 +73,11 @@ _HOMES = {
         "BalancingProcesses",
         "Fault",
         "GearedDrive",
+        "Push",
+        "StandingNetwork",
+        "Stood",
         "balance",
+        "stand",
     ),
     "bus.processes": ("ProcessBus",),
     "bus.simulated": ("SimulatedBus",),

@@ -15,7 +15,8 @@ from modurob.stepping.ground import corners
 STARTS = 30
 REACHED = 2e-3  # [m, rad] error of soles
 CLEARANCE = 0.03  # [m] of all other bodies above the ground
-RADIUS, APART = 0.22, 0.24  # [m] of feet from the center, and from each other
+RADIUS = 0.2  # [m] of feet from the center of mass
+EVEN = 0.9  # of the side of a regular polygon: least distance of two feet
 USED = 0.8  # share of the joints' range
 LEAST_FEET = 3
 ENOUGH = 20.0  # half the sum of squared residuals of a posture that needs no better one
@@ -59,6 +60,7 @@ class _Posture:
         other = ~np.isin(body, self.bodies)
         self._body, self._place = body[other], self._place[other]
         self._pairs = np.triu_indices(len(feet), 1)
+        self._apart = EVEN * 2 * RADIUS * np.sin(np.pi / len(feet))
 
     def q(self, x: np.ndarray) -> np.ndarray:
         """(..., nq) with the base upright above the origin."""
@@ -85,7 +87,7 @@ class _Posture:
         flat = np.concatenate([n[..., 0], n[..., 1], 1 + n[..., 2]], axis=-1) / 0.01
         return np.concatenate([
             p[..., 2] / 0.002, flat, middle, (away - RADIUS) / 0.05,
-            np.minimum(apart - APART, 0) / 0.03, np.minimum(z - CLEARANCE, 0) / 0.01,
+            np.minimum(apart - self._apart, 0) / 0.03, np.minimum(z - CLEARANCE, 0) / 0.01,
             0.3 * x[..., 1:],
         ], axis=-1)  # fmt: skip
 

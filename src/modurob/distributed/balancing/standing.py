@@ -38,7 +38,8 @@ TURN_LENGTH = 0.05  # [m] by which turns of a foot count as distances
 BASE = 0.3 * np.array([0.0, 0.0, 1.0, 1.0, 1.0, 1.0])  # weights of the base's twist: feet first
 FLOOR = 0.02  # of the mean of the matrix' diagonal: below it, a task counts as out of reach
 AT_LIMIT = 0.01  # [rad, m] from a limit at which a joint does not move towards it
-CENTERED = 0.004  # [m] from its target at which the center is over the feet that stay
+CENTERED = 0.012  # [m] from its target, which is inside of the region by the margin, at which the center is over the feet that stay
+READY_S = 0.5  # after the start, when all modules know the whole and the body has settled
 UNLOADING_S = 0.3  # at least, so that all modules know which feet stay
 SWING_S = 2.4  # of a foot in the air
 RISE = 0.04  # [m]
@@ -266,7 +267,8 @@ class StandingAgent(MassAgent):
             return state
         order, shift = self._steps[state.step]
         waited = now - state.since
-        if state.phase == STAND and self.sums.unpack(view.sums)[3] >= order:
+        done = self.sums.unpack(view.sums)[3]
+        if state.phase == STAND and done >= order and now > READY_S:
             return replace(state, phase=UNLOAD, since=now)
         if state.phase == UNLOAD and waited > UNLOADING_S:
             center, target = self._center(view)
