@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from modurob.distributed.balancing.faults import Fault
     from modurob.distributed.balancing.laws import LAWS
     from modurob.distributed.balancing.network import BalancingNetwork
+    from modurob.distributed.balancing.on_ground import Push, StandingNetwork, Stood, stand
     from modurob.distributed.balancing.plant import GearedDrive
     from modurob.distributed.balancing.processes import BalancingProcesses
     from modurob.distributed.balancing.result import Balanced
     from modurob.distributed.balancing.run import balance
     from modurob.distributed.balancing.stance import Foot, feet_of
-    from modurob.distributed.balancing.on_ground import Push, StandingNetwork, Stood, stand
     from modurob.distributed.balancing.standing import StandingAgent
     from modurob.distributed.balancing.support import (
         Region,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +17,6 @@ from modurob.distributed.balancing.stance import Foot, feet_of, stance
 from modurob.distributed.balancing.standing import StandingAgent, StandingState, Step
 from modurob.distributed.mass.network import MassNetwork
 from modurob.errors import StateError, UnknownNameError, choices
-from modurob.model import Model
 from modurob.organism import Organism
 from modurob.sim import Ground, Trajectory, simulate
 from modurob.spatial import so3
@@ -58,6 +57,7 @@ class StandingNetwork(MassNetwork):
         drive: Of the joints.
         stiffness: Of the servos. [N m/rad]
         margin: Least distance of the center from the border of the region of support. [m]
+        friction: Coefficient of the ground.
         options: See `MassNetwork`.
 
     Attributes:
@@ -79,9 +79,10 @@ class StandingNetwork(MassNetwork):
         stiffness: float = STIFFNESS,
         margin: float = 0.03,
         gravity: float = 9.81,
+        friction: float = 1.0,
         **options: Any,
     ) -> None:
-        self._base = organism.base
+        self._base, self._friction = organism.base, friction
         self._feet, self._steps = {foot.module: foot for foot in feet}, tuple(steps)
         self.drive, self._stiffness = drive or GearedDrive(), positive("stiffness", stiffness, "")
         self.model = model = organism.model(
@@ -150,23 +151,10 @@ class StandingNetwork(MassNetwork):
             places = (bodies[:, :3, :3] @ touching.place[own, :, None])[..., 0] + bodies[:, :3, 3]
             rows = np.column_stack([
                 (places - pose[:3, 3]) @ pose[:3, :3], touching.normal[own] @ pose[:3, :3],
-                np.full(len(own), self.friction),
+                np.full(len(own), self._friction),
             ])  # fmt: skip
             most = self.model.body_names[touching.body[own[np.argmax(normal[own])]]]
             self.touch(name, rows, pose, body=most.partition(".")[2] or None)
-
-    friction = 1.0
-
-    def record(self) -> dict[str, np.ndarray]:
-        """Centers as the modules estimate them; nan while they cannot."""
-        known = [self.view(name) for name in self.agents]
-        return {"estimates": np.array([_center(view) for view in known])}
-
-
-def _center(view: Any) -> np.ndarray:
-    if view.T_wm is None:
-        return np.full(3, np.nan)
-    return view.T_wm[:3, :3] @ (view.total[:3, 3] / view.total[3, 3]) + view.T_wm[:3, 3]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -180,7 +168,7 @@ class Stood(Trajectory):
 
     feet: tuple[Foot, ...] = ()
     steps_done: int = 0
-    ground: Ground = Ground()
+    ground: Ground = field(default_factory=Ground)
 
     @property
     def center(self) -> np.ndarray:
@@ -271,9 +259,9 @@ def stand(
     soles = feet_of(organism, feet)
     plan = [_step(s, soles, ground) for s in steps]
     network = StandingNetwork(
-        organism, soles, plan, drive=drive, stiffness=stiffness, margin=margin, gravity=gravity
-    )
-    network.friction = ground.friction
+        organism, soles, plan, drive=drive, stiffness=stiffness, margin=margin, gravity=gravity,
+        friction=ground.friction,
+    )  # fmt: skip
     model = network.model
     rng = np.random.default_rng(0) if rng is None else rng
     q = stance(organism, soles, rng) if q0 is None else model.check_configuration(q0).copy()

@@ -53,9 +53,7 @@ class _Posture:
         ports = [organism.kind(foot.module).port(foot.port) for foot in feet]
         self._model, self._soles = model, np.array([port.pose for port in ports])
         names = [foot.module for foot in feet]
-        self.bodies = [
-            model.body_index(f"{n}.{p.body}") for n, p in zip(names, ports, strict=True)
-        ]
+        self.bodies = [model.body_index(f"{n}.{p.body}") for n, p in zip(names, ports, strict=True)]
         body, self._place = corners(organism, model)
         other = ~np.isin(body, self.bodies)
         self._body, self._place = body[other], self._place[other]
@@ -135,4 +133,3 @@ def stance(
             "give longer legs, other feet=, or q0="
         )
     return posture.q(found)
-

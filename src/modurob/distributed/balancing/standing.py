@@ -2,13 +2,15 @@
 
 All joints move together, as with the shared law of `balance`: with a_j the effect of joint j on the
 tasks (the center of mass above the ground, the twist of each foot, height and attitude of the
-base), e the rates that the tasks ask for, and b_j the rate with which the joint alone would go back to its first position,
+base), e the rates that the tasks ask for, and b_j the rate with which the joint alone would go back
+to its first position,
 
     rate_j = b_j + a_j . y,   (sum a a^T) y = e - sum a b
 
-are the rates closest to b that do all tasks. The matrix and the right side are sums over all
-joints, which the network adds up like the masses; places of feet and their wishes are in the same
-sums, since all but one module add zero. The ground's side of a joint is that of the leader.
+are the rates closest to b that do all tasks, but for damping where a task is out of reach. The
+matrix and the right side are sums over all joints, which the network adds up like the masses;
+places of feet and the twists that they ask for are in the same sums, since all but one module add
+zero. The ground's side of a joint is that of the leader.
 """
 
 from __future__ import annotations
@@ -31,14 +33,16 @@ from modurob.modules import ModuleType
 from modurob.spatial import so3
 
 TASK_RATE = 4.0  # [1/s] at which errors of tasks decay
-HOME_RATE = 0.5  # [1/s] at which a joint alone would go back
+HOME_RATE = 0.2  # [1/s] at which a joint alone would go back
 FASTEST = 0.15  # [m/s] of the center and of feet
 FASTEST_JOINT = 3.0  # [rad/s, m/s]
 TURN_LENGTH = 0.05  # [m] by which turns of a foot count as distances
+CENTER = 5.0  # weight of the center: a joint moves it much less than a foot
 BASE = 0.3 * np.array([0.0, 0.0, 1.0, 1.0, 1.0, 1.0])  # weights of the base's twist: feet first
 FLOOR = 0.02  # of the mean of the matrix' diagonal: below it, a task counts as out of reach
 AT_LIMIT = 0.01  # [rad, m] from a limit at which a joint does not move towards it
-CENTERED = 0.012  # [m] from its target, which is inside of the region by the margin, at which the center is over the feet that stay
+CENTERED = 0.012  # [m] from its target inside of the region of the feet that stay: a foot may lift
+CONTACT_DIGITS = 4  # contacts are rounded to 0.1 mm: then most modules have the same region
 READY_S = 0.5  # after the start, when all modules know the whole and the body has settled
 UNLOADING_S = 0.3  # at least, so that all modules know which feet stay
 SWING_S = 2.4  # of a foot in the air
@@ -71,14 +75,22 @@ class TaskSums:
         self._ends = np.cumsum([len(self._upper[0]), self.rows, 3 * frames])
         self.size = int(self._ends[-1]) + 1
 
+    def places(self, sums: np.ndarray) -> np.ndarray:
+        """(frames, 3) in the world; zero where unknown. [m]"""
+        return sums[self._ends[1] : self._ends[2]].reshape(-1, 3)
+
+    def done(self, sums: np.ndarray) -> int:
+        """Number of steps of all feet that are done."""
+        return round(sums[-1])
+
     def pack(self, A: np.ndarray, e: np.ndarray, places: np.ndarray, done: int) -> np.ndarray:
         return np.concatenate([A[self._upper], e, places.ravel(), [done]])
 
-    def unpack(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-        upper, e, places, done = np.split(sums, self._ends)
-        A = np.zeros((self.rows, self.rows))
-        A[self._upper] = upper
-        return A + np.triu(A, 1).T, e, places.reshape(-1, 3), round(done[0])
+    def system(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(rows, rows) the matrix, and (rows,) the right side."""
+        end, A = self._ends[0], np.zeros((self.rows, self.rows))
+        A[self._upper] = A.T[self._upper] = sums[:end]
+        return A, sums[end : self._ends[1]].copy()
 
 
 @dataclass(frozen=True)
@@ -181,8 +193,8 @@ class StandingAgent(MassAgent):
         self, state: Any, found: Levers, split: Sides, posture: Posture,
         received: Mapping[str, Update], T_wm: np.ndarray,
     ) -> np.ndarray:  # fmt: skip
-        parts = [self.sums.unpack(update.sums) for update in received.values()]
-        places = sum((part[2] for part in parts), np.zeros((self.sums.frames, 3)))
+        parts = [self.sums.places(update.sums) for update in received.values()]
+        places = sum(parts, np.zeros((self.sums.frames, 3)))
         own, twist, k = np.zeros_like(places), np.zeros(self.sums.rows), self._slot
         if k is not None:
             own[k] = self._frame(T_wm, posture)[:3, 3]
@@ -203,11 +215,11 @@ class StandingAgent(MassAgent):
         joints, bodies = len(self.body.joint_names), len(self.body.kind.bodies)
         total = posture.own[3, 3] + sum(update.mass[3, 3] for update in received.values())
         a = np.zeros((joints, self.sums.rows))
-        a[:, :2] = found.moment[:, :2] / total
+        a[:, :2] = CENTER * found.moment[:, :2] / total
         # column of `split.far` for each frame: the own body, or the connector beyond which it is
         column = np.full(len(places), -1)
         for port, update in received.items():
-            there = self.sums.unpack(update.sums)[2].any(axis=1)
+            there = self.sums.places(update.sums).any(axis=1)
             column[there] = bodies + self.body.labels.index(port)
         if self._slot is not None:
             column[self._slot] = 0 if self._sole is None else self.body.port_bodies[self._sole]
@@ -226,11 +238,11 @@ class StandingAgent(MassAgent):
 
     def rates(self, state: StandingState, view: MassView) -> np.ndarray:
         """(joints,) at which the joints shall move; at rest while the whole is unknown."""
-        A, e, places, _ = self.sums.unpack(view.sums)
-        center, target = self._center(view)
+        places, (center, target) = self.sums.places(view.sums), self._center(view)
         if view.levers is None or target is None or not places.any(axis=1).all():
             return np.zeros(len(state.goal))
-        e[:2] += _limited(TASK_RATE * (target - center), FASTEST)
+        A, e = self.sums.system(view.sums)
+        e[:2] += CENTER * _limited(TASK_RATE * (target - center), FASTEST)
         floor = FLOOR * np.trace(A) / len(A) + 1e-12
         y = np.linalg.solve(A + floor * np.eye(len(A)), e)
         split = self._sides(state, view.leader_port)
@@ -240,7 +252,7 @@ class StandingAgent(MassAgent):
 
     def _center(self, view: MassView) -> tuple[np.ndarray, np.ndarray | None]:
         """(2,) the center of mass above the ground, and its target; None while unknown. [m]"""
-        region = region_of(view, self._margin)
+        region = region_of(view, self._margin, CONTACT_DIGITS)
         if view.T_wm is None or region is None:
             return np.zeros(2), None
         center = centers_in_world(view.total, view.T_wm)[:2]
@@ -267,7 +279,7 @@ class StandingAgent(MassAgent):
             return state
         order, shift = self._steps[state.step]
         waited = now - state.since
-        done = self.sums.unpack(view.sums)[3]
+        done = self.sums.done(view.sums)
         if state.phase == STAND and done >= order and now > READY_S:
             return replace(state, phase=UNLOAD, since=now)
         if state.phase == UNLOAD and waited > UNLOADING_S:

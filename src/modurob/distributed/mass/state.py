@@ -48,9 +48,10 @@ class Update(NamedTuple):
         mass: (4, 4) pseudo-inertia of all modules there.
         election: The best ticket there.
         contacts: (k, 7) points of contact there: position, normal, coefficient of friction.
-        sums: (5,), or what the program adds up, of all joints there, in world axes: xx, xy, yy of ``j j^T / i`` and x, y of the
+        sums: (5,) of all joints there, in world axes: xx, xy, yy of ``j j^T / i`` and x, y of the
             momentum ``j v``, with j = m2 u x (p2 - q) the first moment that a joint moves, i its
-            composite inertia and v its velocity. Zero while the world is unknown.
+            composite inertia and v its velocity; `TaskSums` where the robot stands on feet. Zero
+            while the world is unknown.
         pose: (4, 4) of the connector in the world, or None if the leader is not on that side.
     """
 
@@ -130,7 +131,6 @@ def _update_layout(sums: int) -> Flagged:
         pose=(4, _Numbers(12)),
         sums=(8, _Numbers(sums)),
     )
-
 
 
 def encode(packet: Packet) -> bytes:
