@@ -59,7 +59,7 @@ def test_a_posture_has_flat_soles_and_nothing_else_on_the_ground(four_legs):
 
 
 def test_a_robot_that_is_pushed_on_a_slope_stays(walker):
-    tree, q = walker
+    tree, _ = walker
     mass = tree.model("physical").mass.sum()
     run = stand(
         tree, ground=mr.Ground(slope=(0.0, 0.07)), push=Push(0.4, (0.3 * mass, 0.0, 0.0)),
