@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from modurob import Ground, StateError, examples
-from modurob.distributed.balancing import Push, Stood, feet_of, stand
+from modurob.distributed.balancing import Impulse, Stood, feet_of, stand
 
 PUSH = 0.3  # [N s/kg] of the whole mass, within 50 ms at the base, in a random direction
 SHIFT = 0.04  # [m] of each of two steps
@@ -35,7 +35,7 @@ def run_one(job: tuple[str, int, float]) -> tuple[Any, ...] | None:
         options["steps"] = [(foot, SHIFT * way) for foot in feet[:2]]
     else:
         mass = tree.model("physical").mass.sum()
-        options["push"] = Push(1.0, (*(PUSH * mass * way).tolist(), 0.0))
+        options["push"] = Impulse(1.0, (*(PUSH * mass * way).tolist(), 0.0))
         options["duration"] = 2.5
     try:
         run = stand(tree, ground=ground, rng=rng, **options)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import modurob as mr
-from modurob.distributed import Push, StandingNetwork, stand
+from modurob.distributed import Impulse, StandingNetwork, stand
 from modurob.distributed.balancing import feet_of, stability_region, support_polygon
 from modurob.distributed.balancing.agent import region_of
 from modurob.distributed.balancing.stance import stance
@@ -62,7 +62,7 @@ def test_a_robot_that_is_pushed_on_a_slope_stays(walker):
     tree, _ = walker
     mass = tree.model("physical").mass.sum()
     run = stand(
-        tree, ground=mr.Ground(slope=(0.0, 0.07)), push=Push(0.4, (0.3 * mass, 0.0, 0.0)),
+        tree, ground=mr.Ground(slope=(0.0, 0.07)), push=Impulse(0.4, (0.3 * mass, 0.0, 0.0)),
         rng=np.random.default_rng(2), duration=1.0, record=0.1,
     )  # fmt: skip
     assert run.fallen is None
@@ -73,7 +73,7 @@ def test_a_robot_that_is_pushed_on_a_slope_stays(walker):
 
 def test_a_robot_that_is_pushed_too_hard_counts_as_fallen(walker):
     tree, q = walker
-    push = Push(0.02, (0.0, 8.0 * tree.model("physical").mass.sum(), 0.0))
+    push = Impulse(0.02, (0.0, 8.0 * tree.model("physical").mass.sum(), 0.0))
     run = stand(tree, q0=q, push=push, duration=0.5, record=0.02)
     assert run.fallen is not None
 

@@ -17,7 +17,7 @@ from modurob.distributed.balancing import (
     BalancingProcesses,
     Fault,
     GearedDrive,
-    Push,
+    Impulse,
     stand,
 )
 from modurob.scenario.settings import BALANCE
@@ -108,7 +108,7 @@ def _stand(
     name: str | None, seed: int | None, slope: float, push: float, steps: tuple[str, ...],
     files: dict[str, Any],
 ) -> None:  # fmt: skip
-    """Print whether a robot on the ground stays up; only options of this command's docstring."""
+    """Print whether a robot on the ground stays up; refuse options of other runs."""
     context = click.get_current_context()
     allowed = {"name", "seed", "ground", "slope", "push", "steps", "film_path", "path", "force",
                "as_json"}  # fmt: skip
@@ -126,7 +126,7 @@ def _stand(
     with output.bar(title, not files["as_json"]) as progress:
         run = stand(
             tree, ground=Ground(slope=(float(np.tan(np.radians(slope))), 0.0)), rng=rng,
-            push=Push(1.0, (push, 0.0, 0.0)) if push else None, steps=[_step(s) for s in steps],
+            push=Impulse(1.0, (push, 0.0, 0.0)) if push else None, steps=[_step(s) for s in steps],
             duration=None if steps else STANDING_S, progress=progress,
         )  # fmt: skip
     if files["film_path"]:
@@ -143,8 +143,9 @@ def _stand(
         output.print_json(facts)
         return
     echo(f"{title}: feet {', '.join(facts['feet'])}")
-    echo(f"{run.fallen or 'It stands'}; {run.steps_done} of {len(steps)} steps; largest tilt "
-         f"{facts['largest_tilt_deg']:.1f} deg, lowest center {facts['lowest_height_m']:.3f} m")  # fmt: skip
+    echo(f"{run.fallen or 'It stands'}; {run.steps_done} of {len(steps)} steps")
+    echo(f"largest tilt {facts['largest_tilt_deg']:.1f} deg, lowest center "
+         f"{1e3 * facts['lowest_height_m']:.0f} mm")  # fmt: skip
 
 
 def _step(text: str) -> tuple[str, tuple[float, float]]:

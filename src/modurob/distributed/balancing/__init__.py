@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from modurob.distributed.balancing.faults import Fault
     from modurob.distributed.balancing.laws import LAWS
     from modurob.distributed.balancing.network import BalancingNetwork
-    from modurob.distributed.balancing.on_ground import Push, StandingNetwork, Stood, stand
+    from modurob.distributed.balancing.on_ground import Impulse, StandingNetwork, Stood, stand
     from modurob.distributed.balancing.plant import GearedDrive
     from modurob.distributed.balancing.processes import BalancingProcesses
     from modurob.distributed.balancing.result import Balanced
@@ -34,7 +34,7 @@ __all__ = [
     "Fault",
     "Foot",
     "GearedDrive",
-    "Push",
+    "Impulse",
     "Region",
     "StandingAgent",
     "StandingNetwork",
@@ -55,7 +55,7 @@ _HOMES = {
     "plant": ("GearedDrive",),
     "processes": ("BalancingProcesses",),
     "result": ("Balanced",),
-    "on_ground": ("Push", "StandingNetwork", "Stood", "stand"),
+    "on_ground": ("Impulse", "StandingNetwork", "Stood", "stand"),
     "run": ("balance",),
     "stance": ("Foot", "feet_of"),
     "standing": ("StandingAgent",),

@@ -32,16 +32,16 @@ FIRST_S, STEP_S = 1.0, 5.0  # of a run: to stand, and for each step
 
 
 @dataclass(frozen=True)
-class Push:
-    """A push of the base: an impulse within 50 ms.
+class Impulse:
+    """A push of the base within 50 ms.
 
     Attributes:
         time: When it begins. [s]
-        impulse: (3,) in the world, as the base stands at the start. [N s]
+        vector: (3,) in the world, as the base stands at the start. [N s]
     """
 
     time: float
-    impulse: tuple[float, float, float]
+    vector: tuple[float, float, float]
 
 
 class StandingNetwork(MassNetwork):
@@ -220,7 +220,7 @@ def stand(
     *,
     feet: Mapping[str, int | str] | None = None,
     steps: Sequence[tuple[str, ArrayLike]] = (),
-    push: Push | None = None,
+    push: Impulse | None = None,
     ground: Ground | None = None,
     q0: ArrayLike | None = None,
     duration: float | None = None,
@@ -302,7 +302,7 @@ def _on_slope(q: np.ndarray, ground: Ground) -> np.ndarray:
     return q
 
 
-def _wrench(push: Push, q: np.ndarray) -> Callable[[float], np.ndarray]:
-    force = so3.from_quaternion(q[3:7]).T @ as_floats(push.impulse) / PUSH_S
+def _wrench(push: Impulse, q: np.ndarray) -> Callable[[float], np.ndarray]:
+    force = so3.from_quaternion(q[3:7]).T @ as_floats(push.vector) / PUSH_S
     wrench, begin = np.concatenate([force, np.zeros(3)]), not_negative("time", push.time, "s")
     return lambda t: wrench * (begin <= t < begin + PUSH_S)
