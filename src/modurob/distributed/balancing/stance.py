@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -114,12 +114,13 @@ def stance(
         )
     model = organism.model("physical", base="free", elastic=False)
     posture = _Posture(organism, model, feet)
+    rates: Any = posture.rates  # SciPy's annotation names only the texts
     low, high = USED * np.maximum(model.lower, -np.pi), USED * np.minimum(model.upper, np.pi)
     bounds = (np.append(0.0, low), np.append(1.0, high))
     best, found = np.inf, None
     for _ in range(starts):
         x0 = np.append(0.15, rng.uniform(0.6 * low, 0.6 * high))
-        fit = least_squares(posture.residuals, x0, posture.rates, bounds=bounds, max_nfev=60)
+        fit = least_squares(posture.residuals, x0, rates, bounds=bounds, max_nfev=60)
         p, n = posture.soles(fit.x)
         error = max(np.abs(p[:, 2]).max(), np.abs(n[:, :2]).max(), np.max(1 + n[:, 2]))
         if error < REACHED and fit.cost < best:

@@ -286,13 +286,14 @@ class StandingAgent(MassAgent):
             center, target = self._center(view)
             if target is not None and np.linalg.norm(target - center) < CENTERED:
                 return replace(state, phase=LIFT, since=now, start=sole)
-        if state.phase in (LIFT, SWING) and state.start is not None:
+        start = state.start
+        if state.phase in (LIFT, SWING) and start is not None:
             if state.phase == LIFT and not state.touching:
                 state = replace(state, phase=SWING)
             if state.phase == SWING and state.touching and waited > SWING_S / 2:
                 return replace(state, phase=STAND, since=now, step=state.step + 1)
             here, ahead = (_path(shift, waited + dt) for dt in (0.0, self._period))
-            twist = _twist(state.start, sole, here)
+            twist = _twist(start, sole, here)
             twist[:3] += (ahead - here) / self._period
             return replace(state, twist=_limited(twist, FASTEST))
         return state

@@ -129,15 +129,15 @@ class MassAgent:
         return replace(state, q=q, v=v, free=free, announced=False)
 
     def in_contact(
-        self, state: MassState, contacts: np.ndarray, pose: np.ndarray, body: int = 0
-    ) -> MassState:
+        self, state: MassStateT, contacts: np.ndarray, pose: np.ndarray, body: int = 0
+    ) -> MassStateT:
         """The module on the ground: it takes part in the election of the leader."""
         ticket = state.ticket if state.ticket[0] else (1, self._number(state.boot, 1))
         return replace(
             state, contacts=contacts, pose=pose, contact_body=body, ticket=ticket, announced=False
         )
 
-    def lifted(self, state: MassState) -> MassState:
+    def lifted(self, state: MassStateT) -> MassStateT:
         """The module off the ground."""
         return replace(state, contacts=NO_CONTACTS, pose=None, ticket=(0, 0), announced=False)
 
