@@ -103,3 +103,17 @@ def test_processes_name_the_options_that_they_do_not_take(arguments, words, tmp_
     result = run("balance", "--modules", "2", "--processes", *arguments)
     assert result.exit_code == 2
     assert words in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--ground", "--loss", "0.1"], "--ground goes without --loss"),
+        (["--ground", "--step", "m2:1:x"], "--step takes FOOT:X:Y"),
+        (["--push", "1"], "give --ground"),
+    ],
+)
+def test_ground_names_the_options_that_it_does_not_take(arguments, words):
+    result = CliRunner().invoke(cli, ["balance", *arguments])
+    assert result.exit_code == 2
+    assert words in result.output

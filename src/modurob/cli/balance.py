@@ -8,11 +8,18 @@ from typing import Any
 import click
 import numpy as np
 
-from modurob import Organism, Scenario, StateError, examples
+from modurob import Ground, Organism, Scenario, StateError, examples
 from modurob.cli import organisms, output
 from modurob.cli.characters import echo
 from modurob.cli.run import FILES, execute, run_options, scenario_of, take_run_options
-from modurob.distributed.balancing import LAWS, BalancingProcesses, Fault, GearedDrive
+from modurob.distributed.balancing import (
+    LAWS,
+    BalancingProcesses,
+    Fault,
+    GearedDrive,
+    Impulse,
+    stand,
+)
 from modurob.scenario.settings import BALANCE
 
 EXAMPLE = """\b
@@ -22,9 +29,11 @@ Examples:
   modurob balance tree.json --fault die:m7:1.0 --stuck m3.pitch --plot tree.png
   modurob balance --law default --friction 0.1 --duration 10 --json
   modurob balance --processes --duration 2 --fault die:m4:1.0
+  modurob balance --ground --push 1.0 --step m2:0.04:0 --animate step.gif
 """
 MOST_BRANCHES = 4
 MODULES, SEED = 20, 2  # of the default tree
+STANDING_S = 2.5  # of a run on the ground without steps
 ROW_INTERVAL_S = 0.25  # between two lines of a run by processes
 
 
@@ -51,17 +60,31 @@ ROW_INTERVAL_S = 0.25  # between two lines of a run by processes
               show_default=True, help="Of the drives. [N m s/rad]")  # fmt: skip
 @click.option("--processes", is_flag=True,
               help="A process for each module, and one for the body.")  # fmt: skip
+@click.option("--ground", is_flag=True, help="Stand on the ground with the ends of the tree.")
+@click.option("--slope", type=click.FloatRange(-45, 45), default=0.0, help="Of the ground. [deg]")
+@click.option(
+    "--push", type=float, default=0.0, help="Impulse along x at 1 s, on the ground. [N s]"
+)
+@click.option("--step", "steps", multiple=True, metavar="FOOT:X:Y",
+              help="A step on the ground, such as m2:0.04:0. [m]")  # fmt: skip
 @run_options
 def command(
     name: str | None, modules: int | None, seed: int | None, faults: tuple[str, ...],
-    processes: bool, **options: Any,
+    processes: bool, ground: bool, slope: float, push: float, steps: tuple[str, ...],
+    **options: Any,
 ) -> None:  # fmt: skip
     """Bring the center of mass above the base, each module by itself.
 
     NAME_OR_FILE is a file that `modurob new` wrote or a built-in organism, fixed to the ground at
-    its base; by default a random SuperBot tree.
+    its base; by default a random SuperBot tree. With --ground the body is free and stands on the
+    ends of its branches; by default it is a random SuperBot tree with four legs.
     """
     files = take_run_options(options)
+    if ground:
+        _stand(name, seed, slope, push, steps, files)
+        return
+    if slope or push or steps:
+        raise StateError("--slope, --push and --step are for a robot on the ground: give --ground")
     if name is None:
         title, organism = _tree(modules or MODULES, SEED if seed is None else seed)
         seed = (SEED if seed is None else seed) if options["loss"] else None
@@ -79,6 +102,59 @@ def command(
         _run_processes(scenario, events, as_json=files["as_json"])
     else:
         execute(scenario, files)
+
+
+def _stand(
+    name: str | None, seed: int | None, slope: float, push: float, steps: tuple[str, ...],
+    files: dict[str, Any],
+) -> None:  # fmt: skip
+    """Print whether a robot on the ground stays up; refuse options of other runs."""
+    context = click.get_current_context()
+    allowed = {"name", "seed", "ground", "slope", "push", "steps", "film_path", "path", "force",
+               "as_json"}  # fmt: skip
+    for parameter in context.command.params:
+        key = parameter.name or ""
+        given = context.get_parameter_source(key) == click.core.ParameterSource.COMMANDLINE
+        if given and key not in allowed:
+            raise StateError(f"--ground goes without {parameter.opts[-1]}: leave one of them out")
+    seed = SEED if seed is None else seed
+    rng = np.random.default_rng(seed)
+    title, tree = (
+        (f"SuperBot tree {seed} on four legs", examples.superbot_walker(rng=rng))
+        if name is None else organisms.find(name)
+    )  # fmt: skip
+    with output.bar(title, not files["as_json"]) as progress:
+        run = stand(
+            tree, ground=Ground(slope=(float(np.tan(np.radians(slope))), 0.0)), rng=rng,
+            push=Impulse(1.0, (push, 0.0, 0.0)) if push else None, steps=[_step(s) for s in steps],
+            duration=None if steps else STANDING_S, progress=progress,
+        )  # fmt: skip
+    if files["film_path"]:
+        run.animate(files["film_path"])
+    if files["path"]:
+        run.save(files["path"])
+    facts = {
+        "title": title, "seconds": float(run.t[-1]), "feet": [foot.module for foot in run.feet],
+        "fallen": run.fallen, "steps": run.steps_done, "asked_steps": len(steps),
+        "largest_tilt_deg": float(np.degrees(run.tilt.max())),
+        "lowest_height_m": float(run.height.min()),
+    }  # fmt: skip
+    if files["as_json"]:
+        output.print_json(facts)
+        return
+    echo(f"{title}: feet {', '.join(facts['feet'])}")
+    echo(f"{run.fallen or 'It stands'}; {run.steps_done} of {len(steps)} steps")
+    echo(f"largest tilt {facts['largest_tilt_deg']:.1f} deg, lowest center "
+         f"{1e3 * facts['lowest_height_m']:.0f} mm")  # fmt: skip
+
+
+def _step(text: str) -> tuple[str, tuple[float, float]]:
+    """A step as typed."""
+    try:
+        foot, x, y = text.split(":")
+        return foot, (float(x), float(y))
+    except ValueError:
+        raise StateError(f"--step takes FOOT:X:Y like m2:0.04:0, got '{text}'") from None
 
 
 def _check_processes(

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
         BalancingProcesses,
         Fault,
         GearedDrive,
+        Impulse,
+        StandingNetwork,
+        Stood,
         balance,
+        stand,
     )
     from modurob.distributed.bus.processes import ProcessBus
     from modurob.distributed.bus.simulated import SimulatedBus
@@ -40,6 +44,7 @@ __all__ = [
     "Counts",
     "Fault",
     "GearedDrive",
+    "Impulse",
     "InProcess",
     "LockStep",
     "MassAgent",
@@ -51,9 +56,12 @@ __all__ = [
     "PlantOptions",
     "ProcessBus",
     "SimulatedBus",
+    "StandingNetwork",
+    "Stood",
     "Transport",
     "balance",
     "play_round",
+    "stand",
 ]
 
 _HOMES = {
@@ -65,7 +73,11 @@ _HOMES = {
         "BalancingProcesses",
         "Fault",
         "GearedDrive",
+        "Impulse",
+        "StandingNetwork",
+        "Stood",
         "balance",
+        "stand",
     ),
     "bus.processes": ("ProcessBus",),
     "bus.simulated": ("SimulatedBus",),

@@ -118,6 +118,34 @@ def superbot_tree(
     return organism
 
 
+def superbot_walker(
+    legs: int = 4,
+    length: int = 2,
+    rng: np.random.Generator | None = None,
+    kind: str | ModuleType = "superbot",
+) -> Organism:
+    """A random SuperBot tree with legs: chains of `length` modules at the sides of the first one.
+
+    Connectors and turns are random, but each module of a leg is docked with one end and holds the
+    next one with the other: all its joints move the foot.
+    """
+    rng = generator(rng, "a random tree", seed=0)
+    if not (is_whole(legs) and is_whole(length) and 1 <= legs <= 4 and length >= 1):
+        raise StateError(
+            f"a walker has 1 to 4 legs of at least 1 module, got {legs!r} of {length!r}"
+        )
+    organism = Organism.start(kind, "m0")
+    for start in rng.permutation([2, 3, 5, 6])[:legs]:
+        parent, port = "m0", int(start)
+        for _ in range(length):
+            name, ends = f"m{len(organism)}", rng.permutation([[1, 2, 3], [4, 5, 6]])
+            near, far = (int(rng.choice(ports)) for ports in ends)
+            turn = int(rng.choice([0, 90, 180, 270]))
+            organism = organism.dock(parent, port, name, near, turn=turn)
+            parent, port = name, far
+    return organism
+
+
 def emulation(organism: Organism, robot: str) -> dict[str, float]:
     """Locks for `Organism.model` with which SuperBots move as another robot's modules (moll2006).
 

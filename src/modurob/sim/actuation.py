@@ -7,6 +7,8 @@ Further attributes are optional:
   with a memory (an integral, a filter) needs one: without it, it is asked several times a step, at
   trial states, and must not remember.
 * ``reset(t, q, v)``: called when a run begins.
+* ``connect_ground(sensor)``: called before that in a run on the ground; ``sensor()`` gives the
+  `Touching` corners at the time of a sample.
 * ``record() -> {name: numbers}``: numbers for `Trajectory.channels`, as of its last
   command.
 * ``command(t, q, v, reference, external)``: with ``wrench_sensors`` it also has the external

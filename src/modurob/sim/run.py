@@ -130,6 +130,9 @@ class Run:
     def begin(self) -> None:
         """Ask the controller and find an acceleration, before the first step."""
         if self._drive is not None:
+            ground = self.motion.ground
+            if ground is not None and hasattr(self.controller, "connect_ground"):
+                self.controller.connect_ground(lambda: ground.touching(self.q, self.v))
             self._drive.reset(self.t, self.q, self.v)
             if self._drive.sample_time is not None:
                 self._drive.sample(self.t, self.q, self.v)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,6 +37,22 @@ NOMINAL_STEP_S = 1e-3  # that adaptive methods get their stiffness from
 SUNK = 2.0  # times the depth at which one corner carries the weight: refused at the start
 ROUNDING = 1e-9  # [m] of the lowest point at the start
 SAME_SIDE = 1e-6  # of the size of a body: distance of corners that touch a plane together
+
+
+class Touching(NamedTuple):
+    """Corners of a body that touch the ground, as its modules can measure them.
+
+    Attributes:
+        body: (k,) body of each corner.
+        place: (k, 3) in the body's frame. [m]
+        normal: (k, 3) of the ground, in the world.
+        force: (k, 3) of the ground, in the world. [N]
+    """
+
+    body: np.ndarray
+    place: np.ndarray
+    normal: np.ndarray
+    force: np.ndarray
 
 
 class GroundContact:
@@ -258,6 +275,15 @@ class GroundContact:
         return {
             "contact": of_body @ f, "contact_torque": of_body @ torque, "contact_energy": energy,
         }  # fmt: skip
+
+    def touching(self, q: np.ndarray, v: np.ndarray) -> Touching:
+        """The corners of one body that the ground pushes."""
+        self._settle()
+        point, _, which = self._points(q, v)
+        f, n = (np.stack([*u], axis=-1) for u in (contact_force(self.law, point), point.normal))
+        pushed = np.sum(f * n, axis=-1) > 0
+        which = which[pushed]
+        return Touching(self._body[which], self._place[which], n[pushed], f[pushed])
 
     def accepted(self, q: np.ndarray, v: np.ndarray) -> None:
         """Move the anchors after a step; the force there is kept for the next one."""

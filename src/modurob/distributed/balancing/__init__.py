@@ -11,10 +11,13 @@ if TYPE_CHECKING:
     from modurob.distributed.balancing.faults import Fault
     from modurob.distributed.balancing.laws import LAWS
     from modurob.distributed.balancing.network import BalancingNetwork
+    from modurob.distributed.balancing.on_ground import Impulse, StandingNetwork, Stood, stand
     from modurob.distributed.balancing.plant import GearedDrive
     from modurob.distributed.balancing.processes import BalancingProcesses
     from modurob.distributed.balancing.result import Balanced
     from modurob.distributed.balancing.run import balance
+    from modurob.distributed.balancing.stance import Foot, feet_of
+    from modurob.distributed.balancing.standing import StandingAgent
     from modurob.distributed.balancing.support import (
         Region,
         stability_region,
@@ -29,10 +32,17 @@ __all__ = [
     "BalancingNetwork",
     "BalancingProcesses",
     "Fault",
+    "Foot",
     "GearedDrive",
+    "Impulse",
     "Region",
+    "StandingAgent",
+    "StandingNetwork",
+    "Stood",
     "balance",
+    "feet_of",
     "stability_region",
+    "stand",
     "support_polygon",
     "waypoints",
 ]
@@ -45,7 +55,10 @@ _HOMES = {
     "plant": ("GearedDrive",),
     "processes": ("BalancingProcesses",),
     "result": ("Balanced",),
+    "on_ground": ("Impulse", "StandingNetwork", "Stood", "stand"),
     "run": ("balance",),
+    "stance": ("Foot", "feet_of"),
+    "standing": ("StandingAgent",),
     "support": ("Region", "stability_region", "support_polygon", "waypoints"),
 }
 

@@ -41,6 +41,7 @@ from modurob.modules import ModuleType
 PERIOD_S = 1e-3  # of the control loop
 DECISION = 5  # control periods between two decisions where to go
 RATE = 25.0  # [1/s] of the shared law
+SAME_PLANE, SAME_NORMAL = 0.01, 0.05  # [m, 1] of contacts: soft ground gives way, messages lag
 CONTACT_DIGITS = 9  # contacts are rounded to nanometers: then all modules have the same region
 
 
@@ -144,26 +145,36 @@ class BalancingAgent(MassAgent):
         """(joints, 2) what the center (joints, 3) shall be above. [m]"""
         if self._goal is not None:
             return self._goal(state.tick * self.period, center)
-        region = self.region(view)
+        region = region_of(view, self._margin)
         return center[:, :2] if region is None else region.nearest(center)
 
     def region(self, view: MassEstimate) -> Region | None:
-        """Goal of a module for the center: the region of the contacts, less the margin.
+        """Goal of a module for the center; see `region_of`."""
+        return region_of(view, self._margin)
 
-        None where it does not know any contact in the world, or where they hold any center.
-        """
-        if view.T_wm is None or not len(view.contacts):
-            return None
-        rows = np.round(moved_contacts(view.T_wm, view.contacts), CONTACT_DIGITS) + 0.0  # no -0
-        return _region(np.unique(rows, axis=0).tobytes(), self._margin)
+
+def region_of(view: MassEstimate, margin: float, digits: int = CONTACT_DIGITS) -> Region | None:
+    """Region of the contacts that a module knows, to some digits, less the margin. [m]
+
+    None where it does not know any contact in the world, or where they hold any center.
+    """
+    if view.T_wm is None or not len(view.contacts):
+        return None
+    rows = np.round(moved_contacts(view.T_wm, view.contacts), digits) + 0.0  # no -0
+    return _region(np.unique(rows, axis=0).tobytes(), margin)
 
 
 @lru_cache(maxsize=64)
 def _region(data: bytes, margin: float) -> Region | None:
     contacts = np.frombuffer(data).reshape(-1, CONTACT_NUMBERS)
-    level = (contacts[:, 5] == 1).all() and (contacts[:, 2] == contacts[0, 2]).all()
+    n, friction = contacts[0, 3:6], contacts[:, 6].min()
+    one_plane = (
+        (np.abs(contacts[:, 3:6] - n) < SAME_NORMAL).all()
+        and np.ptp(contacts[:, :3] @ n) < SAME_PLANE
+        and np.hypot(n[0], n[1]) <= friction * n[2]
+    )  # then only forces along the normal turn the robot about an edge: the polygon is exact
     try:
-        region = support_polygon(contacts) if level else stability_region(contacts)
+        region = support_polygon(contacts) if one_plane else stability_region(contacts)
     except StateError:  # clamped between walls, or no contacts at all: nothing to keep inside of
         return None
     return region.shrunk(margin)

@@ -22,7 +22,15 @@ import numpy as np
 
 from modurob.checks import positive
 from modurob.distributed.agent import Message
-from modurob.distributed.mass.module_body import body_of, levers, shared_sums, sides
+from modurob.distributed.mass.module_body import (
+    Levers,
+    Posture,
+    Sides,
+    body_of,
+    levers,
+    shared_sums,
+    sides,
+)
 from modurob.distributed.mass.properties import inverse_pose
 from modurob.distributed.mass.state import (
     NO_CANDIDATE,
@@ -60,7 +68,12 @@ class MassAgent:
         heartbeat: Seconds after which a silent module repeats its update, so that a dead neighbor
             is noticed even when nothing moves; None for silence.
         tickets: Count of different numbers to draw.
+
+    Attributes:
+        no_sums: (n,) zeros: `Update.sums` of modules without a joint.
     """
+
+    no_sums: np.ndarray = NO_SUMS
 
     def __init__(
         self,
@@ -86,7 +99,8 @@ class MassAgent:
         """
         joints = len(self.body.joint_names)
         boot = int(rng.integers(1, BOOTS))
-        state = MassState(boot, self.body.rest, np.zeros(joints), np.ones(joints, dtype=bool))
+        free = np.ones(joints, dtype=bool)
+        state = MassState(boot, self.body.rest, np.zeros(joints), free, sums=self.no_sums)
         for port, turn in turns.items():
             state = self.plugged(state, port, turn)
         return state
@@ -115,15 +129,15 @@ class MassAgent:
         return replace(state, q=q, v=v, free=free, announced=False)
 
     def in_contact(
-        self, state: MassState, contacts: np.ndarray, pose: np.ndarray, body: int = 0
-    ) -> MassState:
+        self, state: MassStateT, contacts: np.ndarray, pose: np.ndarray, body: int = 0
+    ) -> MassStateT:
         """The module on the ground: it takes part in the election of the leader."""
         ticket = state.ticket if state.ticket[0] else (1, self._number(state.boot, 1))
         return replace(
             state, contacts=contacts, pose=pose, contact_body=body, ticket=ticket, announced=False
         )
 
-    def lifted(self, state: MassState) -> MassState:
+    def lifted(self, state: MassStateT) -> MassStateT:
         """The module off the ground."""
         return replace(state, contacts=NO_CONTACTS, pose=None, ticket=(0, 0), announced=False)
 
@@ -204,7 +218,7 @@ class MassAgent:
         (boot, number), link.ack_pending = packet.sent, True
         if boot == link.there and link.newest.refuses(number, now, self.give_up):
             return
-        update = decode_update(packet.update)
+        update = decode_update(packet.update, len(self.no_sums))
         if update is None:
             link.ack_pending = False
             return
@@ -260,12 +274,11 @@ class MassAgent:
         if not leads and election.draw and election.holders == 1:  # towards the leader
             port = next((p for p, part in received.items() if part.election == election), None)
         T_wm = state.pose if leads else None if port is None else received[port].pose
-        found, sums = None, NO_SUMS if think else state.sums
+        found, sums = None, self.no_sums if think else state.sums
         if think and T_wm is not None:
-            k = None if port is None else self.body.labels.index(port)
-            ground = state.contact_body if k is None else int(self.body.port_bodies[k])
-            found = levers(self.body, sides(self.body, ground), posture, sets, T_wm)
-            sums = shared_sums(found, state.v, state.free)
+            split = self._sides(state, port)
+            found = levers(self.body, split, posture, sets, T_wm)
+            sums = self._own_sums(state, found, split, posture, received, T_wm)
         own = Update(posture.own, _own_ticket(state), state.contacts, sums, T_wm)
         whole = Update.union([own, *received.values()])
         return MassView(
@@ -281,6 +294,19 @@ class MassAgent:
             levers=found,
             sums=whole.sums,
         )
+
+    def _sides(self, state: MassState, leader_port: str | None) -> Sides:
+        """Parts that the joints move while the leader's side is held still."""
+        if leader_port is None:
+            return sides(self.body, state.contact_body)
+        return sides(self.body, int(self.body.port_bodies[self.body.labels.index(leader_port)]))
+
+    def _own_sums(
+        self, state: MassState, found: Levers, split: Sides, posture: Posture,
+        received: Mapping[str, Update], T_wm: np.ndarray,
+    ) -> np.ndarray:  # fmt: skip
+        """The module's own part of `Update.sums`."""
+        return shared_sums(found, state.v, state.free)
 
     def _update_for(self, view: MassView, port: str, link: MassLink) -> bytes:
         """The update for a neighbor: everything but what came from it."""

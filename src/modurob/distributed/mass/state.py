@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,7 +50,8 @@ class Update(NamedTuple):
         contacts: (k, 7) points of contact there: position, normal, coefficient of friction.
         sums: (5,) of all joints there, in world axes: xx, xy, yy of ``j j^T / i`` and x, y of the
             momentum ``j v``, with j = m2 u x (p2 - q) the first moment that a joint moves, i its
-            composite inertia and v its velocity. Zero while the world is unknown.
+            composite inertia and v its velocity; `TaskSums` where the robot stands on feet. Zero
+            while the world is unknown.
         pose: (4, 4) of the connector in the world, or None if the leader is not on that side.
     """
 
@@ -119,13 +120,17 @@ class _Numbers:
 
 _RECEIPT = Layout(Receipt, U64, U32)
 _PACKET = Flagged(sent=(0, _RECEIPT), received=(0, _RECEIPT), update=(1, Rest()))
-_UPDATE = Flagged(
-    mass=(0, _Numbers(MASS_NUMBERS)),
-    election=(2, Layout(Election, U32, U64, U32)),
-    contacts=(2, Counted(_Numbers(CONTACT_NUMBERS))),
-    pose=(4, _Numbers(12)),
-    sums=(8, _Numbers(SUM_NUMBERS)),
-)
+
+
+@lru_cache
+def _update_layout(sums: int) -> Flagged:
+    return Flagged(
+        mass=(0, _Numbers(MASS_NUMBERS)),
+        election=(2, Layout(Election, U32, U64, U32)),
+        contacts=(2, Counted(_Numbers(CONTACT_NUMBERS))),
+        pose=(4, _Numbers(12)),
+        sums=(8, _Numbers(sums)),
+    )
 
 
 def encode(packet: Packet) -> bytes:
@@ -152,13 +157,13 @@ def encode_update(update: Update) -> bytes:
         parts["pose"] = update.pose[:3]
     if update.sums.any():
         parts["sums"] = update.sums
-    return _UPDATE.pack(parts)
+    return _update_layout(len(update.sums)).pack(parts)
 
 
-def decode_update(data: bytes) -> Update | None:
-    """The update in some bytes; None if they are damaged or not those of a body."""
+def decode_update(data: bytes, sums: int = SUM_NUMBERS) -> Update | None:
+    """The update, with a number of sums, in some bytes; None if they are damaged or no body's."""
     try:
-        parts = read(_UPDATE, data)
+        parts = read(_update_layout(sums), data)
     except ValueError:
         return None
     parts["mass"] = from_numbers(parts["mass"])
@@ -168,7 +173,7 @@ def decode_update(data: bytes) -> Update | None:
         parts["contacts"] = np.array(parts["contacts"]).reshape(-1, CONTACT_NUMBERS)
     if "pose" in parts:
         parts["pose"] = np.vstack([parts["pose"].reshape(3, 4), [0.0, 0.0, 0.0, 1.0]])
-    return Update(**parts)
+    return Update(**({"sums": np.zeros(sums)} | parts))
 
 
 class MassLink(Channel):

@@ -1,0 +1,308 @@
+"""`stand`: simulated modules that stand on the ground, are pushed, and step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.checks import as_floats, not_negative, positive
+from modurob.distributed.balancing.agent import PERIOD_S
+from modurob.distributed.balancing.plant import STOPS, GearedDrive, with_drives
+from modurob.distributed.balancing.stance import Foot, feet_of, stance
+from modurob.distributed.balancing.standing import StandingAgent, StandingState, Step
+from modurob.distributed.mass.network import MassNetwork
+from modurob.errors import StateError, UnknownNameError, choices
+from modurob.organism import Organism
+from modurob.sim import Ground, Trajectory, simulate
+from modurob.spatial import so3
+from modurob.stepping.contact import Touching
+
+TICK = 20  # control periods between two rounds of messages
+TOUCHES = 0.02  # of the weight: normal force from which on a module counts as touching
+STIFFNESS = 60.0  # [N m/rad] of the servos
+PUSH_S = 0.05
+TILTED = np.radians(30.0)  # of the base: fallen
+SUNK = 0.5  # share of the center's first height: fallen
+FIRST_S, STEP_S = 1.0, 5.0  # of a run: to stand, and for each step
+
+
+@dataclass(frozen=True)
+class Impulse:
+    """A push of the base within 50 ms.
+
+    Attributes:
+        time: When it begins. [s]
+        vector: (3,) in the world, as the base stands at the start. [N s]
+    """
+
+    time: float
+    vector: tuple[float, float, float]
+
+
+class StandingNetwork(MassNetwork):
+    """Modules of a robot that stands, in one process: a controller for `simulate`.
+
+    Servos hold the joints at goals that the modules' programs move. Modules measure joints and
+    contacts, and exchange messages, every 20 ms.
+
+    Args:
+        organism: A tree.
+        feet: Modules to stand on.
+        steps: In their order.
+        drive: Of the joints.
+        stiffness: Of the servos. [N m/rad]
+        margin: Least distance of the center from the border of the region of support. [m]
+        friction: Coefficient of the ground.
+        options: See `MassNetwork`.
+
+    Attributes:
+        model: The body with a free base.
+        plant: The body with its drives.
+        sample_time: Of the servos. [s]
+    """
+
+    agent_class = StandingAgent
+    sample_time = PERIOD_S
+
+    def __init__(
+        self,
+        organism: Organism,
+        feet: Sequence[Foot],
+        steps: Sequence[Step] = (),
+        *,
+        drive: GearedDrive | None = None,
+        stiffness: float = STIFFNESS,
+        margin: float = 0.03,
+        gravity: float = 9.81,
+        friction: float = 1.0,
+        **options: Any,
+    ) -> None:
+        self._base, self._friction = organism.base, friction
+        self._feet, self._steps = {foot.module: foot for foot in feet}, tuple(steps)
+        self.drive, self._stiffness = drive or GearedDrive(), positive("stiffness", stiffness, "")
+        self.model = model = organism.model(
+            "physical", base="free", gravity=(0.0, 0.0, -gravity), elastic=False
+        )
+        self.plant = with_drives(model, self.drive, np.zeros(len(model.joint_names), dtype=bool))
+        period = TICK * PERIOD_S
+        super().__init__(
+            organism, frames=len(self._feet) + 1, margin=margin, period=period, resend=2 * period,
+            give_up=20 * period, **options,
+        )  # fmt: skip
+        self._order = [self.joint_names.index(name) for name in model.joint_names]
+        self._module_of = np.array([name.split(".")[0] for name in model.body_names])
+        self._goal, self._rate = np.zeros((2, len(model.joint_names)))
+        self._sensor: Callable[[], Touching] | None = None
+        self._samples, self._least_force = 0, TOUCHES * gravity * float(model.mass.sum())
+
+    def _settings(self, module: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        number = {name: k for k, name in enumerate(self._feet)}
+        frame = (number[module], str(self._feet[module].port)) if module in number else None
+        if module == self._base:
+            frame = (len(number), None)
+        own = [(k, as_floats(s.shift)) for k, s in enumerate(self._steps) if s.foot == module]
+        return {**options, "frame": frame, "steps": own, "period": TICK * PERIOD_S}
+
+    def connect_ground(self, sensor: Callable[[], Touching]) -> None:
+        """Take the sensor of contacts of a simulation."""
+        self._sensor = sensor
+
+    def command(self, t: float, q: np.ndarray, v: np.ndarray, reference: object) -> np.ndarray:
+        """(nv,) torques of the servos; every 20 ms after a round of messages. [N m, N]"""
+        since = self._samples % TICK
+        if since == 0:
+            self._tick(q, v)
+        self._samples += 1
+        goal = self._goal + since * PERIOD_S * self._rate
+        wanted = self._stiffness * (goal - q[7:]) + self.drive.friction * self._rate
+        tau = np.clip(wanted, -self.drive.torque, self.drive.torque)
+        return np.concatenate([np.zeros(6), tau])
+
+    def _tick(self, q: np.ndarray, v: np.ndarray) -> None:
+        self.sense_contacts(q)
+        self.measure(q[7:], v[6:], model=self.model)
+        before = self._goals()[0]
+        self.round()
+        self._goal, self._rate = before, self._goals()[1]
+
+    def _goals(self) -> tuple[np.ndarray, np.ndarray]:
+        states = [s for s in self.states.values() if isinstance(s, StandingState)]
+        goal, rate = (np.concatenate([getattr(s, x) for s in states]) for x in ("goal", "rate"))
+        return goal[self._order], rate[self._order]
+
+    def sense_contacts(self, q: np.ndarray) -> None:
+        """Tell each module where the ground pushes it, and its pose there."""
+        assert self._sensor is not None
+        touching, T = self._sensor(), self.model.forward_kinematics(q)
+        normal = np.sum(touching.force * touching.normal, axis=-1)
+        owner = self._module_of[touching.body]
+        for name in self.agents:
+            own = np.flatnonzero(owner == name)
+            if not normal[own].sum() > self._least_force:
+                self.lift(name)
+                continue
+            pose = T[self.model.modules[name]]
+            bodies = T[touching.body[own]]
+            places = (bodies[:, :3, :3] @ touching.place[own, :, None])[..., 0] + bodies[:, :3, 3]
+            rows = np.column_stack([
+                (places - pose[:3, 3]) @ pose[:3, :3], touching.normal[own] @ pose[:3, :3],
+                np.full(len(own), self._friction),
+            ])  # fmt: skip
+            most = self.model.body_names[touching.body[own[np.argmax(normal[own])]]]
+            self.touch(name, rows, pose, body=most.partition(".")[2] or None)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Stood(Trajectory):
+    """A run on the ground, with what tells whether the robot fell.
+
+    Attributes:
+        feet: Modules it stands on.
+        steps_done: Steps that ended on the ground.
+    """
+
+    feet: tuple[Foot, ...] = ()
+    steps_done: int = 0
+    ground: Ground = field(default_factory=Ground)
+
+    @property
+    def center(self) -> np.ndarray:
+        """(N, 3) center of mass. [m]"""
+        return self.channels["center"]
+
+    @property
+    def height(self) -> np.ndarray:
+        """(N,) of the center above the ground below it. [m]"""
+        x, y, z = self.center.T
+        return z - self.ground.surface(x, y)[0]
+
+    @property
+    def soles(self) -> np.ndarray:
+        """(N, feet, 3) places of the soles. [m]"""
+        organism, model = self.parts[0].organism, self.model
+        assert organism is not None
+        ports = [organism.kind(foot.module).port(foot.port) for foot in self.feet]
+        names = [foot.module for foot in self.feet]
+        bodies = [model.body_index(f"{n}.{p.body}") for n, p in zip(names, ports, strict=True)]
+        T = model.forward_kinematics(self.q)[:, bodies] @ np.array([p.pose for p in ports])
+        return T[..., :3, 3]
+
+    @property
+    def tilt(self) -> np.ndarray:
+        """(N,) angle of the base's vertical to that at the start. [rad]"""
+        R = so3.from_quaternion(self.q[:, 3:7])
+        up = R[0].T @ [0.0, 0.0, 1.0]
+        return np.arccos(np.clip((R @ up)[:, 2], -1.0, 1.0))
+
+    @property
+    def fallen(self) -> str | None:
+        """Why the robot counts as fallen, by the simulated body alone; None if it stands."""
+        soles = {foot.module for foot in self.feet}
+        force = np.linalg.norm(self.channels["contact"], axis=-1)
+        for k, name in enumerate(self.model.body_names):
+            if name.split(".")[0] not in soles and force[:, k].any():
+                when = self.t[np.argmax(force[:, k] > 0)]
+                return f"'{name}' touches the ground at {when:.2f} s"
+        if self.tilt.max() > TILTED:
+            return f"the base tilts by {np.degrees(self.tilt.max()):.0f} degrees"
+        if self.height.min() < SUNK * self.height[0]:
+            return f"the center sinks to {self.height.min():.3f} m"
+        return None
+
+
+def stand(
+    organism: Organism,
+    *,
+    feet: Mapping[str, int | str] | None = None,
+    steps: Sequence[tuple[str, ArrayLike]] = (),
+    push: Impulse | None = None,
+    ground: Ground | None = None,
+    q0: ArrayLike | None = None,
+    duration: float | None = None,
+    drive: GearedDrive | None = None,
+    stiffness: float = STIFFNESS,
+    margin: float = 0.03,
+    gravity: float = 9.81,
+    record: float = 0.02,
+    rng: np.random.Generator | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Stood:
+    """Let the modules of an organism stand on the ground, and step.
+
+    Args:
+        organism: A tree.
+        feet: Modules to stand on, and the connector that is the sole of each; by default the ends
+            of the tree.
+        steps: Foot and shift (2,) on the ground of one step after the other. [m]
+        push: Of the base.
+        ground: A plane; level by default.
+        q0: (nq,) first configuration of the free body; by default one that is searched for.
+        duration: 1 s, and 5 s for each step, by default. [s]
+        drive: Friction and torque of the drives.
+        stiffness: Of the servos. [N m/rad]
+        margin: Least distance of the center from the border of the region of support. [m]
+        gravity: Downwards. [m/s^2]
+        record: Seconds between the states that are kept.
+        rng: For the search of the first configuration.
+        progress: Called with the fraction that is done.
+    """
+    if not isinstance(organism, Organism):
+        raise StateError(f"stand takes an Organism, got {type(organism).__name__}")
+    ground = replace(ground or Ground(), lift=True)
+    if not ground.is_plane:
+        raise StateError("stand takes a plane, level or not: leave out the ground's height field")
+    soles = feet_of(organism, feet)
+    plan = [_step(s, soles, ground) for s in steps]
+    network = StandingNetwork(
+        organism, soles, plan, drive=drive, stiffness=stiffness, margin=margin, gravity=gravity,
+        friction=ground.friction,
+    )  # fmt: skip
+    model = network.model
+    rng = np.random.default_rng(0) if rng is None else rng
+    q = stance(organism, soles, rng) if q0 is None else model.check_configuration(q0).copy()
+    q = _on_slope(q, ground) if q0 is None else q
+    length = FIRST_S + STEP_S * len(plan) if duration is None else duration
+    external = {} if push is None else {organism.base: _wrench(push, q)}
+    run = simulate(
+        network.plant, q, None, length, network, "SemiImplicitEuler", dt=PERIOD_S, ground=ground,
+        stops=STOPS, record=record, organism=organism, external=external,
+        progress=progress or False,
+    )  # fmt: skip
+    channels = {**run.channels, "center": model.center_of_mass(run.q)}
+    part = replace(run.parts[0], channels=MappingProxyType(channels))
+    done = sum(s.step for s in network.states.values() if isinstance(s, StandingState))
+    return Stood((part,), integrator=run.integrator, feet=soles, steps_done=done, ground=ground)
+
+
+def _step(step: tuple[str, ArrayLike], feet: Sequence[Foot], ground: Ground) -> Step:
+    foot, shift = step
+    names = [foot.module for foot in feet]
+    if foot not in names:
+        raise UnknownNameError(f"no foot {foot!r} to step with: feet are {choices(names)}")
+    place = as_floats(shift)
+    if place.shape != (2,) or not np.isfinite(place).all():
+        raise StateError(f"the shift of a step is (x, y) in meters, got {shift!r}")
+    return Step(foot, (*place.tolist(), float(place @ ground.slope)))
+
+
+def _on_slope(q: np.ndarray, ground: Ground) -> np.ndarray:
+    """The configuration of a body on level ground, turned with the ground about the origin."""
+    a, b = ground.slope
+    n = np.array([-a, -b, 1.0]) / np.sqrt(1 + a * a + b * b)
+    axis = np.cross([0.0, 0.0, 1.0], n)
+    R = so3.exp(axis * (np.arcsin(np.linalg.norm(axis)) / max(np.linalg.norm(axis), 1e-12)))
+    q = q.copy()
+    q[:3] = R @ q[:3] + [0.0, 0.0, float(np.asarray(ground.height))]
+    q[3:7] = so3.to_quaternion(R @ so3.from_quaternion(q[3:7]))
+    return q
+
+
+def _wrench(push: Impulse, q: np.ndarray) -> Callable[[float], np.ndarray]:
+    force = so3.from_quaternion(q[3:7]).T @ as_floats(push.vector) / PUSH_S
+    wrench, begin = np.concatenate([force, np.zeros(3)]), not_negative("time", push.time, "s")
+    return lambda t: wrench * (begin <= t < begin + PUSH_S)

@@ -1,0 +1,200 @@
+"""Robots on several feet: they stand, are pushed, step; modules agree with a central solution."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import modurob as mr
+from modurob.distributed import Impulse, StandingNetwork, stand
+from modurob.distributed.balancing import feet_of, stability_region, support_polygon
+from modurob.distributed.balancing.agent import region_of
+from modurob.distributed.balancing.stance import stance
+from modurob.distributed.balancing.standing import (
+    BASE,
+    CENTER,
+    CONTACT_DIGITS,
+    FASTEST,
+    FASTEST_JOINT,
+    FLOOR,
+    HOME_RATE,
+    TASK_RATE,
+    TURN_LENGTH,
+    StandingAgent,
+)
+from modurob.stepping.contact import Touching
+
+ROUNDING = 1e-9  # [m] of places that are computed in another order
+DIFFERENCES = 1e-6  # relative: the central solution moves the center by finite differences
+SHARE = 0.02  # of the weight: forces of the ground while the last swings decay
+GRAVITY = 9.81
+
+
+@pytest.fixture(scope="module")
+def walker():
+    """A robot with three legs, and a posture."""
+    rng = np.random.default_rng(2)
+    tree = mr.examples.superbot_walker(3, 2, rng)
+    return tree, stance(tree, feet_of(tree), rng)
+
+
+@pytest.fixture(scope="module")
+def four_legs():
+    rng = np.random.default_rng(1)
+    tree = mr.examples.superbot_walker(4, 2, rng)
+    return tree, stance(tree, feet_of(tree), rng)
+
+
+def test_a_posture_has_flat_soles_and_nothing_else_on_the_ground(four_legs):
+    tree, q = four_legs
+    model = tree.model("physical", base="free")
+    T = model.forward_kinematics(q)
+    feet = {foot.module: tree.kind(foot.module).port(foot.port) for foot in feet_of(tree)}
+    for name, port in feet.items():
+        sole = T[model.body_index(f"{name}.{port.body}")] @ port.pose
+        assert abs(sole[2, 3]) < 2e-3
+        assert sole[2, 2] < -0.999  # downwards
+    others = [k for k, name in enumerate(model.body_names) if name.split(".")[0] not in feet]
+    assert T[others, 2, 3].min() > 0.03
+
+
+def test_a_robot_that_is_pushed_on_a_slope_stays(walker):
+    tree, _ = walker
+    mass = tree.model("physical").mass.sum()
+    run = stand(
+        tree, ground=mr.Ground(slope=(0.0, 0.07)), push=Impulse(0.4, (0.3 * mass, 0.0, 0.0)),
+        rng=np.random.default_rng(2), duration=1.0, record=0.1,
+    )  # fmt: skip
+    assert run.fallen is None
+    assert np.linalg.norm(run.center[5, :2] - run.center[3, :2]) > 1e-3  # it was felt
+    force = run.channels["contact"][-1].sum(axis=0)
+    np.testing.assert_allclose(force, [0, 0, mass * GRAVITY], atol=SHARE * mass * GRAVITY)
+
+
+def test_a_robot_that_is_pushed_too_hard_counts_as_fallen(walker):
+    tree, q = walker
+    push = Impulse(0.02, (0.0, 8.0 * tree.model("physical").mass.sum(), 0.0))
+    run = stand(tree, q0=q, push=push, duration=0.5, record=0.02)
+    assert run.fallen is not None
+
+
+def test_a_robot_steps(four_legs):
+    tree, q = four_legs
+    foot = feet_of(tree)[1].module
+    run = stand(tree, q0=q, steps=[(foot, (0.03, 0.0))], duration=3.6, record=0.1)
+    assert run.fallen is None
+    assert run.steps_done == 1
+    moved = run.soles[-1] - run.soles[4]
+    np.testing.assert_allclose(moved[1, :2], [0.03, 0.0], atol=0.012)
+    assert np.linalg.norm(np.delete(moved, 1, axis=0)[:, :2], axis=1).max() < 0.012
+    assert run.soles[:, 1, 2].max() > 0.02  # through the air
+    contact = run.channels["contact"][:, :, 2]
+    own = [k for k, name in enumerate(run.model.body_names) if name.startswith(f"{foot}.")]
+    assert contact[:, own].sum(axis=1).min() == 0
+    assert contact[-1, own].sum() > 0
+
+
+def central_rates(tree, feet, q, home, goal, leader, twists, target):
+    """Rates of all joints from Jacobians of the whole body, the leader's foot held still."""
+    model = tree.model("physical", base="free")
+    T = model.forward_kinematics(q)
+
+    def point(body, place):
+        J = model.jacobian(q, body, "aligned")
+        arm = np.cross(J[3:].T, place - T[body][:3, 3])
+        return np.vstack([J[:3] + arm.T, J[3:]])
+
+    rows = []
+    for foot in feet:
+        port = tree.kind(foot.module).port(foot.port)
+        body = model.body_index(f"{foot.module}.{port.body}")
+        rows.append(point(body, (T[body] @ port.pose)[:3, 3]))
+    base = model.modules[tree.base]
+    rows.append(point(base, T[base][:3, 3]))
+    move = np.eye(model.nv)[:, 6:]  # velocities of base and joints, by joint
+    move[:6] = -np.linalg.solve(rows[leader][:, :6], rows[leader][:, 6:])
+    step = 1e-6
+    centers = [model.center_of_mass(model.integrate(q, s * move.T)) for s in (step, -step)]
+    com = ((centers[0] - centers[1]) / (2 * step))[:, :2].T  # (2, joints)
+    scale = np.array([1, 1, 1, TURN_LENGTH, TURN_LENGTH, TURN_LENGTH])
+    rows = [scale[:, None] * J @ move for J in rows]
+    rows[-1] = BASE[:, None] * rows[-1]
+    a = np.vstack([CENTER * com, *rows]).T
+    b = HOME_RATE * (home - goal)
+    e = np.concatenate([
+        CENTER * TASK_RATE * (target - model.center_of_mass(q)[:2]), *twists
+    ]) - a.T @ b  # fmt: skip
+    A = a.T @ a
+    floor = FLOOR * np.trace(A) / len(A) + 1e-12
+    return b + a @ np.linalg.solve(A + floor * np.eye(len(A)), e)
+
+
+def test_modules_have_region_center_and_rates_of_a_central_solution(four_legs, monkeypatch):
+    tree, q = four_legs
+    monkeypatch.setattr(StandingAgent, "_decided", lambda self, state, view, now: state)
+    feet, margin = feet_of(tree), 0.01
+    network = StandingNetwork(tree, feet, margin=margin)
+    model = network.model
+    T = model.forward_kinematics(q)
+    soles = [(foot, tree.kind(foot.module).port(foot.port)) for foot in feet]
+    bodies = [model.body_index(f"{foot.module}.{port.body}") for foot, port in soles]
+    up = np.tile([0.0, 0.0, 1.0], (3, 1))
+    place = np.array([port.pose[:3, 3] for _, port in soles[:3]])  # the last foot is in the air
+    network.connect_ground(lambda: Touching(np.array(bodies[:3]), place, up, 10 * up))
+    network.sense_contacts(q)
+    rng = np.random.default_rng(0)
+    home = q[7:] + 0.1 * rng.standard_normal(len(q) - 7)
+    network.measure(home, model=model)
+    network.measure(q[7:], model=model)
+    twists = [*np.zeros((3, 6)), 0.02 * rng.standard_normal(6), np.zeros(6)]
+    for name, state in network.states.items():
+        network.states[name] = replace(state, goal=state.q)
+    last = feet[3].module
+    network.states[last] = replace(network.states[last], twist=twists[3])
+    network.settle()
+
+    contacts = (T[bodies[:3], :3, :3] @ place[..., None])[..., 0] + T[bodies[:3], :3, 3]
+    region = support_polygon(np.round(contacts, CONTACT_DIGITS))  # as modules do
+    center = model.center_of_mass(q)
+    target = region.shrunk(margin).nearest(center)
+    assert 0 < TASK_RATE * np.linalg.norm(target - center[:2]) < FASTEST
+    leader = [foot.module for foot in feet].index(network.leader)
+    wanted = central_rates(tree, feet, q, home, q[7:], leader, twists, target)
+    found = {}
+    for name, agent in network.agents.items():
+        view = network.view(name)
+        own = region_of(view, 0.0, CONTACT_DIGITS)
+        np.testing.assert_allclose(own.corners, region.corners, atol=ROUNDING)
+        np.testing.assert_allclose(network.total_in_world(name).center, center, atol=ROUNDING)
+        rates = agent.rates(network.states[name], view)
+        found |= {f"{name}.{j}": r for j, r in zip(agent.body.joint_names, rates, strict=True)}
+    rates = np.array([found[name] for name in model.joint_names])
+    assert 0.1 < np.abs(rates).max() < FASTEST_JOINT
+    np.testing.assert_allclose(rates, wanted, atol=DIFFERENCES * np.abs(wanted).max())
+
+
+def test_contacts_on_a_slope_have_the_polygon_as_region():
+    n = np.array([-0.1, 0.05, 1.0]) / np.linalg.norm([-0.1, 0.05, 1.0])
+    xy = np.random.default_rng(0).uniform(-0.2, 0.2, (5, 2))
+    rows = np.column_stack([xy, xy @ [0.1, -0.05], np.tile(n, (5, 1)), np.full(5, 0.8)])
+    exact, polygon = stability_region(rows), support_polygon(rows)
+    for corner in polygon.corners:
+        assert np.abs(exact.corners - corner).sum(axis=1).min() < 1e-6
+    assert len(exact.corners) == len(polygon.corners)
+
+
+def test_bad_robots_feet_and_steps_are_refused(walker):
+    tree, q = walker
+    foot = feet_of(tree)[0]
+    with pytest.raises(mr.StateError, match="3 feet or more"):
+        stand(tree, feet={foot.module: foot.port})
+    with pytest.raises(mr.UnknownNameError, match="no foot 'm0'"):
+        stand(tree, q0=q, steps=[("m0", (0.1, 0.0))])
+    with pytest.raises(mr.StateError, match="shift of a step"):
+        stand(tree, q0=q, steps=[(foot.module, (0.1, np.nan))])
+    with pytest.raises(mr.StateError, match="takes a plane"):
+        stand(tree, q0=q, ground=mr.Ground(height=np.zeros((3, 3))))
+    with pytest.raises(mr.StateError, match="takes an Organism"):
+        stand("crab")
+    with pytest.raises(mr.StateError, match="1 to 4 legs"):
+        mr.examples.superbot_walker(7)
