@@ -54,8 +54,9 @@ def reproduce(claims: Claims, organism: Organism, hinges: str, key: str) -> None
 
 def _unlimited(engine: Mujoco) -> Mujoco:
     """MuJoCo without its stops at the joint limits, which it solves in its own way."""
-    engine.peer.opt.disableflags |= int(engine.mujoco.mjtDisableBit.mjDSBL_LIMIT)
-    engine.peer.opt.integrator = engine.mujoco.mjtIntegrator.mjINT_RK4
+    options = engine.engine.peer.opt
+    options.disableflags |= int(engine.mujoco.mjtDisableBit.mjDSBL_LIMIT)
+    options.integrator = engine.mujoco.mjtIntegrator.mjINT_RK4
     return engine
 
 
@@ -73,23 +74,23 @@ def _mujoco_accelerations(engine: Mujoco, path: Trajectory) -> np.ndarray:
     """At every sample of our path, by MuJoCo's forward dynamics."""
     found = []
     for q, v, tau in zip(path.q, path.v, path.tau, strict=True):
-        engine.data.qpos[engine.rows], engine.data.qvel[engine.columns] = q, v
+        engine.engine.put(engine.data, q, v)
         engine.data.ctrl[:] = tau
-        engine.mujoco.mj_forward(engine.peer, engine.data)
-        found.append(engine.data.qacc[engine.columns].copy())
+        engine.mujoco.mj_forward(engine.engine.peer, engine.data)
+        found.append(engine.engine.to_ours(q, engine.data.qacc))
     return np.array(found)
 
 
 def _stepped(engine: Mujoco, q: np.ndarray, torques: np.ndarray, steps: int) -> np.ndarray:
     """(steps + 1, 2 n) states over a second of MuJoCo's own integration."""
-    engine.peer.opt.timestep = SECOND / steps
-    engine.mujoco.mj_resetData(engine.peer, engine.data)
-    engine.data.qpos[engine.rows] = q
-    data, found = engine.data, []
+    peer, data, found = engine.engine.peer, engine.data, []
+    peer.opt.timestep = SECOND / steps
+    engine.mujoco.mj_resetData(peer, data)
+    engine.engine.put(data, q, np.zeros(len(q)))
     for k in range(steps + 1):
-        found.append([*data.qpos[engine.rows], *data.qvel[engine.columns]])
+        found.append(np.concatenate(engine.engine.state(data)))
         data.ctrl[:] = torques[int(k * SECOND / steps / HOLD + 1e-6)]
-        engine.mujoco.mj_step(engine.peer, data)
+        engine.mujoco.mj_step(peer, data)
     return np.array(found)
 
 

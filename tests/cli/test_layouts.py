@@ -178,7 +178,7 @@ def test_a_motion_is_told_by_its_last_positions_and_largest_speeds(screen):
     ]  # fmt: skip
     run = SimpleNamespace(parts=parts, integrator="RK4")
     scenario = SimpleNamespace(name="fall", analytic=False)
-    report = MotionReport(scenario, SimpleNamespace(trajectory=run, reference=None))
+    report = MotionReport(scenario, SimpleNamespace(trajectory=run, reference=None, note=""))
     assert screen(report.print) == [
         "fall after 0.5 s",
         "joint     position at the end  largest speed",
@@ -221,7 +221,8 @@ def control_report(**changed):
     slide, hinge = model.joint_names
     law = SimpleNamespace(
         mass_range=(1.0, 1.0),
-        model=model, name="pd", delay=0.006, torque_limit=np.array([2.0, np.inf])
+        model=model, name="pd", delay=0.006, torque_limit=np.array([2.0, np.inf]),
+        settling_time=None, _idle=(),
     )  # fmt: skip
     run = SimpleNamespace(
         t=np.array([0.0, 0.1, 0.3, 0.6, 1.0]), q=np.zeros((5, 2)), v=np.zeros((5, 2)),
@@ -237,6 +238,7 @@ def control_report(**changed):
     scenario = SimpleNamespace(
         name="crane", target={slide: 0.1, hinge: np.pi / 6}, masses=0.9, noise_q=0.01,
         motion="step", payload=None, pushes=(), noise_tau=0.0,
+        wrench_sensors=False,
     )  # fmt: skip
     for name, value in changed.items():
         setattr(next(x for x in (law, run, scenario) if hasattr(x, name)), name, value)

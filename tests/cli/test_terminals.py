@@ -20,6 +20,7 @@ from rich.text import Text
 from modurob import ModuleType, Organism, catalog, examples
 from modurob.cli import COMMANDS, cli, organisms, output
 from modurob.cli.characters import ASCII, forgive_narrow_encodings
+from modurob.scenario.gait_files import GaitRecord
 from oracles import ARM
 
 LIMIT = 60  # seconds; a command takes one
@@ -278,9 +279,11 @@ SLOW = (
     "papers",
     "studio",
     "--animate",
+    "--film",
     "--monte-carlo",
     "--plot",
     "--picture",
+    "--tune",
 )
 
 
@@ -295,6 +298,7 @@ def test_examples_of_the_help_texts_run(line, tmp_path, monkeypatch):
         return
     for file in {"crab.json", "mine.json"} & set(args):
         examples.crab().save(file)
+    GaitRecord(motion="wave").save("nine.json")
     if name == "run":
         assert run("simulate", "crab", *QUICK["simulate"], "--save-scenario", "fall.json")
     Path("arm.urdf").write_text(ARM, encoding="utf-8")
