@@ -234,7 +234,8 @@ RUN = {
     "locked", "ground", "engine",
 }  # fmt: skip
 NOISE = {"estimator", "noise_q", "noise_v", "noise_tau"}
-ALWAYS = {"points", "move_time", "ekf", "slope", "ground_friction", "wrench_sensors"}  # of these runs
+# of these runs
+ALWAYS = {"points", "move_time", "ekf", "slope", "ground_friction", "wrench_sensors"}
 
 
 @pytest.mark.parametrize(
