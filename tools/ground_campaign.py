@@ -1,9 +1,9 @@
 """Distances of random bodies with random gaits on the ground, against MuJoCo.
 
 ``python tools/ground_campaign.py [--bodies 100] [--duration 10] [--kind backbone] [--jobs 4]``
-prints, for modurob at several steps and for MuJoCo at the first of them and with other contacts than
-its default ones: the median distance, its rank correlation with that of MuJoCo at the last of the
-steps, and how far apart both are after 3 s, before chaos has parted all runs alike. Give the
+prints, for modurob at several steps and for MuJoCo at the first of them and with other contacts
+than its default ones: the median distance, its rank correlation with that of MuJoCo at the last of
+the steps, and how far apart both are after 3 s, before chaos has parted all runs alike. Give the
 shortest step last: at 1 ms neither engine resolves SuperBots, whose links are light.
 """
 
