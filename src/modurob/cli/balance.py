@@ -45,23 +45,23 @@ ROW_INTERVAL_S = 0.25  # between two lines of a run by processes
     help=f"Of a random SuperBot tree, if no organism is named.  [default: {MODULES}]",
 )
 @click.option("--seed", type=click.IntRange(min=0),
-              help=f"Of the tree, and of messages that are lost.  [default: {SEED}]")  # fmt: skip
+              help=f"Seed of the tree and of lost messages.  [default: {SEED}]")  # fmt: skip
 @click.option("--law", "balancing_law", type=click.Choice(LAWS), default="shared",
               show_default=True, help="Rule by which joints choose their torques.")  # fmt: skip
 @click.option("--duration", type=float, default=5.0, show_default=True, help="[s]")
 @click.option("--loss", type=click.FloatRange(0, 1, max_open=True), default=0.0,
               help="Probability that a message is lost.")  # fmt: skip
 @click.option("--delay", type=click.IntRange(min=0, max=1000), default=0,
-              help="Further milliseconds of a message for each docking.")  # fmt: skip
+              help="Extra delay of a message at each docking. [ms]")  # fmt: skip
 @click.option("--fault", "faults", multiple=True, metavar="KIND:MODULE:SECONDS",
               help="freeze, die or reboot a module, such as die:m7:1.0.")  # fmt: skip
 @click.option("--stuck", multiple=True, metavar="JOINT", help="A joint that does not move.")
 @click.option("--friction", "drive_friction", type=float, default=GearedDrive.friction,
-              show_default=True, help="Of the drives. [N m s/rad]")  # fmt: skip
+              show_default=True, help="Viscous friction of the drives. [N m s/rad]")  # fmt: skip
 @click.option("--processes", is_flag=True,
               help="A process for each module, and one for the body.")  # fmt: skip
 @click.option("--ground", is_flag=True, help="Stand on the ground with the ends of the tree.")
-@click.option("--slope", type=click.FloatRange(-45, 45), default=0.0, help="Of the ground. [deg]")
+@click.option("--slope", type=click.FloatRange(-45, 45), default=0.0, help="Slope of the ground. [deg]")
 @click.option(
     "--push", type=float, default=0.0, help="Impulse along x at 1 s, on the ground. [N s]"
 )

@@ -36,9 +36,9 @@ Examples:
 @click.option("--transport", type=click.Choice(between_processes()), default=DEFAULT,
               show_default=True, help="Carries the messages between the processes.")  # fmt: skip
 @click.option("--period", type=float, default=PERIOD_S, show_default=True, metavar="SECONDS",
-              help="Of the coordinator's loop.")  # fmt: skip
+              help="Period of the coordinator's loop.")  # fmt: skip
 @click.option("--noise", type=float, default=0.0, show_default=True, metavar="SIGMA",
-              help="Of the plant's sensors, in rad, m, rad/s and m/s.")  # fmt: skip
+              help="Noise of the plant's sensors, in rad, m, rad/s and m/s.")  # fmt: skip
 @click.option("--mass-factor", type=float, default=1.0, show_default=True, metavar="FACTOR",
               help="How heavy the plant is, compared with the records.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the last state as JSON, no more.")

@@ -43,7 +43,7 @@ SUFFIXES = {".txt": "text", ".tex": "latex", ".md": "markdown", ".html": "mathml
 @click.option("--limit", type=click.IntRange(min=1),
               help="Refuse to print more terms than this.  [default: 100,000]")  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite the file if it is there.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
 def command(
     name: str,
     hinges: str | None,

@@ -29,14 +29,14 @@ PROGRAMS = ("c", "urdf", "mjcf", "cobra")  # of the formats, those that describe
               help="CoBRA: a set of modules and the assembly.")  # fmt: skip
 @click.option("--float", "single", is_flag=True, help="C in single precision.")
 @click.option("--name", "word", metavar="TEXT",
-              help="Of the files, and in them.  [default: that of the organism]")  # fmt: skip
+              help="Name of the files, and in them.  [default: that of the organism]")  # fmt: skip
 @organisms.hinges_option
 @organisms.lock_option
 @click.option("--base", type=click.Choice(("fixed", "free")), default="fixed", show_default=True,
               help="Fixed to the ground, or floating.")  # fmt: skip
 @click.option("-o", "--output", "path", metavar="FOLDER", help="Folder of the files.  [default: .]")
-@click.option("--force", is_flag=True, help="Overwrite files that are there.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
 def command(
     name: str,
     format_name: str | None,

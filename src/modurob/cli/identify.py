@@ -28,7 +28,7 @@ Examples:
 @click.option("-o", "--output", "path", metavar="FILE",
               help="File for the organism with corrected datasheets.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite a file that is there.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
 def command(
     name: str,
     runs: tuple[str, ...],

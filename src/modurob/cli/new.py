@@ -46,7 +46,7 @@ LARGEST_DRAWING = 1_000_000  # bytes
               help="A number of an example, such as l1=0.5 of double_pendulum.")  # fmt: skip
 @click.option("-o", "--output", "path", metavar="FILE", help="File to write.  [default: NAME.json]")
 @click.option("--force", is_flag=True, help="Overwrite the file if it is there.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
 def command(name: str | None, path: str | None, force: bool, as_json: bool, **options: Any) -> None:
     """Make an organism and write it to a JSON file.
 

@@ -29,7 +29,7 @@ LONGEST_VALUE = 18  # characters of a value in the table
 @click.argument("key", required=False)
 @click.option("-o", "--output", "path", metavar="FOLDER",
               help="For pictures and results.json.  [default: output/papers]")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
 @click.pass_context
 def command(ctx: click.Context, key: str | None, path: str | None, as_json: bool) -> None:
     """Compute the figures and claims of the papers that modurob grew out of.

@@ -53,8 +53,8 @@ def run_options(function: Callable[..., None]) -> Callable[..., None]:
                      help="Write all settings; `modurob run FILE` repeats the run."),
         click.option("--loads", is_flag=True,
                      help="Print the loads on all connectors; without it, on those with limits."),
-        click.option("--force", is_flag=True, help="Overwrite files that are there."),
-        click.option("--json", "as_json", is_flag=True, help="Print JSON for machines."),
+        click.option("--force", is_flag=True, help="Overwrite existing files."),
+        click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON."),
     )  # fmt: skip
     for option in reversed(options):
         function = option(function)

@@ -29,7 +29,7 @@ MOST_LOCKED, MOST_NAMES = 20, 12  # rows of the table; names in a cell
 @click.option("--matrices/--no-matrices", default=None,
               help=f"Show matrices.  [default: up to {LARGEST_TABLES} modules]")  # fmt: skip
 @click.option("--picture", "picture_path", metavar="FILE", help="Draw it into a .png or .svg file.")
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON for machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as machine-readable JSON.")
 def command(
     name: str, hinges: str | None, matrices: bool | None, picture_path: str | None, as_json: bool
 ) -> None:

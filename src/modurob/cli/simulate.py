@@ -39,7 +39,7 @@ Examples:
 @click.option("--gait", metavar="GAIT",
               help="Follow a gait, by name or from a .json file (computed torque).")  # fmt: skip
 @click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
-              help="Of the gait, such as frequency=0.5, lag=1 or phase.m1.hinge=0.3; may be "
+              help="Gait parameter, such as frequency=0.5, lag=1 or phase.m1.hinge=0.3; may be "
               "repeated. [rad, s, Hz]")  # fmt: skip
 @field_options("payload", "pushes", "ground", "slope", "ground_friction")
 @field_options(engine="modurob")

@@ -31,8 +31,8 @@ MOST_STATES = 10_000
 @click.option("--states", type=click.IntRange(1, MOST_STATES), default=8, show_default=True,
               help="Random states of each check.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
-              help="Of the random states.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+              help="Seed of the random states.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
 @click.pass_context
 def command(
     ctx: click.Context,

@@ -31,7 +31,7 @@ Examples:
               help="A gait by name, or a .json file of one.  [default: that of the walker, else "
               "wave]")  # fmt: skip
 @click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
-              help="Of the gait, such as frequency=0.5, lag=1 or phase.m1.hinge=0.3; may be "
+              help="Gait parameter, such as frequency=0.5, lag=1 or phase.m1.hinge=0.3; may be "
               "repeated. [rad, s, Hz]")  # fmt: skip
 @click.option("--duration", "--seconds", type=float, default=10.0, show_default=True, help="[s]")
 @field_options(ground_friction="0.8", slope="0")
@@ -40,13 +40,13 @@ Examples:
 @field_options("torque_limit", "masses", "payload", "pushes")
 @field_options(engine="modurob")
 @click.option("--tune", "evaluations", type=click.IntRange(min=1), metavar="RUNS",
-              help="Tune the gait by CMA-ES with so many runs, then walk.")  # fmt: skip
+              help="Tune the gait by CMA-ES with this many runs, then walk.")  # fmt: skip
 @click.option("--resume", "checkpoint", metavar="FILE",
               help="Checkpoint of the tuning: written after each generation; one that is there is "
               "continued.")  # fmt: skip
 @click.option("--save-gait", "gait_path", metavar="FILE", help="Write the gait, .json.")
 @click.option("--seed", type=click.IntRange(min=0),
-              help="Of the tuning, and of random gaits.  [default: 0]")  # fmt: skip
+              help="Seed of the tuning and of random gaits.  [default: 0]")  # fmt: skip
 @run_options
 def command(
     name: str, gait: str | None, parameters: tuple[str, ...], evaluations: int | None,
@@ -56,7 +56,7 @@ def command(
 
     The joints follow the gait by a servo (PD); the base is free. A body that starts below the
     ground is lifted. With --tune, amplitude, frequency, lag, and phases and offsets of the joints
-    are tuned for speed, less 2 % of the power over the weight.
+    are tuned for speed - 0.02 power / weight.
 
     Walkers come with gaits that were tuned for them: caterpillar, crab, cross, sidewinder.
     """
