@@ -61,7 +61,9 @@ ROW_INTERVAL_S = 0.25  # between two lines of a run by processes
 @click.option("--processes", is_flag=True,
               help="A process for each module, and one for the body.")  # fmt: skip
 @click.option("--ground", is_flag=True, help="Stand on the ground with the ends of the tree.")
-@click.option("--slope", type=click.FloatRange(-45, 45), default=0.0, help="Slope of the ground. [deg]")
+@click.option(
+    "--slope", type=click.FloatRange(-45, 45), default=0.0, help="Slope of the ground. [deg]"
+)
 @click.option(
     "--push", type=float, default=0.0, help="Impulse along x at 1 s, on the ground. [N s]"
 )

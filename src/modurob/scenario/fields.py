@@ -347,7 +347,8 @@ PARTS: Mapping[str, Mapping[str, RunField]] = {
         "frequency": RunField("Frequency [Hz]", "Of a gait. [Hz]", step=0.1),
         "ramp": RunField("Ramp [s]", "From rest to the full gait. [s]", step=0.5),
         "gait": RunField(
-            "Gait parameters, such as lag=0.5 phase.m1.hinge=1", "Lag, phase, coupling, r ... by name.",
+            "Gait parameters, such as lag=0.5 phase.m1.hinge=1",
+            "Lag, phase, coupling, r ... by name.",
             gait_parameters, _gait_text,
         ),
     },
