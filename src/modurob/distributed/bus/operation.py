@@ -145,11 +145,11 @@ class Operation:
         """
         with self._lock:
             model = self._demand_joints()
-        if seconds != math.inf:
+        if not (isinstance(seconds, float) and seconds == math.inf):
             positive("seconds", seconds, "seconds")
         try:
             count = len(np.atleast_1d(reference(0.0).q))
-        except (TypeError, AttributeError) as error:
+        except (TypeError, ValueError, AttributeError) as error:
             raise StateError(
                 f"a motion is a function of time with q, v and a, such as a gait: {error}"
             ) from None
@@ -243,9 +243,15 @@ class Operation:
             law, at = self.robot.controller, self._set_point.copy()
         if law is None or not np.isfinite(at).all():
             raise StateError("there is no controller with a set point")
+        joints = law.model.joint_names
+        if not isinstance(model, Model) or model.free_base or model.joint_names != joints:
+            raise StateError(
+                f"rest takes a model on a fixed base with the joints {choices(joints)}, got "
+                f"{model!r:.80}"
+            )
         if len(law.memory(1.0)[0]):  # an integral does not rest before the error is gone
             return at
-        law, q, still = law.changed(), at.copy(), np.zeros(model.nv)
+        law, q, still = law.changed(), at.copy(), np.zeros(len(at))
         for _ in range(MOST_STEPS):  # Newton's, for equal torques of law and gravity
             gap = law.command(0.0, q, still, at) - model.gravity_torque(q)
             weight = model.inverse_dynamics_derivatives(q, still, still).dq

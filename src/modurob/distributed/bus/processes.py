@@ -114,6 +114,7 @@ class ProcessBus(Bus):
             Exception: Of the background threads since the last call; the bus goes on.
         """
         positive("seconds", seconds, "seconds")
+        self._check_condition(until)
         with self._news:
             held = self._wait(lambda: self._failure is not None or until(), seconds)
             failure, self._failure = self._failure, None
