@@ -48,6 +48,8 @@ def test_names_of_modules_are_free_ones_and_a_plant_is_made_of_options():
 
 def test_an_operation_without_a_robot_says_what_is_missing():
     operation = SimulatedBus(plant=PlantOptions()).operation
+    with complains(StateError, "there is no robot"):
+        operation.relax()  # it would not hold the pose in which it is found
     assert operation.missing() == ("there is no controller",)
     assert operation.status().mode == "idle"
     with complains(StateError, "no controller with a set point"):
@@ -131,6 +133,7 @@ def test_balancing_needs_an_organism_with_mass_and_one_start():
         (lambda bus: bus.operation.rest(3), ("rest takes a model", "m0.joint", "got 3")),
         (lambda bus: bus.operation.rest(FREE), ("rest takes a model on a fixed base", "<Model")),
         (lambda bus: bus.operation.follow(lambda t: int("x")), ("a motion is", "literal")),
+        (lambda bus: bus.operation.goto([1.0], 1e300), ("seconds", "1e+06", "1e+300")),
         (lambda bus: bus.operation.goto([1j], 1.0), ("goto takes 1 finite", "m0.joint")),
         (lambda bus: bus.builder.change_law("pd-gravity", k9=3), ("kd, kp", "got k9")),
         (lambda bus: SimulatedBus(k9=3), ("computed-torque takes", "k0, k1", "got k9")),

@@ -131,9 +131,13 @@ class Bus(ABC):
             heartbeat=self.heartbeat,
         )
         self.modules[name] = module = BusModule(name, kind, node)
+        try:
+            self._launch(module)
+        except BaseException:
+            del self.modules[name]
+            raise
         if self.plant is not None:
             self._plant({"add": name, "kind": kind.model_dump(mode="json")})
-        self._launch(module)
         if not self.clocked and (joints := moving_joints(kind)):
             self._signal(name, msg.Sensed((0.0, 0.0) * len(joints)))
         return name

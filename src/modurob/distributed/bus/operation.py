@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import as_floats, positive
+from modurob.checks import as_floats, inside, positive
 from modurob.control.references import Carried, Quintic, excesses
 from modurob.distributed.bus.messages import Address
 from modurob.distributed.bus.robot import LARGEST_READING, BusRobot
@@ -32,6 +32,7 @@ STALE_PERIODS = 50  # ... and the same in periods of the loop
 APPROACH_S = 0.5  # to a motion from where the joints are
 NEAR = 1e-6  # [rad, m] of the beginning of a motion: no approach is needed
 HOLD_RATE = 10.0  # [rad/s] of joints that modules hold by themselves
+MOTIONS_S = 1e-6, 1e6  # shortest and longest of goto
 CHECKED_S = 60.0  # of a motion, against the joint limits before it begins
 MOST_STEPS, RESTING = 50, 1e-12  # of Newton's method, and its last step [rad, m]
 MOST_RECORDED = 1_000_000  # states of one record
@@ -112,6 +113,8 @@ class Operation:
     def relax(self) -> None:
         """Let all motors go until the next command."""
         with self._lock:
+            if self.robot.model is None:
+                raise StateError("there is no robot: plug modules together first")
             self._end("")
             self._relaxed = True
 
@@ -130,7 +133,9 @@ class Operation:
                 f"goto takes {model.nv} finite numbers, one for each joint "
                 f"({choices(model.joint_names)}), got {goal.size if goal.size != model.nv else q}"
             )
-        path = Quintic(now.q, goal, positive("seconds", seconds, "seconds"), v0=now.v, a0=now.a)
+        path = Quintic(
+            now.q, goal, inside("seconds", seconds, *MOTIONS_S, "seconds"), v0=now.v, a0=now.a
+        )
         self.follow(path, seconds, f"goto in {seconds:g} s")
 
     def follow(
