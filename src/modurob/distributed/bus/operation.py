@@ -108,7 +108,7 @@ class Operation:
             self._demand_joints()
             self._end("")
             self._relaxed = False
-            self._set_point = self._q.copy()
+            self._set_point = self._within_limits(self._q)
 
     def relax(self) -> None:
         """Let all motors go until the next command."""
@@ -301,7 +301,7 @@ class Operation:
             q, v, known = robot.state(table)
             self._q = np.where(known, q, np.nan)
             fresh = np.isnan(self._set_point) & known
-            self._set_point[fresh] = q[fresh]
+            self._set_point[fresh] = self._within_limits(q)[fresh]
             modules = robot.joints()
             self._late = [
                 robot.assembly.names[m]
@@ -309,7 +309,7 @@ class Operation:
                 if joints and t - table[m].sensed.at > self._stale_s
             ]
             if self._relaxed:  # the next motion begins where the joints are then
-                self._set_point, self._last_t = self._q.copy(), t
+                self._set_point, self._last_t = self._within_limits(self._q), t
                 self._write(t, q, v, np.zeros(len(q)), q)
                 return {m: () for m, joints in modules.items() if joints}
             self._waits = self._hindrance()
@@ -418,6 +418,11 @@ class Operation:
             self._set_point = self._aim().q
         self._motion = self._path = None
         self._waits, self._reason = "", reason
+
+    def _within_limits(self, q: np.ndarray) -> np.ndarray:
+        """A measured pose as a set point: noise and soft stops lead beyond the limits."""
+        assert self.robot.model is not None
+        return np.clip(q, self.robot.model.lower, self.robot.model.upper)
 
     def _demand_joints(self) -> Model:
         model = self.robot.model
