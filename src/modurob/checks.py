@@ -100,6 +100,8 @@ def as_floats(value: Any) -> np.ndarray:
     import numpy as np
 
     try:
+        if np.iscomplexobj(value):
+            raise TypeError("complex")
         return np.asarray(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
         return np.array(np.nan)

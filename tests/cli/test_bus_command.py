@@ -16,11 +16,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from modurob import ModurobError
+from modurob import ModurobError, StateError
 from modurob.cli import cli
-from modurob.cli.bus_session import BusSession, _summary
+from modurob.cli.bus_session import BusSession, _pairs, _summary
 from modurob.distributed import PlantOptions, ProcessBus, SimulatedBus
 from modurob.distributed.bus.robot import BusRobot
+from oracles import complains
 
 DEADLINE = 60.0  # [s]
 
@@ -346,3 +347,10 @@ def test_a_summary_names_modules_that_are_silent_or_let_go(session):
     assert (facts["organism"], facts["joints"], facts["law"]) == (0, 0, None)
     assert (facts["error"], facts["error_if_heavier"]) == (None, None)
     assert facts["missing"] == ["there is no controller"]
+
+
+def test_data_of_a_command_are_numbers_or_lists_with_a_name():
+    assert _pairs(["mass=0.6", "limits=-1,1"]) == {"mass": 0.6, "limits": [-1.0, 1.0]}
+    for word in ("mass", "mass=", "=3"):
+        with complains(StateError, "expected NAME=NUMBER", f"'{word}'"):
+            _pairs([word])

@@ -6,13 +6,21 @@ import numpy as np
 import pytest
 
 from modurob import ModurobError, Organism, StateError, UnknownNameError, catalog, examples
-from modurob.distributed import BalancingNetwork, PlantOptions, SimulatedBus, balance
+from modurob.distributed import (
+    BalancingNetwork,
+    PlantOptions,
+    ProcessBus,
+    SimulatedBus,
+    balance,
+)
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.node import Node
 from modurob.distributed.plant import BASE, Plant
 from modurob.errors import DatasheetError
 from modurob.modules.record import encode
 from oracles import complains
+
+FREE = Organism.start("giusti_b", "m0").model("physical", "free")
 
 
 def test_a_node_has_ports_and_a_record_of_some_size():
@@ -40,6 +48,8 @@ def test_names_of_modules_are_free_ones_and_a_plant_is_made_of_options():
 
 def test_an_operation_without_a_robot_says_what_is_missing():
     operation = SimulatedBus(plant=PlantOptions()).operation
+    with complains(StateError, "there is no robot"):
+        operation.relax()  # it would not hold the pose in which it is found
     assert operation.missing() == ("there is no controller",)
     assert operation.status().mode == "idle"
     with complains(StateError, "no controller with a set point"):
@@ -119,6 +129,26 @@ def test_balancing_needs_an_organism_with_mass_and_one_start():
         (lambda bus: bus.operation.follow(np.sin, "long"), ("seconds", "'long'")),
         (lambda bus: SimulatedBus(faults=3), ("faults is a dict", "got 3")),
         (lambda bus: SimulatedBus(faults={"los": 0.3}), ("'in_process'", "'los'")),
+        (lambda bus: bus.run(3), ("a condition is a function such as lambda", "got 3")),
+        (lambda bus: bus.operation.rest(3), ("rest takes a model", "m0.joint", "got 3")),
+        (lambda bus: bus.operation.rest(FREE), ("rest takes a model on a fixed base", "<Model")),
+        (lambda bus: bus.operation.follow(lambda t: int("x")), ("a motion is", "literal")),
+        (lambda bus: bus.operation.goto([1.0], 1e300), ("seconds", "1e+06", "1e+300")),
+        (lambda bus: bus.operation.goto([1j], 1.0), ("goto takes 1 finite", "m0.joint")),
+        (lambda bus: bus.builder.change_law("pd-gravity", k9=3), ("kd, kp", "got k9")),
+        (lambda bus: SimulatedBus(k9=3), ("computed-torque takes", "k0, k1", "got k9")),
+        (lambda bus: SimulatedBus(np.zeros(2)), ("no control law", "pd-gravity")),
+        (lambda bus: SimulatedBus(period=1e300), ("period", "0.0001 to 1", "1e+300")),
+        (lambda bus: SimulatedBus(heartbeat=1e-9), ("heartbeat", "0.01 to 3600", "1e-09")),
+        (lambda bus: SimulatedBus(faults={"loss": 0.1, "rng": 3}), ("rng", "Generator", "int")),
+        (lambda bus: bus.start("giusti_b", uid=b"x"), ("uid is a whole number", "b'x'")),
+        (lambda bus: bus.fault("m0", np.zeros(2)), ("no fault", "stuck, limp")),
+        (lambda bus: PlantOptions(mass_factor=1e-300), ("mass_factor", "0.001 to 1000")),
+        (lambda bus: PlantOptions(step=3.0), ("step", "1e-06 to 0.1", "3.0")),
+        (lambda bus: PlantOptions(noise_q=1e300), ("noise_q", "0 to 1e+06")),
+        (lambda bus: PlantOptions(torque=np.zeros(2)), ("torque must be a positive number",)),
+        (lambda bus: ProcessBus(seed=[]), ("seed must be a whole number", "[]")),
+        (lambda bus: bus.write("m0", size=1e300), ("bodies[0].inertia", "finite")),
         (lambda bus: Plant(3), ("a plant takes PlantOptions(...), got 3",)),
         (lambda bus: balance(examples.snake(2), faults=3), ("faults are Fault", "got 3")),
         (lambda bus: balance(examples.snake(2), stuck=3), ("stuck is a list of joints", "got 3")),

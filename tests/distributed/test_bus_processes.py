@@ -181,7 +181,7 @@ def test_a_datagram_that_fails_is_told_and_keeps_the_coordinator_from_nothing(mo
 
 
 def test_a_coordinator_that_cannot_be_set_up_tells_so():
-    with ProcessBus("PdGravity", nonsense=1) as bus, pytest.raises(TypeError, match="nonsense"):
+    with ProcessBus("PdGravity", kp=-1, kd=1) as bus, complains(StateError, "kp must be positive"):
         bus.wait_until_warm()
 
 
@@ -207,3 +207,15 @@ def test_gains_of_each_joint_do_not_keep_the_coordinator_from_starting():
     RobotBuilder("computed-torque", k0=[100.0, 90.0, 80.0], k1=[20.0, 19.0, 18.0]).warm_up()
     with pytest.raises(StateError, match="three finite numbers"):
         RobotBuilder(gravity="down")
+
+
+def test_a_process_that_cannot_run_its_program_is_one_line(capfd):
+    with ProcessBus(drives=lambda name: ("no_such_package:Motor", {})) as bus:
+        bus.start("giusti_b")
+        with complains(StateError, "process of 'm0' has ended", "no_such_package"):
+            bus.plug("base.out", "m0.in")
+    assert "Traceback" not in capfd.readouterr().err
+    with ProcessBus(drives=lambda name: "motors") as bus:
+        with complains(StateError, "package.module:Class", "'motors'"):
+            bus.start("giusti_b")
+        assert not bus.modules

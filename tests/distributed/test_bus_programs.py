@@ -320,7 +320,7 @@ def test_the_coordinator_wakes_when_its_patience_ends():
 
 # -- the tree --------------------------------------------------------------------------------------
 
-OWN, ONE, TWO = Address(0, 9), Address(1, 1), Address(2, 2)
+OWN, ONE, TWO, THREE = Address(0, 9), Address(1, 1), Address(2, 2), Address(3, 3)
 
 
 def reported(*neighbors):
@@ -355,6 +355,19 @@ def test_a_docking_with_two_turns_is_left_out_and_named():
     assert found.modules == (ONE,)
     assert [(edge.parent, edge.child, edge.turn) for edge in found.skewed] == [(ONE, TWO, 90)]
     assert found.complete
+
+
+def test_modules_beyond_one_that_starts_again_stay_in_the_body():
+    base = Neighbor("out", ONE, "in", 0, Status.HEARD)
+    up = Neighbor("in", OWN, "out", 0, Status.HEARD)
+    silent = Neighbor("out", TWO, "in", 0, Status.SILENT)
+    middle = reported(
+        Neighbor("in", ONE, "out", 0, Status.HEARD), Neighbor("out", THREE, "in", 0, Status.HEARD)
+    )
+    for parent in (TWO, Address(TWO.uid, 77)):  # its address, and that of its next start
+        end = reported(Neighbor("in", parent, "out", 0, Status.HEARD))
+        found = survey(OWN, base, {ONE: reported(up, silent), TWO: middle, THREE: end})
+        assert [edge.child for edge in found.lost] == [TWO, THREE]
 
 
 # -- processes -------------------------------------------------------------------------------------

@@ -182,7 +182,7 @@ def test_a_process_that_does_not_come_up_is_named_and_nothing_stays(monkeypatch)
         started.append(self.pid(name))
 
     monkeypatch.setattr(processes.Processes, "start", watched)
-    with complains(mr.StateError, "'m0' is dead"):
+    with complains(mr.StateError, "process of 'm0' has ended", "'kind'"):
         MassProcesses(chain())
     assert len(started) == 5
     assert not any(map(is_running, started))

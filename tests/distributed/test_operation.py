@@ -247,6 +247,19 @@ def test_limits_are_kept():
 # -- changes and faults ----------------------------------------------------------------------------
 
 
+def test_a_joint_that_rests_on_its_stop_can_be_moved():
+    bus = SimulatedBus(plant=PlantOptions(), period=0.005)
+    bus.plug("base.out", f"{bus.start('chen_prismatic')}.1")
+    assert bus.run(lambda: bus.settled(1) and bus.operation.status().q[0] < 0)  # its stop is soft
+    assert bus.operation.status().set_point == [0.0]
+    bus.operation.goto([0.02], 0.2)
+    assert bus.run(lambda: not bus.operation.status().motion, 1.0)
+    for noisy in (bus.operation.hold, bus.operation.relax):
+        bus.operation._q[:] = -1e-3
+        noisy()
+        bus.operation.goto([0.02], 0.2)
+
+
 def test_a_module_that_dies_in_a_motion_is_waited_for_and_the_motion_is_finished():
     bus = at(attached("babac", options={"period": PERIOD_S}), np.zeros(5))
     bus.operation.goto(GOAL, 2.0)

@@ -32,6 +32,7 @@ from modurob.modules.record import id_text
 WAIT_TIMEOUT_S = 20.0
 WRITE_S = 2.0  # until new data in a module's memory has reached the model
 WATCH_INTERVAL_S = 60.0
+AT_REST = 1e-3  # [rad, m] an error that is not worth a word
 HEAVIER = 1.1  # times the masses of the model, to show what a wrong model does
 
 
@@ -200,7 +201,7 @@ class BusSession(cmd.Cmd):
         self.print_changes()
 
     def do_gains(self, *gains: str) -> None:
-        """gains NAME=NUMBER ...: gains of the law: gains k0=100 k1=20."""
+        """gains NAME=NUMBER ...: gains of the law: gains k0=100 k1=20; or one a joint: k0=90,80."""
         law = self.bus.builder.law
         chosen = _pairs(gains)
         if not chosen or not chosen.keys() <= law.parameters.keys():
@@ -225,7 +226,7 @@ class BusSession(cmd.Cmd):
         self.bus.fault(name, kind)  # pyright: ignore[reportArgumentType]
 
     def do_write(self, name: str, *data: str) -> None:
-        """write MODULE NAME=NUMBER ...: set data in its memory: write m1 mass=0.6."""
+        """write MODULE NAME=NUMBER ...: set data in its memory [SI]: write m1 mass=0.6."""
         if not data:
             raise StateError("write: write MODULE NAME=NUMBER ...")
         before = self.bus.robot
@@ -320,7 +321,7 @@ class BusSession(cmd.Cmd):
                 f"error now {facts['error']:.2g} rad or m; a body {HEAVIER - 1:.0%} heavier would "
                 f"rest {facts['error_if_heavier']:.2g} away"
             )
-            if facts["error"] > facts["error_if_heavier"]:
+            if facts["error"] > facts["error_if_heavier"] + AT_REST:
                 text += ": the robot still moves, or its records are more wrong than that"
             yield text
 
@@ -353,6 +354,9 @@ class BusSession(cmd.Cmd):
             lines = [("green", f"+ {' '.join(joined)}")] if joined else []
             lines += [("yellow", f"- {' '.join(left)}")] if left else []
             lines += [("red", f"! {fault}") for fault in faults]
+            same = robot.controller is old.controller and _summary(robot) == _summary(old)
+            if before and same and not lines:
+                return  # nothing that is shown: it has its certificate now
             lines.append(("cyan", f"= {_summary(robot)}"))
             self.out.print(before, end="")
             for style, line in lines:
@@ -487,10 +491,16 @@ def _seconds(words: Sequence[str], default: float) -> float:
     return positive("SECONDS", _number("SECONDS", words[1]), "seconds")
 
 
-def _pairs(words: Iterable[str]) -> dict[str, float]:
-    """Numbers of NAME=NUMBER."""
-    pairs = [word.partition("=") for word in words]
-    return {name: _number(name, text) for name, _, text in pairs}
+def _pairs(words: Iterable[str]) -> dict[str, Any]:
+    """Numbers of NAME=NUMBER, lists of NAME=NUMBER,NUMBER."""
+    pairs = {}
+    for word in words:
+        name, _, text = word.partition("=")
+        if not (name and text):
+            raise StateError(f"expected NAME=NUMBER, got '{word}'")
+        numbers = [_number(name, part) for part in text.split(",")]
+        pairs[name] = numbers if len(numbers) > 1 else numbers[0]
+    return pairs
 
 
 def _help(command: Any) -> tuple[str, str]:

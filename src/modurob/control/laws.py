@@ -42,6 +42,6 @@ def law_keys() -> tuple[str, ...]:
 def law_class(name: object) -> type[Controller]:
     """Return the law with this key or class name, or raise an error that lists the keys."""
     for law in CONTROLLERS.values():
-        if name in (law.key, law.__name__):
+        if isinstance(name, str) and name in (law.key, law.__name__):
             return law
     raise UnknownNameError(f"no control law {name!r}: laws are {choices(law_keys())}")

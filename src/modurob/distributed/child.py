@@ -66,6 +66,15 @@ def without_the_package() -> None:
 
 
 def main() -> None:
+    try:
+        run()
+    except Exception as error:  # for the parent: its user gets one line and no traceback
+        _write({"error": f"{type(error).__name__}: {error}"})
+        sys.exit(1)
+
+
+def run() -> None:
+    """Run the program of the settings until the parent ends."""
     parent = os.getppid()
     lines = Lines(0)
     events: list[dict[str, Any]] = []

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from modurob.checks import LARGEST_DATA, gravity_vector, inside, not_negative, positive, whole
+from modurob.checks import LARGEST_DATA, gravity_vector, inside, positive, whole
 from modurob.control.plants import with_payload, with_scaled_masses
 from modurob.distributed.balancing.plant import STOPS, STUCK_FRICTION
 from modurob.distributed.drive import Mailbox, SharedMemory, Values
@@ -45,6 +45,7 @@ from modurob.stepping.stops import StopForces
 BASE = "base"  # the coordinator's side: ("base", "out")
 PLANT = "plant"  # name of its process
 WATCHDOG_S = 0.1  # without a torque, motors let go
+LARGEST_NOISE = 1e6  # [rad, m, rad/s, m/s] a larger reading counts as a fault
 RESTING_S = 0.01  # between readings while nothing moves; drives tolerate several times that
 LONGEST_LEAP_S = 0.05  # that the plant makes up for; it stands still while its process is stopped
 DriveFault = Literal["none", "stuck", "limp"]
@@ -81,13 +82,13 @@ class PlantOptions:
     def __post_init__(self) -> None:
         gravity_vector(self.gravity)
         whole("seed", self.seed, 0)
-        positive("step", self.step, "seconds")
-        positive("mass_factor", self.mass_factor, "times the masses of the datasheets")
-        positive("speed", self.speed, "simulated seconds a second")
-        not_negative("noise_q", self.noise_q, "rad or m")
-        not_negative("noise_v", self.noise_v, "rad/s or m/s")
-        not_negative("friction", self.friction, "N m s/rad or N s/m")
-        if self.torque != math.inf:
+        inside("step", self.step, 1e-6, 0.1, "seconds")
+        inside("mass_factor", self.mass_factor, 1e-3, 1e3, "times the masses of the datasheets")
+        inside("speed", self.speed, 1e-3, 1e3, "simulated seconds a second")
+        inside("noise_q", self.noise_q, 0.0, LARGEST_NOISE, "rad or m")
+        inside("noise_v", self.noise_v, 0.0, LARGEST_NOISE, "rad/s or m/s")
+        inside("friction", self.friction, 0.0, STUCK_FRICTION, "N m s/rad or N s/m")
+        if not (isinstance(self.torque, float) and self.torque == math.inf):
             positive("torque", self.torque, "N m or N")
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from modurob.checks import whole
 from modurob.distributed import child
 from modurob.distributed.transports import DEFAULT, End, Endpoint, endpoint_class
 from modurob.distributed.transports.base import chance, random_key
@@ -47,7 +48,7 @@ class Processes:
                 f"processes cannot import {self.kind.__name__} from the program that is run: "
                 "put this transport into a module of its own"
             )
-        self.loss, self.seed = chance("loss", loss), seed
+        self.loss, self.seed = chance("loss", loss), whole("seed", seed, 0)
         self._key = random_key()
         self.addresses: dict[str, Any] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}

@@ -385,7 +385,7 @@ def _scale_lengths(data: dict[str, Any], factor: float) -> None:
     for body in data["bodies"]:
         body["center_of_mass"] = scaled(body["center_of_mass"])
         body["inertia"] = tuple(
-            tuple(factor**2 * entry for entry in row) for row in body["inertia"]
+            tuple(factor * factor * entry for entry in row) for row in body["inertia"]
         )
     for part in (*data["joints"], *data["ports"], *data["shapes"], *data["meshes"]):
         part["position"] = scaled(part["position"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
@@ -217,6 +218,13 @@ def _faulty(robot: BusRobot, error: Exception) -> BusRobot:
 
 def _with_gains(law: type[Controller], settings: dict[str, Any]) -> dict[str, Any]:
     """Settings of a law; a sampled one without gains settles fast enough to hold a robot."""
+    makers = [kind.__init__ for kind in law.__mro__ if "__init__" in vars(kind)]
+    known = {name for maker in makers for name in inspect.signature(maker).parameters}
+    known -= {"self", "model", "args", "kwargs", "options"}
+    if unknown := settings.keys() - known:
+        raise StateError(
+            f"{law.key} takes {choices(sorted(known))}, got {choices(sorted(unknown))}"
+        )
     given = settings.keys() & law.parameters.keys()
     if "sample_time" in settings and "settling_time" in law.parameters and not given:
         return {**settings, "settling_time": SETTLING_S}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self, get_args
 
 import numpy as np
 
-from modurob.checks import LARGEST_DATA, as_floats, inside, is_number, positive
+from modurob.checks import LARGEST_DATA, as_floats, inside, is_number, is_whole, positive
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.assembly import overflow
@@ -32,6 +32,7 @@ from modurob.modules.record import encode
 from modurob.organism.organism import checked_name
 
 PERIOD_S = 2e-3  # of the coordinator's clock
+PERIODS_S, HEARTBEATS_S = (1e-4, 1.0), (0.01, 3600.0)  # least and most that make sense
 FIRST_UID = 0x0242AC110000  # of modules without an id: a locally administered MAC address
 
 
@@ -70,8 +71,8 @@ class Bus(ABC):
         period: float = PERIOD_S,
         **settings: Any,
     ) -> None:
-        self.heartbeat = positive("heartbeat", heartbeat, "seconds")
-        self.period = positive("period", period, "seconds")
+        self.heartbeat = inside("heartbeat", heartbeat, *HEARTBEATS_S, "seconds")
+        self.period = inside("period", period, *PERIODS_S, "seconds")
         if plant is not None and not isinstance(plant, PlantOptions):
             raise StateError(f"plant is PlantOptions(...) or None, got {plant!r}")
         self.plant = plant
@@ -115,11 +116,13 @@ class Bus(ABC):
             raise StateError(f"there is a '{name}' already: give another name")
         if not (record is None or isinstance(record, bytes)):
             raise StateError(f"a record is bytes, see modurob.modules.record, got {record!r:.80}")
-        if uid == 0:
+        if is_whole(uid) and uid == 0:
             raise StateError("id 0 is that of the coordinator: give another one")
         if uid is None:
             used = [module.node.uid for module in self.modules.values()]
             uid = max([FIRST_UID, *used]) + 1
+        if not is_whole(uid):
+            raise StateError(f"uid is a whole number, got {uid!r:.60}")
         node = Node(
             uid,
             encode(kind, uid) if record is None else record,
@@ -128,9 +131,13 @@ class Bus(ABC):
             heartbeat=self.heartbeat,
         )
         self.modules[name] = module = BusModule(name, kind, node)
+        try:
+            self._launch(module)
+        except BaseException:
+            del self.modules[name]
+            raise
         if self.plant is not None:
             self._plant({"add": name, "kind": kind.model_dump(mode="json")})
-        self._launch(module)
         if not self.clocked and (joints := moving_joints(kind)):
             self._signal(name, msg.Sensed((0.0, 0.0) * len(joints)))
         return name
@@ -235,7 +242,7 @@ class Bus(ABC):
     def fault(self, name: str, kind: DriveFault) -> None:
         """Let the drives of a module be ``stuck`` or ``limp``, or whole again with ``none``."""
         self.module(name)
-        if kind not in get_args(DriveFault):
+        if not isinstance(kind, str) or kind not in get_args(DriveFault):
             raise UnknownNameError(f"no fault '{kind}': faults are {choices(get_args(DriveFault))}")
         self._world({"fault": name, "as": kind})
 
@@ -290,6 +297,13 @@ class Bus(ABC):
     @abstractmethod
     def coordinator(self) -> CoordinatorState:
         """State of the coordinator."""
+
+    @staticmethod
+    def _check_condition(until: object) -> None:
+        if not callable(until):
+            raise StateError(
+                f"a condition is a function such as lambda: bus.settled(3), got {until!r:.60}"
+            )
 
     def settled(self, modules: int) -> bool:
         """Return whether the robot has so many modules and its motors their newest torques."""

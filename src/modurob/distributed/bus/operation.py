@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import as_floats, positive
+from modurob.checks import as_floats, inside, positive
 from modurob.control.references import Carried, Quintic, excesses
 from modurob.distributed.bus.messages import Address
 from modurob.distributed.bus.robot import LARGEST_READING, BusRobot
@@ -32,6 +32,7 @@ STALE_PERIODS = 50  # ... and the same in periods of the loop
 APPROACH_S = 0.5  # to a motion from where the joints are
 NEAR = 1e-6  # [rad, m] of the beginning of a motion: no approach is needed
 HOLD_RATE = 10.0  # [rad/s] of joints that modules hold by themselves
+MOTIONS_S = 1e-6, 1e6  # shortest and longest of goto
 CHECKED_S = 60.0  # of a motion, against the joint limits before it begins
 MOST_STEPS, RESTING = 50, 1e-12  # of Newton's method, and its last step [rad, m]
 MOST_RECORDED = 1_000_000  # states of one record
@@ -107,11 +108,13 @@ class Operation:
             self._demand_joints()
             self._end("")
             self._relaxed = False
-            self._set_point = self._q.copy()
+            self._set_point = self._within_limits(self._q)
 
     def relax(self) -> None:
         """Let all motors go until the next command."""
         with self._lock:
+            if self.robot.model is None:
+                raise StateError("there is no robot: plug modules together first")
             self._end("")
             self._relaxed = True
 
@@ -130,7 +133,9 @@ class Operation:
                 f"goto takes {model.nv} finite numbers, one for each joint "
                 f"({choices(model.joint_names)}), got {goal.size if goal.size != model.nv else q}"
             )
-        path = Quintic(now.q, goal, positive("seconds", seconds, "seconds"), v0=now.v, a0=now.a)
+        path = Quintic(
+            now.q, goal, inside("seconds", seconds, *MOTIONS_S, "seconds"), v0=now.v, a0=now.a
+        )
         self.follow(path, seconds, f"goto in {seconds:g} s")
 
     def follow(
@@ -145,11 +150,11 @@ class Operation:
         """
         with self._lock:
             model = self._demand_joints()
-        if seconds != math.inf:
+        if not (isinstance(seconds, float) and seconds == math.inf):
             positive("seconds", seconds, "seconds")
         try:
             count = len(np.atleast_1d(reference(0.0).q))
-        except (TypeError, AttributeError) as error:
+        except (TypeError, ValueError, AttributeError) as error:
             raise StateError(
                 f"a motion is a function of time with q, v and a, such as a gait: {error}"
             ) from None
@@ -243,9 +248,15 @@ class Operation:
             law, at = self.robot.controller, self._set_point.copy()
         if law is None or not np.isfinite(at).all():
             raise StateError("there is no controller with a set point")
+        joints = law.model.joint_names
+        if not isinstance(model, Model) or model.free_base or model.joint_names != joints:
+            raise StateError(
+                f"rest takes a model on a fixed base with the joints {choices(joints)}, got "
+                f"{model!r:.80}"
+            )
         if len(law.memory(1.0)[0]):  # an integral does not rest before the error is gone
             return at
-        law, q, still = law.changed(), at.copy(), np.zeros(model.nv)
+        law, q, still = law.changed(), at.copy(), np.zeros(len(at))
         for _ in range(MOST_STEPS):  # Newton's, for equal torques of law and gravity
             gap = law.command(0.0, q, still, at) - model.gravity_torque(q)
             weight = model.inverse_dynamics_derivatives(q, still, still).dq
@@ -290,7 +301,7 @@ class Operation:
             q, v, known = robot.state(table)
             self._q = np.where(known, q, np.nan)
             fresh = np.isnan(self._set_point) & known
-            self._set_point[fresh] = q[fresh]
+            self._set_point[fresh] = self._within_limits(q)[fresh]
             modules = robot.joints()
             self._late = [
                 robot.assembly.names[m]
@@ -298,7 +309,7 @@ class Operation:
                 if joints and t - table[m].sensed.at > self._stale_s
             ]
             if self._relaxed:  # the next motion begins where the joints are then
-                self._set_point, self._last_t = self._q.copy(), t
+                self._set_point, self._last_t = self._within_limits(self._q), t
                 self._write(t, q, v, np.zeros(len(q)), q)
                 return {m: () for m, joints in modules.items() if joints}
             self._waits = self._hindrance()
@@ -407,6 +418,11 @@ class Operation:
             self._set_point = self._aim().q
         self._motion = self._path = None
         self._waits, self._reason = "", reason
+
+    def _within_limits(self, q: np.ndarray) -> np.ndarray:
+        """A measured pose as a set point: noise and soft stops lead beyond the limits."""
+        assert self.robot.model is not None
+        return np.clip(q, self.robot.model.lower, self.robot.model.upper)
 
     def _demand_joints(self) -> Model:
         model = self.robot.model

@@ -114,6 +114,7 @@ class ProcessBus(Bus):
             Exception: Of the background threads since the last call; the bus goes on.
         """
         positive("seconds", seconds, "seconds")
+        self._check_condition(until)
         with self._news:
             held = self._wait(lambda: self._failure is not None or until(), seconds)
             failure, self._failure = self._failure, None
@@ -163,7 +164,7 @@ class ProcessBus(Bus):
             "heartbeat": node.heartbeat,
         }
         if self._drives is not None:
-            settings["drive"] = self._drives(module.name)
+            settings["drive"] = _checked_drive(self._drives(module.name))
         elif self.plant is not None:
             slot = list(self.modules).index(module.name)
             settings["drive"] = [SHARED_DRIVE, {"path": self._memory, "slot": slot}]
@@ -178,7 +179,10 @@ class ProcessBus(Bus):
 
     def _connect(self, one: End, other: End) -> None:
         names = (one[0], other[0])
-        if not self._wait(lambda: all(name in self._addresses for name in names), START_TIMEOUT_S):
+        up = lambda: all(name in self._addresses for name in names)  # noqa: E731
+        ended = lambda: not all(name == BASE or self.is_alive(name) for name in names)  # noqa: E731
+        self._wait(lambda: up() or ended(), START_TIMEOUT_S)
+        if not up() and not self.wait(up, END_TIMEOUT_S):  # which raises the reason, if it is known
             raise StateError(f"{' and '.join(names)} have not come up in {START_TIMEOUT_S:g} s")
         for (name, port), (there, their_port) in ((one, other), (other, one)):
             address = self._addresses[there]
@@ -261,7 +265,8 @@ class ProcessBus(Bus):
             elif "drive" in event:
                 self._driven(name, tuple(event["drive"]))
             elif "error" in event:
-                raise StateError(event["error"])
+                ended = "" if name == PLANT else f"the process of '{name}' has ended: "
+                raise StateError(ended + event["error"])
 
     def _build(self) -> None:
         """Build a robot whenever the coordinator's state changes."""
@@ -291,6 +296,16 @@ class ProcessBus(Bus):
         if a.survey is not b.survey or a.ready != b.ready:
             return False
         return a.table is b.table or (self.clocked and a.revision == b.revision)
+
+
+def _checked_drive(drive: Any) -> tuple[str, dict[str, Any]]:
+    match drive:
+        case (str(name), dict(options)) if ":" in name:
+            return name, options
+    raise StateError(
+        "drives gives a class as 'package.module:Class' and a dict of its options, got "
+        f"{drive!r:.80}"
+    )
 
 
 class LoopClock:

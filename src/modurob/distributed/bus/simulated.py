@@ -76,6 +76,7 @@ class SimulatedBus(Bus):
 
     def run(self, until: Callable[[], bool], seconds: float = 30.0) -> bool:
         """Run until a condition holds; False if it does not within so many simulated seconds."""
+        self._check_condition(until)
         end = self.rounds + round(positive("seconds", seconds, "seconds") / self._round_s)
         while not until():
             if self.rounds >= end:

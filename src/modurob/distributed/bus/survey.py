@@ -116,8 +116,10 @@ class _Walk:
         report = self.table.get(child, BusEntry()).report
         if report is None or child.uid in self.uids:
             return
-        near = next((n for n in report.neighbors if n.address == parent), None)
-        if near is None or near.their_port != port:
+        # by id: a parent that has started again is known there before it is known here
+        end = parent.uid, port
+        near = next((n for n in report.neighbors if (n.address.uid, n.their_port) == end), None)
+        if near is None:
             return
         self.uids[child.uid] = child
         self.found["lost"].append(Edge(parent, port, child, near.port, near.turn))

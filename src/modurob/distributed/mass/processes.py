@@ -189,6 +189,9 @@ class MassProcesses(Network):
             if not ready:
                 raise StateError(f"the process of '{module}' runs, but has not answered in time")
             _, events = self._processes.listen(pipe)
+            for event in events or ():
+                if "error" in event:
+                    raise StateError(f"the process of '{module}' has ended: {event['error']}")
             if events is not None:
                 return events
             self._processes.kill(module)  # a process that closes its output is ending

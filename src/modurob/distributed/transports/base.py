@@ -172,8 +172,8 @@ class Endpoint(ABC):
     def __init__(
         self, *, key: bytes | None = None, loss: float = 0.0, rng: Any = None, sock: Any = None
     ) -> None:
-        if chance("loss", loss) and rng is None:
-            raise StateError("loss needs rng, a random generator")
+        if chance("loss", loss) and not hasattr(rng, "random"):
+            raise StateError(f"loss needs rng, a random generator, got {rng!r:.60}")
         self._key = checked_key(key)
         self.loss, self._rng = loss, rng
         self._socket = self.open() if sock is None else sock

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from modurob.checks import generator
 from modurob.distributed.agent import Message
 from modurob.distributed.transports.base import Counts, End, Transport, chance
 from modurob.errors import StateError
@@ -46,9 +47,7 @@ class InProcess(Transport):
         self.reordering = chance("reordering", reordering)
         self.delay = _delay(delay)
         random = loss or duplication or reordering or delay[0] != delay[1]
-        if random and rng is None:
-            raise StateError("a network with chance in it needs rng, a numpy random generator")
-        self._rng = rng
+        self._rng = generator(rng, "a network with chance in it") if random else rng
         self._round = 0
         self._in_transit: dict[int, list[_InTransit]] = {}  # by the round in which they arrive
         self._inboxes: dict[str, list[Message]] = {}
