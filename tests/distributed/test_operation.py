@@ -497,3 +497,9 @@ def test_a_guarantee_needs_a_set_point_all_motors_and_the_assumptions_of_the_law
     bus.kill("m2")
     assert bus.run(lambda: bool(bus.robot.assembly.silent), 2.0)
     assert any("motors of m2" in text for text in bus.operation.missing())
+
+
+def test_no_guarantee_for_a_body_that_messages_do_not_cross_within_a_period():
+    assert attached("babab").operation.missing() == ()
+    (text,) = attached("bababa").operation.missing()
+    assert "the outermost module is 6 links away, and a message passes 10 in a period" in text

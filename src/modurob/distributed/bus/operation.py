@@ -79,7 +79,10 @@ class Operation:
 
     Attributes:
         robot: The body that is driven.
+        links_in_period: Dockings that a message passes in a period of the loop, where it is known.
     """
+
+    links_in_period = math.inf
 
     def __init__(self, period: float = 0.0) -> None:
         # without a clock, readings come when they change
@@ -235,6 +238,13 @@ class Operation:
             found.append(f"motors of {choices(idle)}")
         if late:
             found.append(f"new readings of {choices(late)}")
+        assert law.model.organism is not None
+        links = 1 + int(law.model.organism.accessibility().sum(axis=0).max())  # one to the base
+        if 2 * links > self.links_in_period:
+            found.append(
+                f"torques and readings within a period: the outermost module is {links} links "
+                f"away, and a message passes {self.links_in_period} in a period"
+            )
         failures = law.certificate(at).failures
         return (*found, *(f"{check.assumption}: {check.why}" for check in failures))
 
