@@ -131,7 +131,7 @@ class Adaptive(SlidingLaw):
         e, e_rate = self._expected
         a = -self.rate * (2 * e_rate + self.rate * e)  # held since the last command
         expected = np.stack([e + dt * e_rate + dt * dt / 2 * a - jump, e_rate + dt * a])
-        began = np.isnan(jump) | self._at_limit[..., None]
+        began = np.isnan(jump) | np.asarray(self._at_limit)[..., None]
         self._expected = np.where(began, seen, expected)
         self._last = aim.spread(jump.shape)
         return self._sliding(q, v, aim, self._known)
