@@ -227,13 +227,21 @@ GAIT, BALANCE = {"amplitude", "frequency", "ramp", "gait"}, {
 }  # fmt: skip
 LAW = {
     "settling_time", "poles", "gains", "torque_limit", "torque_delay", "sample_time", "feedforward",
+    "passive", "outputs", "yielding",
 }  # fmt: skip
 RUN = {
     "integrator", "rtol", "dt", "analytic", "stops", "masses", "payload", "pushes", "rates",
     "locked", "ground", "engine",
 }  # fmt: skip
 NOISE = {"estimator", "noise_q", "noise_v", "noise_tau"}
-ALWAYS = {"points", "move_time", "ekf", "slope", "ground_friction"}  # of these runs
+ALWAYS = {
+    "points",
+    "move_time",
+    "ekf",
+    "slope",
+    "ground_friction",
+    "wrench_sensors",
+}  # of these runs
 
 
 @pytest.mark.parametrize(

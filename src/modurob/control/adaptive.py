@@ -89,6 +89,7 @@ class Adaptive(SlidingLaw):
             self.adaptation *= min(1.0, fastest / (self._learning_speed() or 1.0))
         else:
             self.adaptation = np.full(len(model.mass), positive("adaptation", adaptation, "1/J"))
+        self._demand_stable()
 
     def _typical_power(self) -> np.ndarray:
         """(links,) mean ``tau^T M^-1 tau`` of each link's tau in typical motions. [J/s^2]"""

@@ -60,6 +60,7 @@ class Controller(BoundToModel, ABC):
     parameters: ClassVar[Mapping[str, str]] = MappingProxyType({})
     claim: ClassVar[str] = ""  # of its certificate when all assumptions hold
     scope: ClassVar[str] = "local"  # of the claim without limits and sampling; or "global"
+    cancels_gravity: ClassVar[bool] = False  # True: gravity is no disturbance of it
     uses_coupling: ClassVar[bool] = False  # True: it moves joints without a motor on purpose
     settling_time: float | None = None  # as asked for; None with gains as given. [s]
     attainable: float | None = None  # as designed: longer where samples do not allow it. [s]
@@ -325,6 +326,13 @@ class Controller(BoundToModel, ABC):
         for slope in slopes:
             slope[self._idle] = 0.0
         return Slopes(*slopes)
+
+    def _demand_stable(self) -> None:
+        """Refuse gains with which errors grow; those of a settling time are not refused."""
+        if self.settling_time is None:
+            from modurob.control.closed_loop import demand_stable
+
+            demand_stable(self)
 
     def _demand_one(self, what: str) -> None:
         if self._batch:

@@ -418,13 +418,6 @@ class DesignedLaw(Controller):
         """Take the gains of the same law for the same body."""
         vars(self).update({name: old._gain(name) for name in self._gain_names})
 
-    def _demand_stable(self) -> None:
-        """Refuse gains with which errors grow; designed ones are stable."""
-        if self.settling_time is None:
-            from modurob.control.closed_loop import demand_stable
-
-            demand_stable(self)
-
     def _gain(self, name: str) -> np.ndarray:
         return getattr(self, name)
 

@@ -62,6 +62,7 @@ class Impedance(LinkLaw):
         if stiffness is not None and damping is not None:
             self.stiffness = _definite("stiffness", stiffness, size)
             self.damping = _definite("damping", damping, size)
+            self._demand_stable()
             return
         self.settling_time = time
         if self.inertia is not None:

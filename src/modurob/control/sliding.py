@@ -155,6 +155,7 @@ class Robust(SlidingLaw):
         power = LEFT_OVER * float(self.layer[with_motor].sum()) / (1 - self.mass_error)
         self.bound: np.ndarray = np.sqrt(power / self.rate * light.max(axis=0)) / self.rate
         """(n,) errors in the end, with the inertias of 100 random configurations. [rad, m]"""
+        self._demand_stable()
 
     @property
     def mass_range(self) -> tuple[float, float]:
