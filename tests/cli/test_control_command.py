@@ -262,6 +262,8 @@ def test_bad_input_is_one_line(call, arguments, words):
         (("--lock", "m1.hinge=0", "--lock", "m1.hinge=5"), "m1.hinge twice"),
         (("--push", "m3"), "neither a force nor a moment"),
         (("--push", "m3 force=1"), "takes three numbers"),
+        (("--push", "m3 force=0,0,1 begin=9"), "the run ends at 4 s"),
+        (("--lock", "m1.hinge=nan"), "--lock takes JOINT=POSITION"),
     ],
 )  # fmt: skip
 def test_what_would_diverge_or_have_no_effect_is_refused(call, options, words):

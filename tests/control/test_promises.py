@@ -170,6 +170,9 @@ def test_the_reason_of_a_miss_is_stated():
     slow = PdGravity(MODELS["physical"], sample_time=0.05).promise()
     assert "the sample time of 0.05 s allows" in str(slow)
     assert slow.settling > 1.1
+    alone = Organism.start("superbot").model("physical")  # it falls within a sample
+    growing = PdGravity(alone, sample_time=0.1).promise().reasons[0]
+    assert growing.startswith("errors grow with samples of 0.1 s; ")
     late = IndependentPid(model, sample_time=DT, delay=0.1).promise([0.3, 0.2])
     assert "with a delay of 0.1 s allows" in str(late)
 

@@ -167,6 +167,8 @@ class _Trial:
             return []
         late = f" with a delay of {self.law.delay:g} s" if self.law.delay else ""
         text = f"the sample time of {clock:g} s{late} allows {time:.3g} s"
+        if not self.law.model.free_base and linearized(self.law, self._goal()).rate <= 0:
+            text = f"errors grow with samples of {clock:g} s{late}"
         for shorter in clock * 0.5 ** np.arange(1, HALVINGS + 1):
             faster: Any = Controller.changed(self.law, sample_time=float(shorter))
             if faster.attainable <= LATE * self.asked:

@@ -148,19 +148,27 @@ def joint_locks(name: str, given: Sequence[str], organism: Organism) -> dict[str
     for text in given:
         joint, equals, number = text.partition("=")
         if not equals and text in EMULATED:
-            locked |= emulation(organism, text)
-            continue
-        try:
-            position = float(number)
-        except ValueError:
-            raise StateError(
-                f"{name} takes JOINT=POSITION, such as m1.roll=45, or {choices(EMULATED)}, "
-                f"got '{text[:60]}'"
-            ) from None
-        if joint in locked:
-            raise StateError(f"{name} has {joint} twice: give it once")
-        locked[joint] = position * _lock_unit(joint, organism)
+            found = emulation(organism, text)
+        else:
+            found = {joint: _lock_position(name, text, number) * _lock_unit(joint, organism)}
+        for each in found:
+            if each in locked:
+                raise StateError(f"{name} has {each} twice: give it once")
+        locked |= found
     return locked
+
+
+def _lock_position(name: str, text: str, number: str) -> float:
+    try:
+        position = float(number)
+    except ValueError:
+        position = math.nan
+    if not math.isfinite(position):
+        raise StateError(
+            f"{name} takes JOINT=POSITION, such as m1.roll=45, or {choices(EMULATED)}, "
+            f"got '{text[:60]}'"
+        )
+    return position
 
 
 def _lock_unit(name: str, organism: Organism) -> float:
@@ -243,9 +251,11 @@ def gait_parameters(name: str, text: str, model: Model | None = None) -> dict[st
         try:
             value = int(number) if number.isdecimal() else float(number)
         except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
             raise StateError(
                 f"{name} takes NAME=VALUE, such as lag=1 or phase.m1.hinge=0.3, got '{piece}'"
-            ) from None
+            )
         place: dict[str, Any] = found
         word, _, joint = key.partition(".")
         if joint and isinstance(place.setdefault(word, {}), dict):

@@ -371,6 +371,12 @@ class Scenario(RunSettings):
             raise StateError("an estimator works with a controller: choose one, or no estimator")
         if self.controller == NONE and self.noisy:
             raise StateError("noise acts on what a controller sees and does: choose a controller")
+        for push in self.pushes:
+            if push.begin >= self.duration:
+                raise StateError(
+                    f"pushes: {push.body} is pushed from {push.begin:g} s on, but the run ends at "
+                    f"{self.duration:g} s; push earlier or run longer"
+                )
         q, v = self.start(model)
         ground, q, note = self.on_ground(model, q)
         reference, law = self.reference(model), self.law(model)
