@@ -20,6 +20,7 @@ from modurob.control import (
     PolePlacement,
     Robust,
     step_response,
+    with_payload,
 )
 from modurob.control.closed_loop import rehearsed
 from modurob.control.references import Quintic
@@ -174,7 +175,7 @@ def test_the_reason_of_a_miss_is_stated():
     growing = PdGravity(alone, sample_time=0.1).promise().reasons[0]
     assert growing.startswith("errors grow with samples of 0.1 s; ")
     late = IndependentPid(model, sample_time=DT, delay=0.1).promise([0.3, 0.2])
-    assert "with a delay of 0.1 s allows" in str(late)
+    assert "errors grow with samples of 0.005 s with a delay of 0.1 s" in str(late)
 
 
 def test_a_settling_time_below_the_sample_time_is_bounded_by_it():
@@ -232,3 +233,14 @@ def test_what_is_guaranteed_comes_true_from_fifty_states(law, body):
     left = np.abs(way.q[-1]).max() / np.abs(np.hstack([q, v])).max()
     assert found.guaranteed == (found.rate > 1e-6)
     assert not found.guaranteed or left < 20 * slowest  # some joints pull at others
+
+
+def test_bad_input_of_promises_payloads_and_passive_joints_is_named():
+    model = MODELS["pendulum"]
+    for call, words in (
+        (lambda: ComputedTorque(model).promise([np.nan, 0.0]), "set_point"),
+        (lambda: ComputedTorque(model, passive=3), "passive takes names"),  # type: ignore[arg-type]
+        (lambda: with_payload(model, "m1", 1.0, [1.0, 2.0]), "center is three numbers"),
+    ):
+        with pytest.raises(StateError, match=words):
+            call()

@@ -410,6 +410,8 @@ class Controller(BoundToModel, ABC):
 
 def _passive(names: Iterable[str] | str, model: Model) -> tuple[str, ...]:
     """Joints without a motor in the model's order, or an `UnknownNameError`."""
+    if not isinstance(names, Iterable):
+        raise StateError(f"passive takes names of joints, got {names!r}")
     springs = [name for name, k in zip(model.joint_names, model.stiffness, strict=True) if k > 0]
     chosen = {names, *springs} if isinstance(names, str) else {*names, *springs}
     for name in chosen:
