@@ -300,3 +300,13 @@ def test_wrong_options_of_these_laws_are_named():
         Adaptive(model, sample_time=None)
     with complains(StateError, "t must be a finite number"):
         Adaptive(model).command(np.nan, z, z, z)
+
+
+def test_links_without_a_body_between_virtual_joints_have_no_force():
+    """M a + C v + N of the law's link motions are those of inverse dynamics."""
+    model = examples.double_pendulum().model("physical", base=["px", "pz", "ry"])
+    rng = np.random.default_rng(0)
+    q, v, a = rng.standard_normal((3, model.nv))
+    found = LinkKinematics(model).motions(q, v, v, a).forces(pseudo_inertias(model))
+    np.testing.assert_allclose(found, model.inverse_dynamics(q, v, a), rtol=0, atol=1e-9)
+    assert np.isfinite(Adaptive(model).command(0.0, q, v, np.zeros(5))).all()
