@@ -21,3 +21,20 @@ class Reference(NamedTuple):
     q: np.ndarray
     v: np.ndarray
     a: np.ndarray
+
+    def jump(self, before: Reference, dt: float) -> np.ndarray:
+        """(..., n) way since a reference dt earlier that velocity and acceleration do not explain.
+
+        NaN where the earlier one is: there is none yet.
+        """
+        smooth = dt / 2 * (self.v + before.v) - dt * dt / 12 * (self.a - before.a)
+        return self.q - before.q - smooth
+
+    def spread(self, shape: tuple[int, ...]) -> Reference:
+        """The same for each state of a batch (..., n)."""
+        return Reference(*(np.broadcast_to(x, shape) for x in self))
+
+
+def no_reference(shape: tuple[int, ...]) -> Reference:
+    """NaN: a reference before the first one."""
+    return Reference(*np.full((3, *shape), np.nan))

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from modurob import Trajectory
+from modurob import Scenario, Trajectory
 from modurob.cli import cli
+from modurob.control import CartesianImpedance
 from modurob.control.laws import law_keys
 
 SHORT = ("--settle", "0.2", "--sample-time", "0.005")
@@ -248,3 +249,33 @@ def test_a_monte_carlo_table_has_a_row_for_each_condition(call):
 )
 def test_bad_input_is_one_line(call, arguments, words):
     is_refused(call(*arguments), *words)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--law", "robust", "--gains", "rate=100", "--sample-time", "0.05"), "take 0.0095 s or"),
+        (("--law", "joint-impedance", "--gains", "stiffness=10 damping=2"), "take 0.0016 s or"),
+        (("--body", "m3"), "has no body that yields"),
+        (("--law", "cartesian-impedance", "--body", "m9"), "bodies are m0"),
+        (("--gains", "k0=1 k0=2 k1=3"), "a name twice"),
+        (("--lock", "m1.hinge=0", "--lock", "m1.hinge=5"), "m1.hinge twice"),
+        (("--push", "m3"), "neither a force nor a moment"),
+        (("--push", "m3 force=1"), "takes three numbers"),
+        (("--push", "m3 force=0,0,1 begin=9"), "the run ends at 4 s"),
+        (("--lock", "m1.hinge=nan"), "--lock takes JOINT=POSITION"),
+    ],
+)  # fmt: skip
+def test_what_would_diverge_or_have_no_effect_is_refused(call, options, words):
+    is_refused(call("crab", *options), words)
+
+
+def test_a_body_that_yields_and_joints_without_a_limit_reach_the_law(call, tmp_path):
+    file = tmp_path / "run.json"
+    run = ("--duration", "0.05", "--torque-limit", "3,0,0", "--save-scenario", str(file))
+    data(call("crab", "--law", "cartesian-impedance", "--body", "m3", *run, "--json"))
+    scenario = Scenario.load(file)
+    law = scenario.law(scenario.model())
+    assert isinstance(law, CartesianImpedance)
+    assert law.body == "m3"
+    np.testing.assert_array_equal(law.torque_limit, [3.0, np.inf, np.inf])

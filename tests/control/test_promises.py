@@ -20,6 +20,7 @@ from modurob.control import (
     PolePlacement,
     Robust,
     step_response,
+    with_payload,
 )
 from modurob.control.closed_loop import rehearsed
 from modurob.control.references import Quintic
@@ -136,7 +137,9 @@ def test_the_arm_of_giusti2015_reaches_its_target_with_automatic_pd_gains():
     assert np.abs(run.q[-1] - goal)[4] < 2e-3  # [m]
 
 
-@pytest.mark.parametrize("law", [JointImpedance, CartesianImpedance, Robust, PartialLinearization])
+@pytest.mark.parametrize(
+    "law", [JointImpedance, CartesianImpedance, Robust, Adaptive, PartialLinearization]
+)
 def test_laws_with_default_impedance_rate_and_outputs_settle_as_asked(law):
     found = law(MODELS["dyads"], sample_time=DT).promise()
     assert found.asked == 1.0
@@ -156,10 +159,7 @@ def test_a_promise_is_about_the_outputs_and_about_gains_that_were_designed():
 # -- reasons ---------------------------------------------------------------------------------------
 
 
-def test_learning_and_friction_within_a_sample_are_reasons():
-    arm = examples.arm("b")
-    still = arm.with_parameters(viscous=0.0, coulomb=0.0).model("physical")
-    assert Adaptive(still, sample_time=DT).promise().reasons == ("the law learns during a step",)
+def test_friction_within_a_sample_is_a_reason():
     stiff = JointImpedance(MODELS["arm"], sample_time=DT).promise([0.2, 0.2])
     assert "the friction of 'm0.joint' is faster than the samples of 0.005 s" in str(stiff)
 
@@ -171,8 +171,11 @@ def test_the_reason_of_a_miss_is_stated():
     slow = PdGravity(MODELS["physical"], sample_time=0.05).promise()
     assert "the sample time of 0.05 s allows" in str(slow)
     assert slow.settling > 1.1
+    alone = Organism.start("superbot").model("physical")  # it falls within a sample
+    growing = PdGravity(alone, sample_time=0.1).promise().reasons[0]
+    assert growing.startswith("errors grow with samples of 0.1 s; ")
     late = IndependentPid(model, sample_time=DT, delay=0.1).promise([0.3, 0.2])
-    assert "with a delay of 0.1 s allows" in str(late)
+    assert "errors grow with samples of 0.005 s with a delay of 0.1 s" in str(late)
 
 
 def test_a_settling_time_below_the_sample_time_is_bounded_by_it():
@@ -230,3 +233,14 @@ def test_what_is_guaranteed_comes_true_from_fifty_states(law, body):
     left = np.abs(way.q[-1]).max() / np.abs(np.hstack([q, v])).max()
     assert found.guaranteed == (found.rate > 1e-6)
     assert not found.guaranteed or left < 20 * slowest  # some joints pull at others
+
+
+def test_bad_input_of_promises_payloads_and_passive_joints_is_named():
+    model = MODELS["pendulum"]
+    for call, words in (
+        (lambda: ComputedTorque(model).promise([np.nan, 0.0]), "set_point"),
+        (lambda: ComputedTorque(model, passive=3), "passive takes names"),  # type: ignore[arg-type]
+        (lambda: with_payload(model, "m1", 1.0, [1.0, 2.0]), "center is three numbers"),
+    ):
+        with pytest.raises(StateError, match=words):
+            call()

@@ -125,6 +125,7 @@ def test_a_quintic_takes_the_time_given_and_the_law_may_be_told_positions_only()
 TYPED = {
     "passive": "m1.hinge, m3.hinge",
     "outputs": "m1.hinge",
+    "yielding": "m3",
     "locked": "m1.hinge=45 m2.hinge=-10.5",
     "slope": "5, -2.5",
     "target": "10, -20.5, 0",
@@ -200,7 +201,7 @@ def test_a_recorded_run_is_followed(tmp_path):
         (("--filter", "Q=1"), "--filter: has no effect without an estimator"),
         (("--push", "m9 force=0,0,1"), "no body 'm9': bodies are m0, m1"),
         (("--push", "force=0,0,1"), "--push starts with a body"),
-        (("--push", "m3 force=0,1"), "--push force: tuple should have at least 3 items"),
+        (("--push", "m3 force=0,1"), "--push force: takes three numbers"),
         (("--push", "m3 colour=1"), "--push colour: no such field; fields are body, force"),
         (("--payload", "m9 mass=1"), "no body 'm9'"),
         (("--payload", "m3 mass=-1"), "--payload mass: input should be greater than 0"),

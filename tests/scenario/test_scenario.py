@@ -227,7 +227,7 @@ GAIT, BALANCE = {"amplitude", "frequency", "ramp", "gait"}, {
 }  # fmt: skip
 LAW = {
     "settling_time", "poles", "gains", "torque_limit", "torque_delay", "sample_time", "feedforward",
-    "passive", "outputs",
+    "passive", "outputs", "yielding",
 }  # fmt: skip
 RUN = {
     "integrator", "rtol", "dt", "analytic", "stops", "masses", "payload", "pushes", "rates",

@@ -37,7 +37,7 @@ LONGEST_S = 60.0  # such a run
 MOST_RUNS = 100_000
 MOTION_FIELDS = (  # and gains: also of random steps
     "move_time", "points", "amplitude", "frequency", "ramp", "settling_time", "poles", "gains",
-    "passive", "outputs",
+    "passive", "outputs", "yielding",
 )  # fmt: skip
 
 
@@ -52,8 +52,8 @@ MOTION_FIELDS = (  # and gains: also of random steps
 @field_options("points", "amplitude", "frequency", "ramp")
 @click.option("--position-only", is_flag=True, help="Tell the law no velocity of the motion.")
 @field_options(settling_time="1")
-@field_options("gains", "poles", "torque_limit", "torque_delay", "passive", "outputs", "masses",
-               "payload", "pushes", "wrench_sensors")  # fmt: skip
+@field_options("gains", "poles", "torque_limit", "torque_delay", "passive", "outputs", "yielding",
+               "masses", "payload", "pushes", "wrench_sensors")  # fmt: skip
 @click.option("--duration", type=float, help="[s]  [default: 4 settling times]")
 @organisms.hinges_option
 @organisms.lock_option
@@ -167,7 +167,7 @@ def _duration(scenario: Scenario, model: Model, given: float | None) -> float:
         law: Any = scenario.law(model)
         pairs = zip(np.ravel(law.k0), np.ravel(law.k1), strict=True)
         time = max(gains.settling_time(*pair) for pair in pairs)
-    return round(min(LONGEST_S, SETTLING_TIMES * time), 2)
+    return float(f"{min(LONGEST_S, SETTLING_TIMES * time):.3g}")
 
 
 # -- many runs -------------------------------------------------------------------------------------
@@ -196,8 +196,9 @@ def _many(
     for option in ("delay", "noise", "duration"):
         if conditions[option]:
             given[option] = conditions[option]
-    if fields["torque_limit"]:
-        given["torque_limit"] = np.broadcast_to(fields["torque_limit"], len(model.joint_names))
+    if np.any(fields["torque_limit"] or 0):
+        limit = np.broadcast_to(fields["torque_limit"], len(model.joint_names))
+        given["torque_limit"] = np.where(limit == 0, np.inf, limit)
     goal = np.array(list(scenario.target.values()))
     reach = np.where(model.prismatic, STEP[True], STEP[False])
     with output.bar("random steps", not as_json) as progress:

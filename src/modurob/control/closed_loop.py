@@ -101,15 +101,18 @@ def _decay(values: np.ndarray, dt: float) -> float:
 
 
 def demand_stable(law: Controller) -> None:
-    """Raise an error if small errors grow, without gravity and delay in the neutral pose.
+    """Raise an error if small errors grow, without delay in the neutral pose.
 
-    It names the pole, or the longest sample time with which errors decay.
+    Without gravity, unless the law cancels it. The error names the pole, or the longest sample time
+    with which errors decay.
     """
     if len(law._idle) > law._skip:  # what has no motor moves by itself
         return
     twin, at = copy.copy(law), law.model.neutral()
-    twin.model = dataclasses.replace(law.model, gravity=np.zeros(3), organism=None, options=None)
-    twin._bind()
+    if not law.cancels_gravity:
+        none = np.zeros(3)
+        twin.model = dataclasses.replace(law.model, gravity=none, organism=None, options=None)
+        twin._bind()
     clock = law.sample_time
     if not np.isfinite(_parts(twin, at)[2]).all():  # gains beyond all numbers are seen in torques
         return
@@ -126,7 +129,8 @@ def demand_stable(law: Controller) -> None:
                 f"to sample; take {_rounded_down(good)} s or less, or lower gains"
             )
         values, vectors = np.linalg.eig(_Held(twin, at, bad).closed(0))
-        rate, values = -np.log(np.abs(values)) / bad, np.log(values + 0j) / bad
+        with np.errstate(divide="ignore", invalid="ignore"):  # a pole 0, or a time near 0
+            rate, values = -np.log(np.abs(values)) / bad, np.log(values + 0j) / bad
     if rate.min(initial=np.inf) > -max(GROWTH, ROUNDING * np.abs(values).max(initial=0.0)):
         return
     k, n = int(rate.argmin()), len(law.model.joint_names)

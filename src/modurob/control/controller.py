@@ -60,6 +60,7 @@ class Controller(BoundToModel, ABC):
     parameters: ClassVar[Mapping[str, str]] = MappingProxyType({})
     claim: ClassVar[str] = ""  # of its certificate when all assumptions hold
     scope: ClassVar[str] = "local"  # of the claim without limits and sampling; or "global"
+    cancels_gravity: ClassVar[bool] = False  # True: gravity is no disturbance of it
     uses_coupling: ClassVar[bool] = False  # True: it moves joints without a motor on purpose
     settling_time: float | None = None  # as asked for; None with gains as given. [s]
     attainable: float | None = None  # as designed: longer where samples do not allow it. [s]
@@ -326,6 +327,13 @@ class Controller(BoundToModel, ABC):
             slope[self._idle] = 0.0
         return Slopes(*slopes)
 
+    def _demand_stable(self) -> None:
+        """Refuse gains with which errors grow; those of a settling time are not refused."""
+        if self.settling_time is None:
+            from modurob.control.closed_loop import demand_stable
+
+            demand_stable(self)
+
     def _demand_one(self, what: str) -> None:
         if self._batch:
             raise StateError(f"{what} is made of the law for one state, not of a batch")
@@ -402,6 +410,8 @@ class Controller(BoundToModel, ABC):
 
 def _passive(names: Iterable[str] | str, model: Model) -> tuple[str, ...]:
     """Joints without a motor in the model's order, or an `UnknownNameError`."""
+    if not isinstance(names, Iterable):
+        raise StateError(f"passive takes names of joints, got {names!r}")
     springs = [name for name, k in zip(model.joint_names, model.stiffness, strict=True) if k > 0]
     chosen = {names, *springs} if isinstance(names, str) else {*names, *springs}
     for name in chosen:

@@ -38,6 +38,7 @@ COUPLED = math.log(0.3 * SETTLED) / math.log(SETTLED)  # for steps of 30 % besid
 UNIFORM = 0.99  # least share of the worst inertia with which all poses are alike
 WITH_INTEGRAL = 1.2  # times the rate: the integral slows the slowest error down to 0.7 of it
 LEAST_FACTOR, MOST_FACTOR = 4.0, 16.0  # of damping by rate and inertia, of joints by themselves
+ROOM = 0.7  # of the fastest sampled damping: all of it is deadbeat, and unstable one sample late
 
 
 def from_poles(poles: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -177,7 +178,8 @@ def for_joints(model: Model, time: float, sample_time: float, late: int) -> Desi
 
     With c the rate and D a diagonal that exceeds M in every pose, ``Kd + B = f c D``, B the viscous
     friction: with f of 4 or more no motion oscillates, and the more, the less do joints disturb
-    each other, since errors then decay with c in every direction. Sampling bounds f. Where gravity
+    each other, since errors then decay with c in every direction. Sampling bounds f: beyond 4 it
+    leaves room for one more sample of delay. Where gravity
     is a stiffness between -g D and h D, ``Kp = 2 c (Kd + B) + g D`` and ``Ki = c^2 (Kd + B)``
     leave ``s^2 + (2 c + x) s + c^2 = 0`` with x up to ``(g + h) / (f c)``: c is such that the slow
     root is fast enough.
@@ -198,16 +200,19 @@ def for_joints(model: Model, time: float, sample_time: float, late: int) -> Desi
     light = _shares(np.diag(D), M + sample_time / 2 * np.diag(B)).max()
     room = _fastest_sampled(sample_time, late) / max(light, 1.0)  # of factor times rate
 
+    def factor(rate: float) -> float:
+        return min(MOST_FACTOR, max(ROOM * room / rate, LEAST_FACTOR))
+
     def missing(rate: float) -> float:
-        x = (falling + rising) / min(MOST_FACTOR * rate, max(room, LEAST_FACTOR * rate))
+        x = (falling + rising) / (rate * factor(rate))
         return wanted - (rate + x / 2 - math.sqrt(x * (rate + x / 4)))
 
     most = wanted
     while missing(most) > 0:
         most *= 2
     rate = min(_root(missing, wanted, most) if most > wanted else wanted, room / LEAST_FACTOR)
-    factor = min(MOST_FACTOR, room / rate)
-    kd = np.maximum(factor * rate * D - B, MOTOR_SHARE * factor * rate * D)
+    wanted_damping = factor(rate) * rate * D
+    kd = np.maximum(wanted_damping - B, MOTOR_SHARE * wanted_damping)
     share = rate * (kd + B)
     gains = 2 * share + falling * D, rate * share, kd, share
     return Design(gains, time * max(1.0, wanted / rate))
@@ -412,13 +417,6 @@ class DesignedLaw(Controller):
     def _take_gains(self, old: DesignedLaw) -> None:
         """Take the gains of the same law for the same body."""
         vars(self).update({name: old._gain(name) for name in self._gain_names})
-
-    def _demand_stable(self) -> None:
-        """Refuse gains with which errors grow; designed ones are stable."""
-        if self.settling_time is None:
-            from modurob.control.closed_loop import demand_stable
-
-            demand_stable(self)
 
     def _gain(self, name: str) -> np.ndarray:
         return getattr(self, name)

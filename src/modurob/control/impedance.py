@@ -62,6 +62,8 @@ class Impedance(LinkLaw):
         if stiffness is not None and damping is not None:
             self.stiffness = _definite("stiffness", stiffness, size)
             self.damping = _definite("damping", damping, size)
+            if inertia is None or not self._null_space:  # else stability depends on the pose
+                self._demand_stable()
             return
         self.settling_time = time
         if self.inertia is not None:

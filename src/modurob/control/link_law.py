@@ -27,11 +27,16 @@ class LinkLaw(Controller):
     order eight, in one call for a batch of states.
     """
 
+    cancels_gravity = True
+
     def __init__(self, model: Model, **options: Any) -> None:
         super().__init__(model, **options)
-        self._links = LinkKinematics(model)
         values, axes = np.linalg.eigh(pseudo_inertia(model.mass, model.center, model.inertia))
         self._root = (axes * np.sqrt(np.maximum(values, 0.0))[:, None]) @ np.swapaxes(axes, -1, -2)
+
+    def _bind(self) -> None:
+        super()._bind()
+        self._links = LinkKinematics(self.model)
 
     @abstractmethod
     def _smooth(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:

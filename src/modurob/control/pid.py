@@ -18,7 +18,7 @@ from modurob.control.laws import register
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.model.joint_map import JointMap
-from modurob.reference import Reference
+from modurob.reference import Reference, no_reference
 
 SAMPLE_TIME = 1e-3  # [s] by default: a law with a memory needs a clock
 
@@ -57,15 +57,15 @@ class Pid:
         self.integral, self.rate, self.error = (np.zeros(self._shape) for _ in range(3))
         self._before = self.integral
         self._time: float | None = None
-        self._goal, self._pace = np.full(self._shape, np.nan), np.zeros(self._shape)
+        self._last = no_reference(self._shape)
 
     def spread(self, count: int) -> None:
         """Keep a memory for each of many states."""
         self._shape = (count, *self._shape)
-        self.integral, self.rate, self.error, self._goal, self._pace = (
-            np.tile(x, (count, 1))
-            for x in (self.integral, self.rate, self.error, self._goal, self._pace)
+        self.integral, self.rate, self.error = (
+            np.tile(x, (count, 1)) for x in (self.integral, self.rate, self.error)
         )
+        self._last = self._last.spread(self._shape)
         self._before = self.integral
 
     def output(self, t: float, error: np.ndarray, rate: np.ndarray, aim: Reference) -> np.ndarray:
@@ -76,18 +76,14 @@ class Pid:
             self.rate = rate
         elif dt > 0:  # implicit Euler of the low-pass: stable for every dt
             self.rate = self.rate + dt / (self.filter_time + dt) * (rate - self.rate)
-        self._before = self.integral - self.share * self._jump(dt, error, aim)
+        jump = aim.jump(self._last, dt)
+        self._last = aim.spread(error.shape)
+        # until the first reference, it was where the joint is
+        self._before = self.integral - self.share * np.where(np.isnan(jump), error, jump)
         grown = self._before + self.ki * (dt * error)
         self.integral = np.minimum(np.maximum(grown, -self.integral_limit), self.integral_limit)
         self._time = t
         return self.frozen(error, self.rate)
-
-    def _jump(self, dt: float, error: np.ndarray, aim: Reference) -> np.ndarray:
-        """(n,) way of the reference since the last call that its velocity does not explain."""
-        began = np.isnan(self._goal)  # until then it was where the joint is
-        jump = aim.q - self._goal - dt / 2 * (aim.v + self._pace)
-        self._goal, self._pace = np.broadcast_to(aim.q, error.shape), aim.v
-        return np.where(began, error, jump)
 
     def frozen(self, error: np.ndarray, rate: np.ndarray) -> np.ndarray:
         """(n,) u with the integral as it is."""
@@ -127,7 +123,7 @@ class Pid:
         self.integral[here] = old.integral[there] + step_p + step_d
         self.integral[self.ki == 0] = 0.0  # it would never fade
         self.rate, self.error = (joints.carry(x, 0.0) for x in (old.rate, old.error))
-        self._goal, self._pace = joints.carry(old._goal, np.nan), joints.carry(old._pace, 0.0)
+        self._last = Reference(*(joints.carry(x, np.nan) for x in old._last))
         self._time = old._time
 
     def _elapsed(self, t: float) -> float:

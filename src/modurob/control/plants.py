@@ -38,7 +38,10 @@ def with_payload(model: Model, body: str, mass: float, center: ArrayLike = (0, 0
     """The same body with a point mass [kg] at a place [m] in the frame of one of its bodies."""
     index = model.body_index(body)
     link = int(model.body_link[index])
-    place = (model.body_placement[index] @ [*real_array("center", center), 1.0])[:3]
+    at = real_array("center", center)
+    if at.shape != (3,):
+        raise StateError(f"center is three numbers, x, y and z in meters, got {center!r}")
+    place = (model.body_placement[index] @ [*at, 1.0])[:3]
     masses, centers, inertias = model.mass.copy(), model.center.copy(), model.inertia.copy()
     total = masses[link] + positive("mass", mass, "kg")
     arm = place - centers[link]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.checks import real_array
 from modurob.control import gains
 from modurob.control.adaptive import Adaptive
 from modurob.control.certificate import is_decaying
@@ -78,7 +79,7 @@ def checked(law: Controller, set_point: ArrayLike | None, start: ArrayLike | Non
         goals, begin = _steps(law)
     else:
         q = model.neutral() if start is None else model.check_configuration(start)
-        goals, begin = law._aim(np.asarray(set_point, dtype=float), q).q[None], q[None]
+        goals, begin = law._aim(real_array("set_point", set_point), q).q[None], q[None]
     length = LENGTH * max(asked or 0.0, law.attainable or 0.0)
     if not length:
         rate = linearized(law, begin[0]).rate
@@ -167,6 +168,8 @@ class _Trial:
             return []
         late = f" with a delay of {self.law.delay:g} s" if self.law.delay else ""
         text = f"the sample time of {clock:g} s{late} allows {time:.3g} s"
+        if not self.law.model.free_base and linearized(self.law, self._goal()).rate <= 0:
+            text = f"errors grow with samples of {clock:g} s{late}"
         for shorter in clock * 0.5 ** np.arange(1, HALVINGS + 1):
             faster: Any = Controller.changed(self.law, sample_time=float(shorter))
             if faster.attainable <= LATE * self.asked:

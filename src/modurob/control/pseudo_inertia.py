@@ -59,8 +59,9 @@ class LinkKinematics:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        links = range(len(model.mass))
-        self._body = np.array([np.flatnonzero(model.body_link == k)[0] for k in links])
+        # links between virtual joints have no body and no mass: any pose serves
+        bodies = (np.flatnonzero(model.body_link == k) for k in range(len(model.mass)))
+        self._body = np.array([found[0] if len(found) else 0 for found in bodies])
         self._from_body = se3.inverse(model.body_placement[self._body])
         self._moves = model._moving_columns[:, None, :].astype(float)
 

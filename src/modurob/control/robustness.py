@@ -137,7 +137,7 @@ def robustness(
     joints = law.model.joint_names
     limit = None
     if torque_limit is not None:
-        limit = per_joint("torque_limit", torque_limit, joints, least=0.0)
+        limit = per_joint("torque_limit", torque_limit, joints, least=0.0, infinite=True)
     for k, (name, options) in enumerate(plan):
         if "limit" in options:
             options["limit"] = limit

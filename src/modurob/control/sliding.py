@@ -66,13 +66,19 @@ class SlidingLaw(LinkLaw):
         asked = {"rate": self.rate} if time is None else {"settling_time": time}
         return super()._settings(joints) | asked
 
-    def _sliding(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> Sliding:
-        """The variable s, 0 for joints without a motor, and the motion that makes it vanish."""
+    def _sliding(
+        self, q: np.ndarray, v: np.ndarray, aim: Reference, known: np.ndarray | float = 0.0
+    ) -> Sliding:
+        """The variable s, 0 for joints without a motor, and the motion that makes it vanish.
+
+        A known part (..., n) that decays with the rate is moved from s to v_r.
+        """
         (e, e_rate), skip = self._errors(q, v, aim), self._skip
         s, a = np.zeros(v.shape), np.zeros(v.shape)
         s[..., skip:] = -e_rate - self.rate * e
-        s[..., self._idle] = 0.0
         a[..., skip:] = aim.a + self.rate * e_rate - self.rate * s[..., skip:]
+        s[..., skip:] -= known
+        s[..., self._idle] = 0.0
         return Sliding(s, self._motions(q, v, v - s, a))
 
     def _smooth(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
@@ -149,6 +155,7 @@ class Robust(SlidingLaw):
         power = LEFT_OVER * float(self.layer[with_motor].sum()) / (1 - self.mass_error)
         self.bound: np.ndarray = np.sqrt(power / self.rate * light.max(axis=0)) / self.rate
         """(n,) errors in the end, with the inertias of 100 random configurations. [rad, m]"""
+        self._demand_stable()
 
     @property
     def mass_range(self) -> tuple[float, float]:

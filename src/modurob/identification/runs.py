@@ -100,7 +100,13 @@ def _parts(runs: object) -> Sequence[BodyTrajectory]:
 
 def _check(model: Model, part: BodyTrajectory, name: str) -> None:
     other = part.model
-    if other.joint_names != model.joint_names or other.free_base != model.free_base:
+    if other.free_base != model.free_base:
+        bases = {True: "a free base", False: "a fixed base"}
+        raise StateError(
+            f"{name} is of {bases[other.free_base]}, the model has {bases[model.free_base]}: "
+            "give the base of the run"
+        )
+    if other.joint_names != model.joint_names:
         raise StateError(
             f"{name} is of another body, with the joints {choices(other.joint_names)}; the model "
             f"has {choices(model.joint_names)}. Give its runs, or the part of a run that is its own"

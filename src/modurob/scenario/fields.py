@@ -112,6 +112,17 @@ def _list_text(names: tuple[str, ...], model: Model) -> str:
     return ", ".join(names)
 
 
+def _body(name: str, text: str, model: Model) -> str:
+    """Name of a body or a module."""
+    if text.strip():
+        model.body_index(text.strip())  # raises an error that lists the bodies
+    return text.strip()
+
+
+def _body_text(value: str, model: Model) -> str:
+    return value
+
+
 def pole_numbers(name: str, text: str, model: Model) -> tuple[complex, ...]:
     """Two poles, or two for each joint. [1/s]"""
     if not text.strip():
@@ -137,17 +148,27 @@ def joint_locks(name: str, given: Sequence[str], organism: Organism) -> dict[str
     for text in given:
         joint, equals, number = text.partition("=")
         if not equals and text in EMULATED:
-            locked |= emulation(organism, text)
-            continue
-        try:
-            position = float(number)
-        except ValueError:
-            raise StateError(
-                f"{name} takes JOINT=POSITION, such as m1.roll=45, or {choices(EMULATED)}, "
-                f"got '{text[:60]}'"
-            ) from None
-        locked[joint] = position * _lock_unit(joint, organism)
+            found = emulation(organism, text)
+        else:
+            found = {joint: _lock_position(name, text, number) * _lock_unit(joint, organism)}
+        for each in found:
+            if each in locked:
+                raise StateError(f"{name} has {each} twice: give it once")
+        locked |= found
     return locked
+
+
+def _lock_position(name: str, text: str, number: str) -> float:
+    try:
+        position = float(number)
+    except ValueError:
+        position = math.nan
+    if not math.isfinite(position):
+        raise StateError(
+            f"{name} takes JOINT=POSITION, such as m1.roll=45, or {choices(EMULATED)}, "
+            f"got '{text[:60]}'"
+        )
+    return position
 
 
 def _lock_unit(name: str, organism: Organism) -> float:
@@ -194,7 +215,10 @@ def _slope_text(value: tuple[float, float], model: Model) -> str:
 
 def named_numbers(name: str, text: str, model: Model) -> dict[str, Any]:
     """Numbers by name, ``kp=250 kd=30,20``; semicolons stand between the rows of a matrix."""
-    found = {match[1]: match[2] for match in NAMED.finditer(text)}
+    pairs = [(match[1], match[2]) for match in NAMED.finditer(text)]
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise StateError(f"{name} has a name twice: give each once, got '{text}'")
     if NAMED.sub("", text).strip(" ,;"):
         raise StateError(f"{name} takes name=numbers such as kp=250 kd=30,20, got '{text}'")
     return {key: _typed_numbers(f"{name} {key}", value) for key, value in found.items()}
@@ -227,9 +251,11 @@ def gait_parameters(name: str, text: str, model: Model | None = None) -> dict[st
         try:
             value = int(number) if number.isdecimal() else float(number)
         except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
             raise StateError(
                 f"{name} takes NAME=VALUE, such as lag=1 or phase.m1.hinge=0.3, got '{piece}'"
-            ) from None
+            )
         place: dict[str, Any] = found
         word, _, joint = key.partition(".")
         if joint and isinstance(place.setdefault(word, {}), dict):
@@ -365,8 +391,8 @@ PARTS: Mapping[str, Mapping[str, RunField]] = {
             pole_numbers, _poles_text, metavar="POLES",
         ),
         "torque_limit": RunField(
-            "Torque limit [N m], 0: none", "One, or one for each joint. [N m, N]", torque_limits,
-            _limits_text, metavar="TORQUES",
+            "Torque limit [N m], 0: none", "One, or one for each joint; 0 for none. [N m, N]",
+            torque_limits, _limits_text, metavar="TORQUES",
         ),
         "passive": RunField(
             "Joints without a motor", "Joints without a motor, with commas.", joint_list,
@@ -376,6 +402,10 @@ PARTS: Mapping[str, Mapping[str, RunField]] = {
             "Outputs of a partial linearization",
             "Joints that partial-linearization controls, as many as have a motor.", joint_list,
             _list_text, metavar="JOINTS",
+        ),
+        "yielding": RunField(
+            "Body that yields", "Body of cartesian-impedance; the last one by default.", _body,
+            _body_text, option="body", metavar="BODY",
         ),
         "sample_time": RunField("Sample time [s], 0: none", "Between commands. [s]", step=0.001),
         "torque_delay": RunField(

@@ -272,6 +272,8 @@ class Scenario(RunSettings):
             return None
         kind = law_class(self.controller)
         chosen = [name for name in ("poles", "outputs") if getattr(self, name)]
+        if self.yielding and "body" not in kind.parameters:
+            raise StateError(f"yielding: {self.controller} has no body that yields; leave it out")
         for field in (*chosen, *self.gains):
             if field not in kind.parameters:
                 raise StateError(
@@ -282,6 +284,8 @@ class Scenario(RunSettings):
         }  # fmt: skip
         if self.outputs:
             options["outputs"] = self.outputs
+        if self.yielding:
+            options["body"] = self.yielding
         if self.poles:
             pairs = len(self.poles) > 2 and len(self.poles) % 2 == 0
             options["poles"] = np.reshape(self.poles, (-1, 2)) if pairs else self.poles
@@ -289,8 +293,8 @@ class Scenario(RunSettings):
             options["settling_time"] = self.settling_time
         if "set_point" in kind.parameters and self.motion in POINTS:
             options["set_point"] = joint_values(model, self.target)
-        if self.torque_limit:
-            options["torque_limit"] = self.torque_limit
+        if np.any(limit := np.array(self.torque_limit)):
+            options["torque_limit"] = np.where(limit == 0, np.inf, limit)
         if self.clock:
             options["sample_time"] = self.clock
         return kind(model, **options)
@@ -367,6 +371,12 @@ class Scenario(RunSettings):
             raise StateError("an estimator works with a controller: choose one, or no estimator")
         if self.controller == NONE and self.noisy:
             raise StateError("noise acts on what a controller sees and does: choose a controller")
+        for push in self.pushes:
+            if push.begin >= self.duration:
+                raise StateError(
+                    f"pushes: {push.body} is pushed from {push.begin:g} s on, but the run ends at "
+                    f"{self.duration:g} s; push earlier or run longer"
+                )
         q, v = self.start(model)
         ground, q, note = self.on_ground(model, q)
         reference, law = self.reference(model), self.law(model)

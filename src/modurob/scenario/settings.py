@@ -13,6 +13,7 @@ from pydantic import (
     FiniteFloat,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 
 from modurob.control import CONTROLLERS, gains
@@ -35,7 +36,7 @@ GAIT_FIELDS = ("amplitude", "frequency", "ramp", "gait")
 BALANCE_FIELDS = ("balancing_law", "loss", "delay", "drive_friction", "stuck")
 LAW_FIELDS = (
     "settling_time", "poles", "gains", "torque_limit", "torque_delay", "sample_time", "feedforward",
-    "passive", "outputs", "wrench_sensors",
+    "passive", "outputs", "yielding", "wrench_sensors",
 )  # fmt: skip
 METHOD_FIELDS = (
     "integrator", "rtol", "dt", "analytic", "stops", "masses", "payload", "pushes", "rates",
@@ -69,7 +70,15 @@ def _finite(value: Any) -> Any:
 
 # one for all, one for each, or a matrix
 Numbers = Annotated[FiniteFloat | Row | tuple[Row, ...], BeforeValidator(_finite)]
-Vector = Annotated[Row, Field(min_length=3, max_length=3)]
+
+
+def _three(value: Any) -> Any:
+    if not isinstance(value, tuple | list) or len(value) != 3:
+        raise ValueError("takes three numbers, for x, y and z")
+    return value
+
+
+Vector = Annotated[Row, BeforeValidator(_three)]
 
 
 def known(field: str) -> tuple[str, ...]:
@@ -128,6 +137,12 @@ class PushRecord(FrozenRecord):
     begin: NotNegative = 0.0
     length: Positive | None = None
     frequency: NotNegative = 0.0
+
+    @model_validator(mode="after")
+    def _acts(self) -> Self:
+        if not any((*self.force, *self.moment)):
+            raise ValueError("has neither a force nor a moment: give one of them")
+        return self
 
     def at(self, t: float) -> tuple[float, ...]:
         """(6,) force and moment at a time. [N, N m]"""
@@ -193,6 +208,7 @@ class RunSettings(FrozenRecord):
         torque_limit: Of all joints, or of each; 0 for none. [N m, N]
         passive: Joints without a motor.
         outputs: Joints that `PartialLinearization` controls, as many as have a motor.
+        yielding: Body or module that `CartesianImpedance` lets yield; empty for the last one.
         torque_delay: Until a torque takes effect, in whole samples. [s]
         sample_time: 0 for a law that acts continuously. [s]
         masses: True masses, as a factor on those that the controller assumes.
@@ -243,6 +259,7 @@ class RunSettings(FrozenRecord):
     torque_limit: NotNegative | tuple[NotNegative, ...] = 0.0
     passive: tuple[Name, ...] = ()
     outputs: tuple[Name, ...] = ()
+    yielding: Name = ""
     torque_delay: NotNegative = 0.0
     sample_time: NotNegative = 0.0
     masses: Positive = 1.0
