@@ -190,7 +190,8 @@ class GroundContact:
         which = np.flatnonzero(near.reshape(-1, len(self._body)).any(axis=0))
         S = self._model.dynamics.quantity("joint_screws", q)
         V = (S * v[..., None, :]) @ self._moves[self._body[which]].T  # (..., 6, which)
-        x, n = (Vec([np.broadcast_to(e, depth.shape)[..., which] for e in u]) for u in (x, n))
+        x = Vec([e[..., which] for e in x])
+        n = Vec([np.broadcast_to(e, depth.shape)[..., which] for e in n])
         u = Vec([V[..., k, :] for k in range(3)]) + Vec([V[..., k, :] for k in (3, 4, 5)]).cross(x)
         memory = memory[..., which, :]
         return ContactPoint(x, u, n, depth[..., which], vec(memory), memory[..., 3]), S, which
@@ -269,13 +270,11 @@ class GroundContact:
         self._settle()
         point, _, which = self._points(q, v)
         s, d = stretch(point), np.maximum(point.depth, 0.0)
-        f = np.stack([*contact_force(self.law, point, s)], axis=-1)
+        f = contact_force(self.law, point, s)
         energy = 0.5 * np.sum(self.law.stiffness * d * d + self.law.grip * s.dot(s), axis=-1)
         of_body = (np.arange(self._model.nbodies)[:, None] == self._body[which]).astype(float)
-        torque = np.cross(np.stack([*point.x], axis=-1), f)
-        return {
-            "contact": of_body @ f, "contact_torque": of_body @ torque, "contact_energy": energy,
-        }  # fmt: skip
+        force, torque = (of_body @ np.stack([*u], axis=-1) for u in (f, point.x.cross(f)))
+        return {"contact": force, "contact_torque": torque, "contact_energy": energy}
 
     def touching(self, q: np.ndarray, v: np.ndarray) -> Touching:
         """The corners of one body that the ground pushes."""
