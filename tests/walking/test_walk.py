@@ -231,10 +231,19 @@ def test_a_body_that_cannot_walk_is_refused():
         mr.walk(mr.Organism.start("backbone"))
     with complains(mr.StateError, "give its modules an inertia"):  # masses on a line
         mr.walk(mr.examples.double_pendulum(), hinges="physical")
+    with complains(mr.StateError, "one body", "leave events out"):
+        mr.walk(SNAKE, events=[{"time": 0.1, "what": "undock", "module": "m2"}], **QUICK)
     with complains(mr.StateError, "numbers by name", "[1]"):
         mr.walk(SNAKE, "wave", [1], **QUICK)
     with complains(mr.StateError, "integrator", "no effect"):
         mr.walk(SNAKE, engine="mujoco", integrator="RK4", **QUICK)
+
+
+def test_a_gait_file_holds_a_gait(tmp_path):
+    path = tmp_path / "hold.json"
+    GaitRecord(motion="hold").save(path)
+    with complains(mr.FileError, str(path), "no gait 'hold'", "wave"):
+        mr.walk(SNAKE, path, **QUICK)
 
 
 def test_joints_without_limits_are_tuned_without_warnings():

@@ -83,6 +83,8 @@ def started(scenario: Scenario) -> Scenario:
     """The same walk, started on its gait; an error if the body cannot walk."""
     if not scenario.ground or scenario.base != "free":
         raise StateError("a body walks with a free base on ground: leave base and ground out")
+    if scenario.events:
+        raise StateError("a walk is that of one body: leave events out, or use Scenario.run")
     if not scenario.model().joint_names:
         raise StateError(
             "this body has no joint that can move, so it cannot walk: choose other hinges, or see "
