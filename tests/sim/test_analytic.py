@@ -56,6 +56,10 @@ def test_substituted_numbers_take_the_place_of_the_organisms(equations):
     np.testing.assert_allclose(still.q, np.broadcast_to(start[0], still.q.shape), atol=1e-12)
     falls = mr.simulate(equations, *start)
     assert abs(falls.q[-1] - start[0]).max() > 0.01
+    # friction that is stiff takes another way, through mass matrix and bias
+    rough = PENDULUM.with_parameters(viscous=5000.0).equations("physical").substitute(g=0)
+    still = mr.simulate(rough, *start, integrator="SemiImplicitEuler")
+    np.testing.assert_allclose(still.q, np.broadcast_to(start[0], still.q.shape), atol=1e-12)
 
 
 def test_runs_that_formulas_cannot_make_are_refused(equations):
@@ -66,6 +70,8 @@ def test_runs_that_formulas_cannot_make_are_refused(equations):
         mr.simulate(equations, *start, events=[mr.Undock(0.05, "m1")])
     with complains(mr.StateError, "no external wrenches", "give it a model"):
         mr.simulate(equations, *start, external={"m1.A": np.ones(6)})
+    with complains(mr.StateError, "no ground", "give a model"):
+        mr.simulate(equations, *start, ground=mr.Ground(height=-3.0))
     with complains(mr.StateError, "no value for", "F1_z", "substitute"):
         mr.simulate(PENDULUM.equations("physical", external=["m1"]), *start)
     with complains(mr.StateError, "q1 was replaced", "as a symbol"):

@@ -462,6 +462,10 @@ def test_mistakes_are_refused_with_a_way_out():
         mr.Ground(friction=-0.1)
     with complains(mr.StateError, "slope is its rise along x and y", "0.3"):
         mr.Ground(slope=0.3)
+    with complains(mr.StateError, "slope", "within ±100", "1e+300"):
+        mr.Ground(slope=(1e300, 0.0))
+    with complains(mr.StateError, "lift is True or False", "'yes'"):
+        mr.Ground(lift="yes")
     hole = np.zeros((4, 5))
     hole[2, 3] = np.nan
     with complains(mr.StateError, "has a hole: nan at [2, 3] (1 in all)"):
@@ -487,6 +491,31 @@ def test_a_step_that_is_too_long_is_refused_with_the_longest_that_works():
     standing(dt=5e-3, ground=mr.Ground(stiffness=stiffness))
     with complains(mr.StateError, "too long for a ground"):
         standing(dt=1.2 * named, ground=mr.Ground(stiffness=STIFFNESS))
+
+
+@pytest.mark.parametrize("height", [-1.0, np.full((2, 2), -1.0)], ids=["plane", "field"])
+def test_an_empty_batch_stands_on_the_ground(height):
+    for options in (
+        {"integrator": "SemiImplicitEuler"},
+        {"integrator": "RK4"},
+        {"engine": "mujoco"},
+    ):
+        none = np.empty((0, MODEL.nq))
+        run = mr.simulate(MODEL, none, None, 0.002, ground=mr.Ground(height=height), **options)
+        assert run.q.shape == (3, 0, MODEL.nq)
+        assert run.channels["contact"].shape == (3, 0, 1, 3)
+
+
+def test_a_base_that_turns_too_far_in_a_step_ends_the_run():
+    ground = mr.Ground(height=-1.0)
+    spin = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 990.0])
+    options = {"integrator": "SemiImplicitEuler", "ground": ground}
+    run = mr.simulate(MODEL, None, spin, 0.002, **options)
+    half = 990.0 * 0.002 / 2
+    np.testing.assert_allclose(run.q[-1, 3:], [0, 0, np.sin(half), np.cos(half)], atol=ROUNDING)
+    for factor in (1.1, 100.0):
+        with complains(mr.SimulationError, "rad/s", "step of 0.001 s", "give dt = "):
+            mr.simulate(MODEL, None, factor * spin, 0.002, **options)
 
 
 def test_a_model_without_shapes_is_refused():

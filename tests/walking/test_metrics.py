@@ -115,4 +115,6 @@ def test_measures_are_of_one_body_with_an_organism():
     run = mr.simulate(MODEL, batch, None, 0.002, integrator="SemiImplicitEuler", ground=FLAT)
     with complains(mr.StateError, "one body", "member"):
         walk_metrics(run, FLAT)
+    with complains(mr.StateError, "Trajectory on a Ground", "NoneType"):
+        walk_metrics(run.member(1), None)
     assert walk_metrics(run.member(1), FLAT).duration == pytest.approx(0.002)

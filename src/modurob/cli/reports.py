@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from rich.text import Text
 
-from modurob import ConnectorLoads, Scenario, Trajectory, connector_loads
+from modurob import ConnectorLoads, Scenario, StateError, Trajectory, connector_loads
 from modurob.cli import output
 from modurob.scenario.scenario import RunResult, largest_difference
 from modurob.walking.runs import measured
@@ -103,10 +103,23 @@ def loads_of(scenario: Scenario, run: Trajectory, asked: bool) -> list[Connector
     """Loads on the connectors of each body of a run, where they are asked for or have limits."""
     kinds = map(scenario.organism.kind, scenario.organism.modules)
     limits = [(port.max_force, port.max_torque) for kind in kinds for port in kind.ports]
-    as_docked = scenario.payload is None and scenario.masses == 1  # loads need masses of modules
-    if not asked and not (as_docked and set(limits) - {(None, None)}):
+    if not asked and not (_has_own_masses(scenario) and set(limits) - {(None, None)}):
         return []
     return [connector_loads(part) for part in run.parts]
+
+
+def check_loads(scenario: Scenario) -> None:
+    """Refuse --loads before a run whose loads are not known."""
+    if not _has_own_masses(scenario):
+        raise StateError(
+            "--loads needs the mass of each module: leave --masses and --payload out, or change "
+            "the datasheets"
+        )
+
+
+def _has_own_masses(scenario: Scenario) -> bool:
+    """True if the plant has the masses of the datasheets."""
+    return scenario.payload is None and scenario.masses == 1
 
 
 def load_data(loads: ConnectorLoads) -> dict[str, Any]:

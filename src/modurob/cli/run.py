@@ -13,7 +13,14 @@ from modurob.cli import output
 from modurob.cli.control_report import ControlReport
 from modurob.cli.fields import option_of
 from modurob.cli.preset_report import PresetReport
-from modurob.cli.reports import BalanceReport, MotionReport, WalkReport, load_data, loads_of
+from modurob.cli.reports import (
+    BalanceReport,
+    MotionReport,
+    WalkReport,
+    check_loads,
+    load_data,
+    loads_of,
+)
 from modurob.drawing import charts
 from modurob.scenario.presets import PRESETS
 from modurob.scenario.scenario import RunResult
@@ -120,6 +127,8 @@ def execute(
     """Run a scenario, write the files, print the report; as JSON with other facts."""
     as_json = options["as_json"]
     controlled = is_controlled(scenario)
+    if options["loads"]:
+        check_loads(scenario)
     if options["scenario_path"]:
         scenario.save(options["scenario_path"])
     with output.bar(scenario.name, not as_json) as progress:

@@ -69,18 +69,22 @@ def command(
     if name in ZOO:
         title, organism = name, ZOO[name].build()
         gait, options["hinges"] = gait or str(gait_file(name)), options["hinges"] or HINGES
-        options["locked"] = organisms.locked_of(organism, options["locked"]) or ZOO[name].locked
+        typed_locks = organisms.locked_of(organism, options["locked"])
+        options["locked"] = {**ZOO[name].locked, **typed_locks}
     else:
         title, organism = organisms.find(name)
         options["hinges"] = organisms.hinges_of(name, options["hinges"])
         options["locked"] = organisms.locked_of(organism, options["locked"])
     model = organism.model(options["hinges"], "free", locked=options["locked"])
     typed = typed_gait(parameters)
-    seed = options.pop("seed") or 0
+    given_seed = options.pop("seed")
+    seed = given_seed or 0
     given = {key: x for key, x in (take_fields(options, model) | options).items() if x is not None}
     fields = walking_fields(gait or "wave", typed.pop("gait", {}), **(given | typed))
     if gait_class(fields["motion"]).random:
         fields["seed"] = seed
+    elif given_seed is not None and evaluations is None:
+        raise StateError("--seed has no effect on this gait: leave it out, or give --tune")
     scenario = started(scenario_of(organism=organism, name=title, **fields))
     facts: dict[str, Any] = {}
     if evaluations is not None:

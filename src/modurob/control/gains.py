@@ -235,7 +235,13 @@ def _pose_inertias(model: Model, poses: np.ndarray) -> np.ndarray:
     if not base:
         return M
     across = M[:, :base, base:]
-    return M[:, base:, base:] - across.mT @ np.linalg.solve(M[:, :base, :base], across)
+    try:
+        return M[:, base:, base:] - across.mT @ np.linalg.solve(M[:, :base, :base], across)
+    except np.linalg.LinAlgError:
+        raise StateError(
+            "gains follow from the inertia of the whole body on its free base, and it has none "
+            "about some axis: give its modules an inertia, or give the gains"
+        ) from None
 
 
 def _gravity_stiffness(model: Model, poses: np.ndarray, inertia: np.ndarray) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, FiniteFloat
 
-from modurob.errors import FileError, StateError
+from modurob.errors import FileError, StateError, UnknownNameError
 from modurob.gaits import gait_class
 from modurob.modules.files import read_document, write_document
 from modurob.scenario.settings import FrozenRecord, Name, NotNegative, Positive, RunSettings
@@ -40,9 +40,11 @@ class GaitRecord(FrozenRecord):
     def load(cls, path: str | os.PathLike[str]) -> GaitRecord:
         """Read a gait that `save` wrote."""
         try:
-            return cls(**read_document(path, FORMAT, VERSION))
-        except StateError as error:
+            found = cls(**read_document(path, FORMAT, VERSION))
+            gait_class(found.motion)
+        except (StateError, UnknownNameError) as error:
             raise FileError(f"{path}: {error}") from None
+        return found
 
     def fields(self) -> dict[str, Any]:
         """The fields of a scenario that were given."""

@@ -108,7 +108,7 @@ def simulate(
         method = mujoco_method(integrator, stops, ground)
     else:
         method = integrator_class("RK45" if integrator is None else integrator)
-    model = _numeric(model, method, events)
+    model = _numeric(model, method, events, ground)
     q, v = _initial_state(model, q0, v0)
     length = positive("duration", duration, "seconds")
     settings = _settings(method, rtol, atol, dt, length)
@@ -151,12 +151,16 @@ def simulate(
     return _finished(bodies, Progress(length, progress, cancel), method.name)
 
 
-def _numeric(given: Any, method: type[Integrator], events: Sequence[Event]) -> Model:
+def _numeric(
+    given: Any, method: type[Integrator], events: Sequence[Event], ground: Ground | None
+) -> Model:
     """The model itself, or that of a run with closed forms."""
     if not hasattr(given, "as_model"):
         return cpu_model("simulate", given)
     if events:
         raise StateError("events change the body and its equations: give a model, not equations")
+    if ground is not None:
+        raise StateError("formulas have no ground: give a model, not equations")
     if issubclass(method, MujocoStep):
         raise StateError("engine 'mujoco' has equations of its own: give it a model, not equations")
     if method.name == "Variational":

@@ -85,7 +85,8 @@ class GroundContact:
         self._body, self._place = corners(organism, model)
         self._moves = model._moving_columns[model.body_link].astype(float)  # (bodies, nv)
         given = before[0].law.stiffness if before else ground.stiffness
-        softness = self._unit_rate(q[(0,) * (q.ndim - 1)])
+        states = q.reshape(-1, q.shape[-1])
+        softness = self._unit_rate(states[0] if len(states) else model.neutral())
         k = given or (RESOLVED / (step or NOMINAL_STEP_S) / softness) ** 2
         self.rate = rate = softness * np.sqrt(k)
         self.law = GroundLaw(ground.friction, k, ground.damping, GRIP * k, GRIP * k / rate)
@@ -184,12 +185,13 @@ class GroundContact:
         """Corners that touch or did so, (..., 6, nv) screws of all velocities, which corners."""
         x, n, depth = self._corners(q)
         memory = np.moveaxis(self._memory, -1, 1).reshape(-1, *self._memory.shape[1:3])
-        memory = memory[: math.prod(self._batch)].reshape(*self._batch, -1, memory.shape[-1])
+        memory = memory[: math.prod(self._batch)].reshape(*self._batch, *memory.shape[1:])
         near = (depth > 0) | (memory[..., 3] > 0)
         which = np.flatnonzero(near.reshape(-1, len(self._body)).any(axis=0))
         S = self._model.dynamics.quantity("joint_screws", q)
         V = (S * v[..., None, :]) @ self._moves[self._body[which]].T  # (..., 6, which)
-        x, n = (Vec([np.broadcast_to(e, depth.shape)[..., which] for e in u]) for u in (x, n))
+        x = Vec([e[..., which] for e in x])
+        n = Vec([np.broadcast_to(e, depth.shape)[..., which] for e in n])
         u = Vec([V[..., k, :] for k in range(3)]) + Vec([V[..., k, :] for k in (3, 4, 5)]).cross(x)
         memory = memory[..., which, :]
         return ContactPoint(x, u, n, depth[..., which], vec(memory), memory[..., 3]), S, which
@@ -213,7 +215,7 @@ class GroundContact:
             found = routine.batch(self._rows(q), self._rows(v), None, None, self._threads)
         if found is None:  # not finite: forward dynamics says where
             return np.full((*self._batch, self._model.nv), np.nan)
-        return found.reshape(*self._batch, -1)
+        return found.reshape(*self._batch, self._model.nv)
 
     def _rows(self, x: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(x.reshape(math.prod(self._batch), x.shape[-1]))
@@ -240,7 +242,7 @@ class GroundContact:
         if wrenches is not None:
             external = link_wrenches(self._model, wrenches)
             external = np.broadcast_to(external, (*self._batch, *external.shape[-2:]))
-            external = self._rows(external.reshape(*self._batch, -1))
+            external = self._rows(external.reshape(*self._batch, math.prod(external.shape[-2:])))
         quantity = LEVEL_GROUNDED_DYNAMICS if self._is_level else GROUNDED_DYNAMICS
         stepper = self._routine(quantity, True, external is not None)
         if not stepper.march(*rows, external, h, count, self._threads):
@@ -268,13 +270,11 @@ class GroundContact:
         self._settle()
         point, _, which = self._points(q, v)
         s, d = stretch(point), np.maximum(point.depth, 0.0)
-        f = np.stack([*contact_force(self.law, point, s)], axis=-1)
+        f = contact_force(self.law, point, s)
         energy = 0.5 * np.sum(self.law.stiffness * d * d + self.law.grip * s.dot(s), axis=-1)
         of_body = (np.arange(self._model.nbodies)[:, None] == self._body[which]).astype(float)
-        torque = np.cross(np.stack([*point.x], axis=-1), f)
-        return {
-            "contact": of_body @ f, "contact_torque": of_body @ torque, "contact_energy": energy,
-        }  # fmt: skip
+        force, torque = (of_body @ np.stack([*u], axis=-1) for u in (f, point.x.cross(f)))
+        return {"contact": force, "contact_torque": torque, "contact_energy": energy}
 
     def touching(self, q: np.ndarray, v: np.ndarray) -> Touching:
         """The corners of one body that the ground pushes."""
@@ -306,7 +306,7 @@ class GroundContact:
         """(..., nq) the same, or lifted out of the ground if that was asked for; else refused."""
         _, normal, depth = self._corners(q)
         weight = np.sum(self._model.mass) * np.linalg.norm(self._model.gravity)
-        if depth.max() <= SUNK * weight / self.law.stiffness + ROUNDING:
+        if depth.max(initial=-np.inf) <= SUNK * weight / self.law.stiffness + ROUNDING:
             return q
         rise = (depth / normal[2]).max(axis=-1)
         if self._ground.lift and self._model.free_base:

@@ -11,7 +11,11 @@ from modurob import friction
 from modurob.errors import StateError
 from modurob.stepping import manifold
 from modurob.stepping.base import FixedStep, StepSettings
-from modurob.stepping.motion import EquationOfMotion
+from modurob.stepping.motion import EquationOfMotion, Stopped
+
+LARGEST_TURN = (
+    1.0  # rad of a free base in a step: a series of `equations.contact` holds up to there
+)
 
 
 class RK4(FixedStep):
@@ -140,6 +144,8 @@ class SemiImplicitEuler(FixedStep):
         for k in range(0, count, some):
             at = t + k * h
             q, v = ground.march(q, v, motion.joint_force(at, q, v), h, some, motion.wrenches(at))
+            if motion.model.free_base:
+                _check_turn(at + some * h, h, v)
         return q, v
 
     def _implicit(self, t: float, h: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -161,3 +167,13 @@ class SemiImplicitEuler(FixedStep):
             model.forward_dynamics(q, v, force, wrenches)  # says what is wrong when it finds it
             raise StateError("the step has no finite velocity: the numbers are too large")
         return after
+
+
+def _check_turn(t: float, h: float, v: np.ndarray) -> None:
+    """End a run whose free base turns too far in a step of h seconds; v is (..., nv)."""
+    fastest = np.sqrt(np.sum(v[..., 3:6] ** 2, axis=-1)).max(initial=0.0)
+    if fastest * h > LARGEST_TURN:
+        raise Stopped(
+            t, f"the base turns at {fastest:.3g} rad/s, by more than a radian in a step of {h:g} s:"
+            f" give dt = {LARGEST_TURN / fastest:.1g} s or less",
+        )  # fmt: skip

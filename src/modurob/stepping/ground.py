@@ -16,6 +16,7 @@ from modurob.model.shapes import placed_shapes
 from modurob.organism import Organism
 
 CORNERS = np.array(list(product((-0.5, 0.5), repeat=3)))
+STEEPEST = 100.0  # [m/m] a slope of 89.4 degrees: on a steeper one nothing is near the ground
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +52,13 @@ class Ground:
         positive("the ground's cell", self.cell, "m")
         if self.stiffness is not None:
             positive("the ground's stiffness", self.stiffness, "N/m")
+        if not isinstance(self.lift, bool):
+            raise StateError(f"the ground's lift is True or False, got {self.lift!r}")
         slope = as_floats(self.slope)
-        if slope.shape != (2,) or not np.isfinite(slope).all():
+        if slope.shape != (2,) or not (np.abs(slope) <= STEEPEST).all():  # NaN is refused, too
             raise StateError(
-                f"the ground's slope is its rise along x and y (two finite numbers, in m/m), got "
-                f"{self.slope!r}"
+                f"the ground's slope is its rise along x and y (two numbers within ±{STEEPEST:g}, "
+                f"in m/m), got {self.slope!r}"
             )
         object.__setattr__(self, "slope", tuple(slope.tolist()))
         object.__setattr__(self, "height", _heights(0.0 if self.height is None else self.height))

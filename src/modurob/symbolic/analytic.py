@@ -34,9 +34,13 @@ def analytic_model(equations: Equations, q: list[sympy.Symbol], v: list[sympy.Sy
 
 
 class AnalyticDynamics:
-    """Dynamics whose accelerations come from formulas; all else is computed as in any model."""
+    """Dynamics whose accelerations, forces and mass matrices come from formulas.
+
+    All else is computed as in any model.
+    """
 
     compile_options = None
+    FORMULAS = ("forward_dynamics", "inverse_dynamics", "mass_matrix")
 
     def __init__(self, model: Model, formulas: Callable[..., Any], values: list[float]) -> None:
         self._model, self._formulas, self._values = model, formulas, values
@@ -45,19 +49,25 @@ class AnalyticDynamics:
 
     def quantity(self, name: str, *arrays: Any, external: Any = None, **options: Any) -> np.ndarray:
         """Any quantity of `equations.quantities`."""
-        if name != "forward_dynamics":
+        if name not in self.FORMULAS:
             return self._numbers.quantity(name, *arrays, external=external, **options)
         if external is not None:
             self.bound()
-        q, v, tau = (np.asarray(array, dtype=float) for array in arrays)
-        batch, nv = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1]), self._model.nv
+        nv = self._model.nv
+        rest = [np.zeros(nv)] * (3 - len(arrays))  # of a mass matrix: no velocity and force
+        q, v, x = (np.asarray(array, dtype=float) for array in (*arrays, *rest))
+        batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], x.shape[:-1])
         found = self._formulas([*np.moveaxis(q, -1, 0), *np.moveaxis(v, -1, 0), *self._values])
         entries = np.stack([np.broadcast_to(each, batch) for each in found], axis=-1)
         if not np.isfinite(entries).all():
             raise StateError("the formulas give no finite numbers at this state")
-        M = entries[..., : nv * nv].reshape(*batch, nv, nv)
+        M, bias = entries[..., : nv * nv].reshape(*batch, nv, nv), entries[..., nv * nv :]
+        if name == "mass_matrix":
+            return M
+        if name == "inverse_dynamics":
+            return (M @ x[..., None])[..., 0] + bias
         try:
-            return np.linalg.solve(M, (tau - entries[..., nv * nv :])[..., None])[..., 0]
+            return np.linalg.solve(M, (x - bias)[..., None])[..., 0]
         except np.linalg.LinAlgError:
             raise StateError("the mass matrix of the formulas is singular here") from None
 
@@ -67,6 +77,6 @@ class AnalyticDynamics:
 
     def prepare(self, name: str, states: int | None) -> Callable[..., Any]:
         """See `Model.prepare`."""
-        if name != "forward_dynamics":
+        if name not in self.FORMULAS:
             return self._numbers.prepare(name, states)
         return partial(self.quantity, name)

@@ -3,6 +3,7 @@
 from modurob.walking.metrics import WalkMetrics, walk_metrics
 from modurob.walking.runs import Walk, measured, started, walk, walking_fields
 from modurob.walking.tuning import TunedGait, evaluate, tune
+from modurob.walking.zoo import zoo_walk
 
 __all__ = [
     "TunedGait",
@@ -15,4 +16,5 @@ __all__ = [
     "walk",
     "walk_metrics",
     "walking_fields",
+    "zoo_walk",
 ]

@@ -56,6 +56,9 @@ def walk_metrics(trajectory: Trajectory | BodyTrajectory, ground: Ground) -> Wal
         trajectory: Recorded often enough to see steps: every 10 ms, for example.
         ground: That it ran on.
     """
+    if not (isinstance(trajectory, Trajectory | BodyTrajectory) and isinstance(ground, Ground)):
+        given = f"{type(trajectory).__name__} and {type(ground).__name__}"
+        raise StateError(f"measures are those of a Trajectory on a Ground, got {given}")
     part = trajectory.parts[0] if isinstance(trajectory, Trajectory) else trajectory
     if (isinstance(trajectory, Trajectory) and len(trajectory.parts) > 1) or part.batch:
         raise StateError(

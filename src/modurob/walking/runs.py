@@ -72,16 +72,19 @@ def walking_fields(
 ) -> dict[str, Any]:
     """Fields of a scenario for a gait on the ground; arguments as for `walk`."""
     own = {**WALKING, "duration": DURATION_S, "record": RECORD_S, **gait_fields(gait)}
-    found = {**own, "gait": {**own.get("gait", {}), **(parameters or {})}, **fields}
     if fields.get("engine") == "mujoco":  # which has an integrator of its own
-        del found["integrator"]
-    return found
+        del own["integrator"]
+    if not isinstance(parameters, Mapping | None):
+        raise StateError(f"parameters of a gait are numbers by name, got {parameters!r}")
+    return {**own, "gait": {**own.get("gait", {}), **(parameters or {})}, **fields}
 
 
 def started(scenario: Scenario) -> Scenario:
     """The same walk, started on its gait; an error if the body cannot walk."""
     if not scenario.ground or scenario.base != "free":
         raise StateError("a body walks with a free base on ground: leave base and ground out")
+    if scenario.events:
+        raise StateError("a walk is that of one body: leave events out, or use Scenario.run")
     if not scenario.model().joint_names:
         raise StateError(
             "this body has no joint that can move, so it cannot walk: choose other hinges, or see "

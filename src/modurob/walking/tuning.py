@@ -20,7 +20,7 @@ from modurob.modules.files import checked_target, read_document, write_document
 from modurob.reference import Reference
 from modurob.scenario.gait_files import GaitRecord
 from modurob.scenario.scenario import Scenario
-from modurob.scenario.settings import FrozenRecord
+from modurob.scenario.settings import NONE, FrozenRecord
 from modurob.sim import SimulationError, simulate
 
 FORMAT, VERSION = "modurob-tuning", 1
@@ -118,6 +118,8 @@ def tune(
     whole("evaluations", evaluations, 1)
     whole("seed", seed, 0)
     whole("population", population, 4)
+    if not (progress is None or callable(progress)):
+        raise StateError(f"progress is a function, or None, got {progress!r}")
     _refuse(scenario)
     model = scenario.model()
     space = search_space(scenario, model)
@@ -176,7 +178,8 @@ def search_space(scenario: Scenario, model: Model) -> list[Dimension]:
     if "lag" in known:
         lag: Any = given.get("lag", known["lag"])
         found.append(Dimension("lag", "", -turn, turn, lag))
-    middle = np.where(np.isfinite(model.lower + model.upper), (model.lower + model.upper) / 2, 0.0)
+    limited = np.isfinite(model.lower) & np.isfinite(model.upper)
+    middle = np.where(limited, model.lower, 0.0) / 2 + np.where(limited, model.upper, 0.0) / 2
     room = np.minimum(middle - model.lower, model.upper - middle)
     reach = np.where(np.isfinite(room), OFFSET_SHARE * room, OFFSET)
     for name, center, half in (
@@ -270,7 +273,7 @@ def evaluate(
     assert ground is not None
     try:
         run = simulate(
-            plant, q, v, duration, loop, scenario.integrator, dt=scenario.dt,
+            plant, q, v, duration, loop, scenario.integrator, dt=scenario.dt, stops=scenario.stops,
             ground=replace(ground, lift=True), record=[BEGIN * duration, duration],
             organism=scenario.organism,
         )  # fmt: skip
@@ -289,14 +292,19 @@ def evaluate(
 
 def _refuse(scenario: Scenario) -> None:
     """Refuse runs that a batch of walks cannot have."""
+    if not isinstance(scenario, Scenario):
+        raise StateError(f"tuning takes the Scenario of a walk, got {type(scenario).__name__}")
     if not scenario.clock or not scenario.fixed_step or scenario.engine != "modurob":
         raise StateError(
             "tuning needs a law with a sample_time, an integrator of equal steps and the engine "
             "modurob"
         )
-    for name in ("events", "pushes", "noisy"):
-        if getattr(scenario, name):
-            raise StateError(f"tuning has no {name.removesuffix('y')}: tune without, walk with it")
+    for name, has in (
+        ("events", scenario.events), ("pushes", scenario.pushes), ("noise", scenario.noisy),
+        ("estimator", scenario.estimator != NONE),
+    ):  # fmt: skip
+        if has:
+            raise StateError(f"tuning has no {name}: tune without, walk with it")
 
 
 # -- checkpoints -----------------------------------------------------------------------------------
