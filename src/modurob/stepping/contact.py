@@ -280,7 +280,8 @@ class GroundContact:
         """The corners of one body that the ground pushes."""
         self._settle()
         point, _, which = self._points(q, v)
-        f, n = (np.stack([*u], axis=-1) for u in (contact_force(self.law, point), point.normal))
+        force = contact_force(self.law, point, stretch(point))
+        f, n = (np.stack([*u], axis=-1) for u in (force, point.normal))
         pushed = np.sum(f * n, axis=-1) > 0
         which = which[pushed]
         return Touching(self._body[which], self._place[which], n[pushed], f[pushed])
