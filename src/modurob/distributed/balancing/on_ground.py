@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from modurob.checks import as_floats, not_negative, positive
 from modurob.distributed.balancing.agent import PERIOD_S
 from modurob.distributed.balancing.plant import STOPS, GearedDrive, with_drives
-from modurob.distributed.balancing.stance import Foot, feet_of, stance
-from modurob.distributed.balancing.standing import StandingAgent, StandingState, Step
+from modurob.distributed.balancing.stance import Foot, Step, feet_of, stance
+from modurob.distributed.balancing.standing import StandingAgent, StandingState
 from modurob.distributed.mass.network import MassNetwork
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.organism import Organism
@@ -264,7 +264,7 @@ def stand(
     )  # fmt: skip
     model = network.model
     rng = np.random.default_rng(0) if rng is None else rng
-    q = stance(organism, soles, rng) if q0 is None else model.check_configuration(q0).copy()
+    q = stance(organism, soles, rng, plan) if q0 is None else model.check_configuration(q0).copy()
     q = _on_slope(q, ground) if q0 is None else q
     length = FIRST_S + STEP_S * len(plan) if duration is None else duration
     external = {} if push is None else {organism.base: _wrench(push, q)}

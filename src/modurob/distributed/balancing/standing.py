@@ -17,50 +17,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from modurob import quintic
 from modurob.checks import not_negative, positive
 from modurob.distributed.agent import Message
-from modurob.distributed.balancing.agent import region_of
+from modurob.distributed.balancing.support import Region, support_polygon
 from modurob.distributed.mass.agent import MassAgent
 from modurob.distributed.mass.module_body import Levers, Posture, Sides
 from modurob.distributed.mass.properties import centers_in_world
-from modurob.distributed.mass.state import MassState, MassView, Update
+from modurob.distributed.mass.state import MassState, MassView, Update, moved_contacts
 from modurob.modules import ModuleType
 from modurob.spatial import so3
 
 TASK_RATE = 4.0  # [1/s] at which errors of tasks decay
 HOME_RATE = 0.2  # [1/s] at which a joint alone would go back
-FASTEST = 0.15  # [m/s] of the center and of feet
+FASTEST = 0.15  # [m/s] of feet
+SHIFT_SPEED = 0.05  # [m/s] of the center: messages cross the robot within 0.1 s
 FASTEST_JOINT = 3.0  # [rad/s, m/s]
 TURN_LENGTH = 0.05  # [m] by which turns of a foot count as distances
 CENTER = 5.0  # weight of the center: a joint moves it much less than a foot
+FLAT = np.array([0.0, 0.0, 1.0, 1.0, 1.0, 0.0])  # what a sole on the ground is corrected in
 BASE = 0.3 * np.array([0.0, 0.0, 1.0, 1.0, 1.0, 1.0])  # weights of the base's twist: feet first
 FLOOR = 0.02  # of the mean of the matrix' diagonal: below it, a task counts as out of reach
 AT_LIMIT = 0.01  # [rad, m] from a limit at which a joint does not move towards it
 CENTERED = 0.012  # [m] from its target inside of the region of the feet that stay: a foot may lift
-CONTACT_DIGITS = 4  # contacts are rounded to 0.1 mm: then most modules have the same region
+CONTACT_DIGITS = 4  # contacts are rounded to 0.1 mm: then none is there twice
 READY_S = 0.5  # after the start, when all modules know the whole and the body has settled
 UNLOADING_S = 0.3  # at least, so that all modules know which feet stay
 SWING_S = 2.4  # of a foot in the air
 RISE = 0.04  # [m]
 LOWERING = 0.04  # [m/s] of a foot that has not met the ground in time
 STAND, UNLOAD, LIFT, SWING = "stand", "unload", "lift", "swing"
-
-
-class Step(NamedTuple):
-    """A step of one foot.
-
-    Attributes:
-        foot: Module.
-        shift: (3,) in the world. [m]
-    """
-
-    foot: str
-    shift: tuple[float, float, float]
 
 
 class TaskSums:
@@ -103,7 +93,7 @@ class StandingState(MassState):
         home: (joints,) first measured positions; None before. [rad, m]
         phase: Of its foot: ``stand``, ``unload``, ``lift`` or ``swing``.
         since: When the phase began. [s]
-        start: (4, 4) the sole in the world when it left the ground; the base at first.
+        start: (4, 4) where the sole shall lie, or left the ground; the base at first.
         step: Number of its own steps that are done.
         touching: Whether it measures a contact; one that unloads does not tell the others.
         twist: (6,) that its foot asks for.
@@ -242,7 +232,8 @@ class StandingAgent(MassAgent):
         if view.levers is None or target is None or not places.any(axis=1).all():
             return np.zeros(len(state.goal))
         A, e = self.sums.system(view.sums)
-        e[:2] += CENTER * _limited(TASK_RATE * (target - center), FASTEST)
+        e[:2] += CENTER * _limited(TASK_RATE * (target - center), SHIFT_SPEED)
+        _relative(e, np.flatnonzero(A.diagonal() == 0), places, center)
         floor = FLOOR * np.trace(A) / len(A) + 1e-12
         y = np.linalg.solve(A + floor * np.eye(len(A)), e)
         split = self._sides(state, view.leader_port)
@@ -252,9 +243,9 @@ class StandingAgent(MassAgent):
 
     def _center(self, view: MassView) -> tuple[np.ndarray, np.ndarray | None]:
         """(2,) the center of mass above the ground, and its target; None while unknown. [m]"""
-        region = region_of(view, self._margin, CONTACT_DIGITS)
-        if view.T_wm is None or region is None:
+        if view.T_wm is None or not len(view.contacts):
             return np.zeros(2), None
+        region = ground_region(view.T_wm, view.contacts).shrunk(self._margin)
         center = centers_in_world(view.total, view.T_wm)[:2]
         return center, region.nearest(center)
 
@@ -272,9 +263,13 @@ class StandingAgent(MassAgent):
         if self._sole is None:
             start = sole if state.start is None else state.start
             return replace(state, start=start, twist=BASE * _twist(start, sole, np.zeros(3)))
-        if state.phase == STAND:  # a foot that lost the ground goes down to it
-            down = 0.0 if state.touching else -LOWERING
-            state = replace(state, twist=np.array([0.0, 0.0, down, 0.0, 0.0, 0.0]))
+        if state.start is None:
+            state = replace(state, start=sole)
+        if state.phase in (STAND, UNLOAD):
+            twist = FLAT * _twist(state.start, sole, np.zeros(3))
+            if not state.touching:  # a foot that lost the ground goes down to it
+                twist[2] = min(twist[2], -LOWERING)
+            state = replace(state, twist=_limited(twist, FASTEST))
         if state.step == len(self._steps):
             return state
         order, shift = self._steps[state.step]
@@ -285,24 +280,64 @@ class StandingAgent(MassAgent):
         if state.phase == UNLOAD and waited > UNLOADING_S:
             center, target = self._center(view)
             if target is not None and np.linalg.norm(target - center) < CENTERED:
-                return replace(state, phase=LIFT, since=now, start=sole)
-        start = state.start
-        if state.phase in (LIFT, SWING) and start is not None:
+                return replace(state, phase=LIFT, since=now, start=_above(state.start, sole))
+        if state.phase in (LIFT, SWING):
             if state.phase == LIFT and not state.touching:
                 state = replace(state, phase=SWING)
             if state.phase == SWING and state.touching and waited > SWING_S / 2:
-                return replace(state, phase=STAND, since=now, step=state.step + 1)
+                landed = _above(state.start, sole)
+                landed[2, 3] += shift[2]
+                return replace(state, phase=STAND, since=now, start=landed, step=state.step + 1)
             here, ahead = (_path(shift, waited + dt) for dt in (0.0, self._period))
-            twist = _twist(start, sole, here)
+            twist = _twist(state.start, sole, here)
             twist[:3] += (ahead - here) / self._period
             return replace(state, twist=_limited(twist, FASTEST))
         return state
+
+
+def ground_region(T_wm: np.ndarray, contacts: np.ndarray) -> Region:
+    """The polygon of contacts (k, 7) in a module's frame, on a plane whose friction holds. [m]
+
+    The ground is known to be a plane; contacts of other feet are as old as their messages, and need
+    not lie on one.
+    """
+    rows = np.round(moved_contacts(T_wm, contacts)[:, :3], CONTACT_DIGITS)
+    return support_polygon(np.unique(rows, axis=0))
 
 
 def _twist(start: np.ndarray, now: np.ndarray, shift: np.ndarray) -> np.ndarray:
     """(6,) towards a pose shifted by (3,), turns as distances. [m/s]"""
     turn = so3.log(start[:3, :3] @ now[:3, :3].T)
     return TASK_RATE * np.concatenate([start[:3, 3] + shift - now[:3, 3], TURN_LENGTH * turn])
+
+
+def _above(start: np.ndarray, sole: np.ndarray) -> np.ndarray:
+    """(4, 4) the start, moved level to where the sole is."""
+    moved = start.copy()
+    moved[:2, 3] = sole[:2, 3]
+    return moved
+
+
+def _relative(e: np.ndarray, still: np.ndarray, places: np.ndarray, center: np.ndarray) -> None:
+    """Subtract the twist that the leader's sole asks for: the joints' effects hold it still.
+
+    Args:
+        e: (rows,) rates of all tasks; changed.
+        still: (6,) rows of the leader's sole.
+        places: (frames, 3) of soles and base. [m]
+        center: (2,) of mass. [m]
+    """
+    if len(still) != 6:  # the leader is no foot
+        return
+    v, turn = e[still[:3]].copy(), e[still[3:]].copy()
+    leader = places[(still[0] - 2) // 6]
+    w = turn / TURN_LENGTH
+    arms = places - leader
+    twists = e[2:].reshape(-1, 6)
+    for k, weights in enumerate([*np.ones((len(places) - 1, 6)), BASE]):
+        twists[k] -= weights * np.concatenate([v + np.cross(w, arms[k]), turn])
+    arm = np.append(center - leader[:2], places[-1, 2] - leader[2])
+    e[:2] -= CENTER * (v + np.cross(w, arm))[:2]
 
 
 def _path(shift: np.ndarray, t: float) -> np.ndarray:
