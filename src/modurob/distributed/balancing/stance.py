@@ -16,11 +16,12 @@ STARTS = 30
 REACHED = 2e-3  # [m, rad] error of soles
 CLEARANCE = 0.03  # [m] of all other bodies above the ground
 RADIUS = 0.16  # [m] of feet from their middle: legs are bent
-SHARE = 0.1  # of the weight: least load of each foot that stays on the ground
+SHARE = 0.15  # of the weight: least load of each foot that stays on the ground
 EVEN = 0.9  # of the side of a regular polygon: least distance of two feet
 USED = 0.8  # share of the joints' range
+ROOM = 0.5  # [rad, m] to the limits of a joint that is free to step
 LEAST_FEET = 3
-ENOUGH = 20.0  # half the sum of squared residuals of a posture that needs no better one
+ENOUGH = 5.0  # half the sum of squared residuals of a posture that needs no better one
 
 
 class Foot(NamedTuple):
@@ -96,6 +97,7 @@ class _Posture:
         """(..., m) each in units of an error that matters."""
         p, n = self.soles(x)
         q = self.q(x)
+        room = np.minimum(q[..., 7:] - self._model.lower, self._model.upper - q[..., 7:])
         center = self._model.center_of_mass(q)[..., :2]
         T = self._model.forward_kinematics(q)[..., self._body, 2, :]
         z = np.sum(T[..., :3] * self._place, axis=-1) + T[..., 3]
@@ -112,7 +114,7 @@ class _Posture:
         return np.concatenate([
             p[..., 2] / 0.002, flat, *loads, (away - RADIUS) / 0.05, (middle - center) / 0.1,
             np.minimum(apart - self._apart, 0) / 0.03, np.minimum(z - CLEARANCE, 0) / 0.01,
-            0.3 * x[..., 1 : self._model.nv - 5],
+            np.minimum(room - ROOM, 0) / 0.15, 0.3 * q[..., 7:],
         ], axis=-1)  # fmt: skip
 
     def rates(self, x: np.ndarray) -> np.ndarray:

@@ -39,7 +39,6 @@ SHIFT_SPEED = 0.05  # [m/s] of the center: messages cross the robot within 0.1 s
 FASTEST_JOINT = 3.0  # [rad/s, m/s]
 TURN_LENGTH = 0.05  # [m] by which turns of a foot count as distances
 CENTER = 5.0  # weight of the center: a joint moves it much less than a foot
-FLAT = np.array([0.0, 0.0, 1.0, 1.0, 1.0, 0.0])  # what a sole on the ground is corrected in
 BASE = 0.3 * np.array([0.0, 0.0, 1.0, 1.0, 1.0, 1.0])  # weights of the base's twist: feet first
 FLOOR = 0.02  # of the mean of the matrix' diagonal: below it, a task counts as out of reach
 AT_LIMIT = 0.01  # [rad, m] from a limit at which a joint does not move towards it
@@ -159,8 +158,14 @@ class StandingAgent(MassAgent):
     def in_contact(
         self, state: Any, contacts: np.ndarray, pose: np.ndarray, body: int = 0
     ) -> StandingState:
-        """The module on the ground; one that is about to lift does not count as support."""
+        """The module on the ground; one that is about to lift does not count as support.
+
+        A foot tells the middle of its sole, whichever of its corners touch.
+        """
         state = replace(state, touching=True)
+        if self._sole is not None:
+            middle = self.body.at(state.q).ports[self._sole][:3, 3]
+            contacts = np.concatenate([middle, contacts[0, 3:]])[None]
         if state.phase == STAND:
             return super().in_contact(state, contacts, pose, body)
         return super().lifted(state)
@@ -233,7 +238,9 @@ class StandingAgent(MassAgent):
             return np.zeros(len(state.goal))
         A, e = self.sums.system(view.sums)
         e[:2] += CENTER * _limited(TASK_RATE * (target - center), SHIFT_SPEED)
-        _relative(e, np.flatnonzero(A.diagonal() == 0), places, center)
+        still = ~A.diagonal()[2:-6].reshape(-1, 6).any(axis=1)
+        if still.any():
+            _hold_still(int(np.argmax(still)), e, places, center)
         floor = FLOOR * np.trace(A) / len(A) + 1e-12
         y = np.linalg.solve(A + floor * np.eye(len(A)), e)
         split = self._sides(state, view.leader_port)
@@ -266,7 +273,7 @@ class StandingAgent(MassAgent):
         if state.start is None:
             state = replace(state, start=sole)
         if state.phase in (STAND, UNLOAD):
-            twist = FLAT * _twist(state.start, sole, np.zeros(3))
+            twist = _twist(state.start, sole, np.zeros(3))
             if not state.touching:  # a foot that lost the ground goes down to it
                 twist[2] = min(twist[2], -LOWERING)
             state = replace(state, twist=_limited(twist, FASTEST))
@@ -318,26 +325,22 @@ def _above(start: np.ndarray, sole: np.ndarray) -> np.ndarray:
     return moved
 
 
-def _relative(e: np.ndarray, still: np.ndarray, places: np.ndarray, center: np.ndarray) -> None:
+def _hold_still(leader: int, e: np.ndarray, places: np.ndarray, center: np.ndarray) -> None:
     """Subtract the twist that the leader's sole asks for: the joints' effects hold it still.
 
     Args:
+        leader: Number of its foot.
         e: (rows,) rates of all tasks; changed.
-        still: (6,) rows of the leader's sole.
         places: (frames, 3) of soles and base. [m]
         center: (2,) of mass. [m]
     """
-    if len(still) != 6:  # the leader is no foot
-        return
-    v, turn = e[still[:3]].copy(), e[still[3:]].copy()
-    leader = places[(still[0] - 2) // 6]
-    w = turn / TURN_LENGTH
-    arms = places - leader
     twists = e[2:].reshape(-1, 6)
-    for k, weights in enumerate([*np.ones((len(places) - 1, 6)), BASE]):
-        twists[k] -= weights * np.concatenate([v + np.cross(w, arms[k]), turn])
-    arm = np.append(center - leader[:2], places[-1, 2] - leader[2])
-    e[:2] -= CENTER * (v + np.cross(w, arm))[:2]
+    v, turn = twists[leader, :3].copy(), twists[leader, 3:].copy()
+    middle = np.append(center, places[-1, 2])
+    v = v + np.cross(turn / TURN_LENGTH, np.vstack([places, middle]) - places[leader])
+    twists[:-1] -= np.column_stack([v[:-2], np.tile(turn, (len(v) - 2, 1))])
+    twists[-1] -= BASE * np.concatenate([v[-2], turn])
+    e[:2] -= CENTER * v[-1, :2]
 
 
 def _path(shift: np.ndarray, t: float) -> np.ndarray:
