@@ -8,19 +8,19 @@ import pytest
 import modurob as mr
 from modurob.distributed import Impulse, StandingNetwork, stand
 from modurob.distributed.balancing import feet_of, stability_region, support_polygon
-from modurob.distributed.balancing.agent import region_of
 from modurob.distributed.balancing.stance import stance
 from modurob.distributed.balancing.standing import (
     BASE,
     CENTER,
     CONTACT_DIGITS,
-    FASTEST,
     FASTEST_JOINT,
     FLOOR,
     HOME_RATE,
+    SHIFT_SPEED,
     TASK_RATE,
     TURN_LENGTH,
     StandingAgent,
+    ground_region,
 )
 from modurob.stepping.contact import Touching
 
@@ -157,13 +157,13 @@ def test_modules_have_region_center_and_rates_of_a_central_solution(four_legs, m
     region = support_polygon(np.round(contacts, CONTACT_DIGITS))  # as modules do
     center = model.center_of_mass(q)
     target = region.shrunk(margin).nearest(center)
-    assert 0 < TASK_RATE * np.linalg.norm(target - center[:2]) < FASTEST
+    assert 0 < TASK_RATE * np.linalg.norm(target - center[:2]) < SHIFT_SPEED
     leader = [foot.module for foot in feet].index(network.leader)
     wanted = central_rates(tree, feet, q, home, q[7:], leader, twists, target)
     found = {}
     for name, agent in network.agents.items():
         view = network.view(name)
-        own = region_of(view, 0.0, CONTACT_DIGITS)
+        own = ground_region(view.T_wm, view.contacts)
         np.testing.assert_allclose(own.corners, region.corners, atol=ROUNDING)
         np.testing.assert_allclose(network.total_in_world(name).center, center, atol=ROUNDING)
         rates = agent.rates(network.states[name], view)

@@ -89,11 +89,12 @@ class StandingState(MassState):
     Attributes:
         goal: (joints,) where the servos hold the joints. [rad, m]
         rate: (joints,) at which the goal moves. [rad/s, m/s]
-        home: (joints,) first measured positions; None before. [rad, m]
+        home: (joints,) where the joints were at first, and after each step; None before. [rad, m]
         phase: Of its foot: ``stand``, ``unload``, ``lift`` or ``swing``.
         since: When the phase began. [s]
         start: (4, 4) where the sole shall lie, or left the ground; the base at first.
         step: Number of its own steps that are done.
+        known: Number of steps of all feet that it knows to be done.
         touching: Whether it measures a contact; one that unloads does not tell the others.
         twist: (6,) that its foot asks for.
     """
@@ -105,6 +106,7 @@ class StandingState(MassState):
     since: float = 0.0
     start: np.ndarray | None = None
     step: int = 0
+    known: int = 0
     touching: bool = False
     twist: np.ndarray = field(default_factory=lambda: np.zeros(6))
 
@@ -259,6 +261,9 @@ class StandingAgent(MassAgent):
     # -- decisions ---------------------------------------------------------------------------------
 
     def _decided(self, state: StandingState, view: MassView, now: float) -> StandingState:
+        done = self.sums.done(view.sums)
+        if done > state.known:  # the first positions would pull the feet back
+            state = replace(state, known=done, home=state.goal)
         rate = self.rates(state, view)
         goal = np.clip(state.goal + self._period * rate, self.body.lower, self.body.upper)
         state = replace(state, goal=goal, rate=(goal - state.goal) / self._period)
@@ -281,7 +286,6 @@ class StandingAgent(MassAgent):
             return state
         order, shift = self._steps[state.step]
         waited = now - state.since
-        done = self.sums.done(view.sums)
         if state.phase == STAND and done >= order and now > READY_S:
             return replace(state, phase=UNLOAD, since=now)
         if state.phase == UNLOAD and waited > UNLOADING_S:
