@@ -80,7 +80,8 @@ def main() -> None:
                     name, seed, degrees, legs, verdict, tilt, lowest, done, moved, slip = row
                     print(f"{name:5s} seed {seed:3d}  {legs} legs  slope {degrees:g} deg  "
                           f"tilt {tilt:5.1f} deg  height {lowest:.2f}  steps {done}  "
-                          f"soles moved {moved} mm, slipped {slip} mm  {verdict}", flush=True)  # fmt: skip
+                          f"soles moved {moved}, slipped {slip} mm  {verdict}",
+                          flush=True)  # fmt: skip
                     if not verdict.startswith("no run"):
                         tried += 1
                         good += verdict == "good"

@@ -129,8 +129,8 @@ class StandingNetwork(MassNetwork):
         return np.concatenate([np.zeros(6), tau])
 
     def _tick(self, q: np.ndarray, v: np.ndarray) -> None:
-        self.sense_contacts(q)
         self.measure(q[7:], v[6:], model=self.model)
+        self.sense_contacts(q)
         before = self._goals()[0]
         self.round()
         self._goal, self._rate = before, self._goals()[1]

@@ -239,7 +239,7 @@ class StandingAgent(MassAgent):
         if view.levers is None or target is None or not places.any(axis=1).all():
             return np.zeros(len(state.goal))
         A, e = self.sums.system(view.sums)
-        e[:2] += CENTER * _limited(TASK_RATE * (target - center), SHIFT_SPEED)
+        e[:2] += CENTER * _limited(TASK_RATE * (target - center[:2]), SHIFT_SPEED)
         still = ~A.diagonal()[2:-6].reshape(-1, 6).any(axis=1)
         if still.any():
             _hold_still(int(np.argmax(still)), e, places, center)
@@ -251,11 +251,11 @@ class StandingAgent(MassAgent):
         return rate / max(1.0, float(np.abs(rate).max(initial=0.0)) / FASTEST_JOINT)
 
     def _center(self, view: MassView) -> tuple[np.ndarray, np.ndarray | None]:
-        """(2,) the center of mass above the ground, and its target; None while unknown. [m]"""
+        """(3,) the center of mass, and its target (2,) on the ground; None while unknown. [m]"""
         if view.T_wm is None or not len(view.contacts):
-            return np.zeros(2), None
+            return np.zeros(3), None
         region = ground_region(view.T_wm, view.contacts).shrunk(self._margin)
-        center = centers_in_world(view.total, view.T_wm)[:2]
+        center = centers_in_world(view.total, view.T_wm)
         return center, region.nearest(center)
 
     # -- decisions ---------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ class StandingAgent(MassAgent):
             return replace(state, phase=UNLOAD, since=now)
         if state.phase == UNLOAD and waited > UNLOADING_S:
             center, target = self._center(view)
-            if target is not None and np.linalg.norm(target - center) < CENTERED:
+            if target is not None and np.linalg.norm(target - center[:2]) < CENTERED:
                 return replace(state, phase=LIFT, since=now, start=_above(state.start, sole))
         if state.phase in (LIFT, SWING):
             if state.phase == LIFT and not state.touching:
@@ -336,12 +336,11 @@ def _hold_still(leader: int, e: np.ndarray, places: np.ndarray, center: np.ndarr
         leader: Number of its foot.
         e: (rows,) rates of all tasks; changed.
         places: (frames, 3) of soles and base. [m]
-        center: (2,) of mass. [m]
+        center: (3,) of mass. [m]
     """
     twists = e[2:].reshape(-1, 6)
     v, turn = twists[leader, :3].copy(), twists[leader, 3:].copy()
-    middle = np.append(center, places[-1, 2])
-    v = v + np.cross(turn / TURN_LENGTH, np.vstack([places, middle]) - places[leader])
+    v = v + np.cross(turn / TURN_LENGTH, np.vstack([places, center]) - places[leader])
     twists[:-1] -= np.column_stack([v[:-2], np.tile(turn, (len(v) - 2, 1))])
     twists[-1] -= BASE * np.concatenate([v[-2], turn])
     e[:2] -= CENTER * v[-1, :2]
