@@ -8,25 +8,25 @@ import pytest
 import modurob as mr
 from modurob.distributed import Impulse, StandingNetwork, stand
 from modurob.distributed.balancing import feet_of, stability_region, support_polygon
-from modurob.distributed.balancing.agent import region_of
-from modurob.distributed.balancing.stance import stance
+from modurob.distributed.balancing.stance import SHARE, Step, stance
 from modurob.distributed.balancing.standing import (
     BASE,
     CENTER,
     CONTACT_DIGITS,
-    FASTEST,
     FASTEST_JOINT,
     FLOOR,
     HOME_RATE,
+    SHIFT_SPEED,
     TASK_RATE,
     TURN_LENGTH,
     StandingAgent,
+    ground_region,
 )
 from modurob.stepping.contact import Touching
 
 ROUNDING = 1e-9  # [m] of places that are computed in another order
 DIFFERENCES = 1e-6  # relative: the central solution moves the center by finite differences
-SHARE = 0.02  # of the weight: forces of the ground while the last swings decay
+DECAYED = 0.02  # of the weight: forces of the ground while the last swings decay
 GRAVITY = 9.81
 
 
@@ -68,7 +68,7 @@ def test_a_robot_that_is_pushed_on_a_slope_stays(walker):
     assert run.fallen is None
     assert np.linalg.norm(run.center[5, :2] - run.center[3, :2]) > 1e-3  # it was felt
     force = run.channels["contact"][-1].sum(axis=0)
-    np.testing.assert_allclose(force, [0, 0, mass * GRAVITY], atol=SHARE * mass * GRAVITY)
+    np.testing.assert_allclose(force, [0, 0, mass * GRAVITY], atol=DECAYED * mass * GRAVITY)
 
 
 def test_a_robot_that_is_pushed_too_hard_counts_as_fallen(walker):
@@ -78,24 +78,80 @@ def test_a_robot_that_is_pushed_too_hard_counts_as_fallen(walker):
     assert run.fallen is not None
 
 
-def test_a_robot_steps(four_legs):
-    tree, q = four_legs
-    foot = feet_of(tree)[1].module
-    run = stand(tree, q0=q, steps=[(foot, (0.03, 0.0))], duration=3.6, record=0.1)
-    assert run.fallen is None
-    assert run.steps_done == 1
-    moved = run.soles[-1] - run.soles[4]
+@pytest.fixture(scope="module")
+def stepped(four_legs):
+    """A run with one step of the second foot, by 3 cm."""
+    tree, _ = four_legs
+    steps, rng = [(feet_of(tree)[1].module, (0.03, 0.0))], np.random.default_rng(1)
+    return stand(tree, steps=steps, rng=rng, duration=3.4, record=0.05)
+
+
+def test_a_robot_steps(stepped):
+    assert stepped.fallen is None
+    assert stepped.steps_done == 1
+    assert stepped.slip.max() < 0.01
+    moved = stepped.soles[-1] - stepped.soles[8]
     np.testing.assert_allclose(moved[1, :2], [0.03, 0.0], atol=0.012)
-    assert np.linalg.norm(np.delete(moved, 1, axis=0)[:, :2], axis=1).max() < 0.012
-    assert run.soles[:, 1, 2].max() > 0.02  # through the air
-    contact = run.channels["contact"][:, :, 2]
-    own = [k for k, name in enumerate(run.model.body_names) if name.startswith(f"{foot}.")]
+    assert np.linalg.norm(np.delete(moved, 1, axis=0)[:, :2], axis=1).max() < 0.01
+    assert stepped.soles[:, 1, 2].max() > 0.02  # through the air
+    foot = stepped.feet[1].module
+    contact = stepped.channels["contact"][:, :, 2]
+    own = [k for k, name in enumerate(stepped.model.body_names) if name.startswith(f"{foot}.")]
     assert contact[:, own].sum(axis=1).min() == 0
     assert contact[-1, own].sum() > 0
 
 
+def test_steps_that_were_not_made_as_asked_do_not_count(stepped):
+    (step,) = stepped.steps
+    other = stepped.feet[0].module
+    for asked in (
+        [step._replace(shift=(0.06, 0.0, 0.0))], [step._replace(foot=other)],
+        [step._replace(foot=other), step],
+    ):  # fmt: skip
+        assert replace(stepped, steps=tuple(asked)).steps_done == 0
+    assert replace(stepped, steps=(step, step)).steps_done == 1
+
+
+def test_a_foot_that_lies_on_another_side_than_its_sole_counts_as_fallen(stepped):
+    part = stepped.parts[0]
+    contact = part.channels["contact"].copy()
+    foot = stepped.feet[0]
+    sole = part.organism.kind(foot.module).port(foot.port).body
+    names = stepped.model.body_names
+    body = next(
+        n for n in names if n.startswith(f"{foot.module}.") and n != f"{foot.module}.{sole}"
+    )
+    contact[5, names.index(body), 2] = 1.0
+    fallen = replace(
+        stepped, parts=(replace(part, channels={**part.channels, "contact": contact}),)
+    )
+    assert fallen.fallen is not None
+    assert body in fallen.fallen
+
+
+def test_a_first_posture_carries_the_robot_without_the_feet_that_step(four_legs):
+    tree, _ = four_legs
+    feet = feet_of(tree)
+    steps = [Step(foot.module, (0.03, 0.02, 0.0)) for foot in feet[:2]]
+    q = stance(tree, feet, np.random.default_rng(3), steps)
+    model = tree.model("physical", base="free")
+    ports = [tree.kind(foot.module).port(foot.port) for foot in feet]
+    soles = [
+        (model.forward_kinematics(q)[model.body_index(f"{f.module}.{p.body}")] @ p.pose)[:3, 3]
+        for f, p in zip(feet, ports, strict=True)
+    ]
+    for k in range(2):
+        place = np.array([*soles[:k], *soles[k + 1 :]])
+        if k == 1:
+            place[0] += steps[0].shift
+        loads = np.linalg.solve(
+            np.vstack([place[:, :2].T, np.ones(3)]), [*model.center_of_mass(q)[:2], 1.0]
+        )
+        assert loads.min() > SHARE - 0.03
+
+
 def central_rates(tree, feet, q, home, goal, leader, twists, target):
-    """Rates of all joints from Jacobians of the whole body, the leader's foot held still."""
+    """Rates of all joints from Jacobians of the whole body, whose leader's foot does as it asks."""
     model = tree.model("physical", base="free")
     T = model.forward_kinematics(q)
 
@@ -111,19 +167,23 @@ def central_rates(tree, feet, q, home, goal, leader, twists, target):
         rows.append(point(body, (T[body] @ port.pose)[:3, 3]))
     base = model.modules[tree.base]
     rows.append(point(base, T[base][:3, 3]))
+    scale = np.array([1, 1, 1, TURN_LENGTH, TURN_LENGTH, TURN_LENGTH])
     move = np.eye(model.nv)[:, 6:]  # velocities of base and joints, by joint
     move[:6] = -np.linalg.solve(rows[leader][:, :6], rows[leader][:, 6:])
+    carried = np.zeros((model.nv, 1))  # by the leader's foot, all joints at rest
+    carried[:6, 0] = np.linalg.solve(rows[leader][:, :6], twists[leader] / scale)
+    move = np.hstack([move, carried])
     step = 1e-6
     centers = [model.center_of_mass(model.integrate(q, s * move.T)) for s in (step, -step)]
-    com = ((centers[0] - centers[1]) / (2 * step))[:, :2].T  # (2, joints)
-    scale = np.array([1, 1, 1, TURN_LENGTH, TURN_LENGTH, TURN_LENGTH])
+    com = ((centers[0] - centers[1]) / (2 * step))[:, :2].T  # (2, joints + 1)
     rows = [scale[:, None] * J @ move for J in rows]
     rows[-1] = BASE[:, None] * rows[-1]
-    a = np.vstack([CENTER * com, *rows]).T
+    *a, carried = np.vstack([CENTER * com, *rows]).T
+    a = np.array(a)
     b = HOME_RATE * (home - goal)
     e = np.concatenate([
         CENTER * TASK_RATE * (target - model.center_of_mass(q)[:2]), *twists
-    ]) - a.T @ b  # fmt: skip
+    ]) - carried - a.T @ b  # fmt: skip
     A = a.T @ a
     floor = FLOOR * np.trace(A) / len(A) + 1e-12
     return b + a @ np.linalg.solve(A + floor * np.eye(len(A)), e)
@@ -132,7 +192,7 @@ def central_rates(tree, feet, q, home, goal, leader, twists, target):
 def test_modules_have_region_center_and_rates_of_a_central_solution(four_legs, monkeypatch):
     tree, q = four_legs
     monkeypatch.setattr(StandingAgent, "_decided", lambda self, state, view, now: state)
-    feet, margin = feet_of(tree), 0.01
+    feet, margin = feet_of(tree), 0.0
     network = StandingNetwork(tree, feet, margin=margin)
     model = network.model
     T = model.forward_kinematics(q)
@@ -141,29 +201,29 @@ def test_modules_have_region_center_and_rates_of_a_central_solution(four_legs, m
     up = np.tile([0.0, 0.0, 1.0], (3, 1))
     place = np.array([port.pose[:3, 3] for _, port in soles[:3]])  # the last foot is in the air
     network.connect_ground(lambda: Touching(np.array(bodies[:3]), place, up, 10 * up))
-    network.sense_contacts(q)
     rng = np.random.default_rng(0)
     home = q[7:] + 0.1 * rng.standard_normal(len(q) - 7)
     network.measure(home, model=model)
     network.measure(q[7:], model=model)
-    twists = [*np.zeros((3, 6)), 0.02 * rng.standard_normal(6), np.zeros(6)]
+    network.sense_contacts(q)
+    twists = [*(0.02 * rng.standard_normal((4, 6))), np.zeros(6)]
     for name, state in network.states.items():
         network.states[name] = replace(state, goal=state.q)
-    last = feet[3].module
-    network.states[last] = replace(network.states[last], twist=twists[3])
+    for foot, twist in zip(feet, twists, strict=False):
+        network.states[foot.module] = replace(network.states[foot.module], twist=twist)
     network.settle()
 
     contacts = (T[bodies[:3], :3, :3] @ place[..., None])[..., 0] + T[bodies[:3], :3, 3]
     region = support_polygon(np.round(contacts, CONTACT_DIGITS))  # as modules do
     center = model.center_of_mass(q)
     target = region.shrunk(margin).nearest(center)
-    assert 0 < TASK_RATE * np.linalg.norm(target - center[:2]) < FASTEST
+    assert 0 < TASK_RATE * np.linalg.norm(target - center[:2]) < SHIFT_SPEED
     leader = [foot.module for foot in feet].index(network.leader)
     wanted = central_rates(tree, feet, q, home, q[7:], leader, twists, target)
     found = {}
     for name, agent in network.agents.items():
         view = network.view(name)
-        own = region_of(view, 0.0, CONTACT_DIGITS)
+        own = ground_region(view.T_wm, view.contacts)
         np.testing.assert_allclose(own.corners, region.corners, atol=ROUNDING)
         np.testing.assert_allclose(network.total_in_world(name).center, center, atol=ROUNDING)
         rates = agent.rates(network.states[name], view)

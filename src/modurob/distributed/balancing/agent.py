@@ -153,14 +153,14 @@ class BalancingAgent(MassAgent):
         return region_of(view, self._margin)
 
 
-def region_of(view: MassEstimate, margin: float, digits: int = CONTACT_DIGITS) -> Region | None:
-    """Region of the contacts that a module knows, to some digits, less the margin. [m]
+def region_of(view: MassEstimate, margin: float) -> Region | None:
+    """Region of the contacts that a module knows, less the margin. [m]
 
     None where it does not know any contact in the world, or where they hold any center.
     """
     if view.T_wm is None or not len(view.contacts):
         return None
-    rows = np.round(moved_contacts(view.T_wm, view.contacts), digits) + 0.0  # no -0
+    rows = np.round(moved_contacts(view.T_wm, view.contacts), CONTACT_DIGITS) + 0.0  # no -0
     return _region(np.unique(rows, axis=0).tobytes(), margin)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -13,8 +14,8 @@ from numpy.typing import ArrayLike
 from modurob.checks import as_floats, not_negative, positive
 from modurob.distributed.balancing.agent import PERIOD_S
 from modurob.distributed.balancing.plant import STOPS, GearedDrive, with_drives
-from modurob.distributed.balancing.stance import Foot, feet_of, stance
-from modurob.distributed.balancing.standing import StandingAgent, StandingState, Step
+from modurob.distributed.balancing.stance import Foot, Step, feet_of, stance
+from modurob.distributed.balancing.standing import StandingAgent, StandingState
 from modurob.distributed.mass.network import MassNetwork
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.organism import Organism
@@ -28,6 +29,10 @@ STIFFNESS = 60.0  # [N m/rad] of the servos
 PUSH_S = 0.05
 TILTED = np.radians(30.0)  # of the base: fallen
 SUNK = 0.5  # share of the center's first height: fallen
+SETTLED_S = 0.4  # after the start: soles have settled
+LIFTED = 0.01  # [m] above the ground: a flight
+STEP_TOLERANCE = 0.015  # [m] of a step
+SLIPPED = 0.015  # [m] of a sole on the ground
 FIRST_S, STEP_S = 1.0, 5.0  # of a run: to stand, and for each step
 
 
@@ -56,7 +61,7 @@ class StandingNetwork(MassNetwork):
         steps: In their order.
         drive: Of the joints.
         stiffness: Of the servos. [N m/rad]
-        margin: Least distance of the center from the border of the region of support. [m]
+        margin: Least distance of the center from the border of the soles' polygon. [m]
         friction: Coefficient of the ground.
         options: See `MassNetwork`.
 
@@ -77,7 +82,7 @@ class StandingNetwork(MassNetwork):
         *,
         drive: GearedDrive | None = None,
         stiffness: float = STIFFNESS,
-        margin: float = 0.03,
+        margin: float = 0.015,
         gravity: float = 9.81,
         friction: float = 1.0,
         **options: Any,
@@ -124,8 +129,8 @@ class StandingNetwork(MassNetwork):
         return np.concatenate([np.zeros(6), tau])
 
     def _tick(self, q: np.ndarray, v: np.ndarray) -> None:
-        self.sense_contacts(q)
         self.measure(q[7:], v[6:], model=self.model)
+        self.sense_contacts(q)
         before = self._goals()[0]
         self.round()
         self._goal, self._rate = before, self._goals()[1]
@@ -159,15 +164,17 @@ class StandingNetwork(MassNetwork):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stood(Trajectory):
-    """A run on the ground, with what tells whether the robot fell.
+    """A run on the ground, with what tells whether the robot fell, stepped, and slipped.
+
+    All of it is judged by the simulated body alone.
 
     Attributes:
         feet: Modules it stands on.
-        steps_done: Steps that ended on the ground.
+        steps: That were asked for.
     """
 
     feet: tuple[Foot, ...] = ()
-    steps_done: int = 0
+    steps: tuple[Step, ...] = ()
     ground: Ground = field(default_factory=Ground)
 
     @property
@@ -181,16 +188,75 @@ class Stood(Trajectory):
         x, y, z = self.center.T
         return z - self.ground.surface(x, y)[0]
 
-    @property
-    def soles(self) -> np.ndarray:
-        """(N, feet, 3) places of the soles. [m]"""
-        organism, model = self.parts[0].organism, self.model
+    @cached_property
+    def _sole_bodies(self) -> tuple[list[int], np.ndarray]:
+        """Bodies of the soles, and (feet, 4, 4) the soles there."""
+        organism = self.parts[0].organism
         assert organism is not None
         ports = [organism.kind(foot.module).port(foot.port) for foot in self.feet]
+        names = [f"{f.module}.{p.body}" for f, p in zip(self.feet, ports, strict=True)]
+        return [self.model.body_index(name) for name in names], np.array([p.pose for p in ports])
+
+    @cached_property
+    def soles(self) -> np.ndarray:
+        """(N, feet, 3) places of the soles. [m]"""
+        bodies, pose = self._sole_bodies
+        return (self.model.forward_kinematics(self.q)[:, bodies] @ pose)[..., :3, 3]
+
+    @cached_property
+    def _flights(self) -> list[tuple[int, int, int]]:
+        """First and last sample, and number of the foot, of each flight above `LIFTED`, in order.
+
+        A foot flies while the ground does not push it.
+        """
+        away = ~self.channels["contact"][:, self._sole_bodies[0]].any(axis=-1)  # (N, feet)
+        x, y, z = np.moveaxis(self.soles, -1, 0)
+        high = z - self.ground.surface(x, y)[0]
+        found = []
+        for foot in range(len(self.feet)):
+            edges = np.flatnonzero(np.diff(away[:, foot].astype(int), prepend=0, append=0))
+            for a, b in edges.reshape(-1, 2).tolist():
+                if high[a:b, foot].max() > LIFTED:
+                    found.append((max(a - 1, 0), min(b, len(self.t) - 1), foot))
+        return sorted(found, key=lambda flight: flight[1])
+
+    @property
+    def steps_done(self) -> int:
+        """Steps that were made as asked, in their order.
+
+        The foot flies, and lands within `STEP_TOLERANCE` of its shift; no other sole moves by
+        `SLIPPED` meanwhile, nor since the step before.
+        """
         names = [foot.module for foot in self.feet]
-        bodies = [model.body_index(f"{n}.{p.body}") for n, p in zip(names, ports, strict=True)]
-        T = model.forward_kinematics(self.q)[:, bodies] @ np.array([p.pose for p in ports])
-        return T[..., :3, 3]
+        before = min(int(np.searchsorted(self.t, SETTLED_S)), len(self.t) - 1)
+        for done, step in enumerate(self.steps):
+            if done == len(self._flights):
+                return done
+            _, end, foot = self._flights[done]
+            moved = self.soles[end] - self.soles[before]
+            moved[foot] -= step.shift
+            most = np.where(np.arange(len(names)) == foot, STEP_TOLERANCE, SLIPPED)
+            if names[foot] != step.foot or (np.linalg.norm(moved[:, :2], axis=1) > most).any():
+                return done
+            before = end
+        return len(self.steps)
+
+    @property
+    def slip(self) -> np.ndarray:
+        """(feet,) farthest distance of each sole from where it stood or landed. [m]
+
+        A foot that steps counts until the step before has landed, and again when it has landed.
+        """
+        first = min(int(np.searchsorted(self.t, SETTLED_S)), len(self.t) - 1)
+        slip = np.zeros(len(self.feet))
+        for foot in range(len(self.feet)):
+            own = [(a, b) for a, b, k in self._flights if k == foot]
+            begins = [first, *(b for _, b in own)]
+            stayed = [max([first, *(b for _, b, _ in self._flights if b <= a)]) for a, _ in own]
+            for a, b in zip(begins, [*stayed, len(self.t) - 1], strict=True):
+                way = self.soles[a : b + 1, foot, :2] - self.soles[a, foot, :2]
+                slip[foot] = max(slip[foot], *np.linalg.norm(way, axis=1))
+        return slip
 
     @property
     def tilt(self) -> np.ndarray:
@@ -201,11 +267,10 @@ class Stood(Trajectory):
 
     @property
     def fallen(self) -> str | None:
-        """Why the robot counts as fallen, by the simulated body alone; None if it stands."""
-        soles = {foot.module for foot in self.feet}
+        """Why the robot counts as fallen: the ground pushes a body without a sole, for one."""
         force = np.linalg.norm(self.channels["contact"], axis=-1)
         for k, name in enumerate(self.model.body_names):
-            if name.split(".")[0] not in soles and force[:, k].any():
+            if k not in self._sole_bodies[0] and force[:, k].any():
                 when = self.t[np.argmax(force[:, k] > 0)]
                 return f"'{name}' touches the ground at {when:.2f} s"
         if self.tilt.max() > TILTED:
@@ -226,7 +291,7 @@ def stand(
     duration: float | None = None,
     drive: GearedDrive | None = None,
     stiffness: float = STIFFNESS,
-    margin: float = 0.03,
+    margin: float = 0.015,
     gravity: float = 9.81,
     record: float = 0.02,
     rng: np.random.Generator | None = None,
@@ -245,7 +310,7 @@ def stand(
         duration: 1 s, and 5 s for each step, by default. [s]
         drive: Friction and torque of the drives.
         stiffness: Of the servos. [N m/rad]
-        margin: Least distance of the center from the border of the region of support. [m]
+        margin: Least distance of the center from the border of the soles' polygon. [m]
         gravity: Downwards. [m/s^2]
         record: Seconds between the states that are kept.
         rng: For the search of the first configuration.
@@ -264,7 +329,7 @@ def stand(
     )  # fmt: skip
     model = network.model
     rng = np.random.default_rng(0) if rng is None else rng
-    q = stance(organism, soles, rng) if q0 is None else model.check_configuration(q0).copy()
+    q = stance(organism, soles, rng, plan) if q0 is None else model.check_configuration(q0).copy()
     q = _on_slope(q, ground) if q0 is None else q
     length = FIRST_S + STEP_S * len(plan) if duration is None else duration
     external = {} if push is None else {organism.base: _wrench(push, q)}
@@ -275,8 +340,7 @@ def stand(
     )  # fmt: skip
     channels = {**run.channels, "center": model.center_of_mass(run.q)}
     part = replace(run.parts[0], channels=MappingProxyType(channels))
-    done = sum(s.step for s in network.states.values() if isinstance(s, StandingState))
-    return Stood((part,), integrator=run.integrator, feet=soles, steps_done=done, ground=ground)
+    return Stood((part,), integrator=run.integrator, feet=soles, steps=tuple(plan), ground=ground)
 
 
 def _step(step: tuple[str, ArrayLike], feet: Sequence[Foot], ground: Ground) -> Step:

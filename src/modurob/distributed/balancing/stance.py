@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +15,13 @@ from modurob.stepping.ground import corners
 STARTS = 30
 REACHED = 2e-3  # [m, rad] error of soles
 CLEARANCE = 0.03  # [m] of all other bodies above the ground
-RADIUS = 0.2  # [m] of feet from the center of mass
+RADIUS = 0.16  # [m] of feet from their middle: legs are bent
+SHARE = 0.15  # of the weight: least load of each foot that stays on the ground
 EVEN = 0.9  # of the side of a regular polygon: least distance of two feet
 USED = 0.8  # share of the joints' range
+ROOM = 0.5  # [rad, m] to the limits of a joint that is free to step
 LEAST_FEET = 3
-ENOUGH = 20.0  # half the sum of squared residuals of a posture that needs no better one
+ENOUGH = 5.0  # half the sum of squared residuals of a posture that needs no better one
 
 
 class Foot(NamedTuple):
@@ -27,6 +29,18 @@ class Foot(NamedTuple):
 
     module: str
     port: int | str
+
+
+class Step(NamedTuple):
+    """A step of one foot.
+
+    Attributes:
+        foot: Module.
+        shift: (3,) in the world. [m]
+    """
+
+    foot: str
+    shift: tuple[float, float, float]
 
 
 def feet_of(organism: Organism, feet: Mapping[str, int | str] | None = None) -> tuple[Foot, ...]:
@@ -47,9 +61,15 @@ def feet_of(organism: Organism, feet: Mapping[str, int | str] | None = None) -> 
 
 
 class _Posture:
-    """Residuals of a posture: height of the base, and all joints."""
+    """Residuals of a posture: height of the base, all joints, and loads of the feet.
 
-    def __init__(self, organism: Organism, model: Model, feet: tuple[Foot, ...]) -> None:
+    The center of mass shall be where, on all feet and then without each foot that steps, every foot
+    on the ground carries at least its share. Such a robot need not shift its weight.
+    """
+
+    def __init__(
+        self, organism: Organism, model: Model, feet: tuple[Foot, ...], steps: Sequence[Step]
+    ) -> None:
         ports = [organism.kind(foot.module).port(foot.port) for foot in feet]
         self._model, self._soles = model, np.array([port.pose for port in ports])
         names = [foot.module for foot in feet]
@@ -57,13 +77,15 @@ class _Posture:
         body, self._place = corners(organism, model)
         other = ~np.isin(body, self.bodies)
         self._body, self._place = body[other], self._place[other]
+        self._loads = _loads(names, steps)
+        self.loaded = np.count_nonzero(self._loads.on)
         self._pairs = np.triu_indices(len(feet), 1)
         self._apart = EVEN * 2 * RADIUS * np.sin(np.pi / len(feet))
 
     def q(self, x: np.ndarray) -> np.ndarray:
         """(..., nq) with the base upright above the origin."""
         q = np.zeros((*x.shape[:-1], self._model.nq))
-        q[..., 2], q[..., 6], q[..., 7:] = x[..., 0], 1.0, x[..., 1:]
+        q[..., 2], q[..., 6], q[..., 7:] = x[..., 0], 1.0, x[..., 1 : self._model.nv - 5]
         return q
 
     def soles(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -75,18 +97,24 @@ class _Posture:
         """(..., m) each in units of an error that matters."""
         p, n = self.soles(x)
         q = self.q(x)
+        room = np.minimum(q[..., 7:] - self._model.lower, self._model.upper - q[..., 7:])
         center = self._model.center_of_mass(q)[..., :2]
         T = self._model.forward_kinematics(q)[..., self._body, 2, :]
         z = np.sum(T[..., :3] * self._place, axis=-1) + T[..., 3]
         i, j = self._pairs
         apart = np.linalg.norm(p[..., i, :2] - p[..., j, :2], axis=-1)
-        away = np.linalg.norm(p[..., :2] - center[..., None, :], axis=-1)
-        middle = (p[..., :2].mean(axis=-2) - center) / 0.03
+        middle = p[..., :2].mean(axis=-2)
+        away = np.linalg.norm(p[..., :2] - middle[..., None, :], axis=-1)
+        share = np.zeros((*x.shape[:-1], *self._loads.on.shape))
+        share[..., self._loads.on] = x[..., self._model.nv - 5 :]
+        place = p[..., None, :, :2] + self._loads.moved
+        over = np.sum(share[..., None] * place, axis=-2) - center[..., None, :]
+        loads = [over.reshape(*x.shape[:-1], -1) / 0.003, (share.sum(axis=-1) - 1) / 0.02]
         flat = np.concatenate([n[..., 0], n[..., 1], 1 + n[..., 2]], axis=-1) / 0.01
         return np.concatenate([
-            p[..., 2] / 0.002, flat, middle, (away - RADIUS) / 0.05,
+            p[..., 2] / 0.002, flat, *loads, (away - RADIUS) / 0.05, (middle - center) / 0.1,
             np.minimum(apart - self._apart, 0) / 0.03, np.minimum(z - CLEARANCE, 0) / 0.01,
-            0.3 * x[..., 1:],
+            np.minimum(room - ROOM, 0) / 0.15, 0.3 * q[..., 7:],
         ], axis=-1)  # fmt: skip
 
     def rates(self, x: np.ndarray) -> np.ndarray:
@@ -95,12 +123,36 @@ class _Posture:
         return ((self.residuals(x + h) - self.residuals(x - h)) / 2e-6).T
 
 
+class _Loads(NamedTuple):
+    """On all feet, and on those that stay while one steps.
+
+    Attributes:
+        on: (steps + 1, feet) which feet carry.
+        moved: (steps + 1, feet, 2) by the steps before. [m]
+    """
+
+    on: np.ndarray
+    moved: np.ndarray
+
+
+def _loads(names: list[str], steps: Sequence[Step]) -> _Loads:
+    on = np.ones((len(steps) + 1, len(names)), dtype=bool)
+    moved = np.zeros((*on.shape, 2))
+    for k, step in enumerate(steps, start=1):
+        foot = names.index(step.foot)
+        on[k, foot] = False
+        moved[k + 1 :, foot] += step.shift[:2]
+    return _Loads(on, moved)
+
+
 def stance(
-    organism: Organism, feet: tuple[Foot, ...], rng: np.random.Generator, starts: int = STARTS
-) -> np.ndarray:
+    organism: Organism, feet: tuple[Foot, ...], rng: np.random.Generator,
+    steps: Sequence[Step] = (), starts: int = STARTS,
+) -> np.ndarray:  # fmt: skip
     """(nq,) a configuration of the free body whose soles lie flat on the level ground.
 
-    The base is upright, the center of mass amid the feet, and all else off the ground.
+    The base is upright, and all else off the ground. The center of mass is where each of the feet
+    carries part of the weight, also without a foot that steps, as far as there is such a place.
 
     Raises:
         StateError: None was found from any of the random starts.
@@ -113,13 +165,14 @@ def stance(
             "and their connectors, such as {'m2': 4}"
         )
     model = organism.model("physical", base="free", elastic=False)
-    posture = _Posture(organism, model, feet)
+    posture = _Posture(organism, model, feet, steps)
     rates: Any = posture.rates  # SciPy's annotation names only the texts
     low, high = USED * np.maximum(model.lower, -np.pi), USED * np.minimum(model.upper, np.pi)
-    bounds = (np.append(0.0, low), np.append(1.0, high))
+    loads = np.ones(posture.loaded)
+    bounds = (np.concatenate([[0.0], low, SHARE * loads]), np.concatenate([[1.0], high, loads]))
     best, found = np.inf, None
     for _ in range(starts):
-        x0 = np.append(0.15, rng.uniform(0.6 * low, 0.6 * high))
+        x0 = np.concatenate([[0.15], rng.uniform(0.6 * low, 0.6 * high), loads / len(feet)])
         fit = least_squares(posture.residuals, x0, rates, bounds=bounds, max_nfev=60)
         p, n = posture.soles(fit.x)
         error = max(np.abs(p[:, 2]).max(), np.abs(n[:, :2]).max(), np.max(1 + n[:, 2]))

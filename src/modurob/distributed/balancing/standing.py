@@ -17,24 +17,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from modurob import quintic
 from modurob.checks import not_negative, positive
 from modurob.distributed.agent import Message
-from modurob.distributed.balancing.agent import region_of
+from modurob.distributed.balancing.support import Region, support_polygon
 from modurob.distributed.mass.agent import MassAgent
 from modurob.distributed.mass.module_body import Levers, Posture, Sides
 from modurob.distributed.mass.properties import centers_in_world
-from modurob.distributed.mass.state import MassState, MassView, Update
+from modurob.distributed.mass.state import MassState, MassView, Update, moved_contacts
 from modurob.modules import ModuleType
 from modurob.spatial import so3
 
 TASK_RATE = 4.0  # [1/s] at which errors of tasks decay
 HOME_RATE = 0.2  # [1/s] at which a joint alone would go back
-FASTEST = 0.15  # [m/s] of the center and of feet
+FASTEST = 0.15  # [m/s] of feet
+SHIFT_SPEED = 0.05  # [m/s] of the center: messages cross the robot within 0.1 s
 FASTEST_JOINT = 3.0  # [rad/s, m/s]
 TURN_LENGTH = 0.05  # [m] by which turns of a foot count as distances
 CENTER = 5.0  # weight of the center: a joint moves it much less than a foot
@@ -42,25 +43,13 @@ BASE = 0.3 * np.array([0.0, 0.0, 1.0, 1.0, 1.0, 1.0])  # weights of the base's t
 FLOOR = 0.02  # of the mean of the matrix' diagonal: below it, a task counts as out of reach
 AT_LIMIT = 0.01  # [rad, m] from a limit at which a joint does not move towards it
 CENTERED = 0.012  # [m] from its target inside of the region of the feet that stay: a foot may lift
-CONTACT_DIGITS = 4  # contacts are rounded to 0.1 mm: then most modules have the same region
+CONTACT_DIGITS = 4  # contacts are rounded to 0.1 mm: then none is there twice
 READY_S = 0.5  # after the start, when all modules know the whole and the body has settled
 UNLOADING_S = 0.3  # at least, so that all modules know which feet stay
 SWING_S = 2.4  # of a foot in the air
 RISE = 0.04  # [m]
 LOWERING = 0.04  # [m/s] of a foot that has not met the ground in time
 STAND, UNLOAD, LIFT, SWING = "stand", "unload", "lift", "swing"
-
-
-class Step(NamedTuple):
-    """A step of one foot.
-
-    Attributes:
-        foot: Module.
-        shift: (3,) in the world. [m]
-    """
-
-    foot: str
-    shift: tuple[float, float, float]
 
 
 class TaskSums:
@@ -100,11 +89,12 @@ class StandingState(MassState):
     Attributes:
         goal: (joints,) where the servos hold the joints. [rad, m]
         rate: (joints,) at which the goal moves. [rad/s, m/s]
-        home: (joints,) first measured positions; None before. [rad, m]
+        home: (joints,) where the joints were at first, and after each step; None before. [rad, m]
         phase: Of its foot: ``stand``, ``unload``, ``lift`` or ``swing``.
         since: When the phase began. [s]
-        start: (4, 4) the sole in the world when it left the ground; the base at first.
+        start: (4, 4) where the sole shall lie, or left the ground; the base at first.
         step: Number of its own steps that are done.
+        known: Number of steps of all feet that it knows to be done.
         touching: Whether it measures a contact; one that unloads does not tell the others.
         twist: (6,) that its foot asks for.
     """
@@ -116,6 +106,7 @@ class StandingState(MassState):
     since: float = 0.0
     start: np.ndarray | None = None
     step: int = 0
+    known: int = 0
     touching: bool = False
     twist: np.ndarray = field(default_factory=lambda: np.zeros(6))
 
@@ -169,8 +160,14 @@ class StandingAgent(MassAgent):
     def in_contact(
         self, state: Any, contacts: np.ndarray, pose: np.ndarray, body: int = 0
     ) -> StandingState:
-        """The module on the ground; one that is about to lift does not count as support."""
+        """The module on the ground; one that is about to lift does not count as support.
+
+        A foot tells the middle of its sole, whichever of its corners touch.
+        """
         state = replace(state, touching=True)
+        if self._sole is not None:
+            middle = self.body.at(state.q).ports[self._sole][:3, 3]
+            contacts = np.concatenate([middle, contacts[0, 3:]])[None]
         if state.phase == STAND:
             return super().in_contact(state, contacts, pose, body)
         return super().lifted(state)
@@ -242,7 +239,10 @@ class StandingAgent(MassAgent):
         if view.levers is None or target is None or not places.any(axis=1).all():
             return np.zeros(len(state.goal))
         A, e = self.sums.system(view.sums)
-        e[:2] += CENTER * _limited(TASK_RATE * (target - center), FASTEST)
+        e[:2] += CENTER * _limited(TASK_RATE * (target - center[:2]), SHIFT_SPEED)
+        still = ~A.diagonal()[2:-6].reshape(-1, 6).any(axis=1)
+        if still.any():
+            _hold_still(int(np.argmax(still)), e, places, center)
         floor = FLOOR * np.trace(A) / len(A) + 1e-12
         y = np.linalg.solve(A + floor * np.eye(len(A)), e)
         split = self._sides(state, view.leader_port)
@@ -251,16 +251,19 @@ class StandingAgent(MassAgent):
         return rate / max(1.0, float(np.abs(rate).max(initial=0.0)) / FASTEST_JOINT)
 
     def _center(self, view: MassView) -> tuple[np.ndarray, np.ndarray | None]:
-        """(2,) the center of mass above the ground, and its target; None while unknown. [m]"""
-        region = region_of(view, self._margin, CONTACT_DIGITS)
-        if view.T_wm is None or region is None:
-            return np.zeros(2), None
-        center = centers_in_world(view.total, view.T_wm)[:2]
+        """(3,) the center of mass, and its target (2,) on the ground; None while unknown. [m]"""
+        if view.T_wm is None or not len(view.contacts):
+            return np.zeros(3), None
+        region = ground_region(view.T_wm, view.contacts).shrunk(self._margin)
+        center = centers_in_world(view.total, view.T_wm)
         return center, region.nearest(center)
 
     # -- decisions ---------------------------------------------------------------------------------
 
     def _decided(self, state: StandingState, view: MassView, now: float) -> StandingState:
+        done = self.sums.done(view.sums)
+        if done > state.known:  # the first positions would pull the feet back
+            state = replace(state, known=done, home=state.goal)
         rate = self.rates(state, view)
         goal = np.clip(state.goal + self._period * rate, self.body.lower, self.body.upper)
         state = replace(state, goal=goal, rate=(goal - state.goal) / self._period)
@@ -272,37 +275,75 @@ class StandingAgent(MassAgent):
         if self._sole is None:
             start = sole if state.start is None else state.start
             return replace(state, start=start, twist=BASE * _twist(start, sole, np.zeros(3)))
-        if state.phase == STAND:  # a foot that lost the ground goes down to it
-            down = 0.0 if state.touching else -LOWERING
-            state = replace(state, twist=np.array([0.0, 0.0, down, 0.0, 0.0, 0.0]))
+        if state.start is None:
+            state = replace(state, start=sole)
+        if state.phase in (STAND, UNLOAD):
+            twist = _twist(state.start, sole, np.zeros(3))
+            if not state.touching:  # a foot that lost the ground goes down to it
+                twist[2] = min(twist[2], -LOWERING)
+            state = replace(state, twist=_limited(twist, FASTEST))
         if state.step == len(self._steps):
             return state
         order, shift = self._steps[state.step]
         waited = now - state.since
-        done = self.sums.done(view.sums)
         if state.phase == STAND and done >= order and now > READY_S:
             return replace(state, phase=UNLOAD, since=now)
         if state.phase == UNLOAD and waited > UNLOADING_S:
             center, target = self._center(view)
-            if target is not None and np.linalg.norm(target - center) < CENTERED:
-                return replace(state, phase=LIFT, since=now, start=sole)
-        start = state.start
-        if state.phase in (LIFT, SWING) and start is not None:
+            if target is not None and np.linalg.norm(target - center[:2]) < CENTERED:
+                return replace(state, phase=LIFT, since=now, start=_above(state.start, sole))
+        if state.phase in (LIFT, SWING):
             if state.phase == LIFT and not state.touching:
                 state = replace(state, phase=SWING)
             if state.phase == SWING and state.touching and waited > SWING_S / 2:
-                return replace(state, phase=STAND, since=now, step=state.step + 1)
+                landed = _above(state.start, sole)
+                landed[2, 3] += shift[2]
+                return replace(state, phase=STAND, since=now, start=landed, step=state.step + 1)
             here, ahead = (_path(shift, waited + dt) for dt in (0.0, self._period))
-            twist = _twist(start, sole, here)
+            twist = _twist(state.start, sole, here)
             twist[:3] += (ahead - here) / self._period
             return replace(state, twist=_limited(twist, FASTEST))
         return state
+
+
+def ground_region(T_wm: np.ndarray, contacts: np.ndarray) -> Region:
+    """The polygon of contacts (k, 7) in a module's frame, on a plane whose friction holds. [m]
+
+    The ground is known to be a plane; contacts of other feet are as old as their messages, and need
+    not lie on one.
+    """
+    rows = np.round(moved_contacts(T_wm, contacts)[:, :3], CONTACT_DIGITS)
+    return support_polygon(np.unique(rows, axis=0))
 
 
 def _twist(start: np.ndarray, now: np.ndarray, shift: np.ndarray) -> np.ndarray:
     """(6,) towards a pose shifted by (3,), turns as distances. [m/s]"""
     turn = so3.log(start[:3, :3] @ now[:3, :3].T)
     return TASK_RATE * np.concatenate([start[:3, 3] + shift - now[:3, 3], TURN_LENGTH * turn])
+
+
+def _above(start: np.ndarray, sole: np.ndarray) -> np.ndarray:
+    """(4, 4) the start, moved level to where the sole is."""
+    moved = start.copy()
+    moved[:2, 3] = sole[:2, 3]
+    return moved
+
+
+def _hold_still(leader: int, e: np.ndarray, places: np.ndarray, center: np.ndarray) -> None:
+    """Subtract the twist that the leader's sole asks for: the joints' effects hold it still.
+
+    Args:
+        leader: Number of its foot.
+        e: (rows,) rates of all tasks; changed.
+        places: (frames, 3) of soles and base. [m]
+        center: (3,) of mass. [m]
+    """
+    twists = e[2:].reshape(-1, 6)
+    v, turn = twists[leader, :3].copy(), twists[leader, 3:].copy()
+    v = v + np.cross(turn / TURN_LENGTH, np.vstack([places, center]) - places[leader])
+    twists[:-1] -= np.column_stack([v[:-2], np.tile(turn, (len(v) - 2, 1))])
+    twists[-1] -= BASE * np.concatenate([v[-2], turn])
+    e[:2] -= CENTER * v[-1, :2]
 
 
 def _path(shift: np.ndarray, t: float) -> np.ndarray:
