@@ -112,8 +112,8 @@ def check_loads(scenario: Scenario) -> None:
     """Refuse --loads before a run whose loads are not known."""
     if not _has_own_masses(scenario):
         raise StateError(
-            "--loads needs the mass of each module: leave --masses and --payload out, or change "
-            "the datasheets"
+            "--loads needs the mass of each module, and --masses and --payload make other masses "
+            "than the datasheets': leave them out, or change the datasheets"
         )
 
 
