@@ -139,7 +139,7 @@ def _stand(
         "title": title, "seconds": float(run.t[-1]), "feet": [foot.module for foot in run.feet],
         "fallen": run.fallen, "steps": run.steps_done, "asked_steps": len(steps),
         "largest_tilt_deg": float(np.degrees(run.tilt.max())),
-        "lowest_height_m": float(run.height.min()),
+        "lowest_height_m": float(run.height.min()), "largest_slip_m": float(run.slip.max()),
     }  # fmt: skip
     if files["as_json"]:
         output.print_json(facts)
@@ -147,7 +147,8 @@ def _stand(
     echo(f"{title}: feet {', '.join(facts['feet'])}")
     echo(f"{run.fallen or 'It stands'}; {run.steps_done} of {len(steps)} steps")
     echo(f"largest tilt {facts['largest_tilt_deg']:.1f} deg, lowest center "
-         f"{1e3 * facts['lowest_height_m']:.0f} mm")  # fmt: skip
+         f"{1e3 * facts['lowest_height_m']:.0f} mm, largest slip of a sole "
+         f"{1e3 * facts['largest_slip_m']:.0f} mm")  # fmt: skip
 
 
 def _step(text: str) -> tuple[str, tuple[float, float]]:

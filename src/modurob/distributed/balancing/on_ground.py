@@ -209,7 +209,8 @@ class Stood(Trajectory):
 
         A foot flies while the ground does not push it.
         """
-        away = ~self.channels["contact"][:, self._sole_bodies[0]].any(axis=-1)  # (N, feet)
+        pushed = np.any(self.channels["contact"][:, self._sole_bodies[0]], axis=-1)
+        away = np.logical_not(pushed)  # (N, feet)
         x, y, z = np.moveaxis(self.soles, -1, 0)
         high = z - self.ground.surface(x, y)[0]
         found = []

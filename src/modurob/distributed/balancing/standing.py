@@ -272,13 +272,12 @@ class StandingAgent(MassAgent):
         if self._slot is None or view.T_wm is None:
             return state
         sole = self._frame(view.T_wm, view.posture)
+        start = sole if state.start is None else state.start
+        state = replace(state, start=start)
         if self._sole is None:
-            start = sole if state.start is None else state.start
-            return replace(state, start=start, twist=BASE * _twist(start, sole, np.zeros(3)))
-        if state.start is None:
-            state = replace(state, start=sole)
+            return replace(state, twist=BASE * _twist(start, sole, np.zeros(3)))
         if state.phase in (STAND, UNLOAD):
-            twist = _twist(state.start, sole, np.zeros(3))
+            twist = _twist(start, sole, np.zeros(3))
             if not state.touching:  # a foot that lost the ground goes down to it
                 twist[2] = min(twist[2], -LOWERING)
             state = replace(state, twist=_limited(twist, FASTEST))
@@ -291,16 +290,16 @@ class StandingAgent(MassAgent):
         if state.phase == UNLOAD and waited > UNLOADING_S:
             center, target = self._center(view)
             if target is not None and np.linalg.norm(target - center[:2]) < CENTERED:
-                return replace(state, phase=LIFT, since=now, start=_above(state.start, sole))
+                return replace(state, phase=LIFT, since=now, start=_above(start, sole))
         if state.phase in (LIFT, SWING):
             if state.phase == LIFT and not state.touching:
                 state = replace(state, phase=SWING)
             if state.phase == SWING and state.touching and waited > SWING_S / 2:
-                landed = _above(state.start, sole)
+                landed = _above(start, sole)
                 landed[2, 3] += shift[2]
                 return replace(state, phase=STAND, since=now, start=landed, step=state.step + 1)
             here, ahead = (_path(shift, waited + dt) for dt in (0.0, self._period))
-            twist = _twist(state.start, sole, here)
+            twist = _twist(start, sole, here)
             twist[:3] += (ahead - here) / self._period
             return replace(state, twist=_limited(twist, FASTEST))
         return state
