@@ -26,7 +26,6 @@ LANES = [  # compiled code, which knows how many states a vector holds
     "tests/dynamics/test_same_bytes.py",
     "tests/dynamics/test_prepared_rows.py",
     "tests/dynamics/test_derivatives.py",
-    "tests/control/test_batches.py",
 ]
 SUMS = [  # what depends on fused multiply-adds and on the libraries' order of additions
     "tests/spatial/test_inertia.py",
@@ -35,7 +34,6 @@ SUMS = [  # what depends on fused multiply-adds and on the libraries' order of a
     "tests/spatial/test_so3.py",
     "tests/equations",
     "tests/model/test_values_and_states.py",
-    "tests/model/test_examples.py",
     "tests/dynamics/test_identities.py",
     "tests/estimation/test_ekf.py",
     "tests/sim/test_manifold.py",

@@ -133,10 +133,13 @@ def test_verification_goes_through_with_locks():
 def test_every_command_about_a_body_takes_locks(command, tmp_path):
     file = tmp_path / "two.json"
     superbots(2).save(file)
-    given = [*command.split(), str(file), "--lock", "m-tran", "--lock", "m1.roll=200"]
+    given = [*command.split(), str(file), "--lock", "m0.roll=10", "--lock", "m1.roll=200"]
     result = CliRunner().invoke(cli, given)
     assert result.exit_code == 2
     assert "joint 'm1.roll' cannot be locked at 3.49066 rad: its limits are" in result.output
+    result = CliRunner().invoke(cli, [*given, "--lock", "m-tran"])
+    assert result.exit_code == 2
+    assert "--lock has m0.roll twice: give it once" in result.output
     result = CliRunner().invoke(cli, [*given[:-1], "m1"])
     assert result.exit_code == 2
     assert "--lock takes JOINT=POSITION, such as m1.roll=45, or conro, m-tran" in result.output
