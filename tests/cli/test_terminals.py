@@ -278,6 +278,7 @@ SLOW = (
     "identify",
     "papers",
     "studio",
+    "verify",
     "--animate",
     "--film",
     "--monte-carlo",

@@ -3,7 +3,7 @@
 from modurob import examples
 from modurob.scenario.presets import PRESETS
 
-COMPUTED = {"gutenkunst2012-fig6.6", "meister2013-fig13"}  # here; all of them in other tests
+LONG = 180_000  # [ms] of twelve runs, on a machine with other work
 
 
 def test_each_figure_of_the_papers_is_one_click(tab):
@@ -11,11 +11,12 @@ def test_each_figure_of_the_papers_is_one_click(tab):
     tab.open()
     for name, preset in PRESETS.items():
         tab.click(f"preset-{name}")
-        if name in COMPUTED:
-            tab.find("preset-figure").wait_for()
-            assert "✗" not in tab.text("preset-state")
-            assert preset.judge is not None
-            tab.wait("document.querySelector('[data-testid=preset-figure]').naturalWidth > 1000")
+        tab.find("preset-figure").wait_for(timeout=LONG)
+        assert preset.judge is not None
+        assert ("✗" in tab.text("preset-state")) == (
+            name == "moll2006-fig4"
+        )  # one of its sentences
+        tab.wait("document.querySelector('[data-testid=preset-figure]').naturalWidth > 1000")
         tab.click("preset-close")
         tab.page.locator(".q-dialog").first.wait_for(state="detached")
     tab.click("preset-giusti2015-fig7")
