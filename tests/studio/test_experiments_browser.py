@@ -13,9 +13,7 @@ def test_each_figure_of_the_papers_is_one_click(tab):
         tab.click(f"preset-{name}")
         tab.find("preset-figure").wait_for(timeout=LONG)
         assert preset.judge is not None
-        assert ("✗" in tab.text("preset-state")) == (
-            name == "moll2006-fig4"
-        )
+        assert ("✗" in tab.text("preset-state")) == (name == "moll2006-fig4")
         tab.wait("document.querySelector('[data-testid=preset-figure]').naturalWidth > 1000")
         tab.click("preset-close")
         tab.page.locator(".q-dialog").first.wait_for(state="detached")
