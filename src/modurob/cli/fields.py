@@ -37,7 +37,7 @@ def field_options(*names: str, **defaults: str) -> Callable[..., Any]:
 
 
 def _kind(name: str, field: RunField) -> dict[str, Any]:
-    """How an option is typed: a switch, one of some, a number, or text."""
+    """Type of an option: a switch, one of some, a number, or text."""
     if RunSettings.model_fields[name].annotation is bool:
         return {"is_flag": True, "default": None}
     text = click.Choice(field.choices) if field.choices else None if field.read else float

@@ -95,7 +95,7 @@ def perform(request: RunRequest, progress: Callable[[float], Any]) -> RunRecord:
 
 
 def _said(result: RunResult) -> str:
-    """What was changed at the start of a run, and how far it has walked."""
+    """Changes at the start of a run, and the distance walked."""
     run, ground = result.trajectory, result.ground
     if ground is None or len(run.parts) > 1 or not run.model.free_base:
         return result.note
