@@ -49,7 +49,7 @@ def test_an_arm_of_processes_moves_loses_a_module_and_finishes():
 
         assert bus.wait(is_there, DEADLINE)
         record = bus.operation.recorded()
-        assert sum(len(part.t) for part in record.parts) > 100
+        assert all(len(part.t) > 10 for part in record.parts)
         assert record.parts[0].model.nv == 5
         assert bus.clock.ticks > 100
         bus.start("backbone")
