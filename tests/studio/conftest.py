@@ -165,10 +165,10 @@ class Tab:
         self.reads("saved", "Saved")
 
     def modules(self, count):
-        """Until stage and plan show so many modules."""
+        """Until stage and plan show so many modules; the page may still be loading."""
         self.wait(
-            f"""(window.modurob.stage.bodies.cast?.modules.length ?? 0) === {count} &&
-            window.modurob.plan.plan.cells.length + window.modurob.plan.plan.hidden === {count}"""
+            f"""(window.modurob?.stage?.bodies.cast?.modules.length ?? 0) === {count} &&
+            window.modurob.plan?.plan.cells.length + window.modurob.plan?.plan.hidden === {count}"""
         )
 
     def problem(self):
