@@ -35,13 +35,16 @@ def test_without_the_extra_one_line_says_how_to_install_it(monkeypatch):
     assert result.exit_code == 2
 
 
-def test_importing_modurob_and_its_command_line_loads_no_nicegui():
+def test_the_list_of_commands_loads_no_scipy_and_importing_the_studio_no_nicegui():
     code = (
-        "import sys, modurob, modurob.cli, modurob.cli.studio, modurob.studio.session; "
+        "import sys, modurob; from modurob.cli import cli; "
+        "assert 'simulate' in cli.get_help(cli.make_context('modurob', ['show'])); "
+        "print('scipy' in sys.modules); "  # the list of the commands needs none of them
+        "import modurob.cli.studio, modurob.studio.session; "
         "print('nicegui' in sys.modules)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert result.stdout.strip() == "False", result.stderr
+    assert result.stdout.split() == ["False", "False"], result.stderr
 
 
 @pytest.mark.parametrize(

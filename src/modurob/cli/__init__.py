@@ -24,22 +24,22 @@ from modurob.cli.characters import echo, forgive_narrow_encodings
 from modurob.errors import choices
 
 # each is modurob.cli.<name>.command, imported when it is asked for
-COMMANDS = (
-    "new",
-    "show",
-    "equations",
-    "simulate",
-    "control",
-    "balance",
-    "walk",
-    "identify",
-    "run",
-    "export",
-    "verify",
-    "bus",
-    "papers",
-    "studio",
-)
+COMMANDS = {
+    "new": "Make an organism and write it to a JSON file.",
+    "show": "Show drawing, joints and matrices.",
+    "equations": "Print the equations of motion.",
+    "simulate": "Simulate an organism.",
+    "control": "Simulate a closed loop and report its robustness.",
+    "balance": "Balance by messages between modules.",
+    "walk": "Walk on the ground by a gait, or tune the gait.",
+    "identify": "Correct datasheets by recorded runs.",
+    "run": "Run a scenario file, or a figure of a paper.",
+    "export": "Write C code, URDF, MJCF or CoBRA.",
+    "verify": "Verify equations in several ways.",
+    "bus": "Plug modules together while they run.",
+    "papers": "Compute the claims of the papers again.",
+    "studio": "Open the graphical studio in the browser.",
+}
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 
@@ -53,6 +53,10 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             raise UnknownNameError(f"no command '{cmd_name}': commands are {choices(COMMANDS)}")
         return import_module(f"modurob.cli.{cmd_name}").command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))  # imports none of them
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:  # pyright: ignore[reportIncompatibleMethodOverride]
         options["standalone_mode"] = False

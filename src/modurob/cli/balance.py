@@ -37,7 +37,7 @@ STANDING_S = 2.5  # of a run on the ground without steps
 ROW_INTERVAL_S = 0.25  # between two lines of a run by processes
 
 
-@click.command("balance", epilog=EXAMPLE, short_help="Balance by messages between modules.")
+@click.command("balance", epilog=EXAMPLE)
 @click.argument("name", metavar="[NAME_OR_FILE]", required=False)
 @click.option(
     "--modules",

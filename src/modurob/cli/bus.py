@@ -25,7 +25,7 @@ Examples:
 """
 
 
-@click.command("bus", epilog=EXAMPLE, short_help="Plug modules together while they run.")
+@click.command("bus", epilog=EXAMPLE)
 @click.option("--script", metavar="FILE", help="Read commands from a file; - for standard input.")
 @click.option("--law", type=LawChoice(), default="computed-torque", show_default=True,
               help="The controller.")  # fmt: skip

@@ -41,7 +41,7 @@ MOTION_FIELDS = (  # and gains: also of random steps
 )  # fmt: skip
 
 
-@organisms.body_command("control", EXAMPLE, "Simulate a closed loop and report its robustness.")
+@organisms.body_command("control", EXAMPLE)
 @click.option("--law", type=LawChoice(), default="computed-torque", show_default=True,
               help="Control law.")  # fmt: skip
 @click.option("--move", type=click.Choice((*POINTS, *PATHS, *GAITS)), default="step",

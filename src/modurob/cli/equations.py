@@ -24,7 +24,7 @@ FORMATS = ("text", "latex", "markdown", "mathml")
 SUFFIXES = {".txt": "text", ".tex": "latex", ".md": "markdown", ".html": "mathml"}
 
 
-@organisms.body_command("equations", EXAMPLE, "Print the equations of motion.")
+@organisms.body_command("equations", EXAMPLE)
 @organisms.hinges_option
 @organisms.base_option
 @organisms.lock_option

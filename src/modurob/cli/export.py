@@ -20,7 +20,7 @@ Examples:
 PROGRAMS = ("c", "urdf", "mjcf", "cobra")  # of the formats, those that describe a robot
 
 
-@organisms.body_command("export", EXAMPLE, "Write C code, URDF, MJCF or CoBRA.")
+@organisms.body_command("export", EXAMPLE)
 @click.option("--c", "format_name", flag_value="c",
               help="C99 for firmware: a header, a source and a test program.")  # fmt: skip
 @click.option("--urdf", "format_name", flag_value="urdf", help="URDF, for ROS and the like.")

@@ -18,7 +18,7 @@ Examples:
 """
 
 
-@organisms.body_command("identify", EXAMPLE, "Correct datasheets by recorded runs.")
+@organisms.body_command("identify", EXAMPLE)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN.npz...")
 @organisms.hinges_option
 @organisms.base_option

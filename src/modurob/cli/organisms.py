@@ -43,7 +43,7 @@ lock_option = click.option(
 NAMES = "NAME_OR_FILE is a file that `modurob new` wrote, or a built-in organism: "
 
 
-def body_command(name: str, example: str, short_help: str) -> Callable[..., click.Command]:
+def body_command(name: str, example: str) -> Callable[..., click.Command]:
     """A command about the organism that its first argument names."""
 
     def made(function: Callable[..., None]) -> click.Command:
@@ -51,7 +51,7 @@ def body_command(name: str, example: str, short_help: str) -> Callable[..., clic
             f"{inspect.cleandoc(function.__doc__ or '')}\n\n{NAMES}{choices(EXAMPLES)}."
         )
         argument = click.argument("name", metavar="NAME_OR_FILE")
-        return click.command(name, epilog=example, short_help=short_help)(argument(function))
+        return click.command(name, epilog=example)(argument(function))
 
     return made
 

@@ -25,7 +25,7 @@ VERDICTS = {True: ("passed", "green"), False: ("FAILED", "bold red"), None: ("le
 LONGEST_VALUE = 18  # characters of a value in the table
 
 
-@click.command("papers", epilog=EXAMPLE, short_help="Compute the claims of the papers again.")
+@click.command("papers", epilog=EXAMPLE)
 @click.argument("key", required=False)
 @click.option("-o", "--output", "path", metavar="FOLDER",
               help="For pictures and results.json.  [default: output/papers]")  # fmt: skip

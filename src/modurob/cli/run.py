@@ -68,7 +68,7 @@ def run_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-@click.command("run", epilog=EXAMPLE, short_help="Run a scenario file, or a figure of a paper.")
+@click.command("run", epilog=EXAMPLE)
 @click.argument("scenario", metavar="[FILE]", required=False)
 @click.option("--preset", type=click.Choice(tuple(PRESETS)), help="A figure of a paper.")
 @run_options

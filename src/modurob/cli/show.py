@@ -23,7 +23,7 @@ LARGEST_JSON = 1000  # modules; the square matrices of more are gigabytes
 MOST_LOCKED, MOST_NAMES = 20, 12  # rows of the table; names in a cell
 
 
-@organisms.body_command("show", EXAMPLE, "Show drawing, joints and matrices.")
+@organisms.body_command("show", EXAMPLE)
 @click.option("--hinges", type=click.Choice(organisms.HINGES),
               help="Joints of one model.  [default: both]")  # fmt: skip
 @click.option("--matrices/--no-matrices", default=None,

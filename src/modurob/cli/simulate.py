@@ -29,7 +29,7 @@ Examples:
 """
 
 
-@organisms.body_command("simulate", EXAMPLE, "Simulate an organism.")
+@organisms.body_command("simulate", EXAMPLE)
 @click.option("--duration", type=float, default=5.0, show_default=True, help="[s]")
 @organisms.hinges_option
 @organisms.base_option

@@ -22,7 +22,7 @@ Examples:
 PORT = 8350
 
 
-@click.command("studio", epilog=EXAMPLE, short_help="Open the graphical studio in the browser.")
+@click.command("studio", epilog=EXAMPLE)
 @click.argument("file", required=False, metavar="[FILE]")
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True,
               help="Port to listen at; 0 for any that is free.")  # fmt: skip

@@ -24,7 +24,7 @@ STYLES = {PASSED: "green", FAILED: "bold red", LEFT_OUT: "yellow"}
 MOST_STATES = 10_000
 
 
-@organisms.body_command("verify", EXAMPLE, "Verify equations in several ways.")
+@organisms.body_command("verify", EXAMPLE)
 @organisms.hinges_option
 @organisms.base_option
 @organisms.lock_option

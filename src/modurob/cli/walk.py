@@ -26,7 +26,7 @@ Examples:
 """
 
 
-@organisms.body_command("walk", EXAMPLE, "Walk on the ground by a gait, or tune the gait.")
+@organisms.body_command("walk", EXAMPLE)
 @click.option("--gait", metavar="GAIT",
               help="A gait by name, or a .json file of one.  [default: that of the walker, else "
               "wave]")  # fmt: skip
