@@ -80,7 +80,7 @@ def test_a_scenario_is_a_fall_of_five_seconds_unless_told():
     found = {name: field.default for name, field in Scenario.model_fields.items()}
     assert found | {
         "hinges": "dyad", "base": "fixed", "gravity": 9.81, "stops": False,
-        "duration": 5, "integrator": "RK45", "rtol": 1e-8, "dt": None, "record": None,
+        "duration": 5, "integrator": None, "rtol": 1e-8, "dt": None, "record": None,
         "motion": "none", "amplitude": 0.5, "frequency": 1, "ramp": 0,
         "controller": "none", "settling_time": 1, "torque_limit": 0, "torque_delay": 0,
         "sample_time": 0, "masses": 1, "poles": (),

@@ -278,6 +278,14 @@ def test_every_integrator_stands_on_the_ground(name):
     assert run.channels["contact"][-1, 0, 2] == pytest.approx(MASS * G, rel=0.01)
 
 
+def test_on_the_ground_steps_are_equal_unless_told():
+    """An adaptive method takes a minute for what equal steps do in seconds."""
+    assert mr.simulate(MODEL, rested(), None, 0.01, ground=mr.Ground()).integrator == (
+        "SemiImplicitEuler"
+    )
+    assert mr.simulate(MODEL, rested(), None, 0.01).integrator == "RK45"
+
+
 def pushed_body(dt: float, integrator: str = "SemiImplicitEuler") -> np.ndarray:
     """A snake dropped and pushed, on springs that do not depend on the step."""
     model = mr.examples.snake(3).model(base="free")

@@ -23,7 +23,7 @@ Examples:
   modurob simulate snake --hinges physical --gait wave --plot wave.png
   modurob simulate double_pendulum --start 90,0 --equations --plot both.png
   modurob simulate snake --hinges physical --push "m3 force=0,2,0 begin=1 length=0.1"
-  modurob simulate snake --hinges physical --gait wave --base free --ground --slope 2
+  modurob simulate snake --hinges physical --gait wave --base free --ground --slope 2 --duration 2
   modurob simulate crab --hinges physical --engine mujoco
   modurob simulate crab --base free --integrator DOP853 --output run.npz --csv run.csv
 """
@@ -44,7 +44,8 @@ Examples:
 @field_options("payload", "pushes", "ground", "slope", "ground_friction")
 @field_options(engine="modurob")
 @click.option("--integrator", type=click.Choice(list(INTEGRATORS)),
-              help="Method of integration.  [default: RK45]")  # fmt: skip
+              help="Method of integration.  "
+              "[default: RK45; on the ground SemiImplicitEuler]")  # fmt: skip
 @click.option("--rtol", type=float,
               help="Relative error of a step, of adaptive methods.  [default: 1e-8]")  # fmt: skip
 @click.option("--dt", type=float,

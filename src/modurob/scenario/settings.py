@@ -24,7 +24,7 @@ from modurob.errors import StateError, choices
 from modurob.gaits import GAITS
 from modurob.modules.datasheet import CheckedRecord
 from modurob.sim import ENGINES, INTEGRATORS
-from modurob.stepping import FixedStep, Ground
+from modurob.stepping import FixedStep, Ground, Integrator, integrator_class
 
 NONE = "none"  # no motion, controller or estimator
 BALANCE = "balance"  # by messages between modules
@@ -46,7 +46,7 @@ METHOD_FIELDS = (
 # fast enough to carry the body and asked often enough for links as light as those of SuperBots.
 WALKING = {
     "base": "free", "ground": True, "controller": "PdGravity", "settling_time": 0.1,
-    "sample_time": 2e-3, "integrator": "SemiImplicitEuler", "dt": 1e-3, "ramp": 0.5,
+    "sample_time": 2e-3, "dt": 1e-3, "ramp": 0.5,
 }  # fmt: skip
 GROUND_FIELDS = ("slope", "ground_friction")
 NOISE_FIELDS = ("estimator", "ekf", "noise_q", "noise_v", "noise_tau")
@@ -188,7 +188,7 @@ class RunSettings(FrozenRecord):
         ground_friction: Coefficient of friction on the ground.
         duration: [s]
         engine: ``modurob`` or ``mujoco``, which has an integrator of its own.
-        integrator, rtol, dt: As for `simulate`; dt is None for the default.
+        integrator, rtol, dt: As for `simulate`; None for the default.
         analytic: Whether accelerations come from the closed forms, as formulas.
         motion: Motion of the joints: ``none``, ``hold`` the pose, go to ``zero``, ``step`` or
             ``quintic`` to the target, ``steps``, ``spline`` or ``recorded`` through points,
@@ -239,7 +239,7 @@ class RunSettings(FrozenRecord):
     ground_friction: NotNegative = Ground.friction
     duration: Positive = 5.0
     engine: Name = "modurob"
-    integrator: Name = "RK45"
+    integrator: Name | None = None
     rtol: Annotated[FiniteFloat, Field(gt=0, lt=1)] = 1e-8
     dt: Positive | None = None
     analytic: bool = False
@@ -283,7 +283,9 @@ class RunSettings(FrozenRecord):
 
     @field_validator("controller", "motion", "integrator", "engine")
     @classmethod
-    def _known(cls, value: str, info: ValidationInfo) -> str:
+    def _known(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None:
+            return None
         names = known(info.field_name or "")
         if info.field_name == "controller" and value in law_keys():
             return law_class(value).__name__
@@ -304,9 +306,14 @@ class RunSettings(FrozenRecord):
         return bool(self.noise_q or self.noise_v or self.noise_tau)
 
     @property
+    def method(self) -> type[Integrator]:
+        """The integrator of a run with our engine."""
+        return integrator_class(self.integrator, self.ground)
+
+    @property
     def fixed_step(self) -> bool:
         """True if the integrator takes equal steps."""
-        return self.engine == "mujoco" or issubclass(INTEGRATORS[self.integrator], FixedStep)
+        return self.engine == "mujoco" or issubclass(self.method, FixedStep)
 
     @property
     def random(self) -> bool:
@@ -351,7 +358,7 @@ class RunSettings(FrozenRecord):
             if self.engine == "mujoco":
                 unused(("integrator", "rtol", "analytic"), "with engine 'mujoco'")
             elif self.fixed_step:
-                unused(("rtol",), f"for {self.integrator}, which takes equal steps")
+                unused(("rtol",), f"for {self.method.name}, which takes equal steps")
         if not self.ground or self.motion == BALANCE:
             unused(GROUND_FIELDS, "without ground")
         if self.motion not in GAITS or self.controller == NONE:

@@ -74,8 +74,9 @@ def simulate(
         controller: ``f(t, q, v) -> tau (..., nv)``, an object with ``command(t, q, v, reference)``
             (see `modurob.sim.actuation`), or None.
         integrator: RK45 (the default), DOP853, LSODA, Radau and BDF are SciPy's, with dense output;
-            RK4, SemiImplicitEuler and Variational take equal steps. Or a class of your own. With
-            MuJoCo one of its own: implicitfast (the default), implicit, Euler or RK4.
+            RK4, SemiImplicitEuler (the default on the ground) and Variational take equal steps. Or
+            a class of your own. With MuJoCo one of its own: implicitfast (the default), implicit,
+            Euler or RK4.
         rtol, atol: Errors that adaptive methods allow in each step.
         dt: Step of the others (1 ms by default), and the largest step of adaptive ones. [s]
         events: `Dock` and `Undock`; the model must be one of an `Organism`.
@@ -107,7 +108,7 @@ def simulate(
     if engine == "mujoco":
         method = mujoco_method(integrator, stops, ground)
     else:
-        method = integrator_class("RK45" if integrator is None else integrator)
+        method = integrator_class(integrator, ground is not None)
     model = _numeric(model, method, events, ground)
     q, v = _initial_state(model, q0, v0)
     length = positive("duration", duration, "seconds")

@@ -32,8 +32,13 @@ __all__ = [
 ]
 
 
-def integrator_class(integrator: object) -> type[Integrator]:
-    """Return the integrator of a name, or a class as it is; else an error that lists the names."""
+def integrator_class(integrator: object, on_ground: bool = False) -> type[Integrator]:
+    """Return the integrator of a name, or a class as it is; else an error that lists the names.
+
+    None is RK45; on the ground, where adaptive methods resolve each impact, SemiImplicitEuler.
+    """
+    if integrator is None:
+        integrator = "SemiImplicitEuler" if on_ground else "RK45"
     if isinstance(integrator, str) and integrator in INTEGRATORS:
         return INTEGRATORS[integrator]
     if isinstance(integrator, type) and issubclass(integrator, Integrator):

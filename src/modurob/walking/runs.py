@@ -72,8 +72,6 @@ def walking_fields(
 ) -> dict[str, Any]:
     """Fields of a scenario for a gait on the ground; arguments as for `walk`."""
     own = {**WALKING, "duration": DURATION_S, "record": RECORD_S, **gait_fields(gait)}
-    if fields.get("engine") == "mujoco":  # which has an integrator of its own
-        del own["integrator"]
     if not isinstance(parameters, Mapping | None):
         raise StateError(f"parameters of a gait are numbers by name, got {parameters!r}")
     return {**own, "gait": {**own.get("gait", {}), **(parameters or {})}, **fields}

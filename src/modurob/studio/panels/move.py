@@ -142,7 +142,8 @@ class MovePanel(ModePanel):
         ):
             fields.number("gravity", "Gravity [m/s²]")
             fields.declared("engine")
-            fields.choice("integrator", "Integrator", {name: name for name in INTEGRATORS})
+            methods = {None: "Default", **{name: name for name in INTEGRATORS}}
+            fields.choice("integrator", "Integrator", methods)
             fields.number("rtol", "Tolerance (adaptive)")
             fields.number("dt", "Step [s] (fixed-step)")
             fields.number("seed", "Seed of random numbers", step=1)
