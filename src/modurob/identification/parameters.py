@@ -20,7 +20,8 @@ from modurob.equations.links import SLIP
 from modurob.model import Model
 from modurob.modules import Body, ModuleType
 from modurob.organism import Organism
-from modurob.regressor import BASIS, PARAMETERS, parameters, pseudo_inertia, regressor
+from modurob.regressor import BASIS, PARAMETERS, parameters, regressor
+from modurob.spatial.inertia import from_pseudo_inertia, pseudo_inertia
 
 ROW = np.array([3, 0, 1, 2, 0, 0, 0, 1, 1, 2])  # place in U of each coordinate of a body
 COLUMN = np.array([3, 3, 3, 3, 0, 1, 2, 1, 2, 2])
@@ -293,10 +294,8 @@ def _body_entry(
 
 def _solid(P: np.ndarray) -> dict[str, Any]:
     """Fields of a body with this pseudo-inertia."""
-    m, c = P[3, 3], P[:3, 3] / P[3, 3]
-    S = P[:3, :3] - m * np.outer(c, c)
-    inertia = np.trace(S) * np.eye(3) - (S + S.T) / 2
-    return {"mass": float(m), "center_of_mass": c, "inertia": inertia}
+    mass, center, inertia = from_pseudo_inertia(P)
+    return {"mass": float(mass), "center_of_mass": center, "inertia": inertia}
 
 
 def _edited(kind: ModuleType, edits: dict[tuple[str, str], dict[str, Any]]) -> ModuleType:
