@@ -18,6 +18,7 @@ import numpy as np
 
 from modurob.equations.links import SLIP
 from modurob.model import Model
+from modurob.model.shapes import body_place
 from modurob.modules import Body, ModuleType
 from modurob.organism import Organism
 from modurob.regressor import BASIS, PARAMETERS, parameters, regressor
@@ -241,7 +242,7 @@ def parameter_set(model: Model, organism: Organism, shared: bool) -> ParameterSe
     for module, owner in owners.items():
         kind = organism.kind(module)
         for k, body in enumerate(kind.bodies):
-            place = _place(model, module, kind, k)
+            place = body_place(model, organism, module, body.name)
             if body.mass > 0 and model._moving_columns[model.body_link[place[0]]].any():
                 bodies.setdefault((owner, k), []).append(place)
     kinds = {owner: organism.kind(module) for module, owner in owners.items()}
@@ -271,12 +272,6 @@ def _owners(organism: Organism, shared: bool) -> Iterator[tuple[str, str]]:
         if shared and kind not in names:  # two datasheets may have one name
             names[kind] = kind.name if kind.name not in names.values() else f"{kind.name}@{module}"
         yield module, names[kind] if shared else module
-
-
-def _place(model: Model, module: str, kind: ModuleType, body: int) -> tuple[int, np.ndarray]:
-    if model.is_merged(module):
-        return model.modules[module], kind.rest_poses[body]
-    return model.body_index(f"{module}.{kind.bodies[body].name}"), np.eye(4)
 
 
 def _body_entry(

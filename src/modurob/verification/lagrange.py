@@ -13,14 +13,13 @@ from scipy.integrate import solve_ivp
 
 from modurob.errors import ModurobError
 from modurob.model import Model
-from modurob.model.validation import DTYPES, SHAPES
+from modurob.model.validation import same_numbers
 from modurob.organism import Organism, examples
 from modurob.verification.check import CheckCase, CheckValue, relative
 
 G = 9.81
 FINER = 1e-13  # of the reference: its own error should not count
 ROUNDING = 1e-10  # of the largest acceleration: M of the pendulum may have a condition of 1e4
-SAME = 1e-12  # difference of the arrays of two models that are one
 
 
 PENDULUM = (
@@ -95,19 +94,11 @@ def printed(organism: Organism, model: Model) -> LagrangeEquations | None:
         ),
     ):  # fmt: skip
         try:
-            if _same(example(*numbers).model("physical"), model):
+            if same_numbers(example(*numbers).model("physical"), model):
                 return found
         except ModurobError:  # no such example, say without mass
             continue
     return None
-
-
-def _same(one: Model, other: Model) -> bool:
-    arrays = [name for name in SHAPES if name not in DTYPES]
-    pairs = [(getattr(one, name), getattr(other, name)) for name in arrays]
-    return one.joint_names == other.joint_names and all(
-        x.shape == y.shape and np.allclose(x, y, rtol=0, atol=SAME) for x, y in pairs
-    )
 
 
 def compared(equations: LagrangeEquations, case: CheckCase) -> CheckValue:
