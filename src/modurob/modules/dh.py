@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from modurob.errors import DatasheetError, UnknownNameError, choices
-from modurob.modules.datasheet import Body, Joint, Port
+from modurob.modules.datasheet import Joint, Port
 from modurob.modules.module_type import ModuleType
 from modurob.spatial import se3, so3
-from modurob.spatial.inertia import at_center, at_origin, from_pseudo_inertia, pseudo_inertia
+from modurob.spatial.inertia import at_center, pseudo_inertia
 
 PARALLEL = 1.5e-8
 """Sine of the angle below which axes count as parallel: the root of float64's epsilon. Taking axes
@@ -34,6 +35,7 @@ body of meters, below the 1e-12 of a round trip. [m]"""
 
 FLIP = se3.pose(so3.from_rpy(np.pi, 0.0, 0.0), np.zeros(3))  # port to in-connector
 NO_MASS = np.zeros((4, 4))
+CACHED_KINDS = 256
 
 
 # -- lines in space --------------------------------------------------------------------------------
@@ -335,15 +337,17 @@ def _part_mass(kind: ModuleType, body: int, T_body_connector: np.ndarray) -> Par
     for step in kind.outward(body):
         if step.previous in poses and kind.joints[step.joint].kind == "fixed":
             poses[step.body] = poses[step.previous] @ step.before @ step.after
-    return part_mass(sum((carried(T, moments(kind.bodies[k])) for k, T in poses.items()), NO_MASS))
+    return part_mass(sum((carried(T, moments(kind)[k]) for k, T in poses.items()), NO_MASS))
 
 
 # -- mass by its moments ---------------------------------------------------------------------------
 
 
-def moments(body: Body) -> np.ndarray:
-    """(4, 4) pseudo-inertia of a body in its frame."""
-    return pseudo_inertia(body.mass, body.center_of_mass, body.inertia)
+@lru_cache(maxsize=CACHED_KINDS)
+def moments(kind: ModuleType) -> np.ndarray:
+    """(bodies, 4, 4) pseudo-inertias of the bodies of a kind, each in its frame."""
+    numbers = [(body.mass, body.center_of_mass, body.inertia) for body in kind.bodies]
+    return pseudo_inertia(*zip(*numbers, strict=True))
 
 
 def carried(T_ab: np.ndarray, moments_b: np.ndarray) -> np.ndarray:
@@ -353,8 +357,9 @@ def carried(T_ab: np.ndarray, moments_b: np.ndarray) -> np.ndarray:
 
 def part_mass(moments: np.ndarray) -> PartMass:
     """Mass properties of a (4, 4) pseudo-inertia; without mass the center is the origin."""
-    mass, center, inertia = from_pseudo_inertia(moments)
-    return frozen(float(mass), center + 0.0, at_origin(mass, center, inertia) + 0.0)
+    mass, S = float(moments[3, 3]), moments[:3, :3]
+    center = moments[:3, 3] / mass if mass > 0 else np.zeros(3)
+    return frozen(mass, center + 0.0, np.trace(S) * np.eye(3) - (S + S.T) / 2 + 0.0)
 
 
 def frozen(mass: float, center: np.ndarray, inertia: np.ndarray) -> PartMass:

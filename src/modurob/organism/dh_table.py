@@ -293,10 +293,10 @@ def _walk(
             masses.append(np.zeros((4, 4)))
             axis, T = len(axes) - 1, se3.inverse(axis_frame(np.eye(4), step.screw)) @ step.after
         places[module, kind.bodies[step.body].name] = axis, T
-    for body in kind.bodies:
+    for body, mass in zip(kind.bodies, moments(kind), strict=True):
         axis, T = places[module, body.name]
         if axis != WORLD:
-            masses[axis] += carried(T, moments(body))
+            masses[axis] += carried(T, mass)
 
 
 # -- from datasheets alone -------------------------------------------------------------------------
