@@ -9,8 +9,7 @@ import numpy as np
 import sympy
 
 from modurob import Model, Trajectory, examples, simulate
-from modurob.verification import lagrange
-from papers import figures
+from papers import figures, lagrange
 from papers.claims import Claims
 
 QUARTER = np.pi / 2

@@ -12,8 +12,7 @@ import numpy as np
 from modurob import Organism, catalog, examples
 from modurob.drawing import picture
 from modurob.spatial import se3, so3
-from modurob.verification import lagrange
-from papers import lists
+from papers import lagrange, lists
 from papers.claims import Claims, main
 from papers.gutenkunst2012 import structure, verification
 from papers.meister2012 import stroboscope

@@ -18,7 +18,7 @@ from modurob.equations.quantities import QUANTITIES
 from modurob.equations.vectors import EYE, ZERO, Mat, Vec, packed, unpacked
 from modurob.errors import DatasheetError, StateError
 from modurob.modules import ModuleType
-from modurob.modules.dh import TwoPart, carried, characterize, inverse
+from modurob.modules.dh import TwoPart, carried, characterize
 from modurob.modules.record import Record
 from modurob.organism import Organism
 from modurob.organism.dh_table import DhTable, chain_table
@@ -117,7 +117,7 @@ def links(table: DhTable) -> list[RigidLink]:
     """The links of a table as the recursions take them, the base first."""
     number = {name: k for k, name in enumerate(table.joint_names, start=1)}
     result = [RigidLink(-1, EYE, ZERO, False, 0.0, ZERO, Mat([[0] * 3] * 3), 0.0, 0.0)]
-    T_zx = inverse(AXES)
+    T_zx = se3.inverse(AXES)
     for link in table.links:
         row = table.rows[link.row]
         if row.previous < 0:

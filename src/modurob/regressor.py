@@ -40,25 +40,6 @@ def _basis() -> np.ndarray:
 BASIS = _basis()
 
 
-def pseudo_inertia(mass: ArrayLike, center: ArrayLike, inertia: ArrayLike) -> np.ndarray:
-    """(..., 4, 4) P = [[S, h], [h^T, m]]; in another frame it is ``T P T^T``.
-
-    Args:
-        mass: (...). [kg]
-        center: (..., 3) center of mass. [m]
-        inertia: (..., 3, 3) about the center of mass. [kg m^2]
-    """
-    m, c, moments = (np.asarray(x, dtype=float) for x in (mass, center, inertia))
-    P = np.zeros((*m.shape, 4, 4))
-    half = np.trace(moments, axis1=-2, axis2=-1)[..., None, None] / 2
-    P[..., :3, :3] = (
-        half * np.eye(3) - moments + m[..., None, None] * c[..., :, None] * c[..., None, :]
-    )
-    P[..., :3, 3] = P[..., 3, :3] = m[..., None] * c
-    P[..., 3, 3] = m
-    return P
-
-
 def parameters(P: np.ndarray) -> np.ndarray:
     """(..., 10) numbers named in `PARAMETERS` of pseudo-inertias (..., 4, 4)."""
     S = P[..., :3, :3]

@@ -7,7 +7,7 @@ from modurob import StateError, examples, simulate
 from modurob.control import Adaptive, ComputedTorque, Reference, Robust, with_scaled_masses
 from modurob.control.pseudo_inertia import LinkKinematics
 from modurob.control.sliding import LEFT_OVER
-from modurob.regressor import pseudo_inertia
+from modurob.spatial.inertia import pseudo_inertia
 from oracles import complains
 from oracles.differences import slope
 from oracles.rigid_tree import PinocchioDynamics

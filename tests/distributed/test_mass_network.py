@@ -7,7 +7,7 @@ import modurob as mr
 from modurob.distributed import InProcess, LockStep, MassNetwork
 from modurob.distributed.mass.agent import GIVE_UP
 from modurob.distributed.mass.base import check_tree, links_of
-from modurob.distributed.mass.properties import packed, unpacked
+from modurob.distributed.mass.properties import unpacked
 from modurob.distributed.mass.state import (
     Election,
     Packet,
@@ -21,6 +21,7 @@ from modurob.distributed.mass.state import (
 from modurob.distributed.reliable import NUMBERS
 from modurob.distributed.transports import network as network_named
 from modurob.spatial import se3
+from modurob.spatial.inertia import pseudo_inertia
 
 EXACT = 1e-12  # relative to the mass, the size and the inertia of the whole
 TREES, MOST_MODULES = 200, 100
@@ -28,7 +29,7 @@ TREES, MOST_MODULES = 200, 100
 
 def kind_sets(kind):
     return {
-        body.name: packed(body.mass, body.center_of_mass, np.array(body.inertia))
+        body.name: pseudo_inertia(body.mass, body.center_of_mass, np.array(body.inertia))
         for body in kind.bodies
     }
 

@@ -13,8 +13,9 @@ import pytest
 import modurob as mr
 from modurob.distributed import InProcess, MassAgent, MassNetwork, MassProcesses, child
 from modurob.distributed.mass import processes
-from modurob.distributed.mass.properties import packed, unpacked
+from modurob.distributed.mass.properties import unpacked
 from modurob.spatial import se3
+from modurob.spatial.inertia import pseudo_inertia
 from oracles import complains
 
 DEADLINE = 60.0  # [s]
@@ -46,7 +47,7 @@ def expected(organism, q, members):
         if module in members:
             kind = organism.kind(module)
             sheet = kind.bodies[kind.body_index(body)]
-            set_ = packed(sheet.mass, sheet.center_of_mass, np.array(sheet.inertia))
+            set_ = pseudo_inertia(sheet.mass, sheet.center_of_mass, np.array(sheet.inertia))
             whole += T_wb @ set_ @ T_wb.T
     poses = {name: T[model.modules[name]] for name in members}
     return {name: unpacked(whole).moved(se3.inverse(T_wm)) for name, T_wm in poses.items()}

@@ -7,11 +7,11 @@ from modurob import DatasheetError, catalog
 from modurob.distributed.mass.properties import (
     MassProperties,
     from_numbers,
-    packed,
     to_numbers,
     unpacked,
 )
 from modurob.spatial import se3
+from modurob.spatial.inertia import pseudo_inertia
 
 ROUND_OFF = 1e-13  # relative: a few dozen additions
 
@@ -65,7 +65,7 @@ def test_another_frame_is_the_moved_points():
 
 def test_ten_numbers_hold_everything():
     rng = np.random.default_rng(2)
-    P = packed(*(np.asarray(x) for x in vars(properties_of(*cloud(rng))).values()))
+    P = pseudo_inertia(*(np.asarray(x) for x in vars(properties_of(*cloud(rng))).values()))
     np.testing.assert_array_equal(from_numbers(to_numbers(P)), P)
 
 

@@ -42,14 +42,14 @@ def studio(tmp_path):
 @pytest.fixture
 def session(studio):
     session = studio.new("crab", Project(History(SavedBody(examples.crab()))))
-    session.runner._worker = FakeWorker()
+    session.runner.worker = FakeWorker()
     return session
 
 
 async def started(session):
     """A run that has begun."""
     task = asyncio.ensure_future(session.runner.run())
-    while session.runner._worker.end is None:
+    while session.runner.worker.end is None:
         await asyncio.sleep(0)
     return task
 
@@ -66,7 +66,7 @@ def test_a_run_goes_on_when_the_last_page_leaves_and_its_result_is_there_afterwa
     leave = session.listen(lambda topic: heard.append((topic, session.runner.state)))
 
     async def story():
-        runner, worker = session.runner, session.runner._worker
+        runner, worker = session.runner, session.runner.worker
         task = await started(session)
         worker.tell(0.4213)
         assert (runner.busy, runner.progress, runner.state) == (True, 0.421, "42 %")
@@ -98,7 +98,7 @@ def test_the_request_of_a_run_is_the_project_as_it_is(session, awaited):
 
     async def story():
         task = await started(session)
-        worker = session.runner._worker
+        worker = session.runner.worker
         session.set_pose(**{"m1.hinge": 0.7})  # too late for this run
         assert worker.task is runs.perform
         assert worker.request.scenario.pose["m1.hinge"] == 0.5
@@ -106,7 +106,7 @@ def test_the_request_of_a_run_is_the_project_as_it_is(session, awaited):
         assert worker.request.number == 1
         assert worker.request.folder == session.folder.runs("crab")
         assert worker.request.scenario.summary == "computed torque, wave"
-        session.runner.cancel()
+        session.runner.worker.cancel()
         await task
 
     awaited(story())
@@ -129,7 +129,7 @@ def test_the_end_of_a_run_is_told(session, awaited, end, state, problem, count):
 
     async def story():
         task = await started(session)
-        future = session.runner._worker.end
+        future = session.runner.worker.end
         if isinstance(end, dict):
             future.set_result(record(session, **end))
         else:
@@ -146,7 +146,7 @@ def test_the_end_of_a_run_is_told(session, awaited, end, state, problem, count):
 def test_a_slip_in_the_program_is_not_hidden_and_leaves_a_runner_that_works(session, awaited):
     async def story():
         task = await started(session)
-        session.runner._worker.end.set_exception(KeyError("slip"))
+        session.runner.worker.end.set_exception(KeyError("slip"))
         with pytest.raises(KeyError, match="slip"):
             await task
 
@@ -241,7 +241,7 @@ def test_a_run_with_formulas_comes_with_the_same_one_with_numbers(studio, awaite
         def close(self):
             pass
 
-    session.runner._worker = Here()
+    session.runner.worker = Here()
     awaited(session.runner.run())
     formulas, numbers = session.runs
     assert (formulas.settings.analytic, numbers.settings.analytic) == (True, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import click
 
@@ -10,7 +11,7 @@ from modurob import FileError
 from modurob.cli import FAILED, output
 from modurob.cli.bus_session import BusSession, WaitTimeout
 from modurob.cli.characters import echo
-from modurob.cli.law_choice import LawChoice
+from modurob.cli.fields import LawChoice
 from modurob.distributed.bus.bus import PERIOD_S
 from modurob.distributed.bus.processes import ProcessBus
 from modurob.distributed.plant import PlantOptions
@@ -44,17 +45,9 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print the last state as JSON, no more.")
 @click.pass_context
 def command(
-    ctx: click.Context,
-    script: str | None,
-    law: str,
-    heartbeat: float,
-    loss: float,
-    transport: str,
-    period: float,
-    noise: float,
-    mass_factor: float,
-    as_json: bool,
-) -> None:
+    ctx: click.Context, script: str | None, noise: float, mass_factor: float, as_json: bool,
+    **options: Any,
+) -> None:  # fmt: skip
     """Start modules as processes of their own and plug them together.
 
     Every module has only its own datasheet and the messages of its neighbors. A coordinator at the
@@ -70,9 +63,7 @@ def command(
     output.check_path("--script", script)
     lines = None if script is None else list(_script(script))
     plant = PlantOptions(noise_q=noise, noise_v=noise, mass_factor=mass_factor)
-    with ProcessBus(
-        law, heartbeat=heartbeat, loss=loss, transport=transport, period=period, plant=plant
-    ) as bus:
+    with ProcessBus(plant=plant, **options) as bus:
         bus.wait_until_warm()
         session = BusSession(bus, quiet=as_json)
         try:

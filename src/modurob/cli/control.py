@@ -11,8 +11,7 @@ import numpy as np
 from modurob import Model, Scenario, StateError
 from modurob.checks import positive
 from modurob.cli import control_report, organisms, output
-from modurob.cli.fields import field_options, option_of, take_fields
-from modurob.cli.law_choice import LawChoice
+from modurob.cli.fields import LawChoice, field_options, option_of, take_fields
 from modurob.cli.run import FILES, execute, run_options, scenario_of, take_run_options
 from modurob.control import gains, law_class, robustness
 from modurob.errors import choices
@@ -80,12 +79,10 @@ def command(name: str, runs: int | None, **options: Any) -> None:
     for key, option in FILES.items():
         if runs is not None and files[key] is not None:
             raise StateError(f"{option} shows one run: leave --monte-carlo out")
-    title, organism = organisms.find(name)
-    hinges = organisms.hinges_of(name, options["hinges"])
-    locked = organisms.locked_of(organism, options.pop("locked"))
-    model = organism.model(hinges, locked=locked)
+    title, organism, built = organisms.chosen(name, options["hinges"], locked=options.pop("locked"))
+    model = organism.model(**built)
     if not model.joint_names:
-        raise StateError(f"{title} has no joint that can move with --hinges {hinges}")
+        raise StateError(f"{title} has no joint that can move with --hinges {built['hinges']}")
     sample_time = positive("--sample-time", options.pop("sample_time"), "seconds")
     given = take_fields(options, model)
     _check_gains(options["law"], given)
@@ -94,8 +91,7 @@ def command(name: str, runs: int | None, **options: Any) -> None:
     scenario = scenario_of(
         organism=organism,
         name=title,
-        hinges=hinges,
-        locked=locked,
+        **built,
         controller=law_class(options["law"]).__name__,
         motion=options["move"],
         target=_target(model, options["move"], given.pop("target"), given["passive"] or ()),

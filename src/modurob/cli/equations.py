@@ -10,7 +10,6 @@ from modurob import StateError
 from modurob.cli import organisms, output
 from modurob.cli.characters import echo
 from modurob.modules.files import write_file
-from modurob.scenario.bodies import base_of
 
 EXAMPLE = """\b
 Examples:
@@ -63,11 +62,9 @@ def command(
     output.check_path("--output", path)
     form = form or _format_of(path)
     output.refuse_to_overwrite([path] if path else [], force)
-    title, organism = organisms.find(name)
+    title, organism, options = organisms.chosen(name, hinges, base, locked)
     equations = organism.equations(
-        organisms.hinges_of(name, hinges),
-        base_of(base),
-        locked=organisms.locked_of(organism, locked),
+        **options,
         symbols=symbols if symbols in ("all", "none") else symbols.split(","),
         limit=limit,
     )

@@ -58,7 +58,7 @@ def command(
     from modurob.compiler.emit_c import check_name
     from modurob.scenario.exports import FORMATS, ExportRequest
 
-    title, organism = organisms.find(name)
+    title, organism, options = organisms.chosen(name, hinges, base, locked)
     if word is None and format_name == "c":
         try:
             check_name(title)
@@ -68,11 +68,7 @@ def command(
         title,
         title if word is None else word,
         organism,
-        RunSettings(
-            hinges=organisms.hinges_of(name, hinges),
-            base=base,
-            locked=organisms.locked_of(organism, locked),
-        ),
+        RunSettings(**options),
         single=single,
         check=lambda paths: output.refuse_to_overwrite(paths, force),
     )

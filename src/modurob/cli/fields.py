@@ -8,11 +8,29 @@ from typing import Any
 import click
 import numpy as np
 
-from modurob import Model, StateError, Trajectory
+from modurob import Model, StateError, Trajectory, UnknownNameError
+from modurob.control.laws import law_class, law_keys
 from modurob.modules.files import read_text
 from modurob.scenario import fields
 from modurob.scenario.fields import FIELDS, RunField
 from modurob.scenario.settings import TIME, RunSettings
+
+
+class LawChoice(click.ParamType):
+    """A control law by its key or the name of its class; the value is the key."""
+
+    name = "law"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """List the laws in the help text."""
+        return f"[{'|'.join(law_keys())}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the key of a law as typed."""
+        try:
+            return law_class(value).key
+        except UnknownNameError as error:
+            self.fail(str(error), param, ctx)
 
 
 def option_of(field: str) -> str:

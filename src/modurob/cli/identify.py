@@ -9,7 +9,6 @@ import click
 from modurob import Trajectory
 from modurob.cli import organisms, output
 from modurob.identification import Identification, identify
-from modurob.scenario.bodies import base_of
 
 EXAMPLE = """\b
 Examples:
@@ -46,8 +45,8 @@ def command(
     """
     output.check_path("--output", path)
     output.refuse_to_overwrite([path] if path else [], force)
-    title, organism = organisms.find(name)
-    model = organism.model(organisms.hinges_of(name, hinges), base_of(base))
+    title, organism, options = organisms.chosen(name, hinges, base)
+    model = organism.model(**options)
     loaded = [Trajectory.load(run) for run in runs]
     fit = identify(model, loaded, shared=shared, datasheet_error=error)
     if path:

@@ -13,7 +13,7 @@ import click
 from modurob import FileError, ModuleType, Organism, StateError, UnknownNameError, catalog
 from modurob.drawing.terminal import shorten
 from modurob.errors import choices
-from modurob.scenario.bodies import EXAMPLES, example
+from modurob.scenario.bodies import EXAMPLES, base_of, example
 from modurob.scenario.fields import joint_locks
 
 HINGES = ("dyad", "physical")
@@ -54,6 +54,15 @@ def body_command(name: str, example: str) -> Callable[..., click.Command]:
         return click.command(name, epilog=example)(argument(function))
 
     return made
+
+
+def chosen(
+    name: str, hinges: str | None, base: str = "fixed", locked: Sequence[str] = ()
+) -> tuple[str, Organism, dict[str, Any]]:
+    """Title and organism of a name, and the options of its model as typed."""
+    title, organism = find(name)
+    options = {"hinges": hinges_of(name, hinges), "base": base_of(base)}
+    return title, organism, {**options, "locked": locked_of(organism, locked)}
 
 
 def hinges_of(name: str, given: str | None) -> Any:

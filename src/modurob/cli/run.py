@@ -12,7 +12,7 @@ from modurob import Scenario, StateError
 from modurob.cli import output
 from modurob.cli.control_report import ControlReport
 from modurob.cli.fields import option_of
-from modurob.cli.preset_report import PresetReport
+from modurob.cli.preset_report import run_preset
 from modurob.cli.reports import (
     BalanceReport,
     MotionReport,
@@ -82,7 +82,7 @@ def command(scenario: str | None, preset: str | None, **options: Any) -> None:
         raise StateError("give the FILE of a scenario, or --preset")
     taken = take_run_options(options)
     if preset is not None:
-        PresetReport(preset, taken).run()
+        run_preset(preset, taken)
     elif scenario is not None:
         execute(Scenario.load(scenario), taken)
 

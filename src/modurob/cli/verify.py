@@ -10,7 +10,6 @@ import click
 from rich.text import Text
 
 from modurob.cli import organisms, output
-from modurob.scenario.bodies import base_of
 from modurob.verification import Check, VerificationReport, verify
 from modurob.verification.check import FAILED, LEFT_OUT, PASSED
 
@@ -48,13 +47,11 @@ def command(
 
     Exits with 1 if a check fails.
     """
-    title, organism = organisms.find(name)
+    title, organism, options = organisms.chosen(name, hinges, base, locked)
     with output.console(stderr=True).status(f"{title}: building") as status:
         report = verify(
             organism,
-            organisms.hinges_of(name, hinges),
-            base_of(base),
-            organisms.locked_of(organism, locked),
+            **options,
             states=states,
             seed=seed,
             progress=lambda check: status.update(f"{title}: {check}"),

@@ -13,7 +13,7 @@ from modurob.control.controller import Controller, Slopes
 from modurob.control.pseudo_inertia import LinkKinematics, PoseDerivatives
 from modurob.model import Model
 from modurob.reference import Reference
-from modurob.regressor import pseudo_inertia
+from modurob.spatial.inertia import pseudo_inertia
 
 # f'(0) = sum of w_k f(k h) / h; the error is h^8 / 630 times the ninth derivative
 WEIGHTS = np.array([4 / 5, -1 / 5, 4 / 105, -1 / 280])

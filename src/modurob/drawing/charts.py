@@ -75,8 +75,13 @@ def check_ending(
     return ending.lower()
 
 
-def write(figure: Figure, path: str | os.PathLike[str], dpi: int = DPI) -> None:
-    """Write a figure by the ending of the path; the same numbers give the same file."""
-    ending, stream = Path(path).suffix.lower(), io.BytesIO()
+def rendered(figure: Figure, ending: str = ".png", dpi: int = DPI) -> bytes:
+    """The file of a figure; the same numbers give the same bytes."""
+    stream = io.BytesIO()
     figure.savefig(stream, format=ending[1:], dpi=dpi, metadata=DATELESS[ending])
-    write_file(path, stream.getvalue())
+    return stream.getvalue()
+
+
+def write(figure: Figure, path: str | os.PathLike[str], dpi: int = DPI) -> None:
+    """Write a figure by the ending of the path."""
+    write_file(path, rendered(figure, Path(path).suffix.lower(), dpi))

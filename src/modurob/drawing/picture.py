@@ -35,7 +35,7 @@ ROUNDS = 200  # of pushing labels apart; crowded pictures settle after some fift
 
 def picture(
     organism: Organism,
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None = None,
     *,
     q: ArrayLike | None = None,
     hinges: str = "physical",
@@ -43,16 +43,16 @@ def picture(
     axes: bool | None = None,
     view: tuple[float, float] | None = None,
     size: int = 1200,
-) -> None:
-    """Draw an organism into a PNG or SVG file.
+) -> Figure:
+    """Draw an organism, into a PNG or SVG file or as a figure.
 
     Forward kinematics places the solids of the datasheets. The base has a thick
     outline and a dark label; red lines are the axes of the joints that can move, dotted where a
     solid hides them.
 
     Args:
-        path: Ends with ``.png`` or ``.svg``. (In an SVG the solids are an image, lines and letters
-            are vectors.)
+        path: Ends with ``.png`` or ``.svg``; none by default. (In an SVG the solids are an image,
+            lines and letters are vectors.)
         q: (nq,) configuration of ``organism.model(hinges)``; all joints at zero by default.
         hinges: The model that `q` belongs to, ``physical`` or ``dyad``.
         labels: Whether to write the modules' names; by default up to 60 modules.
@@ -60,8 +60,12 @@ def picture(
         view: (azimuth, elevation) of the eye, seen from the organism; by default one that suits
             its shape. [deg]
         size: Longer side of the picture. [px]
+
+    Returns:
+        A Matplotlib figure outside of pyplot, of `DPI` pixels an inch.
     """
-    charts.check_ending(path, "pictures", ENDINGS)  # before the work, not after it
+    if path is not None:
+        charts.check_ending(path, "pictures", ENDINGS)  # before the work, not after it
     if not SMALLEST <= size <= LARGEST:
         raise StateError(f"a picture has {SMALLEST} to {LARGEST} pixels, got size {size}")
     model = organism.model(hinges=hinges)
@@ -80,7 +84,9 @@ def picture(
         _draw_axes(plane, scene, buffers, fine)
     if with_labels:
         _draw_labels(plane, organism, scene, buffers, fine)
-    charts.write(figure, path, DPI)
+    if path is not None:
+        charts.write(figure, path, DPI)
+    return figure
 
 
 def _camera(

@@ -18,9 +18,11 @@ import numpy as np
 
 from modurob.equations.links import SLIP
 from modurob.model import Model
+from modurob.model.shapes import body_place
 from modurob.modules import Body, ModuleType
 from modurob.organism import Organism
-from modurob.regressor import BASIS, PARAMETERS, parameters, pseudo_inertia, regressor
+from modurob.regressor import BASIS, PARAMETERS, parameters, regressor
+from modurob.spatial.inertia import from_pseudo_inertia, pseudo_inertia
 
 ROW = np.array([3, 0, 1, 2, 0, 0, 0, 1, 1, 2])  # place in U of each coordinate of a body
 COLUMN = np.array([3, 3, 3, 3, 0, 1, 2, 1, 2, 2])
@@ -240,7 +242,7 @@ def parameter_set(model: Model, organism: Organism, shared: bool) -> ParameterSe
     for module, owner in owners.items():
         kind = organism.kind(module)
         for k, body in enumerate(kind.bodies):
-            place = _place(model, module, kind, k)
+            place = body_place(model, organism, module, body.name)
             if body.mass > 0 and model._moving_columns[model.body_link[place[0]]].any():
                 bodies.setdefault((owner, k), []).append(place)
     kinds = {owner: organism.kind(module) for module, owner in owners.items()}
@@ -272,12 +274,6 @@ def _owners(organism: Organism, shared: bool) -> Iterator[tuple[str, str]]:
         yield module, names[kind] if shared else module
 
 
-def _place(model: Model, module: str, kind: ModuleType, body: int) -> tuple[int, np.ndarray]:
-    if model.is_merged(module):
-        return model.modules[module], kind.rest_poses[body]
-    return model.body_index(f"{module}.{kind.bodies[body].name}"), np.eye(4)
-
-
 def _body_entry(
     owner: str, kind: ModuleType, body: int, places: Sequence[tuple[int, np.ndarray]]
 ) -> BodyParameters:
@@ -293,10 +289,8 @@ def _body_entry(
 
 def _solid(P: np.ndarray) -> dict[str, Any]:
     """Fields of a body with this pseudo-inertia."""
-    m, c = P[3, 3], P[:3, 3] / P[3, 3]
-    S = P[:3, :3] - m * np.outer(c, c)
-    inertia = np.trace(S) * np.eye(3) - (S + S.T) / 2
-    return {"mass": float(m), "center_of_mass": c, "inertia": inertia}
+    mass, center, inertia = from_pseudo_inertia(P)
+    return {"mass": float(mass), "center_of_mass": center, "inertia": inertia}
 
 
 def _edited(kind: ModuleType, edits: dict[tuple[str, str], dict[str, Any]]) -> ModuleType:

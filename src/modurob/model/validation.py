@@ -39,6 +39,7 @@ DTYPES = {"parent": np.dtype(np.intp), "body_link": np.dtype(np.intp), "prismati
 FLOAT = np.dtype(float)
 UNIT_ROW = np.array([0.0, 0.0, 0.0, 1.0])  # the last one of a pose
 UNBOUNDED = ("lower", "upper")
+SAME = 1e-12  # difference of the arrays of two models that are one
 FINITE = tuple(name for name in SHAPES if name not in DTYPES and name not in UNBOUNDED)
 
 
@@ -59,6 +60,14 @@ def check_arrays(model: Model) -> None:
         _check_tree(model)
         _check_poses(model)
         _check_masses(model)
+
+
+def same_numbers(one: Model, other: Model) -> bool:
+    """Return whether two models have the same names, and equal arrays up to rounding."""
+    if (one.joint_names, one.body_names) != (other.joint_names, other.body_names):
+        return False
+    pairs = ((getattr(one, name), getattr(other, name)) for name in SHAPES)
+    return all(np.allclose(x, y, rtol=0, atol=SAME) for x, y in pairs)
 
 
 def _check_names(model: Model) -> None:

@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from modurob.errors import DatasheetError, UnknownNameError, choices
-from modurob.modules.datasheet import Body, Joint, Port
+from modurob.modules.datasheet import Joint, Port
 from modurob.modules.module_type import ModuleType
 from modurob.spatial import se3, so3
+from modurob.spatial.inertia import at_center, pseudo_inertia
 
 PARALLEL = 1.5e-8
 """Sine of the angle below which axes count as parallel: the root of float64's epsilon. Taking axes
@@ -32,7 +34,8 @@ TOUCHING_M = 1e-12
 body of meters, below the 1e-12 of a round trip. [m]"""
 
 FLIP = se3.pose(so3.from_rpy(np.pi, 0.0, 0.0), np.zeros(3))  # port to in-connector
-NO_MASS = np.zeros((4, 4))  # moments
+NO_MASS = np.zeros((4, 4))
+CACHED_KINDS = 256
 
 
 # -- lines in space --------------------------------------------------------------------------------
@@ -117,14 +120,6 @@ def turn_z(angle: float) -> np.ndarray:
     return np.array([[c, -s, 0.0, 0.0], [s, c, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0, 0, 0, 1.0]])
 
 
-def inverse(T: np.ndarray) -> np.ndarray:
-    """(4, 4) inverse of a pose of floats; `se3.inverse` takes any scalar, at ten times the cost."""
-    result = np.eye(4)
-    result[:3, :3] = T[:3, :3].T
-    result[:3, 3] = -(T[:3, :3].T @ T[:3, 3])
-    return result
-
-
 def wrapped(angle: float) -> float:
     """The same angle in (-pi, pi]. [rad]"""
     angle = math.remainder(angle, 2 * math.pi)
@@ -192,13 +187,9 @@ class PartMass(NamedTuple):
 
     @property
     def moments(self) -> np.ndarray:
-        """(4, 4) see `moments`; S = tr(J)/2 E - J."""
-        J, h = self.inertia, self.mass * self.center
-        result = np.empty((4, 4))
-        result[:3, :3] = 0.5 * np.trace(J) * np.eye(3) - J
-        result[:3, 3] = result[3, :3] = h
-        result[3, 3] = self.mass
-        return result
+        """(4, 4) pseudo-inertia."""
+        about_center = at_center(self.mass, self.center, self.inertia)
+        return pseudo_inertia(self.mass, self.center, about_center)
 
 
 class TwoPart(NamedTuple):
@@ -270,12 +261,12 @@ def characterize(
     T_entry_in = there.pose @ FLIP
     if crossed:
         ((number, T_entry_axis),) = crossed
-        joint, T_in_axis = kind.joints[number], inverse(T_entry_in) @ T_entry_axis
-        T_axis_out = inverse(T_entry_axis) @ poses[exit] @ back.pose
+        joint, T_in_axis = kind.joints[number], se3.inverse(T_entry_in) @ T_entry_axis
+        T_axis_out = se3.inverse(T_entry_axis) @ poses[exit] @ back.pose
         distal_mass = _part_mass(kind, exit, back.pose)
     else:  # a link: the axis is the out-connector's
         joint, T_axis_out = None, np.eye(4)
-        T_in_axis = inverse(T_entry_in) @ poses[exit] @ back.pose
+        T_in_axis = se3.inverse(T_entry_in) @ poses[exit] @ back.pose
         distal_mass = part_mass(NO_MASS)
     first, second = axis_pair(T_in_axis), axis_pair(T_axis_out)
     return TwoPart(
@@ -341,39 +332,34 @@ def _way(
 
 def _part_mass(kind: ModuleType, body: int, T_body_connector: np.ndarray) -> PartMass:
     """Everything rigidly tied to a body, in the frame of a connector on it."""
-    T = inverse(T_body_connector)
+    T = se3.inverse(T_body_connector)
     poses = {body: T}
     for step in kind.outward(body):
         if step.previous in poses and kind.joints[step.joint].kind == "fixed":
             poses[step.body] = poses[step.previous] @ step.before @ step.after
-    return part_mass(sum((carried(T, moments(kind.bodies[k])) for k, T in poses.items()), NO_MASS))
+    return part_mass(sum((carried(T, moments(kind)[k]) for k, T in poses.items()), NO_MASS))
 
 
 # -- mass by its moments ---------------------------------------------------------------------------
 
 
-def moments(body: Body) -> np.ndarray:
-    """(4, 4) integral of (r; 1) (r; 1)^T dm over a body, in its frame: [S h; h^T m]. [kg m^2]
-
-    Masses in one frame add as these matrices do, and `carried` moves them to another frame.
-    """
-    I, c = np.array(body.inertia), np.array([*body.center_of_mass, 1.0])  # noqa: E741
-    result = body.mass * np.outer(c, c)
-    result[:3, :3] += 0.5 * np.trace(I) * np.eye(3) - I
-    return result
+@lru_cache(maxsize=CACHED_KINDS)
+def moments(kind: ModuleType) -> np.ndarray:
+    """(bodies, 4, 4) pseudo-inertias of the bodies of a kind, each in its frame."""
+    numbers = [(body.mass, body.center_of_mass, body.inertia) for body in kind.bodies]
+    return pseudo_inertia(*zip(*numbers, strict=True))
 
 
 def carried(T_ab: np.ndarray, moments_b: np.ndarray) -> np.ndarray:
-    """(4, 4) moments of mass in frame a of those in frame b."""
+    """(4, 4) pseudo-inertia in frame a of one in frame b."""
     return T_ab @ moments_b @ T_ab.T
 
 
 def part_mass(moments: np.ndarray) -> PartMass:
-    """Mass properties of (4, 4) moments; without mass the center is the origin."""
+    """Mass properties of a (4, 4) pseudo-inertia; without mass the center is the origin."""
     mass, S = float(moments[3, 3]), moments[:3, :3]
     center = moments[:3, 3] / mass if mass > 0 else np.zeros(3)
-    J = np.trace(S) * np.eye(3) - (S + S.T) / 2
-    return frozen(mass, center + 0.0, J + 0.0)
+    return frozen(mass, center + 0.0, np.trace(S) * np.eye(3) - (S + S.T) / 2 + 0.0)
 
 
 def frozen(mass: float, center: np.ndarray, inertia: np.ndarray) -> PartMass:

@@ -24,7 +24,6 @@ from modurob.modules.dh import (
     axis_frame,
     axis_pair,
     carried,
-    inverse,
     link_transform,
     moments,
     part_mass,
@@ -189,7 +188,7 @@ def _synthesized(
 
     Args:
         tips: For each axis that no other follows.
-        masses: (4, 4) moments of each axis' link, in the frame of the axis.
+        masses: (4, 4) pseudo-inertia of each axis' link, in the frame of the axis.
         base_pose: (4, 4) frame of the base in the world.
     """
     pairs = [axis_pair(axis.placement) for axis in axes]
@@ -215,7 +214,7 @@ def _synthesized(
             theta, kind = wrapped(pairs[k].after + before), axis.joint.kind
             numbers = (a, alpha, n - p + 0.0, theta, n_next, p)
             rows.append(DhRow(*numbers, kind, axis.name, name, previous, after, case))
-        T = inverse(rows[first].rest) @ turn_z(pairs[k].after)
+        T = se3.inverse(rows[first].rest) @ turn_z(pairs[k].after)
         links.append(DhLink(axis.name, first, part_mass(carried(T, masses[k])), axis.joint))
     roots = {
         axis.name: base_pose @ axis.placement @ turn_z(-pair.after)
@@ -251,7 +250,7 @@ def dh_table(organism: Organism) -> DhTable:
         axis, T = places[entry.parent, here.body]
         # the out-connector, turned, is the in-connector of the next module
         T_out_in = turn_z(np.deg2rad(entry.turn))
-        T = T @ here.pose @ T_out_in @ inverse(there.pose @ FLIP)
+        T = T @ here.pose @ T_out_in @ se3.inverse(there.pose @ FLIP)
         places[entry.child, there.body] = axis, T
         _walk(organism, entry.child, kind.body_index(there.body), axes, masses, places)
     tips = _tips(organism, axes, places)
@@ -292,12 +291,12 @@ def _walk(
         else:
             axes.append(Axis(f"{module}.{joint.name}", joint, axis, axis_frame(T, step.screw)))
             masses.append(np.zeros((4, 4)))
-            axis, T = len(axes) - 1, inverse(axis_frame(np.eye(4), step.screw)) @ step.after
+            axis, T = len(axes) - 1, se3.inverse(axis_frame(np.eye(4), step.screw)) @ step.after
         places[module, kind.bodies[step.body].name] = axis, T
-    for body in kind.bodies:
+    for body, mass in zip(kind.bodies, moments(kind), strict=True):
         axis, T = places[module, body.name]
         if axis != WORLD:
-            masses[axis] += carried(T, moments(body))
+            masses[axis] += carried(T, mass)
 
 
 # -- from datasheets alone -------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -77,10 +76,7 @@ def figure(preset: Preset, results: Results, findings: Sequence[PresetFinding]) 
 
 def image(preset: Preset, results: Results, findings: Sequence[PresetFinding]) -> bytes:
     """The figure as a PNG."""
-    stream = io.BytesIO()
-    drawn = figure(preset, results, findings)
-    drawn.savefig(stream, format="png", dpi=110, metadata={"Software": None})
-    return stream.getvalue()
+    return charts.rendered(figure(preset, results, findings), dpi=110)
 
 
 # -- curves ----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from modurob.errors import StateError
+from modurob.model.shapes import body_place
 from modurob.organism import Docking, Organism
 from modurob.sim.body_trajectory import BodyTrajectory
 from modurob.sim.output.export import refuse_batch
@@ -205,11 +206,9 @@ def _beyond(part: BodyTrajectory, organism: Organism) -> np.ndarray:
 
 def _frame(part: BodyTrajectory, organism: Organism, T: np.ndarray, docking: Docking) -> np.ndarray:
     """(N, 4, 4) port frame of the inner module in the world."""
-    model, kind = part.model, organism.kind(docking.parent)
-    if model.is_merged(docking.parent):
-        return T[:, model.body_index(docking.parent)] @ kind.port_pose(docking.port)
-    port = kind.port(docking.port)
-    return T[:, model.body_index(f"{docking.parent}.{port.body}")] @ port.pose
+    port = organism.kind(docking.parent).port(docking.port)
+    body, T_body = body_place(part.model, organism, docking.parent, port.body)
+    return T[:, body] @ T_body @ port.pose
 
 
 def _limits(organism: Organism, docking: Docking) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from modurob.checks import generator, positive
 from modurob.dynamics import common_batch, cpu_model
 from modurob.errors import SizeError, StateError, UnknownNameError, choices
 from modurob.model import Model
+from modurob.model.validation import same_numbers
 from modurob.organism import Organism
 from modurob.sim.actuation import Noise
 from modurob.sim.mujoco_engine import MujocoStep, mujoco_method
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 ENGINES = ("modurob", "mujoco")
 MOST_STEPS = 1e9  # some hours of the smallest body; more is a mistake in dt or in the duration
 DEFAULT_DT_S = 1e-3  # step of fixed-step methods: some hundred steps a swing of a cube
-SAME = 1e-12  # difference of arrays of two models that are one
 REPORT_PERIOD_S = 0.05  # between two reports of progress; a bar need not be smoother
 
 
@@ -216,18 +216,10 @@ def _origin(model: Model, given: Organism | None) -> Organism | None:
         raise StateError(f"organism must be an Organism, got {type(given).__name__}")
     fits = set(given.modules) == set(model.modules)
     if fits and model.options is not None:
-        fits = _same(model.options.build(given), model)
+        fits = same_numbers(model.options.build(given), model)
     if not fits:
         raise StateError("organism is not the one that the model was built from")
     return given
-
-
-def _same(one: Model, other: Model) -> bool:
-    if one.joint_names != other.joint_names or one.body_names != other.body_names:
-        return False
-    arrays = ("placement", "screw", "mass", "center", "inertia", "viscous", "coulomb", "armature",
-              "stiffness")  # fmt: skip
-    return all(np.allclose(getattr(one, x), getattr(other, x), rtol=0, atol=SAME) for x in arrays)
 
 
 def _check_events(

@@ -7,6 +7,7 @@ in which the center (..., 3) is given. Numeric, SymPy and traced elements share 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from modurob.spatial import so3
 from modurob.spatial.scalars import Array, Scalars, block, common, entry, quotient, stack, transpose
@@ -67,6 +68,34 @@ def union(mass: Scalars, center: Scalars, inertia: Scalars) -> tuple[Array, Arra
     c = quotient((mass[..., None] * center).sum(axis=-2), np.asarray(m)[..., None], 0)
     about_c = at_origin(mass, center - c[..., None, :], inertia)
     return m, c, about_c.sum(axis=-3)
+
+
+def pseudo_inertia(mass: ArrayLike, center: ArrayLike, inertia: ArrayLike) -> np.ndarray:
+    """P (..., 4, 4) = [[S, m c], [m c^T, m]]: the integral of r r^T dm, r = (x, y, z, 1).
+
+    Masses in one frame add as these matrices do; in another frame it is ``T P T^T``.
+
+    Args:
+        mass: (...). [kg]
+        center: (..., 3) center of mass. [m]
+        inertia: (..., 3, 3) about the center of mass. [kg m^2]
+    """
+    m, c, I = (np.asarray(x, dtype=float) for x in (mass, center, inertia))  # noqa: E741
+    P, h = np.empty((*m.shape, 4, 4)), m[..., None] * c
+    half = 0.5 * np.trace(I, axis1=-2, axis2=-1)[..., None, None]
+    P[..., :3, :3] = half * np.eye(3) - I + h[..., :, None] * c[..., None, :]
+    P[..., :3, 3] = P[..., 3, :3] = h
+    P[..., 3, 3] = m
+    return P
+
+
+def from_pseudo_inertia(P: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mass, center and inertia about it of P (..., 4, 4); without mass the center is the origin."""
+    m, h = P[..., 3, 3], P[..., :3, 3]
+    c = quotient(h, m[..., None], 0.0)
+    S = P[..., :3, :3] - h[..., :, None] * c[..., None, :]
+    S = (S + transpose(S)) / 2  # rounding has left it a little off
+    return m, c, np.trace(S, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - S
 
 
 def inertia_flaw(mass: float, inertia: Scalars) -> str | None:

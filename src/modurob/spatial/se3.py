@@ -32,8 +32,11 @@ def position_of(T_ab: Scalars) -> Array:
 
 def inverse(T_ab: Scalars) -> Array:
     """T_ba (..., 4, 4) of T_ab, in closed form."""
-    R_ba = transpose(rotation_of(T_ab))
-    return pose(R_ba, -matvec(R_ba, position_of(T_ab)))
+    T = T_ab if getattr(T_ab, "dtype", None) == np.float64 else common(T_ab)[0]
+    R_ba, T_ba = transpose(T[..., :3, :3]), np.zeros_like(T)
+    T_ba[..., :3, :3], T_ba[..., :3, 3] = R_ba, -matvec(R_ba, T[..., :3, 3])
+    T_ba[..., 3, 3] = 1
+    return T_ba
 
 
 def to_position_and_quaternion(T_ab: Scalars) -> Array:

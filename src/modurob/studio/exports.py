@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from modurob import ModurobError, Organism, Trajectory, __version__
-from modurob.drawing import picture
+from modurob.drawing import charts, picture
+from modurob.drawing.picture import DPI as PICTURE_DPI
 from modurob.modules.files import write_file, writing
 from modurob.scenario import exports
 from modurob.scenario.exports import ExportFormat, ExportRequest, export_format
@@ -77,10 +78,7 @@ def html(
 
 
 def _image(organism: Organism) -> str:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "picture.png"
-        picture(organism, path, size=900)
-        data = base64.b64encode(path.read_bytes()).decode()
+    data = base64.b64encode(charts.rendered(picture(organism, size=900), dpi=PICTURE_DPI)).decode()
     return f'<img alt="The organism" src="data:image/png;base64,{data}">'
 
 
@@ -116,10 +114,7 @@ def _run(trajectory: Trajectory, record: RunRecord, organism: Organism) -> str:
         for key, value in record.settings.model_dump(mode="json").items()
         if key not in ("rates", "events")
     ]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "plots.svg"
-        trajectory.plot("q", "v", "tau", "energy", path=path)
-        svg = path.read_text(encoding="utf-8")
+    svg = charts.rendered(trajectory.plot("q", "v", "tau", "energy"), ".svg").decode()
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     events = "".join(f"<li>{escape(str(entry))}</li>" for entry in trajectory.audit)
     message = f"<p>{escape(record.message)}</p>" if record.message else ""

@@ -6,7 +6,8 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -100,8 +101,7 @@ class LiveRobot:
         """Switch on all modules, then plug in one after the other, each when the last is found."""
         for name in self.organism.modules:
             self.state = f"starting {name}"
-            with self._lock:
-                self._demand_open()
+            with self._changing(f"start {name}"):
                 self.bus.start(self.organism.kind(name), name)
         if isinstance(self.bus, ProcessBus):
             self.state = "compiling"
@@ -119,67 +119,57 @@ class LiveRobot:
         with self._lock:
             self.bus.close()
 
-    def _demand_open(self) -> None:
-        if not self._open:
-            raise JobCanceled
+    @contextmanager
+    def _changing(self, what: str) -> Iterator[None]:
+        """Let one thread at a time change the robot while it is on; mark the change."""
+        with self._lock:
+            if not self._open:
+                raise JobCanceled
+            yield
+            self._mark(what)
 
     # -- modules -----------------------------------------------------------------------------------
 
     def plug(self, name: str) -> None:
         """Dock a module as it is docked in the organism."""
-        a, b, turn = self._ways[name]
-        with self._lock:
-            self._demand_open()
-            self.bus.plug(a, b, turn)
-            self._mark(f"dock {name}")
+        with self._changing(f"dock {name}"):
+            self.bus.plug(*self._ways[name])
 
     def unplug(self, name: str) -> None:
         """Undock a module, with all that is docked to it."""
-        with self._lock:
-            self._demand_open()
+        with self._changing(f"undock {name}"):
             self.bus.unplug(self._ways[name][1])
-            self._mark(f"undock {name}")
 
     def kill(self, name: str) -> None:
         """End the process of a module; it stays docked and is silent."""
-        with self._lock:
-            self._demand_open()
+        with self._changing(f"die {name}"):
             self.bus.kill(name)
             self._dead.add(name)
-            self._mark(f"die {name}")
 
     def restart(self, name: str) -> None:
         """Start the process of a module that was killed."""
-        with self._lock:
-            self._demand_open()
+        with self._changing(f"reboot {name}"):
             self.bus.restart(name)
             self._dead.discard(name)
-            self._mark(f"reboot {name}")
 
     def push(self, what: str, effort: float | Sequence[float]) -> None:
         """Push a joint [N m, N] or, with a force (3,) in the world [N], a module for 0.1 s."""
         if what not in (*self.status().joints, *self.bus.robot.assembly.names.values()):
             raise StateError(f"'{what}' cannot be pushed: it is locked, or not in the robot now")
-        with self._lock:
-            self._demand_open()
+        with self._changing(f"push {what}"):
             self.bus.push(what, effort, PUSH_S)
-            self._mark(f"push {what}")
 
     def payload(self, name: str, mass: float) -> None:
         """Put a load on a module, which no model knows of. [kg]"""
-        with self._lock:
-            self._demand_open()
+        with self._changing(f"load {name}"):
             self.bus.payload(name, mass)
             self.payloads[name] = mass
-            self._mark(f"load {name}")
 
     def fault(self, name: str, kind: Any) -> None:
         """Let the drives of a module be ``stuck`` or ``limp``, or whole again with ``none``."""
-        with self._lock:
-            self._demand_open()
+        with self._changing(f"{kind} {name}" if kind != "none" else f"repair {name}"):
             self.bus.fault(name, kind)
             self.faults[name] = kind
-            self._mark(f"{kind} {name}" if kind != "none" else f"repair {name}")
 
     def has(self, name: str) -> bool:
         """Return whether a module has been switched on."""

@@ -145,6 +145,7 @@ class Runner:
     """The run of a session that is being computed, also while no page shows it.
 
     Attributes:
+        worker: The process that computes it.
         progress: From 0 to 1; None while nothing is computed.
         state: The progress or the result in a few words.
         problem: Reason why the last run failed or stopped early; empty when it did not.
@@ -153,7 +154,7 @@ class Runner:
     """
 
     def __init__(self, session: Session) -> None:
-        self._session, self._worker = session, Worker()
+        self._session, self.worker = session, Worker()
         self.progress: float | None = None
         self.state = self.problem = ""
         self.done: int | None = None
@@ -179,7 +180,7 @@ class Runner:
         self.twin = None
         session.notify("run")
         try:
-            self._keep(await self._worker.run(perform, request, progress=self._advance))
+            self._keep(await self.worker.run(perform, request, progress=self._advance))
             if scenario.analytic and not self.problem:
                 await self._compare(request)
         except ModurobError as error:
@@ -201,7 +202,7 @@ class Runner:
             number=self._session.next_run(),
             twin=request.number,
         )
-        self._keep(await self._worker.run(perform, numbers, progress=self._advance))
+        self._keep(await self.worker.run(perform, numbers, progress=self._advance))
         self.done, self.twin = request.number, self.done
 
     def _keep(self, record: RunRecord) -> None:
@@ -215,15 +216,3 @@ class Runner:
     def _advance(self, done: float) -> None:
         self.progress, self.state = round(done, 3), f"{100 * done:.0f} %"
         self._session.notify("run")
-
-    def prepare(self) -> None:
-        """Start the process now, so that the first run need not wait for it."""
-        self._worker.prepare()
-
-    def cancel(self) -> None:
-        """End the run that is being computed, if there is one."""
-        self._worker.cancel()
-
-    def close(self) -> None:
-        """End the process."""
-        self._worker.close()

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import socket
-import tempfile
 import threading
 import traceback
 import webbrowser
@@ -24,7 +23,8 @@ from nicegui import ui
 
 from modurob import ModurobError, __version__
 from modurob.checks import is_loopback
-from modurob.drawing import picture
+from modurob.drawing import charts, picture
+from modurob.drawing.picture import DPI as PICTURE_DPI
 from modurob.scenario.bodies import example
 from modurob.studio.guard import Guard
 from modurob.studio.page import Page, unforeseen
@@ -89,10 +89,8 @@ def build(studio: Studio) -> FastAPI:
 @lru_cache(maxsize=32)
 def _thumbnail(name: str) -> bytes:
     """A small PNG of an example."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "example.png"
-        picture(example(name).shown_body(), path, labels=False, axes=False, size=240)
-        return path.read_bytes()
+    drawn = picture(example(name).shown_body(), labels=False, axes=False, size=240)
+    return charts.rendered(drawn, dpi=PICTURE_DPI)
 
 
 async def _project_page(studio: Studio, name: str) -> None:

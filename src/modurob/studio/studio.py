@@ -163,7 +163,7 @@ class Studio:
             threading.Thread(target=session.live.close).start()  # it may wait for processes
         if session.runner.busy:
             return
-        session.runner.close()
+        session.runner.worker.close()
         if session.origin is None and self.sessions.get(session.name) is session:
             del self.sessions[session.name]
 

@@ -1,6 +1,6 @@
-"""The two benchmarks of the documents: double pendulum and crane, by modurob and by Lagrange.
+"""Lagrange's equations of the two benchmarks of the documents: double pendulum and crane.
 
-Lagrange's equations are the printed ones and know nothing of modurob.
+They are the printed ones and know nothing of modurob.
 """
 
 from __future__ import annotations
@@ -13,17 +13,13 @@ from scipy.integrate import solve_ivp
 
 from modurob.errors import ModurobError
 from modurob.model import Model
-from modurob.model.validation import DTYPES, SHAPES
+from modurob.model.validation import same_numbers
 from modurob.organism import Organism, examples
-from modurob.sim import Trajectory, simulate
 from modurob.verification.check import CheckCase, CheckValue, relative
 
 G = 9.81
-TOLERANCE = 1e-12  # of our runs; the reference is solved as tightly
-STEP = 0.02  # [s] at most, so that the curves are smooth
 FINER = 1e-13  # of the reference: its own error should not count
 ROUNDING = 1e-10  # of the largest acceleration: M of the pendulum may have a condition of 1e4
-SAME = 1e-12  # difference of the arrays of two models that are one
 
 
 PENDULUM = (
@@ -98,19 +94,11 @@ def printed(organism: Organism, model: Model) -> LagrangeEquations | None:
         ),
     ):  # fmt: skip
         try:
-            if _same(example(*numbers).model("physical"), model):
+            if same_numbers(example(*numbers).model("physical"), model):
                 return found
         except ModurobError:  # no such example, say without mass
             continue
     return None
-
-
-def _same(one: Model, other: Model) -> bool:
-    arrays = [name for name in SHAPES if name not in DTYPES]
-    pairs = [(getattr(one, name), getattr(other, name)) for name in arrays]
-    return one.joint_names == other.joint_names and all(
-        x.shape == y.shape and np.allclose(x, y, rtol=0, atol=SAME) for x, y in pairs
-    )
 
 
 def compared(equations: LagrangeEquations, case: CheckCase) -> CheckValue:
@@ -119,25 +107,6 @@ def compared(equations: LagrangeEquations, case: CheckCase) -> CheckValue:
     theirs = [equations(q, v) for q, v in zip(case.q, case.v, strict=True)]
     note = "accelerations after gutenkunst2012 (5.8), (5.15)"
     return CheckValue(relative(ours, np.stack(theirs)), ROUNDING, note)
-
-
-class Comparison(NamedTuple):
-    """Our run and Lagrange's solution at the same times.
-
-    Attributes:
-        t: (N,) [s]
-        ours, theirs: (3, N, 2) positions, velocities, accelerations.
-    """
-
-    trajectory: Trajectory
-    t: np.ndarray
-    ours: np.ndarray
-    theirs: np.ndarray
-
-    @property
-    def deviations(self) -> list[float]:
-        """Of positions, velocities and accelerations over the whole run."""
-        return np.abs(self.ours - self.theirs).max(axis=(1, 2)).tolist()
 
 
 def pendulum_rates(l1: float, l2: float, m1: float, m2: float) -> Callable[..., list[float]]:
@@ -163,36 +132,6 @@ def crane_rates(m1: float, m2: float, length: float) -> Callable[..., list[float
         return [u, w, *np.linalg.solve(M, forces)]
 
     return rates
-
-
-def pendulum(
-    l1: float,
-    l2: float,
-    angles: tuple[float, float],
-    duration: float,
-    m1: float = 1.0,
-    m2: float = 1.0,
-) -> Comparison:
-    """The pendulum from rest at absolute angles, compared in absolute angles."""
-    model = examples.double_pendulum(l1=l1, l2=l2, m1=m1, m2=m2).model("physical")
-    q0 = [angles[0], angles[1] - angles[0]]
-    found = simulate(
-        model, q0, [0, 0], duration, None, "DOP853", rtol=TOLERANCE, atol=TOLERANCE, dt=STEP
-    )
-    ours = np.cumsum(np.stack([found.q, found.v, found.a]), axis=-1)
-    theirs = _solved(pendulum_rates(l1, l2, m1, m2), [*angles, 0, 0], found.t)
-    return Comparison(found, found.t, ours, theirs)
-
-
-def crane(m1: float, m2: float, length: float, angle: float, duration: float) -> Comparison:
-    """The crane from rest."""
-    model = examples.crane(m1=m1, m2=m2, l=length).model("physical")
-    found = simulate(
-        model, [0, angle], [0, 0], duration, None, "DOP853", rtol=TOLERANCE, atol=TOLERANCE, dt=STEP
-    )
-    ours = np.stack([found.q, found.v, found.a])
-    theirs = _solved(crane_rates(m1, m2, length), [0, angle, 0, 0], found.t)
-    return Comparison(found, found.t, ours, theirs)
 
 
 def _solved(rates: Callable[..., list[float]], state: list[float], times: np.ndarray) -> np.ndarray:

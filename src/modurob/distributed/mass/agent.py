@@ -31,7 +31,6 @@ from modurob.distributed.mass.module_body import (
     shared_sums,
     sides,
 )
-from modurob.distributed.mass.properties import inverse_pose
 from modurob.distributed.mass.state import (
     NO_CANDIDATE,
     NO_CONTACTS,
@@ -51,6 +50,7 @@ from modurob.distributed.mass.state import (
 from modurob.distributed.reliable import Newest, Retry, Waiting
 from modurob.modules import ModuleType
 from modurob.organism.docking import mated_pose
+from modurob.spatial import se3
 
 RESEND, GIVE_UP = 0.01, 0.25  # [s]
 TICKETS = 2**63
@@ -312,7 +312,7 @@ class MassAgent:
         """The update for a neighbor: everything but what came from it."""
         others = [view.own, *(update for p, update in view.received.items() if p != port)]
         T = view.posture.ports[self.body.labels.index(port)] @ link.T_here_there
-        update = Update.union(others).moved(inverse_pose(T))
+        update = Update.union(others).moved(se3.inverse(T))
         if view.T_wm is not None and port != view.leader_port:
             update = update._replace(pose=view.T_wm @ T)
         return encode_update(update)

@@ -27,7 +27,6 @@ from modurob.distributed.mass.properties import (
     MassProperties,
     centers_in_world,
     from_numbers,
-    inverse_pose,
     moved,
     to_numbers,
     unpacked,
@@ -35,6 +34,7 @@ from modurob.distributed.mass.properties import (
 from modurob.distributed.mass.state import SUM_NUMBERS
 from modurob.organism import Organism
 from modurob.organism.docking import mated_pose
+from modurob.spatial import se3
 
 
 class Group(NamedTuple):
@@ -241,13 +241,13 @@ class LockStep:
         self._inside[:-1] = moved(self._ports, self._heard)
         self.total = _summed(self.own, self._inside, w.held)
         out = moved(
-            inverse_pose(self._mates), _summed(self.own[w.owner], self._inside, self._others)
+            se3.inverse(self._mates), _summed(self.own[w.owner], self._inside, self._others)
         )
         self._out = from_numbers(to_numbers(out))  # as in a message
         if not self._world:
             return
         to_base = w.to_base
-        self.T_wm[1:] = self._heard_pose[to_base] @ inverse_pose(self._ports[to_base])
+        self.T_wm[1:] = self._heard_pose[to_base] @ se3.inverse(self._ports[to_base])
         self.knows[1:] = self._heard_knows[to_base]
         if think:
             self._update_levers()

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.distributed.mass.properties import moved, packed
+from modurob.distributed.mass.properties import moved
 from modurob.modules import ModuleType
 from modurob.modules.module_type import JointCrossing
 from modurob.spatial import se3
+from modurob.spatial.inertia import pseudo_inertia
 
 LIGHTEST = 1e-12  # [kg m^2, kg] a joint that moves less than this has no share
 
@@ -89,7 +90,7 @@ class ModuleBody:
         self.viscous = np.array([joint.viscous for joint in joints], dtype=float)
         column = {j: k for k, j in enumerate(moving)}
         self._moves = [_Move.of(step, column.get(step.joint), kind) for step in kind.outward(0)]
-        self._sets = packed(
+        self._sets = pseudo_inertia(
             [body.mass for body in kind.bodies],
             [body.center_of_mass for body in kind.bodies],
             [np.array(body.inertia) for body in kind.bodies],

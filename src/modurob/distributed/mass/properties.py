@@ -14,9 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from modurob.spatial.scalars import quotient
+from modurob.spatial.inertia import from_pseudo_inertia, pseudo_inertia
 
 NUMBERS = 10  # of a set: mass, first moment, and six of the symmetric S
 _ROWS, _COLUMNS = (3, 0, 1, 2, 0, 1, 2, 0, 0, 1), (3, 3, 3, 3, 0, 1, 2, 1, 2, 2)
@@ -50,43 +49,17 @@ class MassProperties:
 
     def pseudo_inertia(self) -> np.ndarray:
         """P (..., 4, 4)."""
-        return packed(self.mass, self.center, self.inertia)
-
-
-def packed(mass: ArrayLike, center: ArrayLike, inertia: ArrayLike) -> np.ndarray:
-    """P (..., 4, 4) of a mass, a center and an inertia about it."""
-    m, p, inertia = (np.asarray(x, dtype=float) for x in (mass, center, inertia))
-    half = 0.5 * np.trace(inertia, axis1=-2, axis2=-1)
-    P = np.empty((*np.shape(m), 4, 4))
-    h = m[..., None] * p
-    P[..., :3, :3] = half[..., None, None] * np.eye(3) - inertia + h[..., :, None] * p[..., None, :]
-    P[..., :3, 3] = P[..., 3, :3] = h
-    P[..., 3, 3] = m
-    return P
+        return pseudo_inertia(self.mass, self.center, self.inertia)
 
 
 def unpacked(P: np.ndarray) -> MassProperties:
     """Mass, center and inertia of a set P (..., 4, 4)."""
-    m, h = P[..., 3, 3], P[..., :3, 3]
-    p = quotient(h, m[..., None], 0.0)
-    about = P[..., :3, :3] - h[..., :, None] * p[..., None, :]
-    trace = np.trace(about, axis1=-2, axis2=-1)
-    return MassProperties(m, p, trace[..., None, None] * np.eye(3) - about)
+    return MassProperties(*from_pseudo_inertia(P))
 
 
 def moved(T_ab: np.ndarray, P_b: np.ndarray) -> np.ndarray:
     """P_a (..., 4, 4) of a set given in frame b."""
     return T_ab @ P_b @ np.swapaxes(T_ab, -1, -2)
-
-
-def inverse_pose(T: np.ndarray) -> np.ndarray:
-    """(..., 4, 4) of poses; plain arrays only, several times faster than `se3.inverse`."""
-    result = np.zeros_like(T)
-    R = np.swapaxes(T[..., :3, :3], -1, -2)
-    result[..., :3, :3] = R
-    result[..., :3, 3] = -(R @ T[..., :3, 3, None])[..., 0]
-    result[..., 3, 3] = 1.0
-    return result
 
 
 def centers_in_world(P: np.ndarray, T_wm: np.ndarray) -> np.ndarray:

@@ -13,8 +13,9 @@ import numpy as np
 from modurob.distributed.codec import U32, U64, Counted, Flagged, Layout, Rest, read
 from modurob.distributed.mass.module_body import Levers, Posture
 from modurob.distributed.mass.properties import NUMBERS as MASS_NUMBERS
-from modurob.distributed.mass.properties import from_numbers, inverse_pose, moved, to_numbers
+from modurob.distributed.mass.properties import from_numbers, moved, to_numbers
 from modurob.distributed.reliable import NUMBERS, Channel
+from modurob.spatial import se3
 
 CONTACT_NUMBERS = 7  # position, normal, coefficient of friction
 SUM_NUMBERS = 5  # see `Update.sums`
@@ -64,7 +65,7 @@ class Update(NamedTuple):
     def moved(self, T_ab: np.ndarray) -> Update:
         """The same, given in frame b, in frame a."""
         contacts = moved_contacts(T_ab, self.contacts)
-        pose = None if self.pose is None else self.pose @ inverse_pose(T_ab)
+        pose = None if self.pose is None else self.pose @ se3.inverse(T_ab)
         return self._replace(mass=moved(T_ab, self.mass), contacts=contacts, pose=pose)
 
     @classmethod

@@ -161,7 +161,7 @@ class MovePanel(ModePanel):
             with ui.element("div").classes("row").style("flex-wrap: nowrap"):
                 self.run_button = primary("Run", self.start_run, "run", "play_arrow")
                 self.run_button.style("flex-shrink: 0; flex-wrap: nowrap")
-                cancel = self.session.runner.cancel
+                cancel = self.session.runner.worker.cancel
                 self.cancel = button("Cancel", cancel, "cancel", "outline no-caps")
                 self.cancel.style("flex-shrink: 0")
                 self.state = note().props("role=status data-testid=run-state")
@@ -217,7 +217,7 @@ class MovePanel(ModePanel):
         self.page.act(self.session.edit_settings, rates={k: v for k, v in rates.items() if v})
 
     def open(self) -> None:
-        self.session.runner.prepare()
+        self.session.runner.worker.prepare()
         self._send_joints()
         self.parameters.refresh()
         self.events.refresh()
