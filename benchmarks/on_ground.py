@@ -11,11 +11,13 @@ from typing import NamedTuple
 import mujoco
 import mujoco.rollout
 import numpy as np
+from numpy.typing import ArrayLike
 
 from modurob import Ground, Model, Organism
 from modurob.interop.mujoco_model import MujocoModel
 
 FRICTION = 0.8
+FIRST_JOINT = 8  # in a state of MuJoCo: after the time and the pose of the base
 
 
 class Sines:
@@ -45,11 +47,16 @@ class OnGround(NamedTuple):
     model: mujoco.MjModel
     data: mujoco.MjData
 
-    def rollout(self, gait: Sines, duration: float, step: float, height: float) -> np.ndarray:
-        """(gaits, 3) places of the base after a run of MuJoCo's native rollout on one core.
+    def rollout(
+        self, gait: Sines, duration: float, step: float, height: float, disturbance: ArrayLike = 0.0
+    ) -> np.ndarray:
+        """(gaits, steps, 3) places of the base after each step of MuJoCo's native rollout. [m]
+
+        It runs on one core.
 
         Args:
             height: Of the base at the start. [m]
+            disturbance: (gaits,) added to the first joint at the start. [rad]
         """
         self.model.opt.timestep = step
         times = step * np.arange(round(duration / step))
@@ -57,10 +64,10 @@ class OnGround(NamedTuple):
         mujoco.mj_resetData(self.model, self.data)
         self.data.qpos[2] = height
         start = np.concatenate([[0.0], self.data.qpos, self.data.qvel])
-        states, _ = mujoco.rollout.rollout(
-            self.model, [self.data], np.tile(start, (len(ctrl), 1)), ctrl
-        )
-        return states[:, -1, 1:4]
+        start = np.tile(start, (len(ctrl), 1))
+        start[:, FIRST_JOINT] += disturbance
+        states, _ = mujoco.rollout.rollout(self.model, [self.data], start, ctrl)
+        return states[..., 1:4]
 
 
 def on_ground(organism: Organism, hinges: str, gait: Sines, solref: float = 0.02) -> OnGround:

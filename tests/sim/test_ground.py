@@ -3,7 +3,7 @@
 import mujoco
 import numpy as np
 import pytest
-from benchmarks.on_ground import Sines, on_ground
+from benchmarks.on_ground import FRICTION, Sines, on_ground
 from scipy.integrate import quad
 from scipy.optimize import brentq
 
@@ -445,11 +445,77 @@ def test_a_random_gait_without_friction_is_that_of_mujoco():
         ends.append(run.q[-1, :3] - run.q[0, :3])
     peer = on_ground(organism, "dyad", gait, solref=0.001)
     peer.model.geom_friction[:, 0] = 0.0
-    expected = peer.rollout(gait, duration, step, run.q[0, 2])[0] - run.q[0, :3]
+    expected = peer.rollout(gait, duration, step, run.q[0, 2])[0, -1] - run.q[0, :3]
     coarse, fine = (np.linalg.norm(end - expected) for end in ends)
     assert np.linalg.norm(expected) > 0.01  # [m]
     assert fine < 0.01 * np.linalg.norm(expected)  # both grounds yield a little
     assert fine < coarse / 4  # and ours less with a shorter step
+
+
+def test_a_random_gait_with_friction_nears_that_of_mujoco_as_both_grounds_harden():
+    """Up to the first landing at speed: friction of the two engines differs in impacts, below."""
+    rng = np.random.default_rng(4)
+    organism = mr.Organism.random("superbot", int(rng.integers(2, 5)), rng)
+    model = organism.model("physical", "free")
+    phases, duration = rng.uniform(0, 2 * np.pi, (1, len(model.joint_names))), 0.125
+    gait, law = (Sines(model, x, 4.0, 0.04, 2.0, 0.3) for x in (phases, phases[0]))
+    apart = []
+    for step, time_constant in ((2.5e-4, 2e-2), (2.5e-5, 2.5e-4)):
+        run = mr.simulate(
+            model, None, None, duration, law, "SemiImplicitEuler", dt=step, record=duration,
+            ground=mr.Ground(friction=FRICTION, lift=True),
+        )  # fmt: skip
+        peer = on_ground(organism, "physical", gait, time_constant)
+        expected = peer.rollout(gait, duration, step, run.q[0, 2])[0, -1] - run.q[0, :3]
+        apart.append(np.linalg.norm(run.q[-1, :3] - run.q[0, :3] - expected))
+    soft, hard = apart
+    assert np.linalg.norm(expected[:2]) > 0.015  # [m]
+    assert hard < 0.01 * np.linalg.norm(expected)
+    assert hard < soft / 4
+
+
+def compression_impulse(A: np.ndarray, u: np.ndarray, mu: float) -> np.ndarray:
+    """(3,) impulse on a point with inverse inertia A until its normal speed is zero (Keller 1986).
+
+    The impulse takes the place of time: at each of its steps Coulomb's law holds.
+    """
+    p, step = np.zeros(3), -1e-3 * u[2] / A[2, 2]
+    while u[2] < 0:
+        change = step * np.array([*(-mu * u[:2] / np.linalg.norm(u[:2])), 1.0])
+        p, u = p + change, u + A @ change
+    return p
+
+
+@pytest.mark.parametrize(
+    ("tilt", "velocity"),
+    [((0.3, 0.5, 0.0), (1.0, 0.4, -0.5)), ((-0.4, 0.6, 0.2), (-1.0, 0.2, -0.3))],
+)
+def test_a_corner_that_lands_and_slides_obeys_coulomb_and_in_mujoco_bounces(tilt, velocity):
+    """Without restitution; a contact of MuJoCo that slides also separates."""
+    R, h, u = so3.exp(np.array(tilt)), 1e-6, np.array(velocity)
+    r = min((R @ (np.array(EDGES) * s / 2) for s in 2 * np.indices((2, 2, 2)).reshape(3, -1).T - 1),
+            key=lambda x: x[2])  # fmt: skip
+    q, v = np.concatenate([[0, 0, -r[2]], so3.to_quaternion(R)]), np.append(R.T @ u, np.zeros(3))
+    x, y, z = EDGES
+    moments = np.array([y * y + z * z, x * x + z * z, x * x + y * y]) * MASS / 12
+    turns = so3.hat(r) @ R @ np.diag(1 / moments) @ R.T  # of the corner, by torques on the block
+    expected = u + compression_impulse(np.eye(3) / MASS - turns @ so3.hat(r), u, MU) / MASS
+    stiff = GroundContact(mr.Ground(), MODEL, FLAT, q, h).law.stiffness
+    # 16 times fewer radians in a step than by default: such steps resolve the impact
+    ground, duration = mr.Ground(friction=MU, stiffness=stiff / 256, damping=1e3), 800 * h
+    run = mr.simulate(
+        MODEL, q, v, duration, integrator="SemiImplicitEuler", dt=h, ground=ground, record=duration
+    )
+    ours = so3.from_quaternion(run.q[-1, 3:]) @ run.v[-1, :3] + [0, 0, G * duration]
+    assert run.channels["contact"][-1, 0, 2] < MASS * G  # it is over
+    assert np.linalg.norm(ours - expected) < 0.05 * np.linalg.norm(expected - u)  # elastic bristle
+    theirs = mujoco.MjModel.from_xml_string(MJCF.format(*moments))
+    theirs.opt.timestep, theirs.geom_solref[:, 0] = 5e-6, 5e-5
+    data = mujoco.MjData(theirs)
+    data.qpos[:], data.qvel[:3] = q[[0, 1, 2, 6, 3, 4, 5]], u
+    mujoco.mj_step(theirs, data, 50)
+    assert data.ncon == 0
+    assert data.qvel[2] - expected[2] > 0.3 * (expected[2] - u[2])
 
 
 # -- mistakes --------------------------------------------------------------------------------------
