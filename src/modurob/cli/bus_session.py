@@ -315,7 +315,11 @@ class BusSession(cmd.Cmd):
             yield f"not guaranteed that joints go to the set point; missing: {facts['missing'][0]}"
             yield from (f"  and {text}" for text in facts["missing"][1:])
         else:
-            yield f"guaranteed for the body of the records: {certificate.claim}"
+            delay = 1e3 * self.bus.operation.longest_delay
+            yield (
+                f"guaranteed for the body of the records and readings up to {delay:g} ms old: "
+                f"{certificate.claim}"
+            )
         if facts["error"] is not None:
             text = (
                 f"error now {facts['error']:.2g} rad or m; a body {HEAVIER - 1:.0%} heavier would "
