@@ -168,13 +168,16 @@ class Operation:
         if not (isinstance(seconds, float) and seconds == math.inf):
             positive("seconds", seconds, "seconds")
         try:
-            count = len(np.atleast_1d(reference(0.0).q))
+            shapes = {np.shape(np.atleast_1d(x)) for x in _parts(reference(0.0))}
         except (TypeError, ValueError, AttributeError) as error:
             raise StateError(
                 f"a motion is a function of time with q, v and a, such as a gait: {error}"
             ) from None
-        if count != model.nv:
-            raise StateError(f"the motion has {count} joints, the robot {model.nv}")
+        if shapes != {(model.nv,)}:
+            raise StateError(
+                f"q, v and a of the motion have shapes {choices(sorted(map(str, shapes)))}, the "
+                f"robot has {model.nv} joints"
+            )
         # without the lock: the loop goes on meanwhile
         fastest = LARGEST_READING
         if beyond := excesses(reference, model, min(seconds, CHECKED_S), rate=fastest):
