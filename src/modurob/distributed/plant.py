@@ -405,7 +405,7 @@ class Plant:
 class PlantProgram:
     """The `Program` of the plant's process: it runs by the clock, its drives are in memory.
 
-    Its answers are errors, and times and states on request.
+    Its answers are errors.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
