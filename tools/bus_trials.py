@@ -5,7 +5,7 @@ is killed and started again, with lost messages, with each process stopped for a
 load that no model knows of. A pushed arm comes back, a heavier one rests where the law predicts; a
 tree of 20 modules balances by its own processes, also after the death of one. Every trial is judged
 by its end, and prints its numbers and the load of the machine; exits with 1 if one fails. Sockets
-are attacked by ``tools/fuzz_bus.py``; ``python -m benchmarks operation`` measures forming, the clock
+are attacked by ``tools/fuzz_bus.py``; ``python -m benchmarks operation`` measures forming, clock
 and memory.
 """
 
