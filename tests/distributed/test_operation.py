@@ -13,7 +13,7 @@ from modurob.control import ComputedTorque, PdGravity
 from modurob.control.references import Quintic, Spline
 from modurob.distributed import PlantOptions, SimulatedBus
 from modurob.distributed.bus import motions
-from modurob.distributed.bus.operation import APPROACH_S, KEPT_CYCLES
+from modurob.distributed.bus.operation import APPROACH_S
 from modurob.errors import FileError, UnknownNameError
 from oracles import complains
 
@@ -476,7 +476,8 @@ def test_a_law_that_is_changed_while_the_body_changes_drives_the_new_body(monkey
 # -- promises --------------------------------------------------------------------------------------
 
 
-def test_a_guarantee_needs_a_set_point_all_motors_and_the_assumptions_of_the_law():
+def test_a_guarantee_needs_a_set_point_all_motors_and_the_assumptions_of_the_law(monkeypatch):
+    monkeypatch.setattr("modurob.distributed.bus.operation.KEPT_CYCLES", 20)
     bus = at(attached("bac"), np.zeros(3))
     assert bus.operation.missing() == ()
     bus.operation.goto([0.1, 0.1, 0.0], 1.0)
@@ -492,10 +493,10 @@ def test_a_guarantee_needs_a_set_point_all_motors_and_the_assumptions_of_the_law
     passed(bus, 0.5)
     assert any("new readings of m1" in text for text in bus.operation.missing())
     bus.world.reading = readings
-    passed(bus, 0.1)
+    passed(bus, 0.05)
     (text,) = bus.operation.missing()  # for as long as such ages are kept
     assert "readings at most 2 periods (10 ms) old" in text
-    passed(bus, KEPT_CYCLES * COARSE_S)
+    passed(bus, 20 * COARSE_S)
     assert bus.operation.missing() == ()
     bus.kill("m2")
     assert bus.run(lambda: bool(bus.robot.assembly.silent), 2.0)
