@@ -222,6 +222,7 @@ def test_mistakes_in_a_conversation_change_nothing(tmp_path, monkeypatch):
     mistakes = {
         "kill plant": "no module 'plant': there are m0",
         "wait -1": "N is a whole number, got '-1'",
+        "sleep 1e300": "SECONDS is a number from 0 to 1e+06 (seconds), got 1e+300",
         "plug m0.out base.out 1.5": "TURN is a whole number",
         "push m0 2": "no joint 'm0': joints are m0.joint",
         "push m7.joint 2": "no module 'm7'",

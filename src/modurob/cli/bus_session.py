@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from modurob import ModurobError, StateError, UnknownNameError
-from modurob.checks import positive
+from modurob.checks import inside, positive
 from modurob.cli import organisms, output
 from modurob.distributed.bus import motions
 from modurob.distributed.bus.bus import BASE
@@ -32,6 +32,7 @@ from modurob.modules.record import id_text
 WAIT_TIMEOUT_S = 20.0
 WRITE_S = 2.0  # until new data in a module's memory has reached the model
 WATCH_INTERVAL_S = 60.0
+LONGEST_SLEEP_S = 1e6
 AT_REST = 1e-3  # [rad, m] an error that is not worth a word
 HEAVIER = 1.1  # times the masses of the model, to show what a wrong model does
 
@@ -250,7 +251,7 @@ class BusSession(cmd.Cmd):
 
     def do_sleep(self, seconds: str) -> None:
         """sleep SECONDS: wait so long."""
-        limit = _number("SECONDS", seconds)
+        limit = inside("SECONDS", _number("SECONDS", seconds), 0.0, LONGEST_SLEEP_S, "seconds")
         self.bus.wait(lambda: False, limit)
         self.print_changes()
 

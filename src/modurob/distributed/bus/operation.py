@@ -286,7 +286,7 @@ class Operation:
             age, name = max(late)
             yield (
                 f"readings at most {MOST_LATE} periods ({1e3 * most:g} ms) old: in {len(late)} of "
-                f"the last {len(ages)} cycles they were older, up to {1e3 * age:.3g} ms ('{name}')"
+                f"the last {len(ages)} cycles they were older, up to {1e3 * age:.4g} ms ('{name}')"
             )
 
     def rest(self, model: Model) -> np.ndarray:
