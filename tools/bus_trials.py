@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from modurob import examples, simulate
+from modurob import ModurobError, examples, simulate
 from modurob.control import ComputedTorque
 from modurob.control.plants import with_payload, with_scaled_masses
 from modurob.control.references import Quintic
@@ -256,7 +256,7 @@ def main() -> int:
         facts: Facts = {"load": round(os.getloadavg()[0], 1)}
         try:
             facts |= {"ok": True, **TRIALS[name](period=given.period)}
-        except TrialFailure as failure:
+        except (TrialFailure, ModurobError) as failure:
             facts |= {"ok": False, "why": str(failure)}
             failed += 1
         print(json.dumps({name: _rounded(facts)}), flush=True)
