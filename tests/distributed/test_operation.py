@@ -215,7 +215,7 @@ def test_what_cannot_be_done_is_refused_in_one_line():
             bus.operation.goto(goal, 1.0)
     with complains(StateError, "seconds"):
         bus.operation.goto([0.1, 0.2], 0.0)
-    with complains(StateError, "(3,)", "robot 2"):
+    with complains(StateError, "(3,)", "robot has 2 joints"):
         bus.operation.follow(Quintic([0, 0, 0], [1, 1, 1], 1.0), 1.0)
     with complains(StateError, "nothing is being recorded"):
         bus.operation.recorded()
