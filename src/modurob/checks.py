@@ -55,6 +55,19 @@ def inside(name: str, value: Any, low: float, high: float, unit: str) -> float:
     return float(value)
 
 
+def takes(function: object, *arguments: object) -> bool:
+    """Return True for a function that can be called with these arguments."""
+    import inspect  # slow to load, for the processes of modules
+
+    try:
+        inspect.signature(function).bind(*arguments)  # pyright: ignore[reportArgumentType]
+    except TypeError:
+        return False
+    except ValueError:  # built-in functions may have no signature
+        return True
+    return True
+
+
 def is_whole(value: object) -> bool:
     """Return True for a whole number of Python or NumPy, but not for ``True``."""
     return isinstance(value, Integral) and not isinstance(value, bool)

@@ -39,10 +39,13 @@ def test_a_script_builds_an_arm_and_operates_on_it(tmp_path):
     )
     result = CliRunner().invoke(cli, ["bus", "--script", str(script), "--heartbeat", "0.5"])
     assert result.exit_code == 0, result.output
-    text = result.stdout
+    text, words = result.stdout, " ".join(result.stdout.split())
     assert "+ m0 m1 m2\n= robot of 3 modules, 3 joints, computed torque" in text
     assert "q in degrees and meters, tau in N m and N; - is a motor let go\nhold\n" in text
-    assert "guaranteed for the body of the records: close to the set point" in text
+    assert (  # which of them depends on how busy the machine is
+        "guaranteed for the body of the records and readings up to 4 ms old: close to" in words
+        or "missing: readings at most 2 periods (4 ms) old" in words
+    )
     assert re.search(r"error now [0-9.e-]+ rad or m; a body 10% heavier would rest", text)
     assert "- m1 m2\n! silent: module 02:42:ac:11:00:02 at port out of 'm0'" in text
     assert "computed torque; silent: m1 m2" in text
@@ -57,7 +60,8 @@ def test_json_is_the_last_state_and_nothing_else(tmp_path):
     facts = json.loads(result.stdout)
     assert facts["organism"] == facts["joints"] == 3
     assert facts["law"] == "computed torque"
-    assert (facts["mode"], facts["motion"], facts["missing"]) == ("hold", "", [])
+    assert (facts["mode"], facts["motion"]) == ("hold", "")
+    assert all("readings at most 2 periods (10 ms) old" in text for text in facts["missing"])
     assert facts["modules"][1]["q"] == [pytest.approx(20, abs=3)]
     assert facts["error"] < 0.1 < 10 * facts["error_if_heavier"]
     assert facts["cycles"] > 50
@@ -218,6 +222,7 @@ def test_mistakes_in_a_conversation_change_nothing(tmp_path, monkeypatch):
     mistakes = {
         "kill plant": "no module 'plant': there are m0",
         "wait -1": "N is a whole number, got '-1'",
+        "sleep 1e300": "SECONDS is a number from 0 to 1e+06 (seconds), got 1e+300",
         "plug m0.out base.out 1.5": "TURN is a whole number",
         "push m0 2": "no joint 'm0': joints are m0.joint",
         "push m7.joint 2": "no module 'm7'",

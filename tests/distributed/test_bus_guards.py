@@ -8,6 +8,7 @@ import pytest
 from modurob import ModurobError, Organism, StateError, UnknownNameError, catalog, examples
 from modurob.distributed import (
     BalancingNetwork,
+    Fault,
     PlantOptions,
     ProcessBus,
     SimulatedBus,
@@ -18,9 +19,16 @@ from modurob.distributed.bus.node import Node
 from modurob.distributed.plant import BASE, Plant
 from modurob.errors import DatasheetError
 from modurob.modules.record import encode
+from modurob.reference import Reference
 from oracles import complains
 
 FREE = Organism.start("giusti_b", "m0").model("physical", "free")
+DEATH = Fault(0.1, "m1", "die")
+
+
+def ragged(t):
+    """A motion whose velocities are of two joints."""
+    return Reference(np.zeros(1), np.zeros(2), np.zeros(1))
 
 
 def test_a_node_has_ports_and_a_record_of_some_size():
@@ -129,7 +137,11 @@ def test_balancing_needs_an_organism_with_mass_and_one_start():
         (lambda bus: bus.operation.follow(np.sin, "long"), ("seconds", "'long'")),
         (lambda bus: SimulatedBus(faults=3), ("faults is a dict", "got 3")),
         (lambda bus: SimulatedBus(faults={"los": 0.3}), ("'in_process'", "'los'")),
-        (lambda bus: bus.run(3), ("a condition is a function such as lambda", "got 3")),
+        (lambda bus: bus.run(3), ("a condition is a function without arguments", "got 3")),
+        (lambda bus: bus.run(lambda q: True), ("a condition is a function without arguments",)),
+        (lambda bus: bus.operation.follow(ragged), ("q, v and a", "(1,), (2,)", "1 joints")),
+        (lambda bus: SimulatedBus(sample_time=0.1), ("sampled with its period",)),
+        (lambda bus: ProcessBus(drives=lambda: ("x:Y", {})), ("drives is a function of a module",)),
         (lambda bus: bus.operation.rest(3), ("rest takes a model", "m0.joint", "got 3")),
         (lambda bus: bus.operation.rest(FREE), ("rest takes a model on a fixed base", "<Model")),
         (lambda bus: bus.operation.follow(lambda t: int("x")), ("a motion is", "literal")),
@@ -150,7 +162,13 @@ def test_balancing_needs_an_organism_with_mass_and_one_start():
         (lambda bus: ProcessBus(seed=[]), ("seed must be a whole number", "[]")),
         (lambda bus: bus.write("m0", size=1e300), ("bodies[0].inertia", "finite")),
         (lambda bus: Plant(3), ("a plant takes PlantOptions(...), got 3",)),
-        (lambda bus: balance(examples.snake(2), faults=3), ("faults are Fault", "got 3")),
+        (lambda bus: Plant().add("m0", 3), ("a name and a ModuleType", "'m0' and 3")),
+        (lambda bus: Plant().plug(3, 4), ("an end is (module, port)", "got 3")),
+        (lambda bus: Plant().unplug(("m9", "in"), ("base", "out")), ("no module 'm9'",)),
+        (lambda bus: Plant().reading("m9"), ("no module 'm9'",)),
+        (lambda bus: Plant().advance(np.inf), ("until", "inf")),
+        (lambda bus: balance(examples.snake(2), faults=DEATH), ("a list of Fault", "'die'")),
+        (lambda bus: balance(examples.snake(2), faults=3), ("faults is a list of Fault", "got 3")),
         (lambda bus: balance(examples.snake(2), stuck=3), ("stuck is a list of joints", "got 3")),
         (lambda bus: balance(examples.snake(2), loss="some"), ("loss", "'some'")),
     ],

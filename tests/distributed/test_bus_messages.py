@@ -23,7 +23,7 @@ MESSAGES = {
         msg.ModuleReport, addresses, numbers, texts, st.lists(neighbors, max_size=3).map(tuple)
     ),
     "piece": st.builds(msg.Piece, addresses, numbers, numbers, st.binary()),
-    "sense": st.builds(msg.Sense, addresses, numbers, floats),
+    "sense": st.builds(msg.Sense, addresses, numbers, numbers, floats),
     "ask": st.builds(msg.Ask, addresses, st.sampled_from(msg.Wanted)),
     "torque": st.builds(msg.Torque, addresses, numbers, floats),
 }
@@ -51,7 +51,7 @@ def test_hellos_are_read_as_they_were_written(hello):
 def test_the_layout_is_the_documented_one():
     body = bytes.fromhex("00" * 15 + "05" + "06000000" + "01000000" + "0200000000000000")
     body += bytes.fromhex("03000000" + "01" + "03") + b"out"
-    assert HELLO[:-4] == b"MB\x01\x01" + bytes.fromhex("07000000" + "08000000") + body
+    assert HELLO[:-4] == b"MB\x02\x01" + bytes.fromhex("07000000" + "08000000") + body
     torque = msg.pack(msg.Torque(Address(1, 2), 3, (1.0,)))
     assert torque.hex() == "21" + "00" * 15 + "01" + "02000000" + "03000000" + "000000000000f03f"
 

@@ -152,7 +152,7 @@ def test_a_forged_reading_is_believed_for_seconds_at_most(ahead):
     assert bus.run(lambda: bus.torques["m1"] != (0.0,) and bus.settled(3))
     right = dict(bus.torques)
     number = (bus.states["m1"].senses + ahead) % NUMBERS
-    forge(bus, "m0", "in", msg.pack(msg.Sense(address(bus, "m1"), number, (-1.2, 0.0))))
+    forge(bus, "m0", "in", msg.pack(msg.Sense(address(bus, "m1"), number, 0, (-1.2, 0.0))))
     assert bus.run(lambda: bus.torques != right, 0.1)
     # nothing happens any more, and still it is put right
     assert bus.run(lambda: bus.torques == right, (LIFETIME + 2 * REFRESH) * bus.heartbeat)
@@ -163,7 +163,7 @@ def test_a_forged_reading_is_believed_for_seconds_at_most(ahead):
 def test_after_a_forged_number_new_readings_count_within_the_lifetime_of_a_message(ahead):
     bus = arm()
     number = (bus.states["m1"].senses + ahead) % NUMBERS
-    forged = msg.pack(msg.Sense(address(bus, "m1"), number, (-1.2, 0.0)))
+    forged = msg.pack(msg.Sense(address(bus, "m1"), number, 0, (-1.2, 0.0)))
     forge(bus, "m0", "in", forged, number=1000)  # a place on the link that is not due yet
     bus.run(lambda: False, LIFETIME * bus.heartbeat)
     assert bus.torques["m1"] != (0.0,)  # it was believed
@@ -318,7 +318,7 @@ def test_an_outdated_hello_counts_again_after_a_heartbeat():
 def test_modules_that_are_not_in_the_tree_are_forgotten_and_those_in_it_are_not():
     bus = arm()
     stranger = Address(77, 78)
-    forge(bus, "m0", "in", msg.pack(msg.Sense(stranger, 1, (0.0, 0.0))))
+    forge(bus, "m0", "in", msg.pack(msg.Sense(stranger, 1, 0, (0.0, 0.0))))
     assert bus.run(lambda: stranger in bus.coordinator.table, 0.1)
     known = bus.robot.assembly.names.keys()
     assert bus.run(lambda: stranger not in bus.coordinator.table, (EXPIRY + 1) * bus.heartbeat)

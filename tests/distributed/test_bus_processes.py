@@ -219,3 +219,7 @@ def test_a_process_that_cannot_run_its_program_is_one_line(capfd):
         with complains(StateError, "package.module:Class", "'motors'"):
             bus.start("giusti_b")
         assert not bus.modules
+    with ProcessBus(drives=lambda name: ("motors:Motor", {"port": open})) as bus:
+        with complains(StateError, "options of a drive are numbers, texts, lists", "port"):
+            bus.start("giusti_b")
+        assert not bus.modules

@@ -57,7 +57,7 @@ class Bench:
         self.hello("out", 0, child=True)
         self.hello("in", 5)
         assert self.state.parent == "in"
-        self.data("out", msg.pack(msg.Sense(Address(50, 1), 1, ())))
+        self.data("out", msg.pack(msg.Sense(Address(50, 1), 1, 0, ())))
         (torque,) = drives(self.data("in", msg.pack(msg.Torque(Address(7, 1), 1, (2.0,)))))
         assert torque == (2.0,)
         return self
@@ -124,11 +124,11 @@ def test_a_way_without_new_beats_ends_by_itself():
 def test_a_module_takes_commands_from_its_parent_and_news_from_the_others():
     bench = Bench().driven()
     far = Address(99, 1)
-    sense = msg.pack(msg.Sense(far, 1, (0.1, 0.0)))
+    sense = msg.pack(msg.Sense(far, 1, 0, (0.1, 0.0)))
     torque = msg.pack(msg.Torque(far, 2, (1.0,)))
     assert told(bench.data("in", torque), "out") == []  # nothing was ever heard of it
     assert told(bench.data("in", sense), "in") == []  # news does not come from the coordinator
-    assert told(bench.data("out", sense), "in") == [msg.Sense(far, 1, (0.1, 0.0))]
+    assert told(bench.data("out", sense), "in") == [msg.Sense(far, 1, 0, (0.1, 0.0))]
     assert told(bench.data("in", torque), "out") == [msg.Torque(far, 2, (1.0,))]
     assert told(bench.data("out", torque), "in") == []  # a module does not command
     ignored = bench.state.links.ignored
@@ -144,7 +144,7 @@ def test_a_router_remembers_so_many_modules_and_those_that_still_send(monkeypatc
     modules = [Address(uid, 1) for uid in range(100, 150)]
     for number, module in enumerate(modules):
         for origin in (modules[0], module):  # the first one goes on
-            bench.data("out", msg.pack(msg.Sense(origin, number, ())))
+            bench.data("out", msg.pack(msg.Sense(origin, number, 0, ())))
     assert list(bench.state.routes) == [*modules[-19:-1], modules[0], modules[-1]]
 
 
@@ -164,7 +164,7 @@ def test_a_module_that_joins_sends_its_news_together_with_those_from_further_out
         assert told(bench.hello("in", 5), "in") == []
         return bench
 
-    far = msg.Sense(Address(50, 1), 1, (0.1, 0.0))
+    far = msg.Sense(Address(50, 1), 1, 0, (0.1, 0.0))
     bench = joined()
     kinds = [type(message) for message in told(bench.data("out", msg.pack(far)), "in")]
     assert kinds == [ModuleReport, msg.Piece, msg.Sense]

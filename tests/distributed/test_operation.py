@@ -215,7 +215,7 @@ def test_what_cannot_be_done_is_refused_in_one_line():
             bus.operation.goto(goal, 1.0)
     with complains(StateError, "seconds"):
         bus.operation.goto([0.1, 0.2], 0.0)
-    with complains(StateError, "3 joints", "robot 2"):
+    with complains(StateError, "(3,)", "robot has 2 joints"):
         bus.operation.follow(Quintic([0, 0, 0], [1, 1, 1], 1.0), 1.0)
     with complains(StateError, "nothing is being recorded"):
         bus.operation.recorded()
@@ -476,7 +476,8 @@ def test_a_law_that_is_changed_while_the_body_changes_drives_the_new_body(monkey
 # -- promises --------------------------------------------------------------------------------------
 
 
-def test_a_guarantee_needs_a_set_point_all_motors_and_the_assumptions_of_the_law():
+def test_a_guarantee_needs_a_set_point_all_motors_and_the_assumptions_of_the_law(monkeypatch):
+    monkeypatch.setattr("modurob.distributed.bus.operation.KEPT_CYCLES", 20)
     bus = at(attached("bac"), np.zeros(3))
     assert bus.operation.missing() == ()
     bus.operation.goto([0.1, 0.1, 0.0], 1.0)
@@ -492,14 +493,40 @@ def test_a_guarantee_needs_a_set_point_all_motors_and_the_assumptions_of_the_law
     passed(bus, 0.5)
     assert any("new readings of m1" in text for text in bus.operation.missing())
     bus.world.reading = readings
-    passed(bus, 0.5)
+    passed(bus, 0.05)
+    (text,) = bus.operation.missing()  # for as long as such ages are kept
+    assert "readings at most 2 periods (10 ms) old" in text
+    passed(bus, 20 * COARSE_S)
     assert bus.operation.missing() == ()
     bus.kill("m2")
     assert bus.run(lambda: bool(bus.robot.assembly.silent), 2.0)
     assert any("motors of m2" in text for text in bus.operation.missing())
 
 
-def test_no_guarantee_for_a_body_that_messages_do_not_cross_within_a_period():
-    assert attached("babab").operation.missing() == ()
-    (text,) = attached("bababa").operation.missing()
-    assert "the outermost module is 6 links away, and a message passes 10 in a period" in text
+def test_a_guarantee_needs_readings_of_the_age_with_which_it_counts():
+    bus = attached("babab")  # five links out, five back: ten in a period
+    assert bus.operation.missing() == ("measured delays: no reading has come back so far",)
+    passed(bus, 0.1)
+    assert bus.operation.oldest_reading()[0] == pytest.approx(COARSE_S)
+    assert bus.operation.missing() == ()
+    bus = attached("bababa")
+    passed(bus, 0.1)
+    assert bus.operation.oldest_reading()[0] == pytest.approx(2 * COARSE_S)
+    assert bus.operation.missing() == ()
+    bus = attached("babababab")
+    passed(bus, 0.1)
+    (text,) = bus.operation.missing()
+    assert "readings at most 2 periods (10 ms) old: in " in text
+    assert "up to 15 ms (" in text
+
+
+def test_no_guarantee_for_gains_that_stand_no_delay_and_they_stand_none():
+    bus = attached("bac", options={"k0": 150.0**2, "k1": 210.0})
+    law = bus.robot.controller
+    assert law.certificate().guaranteed  # if torques came in time
+    passed(bus, 0.05)
+    (text,) = bus.operation.missing()
+    assert "errors decay with torques 5 ms late: slowest rate -" in text
+    bus.push("m1.joint", 0.1, 0.02)
+    with complains(StateError, "diverged"):
+        passed(bus, 1.0)

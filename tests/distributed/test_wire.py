@@ -411,10 +411,10 @@ def test_a_coordinator_remembers_so_many_modules_and_goes_on_with_those(monkeypa
     monkeypatch.setattr(msg, "MOST_MODULES", 20)
     state = coordinator.Coordinator().start(1)
     modules = [Address(uid, 1) for uid in range(100, 130)]
-    filed(state, *(msg.Sense(module, 1, (0.0, 0.0)) for module in modules))
+    filed(state, *(msg.Sense(module, 1, 0, (0.0, 0.0)) for module in modules))
     assert list(state.table) == modules[:20]
     assert state.links.ignored == 10
-    filed(state, *(msg.Sense(module, 2, (1.0, 0.0)) for module in modules))
+    filed(state, *(msg.Sense(module, 2, 0, (1.0, 0.0)) for module in modules))
     assert {entry.values for entry in state.table.values()} == {(1.0, 0.0)}
 
 

@@ -9,6 +9,7 @@ import click
 import numpy as np
 
 from modurob import Ground, Organism, Scenario, StateError, examples
+from modurob.checks import inside
 from modurob.cli import organisms, output
 from modurob.cli.characters import echo
 from modurob.cli.run import FILES, execute, run_options, scenario_of, take_run_options
@@ -34,6 +35,7 @@ Examples:
 MOST_BRANCHES = 4
 MODULES, SEED = 20, 2  # of the default tree
 STANDING_S = 2.5  # of a run on the ground without steps
+LONGEST_S = 3600.0  # of a run by processes, which takes four times as long
 ROW_INTERVAL_S = 0.25  # between two lines of a run by processes
 
 
@@ -171,6 +173,7 @@ def _check_processes(
     given += [f"--fault {event['what']}" for event in events if event["what"] != "die"]
     if given:
         raise StateError(f"--processes goes without {', '.join(given)}: leave one of them out")
+    inside("--duration with --processes", options["duration"], 0.0, LONGEST_S, "seconds")
     for event in events:
         organism.kind(event["module"])  # which names the modules if there is none
         if event["time"] > options["duration"]:

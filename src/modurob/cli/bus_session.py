@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from modurob import ModurobError, StateError, UnknownNameError
-from modurob.checks import positive
+from modurob.checks import inside, positive
 from modurob.cli import organisms, output
 from modurob.distributed.bus import motions
 from modurob.distributed.bus.bus import BASE
@@ -32,6 +32,7 @@ from modurob.modules.record import id_text
 WAIT_TIMEOUT_S = 20.0
 WRITE_S = 2.0  # until new data in a module's memory has reached the model
 WATCH_INTERVAL_S = 60.0
+LONGEST_SLEEP_S = 1e6
 AT_REST = 1e-3  # [rad, m] an error that is not worth a word
 HEAVIER = 1.1  # times the masses of the model, to show what a wrong model does
 
@@ -250,7 +251,7 @@ class BusSession(cmd.Cmd):
 
     def do_sleep(self, seconds: str) -> None:
         """sleep SECONDS: wait so long."""
-        limit = _number("SECONDS", seconds)
+        limit = inside("SECONDS", _number("SECONDS", seconds), 0.0, LONGEST_SLEEP_S, "seconds")
         self.bus.wait(lambda: False, limit)
         self.print_changes()
 
@@ -315,7 +316,11 @@ class BusSession(cmd.Cmd):
             yield f"not guaranteed that joints go to the set point; missing: {facts['missing'][0]}"
             yield from (f"  and {text}" for text in facts["missing"][1:])
         else:
-            yield f"guaranteed for the body of the records: {certificate.claim}"
+            delay = 1e3 * self.bus.operation.longest_delay
+            yield (
+                f"guaranteed for the body of the records and readings up to {delay:g} ms old: "
+                f"{certificate.claim}"
+            )
         if facts["error"] is not None:
             text = (
                 f"error now {facts['error']:.2g} rad or m; a body {HEAVIER - 1:.0%} heavier would "

@@ -38,14 +38,19 @@ class Linear(NamedTuple):
 
 
 @single_threaded()
-def linearized(law: Controller, at: np.ndarray) -> Linear:
-    """The closed loop close to a set point (nq,), from exact derivatives; joints only."""
+def linearized(law: Controller, at: np.ndarray, late: int = 0) -> Linear:
+    """The closed loop close to a set point (nq,), from exact derivatives; joints only.
+
+    Args:
+        law, at: Law and set point.
+        late: Samples by which torques come later than with the law's own delay.
+    """
     if law.sample_time is None:
         A, B, K, _ = _parts(law, at)
         closed = A + B @ K
         values = np.linalg.eigvals(closed)
         return Linear(closed, values, float(-values.real.max(initial=-np.inf)))
-    closed = _Held(law, at, law.sample_time).closed(round(law.delay / law.sample_time))
+    closed = _Held(law, at, law.sample_time).closed(round(law.delay / law.sample_time) + late)
     values = np.linalg.eigvals(closed)
     return Linear(closed, values, _decay(values, law.sample_time))
 

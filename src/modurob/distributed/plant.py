@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from modurob.checks import LARGEST_DATA, gravity_vector, inside, positive, whole
+from modurob.checks import LARGEST_DATA, gravity_vector, inside, not_negative, positive, whole
 from modurob.control.plants import with_payload, with_scaled_masses
 from modurob.distributed.balancing.plant import STOPS, STUCK_FRICTION
 from modurob.distributed.drive import Mailbox, SharedMemory, Values
@@ -157,12 +157,17 @@ class Plant:
 
     def add(self, name: str, kind: ModuleType) -> None:
         """Put a module beside the robot."""
+        if not isinstance(name, str) or not isinstance(kind, ModuleType):
+            raise StateError(
+                f"a plant takes a name and a ModuleType, got {name!r} and {kind!r:.60}"
+            )
         self._kinds[name] = kind
         self._joints[name] = tuple(f"{name}.{j.name}" for j in kind.joints if j.kind != "fixed")
         self._pieces[name] = Organism.start(kind, name)
 
     def plug(self, one: End, other: End, turn: int = 0) -> None:
         """Dock two ports; what cannot be docked stays apart, see `refused`."""
+        self._check_ends(one, other)
         if one[0] == BASE:
             one, other = other, one
         try:
@@ -175,6 +180,7 @@ class Plant:
 
     def unplug(self, one: End, other: End) -> None:
         """Undock two ports."""
+        self._check_ends(one, other)
         if self.refused.pop((one, other), self.refused.pop((other, one), None)) is not None:
             return
         self._undock(one, other)
@@ -293,6 +299,7 @@ class Plant:
 
     def reading(self, name: str) -> Values:
         """Measured q, v, q, v ... of a module's joints."""
+        self._demand(name)
         values = [x for joint in self._joints[name] for x in self._measured(joint)]
         noise = self.options.noise_q, self.options.noise_v
         if any(noise):
@@ -335,6 +342,13 @@ class Plant:
             self._demand(push.module)
         self._pushes.append(push)
 
+    def _check_ends(self, *ends: End) -> None:
+        for end in ends:
+            if not (isinstance(end, tuple) and len(end) == 2):
+                raise DockingError(f"an end is (module, port) such as ('m0', 'out'), got {end!r}")
+            if end[0] != BASE:
+                self._demand(end[0])
+
     def _demand(self, module: str) -> None:
         if module not in self._kinds:
             raise UnknownNameError(f"no module '{module}': there are {choices(self._kinds)}")
@@ -348,6 +362,7 @@ class Plant:
         Raises:
             StateError: The robot diverged; it begins anew, at rest in its neutral pose.
         """
+        not_negative("until", until, "seconds")
         while self._integrator is not None and self.state is not None and self.t < until - 1e-12:
             t = min(until, self.t + self.options.step)
             try:
@@ -390,7 +405,7 @@ class Plant:
 class PlantProgram:
     """The `Program` of the plant's process: it runs by the clock, its drives are in memory.
 
-    Its answers are errors, and times and states on request.
+    Its answers are errors.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:

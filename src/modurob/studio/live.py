@@ -86,7 +86,6 @@ class LiveRobot:
         self._whole = organism.model("physical", gravity=bus.builder.gravity, elastic=False)
         self._ways = ways(organism)
         self._dead: set[str] = set()
-        self._promise: tuple[Any, tuple[str, ...]] = None, ()  # and what it was found for
         self._q: dict[str, float] = {}  # measured last, also of modules that are gone [rad, m]
         self._marks: list[Mark] = []
         self._recorded_at = self._drawn_at = -math.inf
@@ -263,16 +262,16 @@ class LiveRobot:
 
     def certificate(self) -> str:
         """Guarantee of the controller, or a condition it lacks; empty without a controller."""
-        found, robot, status = self.bus.robot.certificate, self.bus.robot, self.status()
+        found = self.bus.robot.certificate
         if found is None:
             return ""
-        place = status.set_point.tobytes() if status.mode == "hold" else status.mode
-        key = (id(robot.controller), place, *robot.assembly.silent, *robot.released)
-        if key != self._promise[0]:  # it takes milliseconds
-            self._promise = key, self.bus.operation.missing()
-        if self._promise[1]:
-            return f"{found.law}: not guaranteed; missing: {self._promise[1][0]}"
-        return f"{found.law}: guaranteed for the body of the records: {found.claim}"
+        if missing := self.bus.operation.missing():
+            return f"{found.law}: not guaranteed; missing: {missing[0]}"
+        delay = 1e3 * self.bus.operation.longest_delay
+        return (
+            f"{found.law}: guaranteed for the body of the records and readings up to {delay:g} ms "
+            f"old: {found.claim}"
+        )
 
     def drive_line(self, name: str) -> str:
         """Measured positions and commanded torques of a module in words."""

@@ -58,7 +58,9 @@ class FaultyLinks:
         if loss:
             generator(rng, "a loss of messages")
         w = network.wiring
-        for fault in faults if isinstance(faults, Sequence) else (faults,):
+        if not isinstance(faults, Sequence):
+            raise StateError(f"faults is a list of Fault(time, module, kind), got {faults!r}")
+        for fault in faults:
             if not isinstance(fault, Fault):
                 raise StateError(f"faults are Fault(time, module, kind), got {fault!r}")
             if fault.module not in w.modules:

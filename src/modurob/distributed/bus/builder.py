@@ -109,7 +109,7 @@ class RobotBuilder:
     def commands(self, state: CoordinatorState, t: float) -> Torques:
         """Torques of all motors, for the controller's time t; none lets a module's motors go."""
         robot = self.operation.robot
-        wanted, faults = self._answer(robot, state.table, t)
+        wanted, faults = self._answer(robot, state, t)
         # motors that were driven and have no torque now are let go
         wanted |= {m: () for m in self._sent if m in state.survey.modules and m not in wanted}
         if faults != self.robot.assembly.faults or self.robot.model is not robot.model:
@@ -137,9 +137,10 @@ class RobotBuilder:
         return [msg.own(msg.Torque(m, self._number, tau)) for m, tau in changed.items()]
 
     def _answer(
-        self, body: BusRobot, table: Mapping[Address, BusEntry], t: float
+        self, body: BusRobot, state: CoordinatorState, t: float
     ) -> tuple[Torques, tuple[str, ...]]:
         """Return torques for the modules' readings, and all faults."""
+        table = state.table
         bad = body.bad_readings(table)
         # the first bad reading is named until a good one comes, not each of a stream
         self._bad = {module: self._bad.get(module, fault) for module, fault in bad.items()}
@@ -148,7 +149,7 @@ class RobotBuilder:
         self._usable = {m: table.get(m, BusEntry()) for m in everyone} | last
         faults = (*body.assembly.faults, *self._bad.values())
         try:
-            torques = self.operation.torques(self._usable, t)
+            torques = self.operation.torques(self._usable, t, following(state.cycle))
         except Exception as error:
             return {}, (*faults, f"no torques, all motors are let go: {_line(error)}")
         return {m: tau for m, tau in torques.items() if m not in bad}, faults

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self, get_args
 
 import numpy as np
 
-from modurob.checks import LARGEST_DATA, as_floats, inside, is_number, is_whole, positive
+from modurob.checks import LARGEST_DATA, as_floats, inside, is_number, is_whole, positive, takes
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.assembly import overflow
@@ -52,7 +52,6 @@ class Bus(ABC):
         heartbeat: Time in which a module is heard, several times. [s]
         plant: A simulated robot behind the modules, driven by a clocked loop; without one, `sense`
             sets the readings, and torques follow when they change.
-        clocked: Whether the loop has a clock without a plant, because modules have other drives.
         period: Of that clock. [s]
         gravity: (3,) in the base's frame. [m/s^2]
         settings: Of the law.
@@ -67,7 +66,6 @@ class Bus(ABC):
         *,
         heartbeat: float = HEARTBEAT_S,
         plant: PlantOptions | None = None,
-        clocked: bool = False,
         period: float = PERIOD_S,
         **settings: Any,
     ) -> None:
@@ -76,7 +74,8 @@ class Bus(ABC):
         if plant is not None and not isinstance(plant, PlantOptions):
             raise StateError(f"plant is PlantOptions(...) or None, got {plant!r}")
         self.plant = plant
-        self.clocked = clocked or plant is not None
+        if "sample_time" in settings:
+            raise StateError("laws of a bus are sampled with its period: give period instead")
         if self.clocked:  # so that certificates count with the sampling
             settings = {"sample_time": self.period, **settings}
         self.builder = RobotBuilder(law, **settings)
@@ -285,6 +284,15 @@ class Bus(ABC):
         """Switch everything off."""
 
     @property
+    def clocked(self) -> bool:
+        """True for a loop with a clock.
+
+        A bus without drives has none: its torques are a function of the readings set last, whatever
+        was lost or came late, so that trials of messages and of discovery compare them bit for bit.
+        """
+        return self.plant is not None
+
+    @property
     def operation(self) -> Operation:
         return self.builder.operation
 
@@ -300,9 +308,10 @@ class Bus(ABC):
 
     @staticmethod
     def _check_condition(until: object) -> None:
-        if not callable(until):
+        if not takes(until):
             raise StateError(
-                f"a condition is a function such as lambda: bus.settled(3), got {until!r:.60}"
+                "a condition is a function without arguments such as lambda: bus.settled(3), got "
+                f"{until!r:.60}"
             )
 
     def settled(self, modules: int) -> bool:

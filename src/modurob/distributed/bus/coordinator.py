@@ -135,7 +135,8 @@ class Coordinator:
                 new = old._replace(report=received, reported=Newest(received.number, now))
         elif isinstance(received, msg.Sense):
             if not old.sensed.refuses(received.number, now, lifetime):
-                new = old._replace(values=received.values, sensed=Newest(received.number, now))
+                sensed = Newest(received.number, now)
+                new = old._replace(values=received.values, sensed=sensed, cycle=received.cycle)
         elif _memory(state.table) + msg.CHUNK <= LARGEST_MEMORY:
             pieces, record = msg.joined(old.pieces, received)
             if record is not None or pieces != old.pieces:

@@ -16,7 +16,7 @@ from modurob.distributed.codec import U16, U32, U64, Counted, Layout, Number, Re
 from modurob.distributed.codec import read as read_all
 
 MAGIC = b"MB"
-VERSION = 1
+VERSION = 2
 HEADER = struct.Struct("<2sBBII")  # magic, version, kind, link of the sender, of the receiver
 CRC = struct.Struct("<I")
 LARGEST_FRAME = 4096  # [bytes]
@@ -120,6 +120,7 @@ class Sense(NamedTuple):
 
     origin: Address
     number: int
+    cycle: int  # of the clocked loop, the newest that the module had; 0 before the first
     values: tuple[float, ...]
 
 
@@ -207,7 +208,7 @@ HELLO = Layout(Hello, _ADDRESS, U32, U64, U32, Number("B", bool), Text())
 MESSAGES: dict[Kind, Layout] = {
     Kind.REPORT: Layout(ModuleReport, _ADDRESS, U32, Text(), Counted(_NEIGHBOR)),
     Kind.RECORD: Layout(Piece, _ADDRESS, U32, U32, Rest()),
-    Kind.SENSE: Layout(Sense, _ADDRESS, U32, Rest("d")),
+    Kind.SENSE: Layout(Sense, _ADDRESS, U32, U32, Rest("d")),
     Kind.ASK: Layout(Ask, _ADDRESS, Number("B", Wanted)),
     Kind.TORQUE: Layout(Torque, _ADDRESS, U32, Rest("d")),
     Kind.HOLD: Layout(HoldGains, _ADDRESS, Rest("d")),

@@ -315,7 +315,7 @@ class Node:
 
     def _sense(self, state: NodeState, values: tuple[float, ...]) -> msg.Sense:
         state.senses = following(state.senses)
-        return msg.Sense(state.links.address, state.senses, values)
+        return msg.Sense(state.links.address, state.senses, state.cycle.number, values)
 
     def _cycle(self, state: NodeState, port: str, batch: CycleBatch, now: float) -> None:
         """Take this module's torque from a batch and pass on the rest; collect readings back."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -16,10 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.checks import as_floats, inside, positive
+from modurob.control import Controller
+from modurob.control.certificate import is_decaying
+from modurob.control.closed_loop import linearized
 from modurob.control.references import Carried, Quintic, excesses
 from modurob.distributed.bus.messages import Address
 from modurob.distributed.bus.robot import LARGEST_READING, BusRobot
 from modurob.distributed.bus.survey import BusEntry
+from modurob.distributed.reliable import NUMBERS
 from modurob.errors import ModurobError, StateError, choices
 from modurob.model import Model
 from modurob.model.joint_map import JointMap
@@ -35,6 +40,11 @@ HOLD_RATE = 10.0  # [rad/s] of joints that modules hold by themselves
 MOTIONS_S = 1e-6, 1e6  # shortest and longest of goto
 CHECKED_S = 60.0  # of a motion, against the joint limits before it begins
 MOST_STEPS, RESTING = 50, 1e-12  # of Newton's method, and its last step [rad, m]
+KEPT_CYCLES = 500  # of which the ages of readings are kept
+# Age of readings with which certificates count, in periods: a period for the way out and back,
+# and a period for a clock that is late.
+MOST_LATE = 2
+SAME = 1e-6  # relative, by which times may differ
 MOST_RECORDED = 1_000_000  # states of one record
 
 Function = Callable[[float], Reference]
@@ -79,12 +89,11 @@ class Operation:
 
     Attributes:
         robot: The body that is driven.
-        links_in_period: Dockings that a message passes in a period of the loop, where it is known.
+        period: Of the loop; 0 without a clock. [s]
     """
 
-    links_in_period = math.inf
-
     def __init__(self, period: float = 0.0) -> None:
+        self.period = period
         # without a clock, readings come when they change
         self._stale_s = max(STALE_S, STALE_PERIODS * period) if period else math.inf
         self._lock = threading.RLock()
@@ -97,6 +106,9 @@ class Operation:
         self._lead = self._from = 0.0  # length of the approach, time of the motion after it [s]
         self._waits = self._reason = ""
         self._late: list[str] = []  # modules without a new reading
+        self._ticks: deque[float] = deque(maxlen=KEPT_CYCLES)  # [s] of cycles with this body
+        self._ages: deque[tuple[float, str]] = deque(maxlen=KEPT_CYCLES)  # see `oldest_reading`
+        self._checked: tuple[Any, tuple[str, ...]] = None, ()  # law and set point, see `missing`
         self._last_t = -math.inf
         self._q = np.zeros(0)  # measured last, NaN where nothing was
         self._record: list[BodyTrajectory] | None = None
@@ -156,13 +168,16 @@ class Operation:
         if not (isinstance(seconds, float) and seconds == math.inf):
             positive("seconds", seconds, "seconds")
         try:
-            count = len(np.atleast_1d(reference(0.0).q))
+            shapes = {np.shape(np.atleast_1d(x)) for x in _parts(reference(0.0))}
         except (TypeError, ValueError, AttributeError) as error:
             raise StateError(
                 f"a motion is a function of time with q, v and a, such as a gait: {error}"
             ) from None
-        if count != model.nv:
-            raise StateError(f"the motion has {count} joints, the robot {model.nv}")
+        if shapes != {(model.nv,)}:
+            raise StateError(
+                f"q, v and a of the motion have shapes {choices(sorted(map(str, shapes)))}, the "
+                f"robot has {model.nv} joints"
+            )
         # without the lock: the loop goes on meanwhile
         fastest = LARGEST_READING
         if beyond := excesses(reference, model, min(seconds, CHECKED_S), rate=fastest):
@@ -238,15 +253,41 @@ class Operation:
             found.append(f"motors of {choices(idle)}")
         if late:
             found.append(f"new readings of {choices(late)}")
-        assert law.model.organism is not None
-        links = 1 + int(law.model.organism.accessibility().sum(axis=0).max())  # one to the base
-        if 2 * links > self.links_in_period:
-            found.append(
-                f"torques and readings within a period: the outermost module is {links} links "
-                f"away, and a message passes {self.links_in_period} in a period"
+        if self.period:
+            found += self._lateness()
+        key = law, at.tobytes()
+        if key != self._checked[0]:  # it takes milliseconds
+            self._checked = key, _failures(law, at)
+        return (*found, *self._checked[1])
+
+    @property
+    def longest_delay(self) -> float:
+        """Age of readings up to which a guarantee holds. [s]"""
+        return MOST_LATE * self.period
+
+    def oldest_reading(self) -> tuple[float, str]:
+        """Age of the oldest reading in the last cycles, and its module; NaN before the first. [s]
+
+        The age counts from the begin of the cycle that the reading answers: so long ago, or less,
+        the torque of that cycle reached the module and its joints were measured.
+        """
+        with self._lock:
+            return max(self._ages, default=(math.nan, ""))
+
+    def _lateness(self) -> Iterator[str]:
+        """Conditions on the delay of the loop that the last cycles did not meet."""
+        with self._lock:
+            ages = list(self._ages)
+        most = self.longest_delay
+        late = [x for x in ages if x[0] > most * (1 + SAME)]
+        if not ages:
+            yield "measured delays: no reading has come back so far"
+        elif late:
+            age, name = max(late)
+            yield (
+                f"readings at most {MOST_LATE} periods ({1e3 * most:g} ms) old: in {len(late)} of "
+                f"the last {len(ages)} cycles they were older, up to {1e3 * age:.4g} ms ('{name}')"
             )
-        failures = law.certificate(at).failures
-        return (*found, *(f"{check.assumption}: {check.why}" for check in failures))
 
     def rest(self, model: Model) -> np.ndarray:
         """(n,) where the joints would come to rest if the body were another one. [rad, m]
@@ -299,11 +340,19 @@ class Operation:
                     joints.carry(x, nothing) for x in (self._set_point, self._q)
                 )
             self._path = None  # laid anew from where the joints are found
+            self._ticks.clear()
+            self._ages.clear()
 
     def torques(
-        self, table: Mapping[Address, BusEntry], t: float
+        self, table: Mapping[Address, BusEntry], t: float, cycle: int = 0
     ) -> dict[Address, tuple[float, ...]]:
-        """Torques for every module with motors, at time t; none at all lets them go. [N m, N]"""
+        """Torques for every module with motors, at time t; none at all lets them go. [N m, N]
+
+        Args:
+            table: Newest data of each module.
+            t: Now. [s]
+            cycle: Number of the cycle that they begin.
+        """
         with self._lock:
             robot = self.robot
             if robot.controller is None or robot.model is None:
@@ -318,6 +367,8 @@ class Operation:
                 for m, joints in modules.items()
                 if joints and t - table[m].sensed.at > self._stale_s
             ]
+            driven = (m for m, joints in modules.items() if joints)
+            self._keep_age(t, {m: (cycle - table[m].cycle) % NUMBERS for m in driven})
             if self._relaxed:  # the next motion begins where the joints are then
                 self._set_point, self._last_t = self._within_limits(self._q), t
                 self._write(t, q, v, np.zeros(len(q)), q)
@@ -350,6 +401,14 @@ class Operation:
             for m, joints in robot.joints().items()
             if joints
         }
+
+    def _keep_age(self, t: float, cycles: Mapping[Address, int]) -> None:
+        """Keep the age of the oldest reading, of those that answer so many cycles before."""
+        if self._ticks and cycles:
+            module = max(cycles, key=lambda m: cycles[m])
+            began = self._ticks[-min(cycles[module], len(self._ticks))]
+            self._ages.append((t - began, self.robot.assembly.names[module]))
+        self._ticks.append(t)
 
     def _hindrance(self) -> str:
         """Why a motion cannot go on; empty if it can."""
@@ -463,6 +522,24 @@ class Operation:
         part = BodyTrajectory(organism.base, model, organism, t, q, v, tau, channels)
         self._record.append(part)
         self._rows = []
+
+
+def _failures(law: Controller, at: np.ndarray) -> tuple[str, ...]:
+    """Assumptions of a law's certificate that do not hold at a set point, with delays of the loop.
+
+    The certificate is for torques in time; those of a clocked loop come up to `MOST_LATE` late.
+    """
+    found = [f"{check.assumption}: {check.why}" for check in law.certificate(at).failures]
+    dt = law.sample_time or 0.0
+    for late in range(1, MOST_LATE + 1) if dt and not found else ():
+        rate = linearized(law, at, late).rate
+        if not is_decaying(rate):
+            found.append(
+                f"errors decay with torques {1e3 * late * dt:g} ms late: slowest rate "
+                f"{rate:.4g} 1/s; lower the gains, or take a shorter period"
+            )
+            break
+    return tuple(found)
 
 
 def _parts(reference: Any) -> tuple[Any, Any, Any]:

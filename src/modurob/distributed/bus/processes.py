@@ -17,7 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from modurob.checks import positive
+from modurob.checks import positive, takes
+from modurob.distributed import child
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.bus import BASE, Bus, BusModule
@@ -62,10 +63,10 @@ class ProcessBus(Bus):
         drives: Callable[[str], tuple[str, dict[str, Any]]] | None = None,
         **settings: Any,
     ) -> None:
-        if drives is not None and (not callable(drives) or settings.get("plant") is not None):
+        if drives is not None and (not takes(drives, "m0") or settings.get("plant") is not None):
             raise StateError("drives is a function of a module's name, on a bus without a plant")
-        super().__init__(law, clocked=drives is not None, **settings)
         self._drives = drives
+        super().__init__(law, **settings)
         self._processes = Processes("SimulatedBus", transport=transport, loss=loss, seed=seed)
         self.endpoint = self._processes.endpoint()
         # later than the beats of any coordinator before: these come five times a heartbeat
@@ -89,6 +90,10 @@ class ProcessBus(Bus):
         ]
         for thread in self._threads:
             thread.start()
+
+    @property
+    def clocked(self) -> bool:
+        return self._drives is not None or super().clocked
 
     def kill(self, name: str) -> None:
         self._processes.kill(self.module(name).name)
@@ -301,6 +306,12 @@ class ProcessBus(Bus):
 def _checked_drive(drive: Any) -> tuple[str, dict[str, Any]]:
     match drive:
         case (str(name), dict(options)) if ":" in name:
+            try:
+                child.line(options)
+            except (TypeError, ValueError, AttributeError):
+                raise StateError(
+                    f"options of a drive are numbers, texts, lists and dicts, got {options!r:.80}"
+                ) from None
             return name, options
     raise StateError(
         "drives gives a class as 'package.module:Class' and a dict of its options, got "

@@ -55,10 +55,7 @@ class SimulatedBus(Bus):
         self._boots = 1
         self.rounds = self._ticks = 0
         self.world = None if self.plant is None else Plant(self.plant)
-        self._round_s = ROUND_S
-        if self.clocked:
-            self._round_s = self.period / LINKS_IN_PERIOD
-            self.operation.links_in_period = LINKS_IN_PERIOD
+        self._round_s = self.period / LINKS_IN_PERIOD if self.clocked else ROUND_S
 
     @property
     def now(self) -> float:

@@ -19,6 +19,7 @@ class BusEntry(NamedTuple):
     values: tuple[float, ...] = ()  # q, v, q, v ... of its joints [rad, m, rad/s, m/s]
     reported: Newest = Newest()  # number and time of the report
     sensed: Newest = Newest()  # number and time of the values
+    cycle: int = 0  # of the clocked loop that the values answer
     heard_at: float = -math.inf  # [s] time of its last message
 
     @property
