@@ -58,7 +58,7 @@ def command(
     ground is lifted. With --tune, amplitude, frequency, lag, and phases and offsets of the joints
     are tuned for speed - 0.02 power / weight.
 
-    Walkers come with gaits that were tuned for them: caterpillar, crab, cross, sidewinder.
+    Walkers with gaits of their own: caterpillar, crab, cross, roller, sidewinder.
     """
     files = take_run_options(options)
     for option, path in (("--resume", checkpoint), ("--save-gait", gait_path)):
@@ -66,11 +66,12 @@ def command(
     output.refuse_to_overwrite(filter(None, [gait_path]), files["force"])
     if checkpoint is not None and evaluations is None:
         raise StateError("--resume is of a tuning: give --tune, too")
+    own: dict[str, Any] = {}
     if name in ZOO:
-        title, organism = name, ZOO[name].build()
+        title, organism, own = name, ZOO[name].build(), dict(ZOO[name].fields)
         gait, options["hinges"] = gait or str(gait_file(name)), options["hinges"] or HINGES
         typed_locks = organisms.locked_of(organism, options["locked"])
-        options["locked"] = {**ZOO[name].locked, **typed_locks}
+        options["locked"] = {**own.pop("locked", {}), **typed_locks}
     else:
         title, organism = organisms.find(name)
         options["hinges"] = organisms.hinges_of(name, options["hinges"])
@@ -80,7 +81,7 @@ def command(
     given_seed = options.pop("seed")
     seed = given_seed or 0
     given = {key: x for key, x in (take_fields(options, model) | options).items() if x is not None}
-    fields = walking_fields(gait or "wave", typed.pop("gait", {}), **(given | typed))
+    fields = walking_fields(gait or "wave", typed.pop("gait", {}), **(own | given | typed))
     if gait_class(fields["motion"]).random:
         fields["seed"] = seed
     elif given_seed is not None and evaluations is None:
