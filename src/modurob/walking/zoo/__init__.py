@@ -57,7 +57,7 @@ ZOO: Mapping[str, ZooBody] = {
     "caterpillar": ZooBody("Caterpillar of six Backbones", lambda: examples.snake(6), "wave"),
     "crab": ZooBody("Crab of six Scouts", examples.crab, "sine"),
     "cross": ZooBody("Cross of nine Backbones", _cross, "sine"),
-    "roller": ZooBody("Bar of four SuperBots, bent", _bar, "sine", STRAIGHT | STIFF),
+    "roller": ZooBody("Rolling arc of four SuperBots", _bar, "sine", STRAIGHT | STIFF),
     "sidewinder": ZooBody("Bar of four SuperBots", _bar, "sine", STRAIGHT),
 }
 
