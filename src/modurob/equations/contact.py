@@ -147,6 +147,17 @@ class RoundCorner(NamedTuple):
     law: GroundLaw
 
 
+class LevelRoundCorner(NamedTuple):
+    """A `RoundCorner` above a level plane."""
+
+    place: Vec
+    axis: Vec
+    radius: Any
+    level: Any
+    law: GroundLaw
+    normal = Vec([0, 0, 1])
+
+
 class Bristle(NamedTuple):
     """Memory of a point; see `ContactPoint`."""
 
@@ -215,7 +226,8 @@ class Rolling(OnPlane):
 
     @classmethod
     def active(cls, own: Any, corner: Any, bristle: Any) -> Any:
-        return super().active(own, cls.lowest(own, corner), bristle)
+        # as if the circle stood upright: a bound that needs no root
+        return maximum(own.level - own.down.dot(corner.place) + corner.radius, bristle.held)
 
     @classmethod
     def touch(cls, own: Any, corner: Any, bristle: Any) -> Any:
@@ -358,15 +370,37 @@ class RoundGroundedDynamics(Rolling, GroundedDynamics):
     """`GroundedDynamics` with corners, circles and balls."""
 
 
-# of corners on slopes, of corners on level ground, of all points on any plane
-GROUND_FORCE, LEVEL_GROUND_FORCE, ROUND_GROUND_FORCE = (
-    Quantity(("q", "v"), ("nv",), passes, "tau", "Force of the ground.", near=False)
-    for passes in (GroundForce, LevelGroundForce, RoundGroundForce)
-)
-GROUNDED_DYNAMICS, LEVEL_GROUNDED_DYNAMICS, ROUND_GROUNDED_DYNAMICS = (
-    Quantity(
+class LevelRoundGroundForce(RoundGroundForce):
+    """`RoundGroundForce` of a level plane."""
+
+    Point = LevelRoundCorner
+
+
+class LevelRoundGroundedDynamics(RoundGroundedDynamics):
+    """`RoundGroundedDynamics` on a level plane."""
+
+    Point = LevelRoundCorner
+
+
+# by (is level, has circles or balls)
+GROUND_FORCES = {
+    key: Quantity(("q", "v"), ("nv",), passes, "tau", "Force of the ground.", near=False)
+    for key, passes in {
+        (False, False): GroundForce,
+        (True, False): LevelGroundForce,
+        (False, True): RoundGroundForce,
+        (True, True): LevelRoundGroundForce,
+    }.items()
+}
+GROUNDED_DYNAMICS = {
+    key: Quantity(
         ("q", "v", "tau"), ("nv",), passes, "a", "The acceleration of a body on the ground.",
         near=False,
     )
-    for passes in (GroundedDynamics, LevelGroundedDynamics, RoundGroundedDynamics)
-)  # fmt: skip
+    for key, passes in {
+        (False, False): GroundedDynamics,
+        (True, False): LevelGroundedDynamics,
+        (False, True): RoundGroundedDynamics,
+        (True, True): LevelRoundGroundedDynamics,
+    }.items()
+}  # fmt: skip

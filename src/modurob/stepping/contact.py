@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,12 +12,8 @@ from modurob.compiler.packing import size
 from modurob.compiler.routine import Routine, memory_blocks, thread_count
 from modurob.dynamics import External, link_wrenches
 from modurob.equations.contact import (
-    GROUND_FORCE,
+    GROUND_FORCES,
     GROUNDED_DYNAMICS,
-    LEVEL_GROUND_FORCE,
-    LEVEL_GROUNDED_DYNAMICS,
-    ROUND_GROUND_FORCE,
-    ROUND_GROUNDED_DYNAMICS,
     Bristle,
     ContactPoint,
     GroundLaw,
@@ -39,8 +35,6 @@ MOST_RESOLVED = 1.0  # rad of it: beyond, steps of impacts are no longer small
 NOMINAL_STEP_S = 1e-3  # that adaptive methods get their stiffness from
 SUNK = 2.0  # times the depth at which one corner carries the weight: refused at the start
 ROUNDING = 1e-9  # [m] of the lowest point at the start
-FORCES = (GROUND_FORCE, LEVEL_GROUND_FORCE, ROUND_GROUND_FORCE)
-DYNAMICS = (GROUNDED_DYNAMICS, LEVEL_GROUNDED_DYNAMICS, ROUND_GROUNDED_DYNAMICS)
 SAME_SIDE = 1e-6  # of the size of a body: distance of corners that touch a plane together
 
 
@@ -147,16 +141,13 @@ class GroundContact:
 
     @property
     def _is_level(self) -> bool:
-        """True if the compiled code is that of corners on a level plane."""
-        return self._ground.slope == (0.0, 0.0) and not self._rolls
+        return self._ground.slope == (0.0, 0.0)
 
-    def _choose(self, quantities: Sequence[Quantity]) -> Quantity:
-        """Of corners on slopes, of corners on level ground, of all points on any plane."""
-        return quantities[2 if self._rolls else 1 if self._is_level else 0]
-
-    def _routine(self, quantity: Quantity, settles: bool, external: bool = False) -> Routine:
+    def _routine(
+        self, choices: Mapping[tuple[bool, bool], Quantity], settles: bool, external: bool = False
+    ) -> Routine:
         """Compiled code for planes, made when it is first needed."""
-        key = (quantity, settles, external)
+        key = (choices[self._is_level, self._rolls], settles, external)
         if key not in self._routines:
             self._routines[key] = self._model.dynamics.tier.with_points(*key, **self._tables())
         return self._routines[key]
@@ -227,11 +218,12 @@ class GroundContact:
         x = Vec([e[..., which] for e in x])
         n = Vec([np.broadcast_to(e, depth.shape)[..., which] for e in n])
         u = Vec([V[..., k, :] for k in range(3)]) + Vec([V[..., k, :] for k in (3, 4, 5)]).cross(x)
-        R, p = T[..., which, :3, :3], T[..., which, :3, 3]
+        T = T[..., which, :, :]
         anchor = vec(self._states(np.moveaxis(self._memory[:, which, :3], -1, 1)))
         place = self._at.place[which]
         if self._rolls:
             before = self._states(self._anchored()[..., which, :])
+            R, p = T[..., :3, :3], T[..., :3, 3]
             anchor = anchor + (x - vec(_placed(R, p, before)))
             place = _placed(np.swapaxes(R, -1, -2), 0.0, np.stack([*x], axis=-1) - p)
         point = ContactPoint(x, u, n, depth[..., which], anchor, held[..., which])
@@ -254,7 +246,7 @@ class GroundContact:
         return self._run(False, q, v)
 
     def _run(self, settles: bool, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        routine, found = self._routine(self._choose(FORCES), settles), None
+        routine, found = self._routine(GROUND_FORCES, settles), None
         if not self._batch:
             found = routine.single(q, v, np.empty(self._model.nv))
         if found is None:
@@ -289,7 +281,7 @@ class GroundContact:
             external = link_wrenches(self._model, wrenches)
             external = np.broadcast_to(external, (*self._batch, *external.shape[-2:]))
             external = self._rows(external.reshape(*self._batch, math.prod(external.shape[-2:])))
-        stepper = self._routine(self._choose(DYNAMICS), True, external is not None)
+        stepper = self._routine(GROUNDED_DYNAMICS, True, external is not None)
         if not stepper.march(*rows, external, h, count, self._threads):
             v[:] = np.nan
         self._reached = q.copy(), v.copy()
