@@ -135,21 +135,23 @@ def test_a_ball_rolls_on_a_field_of_heights_as_on_its_plane():
     np.testing.assert_allclose(ends[0], ends[1], rtol=0, atol=EVEN)
 
 
-def test_rims_keep_their_grip_when_parts_undock():
+def test_rims_keep_their_grip_when_parts_dock():
     """Places where rims are anchored are those of bodies, whatever links the bodies are in."""
     rng = np.random.default_rng(1)
     pair = mr.Organism.random("scout", 2, rng)
+    ground = mr.Ground(stiffness=1e4, slope=(0.1, 0.0), height=1.0)  # all is deep inside
+    before = []
+    for part in pair.undock("m1"):
+        model = part.model(base="free", hinges="physical")
+        q, v = model.random_configuration(rng), np.zeros(model.nv)
+        before.append(GroundContact(ground, model, part, q, 1e-4))
+        before[-1].accepted(q, v)
     model = pair.model(base="free", hinges="physical")
-    q, v = model.random_configuration(rng), 0.1 * rng.normal(size=model.nv)
-    ground = mr.Ground(stiffness=1e4, slope=(0.1, 0.0))
-    whole = GroundContact(ground, model, pair, q, 1e-4)
-    whole.accepted(q, v)
-    part = pair.undock("m1")[1]
-    other = part.model(base="free", hinges="physical")
-    taken = GroundContact(ground, other, part, other.neutral(), 1e-4, [whole])
-    names = [model.body_names.index(name) for name in other.body_names]
-    for body, k in enumerate(names):
-        mine, theirs = taken._body == body, whole._body == k
-        old, new = whole._anchored()[:, 0, theirs], taken._anchored()[:, 0, mine]
-        np.testing.assert_allclose(new, old, rtol=0, atol=1e-15)
-    assert not np.allclose(taken._memory[:, :, 4:, 0].sum(), 0.0)
+    whole = GroundContact(ground, model, pair, model.neutral(), 1e-4, before)
+    for old in before:
+        for body, name in enumerate(old._model.body_names):
+            mine, theirs = whole._body == model.body_names.index(name), old._body == body
+            np.testing.assert_array_equal(whole._memory[:, mine, :4], old._memory[:, theirs, :4])
+            places = whole._anchored()[0, 0, mine], old._anchored()[0, 0, theirs]
+            np.testing.assert_allclose(*places, rtol=0, atol=1e-15)
+            assert np.ptp(places[0], axis=0).max() > 0.05  # [m]
