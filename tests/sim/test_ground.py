@@ -518,6 +518,17 @@ def test_a_base_that_turns_too_far_in_a_step_ends_the_run():
             mr.simulate(MODEL, None, factor * spin, 0.002, **options)
 
 
+def test_memory_for_contact_channels_is_asked_for_before_the_run(monkeypatch):
+    run = standing()
+    arrays = [run.t, run.q, run.v, run.tau, run.v, *run.channels.values()]  # v: forces on joints
+    size = sum(array.nbytes for array in arrays)
+    monkeypatch.setattr("modurob.checks.LARGEST_BYTES", size)
+    standing()
+    monkeypatch.setattr("modurob.checks.LARGEST_BYTES", size - 1)
+    with complains(mr.SizeError, "11 times of 1 states", "record="):
+        standing()
+
+
 def test_a_model_without_shapes_is_refused():
     made = mr.Model(**{**{k: getattr(MODEL, k) for k in MODEL.__dataclass_fields__},
                        "organism": None, "options": None})  # fmt: skip

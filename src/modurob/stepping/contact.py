@@ -299,6 +299,11 @@ class GroundContact:
         F = np.stack([*f, *point.x.cross(f)], axis=-2)  # (..., 6, which) about the origin
         return np.sum(F @ self._moves[self._body[which]] * S, axis=-2)
 
+    @property
+    def recorded(self) -> int:
+        """Numbers that a record of one state has of the ground: `observed` and `force`."""
+        return self._model.nv + 6 * self._model.nbodies + 1
+
     def observed(self, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
         """Channels: force and torque on each body, energy in the ground.
 
