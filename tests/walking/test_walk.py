@@ -287,6 +287,15 @@ def test_a_walker_keeps_its_locks_beside_those_that_are_typed(tmp_path):
     assert locked["m0.roll"] == pytest.approx(np.deg2rad(10))
 
 
+def test_the_zoo_walks_by_one_command(tmp_path):
+    done = call("zoo", "--seconds", "0.02", "--csv", str(tmp_path / "zoo.csv"))
+    assert done.exit_code == 0, done.output
+    assert sorted(os.listdir(tmp_path)) == sorted(f"zoo-{name}.csv" for name in ZOO)
+    done = call("zoo", "--tune", "8")
+    assert done.exit_code == 2
+    assert "--tune is of one walk: name a walker, caterpillar" in done.output
+
+
 def test_the_code_of_the_guide_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = Path(__file__).parents[2] / "docs" / "guide" / "walking.md"
