@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.checks import as_floats, not_negative, positive
+from modurob.equations.contact import UPRIGHT
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.model.shapes import placed_shapes
@@ -17,7 +18,6 @@ from modurob.organism import Organism
 
 CORNERS = np.array(list(product((-0.5, 0.5), repeat=3)))
 CHAMFER = 0.01  # of a cylinder's radius or half its length: the edge that is cut off
-UPRIGHT = 1e-6  # [rad] tilt of a circle below which its lowest point is not sought
 SAMPLES = 16  # points of a rim that tell whether it is inside the hull of a body
 STEEPEST = 100.0  # [m/m] a slope of 89.4 degrees: on a steeper one nothing is near the ground
 
