@@ -43,7 +43,7 @@ def films(folder: str, names: list[str]) -> None:
 def tuned(name: str, runs: int, seed: int = 0) -> None:
     it = zoo_body(name)
     begin = {"phase": dict.fromkeys(YAW, np.pi / 2)} if name == "sidewinder" else {}
-    fields = walking_fields(it.kind, begin, hinges=HINGES, locked=it.locked, duration=TUNED_S)
+    fields = walking_fields(it.kind, begin, hinges=HINGES, **it.fields, duration=TUNED_S)
     scenario = started(Scenario(organism=it.build(), name=name, **fields))
     found = tune(scenario, runs, seed=seed, progress=lambda *state: print(*state, flush=True))
     found.gait.save(gait_file(name))

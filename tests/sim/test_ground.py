@@ -397,6 +397,24 @@ def test_parts_keep_their_grip_when_they_undock_and_dock_again():
         np.testing.assert_allclose(push, -np.sum(part.model.mass) * model.gravity, atol=1e-3)
 
 
+def test_the_ground_takes_the_momentum_of_a_module_that_docks_from_above():
+    """The impact itself is between the modules: a ground that yields has no impulse in no time."""
+    speed, event_t, step = 0.2, 0.02, 1e-3
+    dock = mr.Dock(event_t, "m0", 1, "m1", 1, approach=(0, 0, speed, 0, 0, 0))
+    run = mr.simulate(
+        MODEL, rested(), None, 0.5, integrator="SemiImplicitEuler", dt=step, events=[dock],
+        ground=mr.Ground(stiffness=STIFFNESS),
+    )  # fmt: skip
+    after = run.parts[-1]
+    # both move on with half the speed, and lose half of the energy
+    assert after.v[0, 2] == pytest.approx(-speed / 2, rel=1e-9)
+    assert run.audit[0].energy_lost == pytest.approx(MASS * speed**2 / 4, rel=1e-9)
+    np.testing.assert_allclose(run.audit[0].momentum_after[2], -MASS * speed, rtol=1e-9)
+    push = after.channels["contact"][:-1, 0, 2].sum() * step - 2 * MASS * G * (0.5 - event_t)
+    assert push == pytest.approx(MASS * speed, rel=1e-3)  # steps that end between states
+    assert np.abs(after.v[-1]).max() < 1e-3 * speed
+
+
 def _braced(model: mr.Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Joints held where they are."""
     tau = np.zeros(model.nv)
@@ -590,6 +608,17 @@ def test_a_base_that_turns_too_far_in_a_step_ends_the_run():
     for factor in (1.1, 100.0):
         with complains(mr.SimulationError, "rad/s", "step of 0.001 s", "give dt = "):
             mr.simulate(MODEL, None, factor * spin, 0.002, **options)
+
+
+def test_memory_for_contact_channels_is_asked_for_before_the_run(monkeypatch):
+    run = standing()
+    arrays = [run.t, run.q, run.v, run.tau, run.v, *run.channels.values()]  # v: forces on joints
+    size = sum(array.nbytes for array in arrays)
+    monkeypatch.setattr("modurob.checks.LARGEST_BYTES", size)
+    standing()
+    monkeypatch.setattr("modurob.checks.LARGEST_BYTES", size - 1)
+    with complains(mr.SizeError, "11 times of 1 states", "record="):
+        standing()
 
 
 def test_a_model_without_shapes_is_refused():

@@ -84,7 +84,7 @@ def test_a_walker_is_a_project_with_ground_and_its_tuned_gait(tmp_path, name):
     assert session.name == f"{name} walks"
     scenario = session.scenario()
     assert scenario.gait == GaitRecord.load(gait_file(name)).gait
-    assert scenario.locked == dict(ZOO[name].locked)
+    assert scenario.locked == dict(ZOO[name].fields.get("locked", {}))
     assert (scenario.base, scenario.ground, scenario.hinges) == ("free", True, HINGES)
     with pytest.raises(UnknownNameError, match="walkers are caterpillar"):
         studio.new_from_walker("unicorn")

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import modurob as mr
 from modurob.cli import cli
 from modurob.scenario.gait_files import GaitRecord
+from modurob.spatial import so3
 from modurob.walking import evaluate, measured, started, tune, walk_metrics, walking_fields
 from modurob.walking.tuning import FAILED, search_space
 from modurob.walking.zoo import ZOO, zoo_walk
@@ -51,6 +52,27 @@ def test_the_cross_goes_as_far_in_mujoco():
     assert ours.distance > 0.3  # [m]
     assert 1 / ENGINES_AGREE < ours.distance / theirs.distance < ENGINES_AGREE
     assert abs(ours.heading - theirs.heading) < 0.1  # [rad]
+
+
+def turns(run: mr.Trajectory, until: float) -> np.ndarray:
+    """(3,) turns of the base about the axes of its own frame."""
+    R = so3.from_quaternion(run.q[run.t <= until + 1e-9, 3:7])
+    return so3.log(R[:-1].swapaxes(-1, -2) @ R[1:]).sum(axis=0) / (2 * np.pi)
+
+
+def test_the_roller_rolls_as_in_mujoco():
+    """The bend goes around the body 0.4 times a second; the body turns about its long axis."""
+    ours = zoo_walk("roller", duration=6.0, record=0.02)
+    x, y, z = turns(ours.trajectory, 6.0)
+    assert 2.0 < z < 0.4 * 6.0  # some tenths are lost while the bend builds up
+    assert max(abs(x), abs(y)) < 0.25  # a quarter turn: the ends of the bar swing
+    # it rolls to its side, on less than the girth of its square section
+    assert abs(abs(ours.metrics.heading) - np.pi / 2) < 0.4
+    assert 0.5 < ours.metrics.distance / (z * 4 * 0.084) < 1.0
+    theirs = zoo_walk("roller", duration=3.0, record=0.02, engine="mujoco")
+    expected = turns(theirs.trajectory, 3.0)[2]
+    assert expected > 0.9
+    assert turns(ours.trajectory, 3.0)[2] == pytest.approx(expected, rel=ENGINES_AGREE - 1)
 
 
 @pytest.mark.parametrize("name", ZOO)
@@ -261,8 +283,17 @@ def test_a_walker_keeps_its_locks_beside_those_that_are_typed(tmp_path):
     )
     assert done.exit_code == 0, done.output
     locked = mr.Scenario.load(saved).locked
-    assert locked.keys() == ZOO["sidewinder"].locked.keys()
+    assert locked.keys() == ZOO["sidewinder"].fields["locked"].keys()
     assert locked["m0.roll"] == pytest.approx(np.deg2rad(10))
+
+
+def test_the_zoo_walks_by_one_command(tmp_path):
+    done = call("zoo", "--seconds", "0.02", "--csv", str(tmp_path / "zoo.csv"))
+    assert done.exit_code == 0, done.output
+    assert sorted(os.listdir(tmp_path)) == sorted(f"zoo-{name}.csv" for name in ZOO)
+    done = call("zoo", "--tune", "8")
+    assert done.exit_code == 2
+    assert "--tune is of one walk: name a walker, caterpillar" in done.output
 
 
 def test_the_code_of_the_guide_runs(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,8 +11,9 @@ from modurob import Scenario, StateError
 from modurob.cli import organisms, output
 from modurob.cli.characters import echo
 from modurob.cli.fields import field_options, take_fields
-from modurob.cli.run import execute, run_options, scenario_of, take_run_options
+from modurob.cli.run import FILES, execute, run_options, scenario_of, take_run_options
 from modurob.cli.simulate import typed_gait
+from modurob.errors import choices
 from modurob.gaits import gait_class
 from modurob.scenario.gait_files import GaitRecord
 from modurob.walking import started, tune, walking_fields
@@ -20,10 +22,18 @@ from modurob.walking.zoo import HINGES, ZOO, gait_file
 EXAMPLE = """\b
 Examples:
   modurob walk caterpillar --film caterpillar.gif
+  modurob walk zoo --film zoo.gif
   modurob walk snake --hinges physical --gait wave --parameter lag=1.5 --slope 3
   modurob walk nine --hinges physical --tune 2000 --resume nine.tuning --save-gait nine.json
   modurob walk nine --hinges physical --gait nine.json --friction 0.4 --engine mujoco
 """
+
+
+ALL = "zoo"
+OF_ONE = {
+    "--gait": "gait", "--parameter": "parameters", "--lock": "locked", "--tune": "evaluations",
+    "--resume": "checkpoint", "--save-gait": "gait_path", "--json": "as_json",
+}  # fmt: skip
 
 
 @organisms.body_command("walk", EXAMPLE)
@@ -58,19 +68,23 @@ def command(
     ground is lifted. With --tune, amplitude, frequency, lag, and phases and offsets of the joints
     are tuned for speed - 0.02 power / weight.
 
-    Walkers come with gaits that were tuned for them: caterpillar, crab, cross, sidewinder.
+    Walkers with gaits of their own: caterpillar, crab, cross, roller, sidewinder; or all of them:
+    zoo, with the name of the walker in every file, such as zoo-crab.gif.
     """
+    if name == ALL:
+        return _walk_all(click.get_current_context())
     files = take_run_options(options)
     for option, path in (("--resume", checkpoint), ("--save-gait", gait_path)):
         output.check_path(option, path)
     output.refuse_to_overwrite(filter(None, [gait_path]), files["force"])
     if checkpoint is not None and evaluations is None:
         raise StateError("--resume is of a tuning: give --tune, too")
+    own: dict[str, Any] = {}
     if name in ZOO:
-        title, organism = name, ZOO[name].build()
+        title, organism, own = name, ZOO[name].build(), dict(ZOO[name].fields)
         gait, options["hinges"] = gait or str(gait_file(name)), options["hinges"] or HINGES
         typed_locks = organisms.locked_of(organism, options["locked"])
-        options["locked"] = {**ZOO[name].locked, **typed_locks}
+        options["locked"] = {**own.pop("locked", {}), **typed_locks}
     else:
         title, organism = organisms.find(name)
         options["hinges"] = organisms.hinges_of(name, options["hinges"])
@@ -80,7 +94,7 @@ def command(
     given_seed = options.pop("seed")
     seed = given_seed or 0
     given = {key: x for key, x in (take_fields(options, model) | options).items() if x is not None}
-    fields = walking_fields(gait or "wave", typed.pop("gait", {}), **(given | typed))
+    fields = walking_fields(gait or "wave", typed.pop("gait", {}), **(own | given | typed))
     if gait_class(fields["motion"]).random:
         fields["seed"] = seed
     elif given_seed is not None and evaluations is None:
@@ -93,6 +107,18 @@ def command(
     if gait_path is not None:
         GaitRecord.of(scenario).save(gait_path)
     execute(scenario, files, facts)
+
+
+def _walk_all(context: click.Context) -> None:
+    """Every walker of the zoo, with files of its own."""
+    given = context.params
+    for option, of_one in OF_ONE.items():
+        if given[of_one]:
+            raise StateError(f"{option} is of one walk: name a walker, {choices(ZOO)}")
+    for name in ZOO:
+        paths = {key: Path(given[key]) for key in FILES if given[key]}
+        files = {key: str(p.with_stem(f"{p.stem}-{name}")) for key, p in paths.items()}
+        context.invoke(command, **{**given, **files, "name": name})
 
 
 def _tuned(

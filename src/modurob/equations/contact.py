@@ -24,6 +24,7 @@ from modurob.spatial.scalars import maximum, minimum, sqrt
 TOUCH = 1e12  # [1/m] contact is made within a picometer
 HARDEST = 2.0  # times the spring's force: impacts at any speed need no shorter steps than rest
 SMALLEST = 1e-200  # [N^2] keeps a force of zero from being divided by zero
+UPRIGHT = 1e-6  # [rad] tilt of a circle below which its lowest point is not sought
 
 
 class GroundLaw(NamedTuple):
@@ -132,11 +133,44 @@ class LevelCorner(NamedTuple):
     normal = Vec([0, 0, 1])
 
 
+class RoundCorner(NamedTuple):
+    """The lowest point of a circle or ball around `place`; of a circle, `axis` has length 1.
+
+    A ball has no axis, a corner no radius.
+    """
+
+    place: Vec
+    axis: Vec
+    radius: Any
+    normal: Vec
+    level: Any
+    law: GroundLaw
+
+
+class LevelRoundCorner(NamedTuple):
+    """A `RoundCorner` above a level plane."""
+
+    place: Vec
+    axis: Vec
+    radius: Any
+    level: Any
+    law: GroundLaw
+    normal = Vec([0, 0, 1])
+
+
 class Bristle(NamedTuple):
     """Memory of a point; see `ContactPoint`."""
 
     anchor: Vec
     held: Any
+
+
+class RollingBristle(NamedTuple):
+    """A `Bristle` of a point that wanders over its link, and its place when it was anchored."""
+
+    anchor: Vec
+    held: Any
+    place: Vec
 
 
 class OnPlane(Passes):
@@ -158,21 +192,58 @@ class OnPlane(Passes):
         n = corner.normal
         return own._replace(down=own.R.T @ n, level=corner.level - n.dot(own.p))
 
-    @staticmethod
-    def active(own: Any, corner: Corner, bristle: Bristle) -> Any:
+    @classmethod
+    def active(cls, own: Any, corner: Any, bristle: Any) -> Any:
         return maximum(own.level - own.down.dot(corner.place), bristle.held)
 
     @classmethod
-    def touch(cls, own: Any, corner: Corner, bristle: Bristle) -> Any:
+    def touch(cls, own: Any, corner: Any, bristle: Any) -> Any:
         point = cls.at(own, corner, bristle)
         return cls.pushed(own, corner, point, contact_force(corner.law, point, stretch(point)))
 
     @classmethod
-    def settle(cls, own: Any, corner: Corner, bristle: Bristle) -> tuple[Bristle, Any]:
+    def settle(cls, own: Any, corner: Any, bristle: Any) -> tuple[Any, Any]:
         point = cls.at(own, corner, bristle)
         s, *memory = slipped(corner.law, point)
         force = contact_force(corner.law, point, s)
         return Bristle(*memory), cls.pushed(own, corner, point, force)
+
+
+class Rolling(OnPlane):
+    """Lowest points of circles and balls, which wander over their links.
+
+    The bristle holds on to the point of the link that was lowest after the last step; from there it
+    is handed to the one that is lowest now, with its stretch.
+    """
+
+    Point, Memory = RoundCorner, RollingBristle
+
+    @staticmethod
+    def lowest(own: Any, corner: RoundCorner) -> RoundCorner:
+        across = own.down - corner.axis * corner.axis.dot(own.down)
+        length = sqrt(maximum(across.dot(across), UPRIGHT * UPRIGHT))
+        return corner._replace(place=corner.place - across * (corner.radius / length))
+
+    @classmethod
+    def active(cls, own: Any, corner: Any, bristle: Any) -> Any:
+        # as if the circle stood upright: a bound that needs no root
+        return maximum(own.level - own.down.dot(corner.place) + corner.radius, bristle.held)
+
+    @classmethod
+    def touch(cls, own: Any, corner: Any, bristle: Any) -> Any:
+        corner = cls.lowest(own, corner)
+        return super().touch(own, corner, handed(own.R, corner.place, bristle))
+
+    @classmethod
+    def settle(cls, own: Any, corner: Any, bristle: Any) -> tuple[Any, Any]:
+        corner = cls.lowest(own, corner)
+        memory, own = super().settle(own, corner, handed(own.R, corner.place, bristle))
+        return RollingBristle(memory.anchor, memory.held, corner.place), own
+
+
+def handed(R: Mat, place: Vec, bristle: RollingBristle) -> Bristle:
+    """The bristle of a point at `place` in its link, with the stretch that it had elsewhere."""
+    return Bristle(bristle.anchor + R @ (place - bristle.place), bristle.held)
 
 
 class GroundForce(OnPlane):
@@ -291,15 +362,45 @@ class LevelGroundedDynamics(GroundedDynamics):
     Point = LevelCorner
 
 
-# on slopes, and on level ground
-GROUND_FORCE, LEVEL_GROUND_FORCE = (
-    Quantity(("q", "v"), ("nv",), passes, "tau", "Force of the ground.", near=False)
-    for passes in (GroundForce, LevelGroundForce)
-)
-GROUNDED_DYNAMICS, LEVEL_GROUNDED_DYNAMICS = (
-    Quantity(
+class RoundGroundForce(Rolling, GroundForce):
+    """`GroundForce` through corners, circles and balls."""
+
+
+class RoundGroundedDynamics(Rolling, GroundedDynamics):
+    """`GroundedDynamics` with corners, circles and balls."""
+
+
+class LevelRoundGroundForce(RoundGroundForce):
+    """`RoundGroundForce` of a level plane."""
+
+    Point = LevelRoundCorner
+
+
+class LevelRoundGroundedDynamics(RoundGroundedDynamics):
+    """`RoundGroundedDynamics` on a level plane."""
+
+    Point = LevelRoundCorner
+
+
+# by (is level, has circles or balls)
+GROUND_FORCES = {
+    key: Quantity(("q", "v"), ("nv",), passes, "tau", "Force of the ground.", near=False)
+    for key, passes in {
+        (False, False): GroundForce,
+        (True, False): LevelGroundForce,
+        (False, True): RoundGroundForce,
+        (True, True): LevelRoundGroundForce,
+    }.items()
+}
+GROUNDED_DYNAMICS = {
+    key: Quantity(
         ("q", "v", "tau"), ("nv",), passes, "a", "The acceleration of a body on the ground.",
         near=False,
     )
-    for passes in (GroundedDynamics, LevelGroundedDynamics)
-)  # fmt: skip
+    for key, passes in {
+        (False, False): GroundedDynamics,
+        (True, False): LevelGroundedDynamics,
+        (False, True): RoundGroundedDynamics,
+        (True, True): LevelRoundGroundedDynamics,
+    }.items()
+}  # fmt: skip

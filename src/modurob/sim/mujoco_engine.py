@@ -152,6 +152,11 @@ class MujocoPlant:
         result[..., joints] += friction(0.0, self._model.coulomb, v[..., joints])
         return result
 
+    @property
+    def recorded(self) -> int:
+        """Numbers that a record of one state has of contacts, at most: `observed` and `force`."""
+        return self._model.nv + 12 * self._model.nbodies * self._touches
+
     def observed(self, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
         """Channels: forces and torques on each body, of the ground and of other bodies.
 

@@ -157,7 +157,7 @@ class Recorder:
     ) -> None:
         self._drive, self._ground, self._batch, self._external = drive, ground, batch, external
         rows, states = expected or FIRST, math.prod(batch)
-        size = row_bytes(states, nq, nv)
+        size = row_bytes(states, nq, nv) + 8 * states * (0 if ground is None else ground.recorded)
         refuse_over(f"{rows:,} times of {states:,} states", rows * size, ADVICE)
         self.t = Rows((), rows)
         self.q, self.v = Rows((*batch, nq), rows), Rows((*batch, nv), rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,13 +12,12 @@ from modurob.compiler.packing import size
 from modurob.compiler.routine import Routine, memory_blocks, thread_count
 from modurob.dynamics import External, link_wrenches
 from modurob.equations.contact import (
-    GROUND_FORCE,
+    GROUND_FORCES,
     GROUNDED_DYNAMICS,
-    LEVEL_GROUND_FORCE,
-    LEVEL_GROUNDED_DYNAMICS,
     Bristle,
     ContactPoint,
     GroundLaw,
+    RollingBristle,
     contact_force,
     slipped,
     stretch,
@@ -55,6 +54,13 @@ class Touching(NamedTuple):
     force: np.ndarray
 
 
+class Touched(NamedTuple):
+    """Corners that touch: which of all, and (..., k, 3) places in their bodies. [m]"""
+
+    which: np.ndarray
+    place: np.ndarray
+
+
 class GroundContact:
     """Forces of the ground on one model, and its anchors: the memory of friction.
 
@@ -82,7 +88,8 @@ class GroundContact:
                 "use Organism.model(...), or give organism="
             )
         self._ground, self._model = ground, model
-        self._body, self._place = corners(organism, model)
+        self._at = corners(organism, model)
+        self._body, self._rolls = self._at.body, bool(self._at.radius.any())
         self._moves = model._moving_columns[model.body_link].astype(float)  # (bodies, nv)
         given = before[0].law.stiffness if before else ground.stiffness
         states = q.reshape(-1, q.shape[-1])
@@ -100,7 +107,8 @@ class GroundContact:
                 f"{_rounded_down(most_k)} N/m or less"
             )
         self._batch = q.shape[:-1]
-        self._memory = memory_blocks(math.prod(self._batch), len(self._body), size(Bristle))
+        memory = RollingBristle if self._rolls else Bristle
+        self._memory = memory_blocks(math.prod(self._batch), len(self._body), size(memory))
         for other in before:
             self._take(other)
         self._seen: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # q, v, force
@@ -109,27 +117,37 @@ class GroundContact:
 
     def _tables(self) -> dict[str, np.ndarray]:
         """Corners in their links, the plane and the law, for compiled code."""
-        frames, (a, b) = self._model._placed_frames, self._ground.slope
+        (_, place, axis, radius), (a, b) = self._at, self._ground.slope
         n_z = 1 / np.sqrt(1 + a * a + b * b)
-        link = frames.body_link[self._body].astype(np.int64)
-        R, p = frames.body_rotation[self._body], frames.body_position[self._body]
-        place = (R @ self._place[..., None])[..., 0] + p
+        link = self._model._placed_frames.body_link[self._body].astype(np.int64)
+        R, p = self._in_links
+        own = [_placed(R, p, place)]
+        if self._rolls:
+            own += [_placed(R, 0.0, axis), radius[:, None]]
         normal = () if self._is_level else (-a * n_z, -b * n_z, n_z)
         same = np.array([*normal, n_z * float(np.asarray(self._ground.height)), *self.law])
         same = np.broadcast_to(same, (len(place), len(same)))
         return {
-            "point_rows": np.concatenate([place, same], axis=1),
+            "point_rows": np.concatenate([*own, same], axis=1),
             "point_links": 2 * link + (np.diff(link, prepend=-1) != 0),
             "memory": self._memory,
         }
 
     @property
+    def _in_links(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rotations and positions of the corners' bodies in the frames of compiled code."""
+        frames = self._model._placed_frames
+        return frames.body_rotation[self._body], frames.body_position[self._body]
+
+    @property
     def _is_level(self) -> bool:
         return self._ground.slope == (0.0, 0.0)
 
-    def _routine(self, quantity: Quantity, settles: bool, external: bool = False) -> Routine:
+    def _routine(
+        self, choices: Mapping[tuple[bool, bool], Quantity], settles: bool, external: bool = False
+    ) -> Routine:
         """Compiled code for planes, made when it is first needed."""
-        key = (quantity, settles, external)
+        key = (choices[self._is_level, self._rolls], settles, external)
         if key not in self._routines:
             self._routines[key] = self._model.dynamics.tier.with_points(*key, **self._tables())
         return self._routines[key]
@@ -140,12 +158,12 @@ class GroundContact:
         Every body is taken to lie on its largest side; the corners of the opposite side are counted
         as well, with half the weight each, because their second moments are the same.
         """
-        x, S = self._places(q), self._model.dynamics.quantity("joint_screws", q)
-        K = np.zeros((self._model.nv, self._model.nv))
-        for body in np.unique(self._body).tolist():
-            own = np.flatnonzero(self._body == body)
-            side = _largest_sides(self._place[own])
-            r = x[own[side > 0]]
+        T, S = self._model.forward_kinematics(q), self._model.dynamics.quantity("joint_screws", q)
+        K, (of_body, place, *_) = np.zeros((self._model.nv, self._model.nv)), self._at.outline()
+        for body in np.unique(of_body).tolist():
+            own = place[of_body == body]
+            side = _largest_sides(own)
+            r = own[side > 0] @ T[body, :3, :3].T + T[body, :3, 3]
             hat = np.cross(np.eye(3), r[:, None, :])  # rows w x r
             J = (S[:3].T + S[3:].T @ hat) * self._moves[body][:, None]  # (points, nv, 3)
             K += np.einsum("p,pik,pjk->ij", side[side > 0], J, J)
@@ -164,37 +182,58 @@ class GroundContact:
         for body in np.unique(self._body).tolist():
             k = names.get(self._model.body_names[body])
             if k is not None:
-                self._memory[:, self._body == body] = other._memory[:, other._body == k]
+                mine, theirs = self._body == body, other._body == k
+                self._memory[:, mine, :4] = other._memory[:, theirs, :4]
+                if self._rolls:  # these bodies may have other links now
+                    place = other._anchored()[..., theirs, :]
+                    R, p = (x[mine] for x in self._in_links)
+                    self._memory[:, mine, 4:] = np.moveaxis(_placed(R, p, place), 1, -1)
+
+    def _anchored(self) -> np.ndarray:
+        """(blocks, states, k, 3) places of the points when they were anchored, in their bodies."""
+        if not self._rolls:
+            return self._at.place[None, None]
+        R, p = self._in_links
+        place = np.moveaxis(self._memory[:, :, 4:], -1, 1) - p
+        return _placed(np.swapaxes(R, -1, -2), 0.0, place)
 
     # -- states ------------------------------------------------------------------------------------
 
-    def _places(self, q: np.ndarray) -> np.ndarray:
-        """(..., k, 3) positions of all corners. [m]"""
-        T, r = self._model.forward_kinematics(q)[..., self._body, :3, :], self._place
-        # sums of columns: a product of small matrices takes three times as long
-        return sum((T[..., k] * r[:, k, None] for k in range(3)), T[..., 3])
-
-    def _corners(self, q: np.ndarray) -> tuple[Vec, Vec, np.ndarray]:
-        """Positions of all corners, normals of the ground, depths: (..., k) each."""
-        x = vec(self._places(q))
+    def _corners(self, q: np.ndarray) -> tuple[Vec, Vec, np.ndarray, np.ndarray]:
+        """Positions of all corners, normals of the ground, depths: (..., k) each; bodies' poses."""
+        T = self._model.forward_kinematics(q)[..., self._body, :, :]
+        x = vec(self._at.lowest(self._ground, T))
         z, a, b = self._ground.surface(x[0], x[1])
         n_z = 1 / np.sqrt(1 + a * a + b * b)
-        return x, Vec([-a * n_z, -b * n_z, n_z]), (z - x[2]) * n_z
+        return x, Vec([-a * n_z, -b * n_z, n_z]), (z - x[2]) * n_z, T
 
-    def _points(self, q: np.ndarray, v: np.ndarray) -> tuple[ContactPoint, np.ndarray, np.ndarray]:
+    def _points(self, q: np.ndarray, v: np.ndarray) -> tuple[ContactPoint, np.ndarray, Touched]:
         """Corners that touch or did so, (..., 6, nv) screws of all velocities, which corners."""
-        x, n, depth = self._corners(q)
-        memory = np.moveaxis(self._memory, -1, 1).reshape(-1, *self._memory.shape[1:3])
-        memory = memory[: math.prod(self._batch)].reshape(*self._batch, *memory.shape[1:])
-        near = (depth > 0) | (memory[..., 3] > 0)
+        x, n, depth, T = self._corners(q)
+        held = self._states(np.moveaxis(self._memory[:, :, 3], -1, 1))
+        near = (depth > 0) | (held > 0)
         which = np.flatnonzero(near.reshape(-1, len(self._body)).any(axis=0))
         S = self._model.dynamics.quantity("joint_screws", q)
         V = (S * v[..., None, :]) @ self._moves[self._body[which]].T  # (..., 6, which)
         x = Vec([e[..., which] for e in x])
         n = Vec([np.broadcast_to(e, depth.shape)[..., which] for e in n])
         u = Vec([V[..., k, :] for k in range(3)]) + Vec([V[..., k, :] for k in (3, 4, 5)]).cross(x)
-        memory = memory[..., which, :]
-        return ContactPoint(x, u, n, depth[..., which], vec(memory), memory[..., 3]), S, which
+        T = T[..., which, :, :]
+        anchor = vec(self._states(np.moveaxis(self._memory[:, which, :3], -1, 1)))
+        place = self._at.place[which]
+        if self._rolls:
+            before = self._states(self._anchored()[..., which, :])
+            R, p = T[..., :3, :3], T[..., :3, 3]
+            anchor = anchor + (x - vec(_placed(R, p, before)))
+            place = _placed(np.swapaxes(R, -1, -2), 0.0, np.stack([*x], axis=-1) - p)
+        point = ContactPoint(x, u, n, depth[..., which], anchor, held[..., which])
+        return point, S, Touched(which, place)
+
+    def _states(self, blocks: np.ndarray) -> np.ndarray:
+        """(..., *rest) of the states, from (blocks, states of a vector, *rest)."""
+        rest = blocks.shape[2:]
+        rows = blocks.reshape(math.prod(blocks.shape[:2]), *rest)[: math.prod(self._batch)]
+        return rows.reshape(*self._batch, *rest)
 
     def force(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) force of the ground on the joints and a free base. [N m, N]"""
@@ -207,8 +246,7 @@ class GroundContact:
         return self._run(False, q, v)
 
     def _run(self, settles: bool, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        quantity = LEVEL_GROUND_FORCE if self._is_level else GROUND_FORCE
-        routine, found = self._routine(quantity, settles), None
+        routine, found = self._routine(GROUND_FORCES, settles), None
         if not self._batch:
             found = routine.single(q, v, np.empty(self._model.nv))
         if found is None:
@@ -243,8 +281,7 @@ class GroundContact:
             external = link_wrenches(self._model, wrenches)
             external = np.broadcast_to(external, (*self._batch, *external.shape[-2:]))
             external = self._rows(external.reshape(*self._batch, math.prod(external.shape[-2:])))
-        quantity = LEVEL_GROUNDED_DYNAMICS if self._is_level else GROUNDED_DYNAMICS
-        stepper = self._routine(quantity, True, external is not None)
+        stepper = self._routine(GROUNDED_DYNAMICS, True, external is not None)
         if not stepper.march(*rows, external, h, count, self._threads):
             v[:] = np.nan
         self._reached = q.copy(), v.copy()
@@ -257,10 +294,15 @@ class GroundContact:
 
     def _plain_force(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The same on any ground, without compiled code."""
-        point, S, which = self._points(q, v)
+        point, S, (which, _) = self._points(q, v)
         f = contact_force(self.law, point, stretch(point))
         F = np.stack([*f, *point.x.cross(f)], axis=-2)  # (..., 6, which) about the origin
         return np.sum(F @ self._moves[self._body[which]] * S, axis=-2)
+
+    @property
+    def recorded(self) -> int:
+        """Numbers that a record of one state has of the ground: `observed` and `force`."""
+        return self._model.nv + 6 * self._model.nbodies + 1
 
     def observed(self, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
         """Channels: force and torque on each body, energy in the ground.
@@ -268,7 +310,7 @@ class GroundContact:
         Forces and torques about the world's origin are (..., bodies, 3), in the world. [N, N m]
         """
         self._settle()
-        point, _, which = self._points(q, v)
+        point, _, (which, _) = self._points(q, v)
         s, d = stretch(point), np.maximum(point.depth, 0.0)
         f = contact_force(self.law, point, s)
         energy = 0.5 * np.sum(self.law.stiffness * d * d + self.law.grip * s.dot(s), axis=-1)
@@ -279,12 +321,11 @@ class GroundContact:
     def touching(self, q: np.ndarray, v: np.ndarray) -> Touching:
         """The corners of one body that the ground pushes."""
         self._settle()
-        point, _, which = self._points(q, v)
+        point, _, (which, place) = self._points(q, v)
         force = contact_force(self.law, point, stretch(point))
         f, n = (np.stack([*u], axis=-1) for u in (force, point.normal))
         pushed = np.sum(f * n, axis=-1) > 0
-        which = which[pushed]
-        return Touching(self._body[which], self._place[which], n[pushed], f[pushed])
+        return Touching(self._body[which[pushed]], place[pushed], n[pushed], f[pushed])
 
     def accepted(self, q: np.ndarray, v: np.ndarray) -> None:
         """Move the anchors after a step; the force there is kept for the next one."""
@@ -292,10 +333,14 @@ class GroundContact:
         if self._ground.is_plane:
             self._seen = q.copy(), v.copy(), self._run(True, q, v)
             return
-        point, _, which = self._points(q, v)
+        point, _, (which, place) = self._points(q, v)
         _, anchor, held = slipped(self.law, point)
+        memory = [*anchor, held]
+        if self._rolls:
+            R, p = (x[which] for x in self._in_links)
+            memory += [*vec(_placed(R, p, place))]
         states, width = math.prod(self._batch), self._memory.shape[-1]
-        for k, value in enumerate((*anchor, held)):
+        for k, value in enumerate(memory):
             lanes = np.zeros((len(self._memory) * width, len(which)))
             lanes[:states] = value.reshape(states, len(which))
             self._memory[:, which, k] = np.swapaxes(
@@ -304,7 +349,7 @@ class GroundContact:
 
     def started(self, q: np.ndarray) -> np.ndarray:
         """(..., nq) the same, or lifted out of the ground if that was asked for; else refused."""
-        _, normal, depth = self._corners(q)
+        _, normal, depth, _ = self._corners(q)
         weight = np.sum(self._model.mass) * np.linalg.norm(self._model.gravity)
         if depth.max(initial=-np.inf) <= SUNK * weight / self.law.stiffness + ROUNDING:
             return q
@@ -322,6 +367,11 @@ class GroundContact:
             else f"its base is fixed: give Ground(height={-np.ceil(100 * rise.max()) / 100:g})"
         )
         raise StateError(f"'{body}' starts {depth.max():.3g} m below the ground{where}: {advice}")
+
+
+def _placed(R: np.ndarray, p: np.ndarray | float, place: np.ndarray) -> np.ndarray:
+    """(..., 3) places in the frame that R and p are poses in."""
+    return (R @ place[..., None])[..., 0] + p
 
 
 def _largest_sides(place: np.ndarray) -> np.ndarray:

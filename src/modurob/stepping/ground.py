@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.checks import as_floats, not_negative, positive
+from modurob.equations.contact import UPRIGHT
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.model.shapes import placed_shapes
 from modurob.organism import Organism
 
 CORNERS = np.array(list(product((-0.5, 0.5), repeat=3)))
+CHAMFER = 0.01  # of a cylinder's radius or half its length: the edge that is cut off
+SAMPLES = 16  # points of a rim that tell whether it is inside the hull of a body
 STEEPEST = 100.0  # [m/m] a slope of 89.4 degrees: on a steeper one nothing is near the ground
 
 
@@ -23,8 +26,8 @@ STEEPEST = 100.0  # [m/m] a slope of 89.4 degrees: on a steeper one nothing is n
 class Ground:
     """Ground that a body stands, slides and falls on: a plane, a slope or a field of heights.
 
-    Its surface is ``z = slope . (x, y) + height(x, y)``. Bodies touch it with the corners of the
-    boxes around their shapes; see `docs/theory/contact.md` for the law.
+    Its surface is ``z = slope . (x, y) + height(x, y)``. Bodies touch it with the corners of
+    their boxes, the lowest points of their rims and balls; `docs/theory/contact.md` has the law.
 
     Attributes:
         friction: Coefficient of Coulomb friction; 0 is ice.
@@ -112,39 +115,89 @@ def _cells(u: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 class Corners(NamedTuple):
-    """Points of a model that can touch the ground.
+    """Points of a model that can touch the ground: corners, and the lowest points of circles.
 
     Attributes:
         body: (k,) body of each.
-        place: (k, 3) in the body's frame. [m]
+        place: (k, 3) of a corner, or of the center of a circle or ball, in the body's frame. [m]
+        axis: (k, 3) of a circle, of length 1; 0 for corners and balls.
+        radius: (k,) of a circle or ball; 0 for corners. [m]
     """
 
     body: np.ndarray
     place: np.ndarray
+    axis: np.ndarray
+    radius: np.ndarray
+
+    def lowest(self, ground: Ground, T: np.ndarray) -> np.ndarray:
+        """(..., k, 3) the points, lowest above the plane that the ground has below their centers.
+
+        Args:
+            T: (..., k, 4, 4) poses of their bodies.
+        """
+        # sums of columns: a product of small matrices takes three times as long
+        r, T = self.place, T[..., :3, :]
+        x = sum((T[..., k] * r[:, k, None] for k in range(3)), T[..., 3])
+        which = np.flatnonzero(self.radius)
+        if len(which):
+            center = x[..., which, :]
+            _, a, b = ground.surface(center[..., 0], center[..., 1])
+            n = np.stack(np.broadcast_arrays(-a, -b, np.ones(center.shape[:-1])), axis=-1)
+            axis = (T[..., which, :, :3] @ self.axis[which, :, None])[..., 0]
+            across = n - axis * np.sum(axis * n, axis=-1, keepdims=True)
+            length = np.maximum(np.linalg.norm(across, axis=-1, keepdims=True), UPRIGHT)
+            x[..., which, :] = center - self.radius[which, None] * across / length
+        return x
+
+    def outline(self) -> Corners:
+        """Corners alone: circles and balls as points on them, in the directions of their axes."""
+        fixed = self.radius == 0
+        parts = [Corners(*(x[fixed] for x in self))]
+        for body, center, axis, radius in zip(*(x[~fixed] for x in self), strict=True):
+            points = center + radius * _directions(axis, 4)
+            none = np.zeros(len(points))
+            parts.append(Corners(np.full(len(points), body), points, 0 * points, none))
+        return Corners(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def corners(organism: Organism, model: Model) -> Corners:
-    """Corners of the convex hull of the boxes around the shapes of each body.
+    """Points of each body that the convex hull of its shapes has.
 
-    A module without shapes is a cube of its size; virtual ones touch nothing.
+    A box has eight corners. A cylinder has the circles around it near its ends, and four corners on
+    each end, inside of its edge. A module without shapes is a cube of its size; virtual ones touch
+    nothing.
     """
-    found: dict[int, list[np.ndarray]] = {}
+    found: dict[int, list[Corners]] = {}
     for name in organism.modules:
         kind = organism.kind(name)
         if kind.virtual:
             continue
         for body, T, shape in placed_shapes(organism, model, name, kind.shapes):
-            first, *rest = shape.size
-            form = {"box": shape.size, "cylinder": (2 * first, 2 * first, *rest)}
-            edges = np.array(form.get(shape.form, (2 * first,) * 3))
-            found.setdefault(body, []).append(CORNERS * edges @ T[:3, :3].T + T[:3, 3])
+            found.setdefault(body, []).append(_shape_points(body, T, shape.form, shape.size))
         if not kind.shapes:
-            found[model.modules[name]] = [CORNERS * kind.size]
-    hulls = {body: _hull(np.concatenate(points)) for body, points in sorted(found.items())}
-    if not hulls:
+            body = model.modules[name]
+            found[body] = [_shape_points(body, np.eye(4), "box", (kind.size,) * 3)]
+    if not found:
         raise StateError("no module of the organism can touch the ground: all are virtual")
-    body = np.repeat(list(hulls), [len(points) for points in hulls.values()])
-    return Corners(body, np.concatenate(list(hulls.values())))
+    hulls = [_hull(points) for _, points in sorted(found.items())]
+    return Corners(*map(np.concatenate, zip(*hulls, strict=True)))
+
+
+def _shape_points(body: int, T: np.ndarray, form: str, size: tuple[float, ...]) -> Corners:
+    """Points of one shape with the pose T in a body."""
+    if form == "box":
+        place, axis, radius = CORNERS * size, np.zeros((8, 3)), np.zeros(8)
+    elif form == "sphere":
+        place, axis, radius = np.zeros((1, 3)), np.zeros((1, 3)), np.array(size)
+    else:
+        r, half = size[0], size[1] / 2
+        inset = CHAMFER * min(r, half)
+        square = (r - inset) / np.sqrt(2)
+        place, axis, radius = np.zeros((10, 3)), np.zeros((10, 3)), np.zeros(10)
+        place[:8] = CORNERS * (2 * square, 2 * square, 2 * half)
+        place[8:, 2], axis[8:, 2], radius[8:] = (inset - half, half - inset), 1.0, r
+    R = T[:3, :3]
+    return Corners(np.full(len(place), body), place @ R.T + T[:3, 3], axis @ R.T, radius)
 
 
 def corner_depths(
@@ -154,15 +207,33 @@ def corner_depths(
 
     Depths are vertical, and negative above the ground. [m]
     """
-    body, place = corners(organism, model)
-    T = model.forward_kinematics(q)[..., body, :, :]
-    x = (T[..., :3, :3] @ place[..., None])[..., 0] + T[..., :3, 3]
-    return body, x, ground.surface(x[..., 0], x[..., 1])[0] - x[..., 2]
+    points = corners(organism, model)
+    x = points.lowest(ground, model.forward_kinematics(q)[..., points.body, :, :])
+    return points.body, x, ground.surface(x[..., 0], x[..., 1])[0] - x[..., 2]
 
 
-def _hull(points: np.ndarray) -> np.ndarray:
-    if len(points) == len(CORNERS):
+def _directions(axis: np.ndarray, count: int) -> np.ndarray:
+    """(n, 3) of length 1: `count` around an axis, or of a ball around all three."""
+    if not axis.any():
+        return np.concatenate([_directions(e, count) for e in np.eye(3)])
+    first = np.eye(3)[np.argmin(np.abs(axis))]
+    u = np.cross(axis, first)
+    u /= np.linalg.norm(u)
+    angle = 2 * np.pi / count * np.arange(count)[:, None]
+    return np.cos(angle) * u + np.sin(angle) * np.cross(axis, u)
+
+
+def _hull(parts: list[Corners]) -> Corners:
+    """Those that are not inside the convex hull of all."""
+    points = Corners(*map(np.concatenate, zip(*parts, strict=True)))
+    if len(parts) == 1:
         return points
     from scipy.spatial import ConvexHull
 
-    return points[np.sort(ConvexHull(points).vertices)]
+    outer = [
+        center + radius * (_directions(axis, SAMPLES) if radius else np.zeros((1, 3)))
+        for center, axis, radius in zip(*points[1:], strict=True)
+    ]
+    owner = np.repeat(np.arange(len(outer)), [len(own) for own in outer])
+    kept = np.unique(owner[ConvexHull(np.concatenate(outer)).vertices])
+    return Corners(*(x[kept] for x in points))

@@ -88,10 +88,10 @@ class Studio:
         return self.new(name.replace("_", " "), content)
 
     def new_from_walker(self, name: str) -> Session:
-        """A new project with a body of the zoo, its tuned gait and the ground."""
+        """A new project with a body of the zoo, its gait and the ground."""
         body, gait = zoo_body(name), gait_fields(gait_file(name))
         content = Project(history=History(SavedBody(body.build())))
-        own = {"hinges": HINGES, "locked": dict(body.locked), **WALKING, **gait}
+        own = {"hinges": HINGES, **WALKING, **body.fields, **gait}
         content.settings = content.settings.edited(**own)
         return self.new(f"{name} walks", content)
 

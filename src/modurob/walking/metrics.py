@@ -10,6 +10,8 @@ import numpy as np
 from modurob.distributed.balancing.support import support_polygon
 from modurob.errors import StateError
 from modurob.sim import BodyTrajectory, Ground, Trajectory
+from modurob.spatial import se3
+from modurob.spatial.scalars import matvec
 from modurob.stepping.ground import corner_depths
 
 LEAST_DISTANCE = 1e-3  # [m] a shorter way is none: measures that divide by it are infinite
@@ -67,7 +69,8 @@ def walk_metrics(trajectory: Trajectory | BodyTrajectory, ground: Ground) -> Wal
     if part.organism is None:
         raise StateError("measures need the organism: give organism= to simulate")
     t, model = part.t, part.model
-    _, x, depth = corner_depths(ground, part.organism, model, part.q)
+    body, x, depth = corner_depths(ground, part.organism, model, part.q)
+    T = model.forward_kinematics(part.q)[:, body]
     center = model.center_of_mass(part.q)
     way = center[-1, :2] - center[0, :2]
     distance, duration = float(np.linalg.norm(way)), float(t[-1] - t[0])
@@ -86,7 +89,7 @@ def walk_metrics(trajectory: Trajectory | BodyTrajectory, ground: Ground) -> Wal
         turn=_turn(x),
         work=work,
         cost_of_transport=work / (weight * distance) if far and weight else math.inf,
-        slip=_slide(x, depth > 0) / distance if far else math.inf,
+        slip=_slide(x, T, depth > 0) / distance if far else math.inf,
         stability_margin=float(np.nanmean(margins)) if touching.any() else math.nan,
         least_margin=float(np.nanmin(margins)) if touching.any() else math.nan,
         stable=float(np.mean(np.nan_to_num(margins, nan=-1.0) >= 0)),
@@ -101,11 +104,22 @@ def _turn(x: np.ndarray) -> float:
     return float(np.arctan2(cross.sum(axis=1), (before * after).sum(axis=(1, 2))).sum())
 
 
-def _slide(x: np.ndarray, touches: np.ndarray) -> float:
-    """Sum of the mean ways of points (N, k, 3) that touch at both ends of an interval. [m]"""
+def _slide(x: np.ndarray, T: np.ndarray, touches: np.ndarray) -> float:
+    """Sum of the mean ways of points (N, k, 3) that touch at both ends of an interval. [m]
+
+    The lowest point of a rim is another one at the end of an interval. The way is the mean of that
+    of the first and that of the last: both go along with bodies of poses T (N, k, 4, 4).
+    """
     both = touches[:-1] & touches[1:]
-    ways = np.linalg.norm(np.diff(x, axis=0), axis=-1)
+    first = _along(T[1:], _along(se3.inverse(T[:-1]), x[:-1])) - x[:-1]
+    last = x[1:] - _along(T[:-1], _along(se3.inverse(T[1:]), x[1:]))
+    ways = np.linalg.norm(first + last, axis=-1) / 2
     return float(np.sum((ways * both).sum(axis=1) / np.maximum(both.sum(axis=1), 1)))
+
+
+def _along(T: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """(..., 3) points after a transformation."""
+    return matvec(T[..., :3, :3], x) + T[..., :3, 3]
 
 
 def _margins(x: np.ndarray, touches: np.ndarray, center: np.ndarray) -> np.ndarray:

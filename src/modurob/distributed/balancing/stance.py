@@ -74,7 +74,7 @@ class _Posture:
         self._model, self._soles = model, np.array([port.pose for port in ports])
         names = [foot.module for foot in feet]
         self.bodies = [model.body_index(f"{n}.{p.body}") for n, p in zip(names, ports, strict=True)]
-        body, self._place = corners(organism, model)
+        body, self._place, *_ = corners(organism, model).outline()
         other = ~np.isin(body, self.bodies)
         self._body, self._place = body[other], self._place[other]
         self._loads = _loads(names, steps)

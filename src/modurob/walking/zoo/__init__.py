@@ -1,4 +1,4 @@
-"""Bodies with gaits that were tuned for them: they crawl and walk on level ground."""
+"""Bodies with gaits of their own: they crawl, walk and roll on level ground."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class ZooBody(NamedTuple):
         title: For people.
         build: Makes the organism.
         kind: Of the gait.
-        locked: Joints that are held, by name. [rad]
+        fields: Of the scenario, such as joints that are held.
     """
 
     title: str
     build: Callable[[], Organism]
     kind: str
-    locked: Mapping[str, float] = {}
+    fields: Mapping[str, Any] = {}
 
 
 def _cross() -> Organism:
@@ -50,12 +50,14 @@ def _bar() -> Organism:
     return organism
 
 
-STRAIGHT = {f"m{k}.roll": 0.0 for k in range(4)}  # pitch and yaw axes at right angles
+STRAIGHT = {"locked": {f"m{k}.roll": 0.0 for k in range(4)}}  # pitch and yaw at right angles
+STIFF = {"settling_time": 0.03, "sample_time": 1e-3}  # joints that lift an end of the bar
 HINGES = "physical"  # of all their models
 ZOO: Mapping[str, ZooBody] = {
     "caterpillar": ZooBody("Caterpillar of six Backbones", lambda: examples.snake(6), "wave"),
     "crab": ZooBody("Crab of six Scouts", examples.crab, "sine"),
     "cross": ZooBody("Cross of nine Backbones", _cross, "sine"),
+    "roller": ZooBody("Rolling arc of four SuperBots", _bar, "sine", STRAIGHT | STIFF),
     "sidewinder": ZooBody("Bar of four SuperBots", _bar, "sine", STRAIGHT),
 }
 
@@ -75,5 +77,5 @@ def gait_file(name: str) -> Path:
 
 def zoo_walk(name: str, **fields: Any) -> Walk:
     """Walk of a body of the zoo; fields as for `walk`."""
-    own = {"hinges": HINGES, "locked": zoo_body(name).locked}
+    own = {"hinges": HINGES, **zoo_body(name).fields}
     return walk(zoo_body(name).build(), gait_file(name), **(own | fields))
