@@ -208,7 +208,7 @@ def test_modules_have_region_center_and_rates_of_a_central_solution(four_legs, m
     network.sense_contacts(q)
     twists = [*(0.02 * rng.standard_normal((4, 6))), np.zeros(6)]
     for name, state in network.states.items():
-        network.states[name] = replace(state, goal=state.q)
+        network.states[name] = replace(state, goal=state.q, complete=True)
     for foot, twist in zip(feet, twists, strict=False):
         network.states[foot.module] = replace(network.states[foot.module], twist=twist)
     network.settle()

@@ -13,10 +13,16 @@ from numpy.typing import ArrayLike
 
 from modurob.checks import as_floats, not_negative, positive
 from modurob.distributed.balancing.agent import PERIOD_S
+from modurob.distributed.balancing.faults import Fault, checked_faults
 from modurob.distributed.balancing.plant import STOPS, GearedDrive, with_drives
 from modurob.distributed.balancing.stance import Foot, Step, feet_of, stance
-from modurob.distributed.balancing.standing import StandingAgent, StandingState
+from modurob.distributed.balancing.standing import (
+    StandingAgent,
+    StandingState,
+    contact_readings,
+)
 from modurob.distributed.mass.network import MassNetwork
+from modurob.distributed.transports import InProcess
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.organism import Organism
 from modurob.sim import Ground, Trajectory, simulate
@@ -24,7 +30,6 @@ from modurob.spatial import so3
 from modurob.stepping.contact import Touching
 
 TICK = 20  # control periods between two rounds of messages
-TOUCHES = 0.02  # of the weight: normal force from which on a module counts as touching
 STIFFNESS = 60.0  # [N m/rad] of the servos
 PUSH_S = 0.05
 TILTED = np.radians(30.0)  # of the base: fallen
@@ -63,6 +68,8 @@ class StandingNetwork(MassNetwork):
         stiffness: Of the servos. [N m/rad]
         margin: Least distance of the center from the border of the soles' polygon. [m]
         friction: Coefficient of the ground.
+        faults: Of modules. Servos of one that freezes hold their goals, those of one that dies let
+            go.
         options: See `MassNetwork`.
 
     Attributes:
@@ -85,6 +92,7 @@ class StandingNetwork(MassNetwork):
         margin: float = 0.015,
         gravity: float = 9.81,
         friction: float = 1.0,
+        faults: Sequence[Fault] = (),
         **options: Any,
     ) -> None:
         self._base, self._friction = organism.base, friction
@@ -97,13 +105,14 @@ class StandingNetwork(MassNetwork):
         period = TICK * PERIOD_S
         super().__init__(
             organism, frames=len(self._feet) + 1, margin=margin, period=period, resend=2 * period,
-            give_up=20 * period, **options,
+            **options,
         )  # fmt: skip
         self._order = [self.joint_names.index(name) for name in model.joint_names]
-        self._module_of = np.array([name.split(".")[0] for name in model.body_names])
-        self._goal, self._rate = np.zeros((2, len(model.joint_names)))
+        self._owner = np.array([name.partition(".")[0] for name in model.joint_names])
+        self._limp = np.zeros(len(self._owner), dtype=bool)
+        self._goal, self._rate = np.zeros((2, len(self._owner)))
         self._sensor: Callable[[], Touching] | None = None
-        self._samples, self._least_force = 0, TOUCHES * gravity * float(model.mass.sum())
+        self._samples, self._faults = 0, checked_faults(faults, organism.modules)
 
     def _settings(self, module: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
         number = {name: k for k, name in enumerate(self._feet)}
@@ -124,42 +133,39 @@ class StandingNetwork(MassNetwork):
             self._tick(q, v)
         self._samples += 1
         goal = self._goal + since * PERIOD_S * self._rate
-        wanted = self._stiffness * (goal - q[7:]) + self.drive.friction * self._rate
-        tau = np.clip(wanted, -self.drive.torque, self.drive.torque)
-        return np.concatenate([np.zeros(6), tau])
+        tau = self.drive.servo(self._stiffness, goal, self._rate, q[7:])
+        return np.concatenate([np.zeros(6), np.where(self._limp, 0.0, tau)])
 
     def _tick(self, q: np.ndarray, v: np.ndarray) -> None:
+        while self._faults and self._faults[0].time <= self.now:
+            self._apply(self._faults.pop(0))
         self.measure(q[7:], v[6:], model=self.model)
         self.sense_contacts(q)
-        before = self._goals()[0]
         self.round()
-        self._goal, self._rate = before, self._goals()[1]
+        goals = []
+        for name, agent in self.agents.items():
+            state = self.states[name]
+            assert isinstance(agent, StandingAgent)
+            assert isinstance(state, StandingState)
+            if name in self._asleep:  # its servos hold
+                state = replace(state, rate=np.zeros(len(state.rate)))
+            goals.append(agent.driven(state)[1])
+        self._goal, self._rate = np.concatenate(goals).reshape(-1, 2)[self._order].T
 
-    def _goals(self) -> tuple[np.ndarray, np.ndarray]:
-        states = [s for s in self.states.values() if isinstance(s, StandingState)]
-        goal, rate = (np.concatenate([getattr(s, x) for s in states]) for x in ("goal", "rate"))
-        return goal[self._order], rate[self._order]
+    def _apply(self, fault: Fault) -> None:
+        act = {"freeze": self.freeze, "die": self.kill, "reboot": self.reboot}[fault.kind]
+        act(fault.module)
+        self._limp[self._owner == fault.module] = fault.kind == "die"
 
     def sense_contacts(self, q: np.ndarray) -> None:
         """Tell each module where the ground pushes it, and its pose there."""
         assert self._sensor is not None
-        touching, T = self._sensor(), self.model.forward_kinematics(q)
-        normal = np.sum(touching.force * touching.normal, axis=-1)
-        owner = self._module_of[touching.body]
-        for name in self.agents:
-            own = np.flatnonzero(owner == name)
-            if not normal[own].sum() > self._least_force:
-                self.lift(name)
-                continue
-            pose = T[self.model.modules[name]]
-            bodies = T[touching.body[own]]
-            places = (bodies[:, :3, :3] @ touching.place[own, :, None])[..., 0] + bodies[:, :3, 3]
-            rows = np.column_stack([
-                (places - pose[:3, 3]) @ pose[:3, :3], touching.normal[own] @ pose[:3, :3],
-                np.full(len(own), self._friction),
-            ])  # fmt: skip
-            most = self.model.body_names[touching.body[own[np.argmax(normal[own])]]]
-            self.touch(name, rows, pose, body=most.partition(".")[2] or None)
+        readings = contact_readings(self.organism, self.model, q, self._sensor(), self._friction)
+        for name, agent in self.agents.items():
+            state = self.states[name]
+            assert isinstance(agent, StandingAgent)
+            assert isinstance(state, StandingState)
+            self.states[name] = agent.felt(state, readings.get(name, ()))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -288,6 +294,8 @@ def stand(
     steps: Sequence[tuple[str, ArrayLike]] = (),
     push: Impulse | None = None,
     ground: Ground | None = None,
+    loss: float = 0.0,
+    faults: Sequence[Fault] = (),
     q0: ArrayLike | None = None,
     duration: float | None = None,
     drive: GearedDrive | None = None,
@@ -307,6 +315,8 @@ def stand(
         steps: Foot and shift (2,) on the ground of one step after the other. [m]
         push: Of the base.
         ground: A plane; level by default.
+        loss: Chance that a message between neighbors is lost.
+        faults: Of modules; see `StandingNetwork`.
         q0: (nq,) first configuration of the free body; by default one that is searched for.
         duration: 1 s, and 5 s for each step, by default. [s]
         drive: Friction and torque of the drives.
@@ -314,7 +324,7 @@ def stand(
         margin: Least distance of the center from the border of the soles' polygon. [m]
         gravity: Downwards. [m/s^2]
         record: Seconds between the states that are kept.
-        rng: For the search of the first configuration.
+        rng: For the search of the first configuration, and for lost messages.
         progress: Called with the fraction that is done.
     """
     if not isinstance(organism, Organism):
@@ -324,12 +334,12 @@ def stand(
         raise StateError("stand takes a plane, level or not: leave out the ground's height field")
     soles = feet_of(organism, feet)
     plan = [_step(s, soles, ground) for s in steps]
+    rng = np.random.default_rng(0) if rng is None else rng
     network = StandingNetwork(
         organism, soles, plan, drive=drive, stiffness=stiffness, margin=margin, gravity=gravity,
-        friction=ground.friction,
+        friction=ground.friction, faults=faults, transport=InProcess(loss=loss, rng=rng),
     )  # fmt: skip
     model = network.model
-    rng = np.random.default_rng(0) if rng is None else rng
     q = stance(organism, soles, rng, plan) if q0 is None else model.check_configuration(q0).copy()
     q = _on_slope(q, ground) if q0 is None else q
     length = FIRST_S + STEP_S * len(plan) if duration is None else duration

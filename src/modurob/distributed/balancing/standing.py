@@ -11,6 +11,10 @@ are the rates closest to b that do all tasks, but for damping where a task is ou
 matrix and the right side are sums over all joints, which the network adds up like the masses;
 places of feet and the twists that they ask for are in the same sums, since all but one module add
 zero. The ground's side of a joint is that of the leader.
+
+A neighbor that is silent for too long is lost as a program, and not as a body: its mass counts as
+last heard, its feet and its joints do not. The center then goes above the feet that are left. The
+joints of a leg whose foot is lost hold still, and so do modules that have lost the base.
 """
 
 from __future__ import annotations
@@ -29,8 +33,11 @@ from modurob.distributed.mass.agent import MassAgent
 from modurob.distributed.mass.module_body import Levers, Posture, Sides
 from modurob.distributed.mass.properties import centers_in_world
 from modurob.distributed.mass.state import MassState, MassView, Update, moved_contacts
+from modurob.model import Model
 from modurob.modules import ModuleType
+from modurob.organism import Organism
 from modurob.spatial import so3
+from modurob.stepping.contact import Touching
 
 TASK_RATE = 4.0  # [1/s] at which errors of tasks decay
 HOME_RATE = 0.2  # [1/s] at which a joint alone would go back
@@ -44,6 +51,7 @@ FLOOR = 0.02  # of the mean of the matrix' diagonal: below it, a task counts as 
 AT_LIMIT = 0.01  # [rad, m] from a limit at which a joint does not move towards it
 CENTERED = 0.012  # [m] from its target inside of the region of the feet that stay: a foot may lift
 CONTACT_DIGITS = 4  # contacts are rounded to 0.1 mm: then none is there twice
+TOUCHES = 0.02  # of the weight: normal force from which on a module counts as touching
 READY_S = 0.5  # after the start, when all modules know the whole and the body has settled
 UNLOADING_S = 0.3  # at least, so that all modules know which feet stay
 SWING_S = 2.4  # of a foot in the air
@@ -95,6 +103,7 @@ class StandingState(MassState):
         start: (4, 4) where the sole shall lie, or left the ground; the base at first.
         step: Number of its own steps that are done.
         known: Number of steps of all feet that it knows to be done.
+        complete: Whether it has once known the places of all feet and of the base.
         touching: Whether it measures a contact; one that unloads does not tell the others.
         twist: (6,) that its foot asks for.
     """
@@ -107,6 +116,7 @@ class StandingState(MassState):
     start: np.ndarray | None = None
     step: int = 0
     known: int = 0
+    complete: bool = False
     touching: bool = False
     twist: np.ndarray = field(default_factory=lambda: np.zeros(6))
 
@@ -172,8 +182,22 @@ class StandingAgent(MassAgent):
             return super().in_contact(state, contacts, pose, body)
         return super().lifted(state)
 
+    def felt(self, state: StandingState, reading: Sequence[float]) -> StandingState:
+        """The module after a reading of its contact sensor; see `contact_readings`."""
+        if not len(reading):
+            return self.lifted(state)
+        position, turn, row, body = np.split(np.array(reading), [3, 7, 14])
+        pose = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = so3.from_quaternion(turn), position
+        return self.in_contact(state, row[None], pose, int(body[0]))
+
     def lifted(self, state: Any) -> StandingState:
         return super().lifted(replace(state, touching=False))
+
+    def driven(self, state: StandingState) -> tuple[StandingState, np.ndarray]:
+        """The module, and goal and rate of each of its servos from this tick to the next."""
+        here = state.goal - self._period * state.rate
+        return state, np.column_stack([here, state.rate]).ravel()
 
     def step(
         self, state: Any, inbox: Sequence[Message], now: float
@@ -183,6 +207,9 @@ class StandingAgent(MassAgent):
         if view is not None:
             state = self._decided(state, view, now)
         return state, outbox
+
+    def _lost(self, update: Update) -> Update | None:
+        return Update(update.mass, sums=self.no_sums)
 
     # -- tasks -------------------------------------------------------------------------------------
 
@@ -227,7 +254,8 @@ class StandingAgent(MassAgent):
         twists = far * np.concatenate([v, TURN_LENGTH * turns * u], axis=-1)
         twists[:, -1] *= BASE
         a[:, 2:] = twists.reshape(joints, -1)
-        return a * state.free[:, None]
+        moves = state.free & (far.any(axis=(1, 2)) | (column >= 0).all())  # a lost leg is held
+        return a * moves[:, None]
 
     def _home_rate(self, state: StandingState) -> np.ndarray:
         home = state.goal if state.home is None else state.home
@@ -236,11 +264,12 @@ class StandingAgent(MassAgent):
     def rates(self, state: StandingState, view: MassView) -> np.ndarray:
         """(joints,) at which the joints shall move; at rest while the whole is unknown."""
         places, (center, target) = self.sums.places(view.sums), self._center(view)
-        if view.levers is None or target is None or not places.any(axis=1).all():
+        there = places.any(axis=1)
+        if view.levers is None or target is None or not (state.complete and there[-1]):
             return np.zeros(len(state.goal))
         A, e = self.sums.system(view.sums)
         e[:2] += CENTER * _limited(TASK_RATE * (target - center[:2]), SHIFT_SPEED)
-        still = ~A.diagonal()[2:-6].reshape(-1, 6).any(axis=1)
+        still = there[:-1] & ~A.diagonal()[2:-6].reshape(-1, 6).any(axis=1)
         if still.any():
             _hold_still(int(np.argmax(still)), e, places, center)
         floor = FLOOR * np.trace(A) / len(A) + 1e-12
@@ -262,6 +291,8 @@ class StandingAgent(MassAgent):
 
     def _decided(self, state: StandingState, view: MassView, now: float) -> StandingState:
         done = self.sums.done(view.sums)
+        if not state.complete and self.sums.places(view.sums).any(axis=1).all():
+            state = replace(state, complete=True)
         if done > state.known:  # the first positions would pull the feet back
             state = replace(state, known=done, home=state.goal)
         rate = self.rates(state, view)
@@ -303,6 +334,36 @@ class StandingAgent(MassAgent):
             twist[:3] += (ahead - here) / self._period
             return replace(state, twist=_limited(twist, FASTEST))
         return state
+
+
+def contact_readings(
+    organism: Organism, model: Model, q: np.ndarray, touching: Touching, friction: float
+) -> dict[str, tuple[float, ...]]:
+    """Readings of the contact sensors of the modules that touch the ground; others have none.
+
+    A module feels where it is in the world (position, quaternion), and in its own frame the middle
+    of the forces that push it, the normal there, the friction, and which of its bodies touches. It
+    counts as touching from `TOUCHES` of the weight on.
+    """
+    T, normal = model.forward_kinematics(q), np.sum(touching.force * touching.normal, axis=-1)
+    least = TOUCHES * float(np.linalg.norm(model.gravity)) * float(model.mass.sum())
+    owner = np.array([name.partition(".")[0] for name in model.body_names])[touching.body]
+    readings = {}
+    for name in dict.fromkeys(owner.tolist()):
+        own = np.flatnonzero(owner == name)
+        share = normal[own] / normal[own].sum()
+        if normal[own].sum() <= least:
+            continue
+        pose, bodies = T[model.modules[name]], T[touching.body[own]]
+        places = (bodies[:, :3, :3] @ touching.place[own, :, None])[..., 0] + bodies[:, :3, 3]
+        body = model.body_names[touching.body[own[np.argmax(share)]]].partition(".")[2]
+        readings[name] = (
+            *pose[:3, 3], *so3.to_quaternion(pose[:3, :3]),
+            *((share @ places - pose[:3, 3]) @ pose[:3, :3]),
+            *(touching.normal[own[0]] @ pose[:3, :3]), friction,
+            organism.kind(name).body_index(body),
+        )  # fmt: skip
+    return readings
 
 
 def ground_region(T_wm: np.ndarray, contacts: np.ndarray) -> Region:
