@@ -223,7 +223,7 @@ def test_modules_have_region_center_and_rates_of_a_central_solution(four_legs, m
     found = {}
     for name, agent in network.agents.items():
         view = network.view(name)
-        own = ground_region(view.T_wm, view.contacts)
+        own = ground_region(view.T_wm, view.contacts, 0.0)
         np.testing.assert_allclose(own.corners, region.corners, atol=ROUNDING)
         np.testing.assert_allclose(network.total_in_world(name).center, center, atol=ROUNDING)
         rates = agent.rates(network.states[name], view)

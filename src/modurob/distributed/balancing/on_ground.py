@@ -21,6 +21,7 @@ from modurob.distributed.balancing.standing import (
     StandingState,
     contact_readings,
 )
+from modurob.distributed.mass.base import Network
 from modurob.distributed.mass.network import MassNetwork
 from modurob.distributed.transports import InProcess
 from modurob.errors import StateError, UnknownNameError, choices
@@ -54,11 +55,8 @@ class Impulse:
     vector: tuple[float, float, float]
 
 
-class StandingNetwork(MassNetwork):
-    """Modules of a robot that stands, in one process: a controller for `simulate`.
-
-    Servos hold the joints at goals that the modules' programs move. Modules measure joints and
-    contacts, and exchange messages, every 20 ms.
+class StandingModules(Network):
+    """Modules of a robot that stands. Servos hold the joints at goals that their programs move.
 
     Args:
         organism: A tree.
@@ -68,18 +66,14 @@ class StandingNetwork(MassNetwork):
         stiffness: Of the servos. [N m/rad]
         margin: Least distance of the center from the border of the soles' polygon. [m]
         friction: Coefficient of the ground.
-        faults: Of modules. Servos of one that freezes hold their goals, those of one that dies let
-            go.
-        options: See `MassNetwork`.
+        options: Further ones of the modules; see `MassAgent`.
 
     Attributes:
         model: The body with a free base.
         plant: The body with its drives.
-        sample_time: Of the servos. [s]
     """
 
     agent_class = StandingAgent
-    sample_time = PERIOD_S
 
     def __init__(
         self,
@@ -92,7 +86,6 @@ class StandingNetwork(MassNetwork):
         margin: float = 0.015,
         gravity: float = 9.81,
         friction: float = 1.0,
-        faults: Sequence[Fault] = (),
         **options: Any,
     ) -> None:
         self._base, self._friction = organism.base, friction
@@ -103,24 +96,51 @@ class StandingNetwork(MassNetwork):
         )
         self.plant = with_drives(model, self.drive, np.zeros(len(model.joint_names), dtype=bool))
         period = TICK * PERIOD_S
-        super().__init__(
-            organism, frames=len(self._feet) + 1, margin=margin, period=period, resend=2 * period,
-            **options,
-        )  # fmt: skip
-        self._order = [self.joint_names.index(name) for name in model.joint_names]
-        self._owner = np.array([name.partition(".")[0] for name in model.joint_names])
-        self._limp = np.zeros(len(self._owner), dtype=bool)
-        self._goal, self._rate = np.zeros((2, len(self._owner)))
-        self._sensor: Callable[[], Touching] | None = None
-        self._samples, self._faults = 0, checked_faults(faults, organism.modules)
+        options |= {"frames": len(self._feet) + 1, "margin": margin, "period": period}
+        super().__init__(organism, resend=2 * period, **options)
 
     def _settings(self, module: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
         number = {name: k for k, name in enumerate(self._feet)}
         frame = (number[module], str(self._feet[module].port)) if module in number else None
         if module == self._base:
             frame = (len(number), None)
-        own = [(k, as_floats(s.shift)) for k, s in enumerate(self._steps) if s.foot == module]
+        own = [(k, s.shift) for k, s in enumerate(self._steps) if s.foot == module]
         return {**options, "frame": frame, "steps": own, "period": TICK * PERIOD_S}
+
+
+class StandingNetwork(StandingModules, MassNetwork):
+    """Modules of a robot that stands, in one process: a controller for `simulate`.
+
+    Modules measure joints and contacts, and exchange messages, every 20 ms.
+
+    Args:
+        organism, feet, steps, options: See `StandingModules` and `MassNetwork`.
+        faults: Of modules. Servos of one that freezes hold their goals, those of one that dies let
+            go.
+
+    Attributes:
+        sample_time: Of the servos. [s]
+    """
+
+    sample_time = PERIOD_S
+
+    def __init__(
+        self,
+        organism: Organism,
+        feet: Sequence[Foot],
+        steps: Sequence[Step] = (),
+        *,
+        faults: Sequence[Fault] = (),
+        **options: Any,
+    ) -> None:
+        super().__init__(organism, feet, steps, **options)
+        names = self.model.joint_names
+        self._order = [self.joint_names.index(name) for name in names]
+        self._owner = np.array([name.partition(".")[0] for name in names])
+        self._limp = np.zeros(len(names), dtype=bool)
+        self._goal, self._rate = np.zeros((2, len(names)))
+        self._sensor: Callable[[], Touching] | None = None
+        self._samples, self._faults = 0, checked_faults(faults, organism.modules)
 
     def connect_ground(self, sensor: Callable[[], Touching]) -> None:
         """Take the sensor of contacts of a simulation."""
@@ -177,11 +197,13 @@ class Stood(Trajectory):
     Attributes:
         feet: Modules it stands on.
         steps: That were asked for.
+        lost: Modules that died.
     """
 
     feet: tuple[Foot, ...] = ()
     steps: tuple[Step, ...] = ()
     ground: Ground = field(default_factory=Ground)
+    lost: frozenset[str] = frozenset()
 
     @property
     def center(self) -> np.ndarray:
@@ -231,19 +253,23 @@ class Stood(Trajectory):
     def steps_done(self) -> int:
         """Steps that were made as asked, in their order.
 
-        The foot flies, and lands within `STEP_TOLERANCE` of its shift; no other sole moves by
-        `SLIPPED` meanwhile, nor since the step before.
+        The foot flies, and lands within `STEP_TOLERANCE` of its shift, at once or after it was put
+        down on the way; no other sole moves by `SLIPPED` meanwhile, nor since the step before.
         """
-        names = [foot.module for foot in self.feet]
+        names, flights = [foot.module for foot in self.feet], iter(self._flights)
         before = min(int(np.searchsorted(self.t, SETTLED_S)), len(self.t) - 1)
         for done, step in enumerate(self.steps):
-            if done == len(self._flights):
-                return done
-            _, end, foot = self._flights[done]
-            moved = self.soles[end] - self.soles[before]
-            moved[foot] -= step.shift
-            most = np.where(np.arange(len(names)) == foot, STEP_TOLERANCE, SLIPPED)
-            if names[foot] != step.foot or (np.linalg.norm(moved[:, :2], axis=1) > most).any():
+            number = names.index(step.foot)
+            most = np.where(np.arange(len(names)) == number, STEP_TOLERANCE, SLIPPED)
+            asked = self.soles[before].copy()
+            asked[number] += step.shift
+            for _, end, foot in flights:
+                off = np.linalg.norm((self.soles[end] - asked)[:, :2], axis=1)
+                if foot != number:
+                    return done
+                if (off <= most).all():
+                    break
+            else:
                 return done
             before = end
         return len(self.steps)
@@ -274,10 +300,17 @@ class Stood(Trajectory):
 
     @property
     def fallen(self) -> str | None:
-        """Why the robot counts as fallen: the ground pushes a body without a sole, for one."""
+        """Why the robot counts as fallen: the ground pushes a body without a sole, for one.
+
+        Legs that died, and all beyond, may lie on the ground.
+        """
+        organism = self.parts[0].organism
+        assert organism is not None
+        lying = {name for module in self.lost for name in organism.subtree(module)}
         force = np.linalg.norm(self.channels["contact"], axis=-1)
         for k, name in enumerate(self.model.body_names):
-            if k not in self._sole_bodies[0] and force[:, k].any():
+            may_touch = k in self._sole_bodies[0] or name.partition(".")[0] in lying
+            if not may_touch and force[:, k].any():
                 when = self.t[np.argmax(force[:, k] > 0)]
                 return f"'{name}' touches the ground at {when:.2f} s"
         if self.tilt.max() > TILTED:
@@ -296,6 +329,7 @@ def stand(
     ground: Ground | None = None,
     loss: float = 0.0,
     faults: Sequence[Fault] = (),
+    processes: bool = False,
     q0: ArrayLike | None = None,
     duration: float | None = None,
     drive: GearedDrive | None = None,
@@ -317,6 +351,8 @@ def stand(
         ground: A plane; level by default.
         loss: Chance that a message between neighbors is lost.
         faults: Of modules; see `StandingNetwork`.
+        processes: Whether to run each module, and the body, in a process of its own; modules then
+            die, and do not freeze or reboot.
         q0: (nq,) first configuration of the free body; by default one that is searched for.
         duration: 1 s, and 5 s for each step, by default. [s]
         drive: Friction and torque of the drives.
@@ -335,23 +371,36 @@ def stand(
     soles = feet_of(organism, feet)
     plan = [_step(s, soles, ground) for s in steps]
     rng = np.random.default_rng(0) if rng is None else rng
+    settings = {"drive": drive, "stiffness": stiffness, "margin": margin, "gravity": gravity}
     network = StandingNetwork(
-        organism, soles, plan, drive=drive, stiffness=stiffness, margin=margin, gravity=gravity,
-        friction=ground.friction, faults=faults, transport=InProcess(loss=loss, rng=rng),
+        organism, soles, plan, friction=ground.friction, faults=faults,
+        transport=InProcess(loss=loss, rng=rng), **settings,
     )  # fmt: skip
     model = network.model
     q = stance(organism, soles, rng, plan) if q0 is None else model.check_configuration(q0).copy()
     q = _on_slope(q, ground) if q0 is None else q
     length = FIRST_S + STEP_S * len(plan) if duration is None else duration
-    external = {} if push is None else {organism.base: _wrench(push, q)}
-    run = simulate(
-        network.plant, q, None, length, network, "SemiImplicitEuler", dt=PERIOD_S, ground=ground,
-        stops=STOPS, record=record, organism=organism, external=external,
-        progress=progress or False,
+    if processes:
+        from modurob.distributed.balancing.standing_processes import StandingProcesses
+
+        seed = int(rng.integers(2**31))
+        with StandingProcesses(
+            organism, soles, plan, ground=ground, q0=q, loss=loss, seed=seed, **settings
+        ) as robot:
+            part = robot.run(length, push=push, faults=faults, record=record, progress=progress)
+    else:
+        external = {} if push is None else {organism.base: _wrench(push, q)}
+        (part,) = simulate(
+            network.plant, q, None, length, network, "SemiImplicitEuler", dt=PERIOD_S,
+            ground=ground, stops=STOPS, record=record, organism=organism, external=external,
+            progress=progress or False,
+        ).parts  # fmt: skip
+    channels = {**part.channels, "center": model.center_of_mass(part.q)}
+    part = replace(part, channels=MappingProxyType(channels))
+    return Stood(
+        (part,), integrator="SemiImplicitEuler", feet=soles, steps=tuple(plan), ground=ground,
+        lost=frozenset(fault.module for fault in faults if fault.kind == "die"),
     )  # fmt: skip
-    channels = {**run.channels, "center": model.center_of_mass(run.q)}
-    part = replace(run.parts[0], channels=MappingProxyType(channels))
-    return Stood((part,), integrator=run.integrator, feet=soles, steps=tuple(plan), ground=ground)
 
 
 def _step(step: tuple[str, ArrayLike], feet: Sequence[Foot], ground: Ground) -> Step:
