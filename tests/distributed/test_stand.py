@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import modurob as mr
-from modurob.distributed import Impulse, StandingNetwork, stand
+from modurob.distributed import Fault, Impulse, InProcess, StandingNetwork, stand
 from modurob.distributed.balancing import feet_of, stability_region, support_polygon
 from modurob.distributed.balancing.stance import SHARE, Step, stance
 from modurob.distributed.balancing.standing import (
@@ -17,16 +17,21 @@ from modurob.distributed.balancing.standing import (
     FLOOR,
     HOME_RATE,
     SHIFT_SPEED,
+    SLIP,
+    SLIP_TURN,
     TASK_RATE,
     TURN_LENGTH,
     StandingAgent,
+    _within_slip,
     ground_region,
 )
+from modurob.spatial import so3
 from modurob.stepping.contact import Touching
 
 ROUNDING = 1e-9  # [m] of places that are computed in another order
 DIFFERENCES = 1e-6  # relative: the central solution moves the center by finite differences
 DECAYED = 0.02  # of the weight: forces of the ground while the last swings decay
+SWAYS = 0.05  # of the weight: mean force of the ground over half a second in which it comes to rest
 GRAVITY = 9.81
 
 
@@ -189,11 +194,13 @@ def central_rates(tree, feet, q, home, goal, leader, twists, target):
     return b + a @ np.linalg.solve(A + floor * np.eye(len(A)), e)
 
 
-def test_modules_have_region_center_and_rates_of_a_central_solution(four_legs, monkeypatch):
+@pytest.mark.parametrize("loss", [0.0, 0.3])
+def test_modules_have_region_center_and_rates_of_a_central_solution(four_legs, monkeypatch, loss):
     tree, q = four_legs
     monkeypatch.setattr(StandingAgent, "_decided", lambda self, state, view, now: state)
     feet, margin = feet_of(tree), 0.0
-    network = StandingNetwork(tree, feet, margin=margin)
+    lossy = InProcess(loss=loss, rng=np.random.default_rng(3))
+    network = StandingNetwork(tree, feet, margin=margin, transport=lossy)
     model = network.model
     T = model.forward_kinematics(q)
     soles = [(foot, tree.kind(foot.module).port(foot.port)) for foot in feet]
@@ -212,6 +219,7 @@ def test_modules_have_region_center_and_rates_of_a_central_solution(four_legs, m
     for foot, twist in zip(feet, twists, strict=False):
         network.states[foot.module] = replace(network.states[foot.module], twist=twist)
     network.settle()
+    assert (lossy.counts.lost > 0) == (loss > 0)
 
     contacts = (T[bodies[:3], :3, :3] @ place[..., None])[..., 0] + T[bodies[:3], :3, 3]
     region = support_polygon(np.round(contacts, CONTACT_DIGITS))  # as modules do
@@ -231,6 +239,73 @@ def test_modules_have_region_center_and_rates_of_a_central_solution(four_legs, m
     rates = np.array([found[name] for name in model.joint_names])
     assert 0.1 < np.abs(rates).max() < FASTEST_JOINT
     np.testing.assert_allclose(rates, wanted, atol=DIFFERENCES * np.abs(wanted).max())
+
+
+def test_with_lost_messages_a_robot_on_four_legs_goes_above_three_when_a_foot_dies(four_legs):
+    tree, q = four_legs
+    dead = feet_of(tree)[0].module
+    fault, rng = Fault(0.2, dead, "die"), np.random.default_rng(4)
+    run = stand(tree, q0=q, faults=[fault], loss=0.3, duration=1.6, record=0.1, rng=rng)
+    assert run.fallen is None
+    assert run.lost == {dead}
+    left = support_polygon(run.soles[-1, 1:])
+    assert left.margin(run.center[0, :2]) < left.margin(run.center[-1, :2])
+    assert left.contains(run.center[-1, :2])
+
+
+def test_the_mass_of_a_dead_module_counts_and_its_leg_holds_still(four_legs):
+    tree, q = four_legs
+    feet = feet_of(tree)
+    network = StandingNetwork(tree, feet)
+    model, up = network.model, np.array([[0.0, 0.0, 1.0]])
+    soles = [(foot, tree.kind(foot.module).port(foot.port)) for foot in feet]
+    bodies = np.array([model.body_index(f"{foot.module}.{port.body}") for foot, port in soles])
+    place, up = np.array([port.pose[:3, 3] for _, port in soles]), np.tile(up, (4, 1))
+    network.connect_ground(lambda: Touching(bodies, place, up, 10 * up))
+    for k in range(40):
+        if k == 20:
+            network.kill(feet[0].module)
+        network.measure(q[7:], model=model)
+        network.sense_contacts(q)
+        network.round()
+    assert network.total("m0").mass == pytest.approx(model.mass.sum(), rel=ROUNDING)
+    np.testing.assert_allclose(
+        network.total_in_world("m0").center, model.center_of_mass(q), atol=ROUNDING
+    )
+    assert len(network.contacts_in_world("m0")) == 3
+    state = {name: network.states[name] for name in tree}
+    leg = tree.docking(feet[0].module).parent
+    other = tree.docking(feet[1].module).parent
+    home = 1e-6  # [rad/s] towards the first positions, at which the joints are
+    assert np.abs(state[leg].rate).max() < home
+    assert np.abs(state[other].rate).max() > home
+
+
+def test_a_foot_that_slipped_takes_its_new_place_for_its_own():
+    start, sole = np.eye(4), np.eye(4)
+    sole[:3, 3] = 0.003, 0.0, 0.01
+    np.testing.assert_array_equal(_within_slip(start, sole), start)
+    sole[:3, :3] = so3.exp(np.array([0.0, 0.0, 0.5])) @ so3.exp(np.array([0.1, 0.0, 0.0]))
+    sole[0, 3] = 0.03
+    new = _within_slip(start, sole)
+    np.testing.assert_allclose(new[:3, 3], [0.03 - SLIP, 0.0, 0.0], atol=ROUNDING)
+    np.testing.assert_allclose(new[2, :3], [0.0, 0.0, 1.0], atol=ROUNDING)  # as flat as before
+    assert so3.log(sole[:3, :3] @ new[:3, :3].T)[2] == pytest.approx(SLIP_TURN, rel=0.01)
+
+
+def test_processes_of_a_standing_robot_stay_when_it_is_pushed_and_one_dies(walker):
+    tree, q = walker
+    mass, dead = tree.model("physical").mass.sum(), feet_of(tree)[0].module
+    run = stand(
+        tree, q0=q, processes=True, loss=0.1, push=Impulse(0.3, (0.3 * mass, 0.0, 0.0)),
+        faults=[Fault(0.8, dead, "die")], duration=1.2,
+    )  # fmt: skip
+    assert run.fallen is None
+    assert run.t[-1] >= 1.2
+    way = np.linalg.norm((run.center - run.center[0])[:, :2], axis=1)
+    assert way[run.t < 0.3].max() < 1e-3 < way[run.t > 0.3].max()  # it was felt
+    load = np.mean(run.channels["contact"][run.t > 0.5].sum(axis=1), axis=0)
+    np.testing.assert_allclose(load, [0, 0, mass * GRAVITY], atol=SWAYS * mass * GRAVITY)
 
 
 def test_contacts_on_a_slope_have_the_polygon_as_region():

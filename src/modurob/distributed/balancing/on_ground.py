@@ -376,6 +376,9 @@ def stand(
         organism, soles, plan, friction=ground.friction, faults=faults,
         transport=InProcess(loss=loss, rng=rng), **settings,
     )  # fmt: skip
+    for fault in faults:
+        if processes and fault.kind != "die":
+            raise StateError(f"modules of processes die, and do not {fault.kind}: give 'die'")
     model = network.model
     q = stance(organism, soles, rng, plan) if q0 is None else model.check_configuration(q0).copy()
     q = _on_slope(q, ground) if q0 is None else q

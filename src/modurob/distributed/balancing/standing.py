@@ -42,7 +42,7 @@ from modurob.spatial import so3
 from modurob.stepping.contact import Touching
 
 TASK_RATE = 4.0  # [1/s] at which errors of tasks decay
-SETTLE_RATE = 4.0  # [1/s] at which a foot on the ground takes the place where it is for its own
+SLIP, SLIP_TURN = 0.005, 0.1  # [m, rad] from which on a foot takes its new place for its own
 HOME_RATE = 0.2  # [1/s] at which a joint alone would go back
 FASTEST = 0.15  # [m/s] of feet
 SHIFT_SPEED = 0.05  # [m/s] of the center: messages cross the robot within 0.1 s
@@ -321,8 +321,8 @@ class StandingAgent(MassAgent):
         if self._sole is None:
             return replace(state, twist=BASE * _twist(start, sole, np.zeros(3)))
         if state.phase in (STAND, UNLOAD):
-            if state.touching:  # else friction would hold it against its servos after a slip
-                start = _settled(start, sole, SETTLE_RATE * self._period)
+            if state.touching:  # after a slip, friction would hold it against its servos
+                start = _within_slip(start, sole)
                 state = replace(state, start=start)
             twist = _twist(start, sole, np.zeros(3))
             if not state.touching:  # a foot that lost the ground goes down to it
@@ -456,11 +456,12 @@ def _above(start: np.ndarray, sole: np.ndarray) -> np.ndarray:
     return moved
 
 
-def _settled(start: np.ndarray, sole: np.ndarray, share: float) -> np.ndarray:
-    """(4, 4) the start, moved level and turned about the vertical towards the sole by a share."""
-    moved, turn = start.copy(), so3.log(sole[:3, :3] @ start[:3, :3].T)
-    moved[:2, 3] += share * (sole - start)[:2, 3]
-    moved[:3, :3] = so3.exp(np.array([0.0, 0.0, share * turn[2]])) @ start[:3, :3]
+def _within_slip(start: np.ndarray, sole: np.ndarray) -> np.ndarray:
+    """(4, 4) the start, level and about the vertical no farther from the sole than `SLIP`."""
+    moved, turn = start.copy(), so3.log(start[:3, :3] @ sole[:3, :3].T)[2]
+    moved[:2, 3] = sole[:2, 3] + _limited((start - sole)[:2, 3], SLIP)
+    back = np.clip(turn, -SLIP_TURN, SLIP_TURN) - turn
+    moved[:3, :3] = so3.exp(np.array([0.0, 0.0, back])) @ start[:3, :3]
     return moved
 
 

@@ -115,9 +115,6 @@ class StandingProcesses(StandingModules, PlantProcesses):
             progress: Called with the fraction that is done.
         """
         waiting = checked_faults(faults, self.organism.modules)
-        for fault in waiting:
-            if fault.kind != "die":
-                raise StateError(f"modules of processes die, and do not {fault.kind}: give 'die'")
         rows, begin, now = [], None, 0.0
         while now < positive("duration", duration, "seconds"):
             row = self._observed()
