@@ -11,6 +11,7 @@ from modurob.distributed.balancing import feet_of, stability_region, support_pol
 from modurob.distributed.balancing.stance import SHARE, Step, stance
 from modurob.distributed.balancing.standing import (
     BASE,
+    CAPTURE_MARGIN,
     CENTER,
     CONTACT_DIGITS,
     FASTEST_JOINT,
@@ -253,32 +254,60 @@ def test_with_lost_messages_a_robot_on_four_legs_goes_above_three_when_a_foot_di
     assert left.contains(run.center[-1, :2])
 
 
-def test_the_mass_of_a_dead_module_counts_and_its_leg_holds_still(four_legs):
-    tree, q = four_legs
+def resting(tree, q, touching, rounds, dead=None):
+    """The modules after some rounds of a robot at rest, of which one dies in the middle."""
     feet = feet_of(tree)
     network = StandingNetwork(tree, feet)
-    model, up = network.model, np.array([[0.0, 0.0, 1.0]])
-    soles = [(foot, tree.kind(foot.module).port(foot.port)) for foot in feet]
+    model = network.model
+    soles = [(foot, tree.kind(foot.module).port(foot.port)) for foot in feet[:touching]]
     bodies = np.array([model.body_index(f"{foot.module}.{port.body}") for foot, port in soles])
-    place, up = np.array([port.pose[:3, 3] for _, port in soles]), np.tile(up, (4, 1))
+    place, up = np.array([p.pose[:3, 3] for _, p in soles]), np.tile([0, 0, 1.0], (touching, 1))
     network.connect_ground(lambda: Touching(bodies, place, up, 10 * up))
-    for k in range(40):
-        if k == 20:
-            network.kill(feet[0].module)
+    for k in range(rounds):
+        if k == rounds // 2 and dead is not None:
+            network.kill(dead)
         network.measure(q[7:], model=model)
         network.sense_contacts(q)
         network.round()
+    return network
+
+
+def test_the_mass_of_a_dead_module_counts_and_its_leg_does_nothing_for_the_others(four_legs):
+    tree, q = four_legs
+    feet = feet_of(tree)
+    network = resting(tree, q, 4, 40, dead=feet[0].module)
+    model = network.model
     assert network.total("m0").mass == pytest.approx(model.mass.sum(), rel=ROUNDING)
     np.testing.assert_allclose(
         network.total_in_world("m0").center, model.center_of_mass(q), atol=ROUNDING
     )
     assert len(network.contacts_in_world("m0")) == 3
-    state = {name: network.states[name] for name in tree}
-    leg = tree.docking(feet[0].module).parent
-    other = tree.docking(feet[1].module).parent
-    home = 1e-6  # [rad/s] towards the first positions, at which the joints are
-    assert np.abs(state[leg].rate).max() < home
-    assert np.abs(state[other].rate).max() > home
+    alone = []
+    for foot in feet[:2]:
+        state = network.states[tree.docking(foot.module).parent]
+        before = state.goal - 0.02 * state.rate
+        alone.append(np.allclose(state.rate, HOME_RATE * (state.home - before), atol=1e-9))
+    assert alone == [True, False]
+
+
+def test_a_foot_in_the_air_lands_when_the_capture_point_leaves_the_other_feet(four_legs):
+    """A pendulum of height h and speed v comes to rest above v sqrt(h / g) ahead."""
+    tree, q = four_legs
+    foot = feet_of(tree)[3].module
+    network = resting(tree, q, 3, 10)
+    view, agent = network.view(foot), network.agents[foot]
+    center = network.model.center_of_mass(q)
+    edge = support_polygon(network.contacts_in_world(foot))
+    outward = center[:2] - edge.middle  # through the edge of the foot in the air
+    outward /= np.linalg.norm(outward)
+    ahead = np.linspace(0.0, 0.3, 301)
+    margin = np.array([edge.margin(center[:2] + x * outward) for x in ahead])
+    reach = ahead[np.argmax(margin < -CAPTURE_MARGIN)]
+    speed = reach * np.sqrt(GRAVITY / (center[2] - network.contacts_in_world(foot)[:, 2].mean()))
+    assert reach > 0.01
+    for factor, lands in ((0.9, False), (1.1, True)):
+        state = replace(network.states[foot], velocity=factor * speed * outward)
+        assert agent._escapes(state, view) == lands
 
 
 def test_a_foot_that_slipped_takes_its_new_place_for_its_own():

@@ -14,7 +14,8 @@ zero. The ground's side of a joint is that of the leader.
 
 A neighbor that is silent for too long is lost as a program, and not as a body: its mass counts as
 last heard, its feet and its joints do not. The center then goes above the feet that are left. The
-joints of a leg whose foot is lost hold still, and so do modules that have lost the base.
+joints of a leg whose foot is lost do nothing but go back to their first positions; modules that
+have lost the base hold still.
 """
 
 from __future__ import annotations
@@ -267,7 +268,7 @@ class StandingAgent(MassAgent):
         twists = far * np.concatenate([v, TURN_LENGTH * turns * u], axis=-1)
         twists[:, -1] *= BASE
         a[:, 2:] = twists.reshape(joints, -1)
-        moves = state.free & (far.any(axis=(1, 2)) | (column >= 0).all())  # a lost leg is held
+        moves = state.free & (far.any(axis=(1, 2)) | (column >= 0).all())  # not those of a lost leg
         return a * moves[:, None]
 
     def _home_rate(self, state: StandingState) -> np.ndarray:
