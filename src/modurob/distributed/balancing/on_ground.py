@@ -31,6 +31,7 @@ from modurob.spatial import so3
 from modurob.stepping.contact import Touching
 
 TICK = 20  # control periods between two rounds of messages
+HEARTBEAT_S = 0.1  # of modules with no news: a dead neighbor is noticed though nothing moves
 STIFFNESS = 60.0  # [N m/rad] of the servos
 PUSH_S = 0.05
 TILTED = np.radians(30.0)  # of the base: fallen
@@ -97,7 +98,8 @@ class StandingModules(Network):
         self.plant = with_drives(model, self.drive, np.zeros(len(model.joint_names), dtype=bool))
         period = TICK * PERIOD_S
         options |= {"frames": len(self._feet) + 1, "margin": margin, "period": period}
-        super().__init__(organism, resend=2 * period, **options)
+        options = {"heartbeat": HEARTBEAT_S, "resend": 2 * period, **options}
+        super().__init__(organism, **options)
 
     def _settings(self, module: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
         number = {name: k for k, name in enumerate(self._feet)}

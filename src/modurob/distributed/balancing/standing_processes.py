@@ -131,8 +131,10 @@ class StandingProcesses(StandingModules, PlantProcesses):
             time.sleep(record / self.speed)
         t, q, v, contact = (np.array([row[x] for row in rows]) for x in ("t", "q", "v", "contact"))
         tau = np.full(v.shape, np.nan)  # known to the drives alone
-        base = self.organism.base
-        return BodyTrajectory(base, self.model, self.organism, t, q, v, tau, {"contact": contact})
+        return BodyTrajectory(
+            self.organism.base, self.model, self.organism, t, q, v, tau, {"contact": contact},
+            lambda: np.gradient(v, t, axis=0),
+        )  # fmt: skip
 
     def _observed(self) -> dict[str, np.ndarray]:
         end = time.monotonic() + ANSWER_TIMEOUT_S
