@@ -109,7 +109,9 @@ def test_processes_name_the_options_that_they_do_not_take(arguments, words, tmp_
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--ground", "--loss", "0.1"], "--ground goes without --loss"),
+        (["--ground", "--law", "momentum"], "--ground goes without --law"),
+        (["--ground", "--fault", "die:m99:1"], "no module 'm99'"),
+        (["--ground", "--processes", "--fault", "freeze:m2:1"], "modules of processes die"),
         (["--ground", "--step", "m2:1:x"], "--step takes FOOT:X:Y"),
         (["--push", "1"], "give --ground"),
     ],

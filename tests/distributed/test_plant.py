@@ -171,7 +171,7 @@ def test_a_reader_never_takes_a_half_written_mailbox(tmp_path):
     assert reader.read_new() is None  # it was read already
     box.write(())
     assert isinstance(memory._memory, mmap.mmap)
-    at = 2 * Mailbox.SIZE + 20
+    at = 3 * Mailbox.SIZE + 20
     memory._memory[at] ^= 1  # the writer is in the middle
     assert reader.read_new() is None
     memory._memory[at] ^= 1

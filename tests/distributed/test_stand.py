@@ -6,27 +6,33 @@ import numpy as np
 import pytest
 
 import modurob as mr
-from modurob.distributed import Impulse, StandingNetwork, stand
+from modurob.distributed import Fault, Impulse, InProcess, StandingNetwork, stand
 from modurob.distributed.balancing import feet_of, stability_region, support_polygon
 from modurob.distributed.balancing.stance import SHARE, Step, stance
 from modurob.distributed.balancing.standing import (
     BASE,
+    CAPTURE_MARGIN,
     CENTER,
     CONTACT_DIGITS,
     FASTEST_JOINT,
     FLOOR,
     HOME_RATE,
     SHIFT_SPEED,
+    SLIP,
+    SLIP_TURN,
     TASK_RATE,
     TURN_LENGTH,
     StandingAgent,
+    _within_slip,
     ground_region,
 )
+from modurob.spatial import so3
 from modurob.stepping.contact import Touching
 
 ROUNDING = 1e-9  # [m] of places that are computed in another order
 DIFFERENCES = 1e-6  # relative: the central solution moves the center by finite differences
 DECAYED = 0.02  # of the weight: forces of the ground while the last swings decay
+SWAYS = 0.05  # of the weight: mean force of the ground over half a second in which it comes to rest
 GRAVITY = 9.81
 
 
@@ -189,11 +195,13 @@ def central_rates(tree, feet, q, home, goal, leader, twists, target):
     return b + a @ np.linalg.solve(A + floor * np.eye(len(A)), e)
 
 
-def test_modules_have_region_center_and_rates_of_a_central_solution(four_legs, monkeypatch):
+@pytest.mark.parametrize("loss", [0.0, 0.3])
+def test_modules_have_region_center_and_rates_of_a_central_solution(four_legs, monkeypatch, loss):
     tree, q = four_legs
     monkeypatch.setattr(StandingAgent, "_decided", lambda self, state, view, now: state)
     feet, margin = feet_of(tree), 0.0
-    network = StandingNetwork(tree, feet, margin=margin)
+    lossy = InProcess(loss=loss, rng=np.random.default_rng(3))
+    network = StandingNetwork(tree, feet, margin=margin, transport=lossy)
     model = network.model
     T = model.forward_kinematics(q)
     soles = [(foot, tree.kind(foot.module).port(foot.port)) for foot in feet]
@@ -208,10 +216,11 @@ def test_modules_have_region_center_and_rates_of_a_central_solution(four_legs, m
     network.sense_contacts(q)
     twists = [*(0.02 * rng.standard_normal((4, 6))), np.zeros(6)]
     for name, state in network.states.items():
-        network.states[name] = replace(state, goal=state.q)
+        network.states[name] = replace(state, goal=state.q, complete=True)
     for foot, twist in zip(feet, twists, strict=False):
         network.states[foot.module] = replace(network.states[foot.module], twist=twist)
     network.settle()
+    assert (lossy.counts.lost > 0) == (loss > 0)
 
     contacts = (T[bodies[:3], :3, :3] @ place[..., None])[..., 0] + T[bodies[:3], :3, 3]
     region = support_polygon(np.round(contacts, CONTACT_DIGITS))  # as modules do
@@ -223,7 +232,7 @@ def test_modules_have_region_center_and_rates_of_a_central_solution(four_legs, m
     found = {}
     for name, agent in network.agents.items():
         view = network.view(name)
-        own = ground_region(view.T_wm, view.contacts)
+        own = ground_region(view.T_wm, view.contacts, 0.0)
         np.testing.assert_allclose(own.corners, region.corners, atol=ROUNDING)
         np.testing.assert_allclose(network.total_in_world(name).center, center, atol=ROUNDING)
         rates = agent.rates(network.states[name], view)
@@ -231,6 +240,103 @@ def test_modules_have_region_center_and_rates_of_a_central_solution(four_legs, m
     rates = np.array([found[name] for name in model.joint_names])
     assert 0.1 < np.abs(rates).max() < FASTEST_JOINT
     np.testing.assert_allclose(rates, wanted, atol=DIFFERENCES * np.abs(wanted).max())
+
+
+def test_with_lost_messages_a_robot_on_four_legs_goes_above_three_when_a_foot_dies(four_legs):
+    tree, q = four_legs
+    dead = feet_of(tree)[0].module
+    fault, rng = Fault(0.2, dead, "die"), np.random.default_rng(4)
+    run = stand(tree, q0=q, faults=[fault], loss=0.3, duration=1.6, record=0.1, rng=rng)
+    assert run.fallen is None
+    assert run.lost == {dead}
+    left = support_polygon(run.soles[-1, 1:])
+    assert left.margin(run.center[0, :2]) < left.margin(run.center[-1, :2])
+    assert left.contains(run.center[-1, :2])
+
+
+def resting(tree, q, rounds, raised=None, dead=None):
+    """The modules after some rounds of a robot at rest; one foot is up, or dies in the middle."""
+    feet = feet_of(tree)
+    network = StandingNetwork(tree, feet)
+    model = network.model
+    soles = [(f, tree.kind(f.module).port(f.port)) for f in feet if f.module != raised]
+    bodies = np.array([model.body_index(f"{foot.module}.{port.body}") for foot, port in soles])
+    place, up = np.array([p.pose[:3, 3] for _, p in soles]), np.tile([0, 0, 1.0], (len(soles), 1))
+    network.connect_ground(lambda: Touching(bodies, place, up, 10 * up))
+    for k in range(rounds):
+        if k == rounds // 2 and dead is not None:
+            network.kill(dead)
+        network.measure(q[7:], model=model)
+        network.sense_contacts(q)
+        network.round()
+    return network
+
+
+def test_the_mass_of_a_dead_module_counts_and_its_leg_does_nothing_for_the_others(four_legs):
+    tree, q = four_legs
+    feet = feet_of(tree)
+    network = resting(tree, q, 40, dead=feet[0].module)
+    model = network.model
+    assert network.total("m0").mass == pytest.approx(model.mass.sum(), rel=ROUNDING)
+    np.testing.assert_allclose(
+        network.total_in_world("m0").center, model.center_of_mass(q), atol=ROUNDING
+    )
+    assert len(network.contacts_in_world("m0")) == 3
+    alone = []
+    for foot in feet[:2]:
+        state = network.states[tree.docking(foot.module).parent]
+        before = state.goal - 0.02 * state.rate
+        alone.append(np.allclose(state.rate, HOME_RATE * (state.home - before), atol=1e-9))
+    assert alone == [True, False]
+
+
+def test_a_foot_in_the_air_lands_when_the_capture_point_leaves_the_other_feet(four_legs):
+    """A pendulum of height h and speed v comes to rest above v sqrt(h / g) ahead."""
+    tree, q = four_legs
+    center = tree.model("physical", base="free").center_of_mass(q)
+    for foot in (foot.module for foot in feet_of(tree)):
+        network = resting(tree, q, 10, raised=foot)
+        edge = support_polygon(network.contacts_in_world(foot))
+        if edge.contains(center[:2]):
+            break
+    view, agent = network.view(foot), network.agents[foot]
+    outward = network.world_pose(foot)[:2, 3] - center[:2]  # towards the foot in the air
+    outward /= np.linalg.norm(outward)
+    ahead = np.linspace(0.0, 0.3, 301)
+    margin = np.array([edge.margin(center[:2] + x * outward) for x in ahead])
+    reach = ahead[np.argmax(margin < -CAPTURE_MARGIN)]
+    speed = reach * np.sqrt(GRAVITY / (center[2] - network.contacts_in_world(foot)[:, 2].mean()))
+    assert reach > 0.01
+    for factor, lands in ((0.9, False), (1.1, True)):
+        state = replace(network.states[foot], velocity=factor * speed * outward)
+        assert agent._escapes(state, view) == lands
+
+
+def test_a_foot_that_slipped_takes_its_new_place_for_its_own():
+    start, sole = np.eye(4), np.eye(4)
+    sole[:3, 3] = 0.003, 0.0, 0.01
+    np.testing.assert_array_equal(_within_slip(start, sole), start)
+    sole[:3, :3] = so3.exp(np.array([0.0, 0.0, 0.5])) @ so3.exp(np.array([0.1, 0.0, 0.0]))
+    sole[0, 3] = 0.03
+    new = _within_slip(start, sole)
+    np.testing.assert_allclose(new[:3, 3], [0.03 - SLIP, 0.0, 0.0], atol=ROUNDING)
+    np.testing.assert_allclose(new[2, :3], [0.0, 0.0, 1.0], atol=ROUNDING)  # as flat as before
+    assert so3.log(sole[:3, :3] @ new[:3, :3].T)[2] == pytest.approx(SLIP_TURN, rel=0.01)
+
+
+def test_processes_of_a_standing_robot_stay_when_it_is_pushed_and_one_dies(walker):
+    tree, q = walker
+    mass, dead = tree.model("physical").mass.sum(), feet_of(tree)[0].module
+    run = stand(
+        tree, q0=q, processes=True, loss=0.1, push=Impulse(0.3, (0.3 * mass, 0.0, 0.0)),
+        faults=[Fault(0.8, dead, "die")], duration=1.2,
+    )  # fmt: skip
+    assert run.fallen is None
+    assert run.t[-1] >= 1.2
+    way = np.linalg.norm((run.center - run.center[0])[:, :2], axis=1)
+    assert way[run.t < 0.3].max() < 1e-3 < way[run.t > 0.3].max()  # it was felt
+    load = np.mean(run.channels["contact"][run.t > 0.5].sum(axis=1), axis=0)
+    np.testing.assert_allclose(load, [0, 0, mass * GRAVITY], atol=SWAYS * mass * GRAVITY)
 
 
 def test_contacts_on_a_slope_have_the_polygon_as_region():

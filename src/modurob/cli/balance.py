@@ -31,6 +31,7 @@ Examples:
   modurob balance --law default --friction 0.1 --duration 10 --json
   modurob balance --processes --duration 2 --fault die:m4:1.0
   modurob balance --ground --push 1.0 --step m2:0.04:0 --animate step.gif
+  modurob balance --ground --processes --loss 0.3 --fault die:m4:1.5 --animate stand.gif
 """
 MOST_BRANCHES = 4
 MODULES, SEED = 20, 2  # of the default tree
@@ -85,7 +86,11 @@ def command(
     """
     files = take_run_options(options)
     if ground:
-        _stand(name, seed, slope, push, steps, files)
+        ways = {
+            "loss": options["loss"], "processes": processes, "duration": options["duration"],
+            "faults": [_fault(text) for text in faults],
+        }  # fmt: skip
+        _stand(name, seed, slope, push, steps, files, ways)
         return
     if slope or push or steps:
         raise StateError("--slope, --push and --step are for a robot on the ground: give --ground")
@@ -96,7 +101,10 @@ def command(
         raise StateError("--modules has no effect with NAME_OR_FILE: it is for the random tree")
     else:
         title, organism = organisms.find(name)
-    events = [_fault(text) for text in faults]
+    events = [
+        {"what": fault.kind, "time": fault.time, "module": fault.module}
+        for fault in map(_fault, faults)
+    ]
     scenario = scenario_of(
         organism=organism, name=title, hinges="physical", motion=BALANCE, seed=seed,
         events=events, **options,
@@ -110,12 +118,14 @@ def command(
 
 def _stand(
     name: str | None, seed: int | None, slope: float, push: float, steps: tuple[str, ...],
-    files: dict[str, Any],
+    files: dict[str, Any], ways: dict[str, Any],
 ) -> None:  # fmt: skip
     """Print whether a robot on the ground stays up; refuse options of other runs."""
     context = click.get_current_context()
     allowed = {"name", "seed", "ground", "slope", "push", "steps", "film_path", "path", "force",
-               "as_json"}  # fmt: skip
+               "as_json", "duration", *ways}  # fmt: skip
+    if context.get_parameter_source("duration") != click.core.ParameterSource.COMMANDLINE:
+        ways["duration"] = None if steps else STANDING_S
     for parameter in context.command.params:
         key = parameter.name or ""
         given = context.get_parameter_source(key) == click.core.ParameterSource.COMMANDLINE
@@ -131,7 +141,7 @@ def _stand(
         run = stand(
             tree, ground=Ground(slope=(float(np.tan(np.radians(slope))), 0.0)), rng=rng,
             push=Impulse(1.0, (push, 0.0, 0.0)) if push else None, steps=[_step(s) for s in steps],
-            duration=None if steps else STANDING_S, progress=progress,
+            progress=progress, **ways,
         )  # fmt: skip
     if files["film_path"]:
         run.animate(files["film_path"])
@@ -139,14 +149,16 @@ def _stand(
         run.save(files["path"])
     facts = {
         "title": title, "seconds": float(run.t[-1]), "feet": [foot.module for foot in run.feet],
-        "fallen": run.fallen, "steps": run.steps_done, "asked_steps": len(steps),
+        "lost": sorted(run.lost), "fallen": run.fallen, "steps": run.steps_done,
+        "asked_steps": len(steps),
         "largest_tilt_deg": float(np.degrees(run.tilt.max())),
         "lowest_height_m": float(run.height.min()), "largest_slip_m": float(run.slip.max()),
     }  # fmt: skip
     if files["as_json"]:
         output.print_json(facts)
         return
-    echo(f"{title}: feet {', '.join(facts['feet'])}")
+    dead = f"; died: {', '.join(facts['lost'])}" if run.lost else ""
+    echo(f"{title}: feet {', '.join(facts['feet'])}{dead}")
     echo(f"{run.fallen or 'It stands'}; {run.steps_done} of {len(steps)} steps")
     echo(f"largest tilt {facts['largest_tilt_deg']:.1f} deg, lowest center "
          f"{1e3 * facts['lowest_height_m']:.0f} mm, largest slip of a sole "
@@ -212,13 +224,12 @@ def _tree(modules: int, seed: int) -> tuple[str, Organism]:
     return f"SuperBot tree {seed} of {modules} modules", tree
 
 
-def _fault(text: str) -> dict[str, Any]:
-    """An event as typed."""
+def _fault(text: str) -> Fault:
+    """A fault as typed."""
     pieces = text.split(":")
     try:
-        fault = Fault(float(pieces[2]), pieces[1], pieces[0])
+        return Fault(float(pieces[2]), pieces[1], pieces[0])
     except (IndexError, ValueError):
         raise StateError(
             f"--fault takes KIND:MODULE:SECONDS like die:m7:1.0, got '{text}'"
         ) from None
-    return {"what": fault.kind, "time": fault.time, "module": fault.module}

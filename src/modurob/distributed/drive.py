@@ -93,7 +93,7 @@ class Mailbox:
 
 
 class SharedMemory:
-    """A file in memory with two mailboxes for each module: readings, and torques.
+    """A file in memory with three mailboxes for each module: readings, commands, contacts.
 
     Args:
         path: Of the file.
@@ -107,7 +107,7 @@ class SharedMemory:
         try:
             if modules is not None:
                 # zeros take room now: without it, a process would be killed at its first write
-                data = memoryview(bytes(modules * 2 * Mailbox.SIZE))
+                data = memoryview(bytes(modules * 3 * Mailbox.SIZE))
                 while data:
                     data = data[os.write(file, data) :]
             self._memory = mmap.mmap(file, 0)
@@ -116,11 +116,15 @@ class SharedMemory:
 
     def readings(self, slot: int) -> Mailbox:
         """The mailbox of a module's measurements."""
-        return Mailbox(self._memory, 2 * slot * Mailbox.SIZE)
+        return Mailbox(self._memory, 3 * slot * Mailbox.SIZE)
 
     def torques(self, slot: int) -> Mailbox:
-        """The mailbox of a module's torques."""
-        return Mailbox(self._memory, (2 * slot + 1) * Mailbox.SIZE)
+        """The mailbox of a module's torques, or of the goals of its servos."""
+        return Mailbox(self._memory, (3 * slot + 1) * Mailbox.SIZE)
+
+    def contacts(self, slot: int) -> Mailbox:
+        """The mailbox of a module's contact sensor."""
+        return Mailbox(self._memory, (3 * slot + 2) * Mailbox.SIZE)
 
     def close(self) -> None:
         self._memory.close()
@@ -137,6 +141,7 @@ class SharedDrive:
     def __init__(self, path: str, slot: int) -> None:
         memory = SharedMemory(path)
         self._readings, self._torques = memory.readings(slot), memory.torques(slot)
+        self._contacts, self._felt = memory.contacts(slot), Values()
         self._last: Values = ()
         self._changed_at = time.monotonic()
 
@@ -145,6 +150,12 @@ class SharedDrive:
         if found is not None:
             self._last, self._changed_at = found, now
         return self._last if now - self._changed_at < STALE_S else ()
+
+    def feel(self) -> Values:
+        """The newest reading of the contact sensor; nothing while the module does not touch."""
+        found = self._contacts.read_new()
+        self._felt = self._felt if found is None else found
+        return self._felt
 
     def write(self, torques: Values) -> None:
         if len(torques) > 2 * MOST_JOINTS:

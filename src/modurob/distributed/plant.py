@@ -20,7 +20,8 @@ import numpy as np
 
 from modurob.checks import LARGEST_DATA, gravity_vector, inside, not_negative, positive, whole
 from modurob.control.plants import with_payload, with_scaled_masses
-from modurob.distributed.balancing.plant import STOPS, STUCK_FRICTION
+from modurob.distributed.balancing.plant import STOPS, STUCK_FRICTION, GearedDrive
+from modurob.distributed.balancing.standing import contact_readings
 from modurob.distributed.drive import Mailbox, SharedMemory, Values
 from modurob.distributed.processes import Processes
 from modurob.distributed.transports import End
@@ -35,6 +36,8 @@ from modurob.stepping import (
     RK4,
     EquationOfMotion,
     FixedStep,
+    Ground,
+    GroundContact,
     SemiImplicitEuler,
     StepSettings,
     Stops,
@@ -46,6 +49,7 @@ BASE = "base"  # the coordinator's side: ("base", "out")
 PLANT = "plant"  # name of its process
 WATCHDOG_S = 0.1  # without a torque, motors let go
 LARGEST_NOISE = 1e6  # [rad, m, rad/s, m/s] a larger reading counts as a fault
+CONTACTS_S = 0.01  # between readings of contact sensors
 RESTING_S = 0.01  # between readings while nothing moves; drives tolerate several times that
 LONGEST_LEAP_S = 0.05  # that the plant makes up for; it stands still while its process is stopped
 DriveFault = Literal["none", "stuck", "limp"]
@@ -62,6 +66,9 @@ class PlantOptions:
         friction: Viscous, added to that of the datasheets. [N m s/rad, N s/m]
         torque: Largest torque of the motors. [N m, N]
         mass_factor: Of all masses and inertias.
+        stiffness: Of servos, which commands then are for: goal and rate of each joint. 0: commands
+            are torques. [N m/rad, N/m]
+        ground: A plane on which the robot stands with a free base; None: its base is fixed.
         geared: Whether drives have soft stops and much friction, as in `balance`; the integration
             then takes both implicitly.
         speed: Simulated seconds in a second of the process.
@@ -75,6 +82,8 @@ class PlantOptions:
     friction: float = 0.0
     torque: float = math.inf
     mass_factor: float = 1.0
+    stiffness: float = 0.0
+    ground: Ground | Mapping[str, Any] | None = None
     geared: bool = False
     speed: float = 1.0
     seed: int = 0
@@ -88,6 +97,9 @@ class PlantOptions:
         inside("noise_q", self.noise_q, 0.0, LARGEST_NOISE, "rad or m")
         inside("noise_v", self.noise_v, 0.0, LARGEST_NOISE, "rad/s or m/s")
         inside("friction", self.friction, 0.0, STUCK_FRICTION, "N m s/rad or N s/m")
+        not_negative("stiffness", self.stiffness, "N m/rad or N/m")
+        if isinstance(self.ground, Mapping):  # as JSON has it
+            object.__setattr__(self, "ground", Ground(**self.ground))
         if not (isinstance(self.torque, float) and self.torque == math.inf):
             positive("torque", self.torque, "N m or N")
 
@@ -131,6 +143,8 @@ class Plant:
         self._faults: dict[str, DriveFault] = {}
         self._payloads: dict[str, float] = {}  # [kg]
         self._pushes: list[Push] = []
+        self._pose = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])  # of a base that is free
+        self._contact: GroundContact | None = None
         self._rng = np.random.default_rng(self.options.seed)
         self._integrator: FixedStep | None = None
         self._tau = np.zeros(0)
@@ -146,6 +160,9 @@ class Plant:
                 self.plug(tuple(one), tuple(other), turn)
             case {"undock": [one, other]}:
                 self.unplug(tuple(one), tuple(other))
+            case {"hold": joints, "pose": pose}:
+                self._held |= joints
+                self._pose = np.array(pose)
             case {"push": where, "seconds": seconds}:
                 self.push(Push(self.t + seconds, **where))
             case {"payload": name, "mass": mass}:
@@ -222,6 +239,7 @@ class Plant:
         organism = self._pieces[module].rebase(module).with_base_pose(np.eye(4))
         model = self._model(organism)
         q = np.array([self._held.get(name, 0.0) for name in model.joint_names])
+        q = np.concatenate([self._pose, q]) if model.free_base else q
         self._become(BodyState(organism, model, q, np.zeros(model.nv)))
 
     def _dock(self, one: End, other: End, turn: int) -> None:
@@ -254,7 +272,8 @@ class Plant:
 
     def _model(self, organism: Organism) -> Model:
         """The true model: of the datasheets, with what they do not tell."""
-        model = organism.model("physical", gravity=self.options.gravity, elastic=False)
+        base = "fixed" if self.options.ground is None else "free"
+        model = organism.model("physical", base, self.options.gravity, elastic=False)
         if self.options.mass_factor != 1:
             model = with_scaled_masses(model, self.options.mass_factor)
         for module in self._payloads.keys() & set(organism.modules):
@@ -270,7 +289,8 @@ class Plant:
         self.state, self._integrator, self._place = state, None, {}
         if state is None:
             return
-        self._place = {name: k for k, name in enumerate(state.model.joint_names)}
+        first = state.model.nv - len(state.model.joint_names)
+        self._place = {name: k for k, name in enumerate(state.model.joint_names, first)}
         for module in state.organism.modules:
             self._pieces.pop(module, None)
         model = state.model
@@ -280,10 +300,23 @@ class Plant:
             stops = None
             if geared or np.isfinite([model.lower, model.upper]).any():
                 stops = StopForces(STOPS if geared else Stops(), model, state.q)
-            motion = EquationOfMotion(model, (), self._torque, stops)
+            self._contact = self._standing(state)
+            motion = EquationOfMotion(model, (), self._torque, stops, ground=self._contact)
             method = SemiImplicitEuler if stuck or geared else RK4
             self._integrator = method(motion, StepSettings(1e-6, 1e-6, self.options.step))
         self._tau = np.zeros(model.nv)
+
+    def _standing(self, state: BodyState) -> GroundContact | None:
+        """The ground under the robot; it stays as it was under a robot that has changed."""
+        ground, before = self.options.ground, [self._contact] if self._contact else []
+        if not isinstance(ground, Ground):
+            return None
+        step = self.options.step
+        found = GroundContact(ground, state.model, state.organism, state.q, step, before)
+        if not before:
+            self.state = state = replace(state, q=found.started(state.q))
+        found.accepted(state.q, state.v)
+        return found
 
     def _changed(self) -> None:
         """Take over new masses and faults into the robot that moves."""
@@ -311,7 +344,23 @@ class Plant:
         k = self._place.get(joint)
         if self.state is None or k is None:
             return self._held.get(joint, 0.0), 0.0
-        return float(self.state.q[k]), float(self.state.v[k])
+        model = self.state.model
+        return float(self.state.q[k + model.nq - model.nv]), float(self.state.v[k])
+
+    def contacts(self) -> dict[str, Values]:
+        """Readings of the contact sensors; none of modules that do not touch the ground."""
+        state, ground = self.state, self.options.ground
+        if state is None or self._contact is None or not isinstance(ground, Ground):
+            return {}
+        touching = self._contact.touching(state.q, state.v)
+        return contact_readings(state.organism, state.model, state.q, touching, ground.friction)
+
+    def observed(self) -> dict[str, Any]:
+        """Time, state, and force (bodies, 3) of the ground, in the world. [s, N]"""
+        if self.state is None or self._contact is None:
+            return {}
+        q, v = self.state.q, self.state.v
+        return {"t": self.t, "q": q, "v": v, "contact": self._contact.observed(q, v)["contact"]}
 
     def fault(self, module: str, kind: DriveFault) -> None:
         """Let the drives of a module be stuck or limp, or whole again with ``none``."""
@@ -385,7 +434,12 @@ class Plant:
         model, tau, place = state.model, np.zeros(state.model.nv), self._place
         for module, (values, at) in self._commands.items():
             late = self.t - at > WATCHDOG_S
-            if late or not values or self._faults.get(module, "none") != "none":
+            if not values or self._faults.get(module, "none") != "none":
+                continue
+            if self.options.stiffness:  # a servo without a new command stays at its goal
+                self._servo(state, tau, module, np.array(values), min(self.t - at, WATCHDOG_S))
+                continue
+            if late:
                 continue
             for joint, torque in zip(self._joints[module], values, strict=False):
                 k = place.get(joint)
@@ -401,6 +455,19 @@ class Plant:
                 tau += J.T @ np.concatenate([f, np.cross(T[:3, 3], f)])
         return tau
 
+    def _servo(
+        self, state: BodyState, tau: np.ndarray, module: str, values: np.ndarray, age: float
+    ) -> None:
+        """Add the torques of a module's servos, `age` seconds after their command."""
+        own = [self._place[joint] for joint in self._joints[module] if joint in self._place]
+        if len(values) == 2 * len(own) and np.isfinite(values).all():
+            (goal, rate), q = values.reshape(-1, 2).T, state.q[state.model.joint_slice_q]
+            first = state.model.nv - len(q)
+            q = q[np.array(own) - first]
+            options = self.options
+            drive = GearedDrive(options.friction, options.torque)
+            tau[own] += drive.servo(options.stiffness, goal + age * rate, rate, q)
+
 
 class PlantProgram:
     """The `Program` of the plant's process: it runs by the clock, its drives are in memory.
@@ -415,6 +482,8 @@ class PlantProgram:
         # its parent may be killed: the last one to know the file removes it
         atexit.register(lambda: Path(settings["memory"]).unlink(missing_ok=True))
         self._drives: dict[str, tuple[Mailbox, Mailbox]] = {}
+        self._contacts: dict[str, Mailbox] = {}
+        self._felt_at = -math.inf
         self._begin = time.monotonic()
         self.wake = self._begin
 
@@ -435,6 +504,7 @@ class PlantProgram:
             if "add" in event:
                 slot = event["slot"]
                 self._drives[event["add"]] = self._memory.readings(slot), self._memory.torques(slot)
+                self._contacts[event["add"]] = self._memory.contacts(slot)
         self._begin += max(0.0, now - self._begin - plant.t / speed - LONGEST_LEAP_S)
         for name, (_, torques) in self._drives.items():
             found = torques.read_new()
@@ -446,6 +516,11 @@ class PlantProgram:
             answers.append({"error": str(error)})
         for name, (readings, _) in self._drives.items():
             readings.write(plant.reading(name))
+        if plant.options.ground is not None and plant.t >= self._felt_at + CONTACTS_S:
+            self._felt_at, felt = plant.t, plant.contacts()
+            for name, contacts in self._contacts.items():
+                contacts.write(felt.get(name, ()))
+        answers += [{"state": plant.observed()} for event in events if "ask" in event]
         step = RESTING_S if plant.state is None else plant.options.step / speed
         self.wake = max(now, self._begin + plant.t / speed + step)
         return [], answers

@@ -36,6 +36,18 @@ class Fault:
             raise UnknownNameError(f"no fault {self.kind!r}: faults are {choices(KINDS)}")
 
 
+def checked_faults(faults: Sequence[Fault], modules: Sequence[str]) -> list[Fault]:
+    """Faults of these modules, in the order of their times."""
+    if not isinstance(faults, Sequence):
+        raise StateError(f"faults is a list of Fault(time, module, kind), got {faults!r}")
+    for fault in faults:
+        if not isinstance(fault, Fault):
+            raise StateError(f"faults are Fault(time, module, kind), got {fault!r}")
+        if fault.module not in modules:
+            raise UnknownNameError(f"no module {fault.module!r}: modules are {choices(modules)}")
+    return sorted(faults, key=lambda fault: fault.time)
+
+
 class FaultyLinks:
     """The links of a network in lock step, with faults.
 
@@ -58,16 +70,8 @@ class FaultyLinks:
         if loss:
             generator(rng, "a loss of messages")
         w = network.wiring
-        if not isinstance(faults, Sequence):
-            raise StateError(f"faults is a list of Fault(time, module, kind), got {faults!r}")
-        for fault in faults:
-            if not isinstance(fault, Fault):
-                raise StateError(f"faults are Fault(time, module, kind), got {fault!r}")
-            if fault.module not in w.modules:
-                known = choices(w.modules)
-                raise UnknownNameError(f"no module {fault.module!r}: modules are {known}")
         self._network, self._loss, self._rng = network, loss, rng
-        self._waiting = sorted(faults, key=lambda fault: fault.time)
+        self._waiting = checked_faults(faults, w.modules)
         self.asleep, self.dead = np.zeros((2, len(w.modules)), dtype=bool)
         self._heard_at = np.zeros(w.slots)  # [s] when a slot's neighbor was last heard
         self._period = period

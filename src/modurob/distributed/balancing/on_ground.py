@@ -13,10 +13,17 @@ from numpy.typing import ArrayLike
 
 from modurob.checks import as_floats, not_negative, positive
 from modurob.distributed.balancing.agent import PERIOD_S
+from modurob.distributed.balancing.faults import Fault, checked_faults
 from modurob.distributed.balancing.plant import STOPS, GearedDrive, with_drives
 from modurob.distributed.balancing.stance import Foot, Step, feet_of, stance
-from modurob.distributed.balancing.standing import StandingAgent, StandingState
+from modurob.distributed.balancing.standing import (
+    StandingAgent,
+    StandingState,
+    contact_readings,
+)
+from modurob.distributed.mass.base import Network
 from modurob.distributed.mass.network import MassNetwork
+from modurob.distributed.transports import InProcess
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.organism import Organism
 from modurob.sim import Ground, Trajectory, simulate
@@ -24,7 +31,7 @@ from modurob.spatial import so3
 from modurob.stepping.contact import Touching
 
 TICK = 20  # control periods between two rounds of messages
-TOUCHES = 0.02  # of the weight: normal force from which on a module counts as touching
+HEARTBEAT_S = 0.1  # of modules with no news: a dead neighbor is noticed though nothing moves
 STIFFNESS = 60.0  # [N m/rad] of the servos
 PUSH_S = 0.05
 TILTED = np.radians(30.0)  # of the base: fallen
@@ -49,11 +56,8 @@ class Impulse:
     vector: tuple[float, float, float]
 
 
-class StandingNetwork(MassNetwork):
-    """Modules of a robot that stands, in one process: a controller for `simulate`.
-
-    Servos hold the joints at goals that the modules' programs move. Modules measure joints and
-    contacts, and exchange messages, every 20 ms.
+class StandingModules(Network):
+    """Modules of a robot that stands. Servos hold the joints at goals that their programs move.
 
     Args:
         organism: A tree.
@@ -63,16 +67,14 @@ class StandingNetwork(MassNetwork):
         stiffness: Of the servos. [N m/rad]
         margin: Least distance of the center from the border of the soles' polygon. [m]
         friction: Coefficient of the ground.
-        options: See `MassNetwork`.
+        options: Further ones of the modules; see `MassAgent`.
 
     Attributes:
         model: The body with a free base.
         plant: The body with its drives.
-        sample_time: Of the servos. [s]
     """
 
     agent_class = StandingAgent
-    sample_time = PERIOD_S
 
     def __init__(
         self,
@@ -95,23 +97,52 @@ class StandingNetwork(MassNetwork):
         )
         self.plant = with_drives(model, self.drive, np.zeros(len(model.joint_names), dtype=bool))
         period = TICK * PERIOD_S
-        super().__init__(
-            organism, frames=len(self._feet) + 1, margin=margin, period=period, resend=2 * period,
-            give_up=20 * period, **options,
-        )  # fmt: skip
-        self._order = [self.joint_names.index(name) for name in model.joint_names]
-        self._module_of = np.array([name.split(".")[0] for name in model.body_names])
-        self._goal, self._rate = np.zeros((2, len(model.joint_names)))
-        self._sensor: Callable[[], Touching] | None = None
-        self._samples, self._least_force = 0, TOUCHES * gravity * float(model.mass.sum())
+        options |= {"frames": len(self._feet) + 1, "margin": margin, "period": period}
+        options = {"heartbeat": HEARTBEAT_S, "resend": 2 * period, **options}
+        super().__init__(organism, **options)
 
     def _settings(self, module: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
         number = {name: k for k, name in enumerate(self._feet)}
         frame = (number[module], str(self._feet[module].port)) if module in number else None
         if module == self._base:
             frame = (len(number), None)
-        own = [(k, as_floats(s.shift)) for k, s in enumerate(self._steps) if s.foot == module]
+        own = [(k, s.shift) for k, s in enumerate(self._steps) if s.foot == module]
         return {**options, "frame": frame, "steps": own, "period": TICK * PERIOD_S}
+
+
+class StandingNetwork(StandingModules, MassNetwork):
+    """Modules of a robot that stands, in one process: a controller for `simulate`.
+
+    Modules measure joints and contacts, and exchange messages, every 20 ms.
+
+    Args:
+        organism, feet, steps, options: See `StandingModules` and `MassNetwork`.
+        faults: Of modules. Servos of one that freezes hold their goals, those of one that dies let
+            go.
+
+    Attributes:
+        sample_time: Of the servos. [s]
+    """
+
+    sample_time = PERIOD_S
+
+    def __init__(
+        self,
+        organism: Organism,
+        feet: Sequence[Foot],
+        steps: Sequence[Step] = (),
+        *,
+        faults: Sequence[Fault] = (),
+        **options: Any,
+    ) -> None:
+        super().__init__(organism, feet, steps, **options)
+        names = self.model.joint_names
+        self._order = [self.joint_names.index(name) for name in names]
+        self._owner = np.array([name.partition(".")[0] for name in names])
+        self._limp = np.zeros(len(names), dtype=bool)
+        self._goal, self._rate = np.zeros((2, len(names)))
+        self._sensor: Callable[[], Touching] | None = None
+        self._samples, self._faults = 0, checked_faults(faults, organism.modules)
 
     def connect_ground(self, sensor: Callable[[], Touching]) -> None:
         """Take the sensor of contacts of a simulation."""
@@ -124,42 +155,39 @@ class StandingNetwork(MassNetwork):
             self._tick(q, v)
         self._samples += 1
         goal = self._goal + since * PERIOD_S * self._rate
-        wanted = self._stiffness * (goal - q[7:]) + self.drive.friction * self._rate
-        tau = np.clip(wanted, -self.drive.torque, self.drive.torque)
-        return np.concatenate([np.zeros(6), tau])
+        tau = self.drive.servo(self._stiffness, goal, self._rate, q[7:])
+        return np.concatenate([np.zeros(6), np.where(self._limp, 0.0, tau)])
 
     def _tick(self, q: np.ndarray, v: np.ndarray) -> None:
+        while self._faults and self._faults[0].time <= self.now:
+            self._apply(self._faults.pop(0))
         self.measure(q[7:], v[6:], model=self.model)
         self.sense_contacts(q)
-        before = self._goals()[0]
         self.round()
-        self._goal, self._rate = before, self._goals()[1]
+        goals = []
+        for name, agent in self.agents.items():
+            state = self.states[name]
+            assert isinstance(agent, StandingAgent)
+            assert isinstance(state, StandingState)
+            if name in self._asleep:  # its servos hold
+                state = replace(state, rate=np.zeros(len(state.rate)))
+            goals.append(agent.driven(state)[1])
+        self._goal, self._rate = np.concatenate(goals).reshape(-1, 2)[self._order].T
 
-    def _goals(self) -> tuple[np.ndarray, np.ndarray]:
-        states = [s for s in self.states.values() if isinstance(s, StandingState)]
-        goal, rate = (np.concatenate([getattr(s, x) for s in states]) for x in ("goal", "rate"))
-        return goal[self._order], rate[self._order]
+    def _apply(self, fault: Fault) -> None:
+        act = {"freeze": self.freeze, "die": self.kill, "reboot": self.reboot}[fault.kind]
+        act(fault.module)
+        self._limp[self._owner == fault.module] = fault.kind == "die"
 
     def sense_contacts(self, q: np.ndarray) -> None:
         """Tell each module where the ground pushes it, and its pose there."""
         assert self._sensor is not None
-        touching, T = self._sensor(), self.model.forward_kinematics(q)
-        normal = np.sum(touching.force * touching.normal, axis=-1)
-        owner = self._module_of[touching.body]
-        for name in self.agents:
-            own = np.flatnonzero(owner == name)
-            if not normal[own].sum() > self._least_force:
-                self.lift(name)
-                continue
-            pose = T[self.model.modules[name]]
-            bodies = T[touching.body[own]]
-            places = (bodies[:, :3, :3] @ touching.place[own, :, None])[..., 0] + bodies[:, :3, 3]
-            rows = np.column_stack([
-                (places - pose[:3, 3]) @ pose[:3, :3], touching.normal[own] @ pose[:3, :3],
-                np.full(len(own), self._friction),
-            ])  # fmt: skip
-            most = self.model.body_names[touching.body[own[np.argmax(normal[own])]]]
-            self.touch(name, rows, pose, body=most.partition(".")[2] or None)
+        readings = contact_readings(self.organism, self.model, q, self._sensor(), self._friction)
+        for name, agent in self.agents.items():
+            state = self.states[name]
+            assert isinstance(agent, StandingAgent)
+            assert isinstance(state, StandingState)
+            self.states[name] = agent.felt(state, readings.get(name, ()))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,11 +199,13 @@ class Stood(Trajectory):
     Attributes:
         feet: Modules it stands on.
         steps: That were asked for.
+        lost: Modules that died.
     """
 
     feet: tuple[Foot, ...] = ()
     steps: tuple[Step, ...] = ()
     ground: Ground = field(default_factory=Ground)
+    lost: frozenset[str] = frozenset()
 
     @property
     def center(self) -> np.ndarray:
@@ -225,19 +255,23 @@ class Stood(Trajectory):
     def steps_done(self) -> int:
         """Steps that were made as asked, in their order.
 
-        The foot flies, and lands within `STEP_TOLERANCE` of its shift; no other sole moves by
-        `SLIPPED` meanwhile, nor since the step before.
+        The foot flies, and lands within `STEP_TOLERANCE` of its shift, at once or after it was put
+        down on the way; no other sole moves by `SLIPPED` meanwhile, nor since the step before.
         """
-        names = [foot.module for foot in self.feet]
+        names, flights = [foot.module for foot in self.feet], iter(self._flights)
         before = min(int(np.searchsorted(self.t, SETTLED_S)), len(self.t) - 1)
         for done, step in enumerate(self.steps):
-            if done == len(self._flights):
-                return done
-            _, end, foot = self._flights[done]
-            moved = self.soles[end] - self.soles[before]
-            moved[foot] -= step.shift
-            most = np.where(np.arange(len(names)) == foot, STEP_TOLERANCE, SLIPPED)
-            if names[foot] != step.foot or (np.linalg.norm(moved[:, :2], axis=1) > most).any():
+            number = names.index(step.foot)
+            most = np.where(np.arange(len(names)) == number, STEP_TOLERANCE, SLIPPED)
+            asked = self.soles[before].copy()
+            asked[number] += step.shift
+            for _, end, foot in flights:
+                off = np.linalg.norm((self.soles[end] - asked)[:, :2], axis=1)
+                if foot != number:
+                    return done
+                if (off <= most).all():
+                    break
+            else:
                 return done
             before = end
         return len(self.steps)
@@ -268,10 +302,17 @@ class Stood(Trajectory):
 
     @property
     def fallen(self) -> str | None:
-        """Why the robot counts as fallen: the ground pushes a body without a sole, for one."""
+        """Why the robot counts as fallen: the ground pushes a body without a sole, for one.
+
+        Legs that died, and all beyond, may lie on the ground.
+        """
+        organism = self.parts[0].organism
+        assert organism is not None
+        lying = {name for module in self.lost for name in organism.subtree(module)}
         force = np.linalg.norm(self.channels["contact"], axis=-1)
         for k, name in enumerate(self.model.body_names):
-            if k not in self._sole_bodies[0] and force[:, k].any():
+            may_touch = k in self._sole_bodies[0] or name.partition(".")[0] in lying
+            if not may_touch and force[:, k].any():
                 when = self.t[np.argmax(force[:, k] > 0)]
                 return f"'{name}' touches the ground at {when:.2f} s"
         if self.tilt.max() > TILTED:
@@ -288,6 +329,9 @@ def stand(
     steps: Sequence[tuple[str, ArrayLike]] = (),
     push: Impulse | None = None,
     ground: Ground | None = None,
+    loss: float = 0.0,
+    faults: Sequence[Fault] = (),
+    processes: bool = False,
     q0: ArrayLike | None = None,
     duration: float | None = None,
     drive: GearedDrive | None = None,
@@ -307,6 +351,10 @@ def stand(
         steps: Foot and shift (2,) on the ground of one step after the other. [m]
         push: Of the base.
         ground: A plane; level by default.
+        loss: Chance that a message between neighbors is lost.
+        faults: Of modules; see `StandingNetwork`.
+        processes: Whether to run each module, and the body, in a process of its own; modules then
+            die, and do not freeze or reboot.
         q0: (nq,) first configuration of the free body; by default one that is searched for.
         duration: 1 s, and 5 s for each step, by default. [s]
         drive: Friction and torque of the drives.
@@ -314,7 +362,7 @@ def stand(
         margin: Least distance of the center from the border of the soles' polygon. [m]
         gravity: Downwards. [m/s^2]
         record: Seconds between the states that are kept.
-        rng: For the search of the first configuration.
+        rng: For the search of the first configuration, and for lost messages.
         progress: Called with the fraction that is done.
     """
     if not isinstance(organism, Organism):
@@ -324,24 +372,40 @@ def stand(
         raise StateError("stand takes a plane, level or not: leave out the ground's height field")
     soles = feet_of(organism, feet)
     plan = [_step(s, soles, ground) for s in steps]
-    network = StandingNetwork(
-        organism, soles, plan, drive=drive, stiffness=stiffness, margin=margin, gravity=gravity,
-        friction=ground.friction,
-    )  # fmt: skip
-    model = network.model
     rng = np.random.default_rng(0) if rng is None else rng
+    settings = {"drive": drive, "stiffness": stiffness, "margin": margin, "gravity": gravity}
+    network = StandingNetwork(
+        organism, soles, plan, friction=ground.friction, faults=faults,
+        transport=InProcess(loss=loss, rng=rng), **settings,
+    )  # fmt: skip
+    for fault in faults:
+        if processes and fault.kind != "die":
+            raise StateError(f"modules of processes die, and do not {fault.kind}: give 'die'")
+    model = network.model
     q = stance(organism, soles, rng, plan) if q0 is None else model.check_configuration(q0).copy()
     q = _on_slope(q, ground) if q0 is None else q
     length = FIRST_S + STEP_S * len(plan) if duration is None else duration
-    external = {} if push is None else {organism.base: _wrench(push, q)}
-    run = simulate(
-        network.plant, q, None, length, network, "SemiImplicitEuler", dt=PERIOD_S, ground=ground,
-        stops=STOPS, record=record, organism=organism, external=external,
-        progress=progress or False,
+    if processes:
+        from modurob.distributed.balancing.standing_processes import StandingProcesses
+
+        seed = int(rng.integers(2**31))
+        with StandingProcesses(
+            organism, soles, plan, ground=ground, q0=q, loss=loss, seed=seed, **settings
+        ) as robot:
+            part = robot.run(length, push=push, faults=faults, record=record, progress=progress)
+    else:
+        external = {} if push is None else {organism.base: _wrench(push, q)}
+        (part,) = simulate(
+            network.plant, q, None, length, network, "SemiImplicitEuler", dt=PERIOD_S,
+            ground=ground, stops=STOPS, record=record, organism=organism, external=external,
+            progress=progress or False,
+        ).parts  # fmt: skip
+    channels = {**part.channels, "center": model.center_of_mass(part.q)}
+    part = replace(part, channels=MappingProxyType(channels))
+    return Stood(
+        (part,), integrator="SemiImplicitEuler", feet=soles, steps=tuple(plan), ground=ground,
+        lost=frozenset(fault.module for fault in faults if fault.kind == "die"),
     )  # fmt: skip
-    channels = {**run.channels, "center": model.center_of_mass(run.q)}
-    part = replace(run.parts[0], channels=MappingProxyType(channels))
-    return Stood((part,), integrator=run.integrator, feet=soles, steps=tuple(plan), ground=ground)
 
 
 def _step(step: tuple[str, ArrayLike], feet: Sequence[Foot], ground: Ground) -> Step:

@@ -29,6 +29,13 @@ class GearedDrive:
     friction: float = 0.3
     torque: float = 6.0
 
+    def servo(
+        self, stiffness: float, goal: np.ndarray, rate: np.ndarray, q: np.ndarray
+    ) -> np.ndarray:
+        """(joints,) torques that hold joints at q at a goal that moves at a rate. [N m, N]"""
+        wanted = stiffness * (goal - q) + self.friction * rate
+        return np.minimum(np.maximum(wanted, -self.torque), self.torque)  # faster than np.clip
+
     def __post_init__(self) -> None:
         not_negative("the drives' friction", self.friction, "N m s/rad")
         positive("the drives' torque", self.torque, "N m")

@@ -1,4 +1,4 @@
-"""The program of the process of a module that balances."""
+"""Programs of the processes of modules that balance, and of those that stand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from modurob.distributed.agent import Message
-from modurob.distributed.balancing.agent import BalancingAgent, BalancingState
+from modurob.distributed.balancing.agent import BalancingAgent
+from modurob.distributed.balancing.standing import StandingAgent
 from modurob.distributed.drive import SharedDrive
 from modurob.distributed.mass.processes import MassProgram
 
@@ -26,6 +27,7 @@ class BalancingProgram(MassProgram):
     def __init__(self, settings: Mapping[str, Any]) -> None:
         super().__init__(settings)
         self._drive = SharedDrive(**settings["drive"])
+        self._drives: Any = self._agent  # of a class with `driven`
         self._interval = settings["interval"]
         self._due = time.monotonic()
         self._waiting: list[Message] = []
@@ -41,14 +43,33 @@ class BalancingProgram(MassProgram):
         self._due = max(self._due + self._interval, now)
         readings = self._drive.read()
         if readings:
-            q, v = np.array(readings).reshape(-1, 2).T
-            self._state = self._agent.sensed(self._state, q, v)
-        outbox = super()._exchange(self._waiting, now)
+            self._sense(*np.array(readings).reshape(-1, 2).T)
+        outbox = super()._exchange(self._waiting, self._clock(now))
         self._waiting = []
         if readings:
-            agent, state = self._agent, self._state
-            assert isinstance(agent, BalancingAgent)
-            assert isinstance(state, BalancingState)
-            self._state, torques = agent.driven(state)
-            self._drive.write(tuple(torques.tolist()))
+            self._state, commands = self._drives.driven(self._state)
+            self._drive.write(tuple(commands.tolist()))
         return outbox
+
+    def _sense(self, q: np.ndarray, v: np.ndarray) -> None:
+        self._state = self._agent.sensed(self._state, q, v)
+
+    def _clock(self, now: float) -> float:
+        return now
+
+
+class StandingProgram(BalancingProgram):
+    """The `Program` of a module of a robot that stands; its clock counts simulated seconds."""
+
+    agent_class = StandingAgent
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        super().__init__(settings)
+        self._begin, self._speed = time.monotonic(), settings["speed"]
+
+    def _sense(self, q: np.ndarray, v: np.ndarray) -> None:
+        super()._sense(q, v)
+        self._state = self._drives.felt(self._state, self._drive.feel())
+
+    def _clock(self, now: float) -> float:
+        return self._speed * (now - self._begin)

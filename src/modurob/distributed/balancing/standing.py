@@ -11,15 +11,22 @@ are the rates closest to b that do all tasks, but for damping where a task is ou
 matrix and the right side are sums over all joints, which the network adds up like the masses;
 places of feet and the twists that they ask for are in the same sums, since all but one module add
 zero. The ground's side of a joint is that of the leader.
+
+A neighbor that is silent for too long is lost as a program, and not as a body: its mass counts as
+last heard, its feet and its joints do not. The center then goes above the feet that are left. The
+joints of a leg whose foot is lost do nothing but go back to their first positions; modules that
+have lost the base hold still.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from modurob import quintic
 from modurob.checks import not_negative, positive
@@ -29,10 +36,14 @@ from modurob.distributed.mass.agent import MassAgent
 from modurob.distributed.mass.module_body import Levers, Posture, Sides
 from modurob.distributed.mass.properties import centers_in_world
 from modurob.distributed.mass.state import MassState, MassView, Update, moved_contacts
+from modurob.model import Model
 from modurob.modules import ModuleType
+from modurob.organism import Organism
 from modurob.spatial import so3
+from modurob.stepping.contact import Touching
 
 TASK_RATE = 4.0  # [1/s] at which errors of tasks decay
+SLIP, SLIP_TURN = 0.005, 0.1  # [m, rad] from which on a foot takes its new place for its own
 HOME_RATE = 0.2  # [1/s] at which a joint alone would go back
 FASTEST = 0.15  # [m/s] of feet
 SHIFT_SPEED = 0.05  # [m/s] of the center: messages cross the robot within 0.1 s
@@ -44,12 +55,17 @@ FLOOR = 0.02  # of the mean of the matrix' diagonal: below it, a task counts as 
 AT_LIMIT = 0.01  # [rad, m] from a limit at which a joint does not move towards it
 CENTERED = 0.012  # [m] from its target inside of the region of the feet that stay: a foot may lift
 CONTACT_DIGITS = 4  # contacts are rounded to 0.1 mm: then none is there twice
+TOUCHES = 0.02  # of the weight: normal force from which on a module counts as touching
 READY_S = 0.5  # after the start, when all modules know the whole and the body has settled
 UNLOADING_S = 0.3  # at least, so that all modules know which feet stay
 SWING_S = 2.4  # of a foot in the air
 RISE = 0.04  # [m]
 LOWERING = 0.04  # [m/s] of a foot that has not met the ground in time
-STAND, UNLOAD, LIFT, SWING = "stand", "unload", "lift", "swing"
+LANDING = 0.4  # [m/s] of a foot that answers a push
+CAPTURE_MARGIN = 0.01  # [m] outside of the region, from which on a foot in the air lands
+SMOOTHING = 0.5  # share of the last velocity of the center in the next
+GRAVITY = 9.81  # [m/s^2]
+STAND, UNLOAD, LIFT, SWING, LAND = "stand", "unload", "lift", "swing", "land"
 
 
 class TaskSums:
@@ -90,13 +106,17 @@ class StandingState(MassState):
         goal: (joints,) where the servos hold the joints. [rad, m]
         rate: (joints,) at which the goal moves. [rad/s, m/s]
         home: (joints,) where the joints were at first, and after each step; None before. [rad, m]
-        phase: Of its foot: ``stand``, ``unload``, ``lift`` or ``swing``.
+        phase: Of its foot: ``stand``, ``unload``, ``lift``, ``swing`` or ``land``.
         since: When the phase began. [s]
         start: (4, 4) where the sole shall lie, or left the ground; the base at first.
         step: Number of its own steps that are done.
         known: Number of steps of all feet that it knows to be done.
+        complete: Whether it has once known the places of all feet and of the base.
         touching: Whether it measures a contact; one that unloads does not tell the others.
         twist: (6,) that its foot asks for.
+        left: (3,) shift that is left of a step that was broken off; None otherwise. [m]
+        center, velocity: (2,) of the center of mass on the ground, as it was at the last tick; None
+            while unknown. [m, m/s]
     """
 
     goal: np.ndarray = field(kw_only=True)
@@ -107,8 +127,12 @@ class StandingState(MassState):
     start: np.ndarray | None = None
     step: int = 0
     known: int = 0
+    complete: bool = False
     touching: bool = False
     twist: np.ndarray = field(default_factory=lambda: np.zeros(6))
+    left: np.ndarray | None = None
+    center: np.ndarray | None = None
+    velocity: np.ndarray = field(default_factory=lambda: np.zeros(2))
 
 
 class StandingAgent(MassAgent):
@@ -130,7 +154,7 @@ class StandingAgent(MassAgent):
         kind: ModuleType,
         frames: int,
         frame: tuple[int, str | None] | None = None,
-        steps: Sequence[tuple[int, np.ndarray]] = (),
+        steps: Sequence[tuple[int, ArrayLike]] = (),
         *,
         margin: float = 0.0,
         period: float,
@@ -172,8 +196,22 @@ class StandingAgent(MassAgent):
             return super().in_contact(state, contacts, pose, body)
         return super().lifted(state)
 
+    def felt(self, state: StandingState, reading: Sequence[float]) -> StandingState:
+        """The module after a reading of its contact sensor; see `contact_readings`."""
+        if not len(reading):
+            return self.lifted(state)
+        position, turn, row, body = np.split(np.array(reading), [3, 7, 14])
+        pose = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = so3.from_quaternion(turn), position
+        return self.in_contact(state, row[None], pose, int(body[0]))
+
     def lifted(self, state: Any) -> StandingState:
         return super().lifted(replace(state, touching=False))
+
+    def driven(self, state: StandingState) -> tuple[StandingState, np.ndarray]:
+        """The module, and goal and rate of each of its servos from this tick to the next."""
+        here = state.goal - self._period * state.rate
+        return state, np.column_stack([here, state.rate]).ravel()
 
     def step(
         self, state: Any, inbox: Sequence[Message], now: float
@@ -183,6 +221,9 @@ class StandingAgent(MassAgent):
         if view is not None:
             state = self._decided(state, view, now)
         return state, outbox
+
+    def _lost(self, update: Update) -> Update | None:
+        return Update(update.mass, sums=self.no_sums)
 
     # -- tasks -------------------------------------------------------------------------------------
 
@@ -227,7 +268,8 @@ class StandingAgent(MassAgent):
         twists = far * np.concatenate([v, TURN_LENGTH * turns * u], axis=-1)
         twists[:, -1] *= BASE
         a[:, 2:] = twists.reshape(joints, -1)
-        return a * state.free[:, None]
+        moves = state.free & (far.any(axis=(1, 2)) | (column >= 0).all())  # not those of a lost leg
+        return a * moves[:, None]
 
     def _home_rate(self, state: StandingState) -> np.ndarray:
         home = state.goal if state.home is None else state.home
@@ -236,11 +278,12 @@ class StandingAgent(MassAgent):
     def rates(self, state: StandingState, view: MassView) -> np.ndarray:
         """(joints,) at which the joints shall move; at rest while the whole is unknown."""
         places, (center, target) = self.sums.places(view.sums), self._center(view)
-        if view.levers is None or target is None or not places.any(axis=1).all():
+        there = np.linalg.norm(places, axis=1) > 0
+        if view.levers is None or target is None or not (state.complete and there[-1]):
             return np.zeros(len(state.goal))
         A, e = self.sums.system(view.sums)
         e[:2] += CENTER * _limited(TASK_RATE * (target - center[:2]), SHIFT_SPEED)
-        still = ~A.diagonal()[2:-6].reshape(-1, 6).any(axis=1)
+        still = there[:-1] & ~A.diagonal()[2:-6].reshape(-1, 6).any(axis=1)
         if still.any():
             _hold_still(int(np.argmax(still)), e, places, center)
         floor = FLOOR * np.trace(A) / len(A) + 1e-12
@@ -254,7 +297,7 @@ class StandingAgent(MassAgent):
         """(3,) the center of mass, and its target (2,) on the ground; None while unknown. [m]"""
         if view.T_wm is None or not len(view.contacts):
             return np.zeros(3), None
-        region = ground_region(view.T_wm, view.contacts).shrunk(self._margin)
+        region = ground_region(view.T_wm, view.contacts, self._margin)
         center = centers_in_world(view.total, view.T_wm)
         return center, region.nearest(center)
 
@@ -262,6 +305,8 @@ class StandingAgent(MassAgent):
 
     def _decided(self, state: StandingState, view: MassView, now: float) -> StandingState:
         done = self.sums.done(view.sums)
+        if not state.complete and self.sums.places(view.sums).any(axis=1).all():
+            state = replace(state, complete=True)
         if done > state.known:  # the first positions would pull the feet back
             state = replace(state, known=done, home=state.goal)
         rate = self.rates(state, view)
@@ -277,27 +322,76 @@ class StandingAgent(MassAgent):
         if self._sole is None:
             return replace(state, twist=BASE * _twist(start, sole, np.zeros(3)))
         if state.phase in (STAND, UNLOAD):
+            if state.touching:  # after a slip, friction would hold it against its servos
+                start = _within_slip(start, sole)
+                state = replace(state, start=start)
             twist = _twist(start, sole, np.zeros(3))
             if not state.touching:  # a foot that lost the ground goes down to it
                 twist[2] = min(twist[2], -LOWERING)
             state = replace(state, twist=_limited(twist, FASTEST))
         if state.step == len(self._steps):
             return state
-        order, shift = self._steps[state.step]
-        waited = now - state.since
-        if state.phase == STAND and done >= order and now > READY_S:
+        return self._stepping(self._watching(state, view), view, sole, now)
+
+    def _watching(self, state: StandingState, view: MassView) -> StandingState:
+        """The module with the velocity of the center of mass, by differences."""
+        center, target = self._center(view)
+        if target is None or state.center is None:
+            return replace(state, center=None if target is None else center[:2])
+        new = (center[:2] - state.center) / self._period
+        velocity = SMOOTHING * state.velocity + (1 - SMOOTHING) * new
+        return replace(state, center=center[:2], velocity=velocity)
+
+    def _escapes(self, state: StandingState, view: MassView) -> bool:
+        """Whether the capture point lies outside of the region of the feet on the ground.
+
+        That is where a body on stiff legs comes to rest: ahead of its center by the velocity times
+        sqrt(height / gravity).
+        """
+        center, target = self._center(view)
+        if view.T_wm is None or target is None:
+            return False
+        region = ground_region(view.T_wm, view.contacts, 0.0)
+        height = center[2] - moved_contacts(view.T_wm, view.contacts)[:, 2].mean()
+        capture = center[:2] + state.velocity * np.sqrt(max(height, 0.0) / GRAVITY)
+        return region.margin(capture) < -CAPTURE_MARGIN
+
+    def _stepping(
+        self, state: StandingState, view: MassView, sole: np.ndarray, now: float
+    ) -> StandingState:
+        """A foot that has a step to do, in its next phase and with the twist that it asks for.
+
+        When the capture point leaves the region while the foot is in the air, it lands where it is,
+        and makes the rest of its step later.
+        """
+        order, whole = self._steps[state.step]
+        shift = np.array(whole) if state.left is None else state.left
+        waited, start = now - state.since, state.start
+        assert start is not None
+        if state.phase == STAND and self.sums.done(view.sums) >= order and waited > READY_S:
             return replace(state, phase=UNLOAD, since=now)
         if state.phase == UNLOAD and waited > UNLOADING_S:
             center, target = self._center(view)
             if target is not None and np.linalg.norm(target - center[:2]) < CENTERED:
                 return replace(state, phase=LIFT, since=now, start=_above(start, sole))
+        if state.phase in (LIFT, SWING) and self._escapes(state, view):
+            state = replace(state, phase=LAND)
+        if state.phase == LAND:
+            if state.touching:
+                landed = _above(start, sole)
+                left = shift - (landed - start)[:3, 3]
+                landed[2, 3] += shift[2] - left[2]
+                return replace(state, phase=STAND, since=now, start=landed, left=left)
+            twist = _twist(start, sole, np.zeros(3))
+            twist[:3] = 0.0, 0.0, -LANDING
+            return replace(state, twist=twist)
         if state.phase in (LIFT, SWING):
             if state.phase == LIFT and not state.touching:
                 state = replace(state, phase=SWING)
             if state.phase == SWING and state.touching and waited > SWING_S / 2:
-                landed = _above(start, sole)
+                landed, step = _above(start, sole), state.step + 1
                 landed[2, 3] += shift[2]
-                return replace(state, phase=STAND, since=now, start=landed, step=state.step + 1)
+                return replace(state, phase=STAND, since=now, start=landed, step=step, left=None)
             here, ahead = (_path(shift, waited + dt) for dt in (0.0, self._period))
             twist = _twist(start, sole, here)
             twist[:3] += (ahead - here) / self._period
@@ -305,14 +399,49 @@ class StandingAgent(MassAgent):
         return state
 
 
-def ground_region(T_wm: np.ndarray, contacts: np.ndarray) -> Region:
-    """The polygon of contacts (k, 7) in a module's frame, on a plane whose friction holds. [m]
+def contact_readings(
+    organism: Organism, model: Model, q: np.ndarray, touching: Touching, friction: float
+) -> dict[str, tuple[float, ...]]:
+    """Readings of the contact sensors of the modules that touch the ground; others have none.
 
-    The ground is known to be a plane; contacts of other feet are as old as their messages, and need
-    not lie on one.
+    A module feels where it is in the world (position, quaternion), and in its own frame the middle
+    of the forces that push it, the normal there, the friction, and which of its bodies touches. It
+    counts as touching from `TOUCHES` of the weight on.
     """
-    rows = np.round(moved_contacts(T_wm, contacts)[:, :3], CONTACT_DIGITS)
-    return support_polygon(np.unique(rows, axis=0))
+    T, normal = model.forward_kinematics(q), np.sum(touching.force * touching.normal, axis=-1)
+    least = TOUCHES * float(np.linalg.norm(model.gravity)) * float(model.mass.sum())
+    owner = np.array([name.partition(".")[0] for name in model.body_names])[touching.body]
+    readings = {}
+    for name in dict.fromkeys(owner.tolist()):
+        own = np.flatnonzero(owner == name)
+        share = normal[own] / normal[own].sum()
+        if normal[own].sum() <= least:
+            continue
+        pose, bodies = T[model.modules[name]], T[touching.body[own]]
+        places = (bodies[:, :3, :3] @ touching.place[own, :, None])[..., 0] + bodies[:, :3, 3]
+        body = model.body_names[touching.body[own[np.argmax(share)]]].partition(".")[2]
+        readings[name] = (
+            *pose[:3, 3], *so3.to_quaternion(pose[:3, :3]),
+            *((share @ places - pose[:3, 3]) @ pose[:3, :3]),
+            *(touching.normal[own[0]] @ pose[:3, :3]), friction,
+            organism.kind(name).body_index(body),
+        )  # fmt: skip
+    return readings
+
+
+def ground_region(T_wm: np.ndarray, contacts: np.ndarray, margin: float) -> Region:
+    """The polygon of contacts (k, 7) in a module's frame, less a margin. [m]
+
+    The ground is known to be a plane whose friction holds; contacts of other feet are as old as
+    their messages, and need not lie on one.
+    """
+    rows = np.round(moved_contacts(T_wm, contacts)[:, :3], CONTACT_DIGITS) + 0.0  # no -0
+    return _polygon(np.unique(rows, axis=0).tobytes(), margin)
+
+
+@lru_cache(maxsize=64)
+def _polygon(data: bytes, margin: float) -> Region:
+    return support_polygon(np.frombuffer(data).reshape(-1, 3)).shrunk(margin)
 
 
 def _twist(start: np.ndarray, now: np.ndarray, shift: np.ndarray) -> np.ndarray:
@@ -325,6 +454,15 @@ def _above(start: np.ndarray, sole: np.ndarray) -> np.ndarray:
     """(4, 4) the start, moved level to where the sole is."""
     moved = start.copy()
     moved[:2, 3] = sole[:2, 3]
+    return moved
+
+
+def _within_slip(start: np.ndarray, sole: np.ndarray) -> np.ndarray:
+    """(4, 4) the start, level and about the vertical no farther from the sole than `SLIP`."""
+    moved, turn = start.copy(), so3.log(start[:3, :3] @ sole[:3, :3].T)[2]
+    moved[:2, 3] = sole[:2, 3] + _limited((start - sole)[:2, 3], SLIP)
+    back = np.clip(turn, -SLIP_TURN, SLIP_TURN) - turn
+    moved[:3, :3] = so3.exp(np.array([0.0, 0.0, back])) @ start[:3, :3]
     return moved
 
 

@@ -265,9 +265,10 @@ class MassAgent:
         posture = self.body.at(state.q)
         received, sets = {}, np.zeros((len(self.body.labels), 4, 4))
         for port, link in state.links.items():
-            if link.heard is not None and not link.gone:
+            heard = self._lost(link.heard) if link.gone and link.heard else link.heard
+            if heard is not None:
                 k = self.body.labels.index(port)
-                received[port] = link.heard.moved(posture.ports[k])
+                received[port] = heard.moved(posture.ports[k])
                 sets[k] = received[port].mass
         election, port = self._election(state), None
         leads = election == (*state.ticket, 1) and state.pose is not None
@@ -294,6 +295,10 @@ class MassAgent:
             levers=found,
             sums=whole.sums,
         )
+
+    def _lost(self, update: Update) -> Update | None:
+        """What still counts of a neighbor that is gone, from its last update."""
+        return None
 
     def _sides(self, state: MassState, leader_port: str | None) -> Sides:
         """Parts that the joints move while the leader's side is held still."""
