@@ -135,6 +135,11 @@ class ControlReport:
         # a measured push that does not change within a sample is taken up exactly
         if bodies := dict.fromkeys(x.body for x in pushes if x.frequency or not measured):
             found.append(f"only the motors act: {choices(bodies)} is pushed")
+        if "contact" in self.run.channels:
+            touched = np.any(self.run.channels["contact"] != 0, axis=(0, 2))
+            if touched.any():
+                names = choices(np.array(self.run.model.body_names)[touched])
+                found.append(f"only the motors act: the ground touches {names}")
         if self.scenario.noise_tau:
             found.append(f"torques are exact: noise {self.scenario.noise_tau:g}")
         if self.noise:

@@ -23,7 +23,7 @@ class Task(NamedTuple):
 
     Attributes:
         J: (..., 6, m) Jacobian.
-        inverse: (..., m, m) inverse mass matrix, the other joints held.
+        inverse: (..., m, m) inverse mass matrix, the other coordinates free.
         e, rate: (..., 6) reference minus pose, and minus velocity. [m, rad; m/s, rad/s]
         a_d: (..., 6) acceleration of the reference.
     """
@@ -72,10 +72,6 @@ class CartesianImpedance(Impedance):
     def _directions(self) -> int:
         return 6
 
-    def _driven_inverse(self, q: np.ndarray) -> np.ndarray:
-        """(..., m, m) inverse mass matrix of the driven joints, the others held."""
-        return np.linalg.inv(self.model.mass_matrix(q)[..., self._driven[:, None], self._driven])
-
     def _settings(self, joints: JointMap) -> dict[str, Any]:
         kept = self._given_body if self.body in joints.new.body_names else None
         return super()._settings(joints) | self._given | {"body": kept}
@@ -115,8 +111,7 @@ class CartesianImpedance(Impedance):
             return self._motions(q, v, v, a).forces(self._pseudo_inertias())
         tau = self._motions(q, v, v_d, a_d).forces(self._pseudo_inertias())
         free = free - times(pinv, times(task.J, free))
-        M = self.model.mass_matrix(q)[..., motors[:, None], motors]
-        tau[..., motors] += times(J_T, pull) + times(M, free)
+        tau[..., motors] += times(J_T, pull) + times(np.linalg.inv(task.inverse), free)
         return tau
 
     def _loaded(self, q: np.ndarray, tau: np.ndarray, push: np.ndarray) -> np.ndarray:
@@ -125,11 +120,10 @@ class CartesianImpedance(Impedance):
         motors = self._driven
         J = self.model.jacobian(q, self._body, "aligned")[..., motors]
         inverse = self._driven_inverse(q)
-        felt = _task_inertia(J, inverse, SINGULAR)
-        f = times(felt, times(J @ inverse, push[..., motors]))  # of the body, in world axes
+        own, wanted = _task_inertia(J, inverse, SINGULAR), self._felt(q, push).copy()
+        f = times(own, times(J @ inverse, wanted[..., motors]))  # of the body, in world axes
         moved = np.linalg.solve(self.inertia, f[..., None])[..., 0]
-        wanted = push.copy()
-        wanted[..., motors] -= times(np.swapaxes(J, -1, -2), times(felt, moved))
+        wanted[..., motors] -= times(np.swapaxes(J, -1, -2), times(own, moved))
         return super()._loaded(q, tau, wanted)
 
 

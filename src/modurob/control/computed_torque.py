@@ -70,13 +70,9 @@ class Linearizing(Controller):
             tau[..., idle] = 0.0
         return tau
 
-    def _loaded(self, q: np.ndarray, tau: np.ndarray, push: np.ndarray) -> np.ndarray:
-        idle = self._idle
-        if len(idle):  # what has no motor is moved by the wrenches, and moves the others
-            M, z = self._mass(q), self._resulting
-            moved = np.linalg.solve(M[..., idle[:, None], z], push[..., idle, None])
-            push = push - (M[..., :, z] @ moved)[..., 0]
-        return super()._loaded(q, tau, push)
+    @property
+    def _eliminated(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._idle, self._resulting
 
     @cached_property
     def _ahead(self) -> np.ndarray:

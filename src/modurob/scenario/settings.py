@@ -214,7 +214,8 @@ class RunSettings(FrozenRecord):
         masses: True masses, as a factor on those that the controller assumes.
         payload: A mass on a body.
         pushes: Wrenches from outside.
-        wrench_sensors: Whether the law and the estimator have the pushes, as sensors measure them.
+        wrench_sensors: Whether the law and the estimator have pushes and contact forces, as sensors
+            measure them.
         estimator: ``Ekf`` or ``none``.
         ekf: Its Q, R, W, V, P and first estimate q, v, by the names of `Ekf`'s arguments; what is
             left out follows from the noise of the sensors.
@@ -362,8 +363,8 @@ class RunSettings(FrozenRecord):
             unused(("points",), f"with motion '{self.motion}'")
         if self.motion not in ("quintic", "zero"):
             unused(("move_time",), f"with motion '{self.motion}'")
-        if not self.pushes:
-            found.setdefault("wrench_sensors", "without a push")
+        if not self.pushes and not self.ground:
+            found.setdefault("wrench_sensors", "without a push or ground")
         if self.estimator == NONE:
             unused(("ekf",), "without an estimator")
         if not self.random:
