@@ -297,6 +297,15 @@ class Controller(BoundToModel, ABC):
         """(..., n) reference minus state, of positions and of velocities."""
         return aim.q - q[..., self._skip_q :], aim.v - v[..., self._skip :]
 
+    def _pose_ahead(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(..., nq) pose in the middle of the sample for which the torque will be held."""
+        return self.model.integrate(q, self._half * v) if self._half else q
+
+    @property
+    def _half(self) -> float:
+        """Time until then. [s]"""
+        return (self._late.count + 0.5) * (self.sample_time or 0.0)
+
     def _gravity(self, q: np.ndarray) -> np.ndarray:
         """(..., nv) N(q) of a body on a fixed base; zero for a free base, which falls."""
         rest = np.zeros((*q.shape[:-1], self.model.nv))

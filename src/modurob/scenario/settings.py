@@ -29,6 +29,7 @@ from modurob.stepping import FixedStep, Ground
 NONE = "none"  # no motion, controller or estimator
 BALANCE = "balance"  # by messages between modules
 POINTS = ("step", "quintic")  # motions to a target: at once, or smoothly
+SMOOTH = ("zero", "quintic")  # motions with a time of their own
 # motions through points, and their kinds in `modurob.distributed.bus.motions`
 PATHS = {"steps": "steps", "spline": "spline", "recorded": "csv"}
 TIME = "time"  # name of the times among the columns of points
@@ -361,7 +362,7 @@ class RunSettings(FrozenRecord):
             unused(("target",), f"with motion '{self.motion}'")
         if self.motion not in PATHS:
             unused(("points",), f"with motion '{self.motion}'")
-        if self.motion not in ("quintic", "zero"):
+        if self.motion not in SMOOTH:
             unused(("move_time",), f"with motion '{self.motion}'")
         if not self.pushes and not self.ground:
             found.setdefault("wrench_sensors", "without a push or ground")
