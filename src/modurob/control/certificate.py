@@ -121,7 +121,7 @@ def _scope(law: Controller, rehearsed: bool) -> str:
 
 
 def _slowness(law: Controller, rate: float) -> str:
-    """Words for errors that take far longer than the settling time asked for, or than anyone waits."""
+    """Words for errors that take far longer than the settling time asked for, or than `SLOW_S`."""
     asked, time = law.settling_time, -math.log(SETTLED) / rate
     if time < (SLOW_S if asked is None else SLOW * asked):
         return ""
