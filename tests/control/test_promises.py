@@ -225,6 +225,13 @@ def test_energy_falls_with_compensated_dry_friction():
         assert rate <= -v @ law.kd @ v
 
 
+@pytest.mark.parametrize("law", [PdGravity, IndependentPid, CartesianImpedance])
+def test_a_body_without_inertia_is_refused_in_words(law):
+    model = examples.double_pendulum(m1=0.0).model("physical")
+    with complains(StateError, "the mass matrix is singular: some joints move no mass"):
+        law(model, sample_time=DT).command(0.0, np.zeros(2), np.zeros(2))
+
+
 def test_a_promise_is_made_of_joints_with_a_motor():
     body = Organism.start("backbone").model("physical")
     with complains(StateError, "joints with a motor"):

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from modurob.control import gains
 from modurob.control.impedance import Impedance, times
 from modurob.control.laws import register
 from modurob.dynamics import cpu_model
@@ -91,7 +92,7 @@ class CartesianImpedance(Impedance):
             rate = rate + times(J_d, v_d[..., motors])
             J_d_rate = model.jacobian_rate(at, v_d, body, "aligned")[..., motors]
             a_x = times(J_d, a_d[..., motors]) + times(J_d_rate, v_d[..., motors])
-        return Task(J, self._driven_inverse(q), e, rate, a_x)
+        return Task(J, gains.inverse_inertia(self._driven_mass(q)), e, rate, a_x)
 
     def _smooth(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         task, motors = self._task(q, v, aim), self._driven
@@ -111,7 +112,7 @@ class CartesianImpedance(Impedance):
             return self._motions(q, v, v, a).forces(self._pseudo_inertias())
         tau = self._motions(q, v, v_d, a_d).forces(self._pseudo_inertias())
         free = free - times(pinv, times(task.J, free))
-        tau[..., motors] += times(J_T, pull) + times(np.linalg.inv(task.inverse), free)
+        tau[..., motors] += times(J_T, pull) + times(self._driven_mass(q), free)
         return tau
 
     def _loaded(self, q: np.ndarray, tau: np.ndarray, push: np.ndarray) -> np.ndarray:
@@ -119,7 +120,7 @@ class CartesianImpedance(Impedance):
             return tau
         motors = self._driven
         J = self.model.jacobian(q, self._body, "aligned")[..., motors]
-        inverse = self._driven_inverse(q)
+        inverse = gains.inverse_inertia(self._driven_mass(q))
         own, wanted = _task_inertia(J, inverse, SINGULAR), self._felt(q, push).copy()
         f = times(own, times(J @ inverse, wanted[..., motors]))  # of the body, in world axes
         moved = np.linalg.solve(self.inertia, f[..., None])[..., 0]

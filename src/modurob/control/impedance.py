@@ -82,9 +82,13 @@ class Impedance(LinkLaw):
     def _settings(self, joints: JointMap) -> dict[str, Any]:
         return super()._settings(joints) | {"settling_time": self._settling_time}
 
-    def _driven_inverse(self, q: np.ndarray) -> np.ndarray:
-        """(..., m, m) inverse mass matrix of the driven joints, the other coordinates free."""
-        return np.linalg.inv(self._mass(q))[..., self._driven[:, None], self._driven]
+    def _driven_mass(self, q: np.ndarray) -> np.ndarray:
+        """(..., m, m) mass matrix of the driven joints, the other coordinates free."""
+        M, (d, u) = self._mass(q), (self._driven, self._idle)
+        own, rows = M[..., d[:, None], d], u[:, None]
+        if not len(u):
+            return own
+        return own - M[..., d[:, None], u] @ np.linalg.solve(M[..., rows, u], M[..., rows, d])
 
     def _reference(self, aim: Reference, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
         """(..., nv), (..., nv) velocities and accelerations of the reference."""
@@ -126,7 +130,7 @@ class JointImpedance(Impedance):
     def _smooth(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         (e, rate), skip = self._errors(q, v, aim), self._skip
         own, motors = np.zeros((*q.shape[:-1], e.shape[-1], e.shape[-1])), self._driven - skip
-        own[..., motors[:, None], motors] = np.linalg.inv(self._driven_inverse(q))
+        own[..., motors[:, None], motors] = self._driven_mass(q)
         pull = self._pull(own, e, rate)
         v_d, a_d = self._reference(aim, v.shape)
         if self.inertia is not None:
