@@ -88,6 +88,8 @@ def _judge(claims: Claims, errors: np.ndarray) -> None:
     claims.check("better_scaled", int(np.sum(scaled[0] < scaled[1])))
     claims.check("ratio", plain[1].mean() / plain[0].mean())
     lag = (KD + FRICTION) / KP * np.linalg.norm(MOTION(DURATION / 2).v)  # of PD at full speed
+    mean = errors[1].mean(axis=0) / FINAL  # (N, 5)
+    claims.check("curves", np.abs(mean - _lag(len(mean))[:, None]).max())
     for key, norm in zip(("bounded_torque", "bounded_pd"), norms, strict=False):
         claims.check(key, norm.max() / lag)
     told = int(np.sum(plain[0] < plain[2])), int(np.sum(scaled[0] < scaled[2]))
@@ -95,6 +97,15 @@ def _judge(claims: Claims, errors: np.ndarray) -> None:
     better = int(np.sum(slow[0] < slow[2]))
     claims.check("slow", int(np.sum(slow[0] < slow[1])), f"told the velocity: {better} of {SLOW}")
     _draw_seeds(claims, norms, plain)
+
+
+def _lag(count: int) -> np.ndarray:
+    """(N,) errors as fractions of the way by ``(Kd + F) q' = Kp (q_d - q)``: without inertia."""
+    t, rate = KEEP * np.arange(count), KP / (KD + FRICTION)
+    wanted = np.array([MOTION(time).q[0] for time in t]) / FINAL[0]
+    grown = np.exp(rate * t)  # variation of constants, by the trapezoidal rule
+    steps = (grown * wanted)[1:] + (grown * wanted)[:-1]
+    return rate * KEEP / 2 * np.r_[0.0, np.cumsum(steps)] / grown - wanted
 
 
 # -- pictures --------------------------------------------------------------------------------------

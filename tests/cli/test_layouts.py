@@ -243,7 +243,7 @@ def control_report(**changed):
     for name, value in changed.items():
         setattr(next(x for x in (law, run, scenario) if hasattr(x, name)), name, value)
     report = ControlReport(
-        scenario, SimpleNamespace(law=law, trajectory=run, reference=lambda t: None)
+        scenario, SimpleNamespace(law=law, trajectory=run, reference=lambda t: None, note="")
     )
     report.response = StepResponse(
         rise=np.array([0.25, np.nan]), overshoot=np.array([0.125, 0.0]),

@@ -299,12 +299,16 @@ def test_a_coriolis_matrix_that_is_not_skew_is_seen(factor, monkeypatch):
 
 
 def test_a_guarantee_says_when_it_is_slow():
-    """The time constant, from the slowest pole, beside the settling time asked for."""
+    """The time to 2 %, from the slowest pole, beside the settling time asked for."""
     smooth = examples.arm("ba").with_parameters(viscous=0.0, coulomb=0.0)
     body = smooth.model("physical", gravity=(0.0, 0.0, 0.0))
     slow, quick = (PdGravity(body, sample_time=dt).certificate() for dt in (0.2, 0.001))
     assert slow.guaranteed
     constant = -0.2 / np.log(np.abs(slow.eigenvalues).max())
-    assert f"slowly: time constant {constant:.3g} s, settling time 1 s asked for" in str(slow)
+    takes = constant * np.log(50)
+    assert f"slowly: 2% of an error is left after {takes:.3g} s, 1 s asked for" in str(slow)
+    given = PdGravity(body, kp=0.002, kd=1.0).certificate()  # a rate of 0.002 1/s
+    assert given.guaranteed
+    assert "slowly: 2% of an error is left after 1.96e+03 s" in str(given)
     assert "slowly" not in str(quick)
     assert f"time constant {1 / quick.rate:.3g} s" in str(quick)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from modurob import Scenario, StateError, UnknownNameError, examples, simulate
+from modurob import Ground, Scenario, StateError, UnknownNameError, examples, simulate
 from modurob.control import (
     CONTROLLERS,
     ComputedTorque,
@@ -14,6 +14,7 @@ from modurob.control import (
 )
 from modurob.dynamics import external_forces, external_slopes
 from modurob.estimation import Ekf
+from modurob.sim import Noise
 from oracles import complains
 from oracles.differences import columns
 from oracles.rigid_tree import PinocchioDynamics
@@ -226,7 +227,7 @@ def test_a_scenario_hands_pushes_to_its_law_and_estimator(tmp_path):
     for more in ({}, {"estimator": "Ekf"}):
         assert np.abs(seen.edited(**more).run().trajectory.q[-1]).max() < 1e-4
     assert np.abs(body.run().trajectory.q[-1]).max() > 1e-3
-    with complains(StateError, "wrench_sensors: has no effect without a push"):
+    with complains(StateError, "wrench_sensors: has no effect without a push or ground"):
         seen.edited(pushes=())
 
 
@@ -237,3 +238,91 @@ def test_sensors_need_a_law_that_takes_wrenches():
             simulate(model, None, None, 0.1, law, wrench_sensors=True)
     with complains(StateError, "wrench_sensors is True or False"):
         simulate(model, None, None, 0.1, wrench_sensors="yes")  # pyright: ignore
+
+
+# -- forces of the ground --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lying():
+    """A free snake of cubes on its side: three lie on the ground, the tail is raised."""
+    return examples.snake(4).model("physical", base="free")
+
+
+RAISED = np.array([0.0, 0.0, 0.8])  # [rad]
+TAIL_LOAD = 1.0 * 9.81 * 0.1 * np.cos(RAISED[2])  # [N m] a cube of 1 kg, 0.1 m from the hinge
+
+
+def on_ground(model, law, duration=0.8, engine="modurob", **options):
+    start = model.neutral()
+    start[model.joint_slice_q] = RAISED
+    method = "SemiImplicitEuler" if engine == "modurob" else None
+    return simulate(
+        model, start, None, duration, law, method, dt=1e-3, reference=RAISED, engine=engine,
+        ground=Ground(lift=True), record=0.02, **options,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["modurob", "mujoco"])
+def test_a_law_that_measures_the_ground_carries_the_load_of_statics(lying, engine):
+    """On a free base the load of the joints is that of the contact forces: with them it is held."""
+    law = PdGravity(lying, settling_time=0.3, sample_time=0.002)
+    blind, seen = (on_ground(lying, law, engine=engine, wrench_sensors=x) for x in (False, True))
+    assert seen.channels["contact"][-1, :, 2].sum() == pytest.approx(4 * 9.81, rel=1e-3)
+    assert seen.tau[-1, -1] == pytest.approx(TAIL_LOAD, rel=2e-3)
+    assert np.abs(seen.q[-1, -3:] - RAISED).max() < 1e-3
+    assert blind.q[-1, -1] - RAISED[2] < -0.05  # sags: designed for a base that floats
+
+
+@pytest.mark.parametrize("law", ["ComputedTorque", "Adaptive"])
+def test_other_laws_stay_on_the_ground_as_in_the_air_when_they_measure_it(lying, law):
+    one = CONTROLLERS[law](lying, settling_time=0.3, sample_time=0.002)
+    found = on_ground(lying, one, 0.5, wrench_sensors=True)
+    assert np.abs(found.q[-1, -3:] - RAISED).max() < 2e-3
+    assert found.tau[-1, -1] == pytest.approx(TAIL_LOAD, rel=5e-3)
+
+
+def test_a_joint_with_an_inertia_of_its_own_yields_to_the_ground_by_its_compliance(lying):
+    law = CONTROLLERS["JointImpedance"](lying, 4.0, 0.4, 0.02, sample_time=0.002)
+    found = on_ground(lying, law, 1.2, wrench_sensors=True)
+    sag = RAISED[2] - found.q[-1, -1]
+    assert 4.0 * sag == pytest.approx(1.0 * 9.81 * 0.1 * np.cos(RAISED[2] - sag), rel=1e-2)
+
+
+def test_noise_of_joints_is_not_in_the_measured_forces_of_the_ground(lying):
+    """Sensors measure the contact of the true state: with noise of 10 mm they have the weight."""
+    loads: list[float] = []
+
+    class Seen(PdGravity):
+        def command(self, t, q, v, reference=None, external=None):
+            loads.append(sum(np.linalg.norm(w[:3]) for w in (external or {}).values()))
+            return super().command(t, q, v, reference, external)
+
+    law = Seen(lying, settling_time=0.3, sample_time=0.002)
+    noise = Noise(q=np.r_[np.full(6, 0.01), np.zeros(3)])
+    on_ground(lying, law, 0.6, wrench_sensors=True, noise=noise, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(loads[-50:], 4 * 9.81, rtol=0.05)
+
+
+def test_a_tip_with_an_impedance_presses_on_the_ground_with_the_force_of_its_spring():
+    """Both ways: without a sensor, and with an inertia that needs the measured force."""
+    arm = examples.arm("bababab").model("physical")
+    low = np.array([0.2, 1.068, 0.1, -1.068, -0.1, 1.068, 0.3])  # the tip 20 mm in the ground
+    start = low - 0.02 * np.sign(low) * [0, 1, 0, 1, 0, 1, 0]
+    K, D = np.array([400.0, 400, 800, 30, 30, 30]), np.array([60.0, 60, 90, 4, 4, 4])
+    wanted = arm.forward_kinematics(low)[-1, :3, 3]
+    for inertia, sensors in ((None, False), ([2, 2, 2, 0.05, 0.05, 0.05], True)):
+        law = CONTROLLERS["CartesianImpedance"](arm, "m6.distal", K, D, inertia, sample_time=1e-3)
+        run = simulate(
+            arm, start, None, 0.7, law, "SemiImplicitEuler", reference=low, ground=Ground(0.3),
+            wrench_sensors=sensors, record=0.1,
+        )  # fmt: skip
+        force = run.channels["contact"][-1, -1]
+        spring = K[:3] * (arm.forward_kinematics(run.q[-1])[-1, :3, 3] - wanted)
+        assert force[2] > 10
+        np.testing.assert_allclose(spring, force, rtol=0, atol=0.01 * force[2])
+
+
+def test_sensors_of_contact_forces_that_torques_decide_need_a_clock(lying):
+    with complains(StateError, "wrench_sensors with engine 'mujoco' need a sample_time"):
+        on_ground(lying, ComputedTorque(lying), engine="mujoco", wrench_sensors=True)

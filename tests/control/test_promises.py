@@ -146,6 +146,14 @@ def test_laws_with_default_impedance_rate_and_outputs_settle_as_asked(law):
     assert found.kept, str(found)
 
 
+def test_an_impedance_settles_on_a_base_that_moves_and_a_law_that_learns_with_long_samples():
+    """The one has the inertia of a base that gives way, the other the pose amid the sample."""
+    superbot = Organism.start("superbot").model("physical")
+    for law, model in ((JointImpedance, MODELS["free"]), (Adaptive, superbot)):
+        found = law(model, sample_time=DT).promise()
+        assert found.kept, str(found)
+
+
 def test_a_promise_is_about_the_outputs_and_about_gains_that_were_designed():
     pair, robust = MODELS["pendulum"], Robust(MODELS["pendulum"], rate=6.0, sample_time=DT)
     law = PartialLinearization(pair, passive=["m1.hinge"], sample_time=DT)
@@ -157,6 +165,11 @@ def test_a_promise_is_about_the_outputs_and_about_gains_that_were_designed():
 
 
 # -- reasons ---------------------------------------------------------------------------------------
+
+
+def test_a_reason_is_found_where_some_joints_have_no_step():
+    late = CartesianImpedance(MODELS["pendulum"], sample_time=0.02).promise([0.9, 0.0])
+    assert late.reasons
 
 
 def test_friction_within_a_sample_is_a_reason():
@@ -210,6 +223,13 @@ def test_energy_falls_with_compensated_dry_friction():
         assert value > 0
         assert rate == pytest.approx((ahead - behind) / (2 * h), rel=1e-5, abs=1e-6)
         assert rate <= -v @ law.kd @ v
+
+
+@pytest.mark.parametrize("law", [PdGravity, IndependentPid, CartesianImpedance])
+def test_a_body_without_inertia_is_refused_in_words(law):
+    model = examples.double_pendulum(m1=0.0).model("physical")
+    with complains(StateError, "the mass matrix is singular: some joints move no mass"):
+        law(model, sample_time=DT).command(0.0, np.zeros(2), np.zeros(2))
 
 
 def test_a_promise_is_made_of_joints_with_a_motor():

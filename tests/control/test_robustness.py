@@ -17,7 +17,7 @@ from modurob.control import (
 )
 from modurob.control.closed_loop import delay_margin
 from modurob.control.plants import side_by_side
-from modurob.control.robustness import _simulated, _Study
+from modurob.control.robustness import Robustness, RobustnessCase, _simulated, _Study
 from modurob.sim import Noise
 from oracles import complains
 
@@ -265,3 +265,10 @@ def test_runs_that_do_not_fit_into_memory_are_refused(crab, options, parts):
     with pytest.raises(SizeError) as caught:
         robustness(law_of(crab), **options)
     assert all(part in str(caught.value) for part in parts), caught.value
+
+
+def test_a_table_of_runs_that_all_diverge_shows_no_numbers_for_them():
+    nothing = RobustnessCase("all at once", 5, 0.0, np.nan, np.nan, np.nan, 0.25, 1.0)
+    lines = str(Robustness("a law", 1.0, 0.02, (nothing,))).splitlines()
+    assert lines[-1].split() == ["all", "at", "once", "0.0%", "-", "-", "-", "25.0%", "100.0%"]
+    assert len(lines[1]) == len(lines[2])

@@ -113,7 +113,7 @@ def test_the_lyapunov_function_of_the_adaptive_law_falls_as_it_should(body):
     """dV/dt = -rate s^T M s by forward dynamics of a body with wrong masses, learning included."""
     model = MODELS[body]()
     true = wrong_masses(model, 5)
-    law = Adaptive(model, sample_time=1e-3)
+    law = Adaptive(model, sample_time=1e-12)  # the law in continuous time
     X_true = np.eye(4) * (true.mass / model.mass)[:, None, None]
     for seed in range(5):
         q, v, aim = state(model, seed)

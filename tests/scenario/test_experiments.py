@@ -208,6 +208,12 @@ def test_a_recorded_run_is_followed(tmp_path):
         (("--move", "spline"), "needs times and places"),
         (("--points", "x.csv"), "x.csv"),
         (("--move-time", "1"), "--move-time: has no effect with motion 'step'"),
+        (("--move", "quintic", "--move-time", "1"), "takes 1 s, but the run ends at 0.1 s"),
+        (("--push", "m3 force=0,0,1 frequency=300"), "300 Hz on m3 is above 250 Hz, half of the"),
+        (("--law", "pid-linearized", "--gains", "kp=1 ki=9 kd=1"), "unstable: pole 0.643"),
+        (("--gains", "k0=9 k1=2e3"), "sample_time of 0.002 s is too long for these gains"),
+        (("--wrench-sensors",), "--wrench-sensors: has no effect without a push or ground"),
+        (("--monte-carlo", "9", "--ground"), "--ground is for one run"),
         (("--monte-carlo", "9", "--push", "m3 force=0,0,1"), "--push is for one run"),
     ],
 )
@@ -215,6 +221,24 @@ def test_bad_input_is_one_line(options, words):
     done = CliRunner().invoke(cli, ["control", "crab", "--duration", "0.1", *options])
     assert (done.exit_code, done.output.count("\n")) == (2, 1), done.output
     assert words in done.output
+
+
+def test_a_start_beyond_the_limits_of_a_joint_is_named():
+    words = "m1.hinge at 171.9 ° is beyond its limits, -90 to 90 °"
+    scenario = mr.Scenario(organism="crab", pose={"m1.hinge": 3.0}, duration=0.01)
+    assert scenario.run().note == f"The start of {words}."
+    done = CliRunner().invoke(
+        cli, ["simulate", "crab", "--start", "171.9,0,0", "--duration", "0.01"]
+    )
+    assert words in done.output
+
+
+def test_a_closed_loop_that_touches_the_ground_is_not_guaranteed():
+    bend = ["control", "arm", "--law", "cartesian-impedance", "--to", "0,90,0,-90,0.1", "--ground",
+            "--move", "quintic", "--move-time", "0.6", "--duration", "0.7", "--json"]  # fmt: skip
+    found = json.loads(CliRunner().invoke(cli, bend).output)
+    assert not found["guaranteed"]
+    assert "only the motors act: the ground touches m4" in found["broken_assumptions"][0]
 
 
 def test_events_go_with_the_masses_of_the_datasheets():

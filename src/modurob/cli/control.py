@@ -52,7 +52,8 @@ MOTION_FIELDS = (  # and gains: also of random steps
 @click.option("--position-only", is_flag=True, help="Tell the law no velocity of the motion.")
 @field_options(settling_time="1")
 @field_options("gains", "poles", "torque_limit", "torque_delay", "passive", "outputs", "yielding",
-               "masses", "payload", "pushes", "wrench_sensors")  # fmt: skip
+               "masses", "payload", "pushes", "wrench_sensors", "ground", "slope",
+               "ground_friction")  # fmt: skip
 @click.option("--duration", type=float, help="[s]  [default: 4 settling times]")
 @organisms.hinges_option
 @organisms.lock_option
@@ -177,7 +178,7 @@ def _many(
     wanted = {
         "--ekf": options["filtered"], "--move": scenario.motion != "step",
         **{option_of(name): fields[name] for name in (
-            "payload", "pushes", "wrench_sensors", "ekf", "noise_tau",
+            "payload", "pushes", "wrench_sensors", "ground", "ekf", "noise_tau",
         )},
     }  # fmt: skip
     for option in wanted:

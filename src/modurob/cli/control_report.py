@@ -47,7 +47,7 @@ class ControlReport:
         self.scenario, self.law, self.run = scenario, result.law, result.trajectory
         self.reference, self.title = result.reference, scenario.name
         self.goal = joint_values(self.law.model, scenario.target)
-        self.masses, self.noise = scenario.masses, scenario.noise_q
+        self.masses, self.noise, self.note = scenario.masses, scenario.noise_q, result.note
 
     # -- numbers -----------------------------------------------------------------------------------
 
@@ -135,6 +135,11 @@ class ControlReport:
         # a measured push that does not change within a sample is taken up exactly
         if bodies := dict.fromkeys(x.body for x in pushes if x.frequency or not measured):
             found.append(f"only the motors act: {choices(bodies)} is pushed")
+        if "contact" in self.run.channels:
+            touched = np.any(self.run.channels["contact"] != 0, axis=(0, 2))
+            if touched.any():
+                names = choices(np.array(self.run.model.body_names)[touched])
+                found.append(f"only the motors act: the ground touches {names}")
         if self.scenario.noise_tau:
             found.append(f"torques are exact: noise {self.scenario.noise_tau:g}")
         if self.noise:
@@ -215,6 +220,8 @@ class ControlReport:
         console = output.console()
         motion = "a step" if self.scenario.motion == "step" else "a smooth motion"
         heading = f"{self.title}: {self.law.name}, {motion}, {self.run.t[-1]:.3g} s"
+        if self.note:
+            console.print(self.note, soft_wrap=True)
         self._print_joints(console, heading)
         if self.estimator is not None:
             self._print_estimator(console, self.estimator)
@@ -290,6 +297,7 @@ class ControlReport:
             "law": self.law.name,
             "seconds": float(self.run.t[-1]),
             "status": self.run.status,
+            **({"note": self.note} if self.note else {}),
             "joints": list(self.law.model.joint_names),
             "target": self.goal.tolist(),
             "response": None if response is None else {

@@ -41,7 +41,7 @@ Examples:
 @click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
               help="Gait parameter, such as frequency=0.5, lag=1 or phase.m1.hinge=0.3; may be "
               "repeated. [rad, s, Hz]")  # fmt: skip
-@field_options("payload", "pushes", "ground", "slope", "ground_friction")
+@field_options("payload", "pushes", "wrench_sensors", "ground", "slope", "ground_friction")
 @field_options(engine="modurob")
 @click.option("--integrator", type=click.Choice(list(INTEGRATORS)),
               help="Method of integration.  "

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from modurob.control import gains
 from modurob.control.impedance import Impedance, times
 from modurob.control.laws import register
 from modurob.dynamics import cpu_model
@@ -23,7 +24,7 @@ class Task(NamedTuple):
 
     Attributes:
         J: (..., 6, m) Jacobian.
-        inverse: (..., m, m) inverse mass matrix, the other joints held.
+        inverse: (..., m, m) inverse mass matrix, the other coordinates free.
         e, rate: (..., 6) reference minus pose, and minus velocity. [m, rad; m/s, rad/s]
         a_d: (..., 6) acceleration of the reference.
     """
@@ -72,10 +73,6 @@ class CartesianImpedance(Impedance):
     def _directions(self) -> int:
         return 6
 
-    def _driven_inverse(self, q: np.ndarray) -> np.ndarray:
-        """(..., m, m) inverse mass matrix of the driven joints, the others held."""
-        return np.linalg.inv(self.model.mass_matrix(q)[..., self._driven[:, None], self._driven])
-
     def _settings(self, joints: JointMap) -> dict[str, Any]:
         kept = self._given_body if self.body in joints.new.body_names else None
         return super()._settings(joints) | self._given | {"body": kept}
@@ -95,7 +92,7 @@ class CartesianImpedance(Impedance):
             rate = rate + times(J_d, v_d[..., motors])
             J_d_rate = model.jacobian_rate(at, v_d, body, "aligned")[..., motors]
             a_x = times(J_d, a_d[..., motors]) + times(J_d_rate, v_d[..., motors])
-        return Task(J, self._driven_inverse(q), e, rate, a_x)
+        return Task(J, gains.inverse_inertia(self._driven_mass(q)), e, rate, a_x)
 
     def _smooth(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         task, motors = self._task(q, v, aim), self._driven
@@ -115,8 +112,7 @@ class CartesianImpedance(Impedance):
             return self._motions(q, v, v, a).forces(self._pseudo_inertias())
         tau = self._motions(q, v, v_d, a_d).forces(self._pseudo_inertias())
         free = free - times(pinv, times(task.J, free))
-        M = self.model.mass_matrix(q)[..., motors[:, None], motors]
-        tau[..., motors] += times(J_T, pull) + times(M, free)
+        tau[..., motors] += times(J_T, pull) + times(self._driven_mass(q), free)
         return tau
 
     def _loaded(self, q: np.ndarray, tau: np.ndarray, push: np.ndarray) -> np.ndarray:
@@ -124,12 +120,11 @@ class CartesianImpedance(Impedance):
             return tau
         motors = self._driven
         J = self.model.jacobian(q, self._body, "aligned")[..., motors]
-        inverse = self._driven_inverse(q)
-        felt = _task_inertia(J, inverse, SINGULAR)
-        f = times(felt, times(J @ inverse, push[..., motors]))  # of the body, in world axes
+        inverse = gains.inverse_inertia(self._driven_mass(q))
+        own, wanted = _task_inertia(J, inverse, SINGULAR), self._felt(q, push).copy()
+        f = times(own, times(J @ inverse, wanted[..., motors]))  # of the body, in world axes
         moved = np.linalg.solve(self.inertia, f[..., None])[..., 0]
-        wanted = push.copy()
-        wanted[..., motors] -= times(np.swapaxes(J, -1, -2), times(felt, moved))
+        wanted[..., motors] -= times(np.swapaxes(J, -1, -2), times(own, moved))
         return super()._loaded(q, tau, wanted)
 
 

@@ -25,6 +25,7 @@ DECAY = 1e-6  # [1/s] slower than this counts as marginal: double zeros scatter 
 TIME_CONSTANTS = 8.0  # of the slowest error: after them torques are those of the set point
 LONGEST_S = 20.0  # of a rehearsed motion
 SLOW = 2.0  # times the settling time asked for
+SLOW_S = 20.0  # with gains as given: longer than a run of a robot's joints
 
 
 class AssumptionCheck(NamedTuple):
@@ -120,11 +121,12 @@ def _scope(law: Controller, rehearsed: bool) -> str:
 
 
 def _slowness(law: Controller, rate: float) -> str:
-    """Words for errors that take far longer than the settling time asked for."""
-    asked = law.settling_time
-    if asked is None or -math.log(SETTLED) / rate < SLOW * asked:
+    """Words for errors that take far longer than the settling time asked for, or than `SLOW_S`."""
+    asked, time = law.settling_time, -math.log(SETTLED) / rate
+    if time < (SLOW_S if asked is None else SLOW * asked):
         return ""
-    return f", slowly: time constant {1 / rate:.3g} s, settling time {asked:.3g} s asked for"
+    wanted = "" if asked is None else f", {asked:.3g} s asked for"
+    return f", slowly: {SETTLED:.0%} of an error is left after {time:.3g} s{wanted}"
 
 
 def _notes(law: Controller) -> tuple[str, ...]:
@@ -132,6 +134,11 @@ def _notes(law: Controller) -> tuple[str, ...]:
     notes = ["the model is taken to be exact"]
     if low < high:
         notes = [f"inertias of links are taken to be {low:g} to {high:g} times the model's"]
+    if law.model.free_base:
+        notes.append(
+            "the base is taken to float: on the ground joints sag under the weight, unless the law "
+            "has the forces of the ground as external wrenches"
+        )
     if law.model.locked:
         notes.append(f"locked joints stay as they are: {choices(law.model.locked, 6)}")
     if law.sample_time is not None:

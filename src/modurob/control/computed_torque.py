@@ -48,15 +48,6 @@ class Linearizing(Controller):
         a = self._acceleration(t, q, v, aim)
         return self._forces(self._pose_ahead(q, v), v, a)
 
-    def _pose_ahead(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """(..., nq) pose in the middle of the sample for which the torque will be held."""
-        return self.model.integrate(q, self._half * v) if self._half else q
-
-    @property
-    def _half(self) -> float:
-        """Time until then. [s]"""
-        return (self._late.count + 0.5) * (self.sample_time or 0.0)
-
     def _forces(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         """(..., nv) torque for accelerations of the joints that have a motor."""
         idle, joints = self._idle, np.s_[..., self._skip :]
@@ -70,13 +61,9 @@ class Linearizing(Controller):
             tau[..., idle] = 0.0
         return tau
 
-    def _loaded(self, q: np.ndarray, tau: np.ndarray, push: np.ndarray) -> np.ndarray:
-        idle = self._idle
-        if len(idle):  # what has no motor is moved by the wrenches, and moves the others
-            M, z = self._mass(q), self._resulting
-            moved = np.linalg.solve(M[..., idle[:, None], z], push[..., idle, None])
-            push = push - (M[..., :, z] @ moved)[..., 0]
-        return super()._loaded(q, tau, push)
+    @property
+    def _eliminated(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._idle, self._resulting
 
     @cached_property
     def _ahead(self) -> np.ndarray:

@@ -297,14 +297,40 @@ class Controller(BoundToModel, ABC):
         """(..., n) reference minus state, of positions and of velocities."""
         return aim.q - q[..., self._skip_q :], aim.v - v[..., self._skip :]
 
+    def _pose_ahead(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """(..., nq) pose in the middle of the sample for which the torque will be held."""
+        return self.model.integrate(q, self._half * v) if self._half else q
+
+    @property
+    def _half(self) -> float:
+        """Time until then. [s]"""
+        return (self._late.count + 0.5) * (self.sample_time or 0.0)
+
     def _gravity(self, q: np.ndarray) -> np.ndarray:
         """(..., nv) N(q) of a body on a fixed base; zero for a free base, which falls."""
         rest = np.zeros((*q.shape[:-1], self.model.nv))
         return rest if self.model.free_base else self._inverse(q, rest, rest)
 
+    @property
+    def _eliminated(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows without a torque that the law solves for accelerations, and which ones.
+
+        Those of a free base in all laws: it falls, as in `_gravity`.
+        """
+        return np.arange(self._skip), np.arange(self._skip)
+
+    def _felt(self, q: np.ndarray, push: np.ndarray) -> np.ndarray:
+        """(..., nv) forces on the joints, and those that reach them through a base that moves."""
+        rows, z = self._eliminated
+        if not len(rows):
+            return push
+        M = self._mass(q)
+        moved = np.linalg.solve(M[..., rows[:, None], z], push[..., rows, None])
+        return push - (M[..., :, z] @ moved)[..., 0]
+
     def _loaded(self, q: np.ndarray, tau: np.ndarray, push: np.ndarray) -> np.ndarray:
         """Torque of a law under generalized forces (..., nv) of known external wrenches."""
-        tau = tau - push
+        tau = tau - self._felt(q, push)
         tau[..., self._idle] = 0.0
         return tau
 

@@ -39,6 +39,10 @@ UNIFORM = 0.99  # least share of the worst inertia with which all poses are alik
 WITH_INTEGRAL = 1.2  # times the rate: the integral slows the slowest error down to 0.7 of it
 LEAST_FACTOR, MOST_FACTOR = 4.0, 16.0  # of damping by rate and inertia, of joints by themselves
 ROOM = 0.7  # of the fastest sampled damping: all of it is deadbeat, and unstable one sample late
+NO_INERTIA = (
+    "the mass matrix is singular: some joints move no mass, or the same mass in the same way; give "
+    "the modules between them an inertia"
+)
 
 
 def from_poles(poles: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -276,8 +280,19 @@ def _upper_bound(M: np.ndarray) -> np.ndarray:
 
 def _shares(M: np.ndarray, bound: np.ndarray) -> np.ndarray:
     """(..., n) generalized eigenvalues of symmetric matrices by positive definite ones."""
-    half = np.linalg.inv(np.linalg.cholesky(bound))
+    try:
+        half = np.linalg.inv(np.linalg.cholesky(bound))
+    except np.linalg.LinAlgError:
+        raise StateError(NO_INERTIA) from None
     return np.linalg.eigvalsh(half @ M @ half.mT)
+
+
+def inverse_inertia(M: np.ndarray) -> np.ndarray:
+    """(..., n, n) inverses of mass matrices, or an error about joints that move no mass."""
+    try:
+        return np.linalg.inv(M)
+    except np.linalg.LinAlgError:
+        raise StateError(NO_INERTIA) from None
 
 
 def _motor_damping(wanted: np.ndarray, viscous: np.ndarray) -> np.ndarray:

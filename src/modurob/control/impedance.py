@@ -82,6 +82,14 @@ class Impedance(LinkLaw):
     def _settings(self, joints: JointMap) -> dict[str, Any]:
         return super()._settings(joints) | {"settling_time": self._settling_time}
 
+    def _driven_mass(self, q: np.ndarray) -> np.ndarray:
+        """(..., m, m) mass matrix of the driven joints, the other coordinates free."""
+        M, (d, u) = self._mass(q), (self._driven, self._idle)
+        own, rows = M[..., d[:, None], d], u[:, None]
+        if not len(u):
+            return own
+        return own - M[..., d[:, None], u] @ np.linalg.solve(M[..., rows, u], M[..., rows, d])
+
     def _reference(self, aim: Reference, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
         """(..., nv), (..., nv) velocities and accelerations of the reference."""
         v_d, a_d = np.zeros(shape), np.zeros(shape)
@@ -121,7 +129,9 @@ class JointImpedance(Impedance):
 
     def _smooth(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         (e, rate), skip = self._errors(q, v, aim), self._skip
-        pull = self._pull(self._mass(q)[..., skip:, skip:], e, rate)
+        own, motors = np.zeros((*q.shape[:-1], e.shape[-1], e.shape[-1])), self._driven - skip
+        own[..., motors[:, None], motors] = self._driven_mass(q)
+        pull = self._pull(own, e, rate)
         v_d, a_d = self._reference(aim, v.shape)
         if self.inertia is not None:
             a_d[..., skip:] += np.linalg.solve(self.inertia, pull[..., None])[..., 0]
@@ -133,13 +143,10 @@ class JointImpedance(Impedance):
     def _loaded(self, q: np.ndarray, tau: np.ndarray, push: np.ndarray) -> np.ndarray:
         if self.inertia is None:
             return tau
-        joints = push[..., self._skip :, None]
-        moved = self._mass(q)[..., self._skip :, self._skip :] @ np.linalg.solve(
-            self.inertia, joints
-        )
-        wanted = push.copy()
-        wanted[..., self._skip :] -= moved[..., 0]
-        return super()._loaded(q, tau, wanted)
+        moved, joints = np.zeros(push.shape), self._felt(q, push)[..., self._skip :]
+        moved[..., self._skip :] = np.linalg.solve(self.inertia, joints[..., None])[..., 0]
+        moved[..., self._idle] = 0.0
+        return super()._loaded(q, tau, push - times(self._mass(q), moved))
 
 
 def times(matrix: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -38,6 +38,10 @@ class LinkLaw(Controller):
         super()._bind()
         self._links = LinkKinematics(self.model)
 
+    @property
+    def _eliminated(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._idle, self._idle
+
     @abstractmethod
     def _smooth(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         """(..., nv) torque without friction, the memory held."""

@@ -247,6 +247,7 @@ class _Trial:
     def _alone(self) -> _Trial:
         """Steps of one joint after the other, to the first goal."""
         joints, driven = self.law.model.joint_slice_q, self.law._driven - self.law._skip
+        driven = driven[self.begin[0, joints][driven] != self.goals[0, driven]]
         goals = np.tile(self.goals[0], (len(driven), 1))
         begin = np.tile(self.begin[0], (len(driven), 1))
         begin[:, joints] = goals

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -72,15 +72,20 @@ class Robustness:
     cases: tuple[RobustnessCase, ...]
 
     def __str__(self) -> str:
-        head = f"{'':24}{'settled':>9}{'time':>9}{'overshoot':>11}{'error':>10}"
-        lines = [f"{self.law}, {self.duration:g} s", head + f"{'saturated':>11}{'diverged':>10}"]
+        names = ("settled", "time", "overshoot", "error", "saturated", "diverged")
+        lines = [f"{self.law}, {self.duration:g} s", _row("", names)]
         for case in self.cases:
-            time = "-" if math.isnan(case.settling) else f"{case.settling:.3f} s"
-            lines.append(
-                f"{case.name:24}{case.settled:>9.1%}{time:>9}{case.overshoot:>11.1%}"
-                f"{case.error:>10.1e}{case.saturated:>11.1%}{case.diverged:>10.1%}"
-            )
+            cells = (
+                f"{case.settled:.1%}", f"{case.settling:.3f} s", f"{case.overshoot:.1%}",
+                f"{case.error:.1e}", f"{case.saturated:.1%}", f"{case.diverged:.1%}",
+            )  # fmt: skip
+            lines.append(_row(case.name, ["-" if "nan" in cell else cell for cell in cells]))
         return "\n".join(lines)
+
+
+def _row(name: str, cells: Sequence[str]) -> str:
+    pairs = zip(cells, (9, 9, 11, 10, 11, 10), strict=True)
+    return f"{name:24}" + "".join(f"{cell:>{width}}" for cell, width in pairs)
 
 
 def robustness(

@@ -79,7 +79,7 @@ class SlidingLaw(LinkLaw):
         a[..., skip:] = aim.a + self.rate * e_rate - self.rate * s[..., skip:]
         s[..., skip:] -= known
         s[..., self._idle] = 0.0
-        return Sliding(s, self._motions(q, v, v - s, a))
+        return Sliding(s, self._motions(self._pose_ahead(q, v), v, v - s, a))
 
     def _smooth(self, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         return self._sliding(q, v, aim).motions.forces(self._pseudo_inertias())

@@ -429,7 +429,7 @@ PARTS: Mapping[str, Mapping[str, RunField]] = {
             "frequency=2'; may be repeated. [N, N m, s, Hz]",
             pushes, _pushes_text, option="push", metavar="PUSH",
         ),
-        "wrench_sensors": RunField("Wrench sensors", "The law measures the pushes."),
+        "wrench_sensors": RunField("Wrench sensors", "The law measures pushes and contact forces."),
     },
     "Noise and filter": {
         "noise_q": RunField("Position σ [rad, m]", "Of measured positions. [rad, m]", step=0.001),

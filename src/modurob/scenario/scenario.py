@@ -37,6 +37,7 @@ from modurob.scenario.settings import (
     NONE,
     PATHS,
     POINTS,
+    SMOOTH,
     TIME,
     EventRecord,
     Positive,
@@ -44,6 +45,7 @@ from modurob.scenario.settings import (
     RunSettings,
 )
 from modurob.sim import Dock, Noise, SimulationError, Trajectory, Undock, simulate
+from modurob.sim.simulate import DEFAULT_DT_S
 from modurob.stepping import Ground
 from modurob.stepping.ground import corner_depths
 
@@ -233,7 +235,7 @@ class Scenario(RunSettings):
             _check_limits("target", model, goal)
         if self.motion == "step":
             return SetPoint(goal)
-        if self.motion in ("zero", "quintic"):
+        if self.motion in SMOOTH:
             return Quintic(joints, goal, self.move_time or MOVING * self.duration)
         return self._gait(model)
 
@@ -333,6 +335,15 @@ class Scenario(RunSettings):
             return self.dt
         return min(*steps, self.duration)
 
+    def _demand_resolved(self, push: PushRecord) -> None:
+        """Refuse a sine that steps of a given length would show with another frequency."""
+        step = self.dt or (DEFAULT_DT_S if self.fixed_step else 0.0)
+        if 2 * push.frequency * step > 1:
+            raise StateError(
+                f"pushes: {push.frequency:g} Hz on {push.body} is above {0.5 / step:g} Hz, half of "
+                f"the step rate; take steps of {0.1 / push.frequency:.2g} s, or a lower frequency"
+            )
+
     def _dockings(self) -> list[Dock | Undock]:
         kinds = {kind.name: kind for kind in self.kinds}
         for record in self.events:
@@ -377,8 +388,16 @@ class Scenario(RunSettings):
                     f"pushes: {push.body} is pushed from {push.begin:g} s on, but the run ends at "
                     f"{self.duration:g} s; push earlier or run longer"
                 )
+            self._demand_resolved(push)
+        if self.motion in SMOOTH and (self.move_time or 0.0) > self.duration:
+            raise StateError(
+                f"move_time: the motion takes {self.move_time:g} s, but the run ends at "
+                f"{self.duration:g} s; move faster or run longer"
+            )
         q, v = self.start(model)
         ground, q, note = self.on_ground(model, q)
+        outside = _beyond_limits(model, joint_values(model, self.pose))
+        note = f"{note} The start of {outside}.".strip() if outside else note
         reference, law = self.reference(model), self.law(model)
         rng = np.random.default_rng(self.seed) if self.random else None
         loop: Any = law
@@ -481,15 +500,21 @@ def joint_values(model: Model, values: dict[str, float]) -> np.ndarray:
 
 def _check_limits(field: str, model: Model, places: np.ndarray) -> None:
     """Refuse positions (..., n) beyond the limits of joints."""
+    if outside := _beyond_limits(model, places):
+        raise StateError(f"{field}: {outside}; choose a place between them")
+
+
+def _beyond_limits(model: Model, places: np.ndarray) -> str:
+    """Words for the first of positions (..., n) that is beyond the limits of a joint, or none."""
     out = (places < model.lower - SLACK) | (places > model.upper + SLACK)
     if not out.any():
-        return
+        return ""
     *row, k = (int(x) for x in np.argwhere(out)[0])
     scale, unit = (1.0, "m") if model.prismatic[k] else (180 / np.pi, "°")
     value, low, high = (scale * x for x in (places[(*row, k)], model.lower[k], model.upper[k]))
-    raise StateError(
-        f"{field}: {model.joint_names[k]} at {value:.4g} {unit} is beyond its limits, "
-        f"{low:.4g} to {high:.4g} {unit}; choose a place between them"
+    return (
+        f"{model.joint_names[k]} at {value:.4g} {unit} is beyond its limits, {low:.4g} to "
+        f"{high:.4g} {unit}"
     )
 
 

@@ -29,6 +29,7 @@ from modurob.stepping import FixedStep, Ground, Integrator, integrator_class
 NONE = "none"  # no motion, controller or estimator
 BALANCE = "balance"  # by messages between modules
 POINTS = ("step", "quintic")  # motions to a target: at once, or smoothly
+SMOOTH = ("zero", "quintic")  # motions with a time of their own
 # motions through points, and their kinds in `modurob.distributed.bus.motions`
 PATHS = {"steps": "steps", "spline": "spline", "recorded": "csv"}
 TIME = "time"  # name of the times among the columns of points
@@ -214,7 +215,8 @@ class RunSettings(FrozenRecord):
         masses: True masses, as a factor on those that the controller assumes.
         payload: A mass on a body.
         pushes: Wrenches from outside.
-        wrench_sensors: Whether the law and the estimator have the pushes, as sensors measure them.
+        wrench_sensors: Whether the law and the estimator have pushes and contact forces, as sensors
+            measure them.
         estimator: ``Ekf`` or ``none``.
         ekf: Its Q, R, W, V, P and first estimate q, v, by the names of `Ekf`'s arguments; what is
             left out follows from the noise of the sensors.
@@ -367,10 +369,10 @@ class RunSettings(FrozenRecord):
             unused(("target",), f"with motion '{self.motion}'")
         if self.motion not in PATHS:
             unused(("points",), f"with motion '{self.motion}'")
-        if self.motion not in ("quintic", "zero"):
+        if self.motion not in SMOOTH:
             unused(("move_time",), f"with motion '{self.motion}'")
-        if not self.pushes:
-            found.setdefault("wrench_sensors", "without a push")
+        if not self.pushes and not self.ground:
+            found.setdefault("wrench_sensors", "without a push or ground")
         if self.estimator == NONE:
             unused(("ekf",), "without an estimator")
         if not self.random:

@@ -11,8 +11,8 @@ Further attributes are optional:
   `Touching` corners at the time of a sample.
 * ``record() -> {name: numbers}``: numbers for `Trajectory.channels`, as of its last
   command.
-* ``command(t, q, v, reference, external)``: with ``wrench_sensors`` it also has the external
-  wrenches of the run, by body.
+* ``command(t, q, v, reference, external)``: with ``wrench_sensors`` it also has the wrenches on
+  bodies, external ones and those of contacts.
 * ``rebuilt(model, organism) -> controller``: for the body after `Dock` or `Undock`.
 """
 
@@ -90,12 +90,12 @@ class Actuation:
         sample_time: float | None = None,
         noise: Noise | None = None,
         rng: np.random.Generator | None = None,
-        wrenches: Callable[[float], Any] | None = None,
+        sensors: Callable[[float, np.ndarray, np.ndarray], Any] | None = None,
     ) -> None:
         self._model, self._shape = model, (*batch, model.nv)
         self.controller = controller
         self._reference = reference
-        self._law = _law(controller) if wrenches is None else _law_with(wrenches, controller)
+        self._law, self._sensors = _law(controller, sensors is not None), sensors
         own = getattr(controller, "sample_time", None)
         chosen = own if sample_time is None else sample_time
         self.sample_time = None if chosen is None else positive("sample_time", chosen, "seconds")
@@ -123,7 +123,7 @@ class Actuation:
         shift = by_q * normal(shape)
         seen_q = manifold.moved(q, shift) if self._model.free_base else q + shift
         seen_v = v + by_v * normal(shape)
-        command = self._asked(t, seen_q, seen_v)
+        command = self._asked(t, seen_q, seen_v, (q, v))
         self._held = command + by_tau * normal(shape)
         self._seen = {"measured_q": seen_q, "measured_v": seen_v, "command": command}
 
@@ -136,12 +136,16 @@ class Actuation:
         tau = self._asked(t, q, v) if self.sample_time is None else self._held
         return tau, {**self._seen, **self._channels(t)}
 
-    def _asked(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def _asked(
+        self, t: float, q: np.ndarray, v: np.ndarray, true: tuple[np.ndarray, ...] | None = None
+    ) -> np.ndarray:
+        """Torque for a state as it is measured; wrenches are those of the true state."""
+        given = () if self._sensors is None else (self._sensors(t, *(true or (q, v))),)
         # copies: a controller that works in place must not move the robot
         reference = self._reference
         if callable(reference):
             reference = called(t, "the reference", reference, t)
-        answer = called(t, "the controller", self._law, t, q.copy(), v.copy(), reference)
+        answer = called(t, "the controller", self._law, t, q.copy(), v.copy(), reference, *given)
         try:
             tau = np.asarray(answer, dtype=float)
             if tau.shape != self._shape:
@@ -170,8 +174,16 @@ class Actuation:
         return called(t, "the controller's record()", recorded)
 
 
-def _law(controller: Any) -> Callable[..., Any]:
+def _law(controller: Any, with_wrenches: bool) -> Callable[..., Any]:
+    """The command of a controller, with the argument `external` if sensors give it wrenches."""
     command = getattr(controller, "command", None)
+    if with_wrenches:
+        if not callable(command) or "external" not in inspect.signature(command).parameters:
+            raise StateError(
+                "wrench_sensors need a controller with command(t, q, v, reference, external), got "
+                f"{type(controller).__name__}: choose a law of modurob.control, or leave them out"
+            )
+        return lambda t, q, v, aim, external: command(t, q, v, aim, external=external)
     if callable(command):
         return command
     if callable(controller):
@@ -180,17 +192,6 @@ def _law(controller: Any) -> Callable[..., Any]:
         "a controller is a function f(t, q, v) or has a method command(t, q, v, reference), "
         f"got {type(controller).__name__}"
     )
-
-
-def _law_with(wrenches: Callable[[float], Any], controller: Any) -> Callable[..., Any]:
-    """The law of a controller that is given external wrenches, a function of time."""
-    command = getattr(controller, "command", None)
-    if not callable(command) or "external" not in inspect.signature(command).parameters:
-        raise StateError(
-            "wrench_sensors need a controller with command(t, q, v, reference, external), "
-            f"got {type(controller).__name__}: choose a law of modurob.control, or leave them out"
-        )
-    return lambda t, q, v, reference: command(t, q, v, reference, external=wrenches(t))
 
 
 def _deviations(noise: Noise, model: Model) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

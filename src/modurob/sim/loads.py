@@ -16,6 +16,7 @@ from modurob.sim.output.export import refuse_batch
 from modurob.sim.reconfiguration.impact import body_masses
 from modurob.sim.trajectory import Trajectory
 from modurob.spatial import se3
+from modurob.stepping.motion import contact_wrenches
 
 SAME_MASS = 1e-9  # relative difference of masses that are equal up to rounding
 
@@ -186,10 +187,7 @@ def _given(part: BodyTrajectory, T: np.ndarray) -> np.ndarray:
             "the run has forces of the ground without their torques: it is from an earlier "
             "version; simulate it again"
         )
-    for name in ("contact", "self_contact"):
-        if name in channels:
-            found[..., :3] += channels[name]
-            found[..., 3:] += channels[f"{name}_torque"]
+    found += contact_wrenches(channels)
     if "external" in channels:
         found += se3.transform_wrench(se3.inverse(T), channels["external"])
     return found

@@ -202,6 +202,9 @@ class MujocoMotion(EquationOfMotion):
     def force(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         return self.torque(t, q, v) + self.plant.force(q, v)
 
+    def contacts(self, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
+        return self.plant.observed(q, v)
+
 
 class MujocoStep(FixedStep):
     """Steps of MuJoCo, whose friction is implicit: they need no substeps."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from modurob.errors import StateError
 from modurob.model import Model
 from modurob.organism import Organism
 from modurob.sim.actuation import Actuation, Noise
@@ -121,10 +122,15 @@ class Run:
         drive = Actuation(
             self.model, self._batch, (lambda t, q, v: rest) if controller is None else controller,
             setup.reference, setup.sample_time, setup.noise, setup.rng,
-            (lambda t: self.motion.wrenches(t)) if setup.wrench_sensors else None,
+            (lambda *state: self.motion.measured(*state)) if setup.wrench_sensors else None,
         )  # fmt: skip
         if drive.sample_time is not None:
             check_ticks("sample_time", drive.sample_time, setup.duration)
+        elif setup.wrench_sensors and issubclass(setup.method, MujocoStep):
+            raise StateError(
+                "wrench_sensors with engine 'mujoco' need a sample_time: its contact forces follow "
+                "from the torques that are held"
+            )
         return drive
 
     def begin(self) -> None:

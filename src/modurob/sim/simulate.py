@@ -86,7 +86,8 @@ def simulate(
         sample_time: Ask the controller only so often, and hold its torque. [s]
         noise: On measurements and torques of the controller; new at each sample.
         external: Wrenches (6,) on bodies, in the bodies' frames, or functions of time.
-        wrench_sensors: Whether the controller has these wrenches, as its argument `external`.
+        wrench_sensors: Whether the controller has these wrenches and those of contacts, as its
+            argument `external`.
         stops: True for smooth stops at the joint limits, or `Stops` or `LinearStops`.
         ground: That bodies stand and slide on; its forces are in the channel "contact".
         record: Seconds between the states that are kept, or the times; every step by default.

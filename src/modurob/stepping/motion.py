@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from modurob.dynamics import external_forces, link_wrenches
 from modurob.errors import StateError
 from modurob.model import Model
-from modurob.spatial import so3
+from modurob.spatial import se3, so3
 from modurob.stepping import manifold
 from modurob.stepping.contact import GroundContact
 from modurob.stepping.stops import StopForces
@@ -38,6 +38,16 @@ def called(time: float, what: str, function: Callable[..., Any], *given: Any) ->
         raise
     except Exception as error:
         raise Stopped(time, f"{what} raised {type(error).__name__}: {error}") from error
+
+
+def contact_wrenches(channels: Mapping[str, np.ndarray]) -> np.ndarray:
+    """(..., bodies, 6) wrenches of contacts about the world's origin, from their channels."""
+    parts = (
+        np.concatenate([channels[name], channels[f"{name}_torque"]], axis=-1)
+        for name in ("contact", "self_contact")
+        if name in channels
+    )
+    return sum(parts, np.zeros(6))
 
 
 class EquationOfMotion:
@@ -127,6 +137,22 @@ class EquationOfMotion:
         for body, wrench in given.items():
             found[..., self.model.body_index(body), :] += wrench
         return {"external": found}
+
+    def contacts(self, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
+        """Channels of contact at a state; see `GroundContact.observed`."""
+        return {} if self.ground is None else self.ground.observed(q, v)
+
+    def measured(self, t: float, q: np.ndarray, v: np.ndarray) -> dict[str, Any] | None:
+        """Wrenches on bodies as sensors in them measure: external ones, and those of contacts."""
+        given, contacts = self.wrenches(t), self.contacts(q, v)
+        if not contacts:
+            return given
+        T, found = self.model.forward_kinematics(q), dict(given or {})
+        total = se3.transform_wrench(T, contact_wrenches(contacts))
+        for k, body in enumerate(self.model.body_names):
+            if total[..., k, :].any():
+                found[body] = total[..., k, :] + found.get(body, 0.0)
+        return found or None
 
     def acceleration(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) at a state; the array may be overwritten by the next call."""
