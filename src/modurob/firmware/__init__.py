@@ -1,0 +1,1 @@
+"""The C runtime with which a robot models itself: sources for microcontrollers."""
