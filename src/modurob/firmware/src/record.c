@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "modurob/crc.h"
 #include "modurob/pose.h"
 
 #define HEADER 30 /* bytes before the first field */
@@ -18,18 +19,6 @@ enum { KIND = 0x01, TITLE = 0x02, SOURCE = 0x03, BODY = 0x10, JOINT = 0x11, PORT
       return status_;           \
     }                           \
   } while (0)
-
-uint32_t mr_crc32(uint32_t crc, const uint8_t *data, size_t size)
-{
-  crc = ~crc;
-  for (size_t k = 0; k < size; k++) {
-    crc ^= data[k];
-    for (int bit = 0; bit < 8; bit++) {
-      crc = (crc >> 1) ^ ((crc & 1u) ? 0xEDB88320u : 0u);
-    }
-  }
-  return ~crc;
-}
 
 /* -- entries ----------------------------------------------------------------------------------- */
 

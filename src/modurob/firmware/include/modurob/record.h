@@ -64,9 +64,6 @@ typedef struct mr_pair {
   mr_real distal_mass[10];
 } mr_pair;
 
-/* CRC-32 of zlib, PNG and Ethernet; start with crc = 0. */
-uint32_t mr_crc32(uint32_t crc, const uint8_t *data, size_t size);
-
 /* Read the id of a record whose header is whole, even if the rest is damaged. */
 mr_status mr_record_id(const uint8_t *data, size_t size, uint8_t id[MR_ID_SIZE]);
 
