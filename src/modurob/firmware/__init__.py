@@ -37,7 +37,9 @@ def runtime_sizes(kinds: Sequence[ModuleType], modules: int, joints: int) -> dic
         if not 1 <= count <= LARGEST:
             raise StateError(f"the runtime is made for 1 to {LARGEST} {what}, got {count}")
     ports = [port for kind in kinds for port in kind.ports]
-    bodies = [len(kind.bodies) + sum(j.stiffness is not None for j in kind.joints) for kind in kinds]
+    bodies = [
+        len(kind.bodies) + sum(j.stiffness is not None for j in kind.joints) for kind in kinds
+    ]
     return {
         "MODULES": modules,
         "KINDS": len(kinds),
