@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from ctypes import byref, c_int
 from functools import cache
 
@@ -10,9 +11,10 @@ import pytest
 
 import modurob as mr
 from modurob.control.pid import IndependentPid
-from modurob.modules.dh import characterize
+from modurob.modules.dh import axis_pair, characterize
 from modurob.organism.dh_table import chain_table
 from modurob.reference import Reference
+from modurob.spatial import se3, so3
 from oracles.runtime import port_index
 
 SAMPLES, DT = 1000, 2e-3
@@ -196,20 +198,18 @@ def test_denavit_hartenberg_rows_of_a_chain(double_runtime):
 
 
 def test_the_common_normal_is_that_of_python(double_runtime):
-    from modurob.modules.dh import axis_pair
-    from modurob.spatial import se3, so3
-
     rng, runtime = np.random.default_rng(4), double_runtime
-    Pair = type("AxisPair", (__import__("ctypes").Structure,),
-                {"_fields_": [(x, runtime.real) for x in ("a", "alpha", "p", "n", "b", "after")]})  # fmt: skip
+    names = ("a", "alpha", "p", "n", "before", "after")
+    fields = [(name, runtime.real) for name in names]
+    AxisPair = type("AxisPair", (ctypes.Structure,), {"_fields_": fields})
     for k in range(60):
         w = rng.standard_normal(3)
         w = {0: w, 1: w * [0, 0, 1], 2: np.array([np.pi, 0, 0])}[k % 3]
         T = se3.pose(so3.exp(w), rng.standard_normal(3) * (k % 4 > 0))
-        mine, pose = Pair(), runtime.types.Pose()
+        mine, pose = AxisPair(), runtime.types.Pose()
         pose.R[:], pose.p[:] = T[:3, :3].ravel().tolist(), T[:3, 3].tolist()
         runtime.lib.mr_axes(byref(pose), byref(mine))
-        found = np.array([getattr(mine, name) for name, _ in Pair._fields_])
+        found = np.array([getattr(mine, name) for name in names])
         difference = found - axis_pair(T)[:6]
         difference[[1, 4, 5]] = np.angle(np.exp(1j * difference[[1, 4, 5]]))  # pi is -pi
         np.testing.assert_allclose(difference, 0, rtol=0, atol=1e-11)

@@ -8,6 +8,7 @@ is a loop in C that is written by hand (`firmware/src/dynamics.c`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from modurob.compiler.emit_llvm import Slot
@@ -39,7 +40,8 @@ class RuntimeKernels(NamedTuple):
     source: str
 
 
-def runtime_kernels(functions: Sequence[str] = FUNCTIONS) -> RuntimeKernels:
+@cache
+def runtime_kernels(functions: tuple[str, ...] = FUNCTIONS) -> RuntimeKernels:
     """The kernels of some quantities on a fixed base."""
     chosen = {name: QUANTITIES[name] for name in functions}
     sizes = [state_size(quantity, False) for quantity in chosen.values()]
