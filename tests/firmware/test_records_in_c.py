@@ -118,7 +118,7 @@ def test_the_parser_refuses_nothing_that_python_reads(double_runtime):
         ("number", lambda r: changed(r, 0x10, lambda field: field.replace(MASS, MINUS))),
         ("index", lambda r: changed(r, 0x12, lambda field: field[:2] + b"\x07" + field[3:])),
         ("field", lambda r: changed(r, 0x12, lambda field: b"\x02" + field[1:])),
-        ("field", lambda r: changed(r, 0x12, lambda field: field[:3] + b"\x08" + field[4:])),
+        ("field", lambda r: changed(r, 0x12, lambda f: f[:3] + bytes([f[3] | 8]) + f[4:])),
         ("too many", lambda r: sealed(r[:-4] + EMPTY_BODY + r[-4:])),
     ],
 )

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from ctypes import byref, c_int, c_int8, c_size_t, c_uint8, c_uint16, c_uint32
+from functools import lru_cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -144,8 +145,8 @@ class Runtime:
     def robot(self, organism: Organism, dockings: Sequence[Any] | None = None) -> Any:
         """The robot of an organism's records and dockings, added in this order."""
         robot, modules = self.types.Robot(), list(organism.modules)
-        for k, name in enumerate(modules):
-            assert self.add(robot, encode(organism.kind(name), k)) == "ok"
+        for name in modules:
+            assert self.add(robot, record_of(organism.kind(name))) == "ok"
         for parent, port, child, child_port, turn, _ in dockings or organism.dockings:
             places = [
                 (modules.index(name), port_index(organism.kind(name), label))
@@ -216,6 +217,9 @@ def build(folder: Path, single: bool = False, flags: Sequence[str] = ("-O1",)) -
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return Runtime(path, runtime_sizes(KINDS, MODULES, JOINTS), single)
+
+
+record_of = lru_cache(maxsize=64)(partial(encode, uid=1))
 
 
 def _exactly(data: bytes) -> Any:
