@@ -34,7 +34,7 @@ from modurob.modules.record import decode  # noqa: E402
 from oracles import runtime  # noqa: E402
 from oracles.organisms import GROUPS, random_organism  # noqa: E402
 
-MOST = 12  # modules
+MOST = 10  # modules
 ROUNDING = 2e-13  # [m, kg, kg m^2] of tables
 ALLOWED = {False: 1e-12, True: 1e-4}  # of dynamics, by the largest number; double and float
 SANITIZE = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -46,18 +46,19 @@ def robot(rng: np.random.Generator) -> mr.Organism:
     organism = random_organism(kinds, int(rng.integers(1, MOST + 1)), int(rng.integers(2**31)))
     if rng.random() < 0.3:
         organism = organism.with_base_pose(np.eye(4))
-    for name in organism.modules:
-        choice = rng.random()
-        if choice < 0.3:
-            viscous, coulomb = rng.uniform(0, 0.5, 2)
-            organism = organism.with_parameters(name, viscous=viscous, coulomb=coulomb)
-        elif choice < 0.5 and organism.kind(name).joints:
-            drive = {"rotor_inertia": rng.uniform(1e-7, 1e-5), "gear_ratio": rng.uniform(10, 100)}
-            if choice < 0.4:
-                drive |= {"stiffness": rng.uniform(5, 50), "damping": rng.uniform(0, 0.5)}
-            organism = organism.with_parameters(name, **drive)
-        elif choice < 0.55 and organism.kind(name).joints:
-            organism = organism.with_parameters(name, limits=[rng.uniform(-0.1, 0.1)] * 2)
+    drive = {"rotor_inertia": rng.uniform(1e-7, 1e-5), "gear_ratio": rng.uniform(10, 100)}
+    changes = (
+        {"viscous": rng.uniform(0, 0.5), "coulomb": rng.uniform(0, 0.5)},
+        drive,
+        drive | {"stiffness": rng.uniform(5, 50), "damping": rng.uniform(0, 0.5)},
+        {"limits": [rng.uniform(-0.1, 0.1)] * 2},
+    )
+    chosen = rng.choice(len(changes) + 2, size=len(organism))
+    for k, change in enumerate(changes):
+        of = [name for name, choice in zip(organism.modules, chosen, strict=True) if choice == k]
+        jointed = [name for name in of if organism.kind(name).joints]
+        if jointed:
+            organism = organism.with_parameters(*jointed, **change)
     return organism
 
 
