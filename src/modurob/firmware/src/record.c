@@ -165,10 +165,12 @@ static mr_status read_pose(reader *r, mr_pose *pose)
   return MR_OK;
 }
 
+/* `r` is not at its end. */
 static mr_status next_field(reader *r, uint8_t *tag, reader *field)
 {
   uint64_t size;
-  TRY(read_byte(r, tag));
+  *tag = *r->data++;
+  r->left--;
   TRY(read_count(r, &size));
   if (size > r->left) {
     return MR_TOO_SHORT;
@@ -487,7 +489,7 @@ mr_status mr_record_read(const uint8_t *data, size_t size, uint8_t id[MR_ID_SIZE
   while (fields.left > 0) {
     uint8_t tag;
     reader field;
-    TRY(next_field(&fields, &tag, &field));
+    (void)next_field(&fields, &tag, &field); /* find_kind has gone through all of them */
     if (tag == BODY) {
       if (kind->body_count == MR_MAX_KIND_BODIES) {
         return MR_TOO_MANY;
