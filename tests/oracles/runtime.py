@@ -123,6 +123,7 @@ class Runtime:
     """The compiled library."""
 
     def __init__(self, path: Path, sizes: dict[str, int], single: bool) -> None:
+        self.folder = path.parent
         self.real = ctypes.c_float if single else ctypes.c_double
         self.lib, self.types = (
             ctypes.CDLL(str(path)),
@@ -224,6 +225,3 @@ record_of = lru_cache(maxsize=64)(partial(encode, uid=1))
 
 def _exactly(data: bytes) -> Any:
     return (c_uint8 * max(len(data), 1)).from_buffer_copy(data or b"\0")
-
-
-__all__ = ["COMPILER", "GROUPS", "KINDS", "LOCKED", "Runtime", "build", "numbers_of", "port_index"]
