@@ -20,7 +20,7 @@ from modurob.compiler.emit_c import write_sources
 from modurob.firmware import runtime_files, runtime_sizes
 from modurob.modules import ModuleType
 from modurob.modules.record import encode
-from oracles.organisms import GROUPS, WRIST
+from oracles.organisms import WRIST
 
 COMPILER = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
