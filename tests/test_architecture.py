@@ -29,6 +29,7 @@ LAYERS = (
     ("equations",),
     ("model", "manipulator"),  # two ways to the same equations: neither may lean on the other
     ("compiler",),
+    ("firmware",),  # C sources, and the kernels that the compiler adds to them
     ("kinematics",),
     ("friction",),
     ("dynamics", "symbolic", "regressor"),

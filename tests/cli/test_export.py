@@ -151,3 +151,23 @@ def test_exported_files_describe_the_same_robot(call, tmp_path):
         "crab_assembly.json", "crab_modules.json"
     ).aim().classes == (mr.examples.crab().aim().classes)
     assert "<mujoco" in (tmp_path / "crab.xml").read_text("utf-8")
+
+
+def test_the_runtime_is_sized_for_the_kinds_of_an_organism(call, tmp_path):
+    result = call("arm", "--runtime", "own", "--modules", "5", "--joints", "6", "--float", "--json")
+    assert result.exit_code == 0, result.stderr
+    files = json.loads(result.stdout)["files"]
+    sizes = (tmp_path / "own/include/modurob/sizes.h").read_text()
+    for line in ("MR_SINGLE 1", "MR_MAX_MODULES 5", "MR_MAX_JOINTS 6", "MR_MAX_KIND_PORTS 2"):
+        assert f"#define {line}\n" in sizes
+    assert {"own/Makefile", "own/CMakeLists.txt", "own/src/kernels.c"} <= set(files)
+    assert all((tmp_path / file).is_file() for file in files)
+    is_refused(call("arm", "--runtime", "own"), "already there", "--force")
+
+
+def test_a_runtime_that_cannot_be_made_is_refused(call, tmp_path):
+    is_refused(call("--runtime", "own", "--joints", "300"), "1 to 254 joints, got 300")
+    is_refused(call("crab", "--runtime", "own", "--c"), "no other format")
+    is_refused(call("crab", "--c", "--joints", "3"), "add --runtime FOLDER")
+    is_refused(call("--c"), "say which organism")
+    assert not list(tmp_path.iterdir())

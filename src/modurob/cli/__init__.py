@@ -34,7 +34,7 @@ COMMANDS = {
     "walk": "Walk on the ground by a gait, or tune the gait.",
     "identify": "Correct datasheets by recorded runs.",
     "run": "Run a scenario file, or a figure of a paper.",
-    "export": "Write C code, URDF, MJCF or CoBRA.",
+    "export": "Write C code, a C library, URDF, MJCF or CoBRA.",
     "verify": "Verify equations in several ways.",
     "bus": "Plug modules together while they run.",
     "papers": "Compute the claims of the papers again.",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from modurob import StateError
+from modurob import StateError, catalog
 from modurob.cli import organisms, output
 from modurob.scenario.settings import RunSettings
 
@@ -16,17 +16,26 @@ Examples:
   modurob export crab --urdf --hinges physical
   modurob export crab.json --c --float --name leg --hinges physical --output firmware
   modurob export superbot_tree --c --base free --output firmware --json
+  modurob export --runtime firmware --modules 16 --joints 12 --float
 """
 PROGRAMS = ("c", "urdf", "mjcf", "cobra")  # of the formats, those that describe a robot
+MODULES, JOINTS = 16, 12  # of the runtime, by default
 
 
-@organisms.body_command("export", EXAMPLE)
+@organisms.body_command("export", EXAMPLE, required=False)
 @click.option("--c", "format_name", flag_value="c",
               help="C99 for firmware: a header, a source and a test program.")  # fmt: skip
 @click.option("--urdf", "format_name", flag_value="urdf", help="URDF, for ROS and the like.")
 @click.option("--mjcf", "format_name", flag_value="mjcf", help="MJCF, for MuJoCo.")
 @click.option("--cobra", "format_name", flag_value="cobra",
               help="CoBRA: a set of modules and the assembly.")  # fmt: skip
+@click.option("--runtime", metavar="FOLDER",
+              help="C99 library for robots that model themselves, sized for the modules of the "
+              "organism, or of the catalog if none is given.")  # fmt: skip
+@click.option("--modules", type=click.IntRange(1), metavar="N",
+              help=f"Most modules of a robot, with --runtime.  [default: {MODULES}]")  # fmt: skip
+@click.option("--joints", type=click.IntRange(1), metavar="N",
+              help=f"Most moving joints of it, with --runtime.  [default: {JOINTS}]")  # fmt: skip
 @click.option("--float", "single", is_flag=True, help="C in single precision.")
 @click.option("--name", "word", metavar="TEXT",
               help="Name of the files, and in them.  [default: that of the organism]")  # fmt: skip
@@ -38,8 +47,11 @@ PROGRAMS = ("c", "urdf", "mjcf", "cobra")  # of the formats, those that describe
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
 def command(
-    name: str,
+    name: str | None,
     format_name: str | None,
+    runtime: str | None,
+    modules: int | None,
+    joints: int | None,
     single: bool,
     word: str | None,
     hinges: str | None,
@@ -51,8 +63,18 @@ def command(
 ) -> None:
     """Write an organism for other programs, or its equations as code."""
     output.check_path("--output", path)
+    if runtime is not None:
+        if format_name is not None or path is not None:
+            raise StateError("--runtime takes its folder itself, and no other format beside it")
+        _write_runtime(name, runtime, modules or MODULES, joints or JOINTS, single, force, as_json)
+        return
+    if modules is not None or joints is not None:
+        raise StateError("--modules and --joints are sizes of the C runtime: add --runtime FOLDER")
     if format_name is None:
-        raise StateError(f"say what to export: {' or '.join(f'--{key}' for key in PROGRAMS)}")
+        formats = " or ".join(f"--{key}" for key in (*PROGRAMS, "runtime"))
+        raise StateError(f"say what to export: {formats}")
+    if name is None:
+        raise StateError("say which organism to export: the name of an example, or a file")
     if single and format_name != "c":
         raise StateError(f"--float has no effect with --{format_name}")
     from modurob.compiler.emit_c import check_name
@@ -86,3 +108,35 @@ def command(
         line = ", ".join(f"{count} {operation}" for operation, count in counts.items() if count)
         console.print(f"{key}: {line}", soft_wrap=True)
     console.print(f"{title}: wrote {', '.join(files)}", soft_wrap=True)
+
+
+def _write_runtime(
+    name: str | None,
+    folder: str,
+    modules: int,
+    joints: int,
+    single: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write the C runtime for the kinds of an organism, or of the catalog."""
+    from modurob.compiler.emit_c import write_sources
+    from modurob.firmware import runtime_files
+
+    output.check_path("--runtime", folder)
+    title, organism = ("the catalog", None) if name is None else organisms.find(name)
+    if organism is None:
+        kinds = [catalog[each] for each in catalog.names()]
+    else:
+        kinds = [organism.kind(each) for each in organism.modules]
+    files = runtime_files(kinds, modules, joints, single)
+    output.refuse_to_overwrite([Path(folder) / each for each in files], force)
+    written = [str(file) for file in write_sources(folder, files)]
+    if as_json:
+        output.print_json({"files": written, "title": title, "modules": modules, "joints": joints})
+        return
+    output.console().print(
+        f"{title}: wrote {len(written)} files of the C runtime for up to {modules} modules and "
+        f"{joints} joints into {folder}; build with make or cmake",
+        soft_wrap=True,
+    )

@@ -43,14 +43,14 @@ lock_option = click.option(
 NAMES = "NAME_OR_FILE is a file that `modurob new` wrote, or a built-in organism: "
 
 
-def body_command(name: str, example: str) -> Callable[..., click.Command]:
+def body_command(name: str, example: str, required: bool = True) -> Callable[..., click.Command]:
     """A command about the organism that its first argument names."""
 
     def made(function: Callable[..., None]) -> click.Command:
         function.__doc__ = (
             f"{inspect.cleandoc(function.__doc__ or '')}\n\n{NAMES}{choices(EXAMPLES)}."
         )
-        argument = click.argument("name", metavar="NAME_OR_FILE")
+        argument = click.argument("name", metavar="NAME_OR_FILE", required=required)
         return click.command(name, epilog=example)(argument(function))
 
     return made

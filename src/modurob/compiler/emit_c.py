@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -66,23 +67,29 @@ class CSources(NamedTuple):
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write all three files into a folder, which may be new, or change nothing."""
-        target = checked_path(folder)
-        made = not os.path.exists(target)
-        if not made and not target.is_dir():
-            raise WriteError(f"{target}: cannot be written: not a folder")
-        before: dict[Path, bytes | None] = {}
-        with writing(target):
-            try:
-                if made:
-                    target.mkdir()
-                for name, text in self.files().items():
-                    path = checked_target(target / name)
-                    before[path] = path.read_bytes() if path.exists() else None
-                    replace_file(path, text.encode("ascii"))
-            except BaseException:
-                _restore(before, target if made else None)
-                raise
-        return list(before)
+        return write_sources(folder, self.files())
+
+
+def write_sources(folder: str | os.PathLike[str], files: Mapping[str, str]) -> list[Path]:
+    """Write texts by their names below a folder, which may be new, or change nothing."""
+    target = checked_path(folder)
+    made = not os.path.exists(target)
+    if not made and not target.is_dir():
+        raise WriteError(f"{target}: cannot be written: not a folder")
+    before: dict[Path, bytes | None] = {}
+    with writing(target):
+        try:
+            if made:
+                target.mkdir()
+            for name, text in files.items():
+                (target / name).parent.mkdir(parents=True, exist_ok=True)
+                path = checked_target(target / name)
+                before[path] = path.read_bytes() if path.exists() else None
+                replace_file(path, text.encode("ascii"))
+        except BaseException:
+            _restore(before, target if made else None)
+            raise
+    return list(before)
 
 
 def _restore(before: Mapping[Path, bytes | None], made: Path | None) -> None:
@@ -93,7 +100,7 @@ def _restore(before: Mapping[Path, bytes | None], made: Path | None) -> None:
         else:
             path.unlink(missing_ok=True)
     if made is not None and made.is_dir():
-        made.rmdir()
+        shutil.rmtree(made)
 
 
 def c_sources(

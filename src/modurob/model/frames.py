@@ -227,7 +227,9 @@ def _turned(R_in: bytes, axis: bytes) -> Turned:
     if np.all(np.abs(off) < ALIGNED):
         turn = R.T @ CYCLIC[along] + 0.0
         return Turned(along, float(np.sign(x[along])), CYCLIC[along], turn)
-    y = np.cross(x, np.eye(3)[int(np.argmin(np.abs(x)))])
+    # the first of equal entries, whatever their rounding: the same frame on every machine
+    least = int(np.argmax(np.abs(x) < np.abs(x).min() + ALIGNED))
+    y = np.cross(x, np.eye(3)[least])
     y /= np.linalg.norm(y)
     framed = np.stack([x, y, np.cross(x, y)], axis=-1)
     return Turned(GENERAL, 1.0, framed, R.T @ framed)

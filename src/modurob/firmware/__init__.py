@@ -1,0 +1,75 @@
+"""The C runtime with which a robot models itself: sources for microcontrollers.
+
+The folder holds the sources that are written by hand; kernels and sizes are added on export.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from modurob.compiler.emit_runtime import runtime_kernels
+from modurob.errors import StateError
+from modurob.modules import ModuleType
+
+FOLDER = Path(__file__).parent
+COPIED = ("Makefile", "CMakeLists.txt", "include/modurob/*.h", "src/*.[ch]")
+LARGEST = 254  # modules, joints and bodies are numbered by one byte
+SIZES_HEADER = """/* Made by modurob export --runtime: sizes for {kinds}. */
+#ifndef MODUROB_SIZES_H
+#define MODUROB_SIZES_H
+
+{lines}
+
+#endif
+"""
+
+
+def runtime_sizes(kinds: Sequence[ModuleType], modules: int, joints: int) -> dict[str, int]:
+    """The sizes of ``modurob/config.h`` for robots of some kinds of modules.
+
+    Args:
+        kinds: The different datasheets.
+        modules: Largest number of modules.
+        joints: Largest number of joints that can move.
+    """
+    for what, count in (("modules", modules), ("joints", joints)):
+        if not 1 <= count <= LARGEST:
+            raise StateError(f"the runtime is made for 1 to {LARGEST} {what}, got {count}")
+    ports = [port for kind in kinds for port in kind.ports]
+    bodies = [
+        len(kind.bodies) + sum(j.stiffness is not None for j in kind.joints) for kind in kinds
+    ]
+    return {
+        "MODULES": modules,
+        "KINDS": len(kinds),
+        "JOINTS": joints,
+        "PARTS": min(modules * max(bodies), LARGEST),
+        "KIND_BODIES": max(len(kind.bodies) for kind in kinds),
+        "KIND_JOINTS": max(1, *(len(kind.joints) for kind in kinds)),
+        "KIND_PORTS": max(len(kind.ports) for kind in kinds),
+        "TURNS": max(len(port.turns) for port in ports),
+        "MATES": max(len(port.mates) for port in ports),
+    }
+
+
+def runtime_files(
+    kinds: Sequence[ModuleType], modules: int, joints: int, single: bool = False
+) -> dict[str, str]:
+    """Text of the runtime by the names of its files; see `runtime_sizes`.
+
+    Args:
+        single: Whether numbers are float instead of double.
+    """
+    kinds = list(dict.fromkeys(kinds))
+    lines = ["#define MR_SINGLE 1"] if single else []
+    lines += [f"#define MR_MAX_{k} {v}" for k, v in runtime_sizes(kinds, modules, joints).items()]
+    names = ", ".join(kind.name for kind in kinds)
+    kernels = runtime_kernels()
+    copied = [path for pattern in COPIED for path in sorted(FOLDER.glob(pattern))]
+    return {
+        **{path.relative_to(FOLDER).as_posix(): path.read_text("ascii") for path in copied},
+        "include/modurob/sizes.h": SIZES_HEADER.format(kinds=names, lines="\n".join(lines)),
+        "include/modurob/kernels.h": kernels.header,
+        "src/kernels.c": kernels.source,
+    }

@@ -1,0 +1,21 @@
+"""The C runtime, compiled once."""
+
+from __future__ import annotations
+
+import pytest
+
+from oracles import runtime
+
+
+@pytest.fixture(scope="session")
+def double_runtime(tmp_path_factory) -> runtime.Runtime:
+    if runtime.COMPILER is None:
+        pytest.skip("no C compiler on this machine")
+    return runtime.build(tmp_path_factory.mktemp("double"), flags=("-O0",))
+
+
+@pytest.fixture(scope="session")
+def single_runtime(tmp_path_factory) -> runtime.Runtime:
+    if runtime.COMPILER is None:
+        pytest.skip("no C compiler on this machine")
+    return runtime.build(tmp_path_factory.mktemp("single"), single=True, flags=("-O0",))

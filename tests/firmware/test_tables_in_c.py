@@ -1,0 +1,196 @@
+"""A robot in C makes the table of the dyad tier from records and dockings, and computes with it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import warnings
+from ctypes import byref
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import modurob as mr
+from modurob.compiler import dyads
+from modurob.modules.record import encode
+from oracles.organisms import GROUPS, WRIST
+from oracles.rough_organisms import rough_organism
+from oracles.runtime import COMPILER, WARNINGS, numbers_of, port_index
+
+ROUNDING = 2e-14  # of masses and lengths up to 3: Python's products go through BLAS
+DOUBLE, SINGLE = 1e-12, 1e-4  # of the largest number of a result
+CASES = [(kinds, seed) for kinds in GROUPS for seed in range(3)]
+
+
+@cache
+def organism_of(kinds: str, seed: int) -> mr.Organism:
+    organism = rough_organism(kinds, seed, 9)
+    if seed % 2 and any(organism.kind(organism.modules[-1]).joints):
+        organism = organism.with_parameters(organism.modules[-1], stiffness=5.0, damping=0.1)
+    return organism
+
+
+@cache
+def model_of(kinds: str, seed: int, hinges: str) -> mr.Model:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mr.errors.ModelWarning)
+        return organism_of(kinds, seed).model(hinges)
+
+
+def assert_same_table(found, frames, gravity) -> None:
+    found, expected = numbers_of(found), dyads.table_rows(frames, gravity)
+    for name in ("parent", "pattern", "variant", "body_links"):
+        assert getattr(found, name).tolist() == getattr(expected, name).tolist(), name
+    np.testing.assert_allclose(found.rows, expected.rows, rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(found.body_rows, expected.body_rows, rtol=0, atol=ROUNDING)
+
+
+@pytest.mark.parametrize(("kinds", "seed"), CASES)
+def test_c_and_python_build_the_same_table(double_runtime, kinds, seed):
+    for hinges in ("dyad", "physical"):
+        model = model_of(kinds, seed, hinges)
+        for placed, frames in ((0, model._frames), (1, model._placed_frames)):
+            table = double_runtime.table_of(organism_of(kinds, seed), hinges, placed=placed)
+            assert_same_table(table, frames, model.gravity)
+
+
+def test_tables_of_cubes_are_equal_byte_for_byte(double_runtime):
+    """Whole quarter turns and lengths of few bits leave nothing to round."""
+    for make in (mr.examples.crab, mr.examples.nine, lambda: mr.examples.snake(6)):
+        organism = make()
+        for hinges in ("dyad", "physical"):
+            model = organism.model(hinges)
+            found = numbers_of(double_runtime.table_of(organism, hinges))
+            for mine, theirs in zip(
+                found, dyads.table_rows(model._frames, model.gravity), strict=True
+            ):
+                assert mine.tobytes() == np.ascontiguousarray(theirs).tobytes()
+
+
+@pytest.mark.parametrize("single", [False, True], ids=["double", "float"])
+def test_dynamics_and_kinematics_are_those_of_the_model(request, single):
+    runtime = request.getfixturevalue("single_runtime" if single else "double_runtime")
+    allowed, rng = SINGLE if single else DOUBLE, np.random.default_rng(3)
+    for kinds, seed in CASES[1::2]:
+        hinges = "physical" if seed % 2 else "dyad"
+        organism, model = organism_of(kinds, seed), model_of(kinds, seed, hinges)
+        n = model.nv
+        if not n:
+            continue
+        table = runtime.table_of(organism, hinges)
+        placed = runtime.table_of(organism, hinges, placed=1)
+        q, v, x = rng.standard_normal((3, n))
+        derivatives = np.stack(model.inverse_dynamics_derivatives(q, v, x))
+        poses = runtime.evaluate("forward_kinematics", placed, 12 * (placed.part_count - 1), q)
+        bodies = [k for k in range(placed.part_count - 1) if not placed.parts[k + 1].flags & 2]
+        for found, expected in (
+            (
+                runtime.evaluate("inverse_dynamics", table, n, q, v, x),
+                model.inverse_dynamics(q, v, x),
+            ),
+            (
+                runtime.evaluate("inverse_dynamics", table, n, q, None, None),
+                model.gravity_torque(q),
+            ),
+            (
+                runtime.evaluate("forward_dynamics", table, n, q, v, x),
+                model.forward_dynamics(q, v, x),
+            ),
+            (runtime.evaluate("mass_matrix", table, n * n, q), model.mass_matrix(q)),
+            (
+                runtime.evaluate("inverse_dynamics_derivatives", table, 3 * n * n, q, v, x),
+                derivatives,
+            ),
+            (poses.reshape(-1, 12)[bodies], model.forward_kinematics(q)[:, :3]),
+            (runtime.evaluate("center_of_mass", placed, 3, q), model.center_of_mass(q)),
+        ):
+            scale = np.abs(expected).max()
+            np.testing.assert_allclose(
+                found.ravel(), expected.ravel(), rtol=0, atol=allowed * scale
+            )
+
+
+def test_dockings_may_be_listed_from_either_side_and_from_any_base(double_runtime):
+    organism = organism_of("cubes and wrists", 2)
+    turned = [d._replace(parent=d.child, port=d.child_port, child=d.parent, child_port=d.port)
+              for d in organism.dockings]  # fmt: skip
+    robot, names = double_runtime.robot(organism, turned), list(organism.modules)
+    for name in names[:3]:
+        other = organism.rebase(name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", mr.errors.ModelWarning)
+            model = other.model("physical")
+        table = double_runtime.table(robot, other.base_pose, physical=1, base=names.index(name))
+        assert_same_table(table, model._frames, model.gravity)
+
+
+def test_limits_without_room_hold_a_joint_where_they_are(double_runtime):
+    organism = mr.Organism.start(WRIST.with_parameters(limits=(0.4, 0.4), joint="bend"))
+    model = organism.model("physical")
+    assert model.nv == 1
+    assert_same_table(double_runtime.table_of(organism, "physical"), model._frames, model.gravity)
+
+
+def test_joints_on_one_line_without_mass_between_are_locked(double_runtime):
+    names, ports = ("b0", "b1", "b2", "b3"), WRIST.ports[:1]
+    kind = mr.ModuleType(
+        name="line", symbol="L", size=0.1,
+        bodies=[{"name": name, "mass": m, "inertia": [m] * 3}
+                for name, m in zip(names, (1, 0, 0, 1), strict=True)],
+        joints=[{"name": f"j{k}", "kind": "revolute", "parent": names[k], "child": names[k + 1],
+                 "position": (0, 0, 0.1), "axis": (0, 0, -1 if k else 1)} for k in range(3)],
+        ports=[port.model_copy(update={"body": "b3"}) for port in ports],
+    )  # fmt: skip
+    organism = mr.Organism.start(kind)
+    with pytest.warns(mr.errors.ModelWarning, match="same line"):
+        model = organism.model()
+    assert model.nv == 1
+    assert_same_table(double_runtime.table_of(organism, "dyad"), model._frames, model.gravity)
+
+
+def test_both_connectors_must_accept_each_other(double_runtime):
+    first = WRIST.ports[0].model_copy(update={"mates": ("another",)})
+    shy = WRIST.model_copy(update={"ports": (first, *WRIST.ports[1:])})
+    for kinds in ((shy, WRIST), (WRIST, shy)):
+        robot = double_runtime.types.Robot()
+        for kind in kinds:
+            assert double_runtime.add(robot, encode(kind, 1)) == "ok"
+        assert double_runtime.dock(robot, 0, 0, 1, 0, 0) == "docking"
+        assert double_runtime.dock(robot, 0, 1, 1, 1, 0) == "ok"
+
+
+def test_impossible_dockings_give_a_status(double_runtime):
+    organism = mr.Organism.start("superbot").dock("m0", 1, "m1", 2, kind="superbot")
+    organism = organism.dock("m1", 3, "m2", 4, kind="superbot")
+    robot = double_runtime.robot(organism)
+    assert double_runtime.dock(robot, 0, 0, 2, 1, 0) == "taken"
+    assert double_runtime.dock(robot, 0, 5, 9, 1, 0) == "module"
+    assert double_runtime.dock(robot, 0, 6, 2, 1, 0) == "port"
+    assert double_runtime.dock(robot, 0, 5, 2, 1, 45) == "docking"
+    assert double_runtime.dock(robot, 0, 5, 0, 4, 0) == "loop"
+    assert double_runtime.table(robot).joint_count == 9
+    assert double_runtime.dock(robot, 0, 5, 2, 1, 0) == "ok"
+    assert double_runtime.table(robot) == "loop"
+    assert double_runtime.table(robot, base=7) == "module"
+
+
+def test_a_module_that_undocks_leaves_the_table(double_runtime):
+    organism = mr.examples.arm("babac")
+    robot, names = double_runtime.robot(organism), list(organism.modules)
+    last = organism.dockings[-1]
+    port = port_index(organism.kind(last.parent), last.port)
+    assert double_runtime.lib.mr_robot_undock(byref(robot), names.index(last.parent), port) == 0
+    model = organism.undock(last.child)[0].model()
+    table = double_runtime.table(robot, organism.base_pose)
+    assert_same_table(table, model._frames, model.gravity)
+
+
+def test_the_program_of_the_guide_compiles(double_runtime):
+    guide = (Path(__file__).parents[2] / "docs/guide/firmware.md").read_text("utf-8")
+    (program,) = [each for each in re.findall(r"```c\n(.*?)```", guide, re.S) if "mr_robot" in each]
+    include = f"-I{double_runtime.folder / 'include'}"
+    command = [str(COMPILER), *WARNINGS, "-DMR_HAVE_SIZES", include, "-fsyntax-only", "-xc", "-"]
+    done = subprocess.run(command, input=program, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,66 @@
+/* Fuzz target of the record parser of the C runtime, for libFuzzer. After `modurob export --runtime own`:
+ *
+ *   clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -DMR_HAVE_SIZES \
+ *     -Iown/include tools/fuzz_record.c own/src/{record,robot,table,pose,crc}.c -lm -o fuzz_record
+ *   ./fuzz_record -runs=10000000 -max_len=2048 corpus
+ *
+ * An input is taken as a record as it is, and as the fields of a record with good checksums. What can
+ * be read is docked to itself, and its table is built. Fields of records make good first inputs:
+ * `encode(kind, 1)[30:-4]` of each kind of the catalog.
+ */
+#include <string.h>
+
+#include "modurob/crc.h"
+#include "modurob/table.h"
+
+#define LARGEST 4096
+
+static void put32(uint8_t *at, uint32_t value)
+{
+  for (int k = 0; k < 4; k++) {
+    at[k] = (uint8_t)(value >> (8 * k));
+  }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  static uint8_t record[LARGEST + 34];
+  static mr_robot robot;
+  static mr_table table;
+  static mr_pair pair;
+  mr_options options = mr_default_options;
+  uint8_t id[MR_ID_SIZE];
+  const size_t whole = size + 34;
+  int module;
+  robot.kind_count = robot.module_count = robot.docking_count = 0; /* quicker than to clear it */
+  (void)mr_record_id(data, size, id);
+  if (mr_robot_add(&robot, data, size, &module) == MR_OK || size > LARGEST) {
+    return 0;
+  }
+  memcpy(record, "MROB\1", 6);
+  put32(record + 6, (uint32_t)whole);
+  put32(record + 26, mr_crc32(0, record, 26));
+  memcpy(record + 30, data, size);
+  put32(record + whole - 4, mr_crc32(0, record, whole - 4));
+  for (int input = 0; input < 2; input++) {
+    (void)mr_record_pair(record, whole, input, 1 - input, &pair);
+  }
+  if (mr_robot_add(&robot, record, whole, &module) != MR_OK ||
+      mr_robot_add(&robot, record, whole, &module) != MR_OK) {
+    return 0;
+  }
+  for (int port = 0; port < mr_robot_kind(&robot, 0)->port_count; port++) {
+    if (mr_robot_dock(&robot, 0, port, 1, 0, 0) == MR_OK) {
+      break;
+    }
+  }
+  for (int choice = 0; choice < 8; choice++) {
+    options.physical = choice & 1;
+    options.placed = (choice & 2) != 0;
+    options.stiff = (choice & 4) != 0;
+    (void)mr_table_build(&robot, &options, &table);
+  }
+  return 0;
+}
