@@ -11,7 +11,6 @@ from modurob.distributed.balancing import feet_of, stability_region, support_pol
 from modurob.distributed.balancing.stance import SHARE, Step, stance
 from modurob.distributed.balancing.standing import (
     BASE,
-    CAPTURE_MARGIN,
     CENTER,
     CONTACT_DIGITS,
     FASTEST_JOINT,
@@ -288,28 +287,6 @@ def test_the_mass_of_a_dead_module_counts_and_its_leg_does_nothing_for_the_other
         before = state.goal - 0.02 * state.rate
         alone.append(np.allclose(state.rate, HOME_RATE * (state.home - before), atol=1e-9))
     assert alone == [True, False]
-
-
-def test_a_foot_in_the_air_lands_when_the_capture_point_leaves_the_other_feet(four_legs):
-    """A pendulum of height h and speed v comes to rest above v sqrt(h / g) ahead."""
-    tree, q = four_legs
-    center = tree.model("physical", base="free").center_of_mass(q)
-    for foot in (foot.module for foot in feet_of(tree)):
-        network = resting(tree, q, 10, raised=foot)
-        edge = support_polygon(network.contacts_in_world(foot))
-        if edge.contains(center[:2]):
-            break
-    view, agent = network.view(foot), network.agents[foot]
-    outward = network.world_pose(foot)[:2, 3] - center[:2]  # towards the foot in the air
-    outward /= np.linalg.norm(outward)
-    ahead = np.linspace(0.0, 0.3, 301)
-    margin = np.array([edge.margin(center[:2] + x * outward) for x in ahead])
-    reach = ahead[np.argmax(margin < -CAPTURE_MARGIN)]
-    speed = reach * np.sqrt(GRAVITY / (center[2] - network.contacts_in_world(foot)[:, 2].mean()))
-    assert reach > 0.01
-    for factor, lands in ((0.9, False), (1.1, True)):
-        state = replace(network.states[foot], velocity=factor * speed * outward)
-        assert agent._escapes(state, view) == lands
 
 
 def test_a_foot_that_slipped_takes_its_new_place_for_its_own():

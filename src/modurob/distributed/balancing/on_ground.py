@@ -255,23 +255,19 @@ class Stood(Trajectory):
     def steps_done(self) -> int:
         """Steps that were made as asked, in their order.
 
-        The foot flies, and lands within `STEP_TOLERANCE` of its shift, at once or after it was put
-        down on the way; no other sole moves by `SLIPPED` meanwhile, nor since the step before.
+        The foot flies, and lands within `STEP_TOLERANCE` of its shift; no other sole moves by
+        `SLIPPED` meanwhile, nor since the step before.
         """
-        names, flights = [foot.module for foot in self.feet], iter(self._flights)
+        names = [foot.module for foot in self.feet]
         before = min(int(np.searchsorted(self.t, SETTLED_S)), len(self.t) - 1)
         for done, step in enumerate(self.steps):
-            number = names.index(step.foot)
-            most = np.where(np.arange(len(names)) == number, STEP_TOLERANCE, SLIPPED)
-            asked = self.soles[before].copy()
-            asked[number] += step.shift
-            for _, end, foot in flights:
-                off = np.linalg.norm((self.soles[end] - asked)[:, :2], axis=1)
-                if foot != number:
-                    return done
-                if (off <= most).all():
-                    break
-            else:
+            if done == len(self._flights):
+                return done
+            _, end, foot = self._flights[done]
+            moved = self.soles[end] - self.soles[before]
+            moved[foot] -= step.shift
+            most = np.where(np.arange(len(names)) == foot, STEP_TOLERANCE, SLIPPED)
+            if names[foot] != step.foot or (np.linalg.norm(moved[:, :2], axis=1) > most).any():
                 return done
             before = end
         return len(self.steps)

@@ -61,11 +61,8 @@ UNLOADING_S = 0.3  # at least, so that all modules know which feet stay
 SWING_S = 2.4  # of a foot in the air
 RISE = 0.04  # [m]
 LOWERING = 0.04  # [m/s] of a foot that has not met the ground in time
-LANDING = 0.4  # [m/s] of a foot that answers a push
-CAPTURE_MARGIN = 0.01  # [m] outside of the region, from which on a foot in the air lands
-SMOOTHING = 0.5  # share of the last velocity of the center in the next
 GRAVITY = 9.81  # [m/s^2]
-STAND, UNLOAD, LIFT, SWING, LAND = "stand", "unload", "lift", "swing", "land"
+STAND, UNLOAD, LIFT, SWING = "stand", "unload", "lift", "swing"
 
 
 class TaskSums:
@@ -106,7 +103,7 @@ class StandingState(MassState):
         goal: (joints,) where the servos hold the joints. [rad, m]
         rate: (joints,) at which the goal moves. [rad/s, m/s]
         home: (joints,) where the joints were at first, and after each step; None before. [rad, m]
-        phase: Of its foot: ``stand``, ``unload``, ``lift``, ``swing`` or ``land``.
+        phase: Of its foot: ``stand``, ``unload``, ``lift`` or ``swing``.
         since: When the phase began. [s]
         start: (4, 4) where the sole shall lie, or left the ground; the base at first.
         step: Number of its own steps that are done.
@@ -114,9 +111,6 @@ class StandingState(MassState):
         complete: Whether it has once known the places of all feet and of the base.
         touching: Whether it measures a contact; one that unloads does not tell the others.
         twist: (6,) that its foot asks for.
-        left: (3,) shift that is left of a step that was broken off; None otherwise. [m]
-        center, velocity: (2,) of the center of mass on the ground, as it was at the last tick; None
-            while unknown. [m, m/s]
     """
 
     goal: np.ndarray = field(kw_only=True)
@@ -130,9 +124,6 @@ class StandingState(MassState):
     complete: bool = False
     touching: bool = False
     twist: np.ndarray = field(default_factory=lambda: np.zeros(6))
-    left: np.ndarray | None = None
-    center: np.ndarray | None = None
-    velocity: np.ndarray = field(default_factory=lambda: np.zeros(2))
 
 
 class StandingAgent(MassAgent):
@@ -331,41 +322,14 @@ class StandingAgent(MassAgent):
             state = replace(state, twist=_limited(twist, FASTEST))
         if state.step == len(self._steps):
             return state
-        return self._stepping(self._watching(state, view), view, sole, now)
-
-    def _watching(self, state: StandingState, view: MassView) -> StandingState:
-        """The module with the velocity of the center of mass, by differences."""
-        center, target = self._center(view)
-        if target is None or state.center is None:
-            return replace(state, center=None if target is None else center[:2])
-        new = (center[:2] - state.center) / self._period
-        velocity = SMOOTHING * state.velocity + (1 - SMOOTHING) * new
-        return replace(state, center=center[:2], velocity=velocity)
-
-    def _escapes(self, state: StandingState, view: MassView) -> bool:
-        """Whether the capture point lies outside of the region of the feet on the ground.
-
-        That is where a body on stiff legs comes to rest: ahead of its center by the velocity times
-        sqrt(height / gravity).
-        """
-        center, target = self._center(view)
-        if view.T_wm is None or target is None:
-            return False
-        region = ground_region(view.T_wm, view.contacts, 0.0)
-        height = center[2] - moved_contacts(view.T_wm, view.contacts)[:, 2].mean()
-        capture = center[:2] + state.velocity * np.sqrt(max(height, 0.0) / GRAVITY)
-        return region.margin(capture) < -CAPTURE_MARGIN
+        return self._stepping(state, view, sole, now)
 
     def _stepping(
         self, state: StandingState, view: MassView, sole: np.ndarray, now: float
     ) -> StandingState:
-        """A foot that has a step to do, in its next phase and with the twist that it asks for.
-
-        When the capture point leaves the region while the foot is in the air, it lands where it is,
-        and makes the rest of its step later.
-        """
-        order, whole = self._steps[state.step]
-        shift = np.array(whole) if state.left is None else state.left
+        """A foot that has a step to do, in its next phase and with the twist that it asks for."""
+        order, given = self._steps[state.step]
+        shift = np.asarray(given)
         waited, start = now - state.since, state.start
         assert start is not None
         if state.phase == STAND and self.sums.done(view.sums) >= order and waited > READY_S:
@@ -374,24 +338,13 @@ class StandingAgent(MassAgent):
             center, target = self._center(view)
             if target is not None and np.linalg.norm(target - center[:2]) < CENTERED:
                 return replace(state, phase=LIFT, since=now, start=_above(start, sole))
-        if state.phase in (LIFT, SWING) and self._escapes(state, view):
-            state = replace(state, phase=LAND)
-        if state.phase == LAND:
-            if state.touching:
-                landed = _above(start, sole)
-                left = shift - (landed - start)[:3, 3]
-                landed[2, 3] += shift[2] - left[2]
-                return replace(state, phase=STAND, since=now, start=landed, left=left)
-            twist = _twist(start, sole, np.zeros(3))
-            twist[:3] = 0.0, 0.0, -LANDING
-            return replace(state, twist=twist)
         if state.phase in (LIFT, SWING):
             if state.phase == LIFT and not state.touching:
                 state = replace(state, phase=SWING)
             if state.phase == SWING and state.touching and waited > SWING_S / 2:
                 landed, step = _above(start, sole), state.step + 1
                 landed[2, 3] += shift[2]
-                return replace(state, phase=STAND, since=now, start=landed, step=step, left=None)
+                return replace(state, phase=STAND, since=now, start=landed, step=step)
             here, ahead = (_path(shift, waited + dt) for dt in (0.0, self._period))
             twist = _twist(start, sole, here)
             twist[:3] += (ahead - here) / self._period
