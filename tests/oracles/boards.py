@@ -1,0 +1,173 @@
+"""The C runtime on emulated boards: build, run and measure its bare-metal program."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import modurob as mr
+from modurob.compiler.emit_c import write_sources
+from modurob.firmware import runtime_files
+from modurob.reference import Reference
+from oracles.runtime import port_index, record_of
+
+RECORD, DOCK, BUILD, AIM, STEP, CHECK = 2, 3, 4, 5, 0x80, 0x81  # of boards/main.c and qemu.c
+LOOP_INSTRUCTIONS = 2000  # of the loop that checks the counter
+CALL_INSTRUCTIONS = 12  # at most, around that loop
+K0, K1, SAMPLE_TIME = 100.0, 20.0, 1e-3  # of boards/main.c
+STATES = 20
+SHIFT = 6  # of -icount: an instruction takes 2^6 ns
+NS_PER_INSTRUCTION = 2**SHIFT
+
+
+@dataclass(frozen=True)
+class Board:
+    """An emulated board; ``name`` is its BOARD in ``boards/Makefile``."""
+
+    name: str
+    title: str
+    compiler: str
+    emulator: tuple[str, ...]
+    timer_hz: float
+
+    @property
+    def ticks_per_instruction(self) -> float:
+        return self.timer_hz * NS_PER_INSTRUCTION * 1e-9
+
+    def missing(self) -> list[str]:
+        """Programs that this machine lacks."""
+        needed = ("make", self.compiler + "gcc", self.emulator[0])
+        return [program for program in needed if shutil.which(program) is None]
+
+
+BOARDS = {
+    board.name: board
+    for board in (
+        Board("m4", "Cortex-M4F", "arm-none-eabi-",
+              ("qemu-system-arm", "-M", "mps2-an386"), 25e6),
+        Board("m7", "Cortex-M7", "arm-none-eabi-",
+              ("qemu-system-arm", "-M", "mps2-an500"), 25e6),
+        Board("rv32", "RISC-V rv32imafc", "riscv64-unknown-elf-",
+              ("qemu-system-riscv32", "-M", "virt", "-bios", "none"), 10e6),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Numbers of one run; instructions are counted by the emulator, memory in bytes."""
+
+    joints: int
+    flash: int
+    static: int
+    stack: int
+    check: int
+    record: int
+    build: int
+    rebuild: int
+    step: int
+    error: float
+
+    @property
+    def ram(self) -> int:
+        return self.static + self.stack
+
+
+def arm(joints: int) -> mr.Organism:
+    """An arm of as many modules as joints, with friction and rotors."""
+    return mr.examples.arm(("ba" * joints)[:joints]).with_parameters(
+        viscous=0.3, coulomb=0.1, rotor_inertia=1e-5, gear_ratio=30.0
+    )
+
+
+def build(
+    folder: Path, board: Board, organism: mr.Organism, joints: int, options: tuple[str, ...] = ()
+) -> Path:
+    """The program for an organism's kinds and a number of joints, as an ELF file."""
+    kinds = [organism.kind(name) for name in organism.modules]
+    write_sources(folder, runtime_files(kinds, len(organism), joints, single=True))
+    command = ["make", "-s", "-C", str(folder / "boards"), f"BOARD={board.name}", *options]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder / "boards" / board.name / "robot.elf"
+
+
+def messages(organism: mr.Organism, aim: Reference) -> list[bytes]:
+    """Records, dockings, and one reference."""
+    names = list(organism.modules)
+    parts = [bytes([RECORD]) + record_of(organism.kind(name)) for name in names]
+    for parent, port, child, child_port, turn, _ in organism.dockings:
+        places = [
+            (names.index(name), port_index(organism.kind(name), label))
+            for name, label in ((parent, port), (child, child_port))
+        ]
+        parts.append(struct.pack("<B4BH", DOCK, *places[0], *places[1], turn))
+    parts.append(bytes([BUILD, 0]))
+    parts.append(bytes([AIM]) + np.concatenate(aim).astype("<f4").tobytes())
+    return parts
+
+
+def run(folder: Path, board: Board, program: Path, organism: mr.Organism) -> Measured:
+    """Let a board model an organism and control it; compare its torques with Python's."""
+    rng, model = np.random.default_rng(3), organism.model()
+    n = model.nv
+    aim = Reference(*rng.standard_normal((3, n)).astype("f4").astype(float))
+    states = rng.standard_normal((STATES, 2, n)).astype("<f4")
+    sent = messages(organism, aim)
+    framed = b"".join(struct.pack("<H", len(each)) + each for each in sent)
+    (folder / "messages.bin").write_bytes(framed)
+    (folder / "states.bin").write_bytes(states.tobytes())
+    command = [
+        *board.emulator, "-nographic", "-monitor", "none", "-serial", "none", "-kernel",
+        str(program), "-icount", f"shift={SHIFT}", "-semihosting-config",
+        "enable=on,target=native",
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "answers.bin").read_bytes() == bytes(len(sent))  # all of them MR_OK
+    events = np.fromfile(folder / "events.bin", "<u4").reshape(-1, 3)
+    kinds, instructions = events[:, 0], np.rint(events[:, 1] / board.ticks_per_instruction)
+    torques = np.fromfile(folder / "torques.bin", "<f4").reshape(-1, n)
+    expected = _expected(model, states.astype(float), kinds, aim)
+    assert torques.shape == expected.shape, "the board stopped early"
+    size = subprocess.run(
+        [board.compiler + "size", str(program)], capture_output=True, text=True, check=True
+    )
+    text, data, bss = (int(word) for word in size.stdout.splitlines()[1].split()[:3])
+    steps = np.flatnonzero(kinds == STEP)
+    rebuilt = np.isin(np.arange(len(kinds)), steps[:2]) | np.isin(kinds, (RECORD, DOCK, BUILD))
+    return Measured(
+        joints=n,
+        flash=text + data,
+        static=data + bss,
+        stack=int(events[:, 2].max()),
+        check=int(instructions[kinds == CHECK][0]),
+        record=int(instructions[kinds == RECORD].max()),
+        build=int(instructions[kinds == BUILD][0] + instructions[steps[0]]),
+        rebuild=int(instructions[rebuilt].sum()),
+        step=int(instructions[steps[1:]].max()),
+        error=float(np.abs(torques - expected).max() / np.abs(expected).max()),
+    )
+
+
+def _expected(
+    model: mr.Model, states: np.ndarray, kinds: np.ndarray, aim: Reference
+) -> np.ndarray:
+    """Torques of Python's law: where the first state is, until the reference arrives."""
+    law = mr.control.ComputedTorque(model, k0=K0, k1=K1, sample_time=SAMPLE_TIME)
+    law.reset(0.0, *states[0])
+    rest = np.zeros(model.nv)
+    now, torques, place = Reference(states[0, 0], rest, rest), [], 0
+    for kind in kinds:
+        if kind == AIM:
+            now = aim
+        elif kind == STEP:
+            if place > 0:
+                torques.append(law.command(place * SAMPLE_TIME, *states[place], now))
+            place += 1
+    return np.array(torques)
