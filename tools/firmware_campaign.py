@@ -35,7 +35,7 @@ from oracles import runtime  # noqa: E402
 from oracles.organisms import GROUPS, random_organism  # noqa: E402
 
 MOST = 8  # modules
-ROUNDING = 2e-13  # [m, kg, kg m^2] of tables
+ROUNDING = 2e-14  # [m, kg, kg m^2] of tables
 ALLOWED = {False: 1e-12, True: 1e-4}  # of dynamics, by the largest number; double and float
 SANITIZE = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import warnings
 from ctypes import byref
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +17,7 @@ from modurob.compiler import dyads
 from modurob.modules.record import encode
 from oracles.organisms import GROUPS, WRIST
 from oracles.rough_organisms import rough_organism
-from oracles.runtime import numbers_of, port_index
+from oracles.runtime import COMPILER, WARNINGS, numbers_of, port_index
 
 ROUNDING = 2e-14  # of masses and lengths up to 3: Python's products go through BLAS
 DOUBLE, SINGLE = 1e-12, 1e-4  # of the largest number of a result
@@ -182,3 +185,12 @@ def test_a_module_that_undocks_leaves_the_table(double_runtime):
     model = organism.undock(last.child)[0].model()
     table = double_runtime.table(robot, organism.base_pose)
     assert_same_table(table, model._frames, model.gravity)
+
+
+def test_the_program_of_the_guide_compiles(double_runtime):
+    guide = (Path(__file__).parents[2] / "docs/guide/firmware.md").read_text("utf-8")
+    (program,) = [each for each in re.findall(r"```c\n(.*?)```", guide, re.S) if "mr_robot" in each]
+    include = f"-I{double_runtime.folder / 'include'}"
+    command = [str(COMPILER), *WARNINGS, "-DMR_HAVE_SIZES", include, "-fsyntax-only", "-xc", "-"]
+    done = subprocess.run(command, input=program, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -20,7 +20,7 @@ from modurob.compiler.emit_c import write_sources
 from modurob.firmware import runtime_files, runtime_sizes
 from modurob.modules import ModuleType
 from modurob.modules.record import encode
-from oracles.organisms import GROUPS, WRIST
+from oracles.organisms import WRIST
 
 COMPILER = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
@@ -123,6 +123,7 @@ class Runtime:
     """The compiled library."""
 
     def __init__(self, path: Path, sizes: dict[str, int], single: bool) -> None:
+        self.folder = path.parent
         self.real = ctypes.c_float if single else ctypes.c_double
         self.lib, self.types = (
             ctypes.CDLL(str(path)),
@@ -224,6 +225,3 @@ record_of = lru_cache(maxsize=64)(partial(encode, uid=1))
 
 def _exactly(data: bytes) -> Any:
     return (c_uint8 * max(len(data), 1)).from_buffer_copy(data or b"\0")
-
-
-__all__ = ["COMPILER", "GROUPS", "KINDS", "LOCKED", "Runtime", "build", "numbers_of", "port_index"]

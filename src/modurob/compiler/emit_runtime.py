@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from modurob.compiler.emit_llvm import Slot
-from modurob.compiler.kernels import KINDS, PATTERNS, ROTOR, ROW, JointSeat, Kernel, Tracer
+from modurob.compiler.kernels import PATTERNS, ROTOR, ROW, JointSeat, Kernel, Tracer
 from modurob.compiler.layout import carried_places, places_of, scratch_size, state_size
 from modurob.compiler.statements import SYMBOLS
 from modurob.compiler.trace import CONST, INPUT
@@ -41,9 +41,9 @@ class RuntimeKernels(NamedTuple):
 
 
 @cache
-def runtime_kernels(functions: tuple[str, ...] = FUNCTIONS) -> RuntimeKernels:
-    """The kernels of some quantities on a fixed base."""
-    chosen = {name: QUANTITIES[name] for name in functions}
+def runtime_kernels() -> RuntimeKernels:
+    """The kernels of all `FUNCTIONS` on a fixed base."""
+    chosen = {name: QUANTITIES[name] for name in FUNCTIONS}
     sizes = [state_size(quantity, False) for quantity in chosen.values()]
     carried = [scratch_size(quantity, False)[1] for quantity in chosen.values()]
     lines = [
@@ -54,7 +54,6 @@ def runtime_kernels(functions: tuple[str, ...] = FUNCTIONS) -> RuntimeKernels:
         f"#define MR_ROW_SIZE {ROW} /* numbers of a row of the table */",
         f"#define MR_STATE_SIZE {max(sizes)} /* largest state of a link */",
         f"#define MR_CARRIED_SIZE {max([1, *carried])} /* largest value walked to the base */",
-        *(f"#define MR_HAS_{name.upper()} 1" for name in chosen),
         "",
         "#endif",
     ]
@@ -163,6 +162,3 @@ def _expression(op: str, texts: dict[int, str], a: int, b: Any) -> str:
     if op == "sqrt":
         return f"mr_sqrt({texts[a]})"
     return f"{texts[a]} {SYMBOLS[op]} {texts[b]}"
-
-
-assert len(SEATS) == KINDS * PATTERNS
