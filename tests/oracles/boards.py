@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import struct
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,15 +61,20 @@ BOARDS = {
 
 @dataclass(frozen=True)
 class Measured:
-    """Numbers of one run; instructions are counted by the emulator, memory in bytes."""
+    """Numbers of one run: bytes, instructions, and the relative error of the torques.
+
+    Attributes:
+        static: RAM without stack.
+        check: Instructions of a loop of 2000.
+        rebuild: All records and dockings, the table, and the first torque.
+        step: The slowest computed torque.
+    """
 
     joints: int
     flash: int
     static: int
     stack: int
     check: int
-    record: int
-    build: int
     rebuild: int
     step: int
     error: float
@@ -85,19 +91,21 @@ def arm(joints: int) -> mr.Organism:
     )
 
 
-def build(
-    folder: Path, board: Board, organism: mr.Organism, joints: int, options: tuple[str, ...] = ()
-) -> Path:
-    """The program for an organism's kinds and a number of joints, as an ELF file."""
+def write_program(folder: Path, organism: mr.Organism, modules: int, joints: int) -> None:
+    """Write the runtime with its program for the kinds of an organism, in single precision."""
     kinds = [organism.kind(name) for name in organism.modules]
-    write_sources(folder, runtime_files(kinds, len(organism), joints, single=True))
+    write_sources(folder, runtime_files(kinds, modules, joints, single=True))
+
+
+def build(folder: Path, board: Board, *options: str) -> Path:
+    """The program of `write_program` for a board, as an ELF file."""
     command = ["make", "-s", "-C", str(folder / "boards"), f"BOARD={board.name}", *options]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder / "boards" / board.name / "robot.elf"
 
 
-def messages(organism: mr.Organism, aim: Reference) -> list[bytes]:
+def messages(organism: mr.Organism, aim: Reference, hinges: str = "dyad") -> list[bytes]:
     """Records, dockings, and one reference."""
     names = list(organism.modules)
     parts = [bytes([RECORD]) + record_of(organism.kind(name)) for name in names]
@@ -107,58 +115,70 @@ def messages(organism: mr.Organism, aim: Reference) -> list[bytes]:
             for name, label in ((parent, port), (child, child_port))
         ]
         parts.append(struct.pack("<B4BH", DOCK, *places[0], *places[1], turn))
-    parts.append(bytes([BUILD, 0]))
+    parts.append(bytes([BUILD, hinges == "physical"]))
     parts.append(bytes([AIM]) + np.concatenate(aim).astype("<f4").tobytes())
     return parts
 
 
-def run(folder: Path, board: Board, program: Path, organism: mr.Organism) -> Measured:
-    """Let a board model an organism and control it; compare its torques with Python's."""
-    rng, model = np.random.default_rng(3), organism.model()
-    n = model.nv
-    aim = Reference(*rng.standard_normal((3, n)).astype("f4").astype(float))
-    states = rng.standard_normal((STATES, 2, n)).astype("<f4")
-    sent = messages(organism, aim)
+def exchange(
+    folder: Path, command: Sequence[str], sent: Sequence[bytes], states: np.ndarray
+) -> tuple[list[int], np.ndarray, np.ndarray]:
+    """Run a program on messages and states (..., 2, n); return answers, events and torques."""
     framed = b"".join(struct.pack("<H", len(each)) + each for each in sent)
     (folder / "messages.bin").write_bytes(framed)
-    (folder / "states.bin").write_bytes(states.tobytes())
+    (folder / "states.bin").write_bytes(states.astype("<f4").tobytes())
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    answers = np.fromfile(folder / "answers.bin", "i1").tolist()
+    events = np.fromfile(folder / "events.bin", "<u4").reshape(-1, 3)
+    return answers, events, np.fromfile(folder / "torques.bin", "<f4")
+
+
+def random_motion(n: int) -> tuple[np.ndarray, Reference]:
+    """Single-precision states (STATES, 2, n) and a reference."""
+    rng = np.random.default_rng(3)
+    states, aim = rng.standard_normal((STATES, 2, n)), rng.standard_normal((3, n))
+    return states.astype("f4").astype(float), Reference(*aim.astype("f4").astype(float))
+
+
+def measure(
+    folder: Path, board: Board, program: Path, organism: mr.Organism, hinges: str = "dyad"
+) -> Measured:
+    """Let a board model an organism and control it; compare its torques with Python's."""
+    model = organism.model(hinges)
+    states, aim = random_motion(model.nv)
+    sent = messages(organism, aim, hinges)
     command = [
         *board.emulator, "-nographic", "-monitor", "none", "-serial", "none", "-kernel",
         str(program), "-icount", f"shift={SHIFT}", "-semihosting-config",
         "enable=on,target=native",
     ]  # fmt: skip
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert (folder / "answers.bin").read_bytes() == bytes(len(sent))  # all of them MR_OK
-    events = np.fromfile(folder / "events.bin", "<u4").reshape(-1, 3)
+    answers, events, torques = exchange(folder, command, sent, states)
+    assert answers == [0] * len(sent)
+    expected = expected_torques(model, states, events[:, 0], aim)
     kinds, instructions = events[:, 0], np.rint(events[:, 1] / board.ticks_per_instruction)
-    torques = np.fromfile(folder / "torques.bin", "<f4").reshape(-1, n)
-    expected = _expected(model, states.astype(float), kinds, aim)
-    assert torques.shape == expected.shape, "the board stopped early"
     size = subprocess.run(
         [board.compiler + "size", str(program)], capture_output=True, text=True, check=True
     )
     text, data, bss = (int(word) for word in size.stdout.splitlines()[1].split()[:3])
-    steps = np.flatnonzero(kinds == STEP)
-    rebuilt = np.isin(np.arange(len(kinds)), steps[:2]) | np.isin(kinds, (RECORD, DOCK, BUILD))
+    steps = np.flatnonzero(kinds == STEP)  # the first is the end of BUILD
+    building = np.isin(kinds, (RECORD, DOCK, BUILD))
     return Measured(
-        joints=n,
+        joints=model.nv,
         flash=text + data,
         static=data + bss,
         stack=int(events[:, 2].max()),
         check=int(instructions[kinds == CHECK][0]),
-        record=int(instructions[kinds == RECORD].max()),
-        build=int(instructions[kinds == BUILD][0] + instructions[steps[0]]),
-        rebuild=int(instructions[rebuilt].sum()),
+        rebuild=int(instructions[building].sum() + instructions[steps[:2]].sum()),
         step=int(instructions[steps[1:]].max()),
-        error=float(np.abs(torques - expected).max() / np.abs(expected).max()),
+        error=float(np.abs(torques - expected.ravel()).max() / np.abs(expected).max()),
     )
 
 
-def _expected(
+def expected_torques(
     model: mr.Model, states: np.ndarray, kinds: np.ndarray, aim: Reference
 ) -> np.ndarray:
-    """Torques of Python's law: where the first state is, until the reference arrives."""
+    """Torques (..., n) of Python's law: hold the first state until the reference arrives."""
     law = mr.control.ComputedTorque(model, k0=K0, k1=K1, sample_time=SAMPLE_TIME)
     law.reset(0.0, *states[0])
     rest = np.zeros(model.nv)
