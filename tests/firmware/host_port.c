@@ -43,9 +43,9 @@ size_t port_exchange(const uint8_t *answer, size_t size, uint8_t message[PORT_ME
   return length;
 }
 
-void port_drive(int joints, const mr_real *tau, mr_real *q, mr_real *v)
+void port_drive(const mr_table *table, const mr_real *tau, mr_real *q, mr_real *v)
 {
-  const size_t count = (size_t)joints;
+  const size_t count = (size_t)table->joint_count;
   if (tau != NULL) {
     fwrite(tau, sizeof *tau, count, torques);
   }

@@ -15,7 +15,6 @@ FLOAT = 1e-4  # relative error of torques in single precision
 FLASH, RAM = 64 * 1024, 16 * 1024  # [bytes] at 12 joints
 REBUILD, STEP = 1_000_000, 100_000  # instructions, for 6 modules and 6 joints
 NOT_A_RECORD, LENGTH, MODULE, ARGUMENT = -1, -6, -12, -18
-CLEAR = b"\1"
 
 
 @pytest.mark.skipif(runtime.COMPILER is None, reason="no C compiler on this machine")
@@ -41,11 +40,11 @@ def test_the_program_models_what_its_messages_say(tmp_path):
         bytes([boards.DOCK, 0, 1, 1, 0, 0]): LENGTH,
         bytes([boards.AIM, 0, 0, 0, 0]): LENGTH,
     }
-    sent = [*wrong, *good[:2], CLEAR, *good]
+    sent = [*wrong, *good, bytes([boards.CLEAR]), *good]
     answers, events, torques = boards.exchange(tmp_path, [str(tmp_path / "robot")], sent, states)
     assert answers == [*wrong.values(), *[0] * (len(sent) - len(wrong))]
     expected = boards.expected_torques(model, states, events[:, 0], aim)
-    assert len(expected) == boards.STATES - 1
+    assert len(expected) == boards.STATES - 2 + 1  # two builds read one state each; one release
     np.testing.assert_allclose(
         torques.reshape(-1, 2), expected, rtol=0, atol=FLOAT * np.abs(expected).max()
     )

@@ -17,7 +17,15 @@ from modurob.firmware import runtime_files
 from modurob.reference import Reference
 from oracles.runtime import port_index, record_of
 
-RECORD, DOCK, BUILD, AIM, STEP, CHECK = 2, 3, 4, 5, 0x80, 0x81  # of boards/main.c and qemu.c
+CLEAR, RECORD, DOCK, BUILD, AIM, STEP, CHECK = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    0x80,
+    0x81,
+)  # boards/main.c, qemu.c
 LOOP_INSTRUCTIONS = 2000  # of the loop that checks the counter
 CALL_INSTRUCTIONS = 12  # at most, around that loop
 K0, K1, SAMPLE_TIME = 100.0, 20.0, 1e-3  # of boards/main.c
@@ -178,16 +186,19 @@ def measure(
 def expected_torques(
     model: mr.Model, states: np.ndarray, kinds: np.ndarray, aim: Reference
 ) -> np.ndarray:
-    """Torques (..., n) of Python's law: hold the first state until the reference arrives."""
+    """Torques (..., n) of Python's law: hold the state of BUILD until a reference comes."""
     law = mr.control.ComputedTorque(model, k0=K0, k1=K1, sample_time=SAMPLE_TIME)
-    law.reset(0.0, *states[0])
-    rest = np.zeros(model.nv)
-    now, torques, place = Reference(states[0, 0], rest, rest), [], 0
+    rest, now, torques, place = np.zeros(model.nv), None, [], 0
     for kind in kinds:
-        if kind == AIM:
+        if kind in (CLEAR, BUILD) and now is not None:
+            now = None
+            torques.append(rest)
+        elif kind == AIM and now is not None:
             now = aim
         elif kind == STEP:
-            if place > 0:
+            if now is None:
+                now = Reference(states[place, 0], rest, rest)
+            else:
                 torques.append(law.command(place * SAMPLE_TIME, *states[place], now))
             place += 1
     return np.array(torques)

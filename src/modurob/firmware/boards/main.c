@@ -13,7 +13,7 @@
 
 /* First byte of a message; its content follows. Every message is answered by a status, one byte. */
 enum {
-  CLEAR = 1,  /* forget all modules and rest */
+  CLEAR = 1,  /* forget all modules, and leave their motors without torque */
   RECORD = 2, /* of the next module */
   DOCK = 3,   /* module, port, other, other_port: one byte each; turn: two, low byte first */
   BUILD = 4,  /* 0 for dyad joints, 1 for those of the hardware: one byte; then control begins */
@@ -26,10 +26,20 @@ static mr_work work;
 static mr_computed_torque law;
 static mr_reference aim;
 
+/* Motors without torque, where there are any. */
+static void release(void)
+{
+  const mr_real tau[MR_MAX_JOINTS] = {0};
+  if (table.joint_count > 0) {
+    port_drive(&table, tau, NULL, NULL);
+  }
+}
+
 static mr_status build(uint8_t physical)
 {
   mr_options options = mr_default_options;
   mr_status status;
+  release();
   options.physical = physical;
   options.stiff = 1; /* the law controls joints that have a motor */
   status = mr_table_build(&robot, &options, &table);
@@ -41,7 +51,7 @@ static mr_status build(uint8_t physical)
     law.k1[k] = K1;
   }
   mr_linearization_init(&law.inverse, &table, &work, MR_C(1e-6) * PERIOD_US);
-  port_drive(table.joint_count, NULL, aim.q, aim.v); /* stay here until a reference comes */
+  port_drive(&table, NULL, aim.q, aim.v); /* stay here until a reference comes */
   memset(aim.v, 0, sizeof aim.v);
   memset(aim.a, 0, sizeof aim.a);
   return MR_OK;
@@ -70,6 +80,7 @@ static mr_status handle(const uint8_t *message, size_t size)
   int module;
   switch (message[0]) {
   case CLEAR:
+    release();
     mr_robot_clear(&robot);
     memset(&table, 0, sizeof table);
     return MR_OK;
@@ -91,9 +102,11 @@ static mr_status handle(const uint8_t *message, size_t size)
 static void control(void)
 {
   mr_real q[MR_MAX_JOINTS], v[MR_MAX_JOINTS], tau[MR_MAX_JOINTS];
-  port_drive(table.joint_count, NULL, q, v);
+  port_drive(&table, NULL, q, v);
   if (mr_computed_torque_command(&law, &table, &work, q, v, &aim, tau) == MR_OK) {
-    port_drive(table.joint_count, tau, NULL, NULL);
+    port_drive(&table, tau, NULL, NULL);
+  } else {
+    release();
   }
 }
 

@@ -192,9 +192,9 @@ size_t port_exchange(const uint8_t *answer, size_t size, uint8_t message[PORT_ME
   return length;
 }
 
-void port_drive(int joints, const mr_real *tau, mr_real *q, mr_real *v)
+void port_drive(const mr_table *table, const mr_real *tau, mr_real *q, mr_real *v)
 {
-  const size_t size = (size_t)joints * sizeof(mr_real);
+  const size_t size = (size_t)table->joint_count * sizeof(mr_real);
   leave();
   if (tau != NULL) {
     put(TORQUES, tau, size);

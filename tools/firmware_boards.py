@@ -1,0 +1,91 @@
+"""Measure the C runtime on emulated boards: flash, RAM, stack and instructions.
+
+    python tools/firmware_boards.py
+    python tools/firmware_boards.py --board m4 --optimize=-Os
+
+The bare-metal program of the runtime (`src/modurob/firmware/boards`) is built for each board in
+single precision, linked into 64 kB of flash and 16 kB of RAM, and run by QEMU: it reads records and
+dockings, builds its model, and computes torques, which are compared with Python's. QEMU lets every
+instruction take 64 ns (-icount shift=6), so that the board's own timer counts instructions; a loop
+of known length checks that. The stack is painted before each message and each torque. Prints a
+table in Markdown; ends with 1 where a limit is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+import modurob as mr  # noqa: E402
+from oracles import boards  # noqa: E402
+
+ALLOWED = 1e-4  # relative error of torques
+FLASH, RAM = 64 * 1024, 16 * 1024  # [bytes]
+REBUILD, STEP = 1_000_000, 100_000  # instructions
+HEADER = (
+    "| board | robot | modules | joints | flash | static RAM | stack | RAM | rebuild | step "
+    "| error |\n" + "| --- " * 11 + "|"
+)
+
+
+DRIVES = {"viscous": 0.3, "coulomb": 0.1, "rotor_inertia": 1e-5, "gear_ratio": 30.0}
+ROBOTS = {
+    "arm": [(boards.arm(joints), "dyad") for joints in (3, 6, 12)],
+    "SuperBots": [(mr.examples.superbot_tree(1, 4).with_parameters(**DRIVES), "physical")],
+    "snake of Backbones": [(mr.examples.snake(13).with_parameters(**DRIVES), "dyad")],
+}
+
+
+def row(board: boards.Board, title: str, modules: int, found: boards.Measured) -> str:
+    """A line of the table."""
+    numbers = (found.flash, found.static, found.stack, found.ram, found.rebuild, found.step)
+    cells = [board.title, title, str(modules), str(found.joints), *(f"{x:,}" for x in numbers)]
+    return f"| {' | '.join(cells)} | {found.error:.0e} |"
+
+
+def missed(modules: int, found: boards.Measured) -> list[str]:
+    """Limits that a measurement misses; instructions are limited for up to 6 modules."""
+    limits = {
+        "counter": (abs(found.check - boards.LOOP_INSTRUCTIONS), boards.CALL_INSTRUCTIONS),
+        "error": (found.error, ALLOWED),
+        "flash": (found.flash, FLASH),
+        "RAM": (found.ram, RAM),
+    }
+    if modules <= 6:
+        limits |= {"rebuild": (found.rebuild, REBUILD), "step": (found.step, STEP)}
+    return [f"{name}: {x:g}, limit {most:g}" for name, (x, most) in limits.items() if x > most]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--board", choices=boards.BOARDS, action="append", help="all by default")
+    parser.add_argument("--optimize", default="-O2", help="of the compiler (default: -O2)")
+    given = parser.parse_args()
+    chosen = [boards.BOARDS[name] for name in given.board or boards.BOARDS]
+    missing = sorted({program for board in chosen for program in board.missing()})
+    if missing:
+        parser.error(f"not installed: {', '.join(missing)}")
+    failures = []
+    print(HEADER)
+    for board in chosen:
+        for title, robots in ROBOTS.items():
+            for organism, hinges in robots:
+                modules, joints = len(organism), organism.model(hinges).nv
+                with tempfile.TemporaryDirectory() as name:
+                    folder = Path(name)
+                    boards.write_program(folder, organism, modules, joints)
+                    program = boards.build(folder, board, f"OPTIMIZE={given.optimize}")
+                    found = boards.measure(folder, board, program, organism, hinges)
+                print(row(board, title, modules, found), flush=True)
+                failures += [f"{board.title}, {title}: {each}" for each in missed(modules, found)]
+    print("\n".join(failures) or "All limits are kept.")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
