@@ -113,7 +113,7 @@ static void control(void)
 int main(void)
 {
   static uint8_t message[PORT_MESSAGE_SIZE];
-  uint32_t last = port_clock();
+  uint32_t late, last = port_clock();
   uint8_t answer = 0;
   size_t size = 0;
   for (;;) {
@@ -121,8 +121,9 @@ int main(void)
     if (size > 0) {
       answer = (uint8_t)handle(message, size);
     }
-    if (table.joint_count > 0 && port_clock() - last >= PERIOD_US) {
-      last += PERIOD_US;
+    late = port_clock() - last;
+    if (table.joint_count > 0 && late >= PERIOD_US) {
+      last += late - late % PERIOD_US; /* samples that a rebuild took are left out */
       control();
     }
   }
