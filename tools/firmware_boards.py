@@ -2,18 +2,21 @@
 
     python tools/firmware_boards.py
     python tools/firmware_boards.py --board m4 --optimize=-Os
+    python tools/firmware_boards.py --board m4 --functions
 
 The bare-metal program of the runtime (`src/modurob/firmware/boards`) is built for each board in
 single precision, linked into 64 kB of flash and 16 kB of RAM, and run by QEMU: it reads records and
 dockings, builds its model, and computes torques, which are compared with Python's. QEMU lets every
 instruction take 64 ns (-icount shift=6), so that the board's own timer counts instructions; a loop
 of known length checks that. The stack is painted before each message and each torque. Prints a
-table in Markdown; ends with 1 where a limit is missed.
+table in Markdown; ends with 1 where a limit is missed. With --functions it counts the instructions
+of single functions of the runtime, for the arm.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -40,6 +43,38 @@ ROBOTS = {
     "snake of Backbones": [(mr.examples.snake(13).with_parameters(**DRIVES), "dyad")],
 }
 
+FUNCTIONS = (  # in the order of firmware_functions.c
+    "inverse dynamics",
+    "forward dynamics",
+    "mass matrix",
+    "computed torque",
+    "PD with gravity compensation",
+    "PID without a model",
+    "EKF, prediction",
+    "EKF, correction",
+)
+
+
+def count_functions(board: boards.Board, optimize: str) -> None:
+    """Print the instructions of each function for the arms."""
+    columns = []
+    for organism, _ in ROBOTS["arm"]:
+        states, aim = boards.random_motion(len(organism))
+        with tempfile.TemporaryDirectory() as name:
+            folder, source = Path(name), Path(__file__).with_name("firmware_functions.c")
+            boards.write_program(folder, organism, len(organism), len(organism))
+            shutil.copy(source, folder / "boards")
+            options = (f"PROGRAM={source.name}", "FLASH_KB=256", "RAM_KB=64", "STACK_KB=4")
+            program = boards.build(folder, board, f"OPTIMIZE={optimize}", *options)
+            sent = boards.messages(organism, aim)
+            _, events, _ = boards.exchange(folder, boards.emulated(board, program), sent, states)
+        steps = events[events[:, 0] == boards.STEP, 1][1 : len(FUNCTIONS) + 1]
+        columns.append([f"{x / board.ticks_per_instruction:,.0f}" for x in steps])
+    counts = " | ".join(f"{len(organism)} joints" for organism, _ in ROBOTS["arm"])
+    print(f"\n| {board.title} | {counts} |\n" + "| --- " * (1 + len(columns)) + "|")
+    for title, *numbers in zip(FUNCTIONS, *columns, strict=True):
+        print(f"| {title} | {' | '.join(numbers)} |")
+
 
 def row(board: boards.Board, title: str, modules: int, found: boards.Measured) -> str:
     """A line of the table."""
@@ -65,11 +100,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--board", choices=boards.BOARDS, action="append", help="all by default")
     parser.add_argument("--optimize", default="-O2", help="of the compiler (default: -O2)")
+    parser.add_argument("--functions", action="store_true", help="count single functions")
     given = parser.parse_args()
     chosen = [boards.BOARDS[name] for name in given.board or boards.BOARDS]
     missing = sorted({program for board in chosen for program in board.missing()})
     if missing:
         parser.error(f"not installed: {', '.join(missing)}")
+    if given.functions:
+        for board in chosen:
+            count_functions(board, given.optimize)
+        return 0
     failures = []
     print(HEADER)
     for board in chosen:

@@ -149,6 +149,15 @@ def random_motion(n: int) -> tuple[np.ndarray, Reference]:
     return states.astype("f4").astype(float), Reference(*aim.astype("f4").astype(float))
 
 
+def emulated(board: Board, program: Path) -> list[str]:
+    """Command that runs a program on an emulated board."""
+    return [
+        *board.emulator, "-nographic", "-monitor", "none", "-serial", "none", "-kernel",
+        str(program), "-icount", f"shift={SHIFT}", "-semihosting-config",
+        "enable=on,target=native",
+    ]  # fmt: skip
+
+
 def measure(
     folder: Path, board: Board, program: Path, organism: mr.Organism, hinges: str = "dyad"
 ) -> Measured:
@@ -156,12 +165,7 @@ def measure(
     model = organism.model(hinges)
     states, aim = random_motion(model.nv)
     sent = messages(organism, aim, hinges)
-    command = [
-        *board.emulator, "-nographic", "-monitor", "none", "-serial", "none", "-kernel",
-        str(program), "-icount", f"shift={SHIFT}", "-semihosting-config",
-        "enable=on,target=native",
-    ]  # fmt: skip
-    answers, events, torques = exchange(folder, command, sent, states)
+    answers, events, torques = exchange(folder, emulated(board, program), sent, states)
     assert answers == [0] * len(sent)
     expected = expected_torques(model, states, events[:, 0], aim)
     kinds, instructions = events[:, 0], np.rint(events[:, 1] / board.ticks_per_instruction)
