@@ -61,7 +61,7 @@ BOARDS = {
               ("qemu-system-arm", "-M", "mps2-an386"), 25e6),
         Board("m7", "Cortex-M7", "arm-none-eabi-",
               ("qemu-system-arm", "-M", "mps2-an500"), 25e6),
-        Board("rv32", "RISC-V rv32imafc", "riscv64-unknown-elf-",
+        Board("rv32", "RISC-V", "riscv64-unknown-elf-",
               ("qemu-system-riscv32", "-M", "virt", "-bios", "none"), 10e6),
     )
 }  # fmt: skip
