@@ -423,7 +423,7 @@ def test_the_guide_quotes_the_operations_of_the_code():
 @pytest.mark.parametrize("dtype", ALLOWED)
 def test_the_program_of_the_guide_does_what_it_says(tmp_path, dtype):
     page = PAGE.read_text("utf-8")
-    (program,) = re.findall(r"```c\n(.*?)```", page, re.DOTALL)
+    (program,) = re.findall(r"```c\n(#include \"crab.h\".*?)```", page, re.DOTALL)
     (tmp_path / "main.c").write_text(program)
     c_sources(crab(), "crab", dtype).write(tmp_path)
     compiler(*WARNINGS, "-O2", "-o", "main", "main.c", "crab.c", "-lm", folder=tmp_path)

@@ -13,7 +13,7 @@ from modurob.errors import StateError
 from modurob.modules import ModuleType
 
 FOLDER = Path(__file__).parent
-COPIED = ("Makefile", "CMakeLists.txt", "include/modurob/*.h", "src/*.[ch]")
+COPIED = ("Makefile", "CMakeLists.txt", "include/modurob/*.h", "src/*.[ch]", "boards/*")
 LARGEST = 254  # modules, joints and bodies are numbered by one byte
 SIZES_HEADER = """/* Made by modurob export --runtime: sizes for {kinds}. */
 #ifndef MODUROB_SIZES_H

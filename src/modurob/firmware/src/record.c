@@ -481,7 +481,7 @@ static mr_status find_kind(reader fields, mr_kind *kind, text *dyad_joint)
 mr_status mr_record_read(const uint8_t *data, size_t size, uint8_t id[MR_ID_SIZE], mr_kind *kind)
 {
   reader fields;
-  text dyad_joint, name;
+  text dyad_joint = {NULL, 0}, name;
   memset(kind, 0, sizeof *kind); /* padding too, so that equal kinds have equal bytes */
   kind->dyad_joint = -1;
   TRY(open_record(data, size, id, &fields));
