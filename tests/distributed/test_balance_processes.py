@@ -15,7 +15,7 @@ from modurob.distributed.plant import BASE, Plant, PlantOptions
 from oracles import complains
 
 DEADLINE = 60.0  # [s]
-STAYS = 1.0  # [s]
+STAYS = 0.5  # [s]
 OVER = 0.05  # of the first distance: the center is where it shall be
 
 

@@ -306,10 +306,10 @@ def test_processes_of_a_standing_robot_stay_when_it_is_pushed_and_one_dies(walke
     mass, dead = tree.model("physical").mass.sum(), feet_of(tree)[0].module
     run = stand(
         tree, q0=q, processes=True, loss=0.1, push=Impulse(0.3, (0.3 * mass, 0.0, 0.0)),
-        faults=[Fault(0.8, dead, "die")], duration=1.2,
+        faults=[Fault(0.5, dead, "die")], duration=0.9,
     )  # fmt: skip
     assert run.fallen is None
-    assert run.t[-1] >= 1.2
+    assert run.t[-1] >= 0.9
     way = np.linalg.norm((run.center - run.center[0])[:, :2], axis=1)
     assert way[run.t < 0.3].max() < 1e-3 < way[run.t > 0.3].max()  # it was felt
     load = np.mean(run.channels["contact"][run.t > 0.5].sum(axis=1), axis=0)
