@@ -11,7 +11,7 @@ from modurob.errors import ModelWarning, StateError
 from modurob.organism import Organism
 from modurob.scenario.gait_files import gait_fields
 from modurob.scenario.scenario import RunResult, Scenario
-from modurob.scenario.settings import WALKING
+from modurob.scenario.settings import WALKING, RunSettings
 from modurob.sim import Ground, Trajectory
 from modurob.walking.metrics import WalkMetrics, walk_metrics
 
@@ -74,7 +74,11 @@ def walking_fields(
     own = {**WALKING, "duration": DURATION_S, "record": RECORD_S, **gait_fields(gait)}
     if not isinstance(parameters, Mapping | None):
         raise StateError(f"parameters of a gait are numbers by name, got {parameters!r}")
-    return {**own, "gait": {**own.get("gait", {}), **(parameters or {})}, **fields}
+    all_fields = {**own, "gait": {**own.get("gait", {}), **(parameters or {})}, **fields}
+    settings = {name: x for name, x in all_fields.items() if name in RunSettings.model_fields}
+    # what other fields replace, as gains do a settling time, is refused only if it was asked for
+    replaced = RunSettings(**settings).without_effect().keys() & WALKING.keys() - fields.keys()
+    return {name: x for name, x in all_fields.items() if name not in replaced}
 
 
 def started(scenario: Scenario) -> Scenario:
