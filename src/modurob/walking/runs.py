@@ -16,6 +16,7 @@ from modurob.sim import Ground, Trajectory
 from modurob.walking.metrics import WalkMetrics, walk_metrics
 
 DURATION_S, RECORD_S = 10.0, 0.01  # where nothing else is given
+OF_LAW = {"motion", "controller", "poles", "gains"}
 ICE = "the ground has no friction: nothing can push itself along"
 
 
@@ -75,9 +76,9 @@ def walking_fields(
     if not isinstance(parameters, Mapping | None):
         raise StateError(f"parameters of a gait are numbers by name, got {parameters!r}")
     all_fields = {**own, "gait": {**own.get("gait", {}), **(parameters or {})}, **fields}
-    settings = {name: x for name, x in all_fields.items() if name in RunSettings.model_fields}
-    # what other fields replace, as gains do a settling time, is refused only if it was asked for
-    replaced = RunSettings(**settings).without_effect().keys() & WALKING.keys() - fields.keys()
+    # what a law does not use, as a settling time beside gains, is refused only if it was asked for
+    law = RunSettings(**{name: all_fields[name] for name in OF_LAW & all_fields.keys()})
+    replaced = law.without_effect().keys() & WALKING.keys() - fields.keys()
     return {name: x for name, x in all_fields.items() if name not in replaced}
 
 
