@@ -108,6 +108,26 @@ def test_a_pushed_arm_stays_at_its_set_point_when_the_wrench_is_known():
     assert rest["unknown"] > 0.01
 
 
+@pytest.mark.parametrize("law", ["PidLinearized", "Adaptive"])
+def test_a_limit_that_a_known_wrench_reaches_is_a_limit(law):
+    """The integral is held and nothing is learned, though the law's own torque is within."""
+    model = examples.crab().model()
+    one = CONTROLLERS[law](model, sample_time=DT, torque_limit=4.0)
+    wrench = {model.body_names[-1]: [0, 0, -100.0, 0, 0, 0]}
+    own = CONTROLLERS[law](model, sample_time=DT)
+
+    def memory(some):
+        return some.pid.integral if law != "Adaptive" else some.factors
+
+    for k, push in enumerate((None, wrench, wrench)):
+        before = memory(one).copy()
+        some = [x.command(k * DT, [0.0, 0, 0], [0.2, 0, 0], [0.3, 0, 0], push) for x in (own, one)]
+        assert k == 0 or (np.abs(some[0]).max() > 4.0 and np.abs(some[1]).max() == 4.0)
+    assert np.abs(own.command(2 * DT, [0.0, 0, 0], [0.2, 0, 0], [0.3, 0, 0])).max() < 4.0
+    np.testing.assert_array_equal(memory(one), before)
+    assert np.abs(memory(own) - before).max() > 0
+
+
 def test_wrong_wrenches_are_named():
     model, _ = bodies()["arm"]
     z = np.zeros(3)

@@ -66,6 +66,12 @@ def test_delays_that_are_no_samples_are_named(delay, sample_time, pieces):
         samples_late(delay, sample_time)
 
 
+def test_a_loop_with_too_many_late_torques_is_refused_at_once(pendulum):
+    law = ComputedTorque(pendulum, sample_time=1e-3, delay=3.0)  # eigenvalues would take minutes
+    with complains(StateError, "3000 samples late", "6,004", "longer samples"):
+        law.certificate()
+
+
 def test_torques_arrive_in_order_and_copies_are_apart():
     line = DelayLine(2)
     line.fill(np.array([9.0]))

@@ -12,9 +12,10 @@ from modurob import StateError, examples, simulate
 from modurob.control import ComputedTorque, PdGravity
 from modurob.control.references import Quintic, Spline
 from modurob.distributed import PlantOptions, SimulatedBus
-from modurob.distributed.bus import motions
+from modurob.distributed.bus import motions, operation
 from modurob.distributed.bus.operation import APPROACH_S
 from modurob.errors import FileError, UnknownNameError
+from modurob.reference import Reference
 from oracles import complains
 
 GOAL = np.array([0.2, 0.4, 0.6, 0.8, 0.1])
@@ -242,6 +243,35 @@ def test_limits_are_kept():
     upper = bus.robot.model.upper[0]
     with complains(StateError, "refused", "position", "beyond"):
         bus.operation.goto(np.full(3, upper + 0.01), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda t: 1 / 0, "raised ZeroDivisionError: division by zero"),
+        (lambda t: None, "'NoneType' object has no attribute 'q'"),
+        (lambda t: Reference(*np.zeros((3, 3))), "have shapes (3,), the robot has 1 joints"),
+        (lambda t: Reference(*np.full((3, 1), np.nan)), "not finite at"),
+        (lambda t: Reference(*np.full((3, 1), 9.0)), "m0.turn would go to 9 at"),
+    ],
+)
+def test_a_motion_that_fails_on_its_way_ends_with_the_reason_and_the_robot_holds(
+    wrong, words, monkeypatch
+):
+    monkeypatch.setattr(operation, "CHECKED_S", 0.1)  # of a motion before it begins
+    bus = SimulatedBus(plant=PlantOptions(), period=COARSE_S)
+    bus.plug("base.out", f"{bus.start('chen_revolute')}.1")
+    assert bus.run(lambda: bus.settled(1))
+    good = Quintic([0.0], [0.1], 0.4)
+    bus.operation.follow(lambda t: good(t) if t <= 0.2 else wrong(t), what="loop")
+    passed(bus, 0.5)
+    status = bus.operation.status()
+    assert status.mode == "hold"
+    assert status.reason.startswith("loop ended: ")
+    assert words in status.reason
+    assert status.set_point == pytest.approx(good(0.2).q, abs=1e-3)
+    bus.operation.goto([0.0], 0.1)
+    assert bus.run(lambda: is_done(bus), 0.5)
 
 
 # -- changes and faults ----------------------------------------------------------------------------

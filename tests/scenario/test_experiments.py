@@ -241,6 +241,11 @@ def test_a_closed_loop_that_touches_the_ground_is_not_guaranteed():
     assert "only the motors act: the ground touches m4" in found["broken_assumptions"][0]
 
 
+def test_a_body_without_a_gait_moves_freely_on_the_ground():
+    fall = ["simulate", "crab", "--base", "free", "--ground", "--duration", "0.01"]
+    assert "crab: free motion, friction 0.8" in CliRunner().invoke(cli, fall).output
+
+
 def test_events_go_with_the_masses_of_the_datasheets():
     scenario = mr.Scenario(
         organism="snake", hinges="physical", payload={"body": "m1", "mass": 1.0},

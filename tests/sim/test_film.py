@@ -72,6 +72,21 @@ def test_everything_stays_in_view_and_fills_it(film):
     assert (film.begin, film.end) == (0, 0.4)
 
 
+@pytest.mark.parametrize("body", ["superbots", "arm"])
+def test_long_modules_stay_in_view_and_fill_it(body):
+    # a SuperBot is twice as long as its size says; links of the arm end far from their frames
+    organism = examples.superbot_tree(2, 2) if body == "superbots" else examples.arm("babac")
+    model = organism.model("physical", gravity=(0, 0, 0))
+    run = simulate(model, None, np.ones(model.nv), 0.4, None, "RK4", dt=0.02, organism=organism)
+    film = Film(run, None, None, SMALL)
+    pixels = np.concatenate(
+        [film._camera.project(film._scene(t).points)[0] for t in np.linspace(0, 0.4, 5)]
+    )
+    assert (pixels > 0).all()
+    assert (pixels < film._camera.size).all()
+    assert (np.ptp(pixels, axis=0) / film._camera.size).max() > 0.85
+
+
 @pytest.mark.parametrize(
     ("reach", "view"),
     [

@@ -45,6 +45,15 @@ def test_a_walk_has_a_trajectory_and_measures():
     assert found.trajectory.q[0, 2] == pytest.approx(0.05)
 
 
+def test_gains_replace_the_settling_time_of_walks():
+    found = mr.walk(SNAKE, duration=0.02, hinges="physical", gains={"kp": 5.0, "kd": 0.1})
+    assert found.scenario.gains == {"kp": 5.0, "kd": 0.1}
+    assert "settling_time" not in walking_fields(controller="robust", gains={"rate": 9.0})
+    assert walking_fields()["settling_time"] == 0.1
+    with complains(mr.StateError, "settling_time", "no effect with poles or gains"):
+        mr.walk(SNAKE, gains={"kp": 5.0, "kd": 0.1}, settling_time=0.2)
+
+
 def test_the_cross_goes_as_far_in_mujoco():
     ours, theirs = (
         zoo_walk("cross", duration=3.0, engine=engine).metrics for engine in ("modurob", "mujoco")

@@ -11,6 +11,7 @@ from rich.text import Text
 from modurob import ConnectorLoads, Scenario, StateError, Trajectory, connector_loads
 from modurob.cli import output
 from modurob.scenario.scenario import RunResult, largest_difference
+from modurob.scenario.settings import NONE
 from modurob.walking.runs import measured
 
 
@@ -249,7 +250,8 @@ class WalkReport:
             table.add_row(name, value)
         x, y = (math.degrees(math.atan(rise)) for rise in walk.ground.slope)
         on = f", slope {x:.3g}°, {y:.3g}°" if x or y else ""
-        heading = f"{walk.scenario.name}: {walk.scenario.motion}, friction {walk.ground.friction:g}"
+        motion = "free motion" if walk.scenario.motion == NONE else walk.scenario.motion
+        heading = f"{walk.scenario.name}: {motion}, friction {walk.ground.friction:g}"
         output.print_table(console, heading + on, table)
         if walk.note:
             console.print(walk.note, soft_wrap=True)

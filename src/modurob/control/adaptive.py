@@ -79,7 +79,7 @@ class Adaptive(SlidingLaw):
         self.factors = np.tile(np.eye(4), (len(model.mass), 1, 1))
         self._time: float | None = None
         self._forget()
-        self._at_limit = np.array(False)  # (...,) the last torque, before limits
+        self._at_limit = np.array(False)  # (...,) whether the last torque was cut
         self._given_adaptation = adaptation
         if adaptation is None:
             power = self._typical_power()
@@ -119,9 +119,10 @@ class Adaptive(SlidingLaw):
         self._learn(t, now)
         if len(self._idle):  # what results for them follows from what was learned
             now = self._sliding(q, v, aim, self._known)
-        tau = self._with_friction(now.motions.forces(self._pseudo_inertias()), v)
-        self._at_limit = (np.abs(tau) > self._bound).any(axis=-1)
-        return tau
+        return self._with_friction(now.motions.forces(self._pseudo_inertias()), v)
+
+    def _notice_limits(self, beyond: np.ndarray) -> None:
+        self._at_limit = beyond.any(axis=-1)
 
     def _beside_known(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> Sliding:
         """s without the part that jumps of the reference explain."""

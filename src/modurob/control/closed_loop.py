@@ -26,6 +26,7 @@ ROUNDING = 1e-9  # of the fastest pole, in slow ones
 GROWTH = 1e-3  # [1/s] slower growth is not refused: marginal loops scatter by rounding
 MOST_HALVED = 4096  # parts of a sample time, below which gains are unstable in themselves
 MOST = 20000  # steps of a rehearsal at most; a longer one is cut
+MOST_STATES = 2000  # of a linear loop, late torques included: eigenvalues take seconds
 LOST = 1e6  # [rad/s, m/s] faster than this a rehearsal has diverged
 
 
@@ -186,6 +187,11 @@ class _Held:
     def closed(self, late: int) -> np.ndarray:
         """One sample of (q, v, memory, late torques, the newest first)."""
         n, size = self._n, 2 * self._n + len(self._memory)
+        if size + n * late > MOST_STATES:
+            raise StateError(
+                f"a loop of {n} joints with torques {late} samples late has {size + n * late:,} "
+                f"eigenvalues, {MOST_STATES:,} are the most: take longer samples, or less delay"
+            )
         closed = np.zeros((size + n * late,) * 2)
         closed[: 2 * n, : 2 * n] = self._plant
         closed[2 * n : size, :size] = self._memory

@@ -117,6 +117,9 @@ class Controller(BoundToModel, ABC):
         Written for one state and for a batch of them alike: joints are the last axis.
         """
 
+    def _notice_limits(self, beyond: np.ndarray) -> None:
+        """Take note of motors whose torque is cut: (..., nv) +1 above, -1 below, 0 within."""
+
     @abstractmethod
     def slopes(self, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Slopes:
         """Exact derivatives of the torque by the state, for estimators and certificates."""
@@ -185,8 +188,12 @@ class Controller(BoundToModel, ABC):
             tau = self._loaded(q, tau, external_forces(self.model, q, external))
         if not math.isfinite(np.vdot(tau, tau)):
             self._complain(q, v, aim)
-        bound = self._bound
-        tau = np.minimum(np.maximum(tau, -bound), bound) if self._limited else tau.copy()
+        if self._limited:
+            bound = self._bound
+            self._notice_limits(np.sign(tau) * (np.abs(tau) > bound))
+            tau = np.minimum(np.maximum(tau, -bound), bound)
+        else:
+            tau = tau.copy()
         if not self._late.count:
             return tau
         if not self._late.under_way:

@@ -207,9 +207,8 @@ class PidLaw(DesignedLaw):
         if isinstance(old, PidLaw):
             self.pid.take_over(old.pid, joints)
 
-    def _saturation(self, tau: np.ndarray, bound: np.ndarray) -> np.ndarray:
-        """+1, -1 or 0 for each entry."""
-        return np.sign(tau) * (np.abs(tau) > bound)
+    def _notice_limits(self, beyond: np.ndarray) -> None:
+        self.pid.hold(beyond[..., self._skip :])
 
 
 @register(
@@ -241,8 +240,6 @@ class IndependentPid(PidLaw):
         tau = np.zeros(v.shape)
         tau[..., self._skip :] = self.pid.output(t, *self._errors(q, v, aim), aim)
         tau[..., self._idle] = 0.0
-        if self._limited:
-            self.pid.hold(self._saturation(tau, self._bound)[..., self._skip :])
         return tau
 
     def slopes(self, q: ArrayLike, v: ArrayLike, reference: Any = None) -> Slopes:
@@ -289,12 +286,6 @@ class PidLinearized(PidLaw, Linearizing):
     def _designed(self, time: float, **shape: float) -> gains.Design:
         clock = self.sample_time, self._late.count
         return gains.for_samples(time, gains.DAMPING, *clock, integral=True)
-
-    def _torque(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
-        tau = super()._torque(t, q, v, aim)
-        if self._limited:
-            self.pid.hold(self._saturation(tau, self._bound)[..., self._skip :])
-        return tau
 
     def _acceleration(self, t: float, q: np.ndarray, v: np.ndarray, aim: Reference) -> np.ndarray:
         return aim.a + self.pid.output(t, *self._errors(q, v, aim), aim)

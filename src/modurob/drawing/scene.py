@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ SUN = np.array([-0.12, -0.1, 0.987])  # casts the shadow; nearly overhead, so th
 DARKEST, BRIGHTEST = 0.58, 1.12
 SMOOTH, ROUGH, MANY = 48, 16, 40  # polygons around a cylinder; ROUGH for more than MANY modules
 BEYOND = 0.3  # how far an axis sticks out, over the module's size
+
+NO_SHAPES = "none of the modules has a shape to draw; add 'shapes' to a datasheet"
 
 Color = tuple[float, float, float]
 
@@ -68,7 +71,7 @@ def build(organism: Organism, model: Model, q: np.ndarray) -> Scene:
             owner.extend([row] * surfaces)
         points[name] = np.concatenate(corners)
     if not facets:
-        raise DatasheetError("none of the modules has a shape to draw; add 'shapes' to a datasheet")
+        raise DatasheetError(NO_SHAPES)
     return Scene(
         facets,
         np.array(colors),
@@ -77,6 +80,21 @@ def build(organism: Organism, model: Model, q: np.ndarray) -> Scene:
         T_wb[[model.modules[name] for name in organism.modules], :3, 3],
         _axes(organism, model, q, points),
     )
+
+
+def reached(organism: Organism, model: Model, q: np.ndarray) -> np.ndarray:
+    """(n, 3) corners of boxes around the solids, in all configurations (k, nq). [m]"""
+    T_wb = np.moveaxis(model.forward_kinematics(q), -3, 0)
+    boxes = []
+    for name in organism.modules:
+        for T_ws, skin, _ in _solids(organism, name, model, T_wb):
+            corners = np.concatenate([polygon.corners for polygon in skin])
+            box = np.array([*product(*zip(corners.min(axis=0), corners.max(axis=0), strict=True))])
+            placed = box @ np.swapaxes(T_ws[:, :3, :3], -1, -2) + T_ws[:, None, :3, 3]
+            boxes.append(placed.reshape(-1, 3))
+    if not boxes:
+        raise DatasheetError(NO_SHAPES)
+    return np.concatenate(boxes)
 
 
 def on_floor(points: np.ndarray, floor: float) -> np.ndarray:

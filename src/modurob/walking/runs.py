@@ -11,11 +11,12 @@ from modurob.errors import ModelWarning, StateError
 from modurob.organism import Organism
 from modurob.scenario.gait_files import gait_fields
 from modurob.scenario.scenario import RunResult, Scenario
-from modurob.scenario.settings import WALKING
+from modurob.scenario.settings import WALKING, RunSettings
 from modurob.sim import Ground, Trajectory
 from modurob.walking.metrics import WalkMetrics, walk_metrics
 
 DURATION_S, RECORD_S = 10.0, 0.01  # where nothing else is given
+OF_LAW = {"motion", "controller", "poles", "gains"}
 ICE = "the ground has no friction: nothing can push itself along"
 
 
@@ -74,7 +75,11 @@ def walking_fields(
     own = {**WALKING, "duration": DURATION_S, "record": RECORD_S, **gait_fields(gait)}
     if not isinstance(parameters, Mapping | None):
         raise StateError(f"parameters of a gait are numbers by name, got {parameters!r}")
-    return {**own, "gait": {**own.get("gait", {}), **(parameters or {})}, **fields}
+    all_fields = {**own, "gait": {**own.get("gait", {}), **(parameters or {})}, **fields}
+    # what a law does not use, as a settling time beside gains, is refused only if it was asked for
+    law = RunSettings(**{name: all_fields[name] for name in OF_LAW & all_fields.keys()})
+    replaced = law.without_effect().keys() & WALKING.keys() - fields.keys()
+    return {name: x for name, x in all_fields.items() if name not in replaced}
 
 
 def started(scenario: Scenario) -> Scenario:

@@ -28,14 +28,14 @@ from modurob.distributed.reliable import NUMBERS
 from modurob.errors import ModurobError, StateError, choices
 from modurob.model import Model
 from modurob.model.joint_map import JointMap
-from modurob.reference import Reference
+from modurob.reference import Reference, no_reference
 from modurob.sim.body_trajectory import BodyTrajectory
 from modurob.sim.trajectory import Trajectory
 
 STALE_S = 0.1  # age of a reading beyond which a motion waits, ...
 STALE_PERIODS = 50  # ... and the same in periods of the loop
 APPROACH_S = 0.5  # to a motion from where the joints are
-NEAR = 1e-6  # [rad, m] of the beginning of a motion: no approach is needed
+NEAR = 1e-6  # [rad, m] of the beginning of a motion: no approach is needed; of a limit: within
 HOLD_RATE = 10.0  # [rad/s] of joints that modules hold by themselves
 MOTIONS_S = 1e-6, 1e6  # shortest and longest of goto
 CHECKED_S = 60.0  # of a motion, against the joint limits before it begins
@@ -102,6 +102,7 @@ class Operation:
         self._set_point = np.zeros(0)  # NaN where no pose was found yet
         self._motion: BusMotion | None = None
         self._path: Function | None = None  # the motion on this body, from `_clock` = 0 on
+        self._reached = no_reference((0,))  # the path at `_clock`
         self._clock = self._done = 0.0  # times of the path and of the motion [s]
         self._lead = self._from = 0.0  # length of the approach, time of the motion after it [s]
         self._waits = self._reason = ""
@@ -167,17 +168,8 @@ class Operation:
             model = self._demand_joints()
         if not (isinstance(seconds, float) and seconds == math.inf):
             positive("seconds", seconds, "seconds")
-        try:
-            shapes = {np.shape(np.atleast_1d(x)) for x in _parts(reference(0.0))}
-        except (TypeError, ValueError, AttributeError) as error:
-            raise StateError(
-                f"a motion is a function of time with q, v and a, such as a gait: {error}"
-            ) from None
-        if shapes != {(model.nv,)}:
-            raise StateError(
-                f"q, v and a of the motion have shapes {choices(sorted(map(str, shapes)))}, the "
-                f"robot has {model.nv} joints"
-            )
+        reference = _checked(reference, model)
+        reference(0.0)
         # without the lock: the loop goes on meanwhile
         fastest = LARGEST_READING
         if beyond := excesses(reference, model, min(seconds, CHECKED_S), rate=fastest):
@@ -437,6 +429,11 @@ class Operation:
                 self._end(f"{motion.what} ended: {error}")
                 return self._aim()
         elif math.isfinite(step):
+            try:
+                self._reached = self._path(self._clock + step)
+            except ModurobError as error:  # of a function that a user gave
+                self._end(f"{motion.what} ended: {error}")
+                return self._aim()
             self._clock += step
             if self._clock >= self._lead:
                 self._done = self._from + self._clock - self._lead
@@ -463,7 +460,7 @@ class Operation:
         along: Function = motion.reference
         if motion.model is not model:
             along = Carried(motion.reference, motion.model, model, now.q)
-        there = Reference(*(np.asarray(x, dtype=float) for x in _parts(along(done))))
+        there = along(done)
         gap = max(float(np.abs(a - b).max(initial=0.0)) for a, b in zip(now, there, strict=True))
         self._lead = 0.0 if gap < NEAR else APPROACH_S
         if self._lead:
@@ -472,6 +469,7 @@ class Operation:
             lead = along
         ahead = self._lead
         self._path = lambda t: lead(t) if t < ahead else along(done + t - ahead)
+        self._reached = now if ahead else there
         self._clock, self._done, self._from = 0.0, done, done
 
     def _aim(self) -> Reference:
@@ -480,7 +478,7 @@ class Operation:
         if self._motion is None or self._path is None:
             at = np.where(np.isnan(self._set_point), self._q, self._set_point)
             return Reference(np.where(np.isnan(at), 0.0, at), still, still)
-        return Reference(*(np.asarray(x, dtype=float) for x in _parts(self._path(self._clock))))
+        return self._reached
 
     def _end(self, reason: str) -> None:
         if self._motion is not None and self._path is not None:
@@ -542,5 +540,36 @@ def _failures(law: Controller, at: np.ndarray) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _parts(reference: Any) -> tuple[Any, Any, Any]:
-    return reference.q, reference.v, reference.a
+def _checked(reference: Callable[[float], Any], model: Model) -> Function:
+    """A user's function of time, with a `StateError` for all that can be wrong with it.
+
+    Joint limits included, after the time for which they are checked before a motion begins.
+    """
+    joints = model.nv
+
+    def at(t: float) -> Reference:
+        try:
+            given = reference(t)
+            parts = [np.atleast_1d(np.asarray(x, float)) for x in (given.q, given.v, given.a)]
+        except Exception as error:
+            raise StateError(
+                f"a motion is a function of time with q, v and a, such as a gait; at {t:g} s it "
+                f"raised {type(error).__name__}: {error}"
+            ) from error
+        if any(x.shape != (joints,) for x in parts):
+            shapes = choices(sorted({str(x.shape) for x in parts}))
+            raise StateError(
+                f"q, v and a of the motion have shapes {shapes}, the robot has {joints} joints"
+            )
+        if not np.isfinite(parts).all():
+            raise StateError(f"q, v and a of the motion are not finite at {t:g} s")
+        beyond = np.maximum(model.lower - parts[0], parts[0] - model.upper) > NEAR
+        if t > CHECKED_S and beyond.any():
+            worst = int(beyond.argmax())
+            raise StateError(
+                f"{model.joint_names[worst]} would go to {parts[0][worst]:.4g} at {t:g} s, beyond "
+                f"its limits {model.lower[worst]:.4g} and {model.upper[worst]:.4g}"
+            )
+        return Reference(*parts)
+
+    return at

@@ -21,8 +21,7 @@ from modurob.sim.output.export import refuse_batch
 from modurob.sim.trajectory import Trajectory
 
 SAMPLES = 2  # per pixel and direction
-LOOKS = 200  # moments that the camera must have in view
-AROUND = 0.7  # of a module's size: where its solids end, each way from its frame
+LOOKS = 500  # moments that the camera must have in view
 SMALLEST, LARGEST = 64, 2048  # pixels of the longer side
 FLAT = 0.45  # height over width below which a scene is seen from higher up
 
@@ -123,15 +122,9 @@ def _organism(part: BodyTrajectory, given: Organism | None) -> Organism:
 
 
 def _reached(part: BodyTrajectory, organism: Organism) -> np.ndarray:
-    """(n, 3) corners of boxes around the modules, wherever they come."""
-    times = np.linspace(part.t[0], part.t[-1], LOOKS)
-    q, _ = part.at(times)
-    rows = [part.model.modules[name] for name in organism.modules]
-    centers = part.model.forward_kinematics(q)[:, rows][..., :3, 3]
-    sizes = np.array([organism.kind(name).size for name in organism.modules])
-    corners = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
-    boxes = centers[:, :, None] + AROUND * sizes[:, None, None] * corners
-    return boxes.reshape(-1, 3)
+    """(n, 3) corners of boxes around the solids of the modules, wherever they come."""
+    q, _ = part.at(np.linspace(part.t[0], part.t[-1], LOOKS))
+    return scenes.reached(organism, part.model, q)
 
 
 def _together(parts: Sequence[Scene]) -> Scene:
