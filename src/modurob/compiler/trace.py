@@ -204,7 +204,7 @@ class Traced:
         return self._unary("trunc", math.trunc)
 
     def lookup(self, column: int) -> Traced:
-        """The number in a column of a row that this whole number chooses, from the kernel's rows."""
+        """The number in a column of the row that this scalar chooses, of those of its kernel."""
         return self._make("lookup", self, self.graph.constant(column))
 
     def sqrt(self) -> Traced:

@@ -252,13 +252,13 @@ class OnPlane(Passes):
         """Normal of the ground, and the depth of a point."""
         return corner.normal, corner.level - corner.normal.dot(x)
 
-    @staticmethod
-    def down(own: Any, corner: Any) -> Vec:
+    @classmethod
+    def down(cls, own: Any, corner: Any) -> Vec:
         """Normal of the ground below a corner, in the link's frame."""
         return own.down
 
-    @staticmethod
-    def lowest(own: Any, corner: Any) -> Any:
+    @classmethod
+    def lowest(cls, own: Any, corner: Any) -> Any:
         """A corner at the place where it can touch."""
         return corner
 

@@ -286,13 +286,6 @@ class GroundContact:
         if self._reached is not None:
             self.accepted(*self._reached)
 
-    def _plain_force(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The same without compiled code."""
-        point, S, (which, _) = self._points(q, v)
-        f = contact_force(self.law, point, stretch(point))
-        F = np.stack([*f, *point.x.cross(f)], axis=-2)  # (..., 6, which) about the origin
-        return np.sum(F @ self._moves[self._body[which]] * S, axis=-2)
-
     @property
     def recorded(self) -> int:
         """Numbers that a record of one state has of the ground: `observed` and `force`."""

@@ -80,7 +80,7 @@ class Ground:
     @property
     def field(self) -> HeightField:
         """Numbers of a field of heights."""
-        return HeightField(*self.slope, 1 / self.cell, *np.shape(self.height))
+        return HeightField(*self.slope, 1 / self.cell, *np.asarray(self.height).shape)
 
     @cached_property
     def cells(self) -> np.ndarray:
