@@ -87,7 +87,9 @@ class Ground:
         """((nx + 1) (ny + 1), 4) the cells of a field; see `equations.contact.surface`. [m]"""
         z = np.pad(np.asarray(self.height), 1, mode="edge")
         h, h_x, h_y = z[:-1, :-1], z[1:, :-1] - z[:-1, :-1], z[:-1, 1:] - z[:-1, :-1]
-        return np.stack([h, h_x, h_y, z[1:, 1:] - z[:-1, 1:] - h_x], axis=-1).reshape(-1, 4)
+        found = np.stack([h, h_x, h_y, z[1:, 1:] - z[:-1, 1:] - h_x], axis=-1).reshape(-1, 4)
+        found.setflags(write=False)
+        return found
 
     def surface(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, Any, Any]:
         """(...) height of the ground at places, and its rise along x and y. [m, m/m]"""
