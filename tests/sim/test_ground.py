@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from benchmarks.on_ground import FRICTION, Sines, on_ground
 from scipy.integrate import quad
+from scipy.interpolate import RegularGridInterpolator
 from scipy.optimize import brentq
 
 import modurob as mr
@@ -13,6 +14,7 @@ from modurob.spatial import so3
 from modurob.stepping import GroundContact
 from oracles.blocks import block, on_slope
 from oracles.complaints import complains
+from oracles.ground_arrays import array_anchors, array_force, kept_anchors
 
 G = 9.81
 EDGES, MASS = (0.1, 0.1, 0.05), 1.0
@@ -22,6 +24,12 @@ MU = 0.5
 REPOSE = np.arctan(MU)  # friction angle. [rad]
 HALF_DEGREE = np.deg2rad(0.5)
 ROUNDING = 1e-12  # of positions of some centimeters [m]
+# smaller than the places of random bodies, some of which are beyond its edge
+ROUGH = {
+    "slope": (0.1, 0.2),
+    "height": 0.2 * np.random.default_rng(5).random((15, 22)),
+    "cell": 0.1,
+}
 STIFFNESS = 2e4  # [N/m] sinks by 0.12 mm under the block
 
 
@@ -244,9 +252,11 @@ def test_bodies_on_the_ground_oscillate_no_faster_than_the_step_resolves(kind):
 
 
 @pytest.mark.parametrize("tier", ["table", "fused"])
-@pytest.mark.parametrize("slope", [(0.1, 0.2), (0.0, 0.0)], ids=["slope", "level"])
+@pytest.mark.parametrize(
+    "surface", [{"slope": (0.1, 0.2)}, {}, ROUGH], ids=["slope", "level", "field"]
+)
 @pytest.mark.parametrize("base", ["free", "fixed"])
-def test_compiled_forces_are_those_of_the_arrays(base, slope, tier):
+def test_compiled_forces_are_those_of_the_arrays(base, surface, tier):
     """Compiled forces against the screws of the joints in NumPy; steps against accelerations."""
     rng = np.random.default_rng(8)
     organism = mr.Organism.random("backbone", 5, rng).with_parameters(viscous=0.01)
@@ -254,16 +264,20 @@ def test_compiled_forces_are_those_of_the_arrays(base, slope, tier):
     model = model.compile() if tier == "fused" else model
     q = np.array([model.random_configuration(rng) for _ in range(11)])
     v, tau, h = rng.normal(size=(11, model.nv)), np.zeros((11, model.nv)), 1e-4
-    ground = mr.Ground(slope=slope, stiffness=1e6)  # deep inside: no turns beyond a radian
+    ground = mr.Ground(**surface, stiffness=1e6)  # deep inside: no turns beyond a radian
     contact = GroundContact(ground, model, organism, q, h)
     contact.accepted(model.integrate(q, -h * v), v)  # bristles are stretched
-    plain, scale = contact._plain_force(q, v), np.abs(contact._plain_force(q, v)).max()
+    plain = array_force(contact, q, v)
+    scale, touching = np.abs(plain).max(), contact._points(q, v)[2].which
     np.testing.assert_allclose(contact.force(q, v), plain, rtol=0, atol=1e-13 * scale)
+    anchors = array_anchors(contact, q, v)
     contact.accepted(q, v)
+    np.testing.assert_allclose(kept_anchors(contact, touching), anchors, rtol=0, atol=1e-13)
+    assert 0 < anchors[..., 3].mean() < 1  # some are in the air
     memory = contact._memory.copy()
     for wrenches in (None, {"m2": 1e3 * rng.normal(size=(11, 6)), "m0": np.ones(6)}, None):
         contact._memory[:] = memory
-        a = model.forward_dynamics(q, v, tau + contact._plain_force(q, v), wrenches)
+        a = model.forward_dynamics(q, v, tau + array_force(contact, q, v), wrenches)
         q1, v1 = contact.march(q, v, tau, h, 1, wrenches)
         np.testing.assert_allclose(v1, v + h * a, rtol=0, atol=1e-12 * np.abs(h * a).max())
         assert np.abs(model.difference(model.integrate(q, h * v1), q1)).max() < 1e-14
@@ -305,11 +319,13 @@ def test_results_converge_as_the_step_shrinks():
     assert np.abs(pushed_body(1e-4, "RK4") - finest).max() < errors[0]
 
 
+@pytest.mark.parametrize("height", [0.0, 0.002 * ROUGH["height"]], ids=["plane", "field"])
 @pytest.mark.parametrize("name", ["RK4", "SemiImplicitEuler"])
-def test_a_batch_on_the_ground_is_its_states_one_by_one(name):
+def test_a_batch_on_the_ground_is_its_states_one_by_one(name, height):
     q, v = np.tile(rested(), (3, 1)), np.zeros((3, 6))
     v[:, 0] = [0.1, 0.3, 0.5]
-    options = {"integrator": name, "ground": mr.Ground(stiffness=STIFFNESS), "record": 0.05}
+    ground = mr.Ground(height=height, stiffness=STIFFNESS)
+    options = {"integrator": name, "ground": ground, "record": 0.05}
     batch = mr.simulate(MODEL, q, v, 0.1, **options)
     assert batch.channels["contact"].shape == (3, 3, 1, 3)
     for k in range(3):
@@ -365,6 +381,32 @@ def test_a_field_of_heights_on_a_plane_is_the_plane():
     ends = mr.simulate(MODEL, q, v, 0.1, integrator="SemiImplicitEuler", ground=field).q[-1]
     same = mr.simulate(MODEL, q, v, 0.1, integrator="SemiImplicitEuler", ground=plane).q[-1]
     np.testing.assert_allclose(ends, same, rtol=0, atol=1e-9)
+
+
+def test_a_field_is_bilinear_and_goes_on_beyond_its_edge():
+    ground, (a, b) = mr.Ground(**ROUGH), ROUGH["slope"]
+    axes = [ROUGH["cell"] * (np.arange(n) - (n - 1) / 2) for n in ROUGH["height"].shape]
+    peer = RegularGridInterpolator(axes, ROUGH["height"])
+
+    def height(x, y):
+        inside = [np.clip(u, axis[0], axis[-1]) for u, axis in zip((x, y), axes, strict=True)]
+        return a * x + b * y + peer(np.stack(inside, axis=-1))
+
+    x, y = 2.0 * np.random.default_rng(3).uniform(-1, 1, (2, 300))
+    z, *rise = ground.surface(x, y)
+    e = 1e-7  # bilinear: differences are exact but for rounding
+    np.testing.assert_allclose(z, height(x, y), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(rise[0], (height(x + e, y) - height(x - e, y)) / (2 * e), atol=1e-8)
+    np.testing.assert_allclose(rise[1], (height(x, y + e) - height(x, y - e)) / (2 * e), atol=1e-8)
+
+
+def test_places_far_beyond_a_field_are_on_its_edge():
+    q, v = np.tile(rested(), (4, 1)), np.zeros((4, 6))
+    q[:, :2] = [(1e3, -1e3), (-1e300, 0.0), (0.0, 1e300), (0.01, 0.02)]
+    ground = mr.Ground(height=np.zeros((3, 3)), cell=0.1, stiffness=STIFFNESS)
+    contact = GroundContact(ground, MODEL, FLAT, q, 1e-4)
+    weight = [0, 0, MASS * G, 0, 0, 0]
+    np.testing.assert_allclose(contact.force(q, v)[[0, 3]], [weight] * 2, rtol=0, atol=1e-9)
 
 
 def test_a_step_stops_a_sliding_block():

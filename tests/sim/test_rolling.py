@@ -9,6 +9,7 @@ from modurob.stepping import GroundContact
 from modurob.stepping.ground import CHAMFER
 from modurob.walking import walk_metrics
 from oracles.blocks import ball, cylinder
+from oracles.ground_arrays import array_force
 
 G, R, LENGTH = 9.81, 0.05, 0.12
 LYING = so3.exp(np.array([np.pi / 2, 0.0, 0.0]))  # the axis along y
@@ -110,14 +111,15 @@ def test_compiled_forces_on_round_bodies_are_those_of_the_arrays():
     model = organism.model(base="free", hinges="physical")
     q = np.array([model.random_configuration(rng) for _ in range(11)])
     v, tau, h = rng.normal(size=(11, model.nv)), np.zeros((11, model.nv)), 1e-4
-    for slope in ((0.1, 0.2), (0.0, 0.0)):
-        contact = GroundContact(mr.Ground(slope=slope, stiffness=1e5), model, organism, q, h)
+    rough = {"slope": (0.1, 0.2), "height": 0.2 * rng.random((15, 22)), "cell": 0.1}
+    for surface in ({"slope": (0.1, 0.2)}, {}, rough):
+        contact = GroundContact(mr.Ground(**surface, stiffness=1e5), model, organism, q, h)
         contact.accepted(model.integrate(q, -h * v), v)  # bristles are stretched
-        plain = contact._plain_force(q, v)
+        plain = array_force(contact, q, v)
         scale = np.abs(plain).max()
         np.testing.assert_allclose(contact.force(q, v), plain, rtol=0, atol=1e-13 * scale)
         contact.accepted(q, v)
-        a = model.forward_dynamics(q, v, tau + contact._plain_force(q, v))
+        a = model.forward_dynamics(q, v, tau + array_force(contact, q, v))
         v1 = contact.march(q, v, tau, h, 1)[1]
         np.testing.assert_allclose(v1, v + h * a, rtol=0, atol=1e-12 * np.abs(h * a).max())
 

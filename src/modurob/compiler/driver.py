@@ -52,6 +52,7 @@ class Arguments(ctypes.Structure):
         ("points", ctypes.c_int64),
         ("point_rows", ctypes.c_void_p),
         ("point_links", ctypes.c_void_p),  # twice the link, and 1 more for its first point
+        ("lookup_rows", ctypes.c_void_p),  # numbers that points choose by their state
         ("memory", ctypes.c_void_p),  # blocks of as many states as a vector holds
         ("settles", ctypes.c_int64),
         ("steps", ctypes.c_int64),

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from modurob.compiler.trace import CONST, INPUT, Graph, Traced
 
 EXTREMES = {"max": "ogt", "min": "olt"}
+LOOKUP_ROWS = "lookup_rows"  # the input whose pointer `Traced.lookup` reads from
+LOOKUP_ROW = "[4 x double]"
 ARITHMETIC = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 
 
@@ -167,6 +169,19 @@ class FunctionWriter:
         mask = ", ".join(f"i32 {lane}" for lane in lanes)
         return self.value(f"shufflevector {kind} {a}, {kind} {b}, <{len(lanes)} x i32> <{mask}>")
 
+    def lookup(self, pointer: str, row: str, column: int) -> str:
+        """A number of each lane's row, loaded lane by lane: not every CPU can gather."""
+        rows, vector = f"<{self.width} x i64>", "poison"
+        chosen = self.value(f"fptosi {self.vector} {row} to {rows}")
+        for lane in range(self.width):
+            start = self.value(f"extractelement {rows} {chosen}, i64 {lane}")
+            start = self.offset(pointer, start, LOOKUP_ROW)
+            scalar = self.value(f"load double, ptr {self.offset(start, column, 'double')}, align 8")
+            vector = self.value(
+                f"insertelement {self.vector} {vector}, double {scalar}, i64 {lane}"
+            )
+        return vector
+
     def broadcast(self, scalar: str) -> str:
         first = self.value(f"insertelement {self.vector} poison, double {scalar}, i64 0")
         mask = f"<{self.width} x i32> zeroinitializer"
@@ -203,6 +218,12 @@ def emit(
         elif op == "sqrt":
             function = f"@llvm.sqrt.v{writer.width}f64"
             names[number] = writer.value(f"call {V} {function}({V} {names[a]})")
+        elif op == "trunc":
+            whole = f"<{writer.width} x i32>"
+            found = writer.value(f"fptosi {V} {names[a]} to {whole}")
+            names[number] = writer.value(f"sitofp {whole} {found} to {V}")
+        elif op == "lookup":
+            names[number] = writer.lookup(inputs[LOOKUP_ROWS].pointer, names[a], int(nodes[b][1]))
         elif op in EXTREMES:
             chosen = writer.value(f"fcmp {EXTREMES[op]} {V} {names[a]}, {names[b]}")
             mask = f"<{writer.width} x i1> {chosen}"

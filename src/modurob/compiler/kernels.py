@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from modurob.compiler import driver
-from modurob.compiler.emit_llvm import FunctionWriter, Slot, emit
+from modurob.compiler.emit_llvm import LOOKUP_ROWS, FunctionWriter, Slot, emit
 from modurob.compiler.jit import host
 from modurob.compiler.packing import fields, flat, size, unflat
 from modurob.compiler.trace import INPUT, Graph, Traced, lifted
@@ -336,11 +336,12 @@ class Tracer:
         return k
 
     def _touched(self, k: Kernel) -> tuple[Any, Any, Any]:
-        """State, numbers and memory of a point."""
+        """State, numbers and memory of a point; rows to look up are in the place of the parent."""
         kinds = (self.passes.Point, self.passes.Memory)
         count, kept = (size(kind) for kind in kinds)
         numbers = [k.read(f"row{i}", Slot("%row", i, broadcast=True)) for i in range(count)]
         memory = k.vectors("record", 0, kept)
+        k.slots[LOOKUP_ROWS] = Slot("%parent", 0)
         return k.state("self"), unflat(kinds[0], numbers), unflat(kinds[1], memory)
 
     def survey(self) -> Kernel:

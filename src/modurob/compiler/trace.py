@@ -199,6 +199,14 @@ class Traced:
             return self.graph.constant(function(self.value))
         return self._make(op, self)
 
+    def trunc(self) -> Traced:
+        """The whole part; compiled code has it within the range of int32."""
+        return self._unary("trunc", math.trunc)
+
+    def lookup(self, column: int) -> Traced:
+        """The number in a column of the row that this scalar chooses, of those of its kernel."""
+        return self._make("lookup", self, self.graph.constant(column))
+
     def sqrt(self) -> Traced:
         return self._unary("sqrt", math.sqrt)
 

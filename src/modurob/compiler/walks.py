@@ -62,8 +62,9 @@ def write_points(
         places: Of the scalars in the state of a link, which is at `state(link)`.
     """
     passes = quantity.passes
-    count, rows, links, settles = (
-        driver.argument(w, name) for name in ("points", "point_rows", "point_links", "settles")
+    count, rows, links, lookup, settles = (
+        driver.argument(w, name)
+        for name in ("points", "point_rows", "point_links", "lookup_rows", "settles")
     )
     settles = w.value(f"icmp ne i64 {settles}, 0")
     touch = w.value(f"select i1 {settles}, ptr @settle, ptr @touch")
@@ -74,13 +75,13 @@ def write_points(
         with w.when(w.value(f"trunc i64 {code} to i1")):
             call(w, "@survey", "0", row, own, "null", "null", "null")
         memory = w.offset("%memory", w.value(f"mul i64 {k}, {size(passes.Memory)}"))
-        names = {"%row": row, "%self": own, "%record": memory}
+        names = {"%row": row, "%self": own, "%parent": lookup, "%record": memory}
         kernel, number = Tracer(quantity, free_base, places).active()
         number = kernel.write(w, names, number)
         active = w.value(f"fcmp ogt {w.vector} {number}, {splat(0.0, w.width)}")
         bits = w.value(f"bitcast <{w.width} x i1> {active} to i{w.width}")
         with w.when(w.value(f"icmp ne i{w.width} {bits}, 0")):
-            call(w, touch, "0", row, own, "null", memory, "null")
+            call(w, touch, "0", row, own, lookup, memory, "null")
 
 
 def call(w: FunctionWriter, function: str, nv: str, *pointers: str) -> None:

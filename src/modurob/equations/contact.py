@@ -6,7 +6,7 @@ Every number may be of any scalar type. `docs/theory/contact.md` has the equatio
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from modurob.equations.forward_dynamics import (
@@ -19,7 +19,7 @@ from modurob.equations.links import RigidLink, base_screws, screw
 from modurob.equations.momentum import LinkMotions
 from modurob.equations.passes import LATER, Base, Inward, JointState, Passes, Quantity
 from modurob.equations.vectors import Mat, Twist, Vec, Wrench
-from modurob.spatial.scalars import maximum, minimum, sqrt
+from modurob.spatial.scalars import maximum, minimum, sqrt, trunc
 
 TOUCH = 1e12  # [1/m] contact is made within a picometer
 HARDEST = 2.0  # times the spring's force: impacts at any speed need no shorter steps than rest
@@ -42,6 +42,49 @@ class GroundLaw(NamedTuple):
     damping: Any
     grip: Any
     drag: Any
+
+
+class HeightField(NamedTuple):
+    """Numbers of a field of heights over a slope; its cells are in a table.
+
+    Attributes:
+        a, b: Rise of the slope along x and y. [m/m]
+        scale: Cells in a meter. [1/m]
+        nx, ny: Number of heights along x and y.
+    """
+
+    a: Any
+    b: Any
+    scale: Any
+    nx: Any
+    ny: Any
+
+
+def surface(
+    field: HeightField, x: Any, y: Any, cells: Callable[[Any, int], Any] | None = None
+) -> tuple[Any, Any, Any]:
+    """Height of a field, bilinear in each cell, and its rise along x and y. [m, m/m]
+
+    Around the field is one more row of cells, in which nothing rises outward.
+
+    Args:
+        cells: Number in a column of the table of cells, whose rows are those of one x after the
+            other: height, rises over the cell along x and y, rise of one along the other.
+    """
+    cells = cells or (lambda row, column: row.lookup(column))
+    i, s = _cell(x * field.scale, field.nx)
+    j, t = _cell(y * field.scale, field.ny)
+    row = i * (field.ny + 1) + j
+    h, h_x, h_y, h_xy = (cells(row, column) for column in range(4))
+    z = field.a * x + field.b * y + (h + s * h_x + t * (h_y + s * h_xy))
+    return z, field.a + (h_x + t * h_xy) * field.scale, field.b + (h_y + s * h_xy) * field.scale
+
+
+def _cell(u: Any, count: Any) -> tuple[Any, Any]:
+    """Cell and place in it from 0 to 1; beyond the edge the middle of an outer cell."""
+    u = minimum(maximum(u + 0.5 * (count + 1), 0.5), count + 0.5)
+    k = trunc(u)
+    return k, u - k
 
 
 class ContactPoint(NamedTuple):
@@ -158,6 +201,24 @@ class LevelRoundCorner(NamedTuple):
     normal = Vec([0, 0, 1])
 
 
+class FieldCorner(NamedTuple):
+    """A `Corner` above a field of heights."""
+
+    place: Vec
+    field: HeightField
+    law: GroundLaw
+
+
+class FieldRoundCorner(NamedTuple):
+    """A `RoundCorner` above a field of heights."""
+
+    place: Vec
+    axis: Vec
+    radius: Any
+    field: HeightField
+    law: GroundLaw
+
+
 class Bristle(NamedTuple):
     """Memory of a point; see `ContactPoint`."""
 
@@ -179,13 +240,27 @@ class OnPlane(Passes):
     Point, Memory = Corner, Bristle
     pushed: Any  # (state, corner, contact point, force in the world) -> state
 
-    @staticmethod
-    def at(own: Any, corner: Corner, bristle: Bristle) -> ContactPoint:
+    @classmethod
+    def at(cls, own: Any, corner: Any, bristle: Bristle) -> ContactPoint:
         """A corner in the world."""
         x = own.p + own.R @ corner.place
         u = own.V.v + own.V.w.cross(x)
-        depth = corner.level - corner.normal.dot(x)
-        return ContactPoint(x, u, corner.normal, depth, *bristle)
+        return ContactPoint(x, u, *cls.under(corner, x), *bristle)
+
+    @staticmethod
+    def under(corner: Any, x: Vec) -> tuple[Vec, Any]:
+        """Normal of the ground, and the depth of a point."""
+        return corner.normal, corner.level - corner.normal.dot(x)
+
+    @classmethod
+    def down(cls, own: Any, corner: Any) -> Vec:
+        """Normal of the ground below a corner, in the link's frame."""
+        return own.down
+
+    @classmethod
+    def lowest(cls, own: Any, corner: Any) -> Any:
+        """A corner at the place where it can touch."""
+        return corner
 
     @staticmethod
     def survey(own: Any, corner: Corner) -> Any:
@@ -218,9 +293,10 @@ class Rolling(OnPlane):
 
     Point, Memory = RoundCorner, RollingBristle
 
-    @staticmethod
-    def lowest(own: Any, corner: RoundCorner) -> RoundCorner:
-        across = own.down - corner.axis * corner.axis.dot(own.down)
+    @classmethod
+    def lowest(cls, own: Any, corner: Any) -> Any:
+        down = cls.down(own, corner)
+        across = down - corner.axis * corner.axis.dot(down)
         length = sqrt(maximum(across.dot(across), UPRIGHT * UPRIGHT))
         return corner._replace(place=corner.place - across * (corner.radius / length))
 
@@ -239,6 +315,31 @@ class Rolling(OnPlane):
         corner = cls.lowest(own, corner)
         memory, own = super().settle(own, corner, handed(own.R, corner.place, bristle))
         return RollingBristle(memory.anchor, memory.held, corner.place), own
+
+
+class OnField(OnPlane):
+    """Corners of links that touch a field of heights."""
+
+    Point = FieldCorner
+
+    @staticmethod
+    def under(corner: Any, x: Vec) -> tuple[Vec, Any]:
+        z, a, b = surface(corner.field, x[0], x[1])
+        n_z = 1 / sqrt(1 + a * a + b * b)
+        return Vec([-a * n_z, -b * n_z, n_z]), (z - x[2]) * n_z
+
+    @classmethod
+    def down(cls, own: Any, corner: Any) -> Vec:
+        return own.R.T @ cls.under(corner, own.p + own.R @ corner.place)[0]
+
+    @staticmethod
+    def survey(own: Any, corner: Any) -> Any:
+        return own
+
+    @classmethod
+    def active(cls, own: Any, corner: Any, bristle: Any) -> Any:
+        x = own.p + own.R @ cls.lowest(own, corner).place
+        return maximum(surface(corner.field, x[0], x[1])[0] - x[2], bristle.held)
 
 
 def handed(R: Mat, place: Vec, bristle: RollingBristle) -> Bristle:
@@ -382,14 +483,36 @@ class LevelRoundGroundedDynamics(RoundGroundedDynamics):
     Point = LevelRoundCorner
 
 
-# by (is level, has circles or balls)
+class FieldGroundForce(OnField, GroundForce):
+    """`GroundForce` of a field of heights."""
+
+
+class FieldGroundedDynamics(OnField, GroundedDynamics):
+    """`GroundedDynamics` on a field of heights."""
+
+
+class FieldRoundGroundForce(OnField, RoundGroundForce):
+    """`RoundGroundForce` of a field of heights."""
+
+    Point = FieldRoundCorner
+
+
+class FieldRoundGroundedDynamics(OnField, RoundGroundedDynamics):
+    """`RoundGroundedDynamics` on a field of heights."""
+
+    Point = FieldRoundCorner
+
+
+# by (kind of ground, has circles or balls)
 GROUND_FORCES = {
     key: Quantity(("q", "v"), ("nv",), passes, "tau", "Force of the ground.", near=False)
     for key, passes in {
-        (False, False): GroundForce,
-        (True, False): LevelGroundForce,
-        (False, True): RoundGroundForce,
-        (True, True): LevelRoundGroundForce,
+        ("slope", False): GroundForce,
+        ("level", False): LevelGroundForce,
+        ("field", False): FieldGroundForce,
+        ("slope", True): RoundGroundForce,
+        ("level", True): LevelRoundGroundForce,
+        ("field", True): FieldRoundGroundForce,
     }.items()
 }
 GROUNDED_DYNAMICS = {
@@ -398,9 +521,11 @@ GROUNDED_DYNAMICS = {
         near=False,
     )
     for key, passes in {
-        (False, False): GroundedDynamics,
-        (True, False): LevelGroundedDynamics,
-        (False, True): RoundGroundedDynamics,
-        (True, True): LevelRoundGroundedDynamics,
+        ("slope", False): GroundedDynamics,
+        ("level", False): LevelGroundedDynamics,
+        ("field", False): FieldGroundedDynamics,
+        ("slope", True): RoundGroundedDynamics,
+        ("level", True): LevelRoundGroundedDynamics,
+        ("field", True): FieldRoundGroundedDynamics,
     }.items()
 }  # fmt: skip

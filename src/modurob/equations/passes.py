@@ -14,7 +14,8 @@ sizes from the same declaration.
     output(state, R, p) -> numbers                        of each body, at (R, p) in its link
 
 A quantity may depend on points of its links, each with numbers of its own (`Point`) and a memory
-(`Memory`) that lasts from one call to the next; `run` leaves them to the compiler.
+(`Memory`) that lasts from one call to the next; `run` leaves them to the compiler. Scalars may also
+choose among rows of four numbers, which all points share, by ``lookup(column)``.
 
     survey(state, point) -> state                         once for a link, from its first point
     active(state, point, memory) -> number                where it is 0 or less, nothing happens

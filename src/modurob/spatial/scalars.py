@@ -55,6 +55,11 @@ def minimum(x: Any, y: Any) -> Any:
     return x.minimum(y) if hasattr(x, "minimum") else np.minimum(x, y)
 
 
+def trunc(x: Any) -> Any:
+    """Elementwise whole part of a number or traced scalar."""
+    return x.trunc() if hasattr(x, "trunc") else np.trunc(x)
+
+
 def atan2(y: Scalars, x: Scalars) -> Any:
     """Elementwise angle of the point (x, y), analytic in complex arguments. [rad]"""
     y, x = np.asarray(y), np.asarray(x)

@@ -19,7 +19,6 @@ from modurob.equations.contact import (
     GroundLaw,
     RollingBristle,
     contact_force,
-    slipped,
     stretch,
 )
 from modurob.equations.passes import Quantity
@@ -116,21 +115,27 @@ class GroundContact:
         self._routines: dict[tuple[Quantity, bool, bool], Routine] = {}
 
     def _tables(self) -> dict[str, np.ndarray]:
-        """Corners in their links, the plane and the law, for compiled code."""
-        (_, place, axis, radius), (a, b) = self._at, self._ground.slope
-        n_z = 1 / np.sqrt(1 + a * a + b * b)
+        """Corners in their links, the ground and the law, for compiled code."""
+        (_, place, axis, radius), ground = self._at, self._ground
         link = self._model._placed_frames.body_link[self._body].astype(np.int64)
         R, p = self._in_links
         own = [_placed(R, p, place)]
         if self._rolls:
             own += [_placed(R, 0.0, axis), radius[:, None]]
-        normal = () if self._is_level else (-a * n_z, -b * n_z, n_z)
-        same = np.array([*normal, n_z * float(np.asarray(self._ground.height)), *self.law])
+        if ground.is_plane:
+            a, b = ground.slope
+            n_z = 1 / np.sqrt(1 + a * a + b * b)
+            normal = () if ground.kind == "level" else (-a * n_z, -b * n_z, n_z)
+            below = (*normal, n_z * float(np.asarray(ground.height)))
+        else:
+            below = ground.field
+        same = np.array([*below, *self.law])
         same = np.broadcast_to(same, (len(place), len(same)))
         return {
             "point_rows": np.concatenate([*own, same], axis=1),
             "point_links": 2 * link + (np.diff(link, prepend=-1) != 0),
             "memory": self._memory,
+            **({} if ground.is_plane else {"lookup_rows": ground.cells}),
         }
 
     @property
@@ -139,15 +144,11 @@ class GroundContact:
         frames = self._model._placed_frames
         return frames.body_rotation[self._body], frames.body_position[self._body]
 
-    @property
-    def _is_level(self) -> bool:
-        return self._ground.slope == (0.0, 0.0)
-
     def _routine(
-        self, choices: Mapping[tuple[bool, bool], Quantity], settles: bool, external: bool = False
+        self, choices: Mapping[tuple[str, bool], Quantity], settles: bool, external: bool = False
     ) -> Routine:
-        """Compiled code for planes, made when it is first needed."""
-        key = (choices[self._is_level, self._rolls], settles, external)
+        """Compiled code, made when it is first needed."""
+        key = (choices[self._ground.kind, self._rolls], settles, external)
         if key not in self._routines:
             self._routines[key] = self._model.dynamics.tier.with_points(*key, **self._tables())
         return self._routines[key]
@@ -238,8 +239,6 @@ class GroundContact:
     def force(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """(..., nv) force of the ground on the joints and a free base. [N m, N]"""
         self._settle()
-        if not self._ground.is_plane:
-            return self._plain_force(q, v)
         seen = self._seen
         if seen is not None and np.array_equal(v, seen[1]) and np.array_equal(q, seen[0]):
             return seen[2]
@@ -261,11 +260,6 @@ class GroundContact:
     @property
     def _threads(self) -> int:
         return thread_count("auto", math.prod(self._batch) * self._model.nv)
-
-    @property
-    def steps(self) -> bool:
-        """True where `march` is there: on a plane."""
-        return self._ground.is_plane
 
     def march(
         self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, h: float, count: int,
@@ -291,13 +285,6 @@ class GroundContact:
         """Move the anchors after the last step of `march`."""
         if self._reached is not None:
             self.accepted(*self._reached)
-
-    def _plain_force(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The same on any ground, without compiled code."""
-        point, S, (which, _) = self._points(q, v)
-        f = contact_force(self.law, point, stretch(point))
-        F = np.stack([*f, *point.x.cross(f)], axis=-2)  # (..., 6, which) about the origin
-        return np.sum(F @ self._moves[self._body[which]] * S, axis=-2)
 
     @property
     def recorded(self) -> int:
@@ -330,22 +317,7 @@ class GroundContact:
     def accepted(self, q: np.ndarray, v: np.ndarray) -> None:
         """Move the anchors after a step; the force there is kept for the next one."""
         self._reached = None
-        if self._ground.is_plane:
-            self._seen = q.copy(), v.copy(), self._run(True, q, v)
-            return
-        point, _, (which, place) = self._points(q, v)
-        _, anchor, held = slipped(self.law, point)
-        memory = [*anchor, held]
-        if self._rolls:
-            R, p = (x[which] for x in self._in_links)
-            memory += [*vec(_placed(R, p, place))]
-        states, width = math.prod(self._batch), self._memory.shape[-1]
-        for k, value in enumerate(memory):
-            lanes = np.zeros((len(self._memory) * width, len(which)))
-            lanes[:states] = value.reshape(states, len(which))
-            self._memory[:, which, k] = np.swapaxes(
-                lanes.reshape(len(self._memory), width, len(which)), 1, 2
-            )
+        self._seen = q.copy(), v.copy(), self._run(True, q, v)
 
     def started(self, q: np.ndarray) -> np.ndarray:
         """(..., nq) the same, or lifted out of the ground if that was asked for; else refused."""

@@ -135,10 +135,10 @@ class SemiImplicitEuler(FixedStep):
     def _advance(
         self, t: float, h: float, count: int, q: np.ndarray, v: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """On a plane, steps under forces that are held are one call of compiled code."""
+        """On the ground, steps under forces that are held are one call of compiled code."""
         motion, ground = self.motion, self.motion.ground
         implicit = self._linear_stops or friction.is_implicit(motion.model, h)
-        if ground is None or implicit or not ground.steps:
+        if ground is None or implicit:
             return super()._advance(t, h, count, q, v)
         some = count if motion.is_held else 1
         for k in range(0, count, some):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.checks import as_floats, not_negative, positive
-from modurob.equations.contact import UPRIGHT
+from modurob.equations.contact import UPRIGHT, HeightField, surface
 from modurob.errors import StateError
 from modurob.model import Model
 from modurob.model.shapes import placed_shapes
@@ -68,23 +69,34 @@ class Ground:
 
     @property
     def is_plane(self) -> bool:
-        """True for a plane, level or not, which compiled code knows."""
+        """True for a plane, level or not."""
         return np.asarray(self.height).ndim == 0
+
+    @property
+    def kind(self) -> str:
+        """The kind of ground: "field", "level" or "slope"."""
+        return "field" if not self.is_plane else "slope" if any(self.slope) else "level"
+
+    @property
+    def field(self) -> HeightField:
+        """Numbers of a field of heights."""
+        return HeightField(*self.slope, 1 / self.cell, *np.asarray(self.height).shape)
+
+    @cached_property
+    def cells(self) -> np.ndarray:
+        """((nx + 1) (ny + 1), 4) the cells of a field; see `equations.contact.surface`. [m]"""
+        z = np.pad(np.asarray(self.height), 1, mode="edge")
+        h, h_x, h_y = z[:-1, :-1], z[1:, :-1] - z[:-1, :-1], z[:-1, 1:] - z[:-1, :-1]
+        found = np.stack([h, h_x, h_y, z[1:, 1:] - z[:-1, 1:] - h_x], axis=-1).reshape(-1, 4)
+        found.setflags(write=False)
+        return found
 
     def surface(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, Any, Any]:
         """(...) height of the ground at places, and its rise along x and y. [m, m/m]"""
         a, b = self.slope
-        level, z = a * x + b * y, np.asarray(self.height)
         if self.is_plane:
-            return level + z, a, b
-        i, s, inside_x = _cells(x / self.cell, len(z))
-        j, t, inside_y = _cells(y / self.cell, z.shape[1])
-        low, high = z[i, j] + t * (z[i, j + 1] - z[i, j]), z[i + 1, j]
-        high = high + t * (z[i + 1, j + 1] - high)
-        left = z[i, j] + s * (z[i + 1, j] - z[i, j])
-        right = z[i, j + 1] + s * (z[i + 1, j + 1] - z[i, j + 1])
-        rise_x, rise_y = (high - low) / self.cell * inside_x, (right - left) / self.cell * inside_y
-        return level + low + s * (high - low), a + rise_x, b + rise_y
+            return a * x + b * y + np.asarray(self.height), a, b
+        return surface(self.field, x, y, lambda row, column: self.cells[row.astype(int), column])
 
 
 def _heights(height: ArrayLike) -> np.ndarray:
@@ -104,14 +116,6 @@ def _heights(height: ArrayLike) -> np.ndarray:
         )
     z.setflags(write=False)
     return z
-
-
-def _cells(u: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cell, place in it from 0 to 1, and whether it is inside, of a grid around 0."""
-    u = u + (count - 1) / 2
-    inside = np.clip(u, 0, count - 1)
-    k = np.minimum(inside.astype(int), count - 2)
-    return k, inside - k, u == inside
 
 
 class Corners(NamedTuple):
