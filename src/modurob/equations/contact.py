@@ -68,8 +68,9 @@ def surface(
     Around the field is one more row of cells, in which nothing rises outward.
 
     Args:
-        cells: Number in a column of the table of cells, whose rows are those of one x after the
-            other: height, rises over the cell along x and y, rise of one along the other.
+        cells: Number in a row and column of the table of cells, by default that of `Traced.lookup`.
+            Cells are ordered by x, then by y. Columns are the height at the first corner, the rises
+            across the cell along x and y, and the mixed difference. [m]
     """
     cells = cells or (lambda row, column: row.lookup(column))
     i, s = _cell(x * field.scale, field.nx)
