@@ -361,7 +361,7 @@ class Node:
         onward: dict[str, list[bytes]] = {port: [] for port in ports}
         for _, address, data in torques:
             if address == state.links.address:
-                self._handle(state, msg.unpack(data), now)
+                self._handle(state, data, now)
             elif state.routes.get(address) in onward:
                 onward[state.routes[address]].append(data)
         for port, messages in onward.items():
@@ -382,20 +382,24 @@ class Node:
             from_coordinator = kind in FROM_COORDINATOR
             if state.parent is None or from_coordinator != (port == state.parent):
                 return
-            if from_coordinator and address == state.links.address:
-                self._handle(state, msg.unpack(message), now)
-                return
         except ValueError:
             state.links.ignored += 1
             return
-        if not from_coordinator:
+        if from_coordinator and address == state.links.address:
+            self._handle(state, message, now)
+        elif not from_coordinator:
             self._learn(state, address, port)
             self._post_up(state, message, now)
             state.gather_from -= {port}  # it has sent all that it gathered
         elif address in state.routes:
             state.links.post(state.routes[address], message, now)
 
-    def _handle(self, state: NodeState, message: msg.BusMessage, now: float) -> None:
+    def _handle(self, state: NodeState, data: bytes, now: float) -> None:
+        try:
+            message = msg.unpack(data)
+        except ValueError:
+            state.links.ignored += 1
+            return
         if isinstance(message, msg.Ask):
             if message.wanted is Wanted.REPORT:
                 self._report(state, now)

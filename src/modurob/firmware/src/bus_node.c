@@ -447,15 +447,9 @@ static void add_to_batch(mr_node *node, batch_writer *batch, const uint8_t *mess
 /* Keep a reading; false without room. */
 static bool keep_reading(mr_node *node, const uint8_t *message, size_t size) {
   for (uint32_t k = 0; k < node->readings.count; k++) {
-    mr_stored *entry = &node->readings.entries[k];
-    uint8_t *old = node->readings.bytes + entry->offset;
-    if (memcmp(old + 1, message + 1, MR_BUS_ADDRESS_BYTES) != 0) continue;
-    if (entry->size == size) {
-      memcpy(old, message, size);
-      return true;
-    }
-    mr_store_remove(&node->readings, k);
-    break;
+    const uint8_t *old = node->readings.bytes + node->readings.entries[k].offset;
+    if (memcmp(old + 1, message + 1, MR_BUS_ADDRESS_BYTES) == 0)
+      return mr_store_replace(&node->readings, k, message, size);
   }
   return mr_store_add(&node->readings, 0, message, size) != NULL;
 }
@@ -499,6 +493,7 @@ static void send_out(mr_node *node, mr_batch messages, double now) {
     again = messages;
     while (mr_batch_next(&again, &message, &size))
       if (mr_read_head(&head, message, size) == MR_OK && head.kind == MR_BUS_TORQUE &&
+          !mr_address_equal(&head.address, &node->address) &&
           route(node, &head.address) == batch.port)
         add_to_batch(node, &batch, message, size);
     end_batch(node, &batch, true);

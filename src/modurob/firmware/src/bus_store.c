@@ -41,3 +41,16 @@ void mr_store_remove_all_of(mr_store *store, uint8_t owner) {
   for (uint32_t k = store->count; k > 0; k--)
     if (store->entries[k - 1].owner == owner) mr_store_remove(store, k - 1);
 }
+
+bool mr_store_replace(mr_store *store, uint32_t index, const uint8_t *data, size_t size) {
+  mr_stored *entry = &store->entries[index];
+  uint32_t end = entry->offset + entry->size, moved = entry->offset + (uint32_t)size;
+  if (size > entry->size && store->max_bytes - store->used < size - entry->size) return false;
+  memmove(store->bytes + moved, store->bytes + end, store->used - end);
+  memcpy(store->bytes + entry->offset, data, size);
+  for (uint32_t k = index + 1; k < store->count; k++)
+    store->entries[k].offset = store->entries[k].offset - end + moved;
+  store->used = store->used - end + moved;
+  entry->size = (uint16_t)size;
+  return true;
+}

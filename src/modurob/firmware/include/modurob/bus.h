@@ -335,6 +335,8 @@ void mr_store_start(mr_store *store, mr_stored *entries, uint32_t max_entries, u
                     uint32_t max_bytes);
 /* The new entry at the end; NULL without room. */
 mr_stored *mr_store_add(mr_store *store, uint8_t owner, const uint8_t *data, size_t size);
+/* Put other bytes in the place of an entry's; false without room. */
+bool mr_store_replace(mr_store *store, uint32_t index, const uint8_t *data, size_t size);
 void mr_store_remove(mr_store *store, uint32_t index);
 void mr_store_remove_all_of(mr_store *store, uint8_t owner);
 
