@@ -158,5 +158,3 @@ class LinkInC:
         reasons = {0: "", 4: "forged", 5: "replayed"}
         found = None if size.value < 0 else content.raw[: size.value]
         return found, answer.raw[: answer_size.value] or None, reasons[refusal]
-
-

@@ -108,7 +108,7 @@ class RandomNeighbors:
         damage = rng.random()
         if damage < 0.05:
             return bytes(data[: rng.randrange(len(data) + 1)])
-        if damage < 0.1:
+        if damage < 0.1 and len(data) < 100:  # C has room for the torques of 16 motors
             place = rng.choice((0, rng.randrange(len(data))))
             data[place] = rng.choice((*map(int, msg.Kind), rng.getrandbits(8)))
         return bytes(data)

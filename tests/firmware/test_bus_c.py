@@ -11,9 +11,9 @@ from ctypes import c_double, c_size_t, c_uint8, c_uint32, c_uint64
 
 import numpy as np
 import pytest
+
 from firmware.bus_in_c import CheckedNode, LinkInC, library, outputs
 from firmware.random_frames import RandomNeighbors
-
 from modurob import StateError, examples
 from modurob.distributed import PlantOptions, ProcessBus, SimulatedBus, native
 from modurob.distributed.bus import bus as bus_of_nodes
@@ -232,7 +232,6 @@ def test_nodes_in_c_send_what_python_nodes_send_while_a_body_changes(monkeypatch
     bus.restart("m2")
     assert bus.run(lambda: bus.settled(5))
     bus.write("m3", mass=0.7)
-    mass = lambda: bus.robot.model.inertias[:, 0, 0]  # noqa: E731
     bus.unplug("m4.in")
     bus.run(lambda: False, 0.1)
     assert CheckedNode.steps - before > 1000

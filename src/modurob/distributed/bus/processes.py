@@ -24,7 +24,8 @@ from modurob.distributed.bus.bus import BASE, Bus, BusModule
 from modurob.distributed.bus.coordinator import CoordinatorState
 from modurob.distributed.bus.links import HELLOS
 from modurob.distributed.bus.node import NodeProgram
-from modurob.distributed.drive import SharedDrive
+from modurob.distributed.bus.robot import moving_joints
+from modurob.distributed.drive import MOST_JOINTS, SharedDrive
 from modurob.distributed.native import module_program
 from modurob.distributed.plant import PLANT, start_plant
 from modurob.distributed.processes import END_TIMEOUT_S, START_TIMEOUT_S, Processes
@@ -182,7 +183,7 @@ class ProcessBus(Bus):
         self._addresses.pop(module.name, None)
         native = self._program if self.is_native(module.name) else ""
         if native:
-            _check_labels(module)
+            _check_native(module)
         self._processes.start(module.name, NodeProgram, settings, light=True, native=native)
         self._wake()
 
@@ -322,14 +323,21 @@ def _checked_native(native: Any) -> bool | tuple[str, ...]:
     raise StateError(f"native is True, False or names such as ('m1', 'm2'), got {native!r:.60}")
 
 
-def _check_labels(module: BusModule) -> None:
-    """Refuse ports whose text in Python is not the label in quotes: keys depend on that text."""
+def _check_native(module: BusModule) -> None:
+    """Refuse a module with more joints, or other labels of ports, than its program in C can have.
+
+    The keys of links depend on Python's text of a label, which in C is the label in quotes.
+    """
     for label in module.node.ports:
         if not label.isascii() or repr(label) != f"'{label}'":
             raise StateError(
                 f"port {label!r} of '{module.name}': labels of native modules are printable ASCII "
                 "without quotes and backslashes; run this one in Python"
             )
+    if (joints := len(moving_joints(module.kind))) > MOST_JOINTS:
+        raise StateError(
+            f"a native module has up to {MOST_JOINTS} joints, '{module.name}' {joints}"
+        )
 
 
 def _checked_drive(drive: Any) -> tuple[str, dict[str, Any]]:
