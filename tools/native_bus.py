@@ -121,13 +121,20 @@ def coverage() -> int:
         for name in PARSERS:
             data = next(Path(folder).glob(f"*{name[:-2]}.gcda"))
             done = subprocess.run(
-                ["gcov", "-b", str(data)], cwd=folder, capture_output=True, text=True, check=True
+                ["gcov", "-b", "-c", str(data)],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                check=True,
             )
             taken = re.search(rf"{name}'\n(?:.*\n)*?Taken at least once:(.*)", done.stdout)
             print(f"{name:18} branches taken: {taken.group(1) if taken else '?'}")
+            source = ""
             for line in Path(folder, f"{name}.gcov").read_text().split("\n"):
-                if re.match(r"branch +\d+ (taken 0|never)", line):
-                    print("   ", line)
+                if re.match(r"branch +\d+ (taken 0\b|never)", line):
+                    print(f"    {line:34} {source}")
+                elif not line.startswith(("branch", "call", "function")):
+                    source = line.partition(":")[2]
     return 0
 
 

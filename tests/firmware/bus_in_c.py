@@ -33,6 +33,7 @@ C_FUNCTIONS = {
     "mr_endpoint_receive": c_int,
     "mr_crc32": c_uint32,
     "mr_secure_is_up": ctypes.c_bool,
+    "mr_address_equal": ctypes.c_bool,
 }
 
 

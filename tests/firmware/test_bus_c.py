@@ -32,16 +32,17 @@ ADDRESS = Address(2**127 + 5, 6)
 MESSAGES = (
     msg.ModuleReport(ADDRESS, 7, "m1 é", ()),
     msg.ModuleReport(
-        ADDRESS, 7, "", (msg.Neighbor("in", ADDRESS, "aus", 90, msg.Status.SILENT),) * 3
+        ADDRESS, 7, "", tuple(msg.Neighbor("in", ADDRESS, "aus", 90, s) for s in msg.Status)
     ),
     msg.Piece(ADDRESS, 2**31, 1024, b"record"),
     msg.Sense(ADDRESS, 2**32 - 1, (0.1, -np.inf)),
     msg.Ask(ADDRESS, msg.Wanted.RECORD),
+    msg.Ask(ADDRESS, msg.Wanted.REPORT),
     msg.Torque(ADDRESS, 0, (1.5,)),
     msg.HoldGains(ADDRESS, (1.0, 2.0, 3.0)),
     msg.Write(ADDRESS, 3, 0, b"abc"),
     msg.Plugged("out", 359),
-    msg.Unplugged("日本"),
+    msg.Unplugged("日本 \u0800 \ud7ff \U00010000 \U0010ffff"),
     msg.Sensed((1.0, 2.0)),
     msg.DriveSignal(()),
     msg.Stored(b"new"),
@@ -53,9 +54,9 @@ BODIES = (
 )
 
 
-def again(function, data):
-    """Bytes that C writes of what it has read; None if it has refused to read."""
-    room = ctypes.create_string_buffer(8192)
+def again(function, data, limit=8192):
+    """Bytes that C writes of what it has read; None if it has refused to read, or has no room."""
+    room = ctypes.create_string_buffer(limit)
     size = function(bytes(data), c_size_t(len(data)), room, c_size_t(len(room)))
     return None if size < 0 else room.raw[:size]
 
@@ -87,12 +88,30 @@ def test_hashes_are_those_of_the_standard_library(size):
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda m: type(m).__name__)
 def test_messages_are_read_and_refused_as_in_python(message):
-    for data in damages(msg.pack(message), 0):
+    whole = msg.pack(message)
+    assert again(library().message_again, b"") is None
+    for limit in {0, len(whole) - 1}:
+        assert again(library().message_again, whole, limit) is None
+    for data in damages(whole, 0):
         try:
             expected = msg.pack(msg.unpack_signal(data))
         except ValueError:
             expected = None
         assert again(library().message_again, data) == expected
+
+
+def test_texts_addresses_and_heads_are_compared_and_checked():
+    c, place = library(), ctypes.create_string_buffer(1000)
+    assert again(c.message_again, b"\x31\x41" + b"x" * 65) is None
+    address = bytes(20)
+    for other in (address, bytes(16) + b"\1" + bytes(3), b"\1" + bytes(19)):
+        assert c.mr_address_equal(address, other) == (address == other)
+    for head in (b"\x12" + address, b"\x13" + address, b"\x12" + address[1:]):
+        try:
+            expected = msg.unpack_address(head)[0] > 0
+        except ValueError:
+            expected = False
+        assert (c.mr_read_head(place, head, c_size_t(len(head))) == 0) == expected
 
 
 @pytest.mark.parametrize(("kind", "layout", "value"), BODIES)
@@ -106,41 +125,40 @@ def test_frames_are_read_and_refused_as_in_python(kind, layout, value):
     frame = msg.pack_frame(kind, 7, 8, layout.pack(value))
     for damaged in damages(frame, 2):
         assert again(library().frame_again, damaged) == (frame if damaged == frame else None)
-    for wrong in (frame[:3] + b"\5" + frame[4:-4], bytes(4096 - 3)):  # a kind, and a size
+    for wrong in (frame[:3] + b"\0" + frame[4:-4], frame[:3] + b"\5" + frame[4:-4], bytes(4093)):
         data = wrong + struct.pack("<I", zlib.crc32(wrong))
         assert again(library().frame_again, data) is None
 
 
-def test_secured_links_answer_as_in_python(monkeypatch):
+def test_secured_links_answer_as_in_python_on_a_bad_channel(monkeypatch):
     rng, counter = random.Random(3), itertools.count(1000)
     monkeypatch.setattr(secure, "_random_number", lambda: next(counter))
     link, twin = SecureLink(KEY, *ENDS), LinkInC(KEY, *ENDS, seed=1000)
-    monkeypatch.undo()
-    tape, peer = [link.request()], SecureLink(KEY, *ENDS[::-1])
-    opened = 0
-    for _ in range(600):
-        if rng.random() < 0.01:  # the neighbor starts anew
+    others = itertools.count(2**40)
+    monkeypatch.setattr(secure, "_random_number", lambda: next(others))
+    peer = SecureLink(KEY, *ENDS[::-1])
+    tape, back, opened = [], [link.request()], 0  # to the link, and to its neighbor
+    for _ in range(2000):
+        if rng.random() < 0.02:  # the neighbor starts anew
             peer = SecureLink(KEY, *ENDS[::-1])
-        if not peer.is_up:
-            tape += filter(None, (peer.request(), peer.open(link.request()).answer))
-        else:
-            tape.append(peer.seal(rng.randbytes(rng.randrange(80))))
-        data = tape[-1] if rng.random() < 0.7 else rng.choice(tape)
-        if rng.random() < 0.1:
+        tape.append(peer.seal(b"to") if peer.is_up and rng.random() < 0.7 else peer.request())
+        if rng.random() < 0.3:  # much is lost, and some of it comes again later
+            received = peer.open(rng.choice(back[-20:]))
+            opened += received.payload == b"from"
+            tape += [received.answer] if received.answer else []
+        data = tape[-1] if rng.random() < 0.5 else rng.choice(tape[-40:])
+        if rng.random() < 0.05:
             data = data[: rng.randrange(len(data))]
         monkeypatch.setattr(secure, "_random_number", lambda: next(counter))
         expected = link.open(data)
-        monkeypatch.undo()
+        monkeypatch.setattr(secure, "_random_number", lambda: next(others))
         assert twin.open(data) == tuple(expected)
-        assert twin.is_up == link.is_up
-        assert twin.request() == link.request()
-        if expected.answer:
-            peer.open(expected.answer)
+        assert (twin.is_up, twin.request()) == (link.is_up, link.request())
+        back.append(expected.answer or link.request())
         if link.is_up:
-            datagram = link.seal(b"content")
-            assert twin.seal(b"content") == datagram
-            opened += peer.open(datagram).payload == b"content"
-    assert opened > 100
+            back.append(link.seal(b"from"))
+            assert twin.seal(b"from") == back[-1]
+    assert opened > 50
 
 
 def test_counters_pass_once_in_any_order_within_the_window(monkeypatch):
@@ -183,14 +201,20 @@ def test_an_endpoint_joins_payloads_and_takes_whole_datagrams_only():
 
     ((address, request),) = sent()
     assert (address, request[:7]) == (9, b"\x06theirs")
-    for k in range(20):  # before the handshake the newest 16 wait
+    for size in (4096, 3000):  # before the handshake the newest wait, 16 and one datagram at most
+        c.mr_endpoint_send(memory, c_uint8(0), bytes(size), c_size_t(size))
+    for k in range(20):
         c.mr_endpoint_send(memory, c_uint8(0), bytes([k]), c_size_t(1))
+    c.mr_endpoint_flush(memory)
+    assert sent() == [(9, request)]
+    assert receive(b"\1a" + bytes(60)) == (4, [])
     _, ((_, third), (_, waiting)) = receive(b"\1a" + peer.open(request[7:]).answer)
     assert peer.open(third[7:]).refused == ""
     assert peer.open(waiting[7:]).payload == b"".join(b"\1\0" + bytes([k]) for k in range(4, 20))
-    for size in (2000, 2000, 4096, 3):
-        c.mr_endpoint_send(memory, c_uint8(0), bytes(size), c_size_t(size))
+    for port, size in ((0, 2000), (0, 2000), (0, 4096), (0, 3), (0, 4097), (1, 3)):
+        c.mr_endpoint_send(memory, c_uint8(port), bytes(size), c_size_t(size))
     c.mr_endpoint_flush(memory)
+    c.mr_endpoint_flush(memory)  # nothing is left
     contents = [peer.open(data[7:]).payload for _, data in sent()]
     assert [len(content) for content in contents] == [4004, 4098, 5]
     payloads = b"\2\0hi\0\0\3\0you"
@@ -199,6 +223,8 @@ def test_an_endpoint_joins_payloads_and_takes_whole_datagrams_only():
         (bytes(5000), 9, 1),
         (b"", 9, 2),
         (b"\5a", 9, 2),
+        (b"\0a", 9, 2),
+        (b"\1c" + peer.seal(payloads), 9, 3),
         (b"\1a" + peer.seal(b"\3\0hi"), 9, 2),
         (b"\1a" + peer.seal(b"\0"), 9, 2),
         (b"\1b" + peer.seal(payloads), 9, 3),
@@ -210,6 +236,9 @@ def test_an_endpoint_joins_payloads_and_takes_whole_datagrams_only():
     taken = [len(receive(b"\1a" + peer.seal(b"\0\0" * 2000))[1]) for _ in range(12)]
     assert taken == [2000] * 9 + [1997, 0, 0]  # 20,000 a second
     assert len(receive(flood, now=0.05)[1]) == 1000
+    assert len(receive(b"\1a" + peer.seal(b"\0\0"), now=9.0)[1]) == 1
+    c.mr_endpoint_unplug(memory, c_uint8(0))
+    assert receive(b"\1a" + peer.seal(payloads)) == (3, [])
 
 
 def test_a_node_in_c_answers_random_frames_as_in_python():

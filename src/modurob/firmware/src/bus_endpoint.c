@@ -131,12 +131,11 @@ mr_refusal mr_endpoint_receive(mr_endpoint *endpoint, uint64_t source, const uin
   if (plug->unsent && mr_secure_is_up(&plug->link)) send_content(endpoint, plug);
   if (!opened.content) return opened.refusal;
   payloads = (mr_reader){opened.content, opened.size, 0, false};
-  while (!payloads.failed && payloads.at < payloads.size) { /* all are whole, or none counts */
+  while (payloads.at < payloads.size) { /* all are whole, or none counts */
     size_t length = mr_read_u16(&payloads);
     if (payloads.failed || payloads.size - payloads.at < length) return MR_REFUSED_GARBAGE;
     payloads.at += length;
   }
-  if (payloads.failed) return MR_REFUSED_GARBAGE;
   plug->left += MR_BUS_MOST_PER_S * (now - plug->at);
   if (plug->left > MR_BUS_MOST_PER_S) plug->left = MR_BUS_MOST_PER_S;
   plug->at = now;

@@ -227,10 +227,10 @@ mr_status mr_read_batch(mr_batch *batch, const uint8_t *body, size_t size) {
 }
 
 bool mr_batch_next(mr_batch *batch, const uint8_t **message, size_t *size) {
-  if (batch->messages.failed || batch->messages.at == batch->messages.size) return false;
+  if (batch->messages.at == batch->messages.size) return false;
   *size = mr_read_u16(&batch->messages);
   *message = taken(&batch->messages, *size);
-  return *message != NULL;
+  return true;
 }
 
 /* -- messages -------------------------------------------------------------------------------------- */
@@ -303,7 +303,7 @@ mr_status mr_read_message(mr_message *message, const uint8_t *data, size_t size)
     case MR_BUS_SENSED:
     case MR_BUS_DRIVE:
       return numbers(message, &reader);
-    case MR_BUS_STORED:
+    default: /* STORED */
       message->rest = reader_of(data + reader.at, size - reader.at);
       return MR_OK;
   }
