@@ -65,6 +65,13 @@
 #define MR_BUS_MOST_PER_S 20000
 #endif
 
+#if MR_BUS_MAX_PORTS > 16 || MR_BUS_MAX_FRAME > MR_BUS_LARGEST_FRAME || MR_BUS_MAX_FRAME < 1152
+#error "MR_BUS_MAX_PORTS is at most 16, MR_BUS_MAX_FRAME from 1152 to 4096"
+#endif
+#if MR_BUS_WINDOW < 32 || (MR_BUS_WINDOW & (MR_BUS_WINDOW - 1)) || MR_BUS_MAX_JOINTS > 80
+#error "MR_BUS_WINDOW is a power of two from 32 on, MR_BUS_MAX_JOINTS at most 80"
+#endif
+
 /* -- hashes: bus_hash.c ----------------------------------------------------------------------- */
 
 typedef struct mr_sha256 {

@@ -53,11 +53,11 @@ typedef double mr_real;
 #ifndef MR_MAX_KIND_PORTS
 #define MR_MAX_KIND_PORTS 8
 #endif
-#ifndef MR_MAX_KIND_PAIRS /* pairs of docks with Denavit-Hartenberg parameters */
-#define MR_MAX_KIND_PAIRS 4
+#ifndef MR_MAX_TURNS /* allowed docking turns of a port */
+#define MR_MAX_TURNS 4
 #endif
-#ifndef MR_MAX_NAME /* bytes of the name of a kind, a joint or a port, the closing zero included */
-#define MR_MAX_NAME 24
+#ifndef MR_MAX_MATES /* connectors that a port mates with */
+#define MR_MAX_MATES 2
 #endif
 
 /* Result of every function that can fail: MR_OK, or one of the negative codes. */
