@@ -25,7 +25,7 @@ uint8_t mr_find_label(const mr_text *labels, uint8_t count, const mr_text *label
 
 mr_status mr_node_start(mr_node *node, const mr_node_settings *settings,
                         const mr_node_outputs *outputs) {
-  memset(node, 0, sizeof *node);
+  memset(node, 0, offsetof(mr_node, routes));
   if (settings->port_count < 1 || settings->port_count > MR_BUS_MAX_PORTS ||
       settings->record_size > MR_BUS_MAX_RECORD)
     return MR_TOO_MANY;

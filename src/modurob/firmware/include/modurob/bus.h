@@ -431,20 +431,18 @@ typedef struct mr_node {
   double hold_at, wake;
   bool has_input; /* since the last step */
 
-  mr_route routes[MR_BUS_MAX_MODULES]; /* newest last */
-  uint32_t route_count;
-
-  uint8_t record[MR_BUS_MAX_RECORD], written[MR_BUS_MAX_RECORD];
-  uint32_t record_size;
-  uint16_t pieces[(MR_BUS_MAX_RECORD + MR_BUS_CHUNK - 1) / MR_BUS_CHUNK]; /* bytes of each */
-
+  uint32_t route_count, record_size;
+  uint16_t pieces[(MR_BUS_MAX_RECORD + MR_BUS_CHUNK - 1) / MR_BUS_CHUNK]; /* bytes written of each */
   mr_store waiting, readings, batches;
-  mr_stored waiting_entries[MR_BUS_MAX_WAITING], reading_entries[MR_BUS_MAX_MODULES],
-      batch_entries[MR_BUS_MAX_BATCHES];
-  uint8_t waiting_bytes[MR_BUS_WAITING_BYTES], reading_bytes[MR_BUS_READING_BYTES],
-      batch_bytes[MR_BUS_BATCH_BYTES];
   uint8_t cycle_ports[MR_BUS_MAX_PORTS]; /* that batches came from in this step */
   uint8_t cycle_port_count;
+
+  mr_route routes[MR_BUS_MAX_MODULES]; /* newest last; from here on nothing is set at the start */
+  mr_stored waiting_entries[MR_BUS_MAX_WAITING], reading_entries[MR_BUS_MAX_MODULES],
+      batch_entries[MR_BUS_MAX_BATCHES];
+  uint8_t record[MR_BUS_MAX_RECORD], written[MR_BUS_MAX_RECORD];
+  uint8_t waiting_bytes[MR_BUS_WAITING_BYTES], reading_bytes[MR_BUS_READING_BYTES],
+      batch_bytes[MR_BUS_BATCH_BYTES];
   uint8_t frame[MR_BUS_MAX_FRAME], message[MR_BUS_MAX_FRAME]; /* the one that is being made */
 } mr_node;
 
