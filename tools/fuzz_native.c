@@ -1,7 +1,7 @@
 /* Targets of libFuzzer for everything of the bus in C that reads bytes; tools/native_bus.py builds
  * one program for each with -DTARGET. */
 #include "json.h"
-#include "modurob/bus.h"
+#include "modurob/mass.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +11,7 @@
 #define DATAGRAM 3
 #define NODE 4
 #define JSON 5
+#define MASS 6
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -165,6 +166,51 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size -= 3 + length;
   }
   mr_node_finish(&node, now);
+  return 0;
+}
+
+#elif TARGET == MASS
+static void send(void *context, uint8_t port, const uint8_t *packet, size_t size) {
+  (void)context;
+  if (port > 1 || size > MR_MASS_PACKET_BYTES) abort();
+  sink += packet[size - 1];
+}
+
+static uint64_t drawn(void *context, uint64_t boot, uint32_t draw) {
+  (void)context;
+  return boot % 3 + draw % 2; /* ties */
+}
+
+/* Packets at two ports of a module with one joint, in turns of up to 512 bytes. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static mr_mass_agent agent;
+  static mr_mass_posture posture;
+  const mr_mass_outputs outputs = {send, drawn, NULL};
+  mr_matrix unit = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1}};
+  double now = 0;
+  posture.ports = 2;
+  posture.bodies = 2;
+  posture.joints = 1;
+  posture.axis[0][2] = 1;
+  posture.child_bodies[0] = posture.child_ports[0] = 2;
+  posture.port_body[1] = 1;
+  for (uint8_t k = 0; k < 2; k++) {
+    memcpy(posture.port[k], unit, sizeof unit);
+    posture.body[k][3][3] = 1;
+  }
+  mr_mass_start(&agent, 5, &posture, &outputs);
+  for (uint8_t k = 0; k < 2; k++) mr_mass_plug(&agent, k, unit);
+  while (size >= 2) {
+    size_t length = 2U * data[1] < size - 2 ? 2U * data[1] : size - 2;
+    now += data[0] / 512.0;
+    sink += (uint32_t)mr_mass_take(&agent, data[0] % 4, data + 2, length, now);
+    if (data[0] & 4) mr_mass_finish(&agent, now);
+    if (data[0] == 8) mr_mass_contact(&agent, NULL, 0, unit, 0);
+    if (data[0] == 9) mr_mass_lift(&agent);
+    data += 2 + length;
+    size -= 2 + length;
+  }
+  mr_mass_finish(&agent, now);
   return 0;
 }
 

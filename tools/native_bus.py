@@ -28,7 +28,7 @@ from modurob.distributed import ProcessBus, SimulatedBus, native  # noqa: E402
 WORD = "babac"
 DEADLINE_S = 60.0
 STEPS = 200  # of a node with one seed
-TARGETS = {"frame": 1, "message": 2, "datagram": 3, "node": 4, "json": 5}
+TARGETS = {"frame": 1, "message": 2, "datagram": 3, "node": 4, "json": 5, "mass": 6}
 SANITIZERS = "-fsanitize=fuzzer,address,undefined"
 PARSERS = ("bus_messages.c", "bus_secure.c", "bus_endpoint.c")
 
@@ -88,6 +88,7 @@ def fuzz(runs: int, targets: list[str]) -> int:
             program = os.path.join(folder, target)
             files = [
                 *native.sources(),
+                bus_in_c.MASS,
                 native.FIRMWARE / "host" / "json.c",
                 ROOT / "tools" / "fuzz_native.c",
             ]

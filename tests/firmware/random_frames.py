@@ -96,7 +96,7 @@ class RandomNeighbors:
                     (
                         msg.Sense(address, number, values),
                         msg.Torque(address, number, values),
-                        msg.HoldGains(address, values * 3),
+                        msg.HoldGains(address, tuple(rng.random() for _ in range(3))),
                         msg.Ask(address, rng.choice(list(msg.Wanted))),
                         msg.Write(address, 1500, rng.choice((0, 1024)), piece),
                         msg.ModuleReport(address, number, "x", ()),

@@ -14,7 +14,7 @@ import pytest
 
 from firmware.bus_in_c import CheckedNode, LinkInC, library, outputs
 from firmware.random_frames import RandomNeighbors
-from modurob import StateError, examples
+from modurob import StateError, catalog, examples
 from modurob.distributed import PlantOptions, ProcessBus, SimulatedBus, native
 from modurob.distributed.bus import bus as bus_of_nodes
 from modurob.distributed.bus import messages as msg
@@ -253,11 +253,13 @@ def test_nodes_in_c_send_what_python_nodes_send_while_a_body_changes(monkeypatch
     rng = np.random.default_rng(0)
     faults = {"loss": 0.2, "delay": (0, 2), "duplication": 0.1, "reordering": 0.2, "rng": rng}
     bus = SimulatedBus(plant=PlantOptions(step=2e-3), faults=faults, heartbeat=0.1)
-    attached(bus, "babac")
+    attached(bus, "babac", viscous=0.5)
     before = CheckedNode.steps
     assert bus.run(lambda: bus.settled(5))
+    bus.operation.goto([0.1, 0.2, 0.3, 0.4, 0.05], seconds=0.2)
+    bus.run(lambda: False, 0.1)
     bus.kill("m2")
-    bus.run(lambda: False, 0.4)  # m3 and m4 hold their joints alone
+    bus.run(lambda: False, 0.4)  # m3 and m4 hold their joints alone, from the middle of a motion
     bus.restart("m2")
     assert bus.run(lambda: bus.settled(5))
     bus.write("m3", mass=0.7)
@@ -266,10 +268,10 @@ def test_nodes_in_c_send_what_python_nodes_send_while_a_body_changes(monkeypatch
     assert CheckedNode.steps - before > 1000
 
 
-def attached(bus, word):
+def attached(bus, word, **parameters):
     before = "base.out"
     for letter in word:
-        name = bus.start(f"giusti_{letter}")
+        name = bus.start(catalog[f"giusti_{letter}"].with_parameters(**parameters))
         bus.plug(before, f"{name}.in")
         before = f"{name}.out"
 

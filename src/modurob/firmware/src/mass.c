@@ -192,7 +192,7 @@ void mr_mass_contact(mr_mass_agent *agent, const double (*contacts)[MR_MASS_CONT
                      mr_matrix pose, uint8_t body) {
   if (count > MR_MASS_MAX_CONTACTS) count = MR_MASS_MAX_CONTACTS;
   agent->contact_count = (uint8_t)count;
-  memcpy(agent->contacts, contacts, count * sizeof *contacts);
+  if (count) memcpy(agent->contacts, contacts, count * sizeof *contacts);
   memcpy(agent->pose, pose, sizeof agent->pose);
   agent->has_pose = true;
   agent->contact_body = body;
