@@ -88,7 +88,7 @@ def fuzz(runs: int, targets: list[str]) -> int:
             program = os.path.join(folder, target)
             files = [
                 *native.sources(),
-                bus_in_c.MASS,
+                *bus_in_c.MASS,
                 native.FIRMWARE / "host" / "json.c",
                 ROOT / "tools" / "fuzz_native.c",
             ]

@@ -15,7 +15,7 @@ from modurob.distributed.bus.node import Node
 FLAGS_VARIABLE, BUILD_VARIABLE = "MODUROB_TEST_CFLAGS", "MODUROB_TEST_BUILD"
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
 HARNESSES = [Path(__file__).with_name(f"{name}_harness.c") for name in ("bus", "mass")]
-MASS = native.FIRMWARE / "src" / "mass.c"
+MASS = [native.FIRMWARE / "src" / name for name in ("mass.c", "balance.c")]
 ROOM = 1 << 20
 SIZES = {"MR_BUS_MAX_MODULES": 64, "MR_BUS_WAITING_BYTES": 1 << 16, "MR_BUS_MAX_RECORD": 1 << 13}
 DRIVE, STORED = 254, 255
@@ -43,7 +43,7 @@ def library() -> ctypes.CDLL:
     """The bus and the harness, with small sizes and every warning an error."""
     folder = tempfile.TemporaryDirectory()
     place = os.environ.get(BUILD_VARIABLE, folder.name)
-    files = map(str, (*native.sources(), MASS, *HARNESSES))
+    files = map(str, (*native.sources(), *MASS, *HARNESSES))
     build = [native.compiler(), *native.arguments(SIZES), "-O1", *STRICT, "-fPIC", "-shared"]
     build += os.environ.get(FLAGS_VARIABLE, "").split()  # for measurements of coverage
     subprocess.run([*build, *files, "-o", "bus.so"], cwd=place, check=True)

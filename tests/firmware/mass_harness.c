@@ -42,3 +42,16 @@ void mass_whole(const mr_mass_agent *agent, double *mass, double *sums, int *lea
   *leads = agent->leads;
   *port = agent->leader_port;
 }
+
+/* Torques of all joints for a target; rows of here are q, v, lower, upper, friction. */
+void mass_balance(const mr_mass_agent *agent, double rate, double gravity, const double *target,
+                  const double *here, double *torques) {
+  mr_balance law;
+  mr_balance_start(&law, rate, gravity);
+  mr_balance_decide(&law, agent, target);
+  for (uint8_t k = 0; k < agent->posture.joints; k++) {
+    const double *x = here + 5 * k;
+    const mr_balance_joint joint = {x[0], x[1], x[2], x[3], x[4]};
+    torques[k] = mr_balance_torque(&law, k, &joint);
+  }
+}

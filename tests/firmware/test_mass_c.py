@@ -10,10 +10,13 @@ import pytest
 import modurob as mr
 from firmware.bus_in_c import library
 from modurob.distributed import MassNetwork
+from modurob.distributed.balancing.knowledge import inputs_of
+from modurob.distributed.balancing.laws import Joints, Shared
 from modurob.distributed.mass.agent import MassAgent
 from modurob.distributed.mass.state import decode, decode_update, encode, encode_update
 
 ROUNDING = 1e-12  # sums of products of numbers near 1, in another order
+LAW_ROUNDING = 1e-9  # a 2x2 system whose condition is at most 1 / damping = 1e3
 SEND = ctypes.CFUNCTYPE(None, ctypes.c_void_p, c_uint8, ctypes.POINTER(c_uint8), c_size_t)
 DRAW = ctypes.CFUNCTYPE(c_uint64, ctypes.c_void_p, c_uint64, c_uint32)
 
@@ -143,7 +146,7 @@ def test_agents_in_c_send_what_python_agents_send_while_leaders_change(twins):
     network.settle(500)
     network.kill("m3")
     network.round(60)
-    network.measure(model.random_configuration(rng), model=model)
+    network.measure(model.random_configuration(rng), rng.standard_normal(model.nv), model=model)
     network.settle(500)
     for name, state in network.states.items():
         if name != "m3":
@@ -152,6 +155,29 @@ def test_agents_in_c_send_what_python_agents_send_while_leaders_change(twins):
             np.testing.assert_allclose(sums, view.sums, rtol=0, atol=ROUNDING)
             assert leads == view.leads
             assert (port != 255) == (view.leader_port is not None)
+            same_torques(network.agents[name].body, state, view, twins[state.boot])
+
+
+def same_torques(body, state, view, twin):
+    """The shared law gets the same torques from both: joints at rest, moving, and at a limit."""
+    joints, law = len(body.joint_names), Shared(2.0, 9.81)
+    none = np.zeros(joints, dtype=int)
+    inputs = inputs_of(
+        view.levers, view.total[None], view.T_wm[None], view.sums[None], np.array([True]), none,
+        body.prismatic,
+    )  # fmt: skip
+    target = np.array([0.3, -0.2])
+    upper = state.q + np.array([1.0, 1e-4, 1.0])[:joints]
+    here = Joints(state.q, state.v + 0.1, state.q - 1e-4, upper, np.full(joints, 0.7))
+    law.reset(joints)
+    law.decide(inputs, here, np.tile(target, (joints, 1)))
+    torques, table = np.empty(joints), np.ascontiguousarray(np.transpose(here))
+    twin.c.mass_balance(
+        twin.memory, c_double(2.0), c_double(9.81), doubles(target), doubles(table),
+        doubles(torques),
+    )  # fmt: skip
+    expected = law.torque(here, 0.01)
+    np.testing.assert_allclose(torques, expected, rtol=LAW_ROUNDING, atol=LAW_ROUNDING)
 
 
 def test_damaged_packets_are_refused_as_in_python():

@@ -255,7 +255,10 @@ static void add_joint(mr_mass_agent *agent, uint8_t joint, uint8_t ground, mr_ma
     rotated(T_wm, first, u);
     moment[0] = h[1] * u[2] - h[2] * u[1];
     moment[1] = h[2] * u[0] - h[0] * u[2];
+    moment[2] = h[0] * u[1] - h[1] * u[0];
   }
+  memcpy(agent->moment[joint], moment, sizeof moment);
+  agent->inertia[joint] = inertia;
   if (agent->is_free[joint] && inertia > LIGHTEST) {
     agent->own.sums[0] += moment[0] / inertia * moment[0];
     agent->own.sums[1] += moment[0] / inertia * moment[1];

@@ -97,6 +97,8 @@ typedef struct mr_mass_agent {
   mr_mass_link links[MR_MASS_MAX_PORTS];
 
   mr_mass_update own, whole; /* in the module's frame */
+  double moment[MR_MASS_MAX_JOINTS][3]; /* first moment that a joint moves, in the world [kg m] */
+  double inertia[MR_MASS_MAX_JOINTS];   /* that it moves [kg m^2, kg] */
   mr_mass_update received[MR_MASS_MAX_PORTS], out;
   bool leads;
   uint8_t leader_port; /* or MR_NO_PORT */
@@ -119,5 +121,27 @@ mr_status mr_mass_take(mr_mass_agent *agent, uint8_t port, const uint8_t *packet
 void mr_mass_finish(mr_mass_agent *agent, double now);
 /* Time of the next step if nothing comes in. [s] */
 double mr_mass_wake(const mr_mass_agent *agent);
+
+/* -- the balancing law that shares the work: `Shared` of modurob/distributed/balancing/laws.py ------- */
+
+typedef struct mr_balance {
+  double rate;    /* of the approach [1/s] */
+  double gravity; /* [m/s^2] */
+  double braking, damping;
+  double share[MR_MASS_MAX_JOINTS], inertia[MR_MASS_MAX_JOINTS], load[MR_MASS_MAX_JOINTS];
+} mr_balance;
+
+/* A joint as its drive measures it. */
+typedef struct mr_balance_joint {
+  double q, v, lower, upper, friction;
+} mr_balance_joint;
+
+void mr_balance_start(mr_balance *law, double rate, double gravity);
+/* Choose each joint's share of the center's way to a target in the world. [m] */
+void mr_balance_decide(mr_balance *law, const mr_mass_agent *agent, const double target[2]);
+/* Whether a joint can move as decided. */
+bool mr_balance_is_free(const mr_balance *law, uint8_t joint, const mr_balance_joint *here);
+/* Torque of a joint until the next tick. [N m, N] */
+double mr_balance_torque(const mr_balance *law, uint8_t joint, const mr_balance_joint *here);
 
 #endif
