@@ -160,7 +160,7 @@ static void write_number(char *line, size_t room, size_t *size, double value) {
                         : value == -INFINITY ? "-Infinity"
                                              : NULL;
   int more = special ? snprintf(line + *size, room - *size, "%s", special)
-                     : snprintf(line + *size, room - *size, "%.17g", value);
+                     : snprintf(line + *size, room - *size, "%.16e", value);
   *size += (size_t)more;
 }
 
