@@ -2,11 +2,14 @@
 
 import ctypes
 import os
+import shutil
 import subprocess
 import tempfile
 from ctypes import byref, c_char_p, c_double, c_int, c_long, c_size_t, c_uint32, c_uint64
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 from modurob.distributed import Message, native
 from modurob.distributed.bus import messages as msg
@@ -16,6 +19,9 @@ FLAGS_VARIABLE, BUILD_VARIABLE = "MODUROB_TEST_CFLAGS", "MODUROB_TEST_BUILD"
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
 HARNESSES = [Path(__file__).with_name(f"{name}_harness.c") for name in ("bus", "mass")]
 MASS = [native.FIRMWARE / "src" / name for name in ("mass.c", "balance.c")]
+NEEDS_COMPILER = pytest.mark.skipif(
+    not any(map(shutil.which, native.COMPILERS)), reason="no C compiler on this machine"
+)
 ROOM = 1 << 20
 SIZES = {"MR_BUS_MAX_MODULES": 64, "MR_BUS_WAITING_BYTES": 1 << 16, "MR_BUS_MAX_RECORD": 1 << 13}
 DRIVE, STORED = 254, 255

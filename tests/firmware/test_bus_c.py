@@ -12,7 +12,7 @@ from ctypes import c_double, c_size_t, c_uint8, c_uint32, c_uint64
 import numpy as np
 import pytest
 
-from firmware.bus_in_c import CheckedNode, LinkInC, library, outputs
+from firmware.bus_in_c import NEEDS_COMPILER, CheckedNode, LinkInC, library, outputs
 from firmware.random_frames import RandomNeighbors
 from modurob import StateError, catalog, examples
 from modurob.distributed import PlantOptions, ProcessBus, SimulatedBus, native
@@ -25,6 +25,7 @@ from modurob.distributed.transports import secure
 from modurob.distributed.transports.secure import SecureLink
 from oracles import complains
 
+pytestmark = NEEDS_COMPILER
 DEADLINE = 60.0  # [s]
 KEY = bytes(range(32))
 ENDS = (("127.0.0.1", 4001), "out"), (("127.0.0.1", 4002), "in")

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import modurob as mr
-from firmware.bus_in_c import library
+from firmware.bus_in_c import NEEDS_COMPILER, library
 from modurob.distributed import MassNetwork
 from modurob.distributed.balancing.knowledge import inputs_of
 from modurob.distributed.balancing.laws import Joints, Shared
 from modurob.distributed.mass.agent import MassAgent
 from modurob.distributed.mass.state import decode, decode_update, encode, encode_update
 
+pytestmark = NEEDS_COMPILER
 ROUNDING = 1e-12  # sums of products of numbers near 1, in another order
 LAW_ROUNDING = 1e-9  # a 2x2 system whose condition is at most 1 / damping = 1e3
 SEND = ctypes.CFUNCTYPE(None, ctypes.c_void_p, c_uint8, ctypes.POINTER(c_uint8), c_size_t)
