@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from modurob.distributed.bus.coordinator import CoordinatorState
 from modurob.distributed.bus.links import HELLOS
 from modurob.distributed.bus.node import NodeProgram
 from modurob.distributed.drive import SharedDrive
+from modurob.distributed.native import module_program
 from modurob.distributed.plant import PLANT, start_plant
 from modurob.distributed.processes import END_TIMEOUT_S, START_TIMEOUT_S, Processes
 from modurob.distributed.transports import DEFAULT, End
@@ -47,6 +48,8 @@ class ProcessBus(Bus):
         seed: Of those chances.
         drives: From a module's name to its `Drive`: a class as ``package.module:Class``, and its
             options. Drives of the plant by default.
+        native: True if modules run in C, or the names of those that do; a C compiler builds their
+            program when it is first needed.
 
     Attributes:
         endpoint: The coordinator's socket.
@@ -61,12 +64,16 @@ class ProcessBus(Bus):
         loss: float = 0.0,
         seed: int = 0,
         drives: Callable[[str], tuple[str, dict[str, Any]]] | None = None,
+        native: bool | Collection[str] = False,
         **settings: Any,
     ) -> None:
         if drives is not None and (not takes(drives, "m0") or settings.get("plant") is not None):
             raise StateError("drives is a function of a module's name, on a bus without a plant")
-        self._drives = drives
+        if native and (drives is not None or transport != DEFAULT):
+            raise StateError(f"native modules have the transport {DEFAULT} and drives of the plant")
+        self._drives, self._native = drives, _checked_native(native)
         super().__init__(law, **settings)
+        self._program = module_program() if native else ""
         self._processes = Processes("SimulatedBus", transport=transport, loss=loss, seed=seed)
         self.endpoint = self._processes.endpoint()
         # later than the beats of any coordinator before: these come five times a heartbeat
@@ -101,6 +108,10 @@ class ProcessBus(Bus):
     def is_alive(self, name: str) -> bool:
         """Return whether the module's process runs."""
         return self._processes.is_alive(name)
+
+    def is_native(self, name: str) -> bool:
+        """Return whether a module of this name runs in C."""
+        return self._native is True or (self._native is not False and name in self._native)
 
     def pid(self, name: str) -> int:
         """The number of the module's process."""
@@ -174,7 +185,10 @@ class ProcessBus(Bus):
             slot = list(self.modules).index(module.name)
             settings["drive"] = [SHARED_DRIVE, {"path": self._memory, "slot": slot}]
         self._addresses.pop(module.name, None)
-        self._processes.start(module.name, NodeProgram, settings, light=True)
+        native = self._program if self.is_native(module.name) else ""
+        if native:
+            _check_native(module)
+        self._processes.start(module.name, NodeProgram, settings, light=True, native=native)
         self._wake()
 
     def _plant(self, event: dict[str, Any]) -> None:
@@ -301,6 +315,29 @@ class ProcessBus(Bus):
         if a.survey is not b.survey or a.ready != b.ready:
             return False
         return a.table is b.table or (self.clocked and a.revision == b.revision)
+
+
+def _checked_native(native: Any) -> bool | tuple[str, ...]:
+    if isinstance(native, bool):
+        return native
+    if isinstance(native, Collection) and all(isinstance(name, str) for name in native):
+        names = () if isinstance(native, str) else tuple(native)
+        if "" not in names and (names or not native):
+            return names
+    raise StateError(f"native is True, False or names such as ('m1', 'm2'), got {native!r:.60}")
+
+
+def _check_native(module: BusModule) -> None:
+    """Refuse a module with labels of ports that its program in C cannot have.
+
+    The keys of links depend on Python's text of a label, which in C is the label in quotes.
+    """
+    for label in module.node.ports:
+        if not label.isascii() or repr(label) != f"'{label}'":
+            raise StateError(
+                f"port {label!r} of '{module.name}': labels of native modules are printable ASCII "
+                "without quotes and backslashes; run this one in Python"
+            )
 
 
 def _checked_drive(drive: Any) -> tuple[str, dict[str, Any]]:

@@ -1,0 +1,158 @@
+"""Campaigns for the bus in C: ``python tools/native_bus.py frames|mixes|fuzz|coverage``.
+
+frames    Random frames for a node in Python and its C twin: every answer is the same.
+mixes     The arm b-a-b-a-c with every mix of native and Python modules: the same torques to the
+          last bit, and again after the module in the middle was killed and restarted.
+fuzz      libFuzzer with address and undefined-behavior sanitizers on all that reads bytes.
+coverage  Branches of the parsers that the tests of tests/firmware take, by gcov.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from firmware import bus_in_c, random_frames  # noqa: E402
+from modurob.distributed import ProcessBus, SimulatedBus, native  # noqa: E402
+
+WORD = "babac"
+DEADLINE_S = 60.0
+STEPS = 200  # of a node with one seed
+TARGETS = {"frame": 1, "message": 2, "datagram": 3, "node": 4, "json": 5, "mass": 6}
+SANITIZERS = "-fsanitize=fuzzer,address,undefined"
+PARSERS = ("bus_messages.c", "bus_secure.c", "bus_endpoint.c")
+
+
+def frames(nodes: int) -> int:
+    differing = 0
+    for seed in range(nodes):
+        neighbors = random_frames.RandomNeighbors(seed)
+        try:
+            for _ in range(STEPS):
+                neighbors.step()
+        except AssertionError:
+            differing += 1
+            print(f"seed {seed} differs")
+    print(f"{bus_in_c.CheckedNode.steps} steps of {nodes} nodes, {differing} nodes differ")
+    return differing
+
+
+def _attached(bus: ProcessBus | SimulatedBus) -> None:
+    before = "base.out"
+    for letter in WORD:
+        name = bus.start(f"giusti_{letter}")
+        bus.plug(before, f"{name}.in")
+        before = f"{name}.out"
+
+
+def mixes() -> int:
+    twin = SimulatedBus()
+    _attached(twin)
+    assert twin.run(lambda: twin.settled(len(WORD)))
+    failed = 0
+    for chosen in itertools.product((False, True), repeat=len(WORD)):
+        names = [f"m{k}" for k, is_native in enumerate(chosen) if is_native]
+        begin = time.monotonic()
+        with ProcessBus(native=names, heartbeat=0.3) as bus:
+            _attached(bus)
+
+            def is_driven(bus: ProcessBus = bus) -> bool:
+                known = bus.robot.assembly
+                return bus.settled(len(WORD)) and not known.faults and bus.torques == twin.torques
+
+            held = bus.wait(is_driven, DEADLINE_S)
+            bus.kill("m2")
+            held &= bus.wait(lambda: bool(bus.robot.assembly.faults), DEADLINE_S)
+            bus.restart("m2")
+            held &= bus.wait(is_driven, DEADLINE_S)
+        failed += not held
+        took = f"{time.monotonic() - begin:.1f} s"
+        print(f"native {','.join(names) or '-':16} {'same torques' if held else 'FAILED'} {took}")
+    return failed
+
+
+def fuzz(runs: int, targets: list[str]) -> int:
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for target in targets:
+            program = os.path.join(folder, target)
+            files = [
+                *native.sources(),
+                *bus_in_c.MASS,
+                native.FIRMWARE / "host" / "json.c",
+                ROOT / "tools" / "fuzz_native.c",
+            ]
+            build = ["clang", *native.arguments({}), f"-I{native.FIRMWARE / 'host'}", "-g"]
+            build += [SANITIZERS, "-fno-sanitize-recover=all", f"-DTARGET={TARGETS[target]}"]
+            subprocess.run([*build, *map(str, files), "-o", program], check=True)
+            corpus = os.path.join(folder, f"{target}_corpus")
+            os.mkdir(corpus)
+            options = [f"-runs={runs}", "-max_len=2048", "-verbosity=0", "-print_final_stats=1"]
+            done = subprocess.run(
+                [program, *options, corpus], cwd=folder, capture_output=True, text=True, check=False
+            )
+            failed += done.returncode != 0
+            executed = re.search(r"number_of_executed_units: (\d+)", done.stderr)
+            found = executed.group(1) if executed else "?"
+            print(f"{target:9} {found:>10} inputs", end=" ")
+            print("no finding" if done.returncode == 0 else "FINDING\n" + done.stderr)
+    return failed
+
+
+def coverage() -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        flags = "--coverage -O0 -fprofile-abs-path -fprofile-update=atomic"
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "tests/firmware"]
+        environment = {
+            **os.environ,
+            bus_in_c.FLAGS_VARIABLE: flags,
+            bus_in_c.BUILD_VARIABLE: folder,
+        }
+        subprocess.run(command, cwd=ROOT, env=environment, check=True)
+        for name in PARSERS:
+            data = next(Path(folder).glob(f"*{name[:-2]}.gcda"))
+            done = subprocess.run(
+                ["gcov", "-b", "-c", str(data)],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            taken = re.search(rf"{name}'\n(?:.*\n)*?Taken at least once:(.*)", done.stdout)
+            print(f"{name:18} branches taken: {taken.group(1) if taken else '?'}")
+            source = ""
+            for line in Path(folder, f"{name}.gcov").read_text().split("\n"):
+                if re.match(r"branch +\d+ (taken 0\b|never)", line):
+                    print(f"    {line:34} {source}")
+                elif not line.startswith(("branch", "call", "function")):
+                    source = line.partition(":")[2]
+    return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("campaign", choices=("frames", "mixes", "fuzz", "coverage"))
+    parser.add_argument("--count", type=int, default=1000, help="of nodes, or of thousand inputs")
+    parser.add_argument("--target", choices=TARGETS, help="of fuzz; all by default")
+    given = parser.parse_args()
+    if given.campaign == "frames":
+        return frames(given.count)
+    if given.campaign == "fuzz":
+        return fuzz(1000 * given.count, [given.target] if given.target else list(TARGETS))
+    return mixes() if given.campaign == "mixes" else coverage()
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main() else 0)
