@@ -157,8 +157,8 @@ double mr_links_wake(const mr_node *node) {
   return wake;
 }
 
-bool mr_links_hear(mr_node *node, uint8_t port, uint32_t theirs, const mr_hello *hello,
-                   double now) {
+/* Take in a hello; false if it is an old one, or that of another neighbor than before. */
+static bool hear(mr_node *node, uint8_t port, uint32_t theirs, const mr_hello *hello, double now) {
   mr_bus_link *link = &node->links[port];
   if (link->presence != MR_BUS_HEARD) {
     link->presence = MR_BUS_HEARD;
@@ -180,7 +180,7 @@ bool mr_links_hear(mr_node *node, uint8_t port, uint32_t theirs, const mr_hello 
   return true;
 }
 
-void mr_links_acknowledged(mr_node *node, uint8_t port, uint32_t number) {
+static void acknowledged(mr_node *node, uint8_t port, uint32_t number) {
   for (uint32_t k = 0; k < node->waiting.count; k++) {
     const mr_stored *entry = &node->waiting.entries[k];
     if (entry->owner == port && entry->number == number) {
@@ -190,12 +190,14 @@ void mr_links_acknowledged(mr_node *node, uint8_t port, uint32_t number) {
   }
 }
 
-bool mr_links_is_far_ahead(const mr_node *node, uint8_t port, uint32_t number) {
+/* Whether a number may not be taken now, because it is too far ahead. */
+static bool is_far_ahead(const mr_node *node, uint8_t port, uint32_t number) {
   uint32_t ahead = number - node->links[port].low;
   return ahead > MR_BUS_WINDOW && ahead < HALF;
 }
 
-bool mr_links_is_first(mr_node *node, uint8_t port, uint32_t number) {
+/* Whether a number comes in for the first time; it is recorded. */
+static bool is_first(mr_node *node, uint8_t port, uint32_t number) {
   mr_bus_link *link = &node->links[port];
   uint32_t *word = link->beyond + number % MR_BUS_WINDOW / 32, bit = 1U << number % 32;
   if (link->low - number < HALF || (*word & bit)) return false;
@@ -208,4 +210,97 @@ bool mr_links_is_first(mr_node *node, uint8_t port, uint32_t number) {
     *word &= ~bit;
     link->low = next;
   }
+}
+
+void mr_links_take(mr_node *node, uint8_t port, const uint8_t *data, size_t size, double now,
+                   mr_arrival *arrival) {
+  mr_frame frame;
+  mr_bus_link *link;
+  mr_reader reader;
+  bool understood = true;
+  arrival->kind = (mr_frame_kind)0;
+  if (mr_read_frame(&frame, data, size) != MR_OK) {
+    node->ignored++;
+    return;
+  }
+  if (port >= node->port_count || !mr_is_open(node, port)) return;
+  link = &node->links[port];
+  if (frame.there != 0 && frame.there != link->here) return; /* for a link that is no more */
+  reader = (mr_reader){frame.body, frame.size, 0, false};
+  arrival->data = frame.body;
+  arrival->size = frame.size;
+  if (frame.kind == MR_FRAME_HELLO) {
+    understood = mr_read_hello(&arrival->hello, frame.body, frame.size) == MR_OK;
+    if (understood && hear(node, port, frame.here, &arrival->hello, now))
+      arrival->kind = MR_FRAME_HELLO;
+  } else if (link->presence != MR_BUS_HEARD || frame.here != link->there ||
+             frame.there != link->here) {
+    return;
+  } else if (frame.kind == MR_FRAME_ACK) {
+    understood = frame.size % 4 == 0;
+    while (understood && reader.at < reader.size)
+      acknowledged(node, port, mr_read_u32(&reader));
+  } else if (frame.kind == MR_FRAME_BATCH) {
+    understood = mr_read_batch(&arrival->batch, frame.body, frame.size) == MR_OK;
+    if (understood) arrival->kind = MR_FRAME_BATCH;
+  } else {
+    uint32_t number = mr_read_u32(&reader);
+    understood = !reader.failed && !is_far_ahead(node, port, number);
+    if (understood) {
+      mr_writer ack = {node->frame + MR_BUS_FRAME_HEADER, 4, 0, false};
+      mr_write_u32(&ack, number);
+      mr_links_frame(node, port, MR_FRAME_ACK, ack.at);
+      if (is_first(node, port, number)) arrival->kind = MR_FRAME_DATA;
+      arrival->data += 4;
+      arrival->size -= 4;
+    }
+  }
+  if (!understood) node->ignored++;
+}
+
+/* -- batches ----------------------------------------------------------------------------------------- */
+
+#define BATCH_HEADER 6U
+
+void mr_batch_begin(mr_node *node, mr_batch_writer *batch) {
+  batch->body = (mr_writer){node->frame + MR_BUS_FRAME_HEADER,
+                            MR_BUS_MAX_FRAME - MR_BUS_FRAME_HEADER - 4, 0, false};
+  batch->count = 0;
+  mr_write_u32(&batch->body, node->cycle.number);
+  mr_write_u16(&batch->body, 0); /* complete and count, see mr_batch_end */
+}
+
+void mr_batch_end(mr_node *node, mr_batch_writer *batch, bool complete) {
+  batch->body.data[BATCH_HEADER - 2] = complete;
+  batch->body.data[BATCH_HEADER - 1] = batch->count;
+  mr_links_frame(node, batch->port, MR_FRAME_BATCH, batch->body.at);
+}
+
+void mr_batch_add(mr_node *node, mr_batch_writer *batch, const uint8_t *message, size_t size) {
+  if (size + 2 > batch->body.size - batch->body.at || batch->count == 255) {
+    mr_batch_end(node, batch, false);
+    mr_batch_begin(node, batch);
+  }
+  mr_write_u16(&batch->body, (uint16_t)size);
+  mr_write_bytes(&batch->body, message, size);
+  batch->count++;
+}
+
+/* -- records ----------------------------------------------------------------------------------------- */
+
+bool mr_pieces_join(uint8_t record[MR_BUS_MAX_RECORD], uint16_t sizes[MR_BUS_MAX_PIECES],
+                    const mr_message *message) {
+  size_t size = message->rest.size, found = 0, at = message->offset / MR_BUS_CHUNK;
+  if (message->total > MR_BUS_MAX_RECORD || size > MR_BUS_CHUNK ||
+      message->offset % MR_BUS_CHUNK || message->offset > message->total ||
+      size > message->total - message->offset)
+    return false;
+  for (size_t k = 0; k < MR_BUS_MAX_PIECES; k++)
+    if (k * MR_BUS_CHUNK + sizes[k] > message->total) sizes[k] = 0;
+  if (size) memcpy(record + message->offset, message->rest.data, size);
+  if (at < MR_BUS_MAX_PIECES) sizes[at] = (uint16_t)size;
+  for (size_t k = 0; k < MR_BUS_MAX_PIECES; k++) found += sizes[k];
+  if (found != message->total) return false;
+  memset(sizes, 0, MR_BUS_MAX_PIECES * sizeof *sizes);
+  return true;
 }

@@ -1,5 +1,5 @@
-/* A module's links to its neighbors, for bus_node.c alone: hellos, and messages that are repeated
- * until they arrive. */
+/* A module's links to its neighbors, for bus_node.c and coordinator.c alone: hellos, and messages
+ * that are repeated until they arrive. */
 #ifndef MODUROB_BUS_LINKS_H
 #define MODUROB_BUS_LINKS_H
 
@@ -26,13 +26,31 @@ bool mr_links_is_pulse(mr_node *node, double now);
 void mr_links_pulse_with_neighbor(mr_node *node, double now);
 /* Time when something is to be done even if nothing comes in. [s] */
 double mr_links_wake(const mr_node *node);
-/* Take in a hello; false if it is an old one, or that of another neighbor than before. */
-bool mr_links_hear(mr_node *node, uint8_t port, uint32_t theirs, const mr_hello *hello,
-                   double now);
-void mr_links_acknowledged(mr_node *node, uint8_t port, uint32_t number);
-/* Whether a number may not be taken now, because it is too far ahead. */
-bool mr_links_is_far_ahead(const mr_node *node, uint8_t port, uint32_t number);
-/* Whether a number comes in for the first time; it is recorded. */
-bool mr_links_is_first(mr_node *node, uint8_t port, uint32_t number);
+/* New content of a frame: a hello, a batch, or a message that comes in for the first time. */
+typedef struct mr_arrival {
+  mr_frame_kind kind; /* HELLO, BATCH, DATA; 0 for nothing */
+  mr_hello hello;
+  mr_batch batch;
+  const uint8_t *data; /* of a batch or a message */
+  size_t size;
+} mr_arrival;
+
+void mr_links_take(mr_node *node, uint8_t port, const uint8_t *data, size_t size, double now,
+                   mr_arrival *arrival);
+
+/* A batch of the cycle node->cycle.number that is being written into node->frame. */
+typedef struct mr_batch_writer {
+  mr_writer body;
+  uint8_t port, count;
+} mr_batch_writer;
+
+void mr_batch_begin(mr_node *node, mr_batch_writer *batch);
+void mr_batch_add(mr_node *node, mr_batch_writer *batch, const uint8_t *message, size_t size);
+void mr_batch_end(mr_node *node, mr_batch_writer *batch, bool complete);
+
+/* Add the piece of a RECORD or WRITE message to a record of which `sizes` counts the bytes of each
+ * piece; true once it is whole. Pieces beyond the size that the message names are dropped. */
+bool mr_pieces_join(uint8_t record[MR_BUS_MAX_RECORD], uint16_t sizes[MR_BUS_MAX_PIECES],
+                    const mr_message *message);
 
 #endif

@@ -304,23 +304,7 @@ static bool read_numbers(mr_message *message, double *values, size_t room, uint8
 
 /* Take in a piece of a new record; once it is whole it replaces the old one. */
 static void write_piece(mr_node *node, const mr_message *message, double now) {
-  size_t size = message->rest.size, found = 0;
-  const size_t chunks = sizeof node->pieces / sizeof *node->pieces;
-  if (message->total > MR_BUS_MAX_RECORD || size > MR_BUS_CHUNK ||
-      message->offset % MR_BUS_CHUNK || message->offset > message->total ||
-      size > message->total - message->offset)
-    return;
-  for (size_t k = 0; k < chunks; k++)
-    if (k * MR_BUS_CHUNK + node->pieces[k] > message->total) node->pieces[k] = 0;
-  if (size) {
-    memcpy(node->written + message->offset, message->rest.data, size);
-    node->pieces[message->offset / MR_BUS_CHUNK] = (uint16_t)size;
-  } else if (message->offset / MR_BUS_CHUNK < chunks) {
-    node->pieces[message->offset / MR_BUS_CHUNK] = 0;
-  }
-  for (size_t k = 0; k < chunks; k++) found += node->pieces[k];
-  if (found != message->total) return;
-  memset(node->pieces, 0, sizeof node->pieces);
+  if (!mr_pieces_join(node->written, node->pieces, message)) return;
   memcpy(node->record, node->written, message->total);
   node->record_size = message->total;
   node->outputs.stored(node->outputs.context, node->record, node->record_size);
@@ -413,38 +397,6 @@ static void pass_on(mr_node *node, uint8_t port, const uint8_t *message, size_t 
 
 /* -- cycles of the clocked loop -------------------------------------------------------------------- */
 
-#define BATCH_HEADER 6U
-
-/* A batch that is being written into node->frame. */
-typedef struct batch_writer {
-  mr_writer body;
-  uint8_t port, count;
-} batch_writer;
-
-static void begin_batch(mr_node *node, batch_writer *batch) {
-  batch->body = (mr_writer){node->frame + MR_BUS_FRAME_HEADER,
-                            MR_BUS_MAX_FRAME - MR_BUS_FRAME_HEADER - 4, 0, false};
-  batch->count = 0;
-  mr_write_u32(&batch->body, node->cycle.number);
-  mr_write_u16(&batch->body, 0); /* complete and count, see end_batch */
-}
-
-static void end_batch(mr_node *node, batch_writer *batch, bool complete) {
-  batch->body.data[BATCH_HEADER - 2] = complete;
-  batch->body.data[BATCH_HEADER - 1] = batch->count;
-  mr_links_frame(node, batch->port, MR_FRAME_BATCH, batch->body.at);
-}
-
-static void add_to_batch(mr_node *node, batch_writer *batch, const uint8_t *message, size_t size) {
-  if (size + 2 > batch->body.size - batch->body.at || batch->count == 255) {
-    end_batch(node, batch, false);
-    begin_batch(node, batch);
-  }
-  mr_write_u16(&batch->body, (uint16_t)size);
-  mr_write_bytes(&batch->body, message, size);
-  batch->count++;
-}
-
 /* Keep a reading; false without room. */
 static bool keep_reading(mr_node *node, const uint8_t *message, size_t size) {
   for (uint32_t k = 0; k < node->readings.count; k++) {
@@ -457,19 +409,19 @@ static bool keep_reading(mr_node *node, const uint8_t *message, size_t size) {
 
 /* Send the readings of this module and of those further out towards the coordinator. */
 static void answer(mr_node *node, double now) {
-  batch_writer batch;
+  mr_batch_writer batch;
   if (node->parent == MR_NO_PORT) return;
   if (node->values.known) {
     mr_writer own = sense(node);
     if (!keep_reading(node, own.data, own.at)) node->dropped++;
   }
   batch.port = node->parent;
-  begin_batch(node, &batch);
+  mr_batch_begin(node, &batch);
   for (uint32_t k = 0; k < node->readings.count; k++) {
     const mr_stored *entry = &node->readings.entries[k];
-    add_to_batch(node, &batch, node->readings.bytes + entry->offset, entry->size);
+    mr_batch_add(node, &batch, node->readings.bytes + entry->offset, entry->size);
   }
-  end_batch(node, &batch, true);
+  mr_batch_end(node, &batch, true);
   node->readings.count = node->readings.used = 0;
   node->answered_at = now;
 }
@@ -486,18 +438,18 @@ static void send_out(mr_node *node, mr_batch messages, double now) {
       handle(node, message, size, now);
   node->awaited = 0;
   for (uint8_t k = 0; k < node->open; k++) {
-    batch_writer batch;
+    mr_batch_writer batch;
     batch.port = node->order[k];
     if (batch.port == node->parent || !node->links[batch.port].child) continue;
     node->awaited |= mr_port_bit(batch.port);
-    begin_batch(node, &batch);
+    mr_batch_begin(node, &batch);
     again = messages;
     while (mr_batch_next(&again, &message, &size))
       if (mr_read_head(&head, message, size) == MR_OK && head.kind == MR_BUS_TORQUE &&
           !mr_address_equal(&head.address, &node->address) &&
           route(node, &head.address) == batch.port)
-        add_to_batch(node, &batch, message, size);
-    end_batch(node, &batch, true);
+        mr_batch_add(node, &batch, message, size);
+    mr_batch_end(node, &batch, true);
   }
 }
 
@@ -544,13 +496,14 @@ static void cycle(mr_node *node, uint8_t port, mr_batch batch, double now) {
 }
 
 /* Keep a batch until the end of the step: a late module takes the newest cycle of a port only. */
-static void keep_batch(mr_node *node, uint8_t port, const mr_frame *frame, uint32_t number) {
+static void keep_batch(mr_node *node, uint8_t port, const uint8_t *body, size_t size,
+                       uint32_t number) {
   uint8_t known = 0;
   mr_stored *entry;
   for (uint32_t k = node->batches.count; k > 0; k--)
     if (node->batches.entries[k - 1].owner == port && node->batches.entries[k - 1].number != number)
       mr_store_remove(&node->batches, k - 1);
-  entry = mr_store_add(&node->batches, port, frame->body, frame->size);
+  entry = mr_store_add(&node->batches, port, body, size);
   if (!entry) {
     node->dropped++;
     return;
@@ -584,50 +537,17 @@ void mr_node_read(mr_node *node, const double *values, size_t count) {
 }
 
 void mr_node_take(mr_node *node, uint8_t port, const uint8_t *data, size_t size, double now) {
-  mr_frame frame;
-  mr_hello hello;
-  mr_batch batch;
-  mr_bus_link *link;
-  mr_reader reader;
-  bool understood = true;
+  mr_arrival arrival;
   node->has_input = true;
-  if (mr_read_frame(&frame, data, size) != MR_OK) {
-    node->ignored++;
-    return;
+  mr_links_take(node, port, data, size, now, &arrival);
+  drop_lost(node, now);
+  if (arrival.kind == MR_FRAME_HELLO) {
+    hear(node, port, &arrival.hello, now);
+  } else if (arrival.kind == MR_FRAME_BATCH) {
+    keep_batch(node, port, arrival.data, arrival.size, arrival.batch.number);
+  } else if (arrival.kind == MR_FRAME_DATA) {
+    pass_on(node, port, arrival.data, arrival.size, now);
   }
-  if (port >= node->port_count || !mr_is_open(node, port)) return;
-  link = &node->links[port];
-  if (frame.there != 0 && frame.there != link->here) return; /* for a link that is no more */
-  reader = (mr_reader){frame.body, frame.size, 0, false};
-  if (frame.kind == MR_FRAME_HELLO) {
-    understood = mr_read_hello(&hello, frame.body, frame.size) == MR_OK;
-    if (understood) {
-      bool heard = mr_links_hear(node, port, frame.here, &hello, now);
-      drop_lost(node, now);
-      if (heard) hear(node, port, &hello, now);
-    }
-  } else if (link->presence != MR_BUS_HEARD || frame.here != link->there ||
-             frame.there != link->here) {
-    return;
-  } else if (frame.kind == MR_FRAME_ACK) {
-    understood = frame.size % 4 == 0;
-    while (understood && reader.at < reader.size)
-      mr_links_acknowledged(node, port, mr_read_u32(&reader));
-  } else if (frame.kind == MR_FRAME_BATCH) {
-    understood = mr_read_batch(&batch, frame.body, frame.size) == MR_OK;
-    if (understood) keep_batch(node, port, &frame, batch.number);
-  } else {
-    uint32_t number = mr_read_u32(&reader);
-    understood = !reader.failed && !mr_links_is_far_ahead(node, port, number);
-    if (understood) {
-      mr_writer ack = {node->frame + MR_BUS_FRAME_HEADER, 4, 0, false};
-      mr_write_u32(&ack, number);
-      mr_links_frame(node, port, MR_FRAME_ACK, ack.at);
-      if (mr_links_is_first(node, port, number))
-        pass_on(node, port, frame.body + 4, frame.size - 4, now);
-    }
-  }
-  if (!understood) node->ignored++;
 }
 
 void mr_node_signal(mr_node *node, const uint8_t *signal, size_t size, double now) {

@@ -72,6 +72,8 @@
 #error "MR_BUS_WINDOW is a power of two from 32 on, MR_BUS_MAX_JOINTS at most 80"
 #endif
 
+#define MR_BUS_MAX_PIECES ((MR_BUS_MAX_RECORD + MR_BUS_CHUNK - 1) / MR_BUS_CHUNK)
+
 /* -- hashes: bus_hash.c ----------------------------------------------------------------------- */
 
 typedef struct mr_sha256 {
@@ -433,7 +435,7 @@ typedef struct mr_node {
   bool has_input; /* since the last step */
 
   uint32_t route_count, record_size;
-  uint16_t pieces[(MR_BUS_MAX_RECORD + MR_BUS_CHUNK - 1) / MR_BUS_CHUNK]; /* bytes written of each */
+  uint16_t pieces[MR_BUS_MAX_PIECES]; /* bytes written of each */
   mr_store waiting, readings, batches;
   uint8_t cycle_ports[MR_BUS_MAX_PORTS]; /* that batches came from in this step */
   uint8_t cycle_port_count;
