@@ -1,4 +1,4 @@
-"""The coordinator in C against the one in Python: the same frames, the same tree, the same torques."""
+"""The coordinator in C against the one in Python: the same frames, tree and torques."""
 
 import ctypes
 from ctypes import c_double, c_size_t, c_uint8, c_uint32, c_uint64
@@ -7,21 +7,23 @@ import numpy as np
 import pytest
 
 from firmware.bus_in_c import NEEDS_COMPILER
-from modurob import catalog
+from modurob import StateError, catalog
 from modurob.control import gains
-from modurob.distributed import PlantOptions, SimulatedBus
+from modurob.distributed import PlantOptions, ProcessBus, SimulatedBus
 from modurob.distributed.bus import bus as bus_of_nodes
 from modurob.distributed.bus import messages as msg
 from modurob.distributed.bus.builder import SETTLING_S
 from modurob.distributed.bus.coordinator import Coordinator
 from modurob.distributed.bus.messages import FrameKind
 from modurob.distributed.codec import read
+from oracles import complains
 
 pytestmark = NEEDS_COMPILER
 SAME = 1e-9  # [N m] of torques up to 10: the dynamics of both sum in another order
 KINDS = "modules", "unreported", "unread", "unheard", "silent", "lost", "loops", "twins", "skewed"
 SENDER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, c_uint8, ctypes.POINTER(c_uint8), c_size_t)
 PERIOD_S = 0.01
+DEADLINE = 60.0  # [s]
 
 
 class CheckedCoordinator(Coordinator):
@@ -164,3 +166,42 @@ def test_a_coordinator_in_c_drives_a_changing_arm_as_the_one_in_python(checked):
     bus.run(lambda: False, 0.5)
     assert checked.rebuilt > 5
     assert checked.cycles > 100
+
+
+def test_a_native_robot_has_the_torques_of_a_python_one_and_survives_a_death():
+    pose = {"m0": 0.4, "m1": 0.3, "m2": -0.5, "m3": 0.2, "m4": 0.05}
+    twin = SimulatedBus()
+    attached(twin, "babac")
+    assert twin.run(lambda: twin.settled(5))
+    with ProcessBus(native=["m0", "m2", "m3", "m4"], coordinator="native", heartbeat=0.2) as bus:
+        attached(bus, "babac")
+        assert bus.wait(lambda: bus.settled(5), DEADLINE)
+        for name, angle in pose.items():
+            bus.sense(name, [angle])
+            twin.sense(name, [angle])
+        twin.run(lambda: False, 1.0)
+        assert min(abs(tau) for (tau,) in twin.torques.values()) > 0.01
+
+        def is_same():
+            given = [bus.torques.get(name, (np.inf,))[0] for name in pose]
+            wanted = [twin.torques[name][0] for name in pose]
+            return bus.settled(5) and np.allclose(given, wanted, rtol=0, atol=SAME)
+
+        assert bus.wait(is_same, DEADLINE)
+        bus.kill("m2")
+        assert bus.wait(lambda: "m2" in bus.robot.assembly.silent.values(), DEADLINE)
+        assert "silent: 'm2' stays in the model, where it was last" in bus.robot.assembly.faults
+        bus.restart("m2")
+        bus.sense("m2", [pose["m2"]])
+        assert bus.wait(is_same, DEADLINE)
+        bus.unplug("m4.in")
+        assert bus.wait(lambda: bus.settled(4), DEADLINE)
+        with complains(StateError, "a coordinator in C holds the robot where its modules are"):
+            bus.operation.goto([0.0] * 4, 1.0)
+
+
+def test_a_native_coordinator_has_one_law_and_the_usual_transport():
+    with complains(StateError, "coordinator is python, native, got 'c'"):
+        ProcessBus(coordinator="c")
+    with complains(StateError, "a coordinator in C has the law computed-torque, got pd-gravity"):
+        ProcessBus("pd-gravity", coordinator="native")

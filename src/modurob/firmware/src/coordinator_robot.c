@@ -168,7 +168,8 @@ static void build(mr_bus_robot *robot, mr_coordinator *coordinator) {
     robot->law.k1[k] = robot->settings.k1;
   }
   find_inertia(robot);
-  mr_linearization_init(&robot->law.inverse, &robot->table, &robot->work, robot->settings.period);
+  mr_linearization_init(&robot->law.inverse, &robot->table, &robot->work,
+                        robot->settings.sample_time);
 }
 
 bool mr_bus_robot_rebuild(mr_bus_robot *robot, mr_coordinator *coordinator) {

@@ -120,7 +120,7 @@ typedef struct mr_robot_module {
 typedef struct mr_bus_robot_settings {
   mr_real gravity[3]; /* [m/s^2] */
   mr_real k0, k1;     /* of computed torque [1/s^2, 1/s] */
-  mr_real period;     /* of the clock [s] */
+  mr_real sample_time; /* of computed torque, 0 for a law without one [s] */
 } mr_bus_robot_settings;
 
 typedef struct mr_bus_robot {
