@@ -2,6 +2,10 @@
  * one program for each with -DTARGET. */
 #include "json.h"
 #include "modurob/mass.h"
+#if TARGET == 7
+#include "modurob/coordinator.h"
+#include "records.h" /* RECORDS of modules 1 to COUNT, and their SIZES */
+#endif
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +16,7 @@
 #define NODE 4
 #define JSON 5
 #define MASS 6
+#define COORDINATOR 7
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -166,6 +171,112 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size -= 3 + length;
   }
   mr_node_finish(&node, now);
+  return 0;
+}
+
+#elif TARGET == COORDINATOR
+static mr_coordinator coordinator;
+static mr_bus_robot robot;
+static uint32_t number; /* of messages */
+
+static void send(void *context, uint8_t port, const uint8_t *frame, size_t size) {
+  mr_frame read;
+  (void)context;
+  if (port != 0 || mr_read_frame(&read, frame, size) != MR_OK) abort();
+}
+
+static void take(mr_frame_kind kind, const uint8_t *body, size_t size, double now) {
+  static uint8_t room[MR_BUS_LARGEST_FRAME];
+  size_t whole;
+  memcpy(room + MR_BUS_FRAME_HEADER, body, size);
+  whole = mr_seal_frame(room, kind, 40, coordinator.links.links[0].here, size);
+  mr_coordinator_take(&coordinator, room, whole, now);
+}
+
+static mr_bus_address module(uint8_t id) {
+  mr_bus_address address = {{0}, 1};
+  address.uid[15] = id;
+  return address;
+}
+
+static mr_text label(uint8_t choice) {
+  const char *labels[] = {"in", "out", "3", ""};
+  mr_text text;
+  mr_text_set(&text, (const uint8_t *)labels[choice % 4], strlen(labels[choice % 4]));
+  return text;
+}
+
+/* A message of a module: a report of neighbors, its record or a reading, made of a few bytes. */
+static void speak(uint8_t what, uint8_t id, const uint8_t *data, size_t size, double now) {
+  uint8_t body[2048];
+  mr_writer writer = {body, sizeof body, 0, false};
+  const mr_bus_address address = module(id);
+  mr_write_u32(&writer, ++number);
+  mr_write_u8(&writer, (uint8_t)(MR_BUS_REPORT + what));
+  mr_write_address(&writer, &address);
+  if (what == 0) {
+    const mr_text name = label(id);
+    mr_write_u32(&writer, number);
+    mr_write_text(&writer, &name);
+    mr_write_u8(&writer, (uint8_t)(size / 2));
+    for (size_t k = 0; k + 1 < size; k += 2) {
+      mr_neighbor neighbor;
+      neighbor.port = label(data[k]);
+      neighbor.their_port = label(data[k] / 4);
+      neighbor.turn = data[k] / 16 % 4 ? 0 : 90;
+      neighbor.presence = data[k + 1] & 128 ? (mr_bus_presence)(data[k + 1] / 16 % 3) : MR_BUS_HEARD;
+      neighbor.address = module(data[k + 1] % 8);
+      mr_write_neighbor(&writer, &neighbor);
+    }
+  } else if (what == 1) {
+    if (id < 1 || id > COUNT || SIZES[id - 1] > MR_BUS_CHUNK) return;
+    mr_write_u32(&writer, SIZES[id - 1]);
+    mr_write_u32(&writer, 0);
+    mr_write_bytes(&writer, RECORDS[id - 1], SIZES[id - 1]);
+  } else {
+    mr_write_u32(&writer, number);
+    mr_write_u32(&writer, coordinator.links.cycle.number);
+    mr_write_bytes(&writer, data, size / 8 * 8);
+  }
+  take(MR_FRAME_DATA, body, writer.at, now);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  const mr_node_outputs outputs = {send, NULL, NULL, NULL};
+  const mr_bus_robot_settings settings = {{0, 0, MR_C(-9.81)}, 100, 20, MR_C(0.01)};
+  const uint8_t plugged[] = {MR_BUS_PLUGGED, 3, 'o', 'u', 't', 0, 0};
+  const mr_text port = label(1);
+  double now = 0;
+  number = 0;
+  mr_bus_robot_start(&robot, &settings);
+  if (mr_coordinator_start(&coordinator, 1, 1, &port, 0.25, &outputs) != MR_OK) abort();
+  mr_coordinator_signal(&coordinator, plugged, sizeof plugged, now);
+  while (size >= 3) {
+    size_t length = data[1] % 64 < size - 3 ? data[1] % 64 : size - 3;
+    uint8_t what = data[0] % 8, id = data[2] % 8;
+    if (now == 0 || data[0] % 32 == 9) {
+      uint8_t body[128];
+      mr_writer writer = {body, sizeof body, 0, false};
+      const mr_hello hello = {module(1), 1, 0, 1, true, label(0)};
+      mr_write_hello(&writer, &hello);
+      take(MR_FRAME_HELLO, body, writer.at, now);
+    }
+    now += (1 + data[1]) / 4096.0;
+    if (what < 3) {
+      speak(what, id, data + 3, length, now);
+    } else if (what < 6) {
+      take((mr_frame_kind)(what - 1), data + 3, length, now);
+    } else if (what == 6) {
+      mr_coordinator_signal(&coordinator, data + 3, length, now);
+    } else {
+      mr_coordinator_finish(&coordinator, now);
+      mr_bus_robot_rebuild(&robot, &coordinator);
+      mr_bus_robot_tick(&robot, &coordinator);
+      sink += robot.module_count;
+    }
+    data += 3 + length;
+    size -= 3 + length;
+  }
   return 0;
 }
 

@@ -1,6 +1,8 @@
 """The coordinator in C against the one in Python: the same frames, tree and torques."""
 
 import ctypes
+import os
+import signal
 from ctypes import c_double, c_size_t, c_uint8, c_uint32, c_uint64
 
 import numpy as np
@@ -30,7 +32,8 @@ class CheckedCoordinator(Coordinator):
     """A coordinator whose C twin gets the same inputs: every output has to be the same."""
 
     library = None
-    cycles, rebuilt, torques = 0, 0, ()
+    cycles = rebuilt = 0
+    torques = ()
 
     def start(self, boot, beat=1):
         self.c, self.sent = self.library, []
@@ -147,7 +150,7 @@ def test_a_coordinator_in_c_drives_a_changing_arm_as_the_one_in_python(checked):
     rng = np.random.default_rng(0)
     faults = {"loss": 0.1, "delay": (0, 2), "duplication": 0.1, "reordering": 0.2, "rng": rng}
     plant = PlantOptions(step=2e-3, noise_q=1e-3, noise_v=1e-2)
-    bus = SimulatedBus(plant=plant, period=PERIOD_S, faults=faults, heartbeat=0.1)
+    bus = SimulatedBus(plant=plant, period=PERIOD_S, faults=faults, heartbeat=0.05)
     attached(bus, "babac", viscous=0.5, coulomb=0.1)
     assert bus.run(lambda: bus.settled(5))
     bus.push("m1.joint", 3.0, 0.1)
@@ -163,7 +166,7 @@ def test_a_coordinator_in_c_drives_a_changing_arm_as_the_one_in_python(checked):
     bus.unplug("m4.in")
     assert bus.run(lambda: bus.settled(4))
     bus.plug("m3.out", "m4.in", 90)
-    bus.run(lambda: False, 0.5)
+    bus.run(lambda: False, 0.3)
     assert checked.rebuilt > 5
     assert checked.cycles > 100
 
@@ -198,6 +201,9 @@ def test_a_native_robot_has_the_torques_of_a_python_one_and_survives_a_death():
         assert bus.wait(lambda: bus.settled(4), DEADLINE)
         with complains(StateError, "a coordinator in C holds the robot where its modules are"):
             bus.operation.goto([0.0] * 4, 1.0)
+        os.kill(bus.pid("base"), signal.SIGKILL)
+        with complains(StateError, "the coordinator's process has ended: modules get no torques"):
+            bus.wait(lambda: False, DEADLINE)
 
 
 def test_a_native_coordinator_has_one_law_and_the_usual_transport():

@@ -23,7 +23,7 @@ OF_COORDINATOR = (
     "table",
 )  # fmt: skip
 COMPILERS = ("gcc", "clang", "cc")
-FLAGS = ("-std=c99", "-O2", "-ffp-contract=off")
+FLAGS = ("-std=c99", "-O1", "-ffp-contract=off")
 # on a PC there is room for the protocol's own limits, see bus/messages.py
 SIZES = {
     "MR_BUS_MAX_PORTS": 16,

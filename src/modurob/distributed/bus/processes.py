@@ -40,6 +40,10 @@ from modurob.errors import StateError, choices
 from modurob.organism import Organism
 
 COORDINATORS = ("python", "native")
+LOST = {
+    PLANT: "the plant's process has ended: nothing moves",
+    BASE: "the coordinator's process has ended: modules get no torques",
+}
 SHARED_DRIVE = f"{SharedDrive.__module__}:{SharedDrive.__qualname__}"
 KEPT_TICKS = 10_000
 POLL_S = 0.02  # between looks at a condition that is waited for
@@ -317,8 +321,8 @@ class ProcessBus(Bus):
         name, events = self._processes.listen(pipe)
         if events is None:
             self._driven(name, ())
-            if name == PLANT and self._open:
-                raise StateError("the plant's process has ended: nothing moves; start a new bus")
+            if name in LOST and self._open:
+                raise StateError(f"{LOST[name]}; start a new bus")
             return
         for event in events:
             if "stored" in event:
@@ -333,9 +337,9 @@ class ProcessBus(Bus):
 
     def _tell(self, found: dict[str, Any]) -> None:
         """Take the robot that a coordinator in C has told."""
-        called = {module.node.uid: name for name, module in self.modules.items()}
+        called = {f"{module.node.uid:032x}": name for name, module in self.modules.items()}
         names, silent = (
-            {Address(int(uid, 16), boot): called[int(uid, 16)] for uid, boot in found[key]}
+            {Address(int(uid, 16), boot): called[uid] for uid, boot in found[key]}
             for key in ("modules", "silent")
         )
         count = found["left_out"]
