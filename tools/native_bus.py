@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -67,6 +66,7 @@ def _attached(bus: ProcessBus | SimulatedBus) -> None:
     before = "base.out"
     for letter in WORD:
         name = bus.start(f"giusti_{letter}")
+        bus.sense(name, [POSE[name]])  # before it is found: this is where it is held
         bus.plug(before, f"{name}.in")
         before = f"{name}.out"
 
@@ -75,9 +75,6 @@ def mixes() -> int:
     twin = SimulatedBus()
     _attached(twin)
     assert twin.run(lambda: twin.settled(len(WORD)))
-    for name, angle in POSE.items():
-        twin.sense(name, [angle])
-    twin.run(lambda: False, 1.0)
     failed = 0
     for where, *chosen in itertools.product(("python", "native"), *[(False, True)] * len(WORD)):
         names = [f"m{k}" for k, is_native in enumerate(chosen) if is_native]
@@ -92,18 +89,11 @@ def mixes() -> int:
                 gaps = (abs(bus.torques[name][0] - twin.torques[name][0]) for name in POSE)
                 return max(gaps) <= most
 
-            def set_pose(names: Iterable[str], bus: ProcessBus = bus) -> None:
-                for name in names:
-                    bus.sense(name, [POSE[name]])
-
-            bus.wait(lambda: bus.settled(len(WORD)), DEADLINE_S)
-            set_pose(POSE)
-
             held = bus.wait(is_driven, DEADLINE_S)
             bus.kill("m2")
             held &= bus.wait(lambda: bool(bus.robot.assembly.faults), DEADLINE_S)
             bus.restart("m2")
-            set_pose(["m2"])
+            bus.sense("m2", [POSE["m2"]])
             held &= bus.wait(is_driven, DEADLINE_S)
         failed += not held
         took = f"{time.monotonic() - begin:.1f} s"
