@@ -1,6 +1,8 @@
-"""Campaigns for the bus in C: ``python tools/native_bus.py frames|mixes|fuzz|coverage``.
+"""Campaigns for the bus in C: ``python tools/native_bus.py frames|trees|mixes|fuzz|coverage``.
 
 frames    Random frames for a node in Python and its C twin: every answer is the same.
+trees     A coordinator in Python and its C twin while modules are plugged, unplugged, killed and
+          restarted at random: every frame and every tree is the same.
 mixes     The arm b-a-b-a-c with every mix of native and Python modules, under a coordinator in
           Python (the same torques to the last bit) and in C (to 1e-9), and again after the module
           in the middle was killed and restarted.
@@ -23,18 +25,22 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from firmware import bus_in_c, random_frames  # noqa: E402
+from firmware import bus_in_c, conftest, coordinator_in_c, random_frames  # noqa: E402
 from modurob import catalog  # noqa: E402
 from modurob.compiler.emit_c import write_sources  # noqa: E402
 from modurob.compiler.emit_runtime import runtime_kernels  # noqa: E402
 from modurob.distributed import ProcessBus, SimulatedBus, native  # noqa: E402
+from modurob.distributed.bus import bus as bus_of_nodes  # noqa: E402
+from modurob.errors import one_line  # noqa: E402
 from modurob.modules.record import encode  # noqa: E402
+from oracles import runtime  # noqa: E402
 
 WORD = "babac"
 POSE = {"m0": 0.4, "m1": 0.3, "m2": -0.5, "m3": 0.2, "m4": 0.05}  # [rad, m]
 SAME = 1e-9  # [N m, N] of torques of the two coordinators: sums of dynamics have another order
 DEADLINE_S = 60.0
 STEPS = 200  # of a node with one seed
+CHANGES = 30  # of a robot with one seed
 TARGETS = {
     "frame": 1,
     "message": 2,
@@ -59,6 +65,22 @@ def frames(nodes: int) -> int:
             differing += 1
             print(f"seed {seed} differs")
     print(f"{bus_in_c.CheckedNode.steps} steps of {nodes} nodes, {differing} nodes differ")
+    return differing
+
+
+def trees(robots: int) -> int:
+    differing = 0
+    checked = coordinator_in_c.CheckedCoordinator
+    with tempfile.TemporaryDirectory() as folder:
+        checked.library = runtime.build(Path(folder), more=[conftest.HARNESS]).lib
+        bus_of_nodes.Coordinator = checked
+        for seed in range(robots):
+            try:
+                coordinator_in_c.random_changes(seed, CHANGES)
+            except AssertionError as error:
+                differing += 1
+                print(f"seed {seed} differs: {one_line(str(error)):.200}")
+    print(f"{robots} robots, built {checked.rebuilt} times, {differing} differ")
     return differing
 
 
@@ -183,12 +205,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("campaign", choices=("frames", "mixes", "fuzz", "coverage"))
-    parser.add_argument("--count", type=int, default=1000, help="of nodes, or of thousand inputs")
+    parser.add_argument("campaign", choices=("frames", "trees", "mixes", "fuzz", "coverage"))
+    parser.add_argument(
+        "--count", type=int, default=1000, help="of nodes, of robots, or of thousand inputs"
+    )
     parser.add_argument("--target", choices=TARGETS, help="of fuzz; all by default")
     given = parser.parse_args()
     if given.campaign == "frames":
         return frames(given.count)
+    if given.campaign == "trees":
+        return trees(given.count)
     if given.campaign == "fuzz":
         return fuzz(1000 * given.count, [given.target] if given.target else list(TARGETS))
     return mixes() if given.campaign == "mixes" else coverage()

@@ -411,23 +411,31 @@ static void ask(mr_coordinator *coordinator, const mr_request *request, double n
   down(coordinator, data, writer.at, now);
 }
 
+static const mr_request *find_request(const mr_request *asks, uint16_t count,
+                                      const mr_bus_address *module, mr_bus_wanted wanted) {
+  for (uint16_t k = 0; k < count; k++)
+    if (asks[k].wanted == wanted && mr_address_equal(&asks[k].module, module)) return &asks[k];
+  return NULL;
+}
+
 static void ask_missing(mr_coordinator *coordinator, double now) {
   mr_request asks[MR_BUS_MAX_ASKS];
   const double heartbeat = coordinator->links.heartbeat;
   uint16_t count = 0;
   for (int part = 0; part < 2; part++) {
+    const mr_bus_wanted wanted = part ? MR_BUS_WANTED_RECORD : MR_BUS_WANTED_REPORT;
     uint16_t at = 0;
     const mr_finding *missing;
     while ((missing = next_of(&coordinator->survey, part ? MR_UNREAD : MR_UNREPORTED, &at)) &&
            count < MR_BUS_MAX_ASKS) {
-      mr_request *request = &asks[count++];
+      const mr_request *old =
+          find_request(coordinator->asks, coordinator->ask_count, &missing->child, wanted);
+      mr_request *request = &asks[count];
+      if (find_request(asks, count, &missing->child, wanted)) continue; /* seen at two ports */
+      count++;
       request->module = missing->child;
-      request->wanted = part ? MR_BUS_WANTED_RECORD : MR_BUS_WANTED_REPORT;
-      request->due = now + heartbeat;
-      for (uint16_t k = 0; k < coordinator->ask_count; k++)
-        if (coordinator->asks[k].wanted == request->wanted &&
-            mr_address_equal(&coordinator->asks[k].module, &request->module))
-          request->due = coordinator->asks[k].due;
+      request->wanted = wanted;
+      request->due = old ? old->due : now + heartbeat;
       if (now >= request->due) {
         ask(coordinator, request, now);
         request->due = now + heartbeat;
