@@ -98,5 +98,5 @@ def test_a_native_coordinator_has_one_law_and_the_usual_transport():
 
 
 def test_trees_rings_and_twins_are_found_as_in_python(checked):
-    random_changes(0, 30)
+    random_changes(3, 30)
     assert checked.rebuilt > 5
