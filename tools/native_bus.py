@@ -141,6 +141,15 @@ static const uint8_t RECORDS[][{max(map(len, records))}] = {{{rows}}};
     return [*names, folder / "kernels.c"]
 
 
+def _arm_as_input() -> bytes:
+    """An input of fuzz_native.c: reports, records and readings of an arm of four modules."""
+    to_base, outward = 20, 17  # in - out and out - in, both without a turn
+    parts = [bytes([0, 4, k, to_base, k - 1, outward, k + 1]) for k in (1, 2, 3)]
+    parts += [bytes([0, 2, 4, to_base, 3]), *(bytes([1, 0, k]) for k in (1, 2, 3, 4))]
+    parts += [bytes([2, 16, k]) + bytes(16) for k in (1, 2, 3, 4)]
+    return b"".join([*parts, bytes([7, 0, 0]) * 3])
+
+
 def fuzz(runs: int, targets: list[str]) -> int:
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -159,6 +168,8 @@ def fuzz(runs: int, targets: list[str]) -> int:
             subprocess.run([*build, *map(str, files), "-o", program], check=True)
             corpus = os.path.join(folder, f"{target}_corpus")
             os.mkdir(corpus)
+            if target == "coordinator":
+                Path(corpus, "arm").write_bytes(_arm_as_input())
             options = [f"-runs={runs}", "-max_len=2048", "-verbosity=0", "-print_final_stats=1"]
             done = subprocess.run(
                 [program, *options, corpus], cwd=folder, capture_output=True, text=True, check=False
