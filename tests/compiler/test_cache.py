@@ -173,18 +173,18 @@ def test_a_user_without_home_or_passwd_entry_has_no_cache(first, tmp_path):
     ],
 )
 def test_the_folder_of_the_cache_follows_the_variables(monkeypatch, variables, folder):
-    from modurob.compiler.jit import _cache_folder
+    from modurob.compiler.jit import cache_folder
 
     for name in ("MODUROB_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(Path, "home", lambda: Path("/home/me"))
-    assert _cache_folder() == (None if folder is None else Path(folder))
+    assert cache_folder() == (None if folder is None else Path(folder))
 
 
 def test_without_a_home_folder_there_is_no_cache(monkeypatch):
-    from modurob.compiler.jit import _cache_folder
+    from modurob.compiler.jit import cache_folder
 
     def nowhere():
         raise RuntimeError("Could not determine home directory.")
@@ -192,4 +192,4 @@ def test_without_a_home_folder_there_is_no_cache(monkeypatch):
     for name in ("MODUROB_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", nowhere)
-    assert _cache_folder() is None
+    assert cache_folder() is None

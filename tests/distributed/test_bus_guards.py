@@ -54,6 +54,12 @@ def test_names_of_modules_are_free_ones_and_a_plant_is_made_of_options():
         SimulatedBus(plant=True)
 
 
+def test_a_module_has_at_most_the_joints_that_fit_into_the_memory_of_its_drive(monkeypatch):
+    monkeypatch.setattr("modurob.distributed.bus.bus.MOST_JOINTS", 2)
+    with complains(StateError, "a module of the bus has up to 2 joints, superbot has 3"):
+        SimulatedBus().start("superbot")
+
+
 def test_an_operation_without_a_robot_says_what_is_missing():
     operation = SimulatedBus(plant=PlantOptions()).operation
     with complains(StateError, "there is no robot"):

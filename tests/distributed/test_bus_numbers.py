@@ -14,7 +14,7 @@ from modurob.distributed.bus.coordinator import EXPIRY
 from modurob.distributed.bus.links import LinkTable
 from modurob.distributed.bus.messages import Address, FrameKind
 from modurob.distributed.bus.node import LIFETIME, REFRESH, STALE
-from modurob.distributed.reliable import NUMBERS, WINDOW, Newest, following, is_newer
+from modurob.distributed.reliable import NUMBERS, WINDOW, Newest, Retry, following, is_newer
 
 LAST = NUMBERS - 3  # a few steps before the end of all numbers
 AHEAD = (1, 1000, NUMBERS // 2 - 1)  # numbers that are newer than the real ones
@@ -366,3 +366,9 @@ def test_report_and_reading_are_told_again_now_and_then_and_nothing_is_rebuilt()
         assert state.senses - senses == state.reports - reports
     assert bus.robot is robot
     assert bus.builder.built == built
+
+
+def test_a_message_that_is_never_acknowledged_is_repeated_at_the_longest_interval():
+    retry = Retry(0.025, 0.25, 4)
+    assert [retry.interval(tries) for tries in (1, 5, 6, 7)] == [0.025, 0.025, 0.05, 0.1]
+    assert retry.interval(5000) == 0.25

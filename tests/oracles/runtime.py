@@ -208,13 +208,15 @@ def port_index(kind: ModuleType, label: int | str) -> int:
     return [port.label for port in kind.ports].index(label)
 
 
-def build(folder: Path, single: bool = False, flags: Sequence[str] = ("-O1",)) -> Runtime:
-    """The exported sources, compiled without a warning."""
+def build(
+    folder: Path, single: bool = False, flags: Sequence[str] = ("-O1",), more: Sequence[Path] = ()
+) -> Runtime:
+    """The exported sources and more files, compiled without a warning."""
     write_sources(folder, runtime_files(KINDS, MODULES, JOINTS, single))
     path = folder / "runtime.so"
     command = [str(COMPILER), *WARNINGS, *flags, "-DMR_HAVE_SIZES", f"-I{folder / 'include'}",
                "-shared", "-fPIC", "-o", str(path),
-               *map(str, sorted(folder.glob("src/*.c"))), "-lm"]  # fmt: skip
+               *map(str, (*sorted(folder.glob("src/*.c")), *more)), "-lm"]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return Runtime(path, runtime_sizes(KINDS, MODULES, JOINTS), single)

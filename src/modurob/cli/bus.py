@@ -17,10 +17,12 @@ from modurob.distributed.bus.processes import ProcessBus
 from modurob.distributed.plant import PlantOptions
 from modurob.distributed.transports import DEFAULT, between_processes
 
+ALL = "all"  # --native without names
 EXAMPLE = """\b
 Examples:
   modurob bus
   modurob bus --script demo.bus --loss 0.3
+  modurob bus --native m1,m2
   printf 'arm babac\\nwait 5\\ngoto 20,30,30,40,0.1 in 2\\nwait done\\nshow\\n' | \\
     modurob bus --script -
 """
@@ -42,11 +44,13 @@ Examples:
               help="Noise of the plant's sensors, in rad, m, rad/s and m/s.")  # fmt: skip
 @click.option("--mass-factor", type=float, default=1.0, show_default=True, metavar="FACTOR",
               help="How heavy the plant is, compared with the records.")  # fmt: skip
+@click.option("--native", is_flag=False, flag_value=ALL, metavar="[MODULES]",
+              help="Run modules in C: all, or those that are named, such as m2,m3.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the last state as JSON, no more.")
 @click.pass_context
 def command(
     ctx: click.Context, script: str | None, noise: float, mass_factor: float, as_json: bool,
-    **options: Any,
+    native: str | None, **options: Any,
 ) -> None:  # fmt: skip
     """Start modules as processes of their own and plug them together.
 
@@ -63,7 +67,8 @@ def command(
     output.check_path("--script", script)
     lines = None if script is None else list(_script(script))
     plant = PlantOptions(noise_q=noise, noise_v=noise, mass_factor=mass_factor)
-    with ProcessBus(plant=plant, **options) as bus:
+    chosen = native == ALL or (native.split(",") if native else ())
+    with ProcessBus(plant=plant, native=chosen, **options) as bus:
         bus.wait_until_warm()
         session = BusSession(bus, quiet=as_json)
         try:

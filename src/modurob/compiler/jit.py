@@ -116,7 +116,7 @@ def compile_ir(ir: str) -> Library:
 
 def _load(key: str, ir: str) -> Library:
     machine = host().target_machine()
-    folder = _cache_folder()
+    folder = cache_folder()
     path = None if folder is None else folder / f"{key}.o"
     code = None if path is None else _read(path)
     compiled = code is None
@@ -134,7 +134,7 @@ def _load(key: str, ir: str) -> Library:
     return Library(engine, compiled)
 
 
-def _cache_folder() -> Path | None:
+def cache_folder() -> Path | None:
     """The folder of the disk cache; None when it is switched off or there is no home folder.
 
     No folder under /tmp in its place: others could put code there for us to run.

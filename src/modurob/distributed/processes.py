@@ -59,14 +59,29 @@ class Processes:
         return self.kind(key=self._key, loss=self.loss, rng=random.Random(self.seed))
 
     def start(
-        self, name: str, program: type[child.Program], settings: Mapping[str, Any], *, light: bool
+        self,
+        name: str,
+        program: type[child.Program],
+        settings: Mapping[str, Any],
+        *,
+        light: bool,
+        native: str = "",
     ) -> None:
-        """Start a module's process; a light program works without the imports of modurob itself."""
+        """Start a module's process.
+
+        Args:
+            name: Of the module.
+            program: In Python.
+            settings: Of the program.
+            light: Whether the program works without the imports of modurob itself.
+            native: Path of a program that takes its place, with the same settings.
+        """
         if name in self._processes:  # a module that is started again
             self._forget(name)
+        flags = ("-I", "-S") if light else ("-P",)
         # a session of its own: Ctrl-C at the terminal is for this process alone
         process = subprocess.Popen(
-            [sys.executable, *(("-I", "-S") if light else ("-P",)), child.__file__],
+            [native] if native else [sys.executable, *flags, child.__file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, Self
 
 NUMBERS = 2**32
+MOST_DOUBLINGS = 64  # of an interval: beyond any longest one, and no overflow
 WINDOW = 2**16  # numbers beyond the first missing one that are taken
 
 
@@ -49,7 +50,9 @@ class Retry(NamedTuple):
     def interval(self, tries: int) -> float:
         """Return the time between a message's last try so far and the next one. [s]"""
         doublings = tries - 1 - self.constant
-        return self.first if doublings <= 0 else min(self.longest, self.first * 2**doublings)
+        if doublings <= 0:
+            return self.first
+        return min(self.longest, self.first * 2.0 ** min(doublings, MOST_DOUBLINGS))
 
 
 class Waiting(NamedTuple):

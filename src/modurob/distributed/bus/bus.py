@@ -18,6 +18,7 @@ from modurob.distributed.bus.coordinator import PORT, Coordinator, CoordinatorSt
 from modurob.distributed.bus.node import HEARTBEAT_S, Node
 from modurob.distributed.bus.operation import Operation
 from modurob.distributed.bus.robot import BusRobot, moving_joints
+from modurob.distributed.drive import MOST_JOINTS
 from modurob.distributed.plant import BASE, PLANT, DriveFault, PlantOptions
 from modurob.distributed.transports import End
 from modurob.errors import (
@@ -105,6 +106,10 @@ class Bus(ABC):
         if not isinstance(kind, ModuleType):
             raise StateError(f"a kind is a catalog name or a ModuleType, got {kind!r}")
         _refuse_overflow(kind)
+        if (joints := len(moving_joints(kind))) > MOST_JOINTS:
+            raise StateError(
+                f"a module of the bus has up to {MOST_JOINTS} joints, {kind.name} has {joints}"
+            )
         if name is None:
             number = len(self.modules)
             while (name := f"m{number}") in self.modules:

@@ -13,7 +13,7 @@ from modurob.distributed.bus.links import HELLOS, LinkTable
 from modurob.distributed.bus.messages import OWN, Address, CycleBatch, Hello, Kind, Wanted
 from modurob.distributed.child import loaded
 from modurob.distributed.codec import LARGEST_TEXT
-from modurob.distributed.drive import Drive
+from modurob.distributed.drive import MOST_JOINTS, Drive
 from modurob.distributed.reliable import NUMBERS, Newest, following
 from modurob.errors import StateError
 
@@ -361,7 +361,7 @@ class Node:
         onward: dict[str, list[bytes]] = {port: [] for port in ports}
         for _, address, data in torques:
             if address == state.links.address:
-                self._handle(state, msg.unpack(data), now)
+                self._handle(state, data, now)
             elif state.routes.get(address) in onward:
                 onward[state.routes[address]].append(data)
         for port, messages in onward.items():
@@ -382,20 +382,25 @@ class Node:
             from_coordinator = kind in FROM_COORDINATOR
             if state.parent is None or from_coordinator != (port == state.parent):
                 return
-            if from_coordinator and address == state.links.address:
-                self._handle(state, msg.unpack(message), now)
-                return
         except ValueError:
             state.links.ignored += 1
             return
-        if not from_coordinator:
+        if from_coordinator and address == state.links.address:
+            self._handle(state, message, now)
+        elif not from_coordinator:
             self._learn(state, address, port)
             self._post_up(state, message, now)
             state.gather_from -= {port}  # it has sent all that it gathered
         elif address in state.routes:
             state.links.post(state.routes[address], message, now)
 
-    def _handle(self, state: NodeState, message: msg.BusMessage, now: float) -> None:
+    def _handle(self, state: NodeState, data: bytes, now: float) -> None:
+        try:
+            message = msg.unpack(data)
+            _check_count(message)
+        except ValueError:
+            state.links.ignored += 1
+            return
         if isinstance(message, msg.Ask):
             if message.wanted is Wanted.REPORT:
                 self._report(state, now)
@@ -422,6 +427,14 @@ class Node:
 
     def _drive(self, state: NodeState, values: tuple[float, ...]) -> None:
         state.links.outbox.append(msg.own(msg.DriveSignal(values)))
+
+
+def _check_count(message: msg.BusMessage) -> None:
+    """Raise ValueError for more numbers than the joints of a module can need."""
+    if isinstance(message, msg.Torque | msg.HoldGains):
+        most = MOST_JOINTS * (3 if isinstance(message, msg.HoldGains) else 2)
+        if len(message.values) > most:
+            raise ValueError(f"{len(message.values)} numbers, at most {most} are expected")
 
 
 def _late(state: NodeState) -> float:

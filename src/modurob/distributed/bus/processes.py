@@ -13,24 +13,37 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 from modurob.checks import positive, takes
+from modurob.control import ComputedTorque
 from modurob.distributed import child
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
+from modurob.distributed.bus.assembly import BusAssembly
+from modurob.distributed.bus.builder import RobotBuilder
 from modurob.distributed.bus.bus import BASE, Bus, BusModule
-from modurob.distributed.bus.coordinator import CoordinatorState
+from modurob.distributed.bus.coordinator import PORT, CoordinatorState
 from modurob.distributed.bus.links import HELLOS
+from modurob.distributed.bus.messages import Address
 from modurob.distributed.bus.node import NodeProgram
+from modurob.distributed.bus.operation import Operation
+from modurob.distributed.bus.robot import BusRobot
 from modurob.distributed.drive import SharedDrive
+from modurob.distributed.native import coordinator_program, module_program
 from modurob.distributed.plant import PLANT, start_plant
 from modurob.distributed.processes import END_TIMEOUT_S, START_TIMEOUT_S, Processes
 from modurob.distributed.transports import DEFAULT, End
-from modurob.errors import StateError
+from modurob.errors import StateError, choices
+from modurob.organism import Organism
 
+COORDINATORS = ("python", "native")
+LOST = {
+    PLANT: "the plant's process has ended: nothing moves",
+    BASE: "the coordinator's process has ended: modules get no torques",
+}
 SHARED_DRIVE = f"{SharedDrive.__module__}:{SharedDrive.__qualname__}"
 KEPT_TICKS = 10_000
 POLL_S = 0.02  # between looks at a condition that is waited for
@@ -47,6 +60,10 @@ class ProcessBus(Bus):
         seed: Of those chances.
         drives: From a module's name to its `Drive`: a class as ``package.module:Class``, and its
             options. Drives of the plant by default.
+        native: True if modules run in C, or the names of those that do; a C compiler builds their
+            program when it is first needed.
+        coordinator: ``native`` for one in C, as a process. It holds the robot with computed torque
+            where its modules are found; motions, records and other laws need the one in Python.
 
     Attributes:
         endpoint: The coordinator's socket.
@@ -61,18 +78,31 @@ class ProcessBus(Bus):
         loss: float = 0.0,
         seed: int = 0,
         drives: Callable[[str], tuple[str, dict[str, Any]]] | None = None,
+        native: bool | Collection[str] = False,
+        coordinator: str = "python",
         **settings: Any,
     ) -> None:
         if drives is not None and (not takes(drives, "m0") or settings.get("plant") is not None):
             raise StateError("drives is a function of a module's name, on a bus without a plant")
-        self._drives = drives
+        if coordinator not in COORDINATORS:
+            raise StateError(f"coordinator is {choices(COORDINATORS)}, got {coordinator!r:.60}")
+        in_c = coordinator == "native"
+        if (native or in_c) and (drives is not None or transport != DEFAULT):
+            raise StateError(f"native modules have the transport {DEFAULT} and drives of the plant")
+        self._drives, self._native = drives, _checked_native(native)
         super().__init__(law, **settings)
+        self._in_c: BusRobot | None = BusRobot() if in_c else None  # as the coordinator told it
+        self._driven_in_c = False
+        options = _native_settings(self.builder, self.period, self.heartbeat) if in_c else {}
+        program = coordinator_program() if in_c else ""
+        self._program = module_program() if native else ""
         self._processes = Processes("SimulatedBus", transport=transport, loss=loss, seed=seed)
         self.endpoint = self._processes.endpoint()
         # later than the beats of any coordinator before: these come five times a heartbeat
         self._state = self._root.start(random.getrandbits(32), time.time_ns())
         self._addresses = self._processes.addresses
-        self._addresses[BASE] = self.endpoint.address
+        if self._in_c is None:
+            self._addresses[BASE] = self.endpoint.address
         self._signals: deque[Message] = deque()
         self._news = threading.Condition()
         self._open, self._warm = True, False
@@ -83,6 +113,9 @@ class ProcessBus(Bus):
         self._memory = ""
         if self.plant is not None:
             self._memory = start_plant(self._processes, self.plant, msg.MOST_MODULES)
+        if in_c:
+            options = {**options, "beat": self._state.beat}
+            self._processes.start(BASE, NodeProgram, options, light=True, native=program)
         self._seen: CoordinatorState | None = None  # of the last robot built
         self._threads = [
             threading.Thread(target=self._repeat, args=(work,), name=name, daemon=True)
@@ -101,6 +134,10 @@ class ProcessBus(Bus):
     def is_alive(self, name: str) -> bool:
         """Return whether the module's process runs."""
         return self._processes.is_alive(name)
+
+    def is_native(self, name: str) -> bool:
+        """Return whether a module of this name runs in C."""
+        return self._native is True or (self._native is not False and name in self._native)
 
     def pid(self, name: str) -> int:
         """The number of the module's process."""
@@ -159,6 +196,26 @@ class ProcessBus(Bus):
     def coordinator(self) -> CoordinatorState:
         return self._state
 
+    @property
+    def robot(self) -> BusRobot:
+        return super().robot if self._in_c is None else self._in_c
+
+    @property
+    def operation(self) -> Operation:
+        if self._in_c is not None:
+            raise StateError(
+                "a coordinator in C holds the robot where its modules are found: take the one in "
+                "Python (coordinator='python') for motions, records and states"
+            )
+        return super().operation
+
+    def settled(self, modules: int) -> bool:
+        if self._in_c is None:
+            return super().settled(modules)
+        names = self._in_c.assembly.names
+        whole = len(names) == modules and not self._replaced.intersection(names)
+        return whole and self._driven_in_c
+
     def _launch(self, module: BusModule) -> None:
         node = module.node
         settings = {
@@ -174,7 +231,10 @@ class ProcessBus(Bus):
             slot = list(self.modules).index(module.name)
             settings["drive"] = [SHARED_DRIVE, {"path": self._memory, "slot": slot}]
         self._addresses.pop(module.name, None)
-        self._processes.start(module.name, NodeProgram, settings, light=True)
+        native = self._program if self.is_native(module.name) else ""
+        if native:
+            _check_native(module)
+        self._processes.start(module.name, NodeProgram, settings, light=True, native=native)
         self._wake()
 
     def _plant(self, event: dict[str, Any]) -> None:
@@ -191,20 +251,20 @@ class ProcessBus(Bus):
             raise StateError(f"{' and '.join(names)} have not come up in {START_TIMEOUT_S:g} s")
         for (name, port), (there, their_port) in ((one, other), (other, one)):
             address = self._addresses[there]
-            if name == BASE:
+            if name == BASE and self._in_c is None:
                 self.endpoint.plug(port, address, their_port)
             else:
                 self._processes.plug((name, port), address, their_port)
 
     def _disconnect(self, one: End, other: End) -> None:
         for name, port in (one, other):
-            if name == BASE:
+            if name == BASE and self._in_c is None:
                 self.endpoint.unplug(port)
             else:
                 self._processes.unplug((name, port))
 
     def _signal(self, name: str, signal: msg.Signal | msg.BusMessage) -> None:
-        if name == BASE:
+        if name == BASE and self._in_c is None:
             self._signals.append(msg.own(signal))
             self._wake()
         else:
@@ -261,17 +321,34 @@ class ProcessBus(Bus):
         name, events = self._processes.listen(pipe)
         if events is None:
             self._driven(name, ())
-            if name == PLANT and self._open:
-                raise StateError("the plant's process has ended: nothing moves; start a new bus")
+            if name in LOST and self._open:
+                raise StateError(f"{LOST[name]}; start a new bus")
             return
         for event in events:
             if "stored" in event:
                 self._stored(name, bytes.fromhex(event["stored"]))
             elif "drive" in event:
                 self._driven(name, tuple(event["drive"]))
+            elif "robot" in event:
+                self._tell(event["robot"])
             elif "error" in event:
                 ended = "" if name == PLANT else f"the process of '{name}' has ended: "
                 raise StateError(ended + event["error"])
+
+    def _tell(self, found: dict[str, Any]) -> None:
+        """Take the robot that a coordinator in C has told."""
+        called = {f"{module.node.uid:032x}": name for name, module in self.modules.items()}
+        names, silent = (
+            {Address(int(uid, 16), boot): called[uid] for uid, boot in found[key]}
+            for key in ("modules", "silent")
+        )
+        count = found["left_out"]
+        faults = [
+            f"silent: '{name}' stays in the model, where it was last" for name in silent.values()
+        ]
+        faults += [f"modules that cannot be used and are left out: {count}"] if count else []
+        self._in_c = BusRobot(BusAssembly(None, names, tuple(faults), silent))
+        self._driven_in_c = found["driven"]
 
     def _build(self) -> None:
         """Build a robot whenever the coordinator's state changes."""
@@ -290,7 +367,7 @@ class ProcessBus(Bus):
         if not self.clocked:
             self._signals.extend(self.builder.update(self._seen, time.monotonic()))
         elif self.builder.rebuild(self._seen):
-            gains = self.operation.hold_gains().items()
+            gains = self.builder.operation.hold_gains().items()
             self._signals.extend(msg.own(msg.HoldGains(m, values)) for m, values in gains)
         self._wake()
         with self._news:
@@ -301,6 +378,45 @@ class ProcessBus(Bus):
         if a.survey is not b.survey or a.ready != b.ready:
             return False
         return a.table is b.table or (self.clocked and a.revision == b.revision)
+
+
+def _checked_native(native: Any) -> bool | tuple[str, ...]:
+    if isinstance(native, bool):
+        return native
+    if isinstance(native, Collection) and all(isinstance(name, str) for name in native):
+        names = () if isinstance(native, str) else tuple(native)
+        if "" not in names and (names or not native):
+            return names
+    raise StateError(f"native is True, False or names such as ('m1', 'm2'), got {native!r:.60}")
+
+
+def _native_settings(builder: RobotBuilder, period: float, heartbeat: float) -> dict[str, Any]:
+    """Settings of a coordinator in C: gains are the same numbers for every joint."""
+    law = builder.law(Organism.start("giusti_b").model("physical"), **builder.settings)
+    if type(law) is not ComputedTorque:
+        raise StateError(f"a coordinator in C has the law computed-torque, got {builder.law.key}")
+    return {
+        "ports": [PORT],
+        "heartbeat": heartbeat,
+        "gravity": builder.gravity.tolist(),
+        "period": period,
+        "sample_time": builder.settings.get("sample_time", 0.0),
+        "k0": float(law.k0[0]),
+        "k1": float(law.k1[0]),
+    }
+
+
+def _check_native(module: BusModule) -> None:
+    """Refuse a module with labels of ports that its program in C cannot have.
+
+    The keys of links depend on Python's text of a label, which in C is the label in quotes.
+    """
+    for label in module.node.ports:
+        if not label.isascii() or repr(label) != f"'{label}'":
+            raise StateError(
+                f"port {label!r} of '{module.name}': labels of native modules are printable ASCII "
+                "without quotes and backslashes; run this one in Python"
+            )
 
 
 def _checked_drive(drive: Any) -> tuple[str, dict[str, Any]]:

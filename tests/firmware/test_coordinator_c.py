@@ -1,0 +1,102 @@
+"""The coordinator in C against the one in Python: the same frames, tree and torques."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from firmware.bus_in_c import NEEDS_COMPILER
+from firmware.coordinator_in_c import PERIOD_S, SAME, CheckedCoordinator, random_changes
+from modurob import StateError, catalog
+from modurob.distributed import PlantOptions, ProcessBus, SimulatedBus
+from modurob.distributed.bus import bus as bus_of_nodes
+from oracles import complains
+
+pytestmark = NEEDS_COMPILER
+DEADLINE = 60.0  # [s]
+
+
+@pytest.fixture
+def checked(double_runtime, monkeypatch):
+    CheckedCoordinator.library = double_runtime.lib
+    CheckedCoordinator.cycles = CheckedCoordinator.rebuilt = 0
+    monkeypatch.setattr(bus_of_nodes, "Coordinator", CheckedCoordinator)
+    return CheckedCoordinator
+
+
+def attached(bus, word, pose=(), **parameters):
+    before = "base.out"
+    for k, letter in enumerate(word):
+        name = bus.start(catalog[f"giusti_{letter}"].with_parameters(**parameters))
+        if pose:
+            bus.sense(name, [pose[k]])  # before it is found: this is where it is held
+        bus.plug(before, f"{name}.in")
+        before = f"{name}.out"
+
+
+def test_a_coordinator_in_c_drives_a_changing_arm_as_the_one_in_python(checked):
+    rng = np.random.default_rng(0)
+    faults = {"loss": 0.1, "delay": (0, 2), "duplication": 0.1, "reordering": 0.2, "rng": rng}
+    plant = PlantOptions(step=2e-3, noise_q=1e-3, noise_v=1e-2)
+    bus = SimulatedBus(plant=plant, period=PERIOD_S, faults=faults, heartbeat=0.05)
+    attached(bus, "babac", viscous=0.5, coulomb=0.1)
+    assert bus.run(lambda: bus.settled(5))
+    bus.push("m1.joint", 3.0, 0.1)
+    bus.run(lambda: False, 0.2)
+    assert max(abs(tau) for values in checked.torques.values() for tau in values) > 1
+    bus.kill("m2")
+    assert bus.run(lambda: bool(bus.coordinator.survey.lost))
+    bus.run(lambda: False, 0.1)
+    bus.restart("m2")
+    assert bus.run(lambda: bus.settled(5))
+    bus.write("m3", mass=0.7)
+    bus.run(lambda: False, 0.2)
+    bus.unplug("m4.in")
+    assert bus.run(lambda: bus.settled(4))
+    bus.plug("m3.out", "m4.in", 90)
+    bus.run(lambda: False, 0.3)
+    assert checked.rebuilt > 5
+    assert checked.cycles > 50
+
+
+def test_a_native_robot_has_the_torques_of_a_python_one_and_survives_a_death():
+    pose, names = (0.4, 0.3, -0.5, 0.2, 0.05), ["m0", "m1", "m2", "m3", "m4"]
+    twin = SimulatedBus()
+    attached(twin, "babac", pose)
+    assert twin.run(lambda: twin.settled(5))
+    assert max(abs(tau) for (tau,) in twin.torques.values()) > 1
+    with ProcessBus(native=["m0", "m2", "m3", "m4"], coordinator="native", heartbeat=0.2) as bus:
+        attached(bus, "babac", pose)
+
+        def is_same():
+            given = [bus.torques.get(name, (np.inf,))[0] for name in names]
+            wanted = [twin.torques[name][0] for name in names]
+            return bus.settled(5) and np.allclose(given, wanted, rtol=0, atol=SAME)
+
+        assert bus.wait(is_same, DEADLINE)
+        bus.kill("m2")
+        assert bus.wait(lambda: "m2" in bus.robot.assembly.silent.values(), DEADLINE)
+        assert "silent: 'm2' stays in the model, where it was last" in bus.robot.assembly.faults
+        bus.restart("m2")
+        bus.sense("m2", [pose[2]])
+        assert bus.wait(is_same, DEADLINE)
+        bus.unplug("m4.in")
+        assert bus.wait(lambda: bus.settled(4), DEADLINE)
+        with complains(StateError, "a coordinator in C holds the robot where its modules are"):
+            bus.operation.goto([0.0] * 4, 1.0)
+        os.kill(bus.pid("base"), signal.SIGKILL)
+        with complains(StateError, "the coordinator's process has ended: modules get no torques"):
+            bus.wait(lambda: False, DEADLINE)
+
+
+def test_a_native_coordinator_has_one_law_and_the_usual_transport():
+    with complains(StateError, "coordinator is python, native, got 'c'"):
+        ProcessBus(coordinator="c")
+    with complains(StateError, "a coordinator in C has the law computed-torque, got pd-gravity"):
+        ProcessBus("pd-gravity", coordinator="native")
+
+
+def test_trees_rings_and_twins_are_found_as_in_python(checked):
+    random_changes(3, 30)
+    assert checked.rebuilt > 5
