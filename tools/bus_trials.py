@@ -1,4 +1,6 @@
-"""Trials of the bus as processes in real time: ``python tools/bus_trials.py [TRIAL ...]``.
+"""Trials of the bus as processes in real time.
+
+``python tools/bus_trials.py [--native] [TRIAL ...]``
 
 An arm b-a-b-a-c with noise on its sensors moves to a place in 2 s: undisturbed, with a module that
 is killed and started again, with lost messages, with each process stopped for a second, and with a
@@ -56,9 +58,9 @@ class TrialFailure(Exception):
 
 
 @contextmanager
-def attached(word: str, period: float, loss: float = 0.0, **plant: Any) -> Iterator[ProcessBus]:
-    """An arm of processes that holds the pose in which it was found."""
-    with ProcessBus(plant=PlantOptions(**plant), period=period, loss=loss, seed=1) as bus:
+def attached(word: str, loop: Facts, loss: float = 0.0, **plant: Any) -> Iterator[ProcessBus]:
+    """An arm of processes that holds the pose in which it was found; loop: options of the bus."""
+    with ProcessBus(plant=PlantOptions(**plant), loss=loss, seed=1, **loop) as bus:
         bus.wait_until_warm()
         before = "base.out"
         for name in [bus.start(f"giusti_{letter}") for letter in word]:
@@ -76,9 +78,9 @@ def demand(holds: bool, otherwise: str) -> None:
 # -- the motion ------------------------------------------------------------------------------------
 
 
-def move(disturb: Callable[[ProcessBus], None], loss: float = 0.0, *, period: float) -> Facts:
+def move(disturb: Callable[[ProcessBus], None], loss: float = 0.0, *, loop: Facts) -> Facts:
     """Move the arm, disturb it in mid-motion, and report errors on the way and at rest."""
-    with attached(ARM, period, loss, noise_q=NOISE, noise_v=NOISE) as bus:
+    with attached(ARM, loop, loss, noise_q=NOISE, noise_v=NOISE) as bus:
         operation = bus.operation
         time.sleep(HOLDING_S)
         operation.record()
@@ -176,9 +178,9 @@ def load(bus: ProcessBus) -> None:
 # -- other trials ----------------------------------------------------------------------------------
 
 
-def push(period: float) -> Facts:
+def push(loop: Facts) -> Facts:
     """Push joint 2 of b-a-c: it comes back."""
-    with attached("bac", period) as bus:
+    with attached("bac", loop) as bus:
         time.sleep(1.0)
         aim = bus.operation.status().set_point
         bus.operation.record()
@@ -192,10 +194,10 @@ def push(period: float) -> Facts:
     return {"largest": float(away.max()), "left": left}
 
 
-def heavier(period: float) -> Facts:
+def heavier(loop: Facts) -> Facts:
     """A body that is heavier than its records rests where the law predicts."""
     aim = np.array([0.3, 0.5, 0.05])
-    with attached("bac", period, mass_factor=HEAVIER) as bus:
+    with attached("bac", loop, mass_factor=HEAVIER) as bus:
         bus.operation.goto(aim, 1.0)
         time.sleep(1.0 + RESTING_S)
         q = bus.operation.status().q
@@ -210,8 +212,12 @@ def heavier(period: float) -> Facts:
     return {"steady_error": away, "from_prediction": off, "drift": drift}
 
 
-def tree(period: float) -> Facts:
-    """A SuperBot tree balances by its own processes; a module dies, and the rest balances again."""
+def tree(loop: Facts) -> Facts:
+    """A SuperBot tree balances by its own processes; a module dies, and the rest balances again.
+
+    Its modules are in Python, and its clock is its own: the loop is that of the other trials.
+    """
+    del loop
     body = examples.superbot_tree(*TREE, np.random.default_rng(2))
     width, leaf = body.kind(body.base).size, body.modules[-1]
     with BalancingProcesses(body) as network:
@@ -247,15 +253,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("trials", nargs="*", metavar="TRIAL", help=f"{', '.join(TRIALS)}; all")
     parser.add_argument("--period", type=float, default=0.002, help="of the loop [s]")
+    parser.add_argument("--native", action="store_true", help="modules in C")
     given = parser.parse_args()
     if unknown := [name for name in given.trials if name not in TRIALS]:
         parser.error(f"no trial {unknown[0]}: trials are {', '.join(TRIALS)}")
-    failed = 0
+    failed, loop = 0, {"period": given.period, "native": given.native}
     print(json.dumps({"simulate": of_simulate(given.period)}), flush=True)
     for name in given.trials or TRIALS:
         facts: Facts = {"load": round(os.getloadavg()[0], 1)}
         try:
-            facts |= {"ok": True, **TRIALS[name](period=given.period)}
+            facts |= {"ok": True, **TRIALS[name](loop=loop)}
         except (TrialFailure, ModurobError) as failure:
             facts |= {"ok": False, "why": str(failure)}
             failed += 1

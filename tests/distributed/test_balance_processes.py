@@ -64,8 +64,9 @@ def test_in_rounds_twenty_modules_balance_one_dies_and_the_rest_balances_again()
     assert np.linalg.norm(center_of(model, q)) > OVER * first
 
 
-def test_twenty_processes_balance_one_dies_and_the_rest_balances_again():
-    organism = tree()
+def test_eight_processes_balance_one_dies_and_the_rest_balances_again():
+    """Twenty of them take three times as long: ``tools/bus_trials.py tree``."""
+    organism = tree(2, 4)
     dead = leaf_of(organism)
     model = organism.model("physical")
     first = np.linalg.norm(center_of(model, model.neutral()))
@@ -86,7 +87,7 @@ def test_twenty_processes_balance_one_dies_and_the_rest_balances_again():
 
     with BalancingProcesses(organism) as network:
         memory = network._memory.path
-        assert len({network.pid(name) for name in organism}) == 20
+        assert len({network.pid(name) for name in organism}) == 8
         assert settles(network)
         assert network.distance() < 2 * OVER * first
         network.kill(dead)
