@@ -398,7 +398,7 @@ class Operation:
         """Keep the age of the oldest reading, of those that answer so many cycles before."""
         if self._ticks and cycles:
             module = max(cycles, key=lambda m: cycles[m])
-            began = self._ticks[-min(cycles[module], len(self._ticks))]
+            began = self._ticks[-max(1, min(cycles[module], len(self._ticks)))]
             self._ages.append((t - began, self.robot.assembly.names[module]))
         self._ticks.append(t)
 
