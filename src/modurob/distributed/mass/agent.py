@@ -297,7 +297,7 @@ class MassAgent:
         )
 
     def _lost(self, update: Update) -> Update | None:
-        """What still counts of a neighbor that is gone, from its last update."""
+        """Return the part of a gone neighbor's last update that still counts."""
         return None
 
     def _sides(self, state: MassState, leader_port: str | None) -> Sides:
