@@ -57,6 +57,8 @@ RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 DEFERRED_UPWARD = {
     ("organism", "model"),
     ("organism", "symbolic"),
+    ("organism", "studio"),  # `view`
+    ("sim", "studio"),
     ("model", "kinematics"),
     ("model", "dynamics"),
     ("model", "friction"),

@@ -15,7 +15,9 @@ from modurob.scenario.preset_figures import figure
 from modurob.scenario.presets import Preset, preset
 
 VERDICTS = {True: Text("holds", "green"), False: Text("does not hold", "red"), None: Text("")}
-OF_ONE_RUN = {"film_path": "--animate", "csv_path": "--csv", "path": "--output"}
+OF_ONE_RUN = {
+    "film_path": "--animate", "html_path": "--html", "csv_path": "--csv", "path": "--output",
+}  # fmt: skip
 
 
 def run_preset(name: str, options: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,6 +27,9 @@ from modurob.scenario.scenario import RunResult
 from modurob.scenario.settings import BALANCE, NONE, POINTS
 from modurob.sim import SimulationError
 
+if TYPE_CHECKING:
+    from modurob.studio.viewer import View
+
 EXAMPLE = """\b
 Examples:
   modurob simulate crab --hinges physical --save-scenario fall.json
@@ -36,6 +39,7 @@ Examples:
 FILES = {
     "plot_path": "--plot",
     "film_path": "--animate",
+    "html_path": "--html",
     "csv_path": "--csv",
     "path": "--output",
     "scenario_path": "--save-scenario",
@@ -54,6 +58,8 @@ def run_options(function: Callable[..., None]) -> Callable[..., None]:
                      help="Draw plots of the run: .png, .svg or .pdf."),
         click.option("--animate", "--film", "film_path", metavar="FILE",
                      help="Make a film: .gif, or .mp4 with ffmpeg."),
+        click.option("--html", "html_path", metavar="FILE",
+                     help="Write a viewer: the run in three dimensions, to turn, play and plot."),
         click.option("--csv", "csv_path", metavar="FILE", help="Write a table of the run."),
         click.option("-o", "--output", "path", metavar="FILE", help="Write the trajectory, .npz."),
         click.option("--save-scenario", "scenario_path", metavar="FILE",
@@ -95,6 +101,10 @@ def take_run_options(options: dict[str, Any]) -> dict[str, Any]:
     output.refuse_to_overwrite(filter(None, map(taken.get, FILES)), taken["force"])
     if taken["plot_path"]:
         charts.check_ending(taken["plot_path"], "plots")
+    if taken["html_path"]:
+        from modurob.studio import viewer
+
+        viewer.check(taken["html_path"])
     return taken
 
 
@@ -140,6 +150,7 @@ def execute(
     for key, write in (
         ("plot_path", report.plot),
         ("film_path", trajectory.animate),
+        ("html_path", lambda path: _view(result).save(path)),
         ("csv_path", trajectory.to_csv),
         ("path", trajectory.save),
     ):
@@ -156,6 +167,12 @@ def execute(
         output.console().print(f"loads on connectors\n{each}", soft_wrap=True, highlight=False)
     for file in files:
         output.console().print(f"wrote {file}", soft_wrap=True)
+
+
+def _view(result: RunResult) -> View:
+    from modurob.studio import viewer
+
+    return viewer.run_view(result)
 
 
 def is_controlled(scenario: Scenario) -> bool:

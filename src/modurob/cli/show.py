@@ -16,6 +16,7 @@ EXAMPLE = """\b
 Examples:
   modurob show crab
   modurob show crab.json --hinges dyad --picture crab.png
+  modurob show crab --html crab.html
   modurob show nine --json > nine.json
 """
 LARGEST_TABLES = 30  # modules; more fill the terminal
@@ -29,22 +30,29 @@ MOST_LOCKED, MOST_NAMES = 20, 12  # rows of the table; names in a cell
 @click.option("--matrices/--no-matrices", default=None,
               help=f"Show matrices.  [default: up to {LARGEST_TABLES} modules]")  # fmt: skip
 @click.option("--picture", "picture_path", metavar="FILE", help="Draw it into a .png or .svg file.")
+@click.option("--html", "html_path", metavar="FILE", help="Write a viewer to turn it in a browser.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as machine-readable JSON.")
 def command(
-    name: str, hinges: str | None, matrices: bool | None, picture_path: str | None, as_json: bool
-) -> None:
+    name: str, hinges: str | None, matrices: bool | None, picture_path: str | None,
+    html_path: str | None, as_json: bool,
+) -> None:  # fmt: skip
     """Show an organism: drawing, joints, and the matrices of the literature."""
-    output.check_path("--picture", picture_path)
+    files = {"picture": picture_path, "html": html_path}
+    for key, path in files.items():
+        output.check_path(f"--{key}", path)
     title, organism = organisms.find(name)
     models = {key: organism.model(hinges=key) for key in ([hinges] if hinges else organisms.HINGES)}
     if picture_path:
         from modurob.drawing import picture
 
         picture(organism, picture_path)
+    if html_path:
+        organism.view(model=models[hinges or organisms.HINGES[0]]).save(html_path)
+    written = {key: path for key, path in files.items() if path}
     if as_json:
         wanted = len(organism) <= LARGEST_JSON if matrices is None else matrices
         data = _data(title, organism, models, wanted)
-        output.print_json({**data, "picture": picture_path} if picture_path else data)
+        output.print_json({**data, **written})
         return
     console = output.console()
     output.print_drawing(console, organism)
@@ -55,8 +63,8 @@ def command(
         _print_matrices(console, organism)
     elif matrices is None and len(organism) > LARGEST_TABLES:
         console.print(f"{len(organism)} modules: matrices left out; --matrices shows them.")
-    if picture_path:
-        console.print(f"wrote {picture_path}", soft_wrap=True)
+    for path in written.values():
+        console.print(f"wrote {path}", soft_wrap=True)
 
 
 # -- for people ------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from modurob.spatial import so3
 if TYPE_CHECKING:
     from modurob.model import Model
     from modurob.organism.dh_table import DhTable
+    from modurob.studio.viewer import View
     from modurob.symbolic import Equations
 
 NAME = re.compile(r"[^\W\d][\w-]{0,63}")
@@ -545,6 +546,20 @@ class Organism:
 
     def __hash__(self) -> int:
         return hash(self._canonical)
+
+    def view(self, q: ArrayLike | None = None, *, model: Model | None = None) -> View:
+        """The organism in three dimensions: in a notebook, or as an HTML file.
+
+        Needs the extra ``studio``. ``organism.view().save("crab.html")`` writes one file that a
+        browser opens without a network.
+
+        Args:
+            q: Configuration of `model`, zero by default.
+            model: By default `Organism.model` without arguments.
+        """
+        from modurob.studio.viewer import organism_view
+
+        return organism_view(self, q, model)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the organism with all its datasheets to a JSON file, atomically."""

@@ -122,6 +122,12 @@ class BodyTrajectory:
         kept = MappingProxyType(channels)
         return replace(self, q=q, v=v, tau=tau, channels=kept, _accelerations=accelerations)
 
+    def rows(self, index: np.ndarray) -> BodyTrajectory:
+        """Some of the recorded states as a part of its own."""
+        states = {name: getattr(self, name)[index] for name in ("t", "q", "v", "tau")}
+        channels = MappingProxyType({name: x[index] for name, x in self.channels.items()})
+        return replace(self, **states, channels=channels, _accelerations=lambda: self.a[index])
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles carry the numbers; the integrator's own polynomials stay behind."""
         names = ("name", "model", "organism", "t", "q", "v", "tau")

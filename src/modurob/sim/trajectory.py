@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from modurob.sim.reconfiguration.events import EventReport
+    from modurob.stepping import Ground
+    from modurob.studio.viewer import View
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,6 +216,20 @@ class Trajectory:
 
         video.check(path, fps)
         Film(self, organism, view, size).animate(path, fps, speed, progress)
+
+    def view(self, *, ground: Ground | None = None) -> View:
+        """The run in three dimensions, with a player and plots: in a notebook, or as a file.
+
+        Needs the extra ``studio``. ``trajectory.view().save("run.html")`` writes one file that a
+        browser opens without a network.
+
+        Args:
+            ground: Level or sloped ground that the run was on: its forces and the support polygon
+                are drawn.
+        """
+        from modurob.studio.viewer import trajectory_view
+
+        return trajectory_view(self, ground)
 
     def __repr__(self) -> str:
         status = "" if self.status == "finished" else f", {self.status}: {self.message}"

@@ -15,7 +15,7 @@ from modurob.gaits import GAITS
 from modurob.modules.files import finite, write_file, writing
 from modurob.scenario.scenario import RunResult, largest_difference, model_of
 from modurob.scenario.settings import BALANCE, RunRecord, RunSettings
-from modurob.studio import signals, view_data
+from modurob.studio import signals
 from modurob.studio.jobs import JobCanceled, Worker
 from modurob.walking.metrics import walk_metrics
 
@@ -125,15 +125,7 @@ def write(folder: Path, number: int, result: RunResult, scenario: Scenario | Non
     # accelerations of recorded states are noise, and a balancing run has drives beside the model
     simulated = None if result.balanced is not None else scenario
     loads = [] if simulated is None else signals.part_loads(run)
-    free = simulated is not None and simulated.free
-    data = {
-        "casts": [view_data.scene_data(part.organism, part.model) for part in run.parts],  # pyright: ignore[reportArgumentType]
-        "panels": signals.panels(run, result.reference, free),
-        "mass": signals.center_of_mass(run),
-        "tints": signals.tints(run, loads),
-        "ground": signals.ground(result),
-        "events": [mark._asdict() for mark in (*result.marks, *signals.overloads(loads))],
-    }
+    data = signals.run_data(result, loads, simulated is not None and simulated.free)
     # what is not finite becomes a gap in a line
     text = json.dumps(finite(data), allow_nan=False, separators=(",", ":"))
     write_file(stem.with_suffix(".json"), text.encode())

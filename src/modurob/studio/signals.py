@@ -14,6 +14,7 @@ from modurob.scenario.scenario import KNOWN, SENT, Mark, RunResult
 from modurob.sim import BodyTrajectory
 from modurob.sim.output.export import columns
 from modurob.stepping.ground import corner_depths
+from modurob.studio import view_data
 from modurob.verification import lagrange
 
 MOST_POINTS = 1500  # of a line
@@ -26,6 +27,21 @@ SIGMAS = 3.0  # half width of the band around an estimate
 TITLES = {
     "q": "Position", "v": "Velocity", "a": "Acceleration", "tau": "Torque",
 }  # fmt: skip
+
+
+def run_data(
+    result: RunResult, loads: Sequence[ConnectorLoads] = (), free: bool = False
+) -> dict[str, Any]:
+    """All that is drawn of a run besides its poses; arguments as of `tints` and `panels`."""
+    run = result.trajectory
+    return {
+        "casts": [view_data.scene_data(part.organism, part.model) for part in run.parts],  # pyright: ignore[reportArgumentType]
+        "panels": panels(run, result.reference, free),
+        "mass": center_of_mass(run),
+        "tints": tints(run, loads),
+        "ground": ground(result),
+        "events": [mark._asdict() for mark in (*result.marks, *overloads(loads))],
+    }
 
 
 def panels(
@@ -57,7 +73,7 @@ def center_of_mass(trajectory: Trajectory) -> dict[str, Any] | None:
         return None
     t = np.concatenate([p.t for p in parts])
     xyz = np.concatenate([p.model.center_of_mass(p.q) for p in parts])
-    kept = np.concatenate([_chosen(len(t))])
+    kept = np.concatenate([chosen(len(t))])
     return {"t": _plain(t[kept]), "xyz": [_plain(row) for row in xyz[kept]]}
 
 
@@ -121,7 +137,7 @@ def _tint(
     values: np.ndarray,
     most: float,
 ) -> dict[str, Any]:
-    rows = _chosen(len(t))
+    rows = chosen(len(t))
     levels = (values[rows] / most if most > 0 else np.zeros_like(values[rows])).clip(0.0, 1.0)
     return {
         "key": key,
@@ -155,7 +171,7 @@ def ground(result: RunResult) -> dict[str, Any] | None:
 
 def _contacts(part: BodyTrajectory, ground: Ground) -> dict[str, Any]:
     assert part.organism is not None  # what touches are its shapes
-    rows = _chosen(len(part.t), max(2, MOST_FORCES // part.model.nbodies))
+    rows = chosen(len(part.t), max(2, MOST_FORCES // part.model.nbodies))
     forces = part.channels["contact"][rows]
     bodies, places, depths = corner_depths(ground, part.organism, part.model, part.q[rows])
     centers = part.model.center_of_mass(part.q[rows])[:, :2]
@@ -193,7 +209,7 @@ def _module_lines(
     ]
 
 
-def _chosen(count: int, most: int = MOST_POINTS) -> np.ndarray:
+def chosen(count: int, most: int = MOST_POINTS) -> np.ndarray:
     """Rows to draw: all, or evenly spread ones."""
     if count <= most:
         return np.arange(count)
@@ -205,7 +221,7 @@ def _plain(values: ArrayLike) -> list[float]:
 
 
 def _line(part: BodyTrajectory, name: str, y: np.ndarray, **more: Any) -> dict[str, Any]:
-    rows = _chosen(len(part.t))
+    rows = chosen(len(part.t))
     bands = {key: _plain(np.asarray(more.pop(key))[rows]) for key in ("low", "high") if key in more}
     return {"name": name, "t": _plain(part.t[rows]), "y": _plain(y[rows]), **bands, **more}
 

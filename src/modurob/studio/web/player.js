@@ -59,23 +59,25 @@ export default {
       const asked = (this.asked = (this.asked ?? 0) + 1);
       try {
         const [first, second] = await Promise.all([load(main), other ? load(other) : null]);
-        if (asked !== this.asked) return;
-        this.begin = first.begin;
-        this.end = Math.max(first.end, second ? second.end : 0);
-        this.run = Object.freeze({ events: first.events, ground: Boolean(first.ground) });
-        span(this.begin, this.end);
-        const run = { main: first, other: second };
-        window.modurob = { ...(window.modurob ?? {}), run };
-        this.tints = Object.freeze(first.tints);
-        const usual = this.tints.find((t) => !t.quiet)?.key ?? "";
-        this.tint = this.picked === "" || this.tints.some((t) => t.key === this.picked) ? this.picked : usual;
-        say("run", run);
-        this.setTint();
-        if (start) play(true);
+        if (asked === this.asked) this.show_run(first, second, start);
       } catch (error) {
         this.problem = String(error.message ?? error);
         this.unload();
       }
+    },
+    show_run(first, second = null, start = true) {
+      this.begin = first.begin;
+      this.end = Math.max(first.end, second ? second.end : 0);
+      this.run = Object.freeze({ events: first.events, ground: Boolean(first.ground) });
+      span(this.begin, this.end);
+      const run = { main: first, other: second };
+      window.modurob = { ...(window.modurob ?? {}), run };
+      this.tints = Object.freeze(first.tints);
+      const usual = this.tints.find((t) => !t.quiet)?.key ?? "";
+      this.tint = this.picked === "" || this.tints.some((t) => t.key === this.picked) ? this.picked : usual;
+      say("run", run);
+      this.setTint();
+      if (start) play(true);
     },
     unload() { play(false); this.run = null; this.tints = []; window.modurob.run = null; say("run", null); this.$refs.time.textContent = "–"; },
     show(t) {

@@ -1,0 +1,48 @@
+// The studio's stage, player and plots as a page of their own.
+import { createApp } from "vue";
+import Stage from "modurob-web/organism.js";
+
+async function floats(text) {
+  const bytes = await (await fetch(`data:application/octet-stream;base64,${text}`)).arrayBuffer();
+  return new Float32Array(bytes);
+}
+
+// A run as `player.js` hands it on.
+async function opened(data) {
+  const parts = await Promise.all(data.parts.map(async ({ name, t, poses }, k) => ({ name, t: await floats(t), poses: await floats(poses), cast: data.casts[k] })));
+  const begin = Math.min(...parts.map((p) => p.t[0])), end = Math.max(...parts.map((p) => p.t[p.t.length - 1]));
+  return { ...data, parts, begin, end };
+}
+
+export async function show(place, { state, run }) {
+  const moving = run ? { Player: await import("modurob-web/player.js"), Plots: await import("modurob-web/plots.js") } : {};
+  const data = run ? await opened(run) : null;
+  const page = createApp({
+    components: { Stage, ...Object.fromEntries(Object.entries(moving).map(([name, module]) => [name, module.default])) },
+    template: `
+      <div class="viewer">
+        <div class="stage-box"><Stage ref="stage" /></div>
+        <Player v-if="run" ref="player" />
+        <div v-if="run" class="viewer-plots">
+          <div class="row" role="group" aria-label="Plots"><button v-for="p in panels" :key="p.key" class="chip" :class="{ on: chosen.includes(p.key) }"
+            :aria-pressed="chosen.includes(p.key)" @click="choose(p.key)">{{ p.title }}</button></div>
+          <Plots v-show="chosen.length" ref="plots" @panels="({ panels }) => found(panels)" />
+        </div>
+      </div>`,
+    data: () => ({ run: Boolean(run), panels: [], chosen: [] }),
+    mounted() {
+      if (state) this.$refs.stage.set_state({ ...state, fit: true });
+      else this.$refs.player.show_run(data);
+    },
+    methods: {
+      found(panels) { this.panels = panels; if (!this.chosen.length) this.choose(panels[0]?.key); },
+      choose(key) {
+        this.chosen = this.chosen.includes(key) ? this.chosen.filter((k) => k !== key) : [...this.chosen, key];
+        this.$refs.plots.set_chosen(this.chosen);
+      },
+    },
+  });
+  place.replaceChildren();
+  page.mount(place);
+  window.modurob = { ...(window.modurob ?? {}), viewer: page };
+}

@@ -1,0 +1,159 @@
+"""The viewer: one file that shows a body or a run in a browser without a network."""
+
+import base64
+import gzip
+import importlib.util
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+import modurob as mr
+from modurob import StateError, examples
+from modurob.cli import cli
+from modurob.sim import BodyTrajectory
+
+
+@pytest.fixture(scope="module")
+def walk():
+    ground = mr.Ground(friction=0.8, lift=True)
+    body = examples.crab()
+    model = body.model(hinges="physical", base="free")
+    run = mr.simulate(model, model.neutral(), np.zeros(model.nv), 0.4, ground=ground)
+    return run, ground
+
+
+def content(page):
+    packed = re.search(r'id="content">([^<]*)<', page)[1]
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
+def floats(text, width):
+    return np.frombuffer(base64.b64decode(text), "<f4").reshape(-1, width)
+
+
+def test_a_run_has_the_poses_of_its_bodies_and_its_contacts(walk):
+    run, ground = walk
+    data = content(run.view(ground=ground).html())["run"]
+    (part,) = data["parts"]
+    t, poses = floats(part["t"], 1)[:, 0], floats(part["poses"], 7 * run.model.nbodies)
+    q, _ = run.at(np.clip(t.astype(float), 0.0, run.t[-1]))
+    T = run.model.forward_kinematics(q)
+    np.testing.assert_allclose(poses.reshape(len(t), -1, 7)[..., :3], T[..., :3, 3], atol=1e-6)
+    assert t[0] == 0
+    assert t[-1] == np.float32(run.t[-1])
+    weight = run.model.mass.sum() * 9.81
+    assert data["ground"]["weight"] == pytest.approx(weight, rel=1e-3)
+    pushes = [
+        np.sum([force[5] for force in row] or [0]) for row in data["ground"]["parts"][0]["forces"]
+    ]
+    assert max(pushes) > 0.5 * weight  # it has landed
+    assert "ground" in data
+    assert content(run.view().html())["run"]["ground"] is None
+
+
+def test_a_run_of_twenty_modules_and_twenty_seconds_is_below_two_megabytes():
+    body = examples.snake(20)
+    model = body.model(hinges="physical")
+    t = np.linspace(0.0, 20.0, 2001)
+    angle = 7.1 * t[:, None] + np.arange(model.nv)
+    q, v = np.sin(angle), 7.1 * np.cos(angle)
+    run = mr.Trajectory((BodyTrajectory("m0", model, body, t, q, v, np.cos(3.3 * q)),))
+    assert len(run.view().html()) < 2e6
+
+
+def test_the_page_asks_for_nothing_from_outside(walk):
+    page = walk[0].view().html()
+    outer = page.replace(re.search(r'id="content">([^<]*)<', page)[1], "")
+    assert not re.search(r"(?:src|href)\s*=|@import|https?://", outer)
+
+
+def test_a_notebook_shows_it_in_a_frame_of_its_own():
+    view = examples.crab().view()
+    text = view._repr_html_()
+    assert text.startswith("<iframe srcdoc=")
+    assert text.count("<script") == 0
+    assert "crab" not in repr(view)
+    assert ".save(" in repr(view)
+
+
+def test_mistakes_have_one_clear_line(walk, tmp_path, monkeypatch):
+    run, ground = walk
+    crab = examples.crab()
+    model = crab.model()
+    flight = mr.simulate(model, model.neutral(), np.zeros(model.nv), 0.02)
+    with pytest.raises(StateError, match="was not on the ground"):
+        flight.view(ground=ground)
+    field = mr.Ground(height=np.zeros((4, 4)), cell=0.1)
+    with pytest.raises(StateError, match="height field"):
+        run.view(ground=field)
+    batch = mr.simulate(
+        model, np.zeros((2, model.nq)), np.zeros((2, model.nv)), 0.02, integrator="RK4"
+    )
+    with pytest.raises(StateError, match="choose one of the batch"):
+        batch.view()
+    with pytest.raises(mr.ModurobError, match=r"viewers are \.html"):
+        crab.view().save(tmp_path / "crab.png")
+    with pytest.raises(StateError, match="expected"):
+        crab.view([1.0, 2.0])
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(StateError, match=r"modurob\[studio\]"):
+        crab.view().save(tmp_path / "crab.html")
+    assert not list(tmp_path.iterdir())
+
+
+def test_commands_write_it(tmp_path):
+    def run(*arguments):
+        return CliRunner().invoke(cli, [str(each) for each in arguments])
+
+    shown, walked = tmp_path / "crab.html", tmp_path / "walk.html"
+    result = run("show", "crab", "--html", shown, "--json")
+    assert json.loads(result.stdout)["html"] == str(shown)
+    assert len(content(shown.read_text())["state"]["cast"]["modules"]) == 6
+    asked = ("walk", "crab", "--duration", 0.1, "--html", walked)
+    assert run(*asked).exit_code == 0
+    assert content(walked.read_text())["run"]["ground"]["slope"] == [0.0, 0.0]
+    again = run(*asked)
+    assert again.exit_code == 2
+    assert "--force" in again.stderr
+    assert run("walk", "crab", "--html", tmp_path / "walk.txt").exit_code == 2
+
+
+def picture(page):
+    return np.asarray(Image.open(io.BytesIO(page.screenshot())).convert("RGB"), dtype=int)
+
+
+def test_a_browser_draws_it_and_plays_it(walk, chromium, tmp_path):
+    run, ground = walk
+    run.view(ground=ground).save(tmp_path / "walk.html")
+    page, asked, wrong = chromium.new_page(), [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    try:
+        page.goto(f"file://{tmp_path}/walk.html")
+        page.wait_for_function(
+            "window.modurob?.stage?.playback.active && window.modurob.plots?.charts.size"
+        )
+        page.get_by_test_id("play").click()
+        seek = "t => { modurob.stage.playback.show(t); modurob.stage.rendered = 0; }"
+        page.evaluate(seek, 0.0)
+        page.wait_for_timeout(300)
+        first = picture(page)
+        page.evaluate(seek, 0.3)
+        page.wait_for_timeout(300)
+        stage = page.locator(".stage-canvas").bounding_box()
+        top, bottom = int(stage["y"]), int(stage["y"] + stage["height"])
+        assert len(np.unique(first[top:bottom].reshape(-1, 3), axis=0)) > 50  # a body, a floor
+        assert (
+            np.mean(np.abs(picture(page) - first)[top:bottom].max(axis=-1) > 20) > 0.005
+        )  # it moves
+        assert page.locator(".plot canvas").count()
+        assert "0.40 s" in page.get_by_test_id("time").inner_text()
+    finally:
+        page.close()
+    assert not wrong
+    assert all(url.startswith(("file:", "data:", "blob:")) for url in asked)
