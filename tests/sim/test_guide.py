@@ -23,7 +23,16 @@ def test_the_code_of_the_guide_runs(tmp_path, monkeypatch, capsys):
     assert "the simulation stopped at t = " in printed
     made = {file.name for file in tmp_path.iterdir()}
     assert made == {
-        *("crab.png", "hold.png", "run.npz", "run.csv", "moments.png", "film.gif", "wave.json")
+        *(
+            "crab.png",
+            "hold.png",
+            "run.npz",
+            "run.csv",
+            "moments.png",
+            "film.gif",
+            "run.html",
+            "wave.json",
+        )
     }
 
 
