@@ -57,8 +57,10 @@ RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 DEFERRED_UPWARD = {
     ("organism", "model"),
     ("organism", "symbolic"),
-    ("organism", "studio"),  # `view`
+    ("organism", "studio"),  # `view`, and the form in a notebook
     ("sim", "studio"),
+    ("model", "studio"),
+    ("symbolic", "studio"),
     ("model", "kinematics"),
     ("model", "dynamics"),
     ("model", "friction"),

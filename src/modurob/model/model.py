@@ -126,6 +126,12 @@ class Model:
         """Number of bodies, merged or not."""
         return len(self.body_names)
 
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """The form in a notebook."""
+        from modurob.studio.notebook import bundle
+
+        return bundle(self)
+
     def __repr__(self) -> str:
         base = "free" if self.free_base else "fixed"
         return (

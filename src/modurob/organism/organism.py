@@ -253,6 +253,12 @@ class Organism:
             entry = self._dockings.get(entry.parent)
         return self.base_pose @ _product(steps[::-1])
 
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """The form in a notebook."""
+        from modurob.studio.notebook import bundle
+
+        return bundle(self)
+
     def __repr__(self) -> str:
         counts = Counter(self._members[name].kind.name for name in self.modules)
         kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())

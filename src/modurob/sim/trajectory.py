@@ -231,6 +231,12 @@ class Trajectory:
 
         return trajectory_view(self, ground)
 
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """The form in a notebook."""
+        from modurob.studio.notebook import bundle
+
+        return bundle(self)
+
     def __repr__(self) -> str:
         status = "" if self.status == "finished" else f", {self.status}: {self.message}"
         what = f"{len(self.parts)} parts until {max(part.t[-1] for part in self.parts):g} s"

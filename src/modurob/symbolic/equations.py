@@ -103,6 +103,12 @@ class Equations:
         self._assembly, self._exact, self._words, self._values = assembly, exact, words, values
         self._motion = exact.tree.motion
 
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """The form in a notebook."""
+        from modurob.studio.notebook import bundle
+
+        return bundle(self)
+
     def __repr__(self) -> str:
         free = sum(quantity.value is not None for quantity in self.quantities)
         return f"<Equations: nv = {self.model.nv}, {free} parameters as symbols>"

@@ -1,0 +1,46 @@
+"""Forms of values in notebooks."""
+
+import base64
+import io
+
+import numpy as np
+from PIL import Image
+
+import modurob as mr
+from modurob import Organism, examples
+
+
+def image(bundle):
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(bundle["image/png"]))).convert("RGB"))
+
+
+def test_an_organism_is_a_picture():
+    crab = examples.crab()
+    found = crab._repr_mimebundle_(include=None, exclude=None)
+    assert found["text/plain"] == repr(crab)
+    assert len(np.unique(image(found).reshape(-1, 3), axis=0)) > 50
+
+
+def test_a_model_is_a_table_of_its_joints_with_escaped_names():
+    model = examples.crab().model(hinges="physical")
+    html = model._repr_mimebundle_()["text/html"]
+    assert all(f">{name}<" in html for name in model.joint_names)
+    assert html.startswith("<p>Model: nq = 6")
+
+
+def test_equations_are_formulas_and_long_ones_are_text():
+    pendulum = examples.double_pendulum().equations(hinges="physical")
+    assert pendulum._repr_mimebundle_()["text/html"].count("<math") == 9
+    assert "text/html" not in examples.snake(9).equations()._repr_mimebundle_()
+
+
+def test_a_run_is_a_plot_and_what_cannot_be_drawn_is_text():
+    model = examples.double_pendulum().model(hinges="physical")
+    run = mr.simulate(model, [0.5, 0.0], np.zeros(2), 0.1)
+    assert image(run._repr_mimebundle_()).shape[2] == 3
+    bare = Organism.start(mr.catalog["backbone"].model_copy(update={"shapes": ()}))
+    assert bare._repr_mimebundle_() == {"text/plain": repr(bare)}
+
+
+def test_large_bodies_are_not_drawn_unasked():
+    assert set(examples.snake(201)._repr_mimebundle_()) == {"text/plain"}
