@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE # what was compiled once need not be compiled by every process
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-simd check bench docs clean
+.PHONY: help demo test test-simd check bench docs release clean
 
 help:  ## List the targets
 	@echo "modurob: modular robots from datasheets to equations of motion"
@@ -35,6 +35,9 @@ bench: $(VENV)/.dev  ## Measure side by side with other engines
 docs: $(VENV)/.dev  ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
 	@echo "open site/index.html"
+
+release: $(VENV)/.created  ## Build wheel and sdist and try them in clean environments; uploads nothing
+	$(BIN)/python tools/release.py
 
 clean:  ## Remove .venv and everything that was built
 	rm -rf $(VENV) site build dist .pytest_cache .ruff_cache .hypothesis

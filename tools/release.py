@@ -1,0 +1,132 @@
+"""Dry run of a release: build wheel and sdist, install them in clean environments, try them.
+
+    python tools/release.py [--python python3.12 ...] [--output dist]
+
+By default every Python from 3.11 to 3.14 on the PATH is tried. In each environment the wheel is
+installed alone; the README's first program runs, and commands that need an extra say which one.
+Nothing is uploaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PYTHONS = [f"python3.{minor}" for minor in (11, 12, 13, 14)]
+TRY = """
+import modurob as mr
+assert "studio" not in vars(mr)
+view = mr.examples.crab().view()
+try:
+    view.save("crab.html")
+except mr.StateError as error:
+    assert "modurob[studio]" in str(error), error
+else:
+    raise SystemExit("the viewer was written without the extra studio")
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--python", nargs="+", default=PYTHONS, metavar="EXE")
+    parser.add_argument("--output", type=Path, default=ROOT / "dist")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        wheel = build(place, options.output)
+        found = [exe for exe in map(usable, options.python) if exe]
+        if not found:
+            raise SystemExit(f"none of {', '.join(options.python)} is on the PATH")
+        for exe in found:
+            install(exe, wheel, place)
+    print(
+        f"{wheel.name} was tried with {len(found)} of {len(options.python)} Pythons: {options.output}"
+    )
+
+
+def run(*command: object, **options: object) -> str:
+    done = subprocess.run(
+        [str(each) for each in command], capture_output=True, text=True, check=False, **options
+    )  # pyright: ignore[reportCallIssue, reportArgumentType]
+    if done.returncode:
+        raise SystemExit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def usable(name: str) -> str | None:
+    """Path of a Python that runs; managers of versions leave names that do not."""
+    exe = shutil.which(name)
+    if exe is None or subprocess.run([exe, "-c", ""], capture_output=True, check=False).returncode:
+        print(f"{name}: not here, left out")
+        return None
+    return exe
+
+
+def build(place: Path, output: Path) -> Path:
+    """Wheel of the sdist of the files that git knows."""
+    tree, made = place / "tree", place / "made"
+    run("git", "clone", "--quiet", ROOT, tree)
+    env = environment(sys.executable, place / "build")
+    run(env / "pip", "install", "--quiet", "build")
+    run(env / "python", "-m", "build", "--outdir", made, tree)  # the sdist, and the wheel from it
+    (wheel,), (sdist,) = made.glob("*.whl"), made.glob("*.tar.gz")
+    check(tree, wheel, sdist)
+    output.mkdir(exist_ok=True, parents=True)
+    for file in (wheel, sdist):
+        shutil.copy(file, output)
+    return output / wheel.name
+
+
+def check(tree: Path, wheel: Path, sdist: Path) -> None:
+    """Everything of the package is in the wheel, nothing else; its facts are those of pyproject."""
+    tracked = run("git", "-C", tree, "ls-files", "src/modurob").split()
+    expected = {name.removeprefix("src/") for name in tracked}
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+        (metadata,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        text = archive.read(metadata).decode()
+    if names != expected:
+        raise SystemExit(f"the wheel differs from the package: {sorted(names ^ expected)[:10]}")
+    project = tomllib.loads((tree / "pyproject.toml").read_text())["project"]
+    for line in (f"Version: {project['version']}", "License-Expression: BSD-3-Clause"):
+        if line not in text:
+            raise SystemExit(f"the wheel's metadata lack '{line}'")
+    with tarfile.open(sdist) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    for name in ("README.md", "LICENSE", "CHANGELOG.md", "tests/test_architecture.py"):
+        if name not in inside:
+            raise SystemExit(f"the sdist lacks {name}")
+
+
+def environment(exe: str, place: Path) -> Path:
+    """The programs of a new virtual environment."""
+    run(exe, "-m", "venv", place)
+    return place / ("Scripts" if sys.platform == "win32" else "bin")
+
+
+def install(exe: str, wheel: Path, place: Path) -> None:
+    version = run(exe, "-c", "import platform; print(platform.python_version())").strip()
+    folder = place / version
+    env, work = environment(exe, folder / "env"), folder / "work"
+    work.mkdir()
+    run(env / "pip", "install", "--quiet", wheel)
+    program = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert program is not None
+    run(env / "python", "-c", program[1], cwd=work)
+    run(env / "python", "-c", TRY, cwd=work)
+    run(env / "modurob", "show", "crab", "--json", cwd=work)
+    run(env / "modurob", "export", "--runtime", "robot", cwd=work)
+    print(f"Python {version}: installed, the README's program and two commands ran")
+
+
+if __name__ == "__main__":
+    main()
