@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -263,3 +264,9 @@ def test_values_are_frozen():
     made = {node.name: ast.unparse(d) for node, _ in classes() for d in node.decorator_list}
     made = {name: how for name, how in made.items() if how.startswith("dataclass")}
     assert {name for name, how in made.items() if "frozen=True" not in how} == STATEFUL
+
+
+def test_the_citation_has_the_version_of_the_package():
+    root = SOURCE.parents[1]
+    version = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\nversion: {version}\n" in (root / "CITATION.cff").read_text()

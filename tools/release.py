@@ -48,9 +48,8 @@ def main() -> None:
             raise SystemExit(f"none of {', '.join(options.python)} is on the PATH")
         for exe in found:
             install(exe, wheel, place)
-    print(
-        f"{wheel.name} was tried with {len(found)} of {len(options.python)} Pythons: {options.output}"
-    )
+    count = f"{len(found)} of {len(options.python)} Pythons"
+    print(f"{wheel.name} was tried with {count}: {options.output}")
 
 
 def run(*command: object, **options: object) -> str:
