@@ -54,8 +54,8 @@ $(VENV)/.created:
 	@touch $@
 
 $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/.created
-	@echo "installing modurob into $(VENV) ..."
-	@$(PIP) --editable .
+	@echo "installing modurob and its studio into $(VENV) ..."
+	@$(PIP) --editable '.[studio]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.created

@@ -1,8 +1,9 @@
 """The whole way on one organism: a report on the crab of meister2013.
 
 Equations of motion, a fall, a gait that is followed with computed torque on the estimate of a
-Kalman filter, and the verification against identities, conservation laws and other engines. All of
-it goes into one page with pictures.
+Kalman filter, a walk on the ground, a tree whose modules balance it by messages, and the
+verification against identities, conservation laws and other engines. All of it goes into one page
+whose bodies can be turned and played.
 
 Run it with `python examples/05_crab_report.py`; then open `output/report.html`.
 """
@@ -10,6 +11,7 @@ Run it with `python examples/05_crab_report.py`; then open `output/report.html`.
 from __future__ import annotations
 
 from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +20,34 @@ import modurob as mr
 from modurob.drawing import picture
 from modurob.sim import Noise
 from modurob.verification import VerificationReport, verify
+from modurob.walking import zoo_walk
 
 OUTPUT = Path("output")
+WRITTEN: list[str] = []
 SAMPLE = 0.01  # [s] between two measurements
 NOISE = 0.03  # [rad] standard deviation of a measured angle
-STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;
+OPTIONAL = {  # what is used where it is installed, and the extra that brings it
+    "nicegui": ("moving pictures in the report, and the studio", "studio"),
+    "mujoco": ("checks against MuJoCo, and its engine for simulations", "mujoco"),
+}
+STYLE = """iframe{width:100%;height:34rem;border:1px solid #d5dbe1;border-radius:8px}
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;
 color:#1f2933}h1,h2{line-height:1.2}img{max-width:100%}table{border-collapse:collapse;margin:1rem 0}
 td,th{border-bottom:1px solid #d5dbe1;padding:.3rem .8rem;text-align:left}
 math{margin:.4rem 0;overflow-x:auto}pre{white-space:pre-wrap}
 .ok{color:#0a7d4b}.bad{color:#b3261e}"""
+
+
+def viewer(run: mr.Trajectory | mr.Organism, name: str, title: str, **options: mr.Ground) -> str:
+    """Something to turn and play in the page; a still picture where NiceGUI is missing."""
+    if find_spec("nicegui") is not None:
+        run.view(**options).save(OUTPUT / f"{name}.html")
+        WRITTEN.append(f"{name}.html")
+        return f'<iframe src="{name}.html" title="{title}" loading="lazy"></iframe>'
+    draw = picture if isinstance(run, mr.Organism) else mr.Trajectory.picture
+    draw(run, OUTPUT / f"{name}.png")
+    WRITTEN.append(f"{name}.png")
+    return f'<img src="{name}.png" alt="{title}">'
 
 
 def equations(organism: mr.Organism) -> list[str]:
@@ -48,19 +69,16 @@ def fall(organism: mr.Organism) -> list[str]:
     """A second without torques, and how well energy is kept."""
     model = organism.model("physical")
     run = mr.simulate(model, None, None, 1.0, integrator="DOP853", rtol=1e-10, organism=organism)
-    run.picture(OUTPUT / "fall.png", [0.0, 0.1, 0.2, 0.3])
-    run.plot("q", "energy", path=OUTPUT / "fall_plot.png", title="a fall")
     drift = np.ptp(run.energy)
     print(f"fall: {len(run.t) - 1} steps, energy kept to {drift:.1e} J")
     return [
         "<h2>A fall</h2>",
         f"<p>Energy is kept to {drift:.1e} J.</p>",
-        '<img src="fall.png" alt="the crab at four times">',
-        '<img src="fall_plot.png" alt="angles and energy over time">',
+        viewer(run, "fall", "the crab falls"),
     ]
 
 
-def walk(organism: mr.Organism) -> list[str]:
+def follow(organism: mr.Organism) -> list[str]:
     """A gait followed on estimates: only angles are measured, and those are noisy."""
     model = organism.model("physical")
     gait = mr.gaits.Wave.for_model(model, ramp=1.0)
@@ -72,14 +90,42 @@ def walk(organism: mr.Organism) -> list[str]:
         dt=SAMPLE / 10, rng=np.random.default_rng(0), reference=gait, record=SAMPLE,
         noise=Noise(q=NOISE), organism=organism,
     )  # fmt: skip
-    run.plot("q", "tau", path=OUTPUT / "walk_plot.png", title="a gait")
+    run.plot("q", "tau", path=OUTPUT / "follow.png", title="a gait")
+    WRITTEN.append("follow.png")
     error = np.sqrt(np.mean((run.channels["estimate_q"][100:] - run.q[100:]) ** 2))
-    print(f"walk: measured to {NOISE} rad, estimated to {error:.4f} rad")
+    print(f"gait: measured to {NOISE} rad, estimated to {error:.4f} rad")
     return [
         "<h2>A gait, followed on estimates</h2>",
         f"<p>Measured angles are off by {NOISE} rad, estimated ones by {error:.4f} rad.</p>",
-        '<img src="walk_plot.png" alt="angles and torques over time">',
+        '<img src="follow.png" alt="angles and torques over time">',
         f"<pre>{escape(str(law.certificate()))}</pre>",
+    ]
+
+
+def walk() -> list[str]:
+    """The crab of the zoo on the ground, with a gait that was tuned for it."""
+    found = zoo_walk("crab", duration=6.0)
+    print(f"walk: {found.metrics.distance:.2f} m in 6 s")
+    return [
+        "<h2>A walk</h2>",
+        f"<p>{found.metrics.distance:.2f} m in 6 s, on ground with friction 0.8. Arrows are the "
+        "forces of the ground.</p>",
+        viewer(found.trajectory, "walk", "the crab walks", ground=found.ground),
+    ]
+
+
+def balance() -> list[str]:
+    """A tree of SuperBots whose modules know their own joints and what neighbors tell them."""
+    rng = np.random.default_rng(4)
+    tree = mr.Organism.random("superbot", 8, rng)
+    run = mr.distributed.balance(tree, duration=3.0, loss=0.1, rng=rng)
+    begin, end = run.width * run.distance[[0, -1]]
+    print(f"balance: center of mass {1e3 * begin:.0f} mm beside the base, then {1e3 * end:.1f} mm")
+    return [
+        "<h2>Balance by messages</h2>",
+        f"<p>Eight modules, one message in ten lost: the center of mass comes from "
+        f"{1e3 * begin:.0f} mm to {1e3 * end:.1f} mm beside the base.</p>",
+        viewer(run, "balance", "a tree of SuperBots balances"),
     ]
 
 
@@ -102,17 +148,17 @@ def checks(organism: mr.Organism) -> tuple[list[str], VerificationReport]:
 def main() -> None:
     OUTPUT.mkdir(exist_ok=True)
     crab = mr.examples.crab()
-    picture(crab, OUTPUT / "crab.png")
-    body = ["<h1>The crab</h1>", '<img src="crab.png" alt="the crab" width="420">']
-    body += equations(crab)
-    body += fall(crab)
-    body += walk(crab)
+    body = ["<h1>The crab</h1>", viewer(crab, "crab_view", "the crab")]
+    for part in (equations(crab), fall(crab), follow(crab), walk(), balance()):
+        body += part
     found, report = checks(crab)
     body += found
+    for name, (use, extra) in OPTIONAL.items():
+        if find_spec(name) is None:
+            print(f"not installed: {name}, for {use}: pip install 'modurob[{extra}]'")
     page = f"<!doctype html><meta charset='utf-8'><title>The crab</title><style>{STYLE}</style>"
     (OUTPUT / "report.html").write_text(page + "\n".join(body), encoding="utf-8")
-    names = ("report.html", "crab.png", "fall.png", "fall_plot.png", "walk_plot.png")
-    print("wrote " + ", ".join(f"output/{name}" for name in names))
+    print("wrote " + ", ".join(f"output/{name}" for name in ("report.html", *WRITTEN)))
     assert report.passed, "a check failed: see the table in the report"
     print("open output/report.html in a browser")
 

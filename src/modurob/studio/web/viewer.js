@@ -7,6 +7,8 @@ async function floats(text) {
   return new Float32Array(bytes);
 }
 
+const LOW = 660; // [px] a page without room for a plot that nobody asked for
+
 // A run as `player.js` hands it on.
 async function opened(data) {
   const parts = await Promise.all(data.parts.map(async ({ name, t, poses }, k) => ({ name, t: await floats(t), poses: await floats(poses), cast: data.casts[k] })));
@@ -35,7 +37,10 @@ export async function show(place, { state, run }) {
       else this.$refs.player.show_run(data);
     },
     methods: {
-      found(panels) { this.panels = panels; if (!this.chosen.length) this.choose(panels[0]?.key); },
+      found(panels) {
+        this.panels = panels;
+        if (!this.chosen.length && innerHeight > LOW) this.choose(panels[0]?.key);
+      },
       choose(key) {
         this.chosen = this.chosen.includes(key) ? this.chosen.filter((k) => k !== key) : [...this.chosen, key];
         this.$refs.plots.set_chosen(this.chosen);
