@@ -13,7 +13,7 @@ help:  ## List the targets
 	@echo "modurob: modular robots from datasheets to equations of motion"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.core  ## Build the crab, simulate, control and verify it; write output/report.html
+demo: $(VENV)/.core  ## Build the crab, simulate, control, walk and verify it; write output/report.html
 	$(BIN)/python examples/00_first_organism.py
 	$(BIN)/python examples/05_crab_report.py
 
