@@ -56,7 +56,7 @@ class OnGround(NamedTuple):
 
         Args:
             height: Of the base at the start. [m]
-            disturbance: (gaits,) added to the first joint at the start. [rad]
+            disturbance: (gaits, joints) added to the joints at the start. [rad]
         """
         self.model.opt.timestep = step
         times = step * np.arange(round(duration / step))
@@ -65,7 +65,7 @@ class OnGround(NamedTuple):
         self.data.qpos[2] = height
         start = np.concatenate([[0.0], self.data.qpos, self.data.qvel])
         start = np.tile(start, (len(ctrl), 1))
-        start[:, FIRST_JOINT] += disturbance
+        start[:, FIRST_JOINT : FIRST_JOINT + ctrl.shape[-1]] += disturbance
         states, _ = mujoco.rollout.rollout(self.model, [self.data], start, ctrl)
         return states[..., 1:4]
 

@@ -26,14 +26,12 @@ from modurob.checks import is_loopback
 from modurob.compiler import emit_c
 from modurob.control import ComputedTorque
 from modurob.distributed import LockStep, MassNetwork, codec
-from modurob.dynamics import _right_jacobian
 from modurob.estimation import Ekf
 from modurob.manipulator import table_of
 from modurob.modules import record
 from modurob.modules.dh import characterize
 from modurob.organism.dh_table import chain_table
 from modurob.sim.output import export, plots
-from modurob.spatial import se3
 from modurob.studio import signals, view_data
 from oracles import complains
 
@@ -118,18 +116,6 @@ def test_messages_that_end_too_early_are_refused():
     assert numbers.unpack(data, 0) == ((1.5, -2.0), 16)
     with pytest.raises(ValueError, match="half a number"):
         numbers.unpack(data[:-1], 0)
-
-
-def test_long_steps_have_the_right_jacobian_of_short_ones():
-    """d exp(x) = exp(x) J(x) dx, by differences, for twists of any length."""
-    for size in (0.1, 0.9, 3.0, 20.0):
-        x = size * np.array([0.3, -0.2, 0.5, 0.4, 0.1, -0.6])
-        J = _right_jacobian(-se3.ad(x))
-        h = 1e-6
-        for k, e in enumerate(np.eye(6)):
-            ahead, back = (se3.inverse(se3.exp(x)) @ se3.exp(x + s * h * e) for s in (1, -1))
-            found = (se3.log(ahead) - se3.log(back)) / (2 * h)
-            np.testing.assert_allclose(J[:, k], found, atol=1e-7 * (1 + size))
 
 
 def test_a_record_of_a_module_with_several_pairs_stands_for_its_datasheet():

@@ -1,9 +1,11 @@
 """Distances of random bodies with random gaits on the ground, against MuJoCo.
 
 ``python tools/ground_campaign.py [--bodies 100] [--duration 10] [--kind superbot] [--jobs 4]``
-prints, for modurob at several steps and for MuJoCo with several contacts: the median distance, its
-rank correlation with that of MuJoCo with hard contacts at the last of the steps, and how far apart
-both are after 1 s and 3 s. Runs that start 1e-6 rad apart show how much of a disagreement is chaos.
+runs each body from its start, and from starts that are disturbed by 1e-5 rad in every joint, with
+modurob at several steps and with MuJoCo with several contacts. It prints the median distance and
+the rank correlation with MuJoCo with hard contacts at the last of the steps: of one run, and of the
+median of five disturbed runs, which is the distance of a body that is chaotic. Lines of the same
+engine and other disturbed starts are the best that another engine can reach.
 Give the shortest step last: at 1 ms neither engine resolves SuperBots, whose links are light.
 """
 
@@ -30,14 +32,16 @@ FEWEST, MOST = 4, 9  # modules of a body
 # PD control, torque limit and amplitude; links of SuperBots are light, so that more damping is
 # unstable at 1 ms, and with larger motions of three joints a module they tumble chaotically
 GAINS = {"backbone": (10.0, 0.2, 5.0, 0.6), "superbot": (4.0, 0.04, 2.0, 0.3)}
-DISTURBANCE = 1e-6  # [rad] of the first joint at the start
-DISTURBED = ", disturbed"
+DISTURBANCE = 1e-5  # [rad] largest of each joint at the start
+STARTS = 5  # disturbed ones, whose median distance counts
+OTHERS = ", other starts"
+STEADY = 0.05  # [m] between distances of disturbed runs: a body that is not chaotic
 RESAMPLES, CONFIDENCE = 4000, 0.95
 PEER = "MuJoCo"
 # time constant of contacts [s], whether the cone of friction is a pyramid, which of the steps
 PEERS = {
     PEER: (0.002, False, -1), "MuJoCo, first step": (0.002, False, 0),
-    "MuJoCo, 1 ms": (0.001, False, -1), "MuJoCo, 5 ms": (0.005, False, -1),
+    "MuJoCo, 1 ms": (0.001, False, -1), "MuJoCo, 4 ms": (0.004, False, -1),
     "MuJoCo, 20 ms": (0.02, False, -1), "MuJoCo, pyramids": (0.002, True, -1),
 }  # fmt: skip
 
@@ -46,38 +50,48 @@ def places(
     kind: str, seed: int, duration: float, steps: tuple[float, ...],
     peers: tuple[str, ...] = tuple(PEERS),
 ) -> dict[str, np.ndarray]:  # fmt: skip
-    """(3, 2) displacement of one body along the ground, twice early and at the end. [m]"""
+    """(1 + STARTS, 3, 2) displacements of one body along the ground, twice early and at the end.
+
+    The first row is of the undisturbed start. [m]
+    """
     rng = np.random.default_rng(seed)
     hinges = "dyad" if kind == "backbone" else "physical"
     count = int(rng.integers(FEWEST, MOST) if kind == "backbone" else rng.integers(2, 5))
     organism = Organism.random(kind, count, rng)
     model = organism.model(hinges=hinges, base="free")
     phases = rng.uniform(0, 2 * np.pi, (1, len(model.joint_names)))
-    gaits = [Sines(model, np.repeat(phases, n, axis=0), *GAINS[kind]) for n in (1, 2)]
+    disturbance = rng.uniform(-DISTURBANCE, DISTURBANCE, (1 + 2 * STARTS, phases.size))
+    disturbance[0] = 0.0
     ground, times = Ground(friction=FRICTION, lift=True), np.minimum((*EARLY, duration), duration)
-    disturbance = np.array([0.0, DISTURBANCE])
-    start = np.tile(model.neutral(), (2, 1))
-    start[:, model.joint_slice_q.start] += disturbance
+    start = np.tile(model.neutral(), (len(disturbance), 1))
+    start[:, model.joint_slice_q] += disturbance
+    gait = Sines(model, np.repeat(phases, len(start), axis=0), *GAINS[kind])
     found, height = {}, 0.0
     for step in steps:
         run = simulate(
-            model, start, None, duration, gaits[1], "SemiImplicitEuler", dt=step, ground=ground,
+            model, start, None, duration, gait, "SemiImplicitEuler", dt=step, ground=ground,
             record=[*times],
         )  # fmt: skip
-        height, name = run.q[0, 0, 2], f"modurob, {1e3 * step:g} ms"
-        at = run.q[np.searchsorted(run.t, times), :, :2] - run.q[0, 0, :2]
-        found[name], found[name + DISTURBED] = at[:, 0], at[:, 1]
+        height, at = run.q[0, 0, 2], run.q[np.searchsorted(run.t, times), :, :2]
+        _split(found, f"modurob, {1e3 * step:g} ms", at.swapaxes(0, 1) - run.q[0, 0, :2])
     for name in peers:
         solref, pyramid, which = PEERS[name]
-        peer, step = on_ground(organism, hinges, gaits[0], solref), steps[which]
+        starts = len(start) if name == PEER else 1 + STARTS
+        gait = Sines(model, np.repeat(phases, starts, axis=0), *GAINS[kind])
+        peer, step = on_ground(organism, hinges, gait, solref), steps[which]
         peer.model.opt.impratio = float(CONES["impratio"])
         if pyramid:
             peer.model.opt.cone = mujoco.mjtCone.mjCONE_PYRAMIDAL
-        twice = name == PEER
-        at = peer.rollout(gaits[twice], duration, step, height, disturbance[: 1 + twice])
-        at = at[:, np.round(times / step).astype(int) - 1, :2]
-        found |= dict(zip((name, name + DISTURBED), at, strict=False))
+        at = peer.rollout(gait, duration, step, height, disturbance[:starts])
+        _split(found, name, at[:, np.round(times / step).astype(int) - 1, :2])
     return found
+
+
+def _split(found: dict[str, np.ndarray], name: str, rows: np.ndarray) -> None:
+    """Keep displacements (starts, 3, 2) under a name; other starts have one of their own."""
+    found[name] = rows[: 1 + STARTS]
+    if len(rows) > 1 + STARTS:
+        found[name + OTHERS] = rows[STARTS:]
 
 
 def interval(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -88,19 +102,32 @@ def interval(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def report(table: dict[str, np.ndarray], steps: tuple[float, ...]) -> None:
-    """Print medians, rank correlations and differences of (bodies, 3, 2) displacements."""
-    lengths = {name: np.linalg.norm(x[:, -1], axis=1) for name, x in table.items()}
-    print(f"{'':<28}{'median':>10}{'rank correlation':>26}{'apart at 1 s':>16}{'3 s':>12}")
-    for name, x in table.items():
-        early = np.median(np.linalg.norm(x - table[PEER], axis=2), axis=0)[:2]
-        rank = spearmanr(lengths[name], lengths[PEER])[0]
-        low, high = interval(lengths[name], lengths[PEER])
-        print(f"{name:<28}{np.median(lengths[name]):>8.4f} m{rank:>10.3f} ({low:.3f} to {high:.3f})"
-              f"{early[0]:>14.4f} m{early[1]:>10.4f} m")  # fmt: skip
+    """Print medians and rank correlations of (bodies, 1 + STARTS, 3, 2) displacements."""
+    lengths = {name: np.linalg.norm(x[:, :, -1], axis=-1) for name, x in table.items()}
+    # of one run, and of the median of disturbed runs
+    pairs = {name: (x[:, 0], np.median(x[:, 1:], axis=1)) for name, x in lengths.items()}
+    print(f"{'':<28}{'median':>10}{'rank correlation of one run':>34}{'of medians':>26}"
+          f"{'apart at 1 s':>16}{'3 s':>12}")  # fmt: skip
+    for name, pair in pairs.items():
+        apart = np.linalg.norm(table[name][:, 0] - table[PEER][:, 0], axis=2)
+        early = np.median(apart, axis=0)[:2]
+        print(f"{name:<28}{np.median(pair[1]):>8.4f} m", *(
+            f"{_correlation(*each):>30}" for each in zip(pair, pairs[PEER], strict=True)
+        ), f"{early[0]:>10.4f} m{early[1]:>10.4f} m")  # fmt: skip
     coarse, fine = (f"modurob, {1e3 * h:g} ms" for h in (steps[0], steps[-1]))
-    for one, other in ((coarse, fine), (fine, fine + DISTURBED)):
-        print(f"rank correlation of '{one}' and '{other}': "
-              f"{spearmanr(lengths[one], lengths[other])[0]:.3f}")  # fmt: skip
+    for other in (coarse, fine + OTHERS):
+        found = (_correlation(*each) for each in zip(pairs[fine], pairs[other], strict=True))
+        print(f"'{fine}' and '{other}', one run and medians: {', '.join(found)}")
+    spread = [np.ptp(lengths[name], axis=1) for name in (fine, PEER)]
+    steady = np.max(spread, axis=0) < STEADY
+    ours, theirs = pairs[fine][0][steady], pairs[PEER][0][steady]
+    print(f"bodies whose runs end within {STEADY} m of each other in both: {steady.sum()}, rank "
+          f"correlation {_correlation(ours, theirs)}")  # fmt: skip
+
+
+def _correlation(a: np.ndarray, b: np.ndarray) -> str:
+    low, high = interval(a, b)
+    return f"{spearmanr(a, b)[0]:.3f} ({low:.3f} to {high:.3f})"
 
 
 def main() -> None:
@@ -111,13 +138,20 @@ def main() -> None:
     parser.add_argument("--kind", default="backbone", choices=tuple(GAINS))
     parser.add_argument("--steps", type=float, nargs="+", default=[1e-3, 5e-4, 2.5e-4],
                         help="[s]")  # fmt: skip
+    parser.add_argument("--peers", nargs="+", default=list(PEERS), choices=tuple(PEERS),
+                        help=f"besides '{PEER}'")  # fmt: skip
+    parser.add_argument("--save", type=Path, help="file (.npz) for all displacements")
     parser.add_argument("--jobs", type=int, default=1, help="processes, each on one core")
     options = parser.parse_args()
     seeds, steps = range(options.seed, options.seed + options.bodies), tuple(options.steps)
-    ask = partial(places, options.kind, duration=options.duration, steps=steps)
+    peers = tuple(dict.fromkeys([PEER, *options.peers]))
+    ask = partial(places, options.kind, duration=options.duration, steps=steps, peers=peers)
     with ProcessPoolExecutor(options.jobs) as pool:
         rows = list(pool.map(ask, seeds))
-    report({name: np.array([row[name] for row in rows]) for name in rows[0]}, steps)
+    table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    if options.save:
+        np.savez(options.save, **table)
+    report(table, steps)
 
 
 if __name__ == "__main__":

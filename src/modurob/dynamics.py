@@ -24,7 +24,6 @@ from modurob.model.validation import common_batch
 from modurob.spatial import se3, so3
 
 External = Mapping[str, ArrayLike]
-TERMS = 20  # of the exponential series up to 1, to rounding
 DTYPES = {"cpu": ("float64",), "cuda": ("float64", "float32")}  # of each target
 
 
@@ -422,7 +421,30 @@ def step(
     if isinstance(model.dynamics, CudaDynamics):
         raise _not_on_cuda("step")
     after = stepped_velocity(model, q, v, tau, positive("dt", dt, "seconds"))
-    return model.integrate(q, dt * after), after
+    return stepped_state(model, q, v, after, dt)
+
+
+def stepped_state(
+    model: Model, q: ArrayLike, v: ArrayLike, after: np.ndarray, dt: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """(q, v) after a step from the state (q, v), whose velocity `after` is in its first frame.
+
+    The origin of a free base keeps its velocity in the world while the base turns; see
+    docs/theory/contact.md.
+    """
+    if not model.free_base:
+        return model.integrate(q, dt * after), after
+    slide, turn = np.zeros_like(after), dt * after
+    slide[..., :3] = dt * _world_velocity(model.check_velocity(v), after, dt)
+    turn[..., :3] = 0.0
+    result = after.copy()
+    result[..., :3] = (so3.exp(-turn[..., 3:6]) @ slide[..., :3, None])[..., 0] / dt
+    return model.integrate(model.integrate(q, slide), turn), result
+
+
+def _world_velocity(v: np.ndarray, after: np.ndarray, dt: float) -> np.ndarray:
+    """(..., 3) velocity v + dt (dv/dt + w x v) of a free base's origin, in the frame of v."""
+    return after[..., :3] + dt * np.cross(v[..., 3:6], v[..., :3])
 
 
 def stepped_velocity(
@@ -446,8 +468,11 @@ def step_derivatives(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, dt: float
 ) -> StepDerivatives:
     """See `Model.step_derivatives`."""
-    _, after = step(model, q, v, tau, dt)
-    return step_jacobians(model, after, step_slopes(model, q, v, tau, after, dt), dt)
+    if isinstance(model.dynamics, CudaDynamics):
+        raise _not_on_cuda("step_derivatives")
+    v = model.check_velocity(v)
+    after = stepped_velocity(model, q, v, tau, positive("dt", dt, "seconds"))
+    return step_jacobians(model, v, after, step_slopes(model, q, v, tau, after, dt), dt)
 
 
 def step_slopes(
@@ -468,21 +493,41 @@ def step_slopes(
 
 
 def step_jacobians(
-    model: Model, after: np.ndarray, slopes: ForwardDerivatives, dt: float
+    model: Model, v: np.ndarray, after: np.ndarray, slopes: ForwardDerivatives, dt: float
 ) -> StepDerivatives:
-    """Jacobians of a step to the velocities `after`, from the slopes of its mean acceleration."""
+    """Jacobians of a step from v to `after` (see `stepped_state`), from its mean slopes."""
     unit = np.eye(model.nv)
-    kept, carried = _transport(model, dt * after)  # of q, and of v after the step
     v_q, v_v, v_tau = dt * slopes.dq, unit + dt * slopes.dv, dt * slopes.dtau
-    push = dt * carried
+    kept = moved = turned = unit  # of q before; of `after` on q and on v
+    if model.free_base:
+        v_v[..., :3, :6] += dt * np.concatenate(
+            [so3.hat(v[..., 3:6]), -so3.hat(v[..., :3])], axis=-1
+        )
+        kept, moved, turned = _base_transport(model, _world_velocity(v, after, dt), after, dt)
     A = np.concatenate(
         [
-            np.concatenate([kept + push @ v_q, push @ v_v], axis=-1),
-            np.concatenate([v_q, v_v], axis=-1),
+            np.concatenate([kept + dt * moved @ v_q, dt * moved @ v_v], axis=-1),
+            np.concatenate([turned @ v_q, turned @ v_v], axis=-1),
         ],
         axis=-2,
     )
-    return StepDerivatives(A, np.concatenate([push @ v_tau, v_tau], axis=-2))
+    return StepDerivatives(A, np.concatenate([dt * moved @ v_tau, turned @ v_tau], axis=-2))
+
+
+def _base_transport(
+    model: Model, u: np.ndarray, after: np.ndarray, dt: float
+) -> tuple[np.ndarray, ...]:
+    """(..., nv, nv) derivatives of `stepped_state`: of q by q, of q (over dt) and v by (u, w)."""
+    w = dt * after[..., 3:6]
+    E, J = so3.exp(-w), so3.left_jacobian(-w)  # from the old frame to the new; right Jacobian
+    kept, moved, turned = (
+        np.broadcast_to(np.eye(model.nv), (*after.shape, model.nv)).copy() for _ in range(3)
+    )
+    kept[..., :3, :3] = kept[..., 3:6, 3:6] = moved[..., :3, :3] = turned[..., :3, :3] = E
+    kept[..., :3, 3:6] = -dt * E @ so3.hat(u)
+    moved[..., 3:6, 3:6] = J
+    turned[..., :3, 3:6] = dt * so3.hat((E @ u[..., None])[..., 0]) @ J
+    return kept, moved, turned
 
 
 def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> StateSpace:
@@ -499,27 +544,3 @@ def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> State
         A=np.concatenate([above, below], axis=-2),
         B=np.concatenate([still, slopes.dtau], axis=-2),
     )
-
-
-def _transport(model: Model, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Derivatives of `integrate` by q before, and by the step."""
-    unit = np.broadcast_to(np.eye(model.nv), (*moved.shape, model.nv)).copy()
-    if not model.free_base:
-        return unit, unit
-    ad = se3.ad(moved[..., :6])
-    right = _right_jacobian(-ad)
-    kept, carried = unit.copy(), unit
-    kept[..., :6, :6] = np.eye(6) - ad @ right
-    carried[..., :6, :6] = right
-    return kept, carried
-
-
-def _right_jacobian(X: np.ndarray) -> np.ndarray:
-    """(..., 6, 6) sum of X^k / (k + 1)!, X = -ad of a twist: the right Jacobian of SE(3)."""
-    if np.abs(X).sum(axis=-1).max(initial=0.0) > 1:
-        half = _right_jacobian(X / 2)  # J(2x) = (1 + exp(-ad x)) J(x) / 2 = (1 + X/2 J) J
-        return half + X / 4 @ half @ half
-    result = unit = np.eye(6)
-    for k in range(TERMS, 1, -1):
-        result = unit + X @ result / k
-    return np.broadcast_to(result, X.shape)

@@ -85,10 +85,10 @@ def test_a_robot_that_is_pushed_too_hard_counts_as_fallen(walker):
 
 @pytest.fixture(scope="module")
 def stepped(four_legs):
-    """A run with one step of the second foot, by 3 cm."""
+    """A run with one step of the second foot, by 3 cm; three of ten messages are lost."""
     tree, _ = four_legs
     steps, rng = [(feet_of(tree)[1].module, (0.03, 0.0))], np.random.default_rng(1)
-    return stand(tree, steps=steps, rng=rng, duration=3.4, record=0.05)
+    return stand(tree, steps=steps, rng=rng, duration=3.4, record=0.05, loss=0.3)
 
 
 def test_a_robot_steps(stepped):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import modurob as mr
+from modurob.dynamics import stepped_state
 from modurob.spatial import so3
 from modurob.stepping import GroundContact
 from modurob.stepping.ground import CHAMFER
@@ -46,6 +47,18 @@ def test_a_round_body_rolls_down_a_slope_as_it_must(form, tier):
     assert found.distance > 0.04  # [m]
     turned = found.speed * 2 * 0.05 / R  # [rad] in the last interval
     assert found.slip < turned**2 / 6  # it rolls: the chord of an arc is that much shorter
+
+
+def test_a_wheel_rolls_as_fast_with_equal_steps_as_in_theory():
+    """2 s down a slope, up to 26 rad/s in steps of 1 ms; 5 % more while the base gained speed."""
+    model, angle = WHEEL.model(base="free"), np.arctan(0.1)
+    ground = mr.Ground(slope=(np.tan(angle), 0.0), lift=True)
+    run = mr.simulate(
+        model, lying(model, 2), None, 2.0, integrator="SemiImplicitEuler", dt=1e-3, ground=ground,
+        record=2.0,
+    )  # fmt: skip
+    way = np.linalg.norm(run.q[-1, :3] - run.q[0, :3])
+    assert way == pytest.approx(2 / 3 * G * np.sin(angle) * 2.0**2 / 2, rel=1e-3)
 
 
 @pytest.mark.parametrize("form", BODIES)
@@ -121,7 +134,8 @@ def test_compiled_forces_on_round_bodies_are_those_of_the_arrays():
         contact.accepted(q, v)
         a = model.forward_dynamics(q, v, tau + array_force(contact, q, v))
         v1 = contact.march(q, v, tau, h, 1)[1]
-        np.testing.assert_allclose(v1, v + h * a, rtol=0, atol=1e-12 * np.abs(h * a).max())
+        v2 = stepped_state(model, q, v, v + h * a, h)[1]
+        np.testing.assert_allclose(v1, v2, rtol=0, atol=1e-12 * np.abs(h * a).max())
 
 
 def test_a_ball_rolls_on_a_field_of_heights_as_on_its_plane():

@@ -373,10 +373,9 @@ class Tracer:
         k = self._kernel()
         h = k.read("row0", Slot("%row", 0, broadcast=True))
         record, a = k.vectors("record", 0, driver.BASE_RECORD), k.vectors("out", 0, 6)
-        v = [x + h * rate for x, rate in zip(record[driver.BASE_V : driver.BASE_X], a, strict=True)]
-        twist = Twist(Vec([h * x for x in v[:3]]), Vec([h * x for x in v[3:]]))
-        position, quaternion = self.passes.move(driver.moving_base(ZERO, record), twist)
-        for i, value in enumerate((*position, *quaternion, *v)):
+        rate = Twist(Vec(a[:3]), Vec(a[3:]))
+        position, quaternion, (v, w) = self.passes.move(driver.moving_base(ZERO, record), rate, h)
+        for i, value in enumerate((*position, *quaternion, *v, *w)):
             k.put(Slot("%record", i), value)
         return k
 

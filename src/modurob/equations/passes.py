@@ -23,9 +23,9 @@ choose among rows of four numbers, which all points share, by ``lookup(column)``
     settle(state, point, memory) -> memory, state         in its place, when a call asks for it
 
 An algorithm whose result is an acceleration may take steps in time, too: the joints' velocities
-first, then their displacements with these, and the base's pose by
+first, then their displacements with these, and a free base by
 
-    move(base, step) -> position, quaternion              after a twist `step` in the base's frame
+    move(base, rate, h) -> position, quaternion, twist    after h seconds; rate of its twist
 
 Fields of a state that a later pass fills have the default `LATER`. A field with another default is
 an accumulator: it begins with that value, children add to it on the way inward, and it is not read

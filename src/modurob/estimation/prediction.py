@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from modurob import friction
-from modurob.dynamics import step_jacobians, step_slopes, stepped_velocity
+from modurob.dynamics import step_jacobians, step_slopes, stepped_state, stepped_velocity
 from modurob.errors import StateError
 from modurob.friction import MOST_RATE_STEP, is_implicit
 from modurob.model import Model
@@ -51,9 +51,10 @@ class SemiImplicit:
         else:
             after = v + h * self._forward(q, v, tau)
             slopes = self._slopes(q, v, tau)
-        moved = model.integrate(q, h * after) if model.free_base else q + h * after
-        A, B = step_jacobians(model, after, slopes, h)
-        return Predicted(moved, after, A, B)
+        A, B = step_jacobians(model, v, after, slopes, h)
+        if not model.free_base:  # quicker
+            return Predicted(q + h * after, after, A, B)
+        return Predicted(*stepped_state(model, q, v, after, h), A, B)
 
 
 class RungeKutta:

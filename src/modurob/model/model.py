@@ -550,6 +550,7 @@ class Model:
     ) -> tuple[np.ndarray, np.ndarray]:
         """(q, v) after one semi-implicit Euler step of `dt` seconds: first v, then q with it.
 
+        The velocity of a free base's origin is advanced in the world, then turned into its frame.
         Friction acts with the velocity before the step, or, when it is too stiff for that
         (``dt * friction_rate.rate > 1``), with the velocity after it, which no friction can make
         unstable.

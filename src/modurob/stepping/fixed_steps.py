@@ -123,12 +123,13 @@ class SemiImplicitEuler(FixedStep):
         implicit = self._linear_stops or friction.is_implicit(motion.model, h)
         for k in range(count):
             if implicit:
-                v = self._implicit(t + k * h, h, q, v)
+                after = self._implicit(t + k * h, h, q, v)
             else:
-                v += h * motion.acceleration(t + k * h, q, v)
+                after = v + h * motion.acceleration(t + k * h, q, v)
             if free:
-                q = manifold.moved(q, h * v)
+                q, v = manifold.stepped(q, v, after, h)
             else:
+                v = after
                 q += h * v
         return q, v
 

@@ -108,6 +108,24 @@ def moved(q: np.ndarray, step: np.ndarray) -> np.ndarray:
     return _filled(q, head, q[..., 7:] + step[..., 6:])
 
 
+def stepped(
+    q: np.ndarray, v: np.ndarray, after: np.ndarray, h: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """`dynamics.stepped_state` of a free base without its checks."""
+    *place, x, y, z, r = _components(q, 7)
+    *u, a, b, c = _components(after, 6)
+    *linear, i, j, k = _components(v, 6)
+    u = [e + h * f for e, f in zip(u, _cross((i, j, k), linear), strict=True)]
+    half, cosine, *_ = _factors(h * h * (a * a + b * b + c * c))
+    i, j, k = (h * half * e for e in (a, b, c))
+    shift = _rotated((x, y, z, r), u)
+    turned = _product((x, y, z, r), (i, j, k, cosine))
+    scale = 1.5 - 0.5 * sum(e * e for e in turned)  # as in `moved`
+    head = (*(p + h * s for p, s in zip(place, shift, strict=True)), *(scale * e for e in turned))
+    end = _filled(q, head, q[..., 7:] + h * after[..., 6:])
+    return end, _filled(after, (*_rotated((-i, -j, -k, cosine), u), a, b, c), after[..., 6:])
+
+
 def rate(q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """(..., nq) dq/dt of a free base: R v, half the quaternion times (w, 0), joints."""
     quaternion = _components(q, 7)[3:]
