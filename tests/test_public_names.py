@@ -40,6 +40,7 @@ NAMES = [
     "drawing",
     "estimation",
     "examples",
+    "executors",
     "gaits",
     "identification",
     "identify",
