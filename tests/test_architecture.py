@@ -23,6 +23,7 @@ SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 LAYERS = (
     ("errors",),
     ("checks", "blas"),
+    ("executors",),  # processes and clusters for whatever repeats a function
     ("spatial",),
     ("modules",),
     ("organism",),

@@ -42,6 +42,7 @@ NAMES = [
     "drawing",
     "estimation",
     "examples",
+    "executors",
     "gaits",
     "identification",
     "identify",
