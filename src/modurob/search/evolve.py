@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import FiniteFloat
+from pydantic import Field, FiniteFloat
 
 from modurob.checks import whole
 from modurob.errors import FileError, StateError
@@ -80,7 +80,7 @@ class EvolutionRecord(FrozenRecord):
     version: Literal[1] = VERSION
     settings: dict[str, Any]
     history: tuple[GenerationRecord, ...] = ()
-    kept_out: dict[str, int] = {}
+    kept_out: dict[str, int] = Field(default_factory=dict)
     named: tuple[KeptOutRecord, ...] = ()
     members: tuple[MemberRecord, ...] = ()
 
@@ -247,11 +247,15 @@ def _extended(
 def _settings(
     task: Task, search: Strategy, space: BodySpace, population: int, seed: int
 ) -> dict[str, Any]:
-    measures = [[m.name, m.low, m.high, m.cells] for m in search.measures]
+    example = Genotype.random(space, np.random.default_rng(0))
     return {
-        **task.settings(), "strategy": search.name, "measures": measures,
-        "space": Genotype.random(space, np.random.default_rng(0)).document()["space"], "population": population, "seed": seed,
-    }  # fmt: skip
+        **task.settings(),
+        "strategy": search.name,
+        "measures": [[m.name, m.low, m.high, m.cells] for m in search.measures],
+        "space": example.document()["space"],
+        "population": population,
+        "seed": seed,
+    }
 
 
 def _document(genotype: Genotype) -> dict[str, Any]:
