@@ -44,7 +44,6 @@ LAYERS = (
     ("verification",),
     ("scenario",),  # what to run, for scripts and both front ends
     ("walking",),  # scenarios of gaits on the ground, measured and tuned
-    ("population",),  # many different bodies in one table
     ("search",),  # genotypes, evolution over bodies and gaits
     ("__init__",),  # the public names: what a user of the library sees
     ("studio",),  # the front ends may use those names, as any user does

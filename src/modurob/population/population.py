@@ -12,8 +12,9 @@ from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.model.options import ModelOptions
 from modurob.organism import Organism
+from modurob.population.packing import BodyPlan, pack
 from modurob.population.rollout import Rollout, finished, padded, task_of
-from modurob.population.tables import BodyTables, pack
+from modurob.population.tables import BodyTables
 from modurob.population.waves import JointWaves
 from modurob.stepping.ground import Ground
 
@@ -49,8 +50,7 @@ class Population:
             if not isinstance(organism, Organism):
                 given = type(organism).__name__
                 raise StateError(f"a population takes organisms, got {given} as body {k}")
-        models = (options.build(organism) for organism in bodies)
-        tables = pack(zip(bodies, models, strict=True), options.base == "free")
+        tables = pack(map(BodyPlan.of, bodies), bodies.__getitem__, options)
         self._set(tables, bodies.__getitem__, options)
 
     def _set(

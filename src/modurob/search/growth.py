@@ -61,7 +61,7 @@ class GrowingBody:
             self.free[number, label] = None
 
     def add(self, gene: Gene) -> bool:
-        """Dock one more module; False, and nothing changed, where a rule or a module is in the way."""
+        """Dock one more module; False, and nothing changed, where a rule or a module forbids it."""
         _, parent, port, child_port, turn, _ = gene
         if not 0 <= parent < len(self.genes) or (parent, port) not in self.free:
             return False
