@@ -63,6 +63,7 @@ DEFERRED_UPWARD = {
     ("model", "friction"),
     ("model", "compiler"),
     ("loading", "scenario"),
+    ("population", "search"),
 }
 
 # Each takes a good part of a second to load, and none is needed to describe an organism.

@@ -464,6 +464,14 @@ def _packer(options: ModelOptions) -> list[BodyPacker]:
     return [BodyPacker(options)]
 
 
+def _shared_packer(options: ModelOptions) -> BodyPacker:
+    """The packer of the process, or a new one where the old one has grown large."""
+    holder = _packer(options)
+    if len(holder[0]._rows) > MOST_KEPT:
+        holder[0] = BodyPacker(options)
+    return holder[0]
+
+
 def pack(
     plans: Iterable[BodyPlan], organism_of: Callable[[int], Organism], options: ModelOptions
 ) -> BodyTables:
@@ -474,8 +482,14 @@ def pack(
         organism_of: Gives the organism of a body by its number, for those with new links.
         options: Of the models.
     """
-    holder = _packer(options)
-    if len(holder[0]._rows) > MOST_KEPT:
-        holder[0] = BodyPacker(options)
-    with holder[0].lock:
-        return holder[0].packed(plans, organism_of)
+    packer = _shared_packer(options)
+    with packer.lock:
+        return packer.packed(plans, organism_of)
+
+
+def can_move(plan: BodyPlan, options: ModelOptions) -> bool:
+    """Whether a body has a joint that can move."""
+    packer = _shared_packer(options)
+    with packer.lock:
+        body = packer.coded(plan)
+    return body is None or len(body.parent) > 1
