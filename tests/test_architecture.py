@@ -45,7 +45,6 @@ LAYERS = (
     ("verification",),
     ("scenario",),  # what to run, for scripts and both front ends
     ("walking",),  # scenarios of gaits on the ground, measured and tuned
-    ("population",),  # many different bodies in one table
     ("search",),  # genotypes, evolution over bodies and gaits
     ("__init__",),  # the public names: what a user of the library sees
     ("studio",),  # the front ends may use those names, as any user does
@@ -65,6 +64,7 @@ DEFERRED_UPWARD = {
     ("model", "friction"),
     ("model", "compiler"),
     ("loading", "scenario"),
+    ("population", "search"),
 }
 
 # Each takes a good part of a second to load, and none is needed to describe an organism.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,10 +12,14 @@ from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.model.options import ModelOptions
 from modurob.organism import Organism
+from modurob.population.packing import BodyPlan, pack
 from modurob.population.rollout import Rollout, finished, padded, task_of
-from modurob.population.tables import BodyTables, pack
+from modurob.population.tables import BodyTables
 from modurob.population.waves import JointWaves
 from modurob.stepping.ground import Ground
+
+if TYPE_CHECKING:
+    from modurob.search import Genotype
 
 TARGETS, DTYPES = ("cpu", "cuda"), ("float64", "float32")
 
@@ -49,8 +53,7 @@ class Population:
             if not isinstance(organism, Organism):
                 given = type(organism).__name__
                 raise StateError(f"a population takes organisms, got {given} as body {k}")
-        models = (options.build(organism) for organism in bodies)
-        tables = pack(zip(bodies, models, strict=True), options.base == "free")
+        tables = pack(map(BodyPlan.of, bodies), bodies.__getitem__, options)
         self._set(tables, bodies.__getitem__, options)
 
     def _set(
@@ -83,6 +86,32 @@ class Population:
         base = "free" if tables.free_base else "fixed"
         self._set(tables, organism_of, _options(hinges, base, gravity))
         return self
+
+    @classmethod
+    def from_genotypes(
+        cls, genotypes: Iterable[Genotype], gravity: ArrayLike = (0.0, 0.0, -9.81)
+    ) -> Population:
+        """A population of the bodies of genotypes, with free bases.
+
+        No organism is built except for bodies with links that no body had before: 100,000 bodies
+        take seconds. `search.joint_waves` gives their gaits.
+        """
+        from modurob.search import Genotype
+
+        bodies = list(genotypes)
+        for k, genotype in enumerate(bodies):
+            if not isinstance(genotype, Genotype):
+                raise StateError(f"body {k} is no Genotype, but a {type(genotype).__name__}")
+            if genotype.space.hinges != bodies[0].space.hinges:
+                raise StateError(f"body {k} has other hinges than the first one; all have the same")
+        hinges = bodies[0].space.hinges if bodies else "dyad"
+
+        def organism_of(k: int) -> Organism:
+            return bodies[k].organism()
+
+        plans = (genotype.plan() for genotype in bodies)
+        tables = pack(plans, organism_of, _options(hinges, "free", gravity))
+        return cls.from_tables(tables, organism_of, hinges, gravity)
 
     def __len__(self) -> int:
         return len(self.tables.count)

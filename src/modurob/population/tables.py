@@ -6,7 +6,6 @@ of parents and row numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -14,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from modurob.compiler.dyads import table_rows
-from modurob.compiler.kernels import PATTERNS, ROW, Row
+from modurob.compiler.kernels import PATTERNS, Row
 from modurob.compiler.packing import fields, size
-from modurob.errors import StateError
 from modurob.model import Model
 from modurob.organism import Organism
 from modurob.stepping.contact import largest_sides
@@ -45,6 +43,9 @@ class BodyTables:
         corner_rows: (corners, 8) place and axis in the link, radius, and weight: the number of
             corners that are at this place. [m, 1, m, 1]
         base_pose: (bodies, 7) neutral position and quaternion of the base.
+        module, joint: (bodies, most links) number of the module, in the order of docking, whose
+            joint moves a link, and the joint's number in its datasheet; -1 for the base and behind
+            the last link, and for the joint of a spring.
     """
 
     free_base: bool
@@ -58,6 +59,8 @@ class BodyTables:
     corner_count: np.ndarray
     corner_rows: np.ndarray
     base_pose: np.ndarray
+    module: np.ndarray
+    joint: np.ndarray
 
     @cached_property
     def present(self) -> np.ndarray:
@@ -83,7 +86,8 @@ class BodyTables:
 
     def part(self, bodies: np.ndarray, most_links: int) -> BodyTables:
         """The same rows with some of the bodies, which have as many links at most."""
-        links = {name: getattr(self, name)[bodies, :most_links] for name in ("parent", "row")}
+        names = ("parent", "row", "module", "joint")
+        links = {name: getattr(self, name)[bodies, :most_links] for name in names}
         alone = {name: getattr(self, name)[bodies] for name in ("count", "base_pose")}
         return replace(self, **links, **alone)
 
@@ -142,75 +146,3 @@ def _merged(points: np.ndarray) -> np.ndarray:
     weight = np.bincount(which.ravel(), minlength=len(first)).astype(float)
     order = np.argsort(first)
     return np.concatenate([points[first[order]], weight[order, None]], axis=1)
-
-
-class TableBuilder:
-    """Collects bodies, and the distinct rows of their links."""
-
-    def __init__(self, free_base: bool) -> None:
-        self.free_base = free_base
-        self._known: dict[tuple[bytes, ...], int] = {}
-        self._rows: list[tuple[np.ndarray, int, np.ndarray, np.ndarray]] = []
-        self._bodies: list[tuple[np.ndarray, list[int]]] = []
-        self._poses: list[np.ndarray] = []
-
-    def add(self, parent: np.ndarray, rows: Sequence[int], base_pose: np.ndarray) -> None:
-        """Add a body of known rows.
-
-        Args:
-            parent: (n,) of links 1 to n.
-            rows: Of links 0 to n.
-            base_pose: (7,) neutral position and quaternion.
-        """
-        self._bodies.append((parent, list(rows)))
-        self._poses.append(base_pose)
-
-    def row(self, numbers: np.ndarray, kind: int, side: np.ndarray, corner: np.ndarray) -> int:
-        """Number of a row, which is added if it is new."""
-        key = (numbers.tobytes(), bytes([kind]), side.tobytes(), corner.tobytes())
-        if key not in self._known:
-            self._known[key] = len(self._rows)
-            self._rows.append((numbers, kind, side, corner))
-        return self._known[key]
-
-    def add_model(self, organism: Organism, model: Model) -> None:
-        """Add a body by its model."""
-        found = link_rows(organism, model)
-        rows = [self.row(*each) for each in zip(*found, strict=True)]
-        pose = model.neutral()[:7] if model.free_base else np.array([0.0, 0, 0, 0, 0, 0, 1])
-        self.add(model.parent, rows, pose)
-
-    def tables(self) -> BodyTables:
-        """All that was added."""
-        count = np.array([len(rows) for _, rows in self._bodies], dtype=np.int64)
-        most = int(count.max(initial=1))
-        parent = np.full((len(count), most), -1, dtype=np.int64)
-        row = np.zeros((len(count), most), dtype=np.int64)
-        for k, (above, rows) in enumerate(self._bodies):
-            parent[k, 1 : len(rows)] = above
-            row[k, : len(rows)] = rows
-        numbers, kinds, sides, corner = zip(*self._rows, strict=True)
-        corner_count = np.array([len(each) for each in corner], dtype=np.int64)
-        return BodyTables(
-            self.free_base,
-            count,
-            parent,
-            row,
-            np.array(numbers).reshape(-1, ROW),
-            np.array(kinds, dtype=np.int64),
-            np.array(sides),
-            np.cumsum(corner_count) - corner_count,
-            corner_count,
-            np.concatenate(corner).reshape(-1, CORNER_ROW),
-            np.array(self._poses),
-        )
-
-
-def pack(bodies: Iterable[tuple[Organism, Model]], free_base: bool) -> BodyTables:
-    """Tables of organisms with their models."""
-    builder = TableBuilder(free_base)
-    for organism, model in bodies:
-        builder.add_model(organism, model)
-    if not builder._bodies:
-        raise StateError("a population has one body or more, got none")
-    return builder.tables()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from itertools import chain
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
@@ -17,17 +18,22 @@ from modurob.modules import ModuleType, catalog
 from modurob.modules.datasheet import validated
 from modurob.modules.files import check_document, read_document, write_document
 from modurob.organism import Organism
-from modurob.search.growth import Gene, GrowingBody, Oscillation, picked, subtree
-from modurob.search.space import BodySpace, JointRange
-
-if TYPE_CHECKING:
-    from modurob.population import JointWaves
+from modurob.population import JointWaves, Population
+from modurob.population.packing import BodyPlan
+from modurob.search.growth import GrowingBody
+from modurob.search.space import BodySpace, Gene, Oscillation
+from modurob.search.variation import (
+    SPREAD,
+    Draws,
+    changed_body,
+    changed_waves,
+    exchanged_part,
+    random_body,
+)
 
 FORMAT, VERSION = "modurob-genotype", 1
-TRIES = 20  # random dockings of a change before another change is made
 BODY_CHANGES = 0.5  # share of the mutations that change the body as well
-WAVE_CHANGES = 0.5  # share of the numbers of a gait that a mutation changes
-SPREAD = 0.15  # standard deviation of a change, of the number's range
+ROUNDING = 1e-12  # of the range of a number in a file
 
 
 @dataclass(frozen=True)
@@ -50,66 +56,38 @@ class Genotype:
     @classmethod
     def random(cls, space: BodySpace, rng: np.random.Generator) -> Genotype:
         """A random genotype: a number of modules, then one random docking after the other."""
-        generator(rng, "a random genotype")
-        least, most = space.modules
-        for _ in range(TRIES):
-            wanted = int(rng.integers(least, most + 1))
-            body = GrowingBody(space, _base(space, rng))
-            while len(body.genes) < wanted and _grow(body, rng):
-                pass
-            if len(body.genes) >= least:
-                return _trusted(space, body.genes, _between(rng, *space.frequency))
-        raise DockingError(
-            f"no body of {least} modules found in {TRIES} tries: allow fewer modules"
-        )
+        draws = Draws(generator(rng, "a random genotype"))
+        if not isinstance(space, BodySpace):
+            raise StateError(f"a random genotype needs a BodySpace, got {type(space).__name__}")
+        low, high = space.frequency
+        genes = random_body(space, draws)
+        return _trusted(space, genes, low + (high - low) * draws.number())
 
     def mutated(self, rng: np.random.Generator) -> Genotype:
         """A genotype with small random changes: of the waves, and of the body every second time.
 
         A module is added, one is removed, or a part of the body docks elsewhere.
         """
-        generator(rng, "a mutation")
-        genes = list(self.genes)
-        if rng.random() < BODY_CHANGES:
-            change = (_grown, _shrunk, _moved)[int(rng.integers(3))]
-            genes = change(self.space, genes, rng)
-        waves = [self._mutated_waves(gene, rng) for gene in genes]
-        genes = [gene._replace(waves=new) for gene, new in zip(genes, waves, strict=True)]
+        draws = Draws(generator(rng, "a mutation"))
+        genes = self.genes
+        if draws.number() < BODY_CHANGES:
+            genes = changed_body(self.space, genes, draws)
         low, high = self.space.frequency
-        f = float(np.clip(self.frequency + SPREAD * (high - low) * rng.normal(), low, high))
-        return _trusted(self.space, genes, f)
-
-    def _mutated_waves(self, gene: Gene, rng: np.random.Generator) -> tuple[Oscillation, ...]:
-        waves = []
-        for wave, (middle, half) in zip(gene.waves, self.space.ranges[gene.kind], strict=True):
-            by = SPREAD * rng.normal(size=3) * (rng.random(3) < WAVE_CHANGES)
-            most, shift = self.space.amplitude * half, self.space.offset * half
-            amplitude = min(abs(wave.amplitude + float(by[0]) * most), most)
-            phase = (wave.phase + 2 * np.pi * float(by[1])) % (2 * np.pi)
-            offset = wave.offset + 2 * shift * float(by[2])
-            offset = min(max(offset, middle - shift), middle + shift)
-            waves.append(Oscillation(amplitude, phase, offset))
-        return tuple(waves)
+        frequency = self.frequency + SPREAD * (high - low) * float(rng.normal())
+        genes = changed_waves(self.space, genes, rng)
+        return _trusted(self.space, genes, min(max(frequency, low), high))
 
     def crossed(self, other: Genotype, rng: np.random.Generator) -> Genotype:
-        """This genotype with a part of another one in the place of a part of its own."""
-        generator(rng, "a crossover")
+        """This genotype with a part of another one in the place of a part of its own.
+
+        Its body stays as it is where no part of the other one fits.
+        """
+        draws = Draws(generator(rng, "a crossover"))
         if not isinstance(other, Genotype) or other.space != self.space:
             raise StateError("a crossover needs two genotypes of the same body space")
-        frequency = (self.frequency, other.frequency)[int(rng.integers(2))]
-        least, most = self.space.modules
-        for _ in range(TRIES):
-            if len(self.genes) == 1 or len(other.genes) == 1:
-                break
-            lost = subtree(self.genes, int(rng.integers(1, len(self.genes))))
-            taken = subtree(other.genes, int(rng.integers(1, len(other.genes))))
-            if not least <= len(self.genes) - len(lost) + len(taken) <= most:
-                continue
-            kept = picked(self.genes, [k for k in range(len(self.genes)) if k not in lost])
-            made = _grafted(self.space, kept, picked(other.genes, taken), rng)
-            if made is not None:
-                return _trusted(self.space, made, frequency)
-        return _trusted(self.space, self.genes, frequency)
+        frequency = (self.frequency, other.frequency)[draws.below(2)]
+        genes = exchanged_part(self.space, self.genes, other.genes, draws)
+        return _trusted(self.space, genes, frequency)
 
     # -- what it builds ----------------------------------------------------------------------------
 
@@ -128,18 +106,13 @@ class Genotype:
         """The model of the organism, with a free base."""
         return self.organism().model(self.space.hinges, base="free")
 
-    def waves(self) -> JointWaves:
-        """The waves of the joints that move, as a gait of a population of this body alone."""
-        from modurob.population import JointWaves
+    def plan(self) -> BodyPlan:
+        """Modules and dockings, as populations take them."""
+        return self.space.plan(self.genes)
 
-        model = self.model()
-        found = {
-            f"m{k}.{joint.name}": wave
-            for k, gene in enumerate(self.genes)
-            for joint, wave in zip(self.space.joints[gene.kind], gene.waves, strict=True)
-        }
-        rows = np.array([found[name] for name in model.joint_names]).reshape(1, -1, 3)
-        return JointWaves(*np.moveaxis(rows, -1, 0), frequency=np.array([self.frequency]))
+    def waves(self) -> JointWaves:
+        """The waves of the joints that move, for a population of this body alone."""
+        return joint_waves([self], Population.from_genotypes([self]))
 
     # -- files -------------------------------------------------------------------------------------
 
@@ -194,6 +167,31 @@ class Genotype:
             raise FileError(f"{where}: {error}") from None
 
 
+def joint_waves(genotypes: Sequence[Genotype], population: Population) -> JointWaves:
+    """The waves of many genotypes, for the population that they form."""
+    space = genotypes[0].space if genotypes else None
+    if space is None or len(genotypes) != len(population):
+        raise StateError(
+            f"{len(genotypes)} genotypes for a population of {len(population)} bodies: give those "
+            "that it was made from"
+        )
+    for k, genotype in enumerate(genotypes):
+        if genotype.space is not space and genotype.space != space:
+            raise StateError(f"genotype {k} is of another body space than the first one")
+    tables, genes = population.tables, [gene for each in genotypes for gene in each.genes]
+    waves = [wave for gene in genes for wave in gene.waves]
+    numbers = np.array(list(chain.from_iterable(waves))).reshape(-1, 3)
+    first_wave = np.cumsum([0, *(len(gene.waves) for gene in genes)])
+    first_gene = np.cumsum([0, *(len(each.genes) for each in genotypes)])[:-1]
+    moves = tables.joint[:, 1:] >= 0
+    which = (first_gene[:, None] + tables.module[:, 1:])[moves]
+    kinds = np.array([gene.kind for gene in genes])[which]
+    rows = np.zeros((*moves.shape, 3))
+    rows[moves] = numbers[first_wave[which] + space.wave_number[kinds, tables.joint[:, 1:][moves]]]
+    frequency = np.array([genotype.frequency for genotype in genotypes])
+    return JointWaves(*np.moveaxis(rows, -1, 0), frequency=frequency)
+
+
 # -- checks ----------------------------------------------------------------------------------------
 
 
@@ -232,9 +230,8 @@ def _check(genotype: Genotype) -> None:
             raise DockingError(
                 f"gene {k} at port {gene.port} of gene {gene.parent} would overlap another module"
             )
-
-
-ROUNDING = 1e-12  # of the range of a number in a file
+    if not space.moves(genes):
+        raise DockingError("no joint of this body can move: dock a module in another direction")
 
 
 def _check_waves(space: BodySpace, k: int, gene: Gene) -> None:
@@ -255,104 +252,6 @@ def _check_waves(space: BodySpace, k: int, gene: Gene) -> None:
                 f"offset {wave.offset:g}: its space has amplitudes from 0 to {most:g} and offsets "
                 f"from {middle - shift:g} to {middle + shift:g}"
             )
-
-
-# -- random changes --------------------------------------------------------------------------------
-
-
-def _between(rng: np.random.Generator, low: float, high: float) -> float:
-    return low + (high - low) * float(rng.random())
-
-
-def _random_waves(
-    space: BodySpace, ranges: Sequence[JointRange], rng: np.random.Generator
-) -> tuple[Oscillation, ...]:
-    return tuple(
-        Oscillation(
-            space.amplitude * half * a,
-            2 * np.pi * b,
-            middle + space.offset * half * (2 * c - 1),
-        )
-        for (middle, half), (a, b, c) in zip(
-            ranges, rng.random((len(ranges), 3)).tolist(), strict=True
-        )
-    )
-
-
-def _base(space: BodySpace, rng: np.random.Generator) -> Gene:
-    kind = int(rng.integers(len(space.kinds)))
-    return Gene(kind, -1, 0, 0, 0, _random_waves(space, space.ranges[kind], rng))
-
-
-def _grow(body: GrowingBody, rng: np.random.Generator) -> bool:
-    """Dock a random module to a random free port; False when no port takes one."""
-    ports = list(body.free)
-    while ports:
-        parent, port = ports.pop(int(rng.random() * len(ports)))
-        fitting = body.space.fits[body.genes[parent].kind, port]
-        if not fitting:
-            continue
-        kind, child_port, turn = fitting[int(rng.random() * len(fitting))]
-        waves = _random_waves(body.space, body.space.ranges[kind], rng)
-        if body.add(Gene(kind, parent, port, child_port, turn, waves)):
-            return True
-    return False
-
-
-def _regrown(space: BodySpace, genes: Sequence[Gene]) -> GrowingBody:
-    body = GrowingBody(space, genes[0])
-    for gene in genes[1:]:
-        body.add(gene)
-    return body
-
-
-def _grown(space: BodySpace, genes: list[Gene], rng: np.random.Generator) -> list[Gene]:
-    if len(genes) >= space.modules[1]:
-        return _shrunk(space, genes, rng) if len(genes) > space.modules[0] else genes
-    body = _regrown(space, genes)
-    _grow(body, rng)
-    return body.genes
-
-
-def _shrunk(space: BodySpace, genes: list[Gene], rng: np.random.Generator) -> list[Gene]:
-    if len(genes) <= space.modules[0]:
-        return _grown(space, genes, rng) if len(genes) < space.modules[1] else genes
-    tips = sorted(set(range(1, len(genes))) - {gene.parent for gene in genes})
-    lost = tips[int(rng.random() * len(tips))]
-    return picked(genes, [k for k in range(len(genes)) if k != lost])
-
-
-def _moved(space: BodySpace, genes: list[Gene], rng: np.random.Generator) -> list[Gene]:
-    if len(genes) == 1:
-        return genes
-    part = subtree(genes, int(rng.integers(1, len(genes))))
-    kept = picked(genes, [k for k in range(len(genes)) if k not in part])
-    return _grafted(space, kept, picked(genes, part), rng) or genes
-
-
-def _grafted(
-    space: BodySpace, genes: Sequence[Gene], part: Sequence[Gene], rng: np.random.Generator
-) -> list[Gene] | None:
-    """The genes with a part docked to a random free port; None where there is no room for it."""
-    root, taken = part[0], {gene.port for gene in part[1:] if gene.parent == 0}
-    for _ in range(TRIES):
-        body = _regrown(space, genes)
-        ports = list(body.free)
-        parent, port = ports[int(rng.random() * len(ports))]
-        fitting = [
-            fit
-            for fit in space.fits[body.genes[parent].kind, port]
-            if fit[0] == root.kind and fit[1] not in taken
-        ]
-        if not fitting:
-            continue
-        _, child_port, turn = fitting[int(rng.random() * len(fitting))]
-        first = len(body.genes)
-        moved = [root._replace(parent=parent, port=port, child_port=child_port, turn=turn)]
-        moved += [gene._replace(parent=gene.parent + first) for gene in part[1:]]
-        if all(map(body.add, moved)):
-            return body.genes
-    return None
 
 
 # -- files -----------------------------------------------------------------------------------------

@@ -10,37 +10,10 @@ import numpy as np
 
 from modurob.modules import ModuleType
 from modurob.organism.organism import HEADINGS
-from modurob.search.space import BodySpace, PortLabel
+from modurob.search.space import BodySpace, Gene, PortLabel
 
 TOUCHING = 0.05  # of the size of a module: how far shapes that only touch may overlap
 CACHED_KINDS = 256
-
-
-class Oscillation(NamedTuple):
-    """Sine wave of one joint: ``offset + amplitude sin(2 pi f t + phase)``. [rad, m; rad]"""
-
-    amplitude: float
-    phase: float
-    offset: float
-
-
-class Gene(NamedTuple):
-    """One module: its place in a body, and the waves of its joints.
-
-    Attributes:
-        kind: Number of its kind in `BodySpace.kinds`.
-        parent, port: Number of the gene and the port that it docks to; -1 and 0 for the base.
-        child_port: Its own port.
-        turn: About the port's normal. [deg]
-        waves: One for each joint, see `BodySpace.joints`.
-    """
-
-    kind: int
-    parent: int
-    port: PortLabel
-    child_port: PortLabel
-    turn: int
-    waves: tuple[Oscillation, ...]
 
 
 class GrowingBody:
@@ -56,12 +29,21 @@ class GrowingBody:
         self._boxes = [] if space.planar else [_boxes(space.kinds[base.kind])]
         self._open(0, base.kind)
 
+    def copy(self) -> GrowingBody:
+        """The same body, to grow in another way."""
+        made = object.__new__(GrowingBody)
+        made.space = self.space
+        made.genes, made.free = list(self.genes), dict(self.free)
+        made._cells, made._places = set(self._cells), list(self._places)
+        made._poses, made._boxes = list(self._poses), list(self._boxes)
+        return made
+
     def _open(self, number: int, kind: int) -> None:
         for label in self.space.kinds[kind].docks:
             self.free[number, label] = None
 
     def add(self, gene: Gene) -> bool:
-        """Dock one more module; False, and nothing changed, where a rule or a module is in the way."""
+        """Dock one more module; False, and nothing changed, where a rule or a module forbids it."""
         _, parent, port, child_port, turn, _ = gene
         if not 0 <= parent < len(self.genes) or (parent, port) not in self.free:
             return False

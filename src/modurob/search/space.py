@@ -11,15 +11,44 @@ import numpy as np
 
 from modurob.checks import inside, positive, whole
 from modurob.errors import StateError, choices
+from modurob.model.options import ModelOptions
 from modurob.modules import Joint, ModuleType
 from modurob.organism.docking import dyad
 from modurob.organism.organism import resolve_kind
+from modurob.population.packing import BodyPlan, can_move
 
 UNLIMITED = {"revolute": np.pi / 2, "prismatic": 0.05}  # [rad], [m] half the range without limits
 MOST_MODULES = 1000
 
 PortLabel: TypeAlias = int | str
 Fit: TypeAlias = tuple[int, PortLabel, int]  # kind and port of a new module, turn
+
+
+class Oscillation(NamedTuple):
+    """Sine wave of one joint: ``offset + amplitude sin(2 pi f t + phase)``. [rad, m; rad]"""
+
+    amplitude: float
+    phase: float
+    offset: float
+
+
+class Gene(NamedTuple):
+    """One module: its place in a body, and the waves of its joints.
+
+    Attributes:
+        kind: Number of its kind in `BodySpace.kinds`.
+        parent, port: Number of the gene and the port that it docks to; -1 and 0 for the base.
+        child_port: Its own port.
+        turn: About the port's normal. [deg]
+        waves: One for each joint, see `BodySpace.joints`.
+    """
+
+    kind: int
+    parent: int
+    port: PortLabel
+    child_port: PortLabel
+    turn: int
+    waves: tuple[Oscillation, ...]
 
 
 class JointRange(NamedTuple):
@@ -124,6 +153,39 @@ class BodySpace:
             else tuple(joint for joint in kind.joints if joint.kind != "fixed")
             for kind in self.kinds
         )
+
+    @cached_property
+    def wave_number(self) -> np.ndarray:
+        """(kinds, most joints) place among a gene's waves of a joint of the datasheet; else -1."""
+        found = np.full((len(self.kinds), max(len(kind.joints) for kind in self.kinds)), -1)
+        for k, (kind, joints) in enumerate(zip(self.kinds, self.joints, strict=True)):
+            for number, joint in enumerate(joints):
+                found[k, kind.joints.index(joint)] = number
+        return found
+
+    def plan(self, genes: Sequence[Gene]) -> BodyPlan:
+        """Modules and dockings of genes, as populations take them."""
+        kinds = self.kinds
+        return BodyPlan([kinds[gene[0]] for gene in genes], [gene[1:5] for gene in genes[1:]])
+
+    @cached_property
+    def _bending(self) -> frozenset[tuple[int, PortLabel, int, PortLabel, int]]:
+        """Dockings that bend, whatever the rest of the body is."""
+        return frozenset(
+            (i, port, j, other, turn)
+            for (i, port), fitting in self.fits.items()
+            for j, other, turn in fitting
+            if self.hinges == "dyad"
+            and self.kinds[j].mass > 0
+            and dyad(self.kinds[i], port, self.kinds[j], other, turn).name in ("DP", "DO")
+        )
+
+    def moves(self, genes: Sequence[Gene]) -> bool:
+        """Whether a joint of the body can move."""
+        return any(
+            (genes[parent].kind, port, kind, child_port, turn) in self._bending
+            for kind, parent, port, child_port, turn, _ in genes[1:]
+        ) or can_move(self.plan(genes), ModelOptions(self.hinges, "free"))
 
     @cached_property
     def ranges(self) -> tuple[tuple[JointRange, ...], ...]:
