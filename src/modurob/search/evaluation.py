@@ -12,12 +12,11 @@ from modurob.errors import StateError
 from modurob.executors import Executor
 from modurob.population import JointWaves, Population, Rollout
 from modurob.population.rollout import rises
-from modurob.search.genotype import Genotype
+from modurob.search.genotype import Genotype, joint_waves
 from modurob.search.tasks import Objective, Task
 
 CHUNK = 64  # bodies of one population: fixed, so that results do not depend on workers
 STEP_S = 1e-3
-STIFF = "no joint that can move"
 DIVERGED, NOT_FINITE = "the state diverged", "the objective is not finite"
 
 
@@ -60,22 +59,17 @@ def evaluate_chunk(
     genotypes: Sequence[Genotype], task: Task, measures: Sequence[Objective]
 ) -> list[Evaluation]:
     """Evaluate genotypes in one rollout."""
-    organisms = [task.loaded(genotype.organism()) for genotype in genotypes]
-    moving = [k for k, genotype in enumerate(genotypes) if genotype.model().joint_names]
-    found = [Evaluation(np.nan, STIFF)] * len(genotypes)
-    if moving:
-        chosen = [genotypes[k] for k in moving]
-        population = Population([organisms[k] for k in moving], chosen[0].space.hinges)
-        rollout = roll_out(population, chosen, task)
-        for k, one in zip(moving, judged(rollout, population, task, measures), strict=True):
-            found[k] = one
-    return found
+    if task.payload:
+        organisms = [task.loaded(genotype.organism()) for genotype in genotypes]
+        population = Population(organisms, genotypes[0].space.hinges)
+    else:
+        population = Population.from_genotypes(genotypes)
+    return judged(roll_out(population, genotypes, task), population, task, measures)
 
 
 def roll_out(population: Population, genotypes: Sequence[Genotype], task: Task) -> Rollout:
     """The rollout that a task asks for, of a population of genotypes."""
-    waves = _waves(population, genotypes)
-    start = None
+    waves, start = joint_waves(genotypes, population), None
     if task.start == "gait":
         q, v = on_waves(population, waves)
         q[:, 2] += rises(population.tables, task.ground, q)
@@ -93,15 +87,6 @@ def on_waves(population: Population, waves: JointWaves) -> tuple[np.ndarray, np.
     q[:, 7:] = waves.offset + waves.amplitude * np.sin(waves.phase)
     v[:, 6:] = 2 * np.pi * waves.frequency[:, None] * waves.amplitude * np.cos(waves.phase)
     return q, v
-
-
-def _waves(population: Population, genotypes: Sequence[Genotype]) -> JointWaves:
-    """The waves of all genotypes, padded to the most joints."""
-    rows = np.zeros((3, len(genotypes), int(population.joints.max())))
-    for k, genotype in enumerate(genotypes):
-        own = genotype.waves()
-        rows[:, k, : population.joints[k]] = own.amplitude[0], own.phase[0], own.offset[0]
-    return JointWaves(*rows, [genotype.frequency for genotype in genotypes])
 
 
 def judged(

@@ -15,6 +15,7 @@ from modurob.errors import FileError, StateError
 from modurob.executors import Executor
 from modurob.modules.files import checked_target, read_document, write_document
 from modurob.scenario.settings import FrozenRecord
+from modurob.search.clearance import clear
 from modurob.search.evaluation import evaluate
 from modurob.search.genotype import FORMAT as GENOTYPE
 from modurob.search.genotype import VERSION as GENOTYPE_VERSION
@@ -173,7 +174,8 @@ def evolve(
     if not (progress is None or callable(progress)):
         raise StateError(f"progress is a function, or None, got {progress!r}")
     space = DEFAULT_SPACE if space is None else space
-    search = strategy_class(strategy)(space, population)
+    accept = {"accept": clear} if chosen.clear else {}
+    search = strategy_class(strategy)(space, population, **accept)
     record = EvolutionRecord(settings=_settings(chosen, search, space, population, seed))
     if checkpoint is not None and os.path.exists(checked_target(checkpoint)):
         record = _continued(record, checkpoint)

@@ -74,8 +74,10 @@ class GrowingBody:
         T = self._poses[parent] @ T_ij
         own = _boxes(self.space.kinds[kind]).moved(T)
         others = [boxes for k, boxes in enumerate(self._boxes) if k != parent]
-        if others and _overlap(own, Boxes(*map(np.concatenate, zip(*others, strict=True)))):
-            return False
+        if others:
+            each = Boxes(*(x[:, None] for x in own))
+            if overlaps(each, Boxes(*map(np.concatenate, zip(*others, strict=True)))).any():
+                return False
         self._poses.append(T)
         self._boxes.append(own)
         return True
@@ -123,24 +125,24 @@ def _boxes(kind: ModuleType) -> Boxes:
     poses, widths = [np.eye(4)], [(kind.size,) * 3]
     if kind.shapes:
         poses = [kind.rest_poses[kind.body_index(s.body)] @ s.pose for s in kind.shapes]
-        widths = [_widths(shape.form, shape.size) for shape in kind.shapes]
+        widths = [box_widths(shape.form, shape.size) for shape in kind.shapes]
     T = np.array(poses)
     half = 0.5 * (np.array(widths) - TOUCHING * kind.size)
     return Boxes(T[:, :3, :3], T[:, :3, 3], np.maximum(half, 0.0))
 
 
-def _widths(form: str, size: tuple[float, ...]) -> tuple[float, ...]:
+def box_widths(form: str, size: tuple[float, ...]) -> tuple[float, ...]:
+    """Widths of the box around a shape. [m]"""
     if form == "box":
         return size
     return (2 * size[0],) * 3 if form == "sphere" else (2 * size[0], 2 * size[0], size[1])
 
 
-def _overlap(a: Boxes, b: Boxes) -> bool:
-    """Whether a box of one overlaps a box of the other: no separating axis among the 15."""
-    R = np.swapaxes(a.rotation, -1, -2)[:, None] @ b.rotation  # (a, b, 3, 3) b in a
-    d = b.center - a.center[:, None]
-    d = (np.swapaxes(a.rotation, -1, -2)[:, None] @ d[..., None])[..., 0]
-    r_a, r_b = a.half[:, None], b.half[None]
+def overlaps(a: Boxes, b: Boxes) -> np.ndarray:
+    """(...) True where a box of one overlaps that of the other: none of 15 axes separates them."""
+    R = np.swapaxes(a.rotation, -1, -2) @ b.rotation  # (..., 3, 3) b in a
+    d = (np.swapaxes(a.rotation, -1, -2) @ (b.center - a.center)[..., None])[..., 0]
+    r_a, r_b = a.half, b.half
     size = np.abs(R)
     apart = (np.abs(d) > r_a + (size @ r_b[..., None])[..., 0]).any(axis=-1)
     across = np.abs((d[..., None, :] @ R)[..., 0, :])
@@ -152,4 +154,4 @@ def _overlap(a: Boxes, b: Boxes) -> bool:
         reach = reach + r_b[..., [2, 0, 1]] * size[..., i, [1, 2, 0]]
         along = np.abs(d[..., k, None] * R[..., j, :] - d[..., j, None] * R[..., k, :])
         apart |= (along > reach + 1e-12).any(axis=-1)
-    return bool((~apart).any())
+    return ~apart

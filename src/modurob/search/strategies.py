@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -17,8 +17,8 @@ from modurob.search.tasks import Objective
 CROSSED = 0.3  # share of children with two parents
 FRESH = 0.05  # share of children that are random: new bodies throughout the search
 SURVIVING = 0.2  # of a population: parents of the next generation
-LEAST_PARENTS = 2
-TRIES = 20  # to make a child that is not there yet
+LEAST_PARENTS, MOST_PARENTS = 2, 1000
+ROUNDS = 200  # of trying to complete a generation
 MISSING = "map-elites needs the package ribs, which is not here: pip install 'modurob[evolve]'"
 
 
@@ -65,12 +65,20 @@ def height(rollout: Rollout, population: Population) -> np.ndarray:
     return rollout.center[:, 2]
 
 
+Accept = Callable[[Sequence[Genotype]], Sequence[bool]]
+
+
+def _all(genotypes: Sequence[Genotype]) -> Sequence[bool]:
+    return [True] * len(genotypes)
+
+
 class Strategy(ABC):
     """A strategy: members, children of them, and the choice who stays.
 
     Args:
         space: That random genotypes are drawn from.
         population: Children of a generation.
+        accept: Tells of genotypes which ones are evaluated; by default all.
 
     Attributes:
         name: Of the strategy.
@@ -81,25 +89,27 @@ class Strategy(ABC):
     name: ClassVar[str]
     measures: Sequence[Measure] = ()
 
-    def __init__(self, space: BodySpace, population: int) -> None:
-        self._space, self._population = space, population
+    def __init__(self, space: BodySpace, population: int, accept: Accept = _all) -> None:
+        self._space, self._population, self._accept = space, population, accept
         self.members: list[Individual] = []
 
     def children(self, rng: np.random.Generator) -> list[Genotype]:
-        """Genotypes to evaluate next; none of them equals another or a member."""
+        """Genotypes to evaluate next: accepted ones, none of which equals another or a member."""
         keys = {member.genotype.canonical() for member in self.members}
         found: list[Genotype] = []
-        for _ in range(self._population):
-            child = self._child(rng)
-            for _ in range(TRIES):
-                if child.canonical() not in keys:
-                    break
-                child = child.mutated(rng)
-            else:
-                continue
-            keys.add(child.canonical())
-            found.append(child)
-        return found
+        for _ in range(ROUNDS):
+            tried = [self._child(rng) for _ in range(self._population - len(found))]
+            for child, accepted in zip(tried, self._accept(tried), strict=True):
+                key = child.canonical()
+                if accepted and key not in keys:
+                    keys.add(key)
+                    found.append(child)
+            if len(found) == self._population:
+                return found
+        raise StateError(
+            f"{len(found)} of {self._population} bodies found whose modules do not meet: give the "
+            "space fewer modules or smaller amplitudes"
+        )
 
     def _child(self, rng: np.random.Generator) -> Genotype:
         if not self.members or rng.random() < FRESH:
@@ -123,7 +133,7 @@ class Evolution(Strategy):
     name = "evolution"
 
     def choose(self, evaluated: Sequence[Individual]) -> None:
-        kept = max(LEAST_PARENTS, round(SURVIVING * self._population))
+        kept = min(max(LEAST_PARENTS, round(SURVIVING * self._population)), MOST_PARENTS)
         self.members = best_first([*self.members, *evaluated])[:kept]
 
 
@@ -136,8 +146,8 @@ class MapElites(Strategy):
     name = "map-elites"
     measures = (Measure("joints", joints, 0.5, 12.5, 12), Measure("height", height, 0.0, 0.3, 12))
 
-    def __init__(self, space: BodySpace, population: int) -> None:
-        super().__init__(space, population)
+    def __init__(self, space: BodySpace, population: int, accept: Accept = _all) -> None:
+        super().__init__(space, population, accept)
         self._archive = _archive(self.measures)
 
     def choose(self, evaluated: Sequence[Individual]) -> None:

@@ -44,6 +44,8 @@ class Task:
         torque: Largest torque of a joint. [N m, N]
         start: ``gait`` for joints that begin in the motion of their waves, ``rest`` for joints that
             begin at zero and at rest.
+        clear: Whether bodies are left out whose modules would meet in the motion of their waves;
+            rollouts have no contacts between modules.
         every: Seconds between the poses in `Rollout.trace`; None for start and end alone. [s]
     """
 
@@ -56,6 +58,7 @@ class Task:
     payload: float = 0.0
     torque: float = TORQUE_NM
     start: Literal["gait", "rest"] = "gait"
+    clear: bool = True
     every: float | None = None
 
     def __post_init__(self) -> None:
@@ -90,6 +93,7 @@ class Task:
             "payload": self.payload,
             "torque": self.torque,
             "start": self.start,
+            "clear": self.clear,
             "friction": self.ground.friction,
             "slope": list(self.ground.slope),
             "heights": heights.tolist(),
