@@ -75,7 +75,7 @@ def _body_boxes(model: Model) -> tuple[np.ndarray, Boxes]:
 def _kind_boxes(
     kind: ModuleType, merged: bool
 ) -> tuple[tuple[str, tuple[float, ...], tuple[float, ...]], ...]:
-    """Bodies of a kind ('' for a whole module), and the lowest and highest corner of their boxes."""
+    """Bodies of a kind ('' for all of it), with the lowest and highest corners of their boxes."""
     points: dict[str, list[np.ndarray]] = {}
     for shape in kind.shapes:
         T = kind.rest_poses[kind.body_index(shape.body)] @ shape.pose if merged else shape.pose

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from modurob.errors import ModurobError, StateError
-from modurob.interop.mujoco_model import mujoco
+from modurob.errors import ModurobError
 from modurob.population import Population, Rollout
 from modurob.population.rollout import SERVO_RATE
 from modurob.scenario.scenario import Scenario
