@@ -70,7 +70,8 @@ class BodyTables:
     @cached_property
     def mass(self) -> np.ndarray:
         """(bodies,) total mass. [kg]"""
-        return np.sum(self.of_links("mass")[..., 0] * self.present, axis=1)
+        # added up in order: a sum in pairs would depend on the number of columns
+        return np.cumsum(self.of_links("mass")[..., 0] * self.present, axis=1)[:, -1]
 
     @cached_property
     def rows_by_name(self) -> dict[str, np.ndarray]:
@@ -83,10 +84,12 @@ class BodyTables:
         """(bodies, most links, n) numbers of the links, by the names of `compiler.kernels.Row`."""
         return self.rows_by_name[name][self.row]
 
-    def part(self, bodies: slice) -> BodyTables:
-        """The same rows with some of the bodies."""
-        names = ("count", "parent", "row", "base_pose", "module", "joint")
-        return replace(self, **{name: getattr(self, name)[bodies] for name in names})
+    def part(self, bodies: np.ndarray, most_links: int) -> BodyTables:
+        """The same rows with some of the bodies, which have as many links at most."""
+        names = ("parent", "row", "module", "joint")
+        links = {name: getattr(self, name)[bodies, :most_links] for name in names}
+        alone = {name: getattr(self, name)[bodies] for name in ("count", "base_pose")}
+        return replace(self, **links, **alone)
 
     def slides(self) -> np.ndarray:
         """(bodies, most links) True for links whose joint slides."""

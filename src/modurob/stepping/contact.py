@@ -122,14 +122,7 @@ class GroundContact:
         own = [_placed(R, p, place)]
         if self._rolls:
             own += [_placed(R, 0.0, axis), radius[:, None]]
-        if ground.is_plane:
-            a, b = ground.slope
-            n_z = 1 / np.sqrt(1 + a * a + b * b)
-            normal = () if ground.kind == "level" else (-a * n_z, -b * n_z, n_z)
-            below = (*normal, n_z * float(np.asarray(ground.height)))
-        else:
-            below = ground.field
-        same = np.array([*below, *self.law])
+        same = np.array([*ground.below, *self.law])
         same = np.broadcast_to(same, (len(place), len(same)))
         return {
             "point_rows": np.concatenate([*own, same], axis=1),
