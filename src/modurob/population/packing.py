@@ -37,8 +37,8 @@ IS_LOAD = np.concatenate(  # columns of a row; the others belong to its seat
 
 PortLabel: TypeAlias = int | str
 SeatKey: TypeAlias = tuple[int, int, int]  # direction of the parent, pose, joint
-LinkKey: TypeAlias = tuple[int, int, int, tuple[int, ...]]  # seat; bodies and their poses
-ROOT = (-1, -1, -1)  # seat of a base
+LinkKey: TypeAlias = tuple[SeatKey, tuple[int, ...]]  # seat; bodies and their poses
+ROOT: SeatKey = (-1, -1, -1)  # seat of a base
 
 
 class BodyPlan(NamedTuple):
@@ -306,13 +306,13 @@ class BodyPacker:
             members[on] += (body, pose)
         if light and not all(mass[1:]):
             return None
-        turns = []
+        turns: list[int] = []
         for seat, on, held_bodies in zip(seats, own.parent, members, strict=True):
             if on >= 0:
                 seat = (turns[on], seat[1], seat[2])
             turn = self._turned.get(seat)
             turns.append(self._turn(seat) if turn is None else turn)
-            own.keys.append((*seat, tuple(held_bodies)))
+            own.keys.append((seat, tuple(held_bodies)))
         return own
 
     # -- rows --------------------------------------------------------------------------------------
@@ -321,8 +321,8 @@ class BodyPacker:
         self, body: CodedBody, k: int, organism_of: Callable[[int], Organism]
     ) -> list[int]:
         """Numbers of the rows of a body, some of which are new."""
-        seats = [key[:3] for key in body.keys]
-        loads = [(self._turned[key[:3]], key[3]) for key in body.keys]
+        seats = [seat for seat, _ in body.keys]
+        loads = [(self._turned[seat], bodies) for seat, bodies in body.keys]
         if not all(map(self._seats.__contains__, seats)) or not all(
             map(self._loads.__contains__, loads)
         ):
@@ -487,9 +487,12 @@ def pack(
         return packer.packed(plans, organism_of)
 
 
-def can_move(plan: BodyPlan, options: ModelOptions) -> bool:
-    """Whether a body has a joint that can move."""
+def moving_joints(plan: BodyPlan, options: ModelOptions) -> list[tuple[int, int]] | None:
+    """Joints of a body that can move: numbers of the module and of the joint in its datasheet.
+
+    None where only a model tells; then at least one moves.
+    """
     packer = _shared_packer(options)
     with packer.lock:
         body = packer.coded(plan)
-    return body is None or len(body.parent) > 1
+    return None if body is None else list(zip(body.owners[1:], body.joints[1:], strict=True))

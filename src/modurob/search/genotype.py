@@ -20,6 +20,7 @@ from modurob.modules.files import check_document, read_document, write_document
 from modurob.organism import Organism
 from modurob.population import JointWaves, Population
 from modurob.population.packing import BodyPlan
+from modurob.search.canonical import canonical_key
 from modurob.search.growth import GrowingBody
 from modurob.search.space import BodySpace, Gene, Oscillation
 from modurob.search.variation import (
@@ -113,6 +114,18 @@ class Genotype:
     def waves(self) -> JointWaves:
         """The waves of the joints that move, for a population of this body alone."""
         return joint_waves([self], Population.from_genotypes([self]))
+
+    def canonical(self, gait: bool = True) -> str:
+        """A key that genotypes of the same body and gait share, however they are written.
+
+        Neither the order of the genes counts nor, where the body of a module is symmetric, which of
+        its ports is used; the base may be turned about the vertical. Waves of joints that cannot
+        move do not count.
+
+        Args:
+            gait: False for a key of the body alone.
+        """
+        return canonical_key(self.space, self.genes, self.frequency if gait else None)
 
     # -- files -------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from modurob.model.options import ModelOptions
 from modurob.modules import Joint, ModuleType
 from modurob.organism.docking import dyad
 from modurob.organism.organism import resolve_kind
-from modurob.population.packing import BodyPlan, can_move
+from modurob.population.packing import BodyPlan, moving_joints
 
 UNLIMITED = {"revolute": np.pi / 2, "prismatic": 0.05}  # [rad], [m] half the range without limits
 MOST_MODULES = 1000
@@ -180,12 +180,19 @@ class BodySpace:
             and dyad(self.kinds[i], port, self.kinds[j], other, turn).name in ("DP", "DO")
         )
 
+    def moving(self, genes: Sequence[Gene]) -> list[tuple[int, int]] | None:
+        """Joints of a body that can move, see `moving_joints`."""
+        return moving_joints(self.plan(genes), ModelOptions(self.hinges, "free"))
+
     def moves(self, genes: Sequence[Gene]) -> bool:
         """Whether a joint of the body can move."""
-        return any(
-            (genes[parent].kind, port, kind, child_port, turn) in self._bending
-            for kind, parent, port, child_port, turn, _ in genes[1:]
-        ) or can_move(self.plan(genes), ModelOptions(self.hinges, "free"))
+        return (
+            any(
+                (genes[parent].kind, port, kind, child_port, turn) in self._bending
+                for kind, parent, port, child_port, turn, _ in genes[1:]
+            )
+            or self.moving(genes) != []
+        )
 
     @cached_property
     def ranges(self) -> tuple[tuple[JointRange, ...], ...]:
