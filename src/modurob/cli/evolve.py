@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import click
 
-from modurob import FileError, StateError, WriteError
+from modurob import FileError, WriteError
 from modurob.cli import output
 from modurob.cli.characters import echo
-from modurob.executors import DaskExecutor
+from modurob.cli.executors import chosen_executor, executor_options
 from modurob.modules.files import checked_path, finite
 from modurob.search import BodySpace, SearchResult, Winner, evolve, write_gallery
-from modurob.search.evolve import DEFAULT_SPACE
+from modurob.search.evolution import DEFAULT_SPACE
 from modurob.search.gallery import CHART, PAGE, draw_progress
 from modurob.search.strategies import STRATEGIES
 from modurob.search.tasks import TASKS, task_of
@@ -50,8 +49,7 @@ CHECKPOINT = "evolution.json"
               help="For the checkpoint, the chart and the gallery; made if it is not there."
               )  # fmt: skip
 @click.option("--resume", is_flag=True, help="Continue the search in the folder.")
-@click.option("--cluster", "address", metavar="ADDRESS",
-              help="Evaluate on a Dask cluster, such as tcp://10.0.0.5:8786.")  # fmt: skip
+@executor_options
 @click.option("--winners", type=click.IntRange(min=1), default=4, show_default=True,
               help="Bodies of the gallery.")  # fmt: skip
 @click.option("--films/--no-films", default=True, show_default=True, help="Film the winners.")
@@ -59,7 +57,7 @@ CHECKPOINT = "evolution.json"
 def command(
     task: str, population: int, generations: int, seed: int, strategy: str,
     kinds: tuple[str, ...], modules: tuple[int, int], path: str, resume: bool,
-    address: str | None, winners: int, films: bool, as_json: bool,
+    jobs: int | None, cluster: str | None, winners: int, films: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Search for bodies and gaits that do a task well.
 
@@ -73,9 +71,7 @@ def command(
         modules=modules, frequency=DEFAULT_SPACE.frequency,
     )  # fmt: skip
     folder = _folder(path, resume)
-    with ExitStack() as stack:
-        executor = stack.enter_context(DaskExecutor(address)) if address is not None else None
-        show = stack.enter_context(output.bar(f"{task}", not as_json))
+    with chosen_executor(jobs, cluster) as executor, output.bar(task, not as_json) as show:
         found = evolve(
             chosen, population, generations, seed, strategy=strategy, space=space,
             executor=executor, checkpoint=folder / CHECKPOINT,
@@ -154,12 +150,13 @@ def _data(result: SearchResult, winners: list[Winner], folder: Path) -> dict[str
 
 def _print(result: SearchResult, winners: list[Winner], folder: Path) -> None:
     console, unit = output.console(), result.task.unit
-    table = output.plain_table("body", f"score [{unit}]", "MuJoCo", "difference", "modules", "joints")
+    columns = f"score [{unit}]", "MuJoCo", "difference", "modules", "joints"
+    table = output.plain_table("body", *columns)
     for one in winners:
-        checked = ("none", "") if one.note else (f"{one.mujoco:.3f}", f"{100 * one.difference:+.0f} %")
-        table.add_row(
-            one.name, f"{one.score:.3f}", *checked, str(one.modules), str(one.joints)
-        )  # fmt: skip
+        checked = ("none", "")
+        if not one.note:
+            checked = f"{one.mujoco:.3f}", f"{100 * one.difference:+.0f} %"
+        table.add_row(one.name, f"{one.score:.3f}", *checked, str(one.modules), str(one.joints))
     title = f"{result.task.name}: {result.evaluations} bodies in {len(result.history)} generations"
     output.print_table(console, title, table)
     for one in winners:

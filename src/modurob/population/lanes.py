@@ -109,9 +109,7 @@ class Batch:
         self.results = [self._filled(g, self.base, 1) for g in groups]
         self.joint_states = sum(g.body.size * g.joints for g in groups)
         self._kept: list[Any] = []
-        self._fields = np.concatenate(
-            [self._arguments(k, part) for k, part in enumerate(groups)]
-        )
+        self._fields = np.concatenate([self._arguments(k, part) for k, part in enumerate(groups)])
         most = max(part.joints for part in groups)
         self._vectors = lanes.workspace_vectors(quantity, most, self.free)
 

@@ -242,9 +242,7 @@ class BodyRates(NamedTuple):
     decay: np.ndarray
 
 
-def _rates(
-    tables: BodyTables, q: np.ndarray, kd: np.ndarray | None, has_ground: bool
-) -> BodyRates:
+def _rates(tables: BodyTables, q: np.ndarray, kd: np.ndarray | None, has_ground: bool) -> BodyRates:
     """Rates of all bodies: those of one size together, so that none depends on the others."""
     bodies, base = len(tables.count), 6 if tables.free_base else 0
     found = BodyRates(np.zeros((bodies, tables.row.shape[1] - 1)), np.ones(bodies), np.ones(bodies))

@@ -14,7 +14,7 @@ import numpy as np
 from modurob.drawing import charts, picture
 from modurob.modules.files import finite, write_document, write_file
 from modurob.scenario.gait_files import GaitRecord
-from modurob.search.evolve import SearchResult
+from modurob.search.evolution import SearchResult
 from modurob.search.strategies import Individual, strategy_class
 from modurob.search.winners import mujoco_score, replay, scenario_of
 
@@ -97,10 +97,10 @@ def write_gallery(
 
 def _different(individuals: Sequence[Individual], count: int) -> list[Individual]:
     """The best individuals with different bodies."""
-    bodies: dict[Any, Individual] = {}
+    bodies: dict[str, Individual] = {}
     for one in individuals:
         if len(bodies) < count:
-            bodies.setdefault(one.genotype.organism().canonical(), one)
+            bodies.setdefault(one.genotype.canonical(gait=False), one)
     return list(bodies.values())
 
 
