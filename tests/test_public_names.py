@@ -49,6 +49,7 @@ NAMES = [
     "interop",
     "load",
     "population",
+    "search",
     "sim",
     "simulate",
     "spatial",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,9 @@ CHECKPOINT = "evolution.json"
 @click.option("--generations", type=int, default=50, show_default=True,
               help="Generations, the random first one included.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the search.")
+@click.option(
+    "--duration", "--seconds", type=float, help="Of a rollout.  [default: of the task; s]"
+)
 @click.option("--strategy", default="evolution", show_default=True,
               help=f"{', '.join(STRATEGIES)}.")  # fmt: skip
 @click.option("--kind", "kinds", multiple=True, metavar="KIND",
@@ -55,7 +59,7 @@ CHECKPOINT = "evolution.json"
 @click.option("--films/--no-films", default=True, show_default=True, help="Film the winners.")
 @click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
 def command(
-    task: str, population: int, generations: int, seed: int, strategy: str,
+    task: str, population: int, generations: int, seed: int, duration: float | None, strategy: str,
     kinds: tuple[str, ...], modules: tuple[int, int], path: str, resume: bool,
     jobs: int | None, cluster: str | None, winners: int, films: bool, as_json: bool,
 ) -> None:  # fmt: skip
@@ -66,6 +70,8 @@ def command(
     in MuJoCo, and index.html shows them with films and files.
     """
     chosen = task_of(task)
+    if duration is not None:
+        chosen = replace(chosen, duration=duration)
     space = BodySpace(
         kinds=kinds or DEFAULT_SPACE.kinds,  # pyright: ignore[reportArgumentType]
         modules=modules, frequency=DEFAULT_SPACE.frequency,

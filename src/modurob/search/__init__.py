@@ -6,7 +6,7 @@ from modurob.search.gallery import Winner, write_gallery
 from modurob.search.genotype import Genotype, joint_waves
 from modurob.search.space import BodySpace, Gene, Oscillation
 from modurob.search.strategies import Individual, Measure
-from modurob.search.tasks import TASKS, Task
+from modurob.search.tasks import TASKS, SearchTask
 
 __all__ = [
     "TASKS",
@@ -19,7 +19,7 @@ __all__ = [
     "Measure",
     "Oscillation",
     "SearchResult",
-    "Task",
+    "SearchTask",
     "Winner",
     "evaluate",
     "evolve",

@@ -13,7 +13,7 @@ from modurob.executors import Executor
 from modurob.population import JointWaves, Population, Rollout
 from modurob.population.rollout import rises
 from modurob.search.genotype import Genotype, joint_waves
-from modurob.search.tasks import Objective, Task
+from modurob.search.tasks import Objective, SearchTask
 
 CHUNK = 64  # bodies of one population: fixed, so that results do not depend on workers
 STEP_S = 1e-3
@@ -36,7 +36,7 @@ class Evaluation(NamedTuple):
 
 def evaluate(
     genotypes: Sequence[Genotype],
-    task: Task,
+    task: SearchTask,
     measures: Sequence[Objective] = (),
     executor: Executor | None = None,
 ) -> list[Evaluation]:
@@ -56,7 +56,7 @@ def evaluate(
 
 
 def evaluate_chunk(
-    genotypes: Sequence[Genotype], task: Task, measures: Sequence[Objective]
+    genotypes: Sequence[Genotype], task: SearchTask, measures: Sequence[Objective]
 ) -> list[Evaluation]:
     """Evaluate genotypes in one rollout."""
     if task.payload:
@@ -67,7 +67,7 @@ def evaluate_chunk(
     return judged(roll_out(population, genotypes, task), population, task, measures)
 
 
-def roll_out(population: Population, genotypes: Sequence[Genotype], task: Task) -> Rollout:
+def roll_out(population: Population, genotypes: Sequence[Genotype], task: SearchTask) -> Rollout:
     """The rollout that a task asks for, of a population of genotypes."""
     waves, start = joint_waves(genotypes, population), None
     if task.start == "gait":
@@ -90,7 +90,7 @@ def on_waves(population: Population, waves: JointWaves) -> tuple[np.ndarray, np.
 
 
 def judged(
-    rollout: Rollout, population: Population, task: Task, measures: Sequence[Objective] = ()
+    rollout: Rollout, population: Population, task: SearchTask, measures: Sequence[Objective] = ()
 ) -> list[Evaluation]:
     """Scores and measures of the bodies of a rollout; reasons for those that are kept out."""
     scores = _numbers("objective", task.objective, rollout, population).astype(float)

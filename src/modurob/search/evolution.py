@@ -22,7 +22,7 @@ from modurob.search.genotype import VERSION as GENOTYPE_VERSION
 from modurob.search.genotype import Genotype
 from modurob.search.space import BodySpace
 from modurob.search.strategies import Individual, Strategy, strategy_class
-from modurob.search.tasks import Task, task_of
+from modurob.search.tasks import SearchTask, task_of
 
 OWN_FIELDS = ("frequency", "genes")  # of a genotype: all others are those of its space
 FORMAT, VERSION = "modurob-evolution", 1
@@ -121,7 +121,7 @@ class SearchResult(NamedTuple):
         record: All of it, as files hold it.
     """
 
-    task: Task
+    task: SearchTask
     best: Sequence[Individual]
     history: Sequence[GenerationRecord]
     kept_out: dict[str, int]
@@ -135,7 +135,7 @@ class SearchResult(NamedTuple):
 
 
 def evolve(
-    task: str | Task = "walk",
+    task: str | SearchTask = "walk",
     population: int = 200,
     generations: int = 50,
     seed: int = 0,
@@ -152,7 +152,7 @@ def evolve(
     strategy. Results depend on the arguments up to `space` alone.
 
     Args:
-        task: By name, or a `Task` of your own.
+        task: By name, or a `SearchTask` of your own.
         population: Bodies of a generation.
         generations: That are evaluated, the random one included.
         seed: Of the search.
@@ -202,7 +202,7 @@ def evolve(
 
 
 def _result(
-    task: Task, search: Strategy, record: EvolutionRecord, generations: int
+    task: SearchTask, search: Strategy, record: EvolutionRecord, generations: int
 ) -> SearchResult:
     return SearchResult(
         task, tuple(search.members), record.history, record.kept_out, generations, record
@@ -247,7 +247,7 @@ def _extended(
 
 
 def _settings(
-    task: Task, search: Strategy, space: BodySpace, population: int, seed: int
+    task: SearchTask, search: Strategy, space: BodySpace, population: int, seed: int
 ) -> dict[str, Any]:
     example = Genotype.random(space, np.random.default_rng(0))
     return {

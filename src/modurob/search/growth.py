@@ -154,4 +154,4 @@ def overlaps(a: Boxes, b: Boxes) -> np.ndarray:
         reach = reach + r_b[..., [2, 0, 1]] * size[..., i, [1, 2, 0]]
         along = np.abs(d[..., k, None] * R[..., j, :] - d[..., j, None] * R[..., k, :])
         apart |= (along > reach + 1e-12).any(axis=-1)
-    return ~apart
+    return np.asarray(~apart)

@@ -28,7 +28,7 @@ TRACE_S = 0.05  # between two recorded poses
 
 
 @dataclass(frozen=True)
-class Task:
+class SearchTask:
     """A task for bodies and gaits.
 
     Attributes:
@@ -145,22 +145,22 @@ def closeness(
     return found
 
 
-TASKS: dict[str, Task] = {
+TASKS: dict[str, SearchTask] = {
     task.name: task
     for task in (
-        Task("walk", distance),
-        Task("climb", way_along, ground=Ground(slope=(SLOPE, 0.0))),
-        Task("carry", distance, payload=PAYLOAD_KG),
-        Task("stand-up", height_kept, duration=4.0, start="rest", every=TRACE_S),
-        Task("reach", closeness, duration=4.0, start="rest"),
+        SearchTask("walk", distance),
+        SearchTask("climb", way_along, ground=Ground(slope=(SLOPE, 0.0))),
+        SearchTask("carry", distance, payload=PAYLOAD_KG),
+        SearchTask("stand-up", height_kept, duration=4.0, start="rest", every=TRACE_S),
+        SearchTask("reach", closeness, duration=4.0, start="rest"),
     )
 }
 
 
-def task_of(task: str | Task) -> Task:
-    """A task by its name, or an error that lists the names; a `Task` as it is."""
-    if isinstance(task, Task):
+def task_of(task: str | SearchTask) -> SearchTask:
+    """A task by its name, or an error that lists the names; a `SearchTask` as it is."""
+    if isinstance(task, SearchTask):
         return task
     if isinstance(task, str) and task in TASKS:
         return TASKS[task]
-    raise UnknownNameError(f"no task {task!r}: tasks are {choices(TASKS)}, or give a Task")
+    raise UnknownNameError(f"no task {task!r}: tasks are {choices(TASKS)}, or give a SearchTask")

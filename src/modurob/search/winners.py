@@ -13,13 +13,13 @@ from modurob.population.rollout import SERVO_RATE
 from modurob.scenario.scenario import Scenario
 from modurob.search.evaluation import STEP_S, judged
 from modurob.search.genotype import Genotype
-from modurob.search.tasks import Task
+from modurob.search.tasks import SearchTask
 from modurob.sim import Trajectory, simulate
 
 RECORD_S = 0.02  # between the states of a run that is filmed
 
 
-def scenario_of(genotype: Genotype, task: Task, name: str = "organism") -> Scenario:
+def scenario_of(genotype: Genotype, task: SearchTask, name: str = "organism") -> Scenario:
     """The run of a genotype in a search, as one value that `modurob run` repeats.
 
     Heights of the ground are no part of a scenario: it has the slope of the task alone.
@@ -46,7 +46,7 @@ def scenario_of(genotype: Genotype, task: Task, name: str = "organism") -> Scena
     return start.edited(gains={key: tuple(x.tolist()) for key, x in gains.items()})
 
 
-def replay(scenario: Scenario, task: Task, engine: str = "modurob") -> Trajectory:
+def replay(scenario: Scenario, task: SearchTask, engine: str = "modurob") -> Trajectory:
     """The run of a scenario on the ground of its task, by modurob or MuJoCo."""
     model = scenario.model()
     q, v = scenario.start(model)
@@ -57,7 +57,7 @@ def replay(scenario: Scenario, task: Task, engine: str = "modurob") -> Trajector
     )  # fmt: skip
 
 
-def score_of(trajectory: Trajectory, scenario: Scenario, task: Task) -> float:
+def score_of(trajectory: Trajectory, scenario: Scenario, task: SearchTask) -> float:
     """The score that a recorded run has by the objective of a task; NaN if it is not valid."""
     run, model = trajectory.parts[0], trajectory.model
     center = model.center_of_mass(run.q[[0, -1]])
@@ -71,7 +71,7 @@ def score_of(trajectory: Trajectory, scenario: Scenario, task: Task) -> float:
     return judged(rollout, population, task)[0].score
 
 
-def mujoco_score(scenario: Scenario, task: Task) -> tuple[float, str]:
+def mujoco_score(scenario: Scenario, task: SearchTask) -> tuple[float, str]:
     """The score in MuJoCo, and the reason where there is none."""
     try:
         return score_of(replay(scenario, task, "mujoco"), scenario, task), ""
