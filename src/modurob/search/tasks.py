@@ -24,7 +24,7 @@ PAYLOAD_KG = 1.0  # of a cube
 TORQUE_NM = 10.0  # a joint lifts five cubes in a row
 TARGET = (0.3, 0.0, 0.3)  # [m] above what a body that lies on the ground has
 KEPT_S = 1.0  # for which a height is kept
-TRACE_S = 0.05  # between two recorded poses
+TRACE_S = 0.02  # between two recorded poses
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def replay(scenario: Scenario, task: SearchTask, engine: str = "modurob") -> Tra
     return simulate(
         model, q, v, task.duration, scenario.law(model), dt=STEP_S,
         reference=scenario.reference(model), ground=replace(task.ground, lift=True),
-        record=RECORD_S, organism=scenario.organism, engine=engine,
+        record=task.every or RECORD_S, organism=scenario.organism, engine=engine,
     )  # fmt: skip
 
 
