@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from modurob.executors import Executor, LocalExecutor
+
 PAPERS = Path(__file__).parent
 
 
@@ -46,13 +48,19 @@ class Claims:
         key: Its folder under ``papers``.
         output: Where pictures and ``results.json`` go.
         progress: Told what is being computed.
+        executor: Of runs that do not depend on each other; by default this process.
     """
 
     def __init__(
-        self, key: str, output: Path, progress: Callable[[str], None] | None = None
+        self,
+        key: str,
+        output: Path,
+        progress: Callable[[str], None] | None = None,
+        executor: Executor | None = None,
     ) -> None:
         text = (PAPERS / key / "expected.json").read_text(encoding="utf-8")
         self.key, self.output, self._progress = key, output, progress
+        self.executor = executor or LocalExecutor(1)
         self.document = json.loads(text)["document"]
         self._expected: dict[str, dict[str, Any]] = json.loads(text)["claims"]
         self._found: dict[str, Claim] = {}
@@ -154,10 +162,11 @@ def run(
     reproduce: Callable[[Claims], None],
     output: Path,
     progress: Callable[[str], None] | None = None,
+    executor: Executor | None = None,
 ) -> Claims:
     """Compute all claims of a document and write the results."""
     begin = time.perf_counter()
-    claims = Claims(key, output, progress)
+    claims = Claims(key, output, progress, executor)
     reproduce(claims)
     claims.write(time.perf_counter() - begin)
     return claims

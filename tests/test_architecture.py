@@ -24,6 +24,7 @@ SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 LAYERS = (
     ("errors",),
     ("checks", "blas"),
+    ("executors",),  # processes and clusters for whatever repeats a function
     ("spatial",),
     ("modules",),
     ("organism",),
@@ -38,13 +39,14 @@ LAYERS = (
     ("interop",),  # files of other programs, and MuJoCo as an engine of simulations
     ("drawing",),
     ("reference", "quintic"),
-    ("sim", "control", "estimation", "gaits"),
+    ("sim", "control", "estimation", "gaits", "population"),
     ("identification",),  # fits datasheets to recorded runs
     ("loading",),
     ("distributed",),  # coordinators hand out controllers, balancing runs in simulations
     ("verification",),
     ("scenario",),  # what to run, for scripts and both front ends
     ("walking",),  # scenarios of gaits on the ground, measured and tuned
+    ("search",),  # genotypes, evolution over bodies and gaits
     ("__init__",),  # the public names: what a user of the library sees
     ("studio",),  # the front ends may use those names, as any user does
     ("cli",),
@@ -67,6 +69,7 @@ DEFERRED_UPWARD = {
     ("model", "friction"),
     ("model", "compiler"),
     ("loading", "scenario"),
+    ("population", "search"),
 }
 
 # Each takes a good part of a second to load, and none is needed to describe an organism.

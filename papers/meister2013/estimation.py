@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ def reproduce(claims: Claims, model: Model) -> None:
     ekf = _filter(model)
     claims.check("matrices", [ekf.Q, ekf.W, ekf.R, ekf.V])
     claims.check("riccati", _riccati(model))
-    runs = [crab_filter(seed=seed).run().trajectory for seed in range(SEEDS)]
+    runs = claims.executor.map(_filtered, range(SEEDS))
     claims.check("angles", _gain_of_angles(runs))
     claims.check("rates", _gain_of_rates(runs))
     claims.check("held", _distance(runs))
@@ -39,10 +40,15 @@ def reproduce(claims: Claims, model: Model) -> None:
     found, scaled = runs[0].channels, scaled.trajectory.channels
     apart = [np.abs(scaled[name] - found[name]).max() for name in ("estimate_q", "estimate_v")]
     claims.check("scaled", max(apart))
-    watched = [_watched(model, seed) for seed in range(SEEDS)]
+    watched = claims.executor.map(partial(_watched, model), range(SEEDS))
     claims.check("watched_angles", _gain_of_angles(watched))
     claims.check("watched_rates", _gain_of_rates(watched))
     _draw(claims, runs[0])
+
+
+def _filtered(seed: int) -> Trajectory:
+    """The preset with noise of this seed."""
+    return crab_filter(seed=seed).run().trajectory
 
 
 def _filter(model: Model, start: np.ndarray = START) -> Ekf:

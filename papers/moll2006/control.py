@@ -23,7 +23,7 @@ from modurob.scenario.presets import (
     tree_run,
     tree_sentences,
 )
-from modurob.scenario.scenario import RunResult
+from modurob.scenario.scenario import RunResult, Scenario
 from papers import figures
 from papers.claims import Claims
 from papers.moll2006 import estimates, scan
@@ -46,14 +46,14 @@ def reproduce(claims: Claims) -> None:
     claims.check("sizes", sizes[0] if sizes.count(sizes[0]) == len(sizes) else sizes)
     _one_joint(claims)
     claims.working_on("four trees under three laws")
-    results = PRESET.run()
+    results = PRESET.run(executor=claims.executor)
     runs: Runs = {
         law: [_balanced(results[f"tree {tree.seed}: {law}"]) for tree in trees()]
         for law in TREE_LAWS
     }
     claims.working_on("law shared")
-    shared = (tree_run(tree.seed, "shared", duration=DURATION, dt=TREE_STEP_S) for tree in trees())
-    runs["shared"] = [_balanced(scenario.run()) for scenario in shared]
+    shared = [tree_run(tree.seed, "shared", duration=DURATION, dt=TREE_STEP_S) for tree in trees()]
+    runs["shared"] = [_balanced(each) for each in claims.executor.map(Scenario.run, shared)]
     _judge(claims, runs)
     _judge_regions(claims, runs)
     drawn = preset_figures.figure(PRESET, results, PRESET.judge(results))

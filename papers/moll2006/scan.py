@@ -1,6 +1,7 @@
 """Fig. 4 for other frictions and units: the region in which each sentence of section V holds.
 
-``python -m papers.moll2006.scan`` computes ``scan.json`` anew, in about three minutes of one core.
+``python -m papers.moll2006.scan`` computes ``scan.json`` anew, in about three minutes of one core;
+``--jobs`` and ``--cluster`` spread the runs.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import click
 import numpy as np
 
+from modurob.cli.executors import chosen_executor, executor_options
 from modurob.distributed import balance
 from modurob.distributed.balancing import GearedDrive
 from modurob.distributed.balancing.laws import GREEDY, Greedy
@@ -50,16 +53,25 @@ def run(seed: int, law: str, cell: Cell) -> TreeOutcome:
     return tree_outcome(found)
 
 
-def main() -> None:
-    """All of them, into the file."""
-    rows: list[dict[str, Any]] = []
-    for unit, friction, law in product(UNITS, FRICTIONS, TREE_LAWS):
-        if law == "default" and unit != "widths":  # its gains have no lengths
-            continue
-        found = [run(seed, law, Cell(unit, friction)) for seed in TREE_SEEDS]
-        columns = {key: [_rounded(getattr(x, key)) for x in found] for key in TreeOutcome._fields}
-        rows.append({"friction": friction, "unit": unit, "law": law, **columns})
-        print(json.dumps(rows[-1]), flush=True)
+def _trees(row: tuple[str, float, str]) -> dict[str, Any]:
+    """A row of the file: all trees with one unit, friction and law."""
+    unit, friction, law = row
+    found = [run(seed, law, Cell(unit, friction)) for seed in TREE_SEEDS]
+    columns = {key: [_rounded(getattr(x, key)) for x in found] for key in TreeOutcome._fields}
+    return {"friction": friction, "unit": unit, "law": law, **columns}
+
+
+@click.command()
+@executor_options
+def main(jobs: int | None, cluster: str | None) -> None:
+    """Compute all rows of scan.json."""
+    items = [
+        (unit, friction, law)
+        for unit, friction, law in product(UNITS, FRICTIONS, TREE_LAWS)
+        if law != "default" or unit == "widths"  # its gains have no lengths
+    ]
+    with chosen_executor(jobs, cluster) as executor:
+        rows = executor.map(_trees, items, lambda done: print(f"{done:.0%}", flush=True))
     text = ",\n ".join(json.dumps(row) for row in rows)
     FILE.write_text(f"[\n {text}\n]\n", encoding="utf-8")
 

@@ -17,7 +17,8 @@ from modurob.control import (
 )
 from modurob.control.closed_loop import delay_margin
 from modurob.control.plants import side_by_side
-from modurob.control.robustness import Robustness, RobustnessCase, _simulated, _Study
+from modurob.control.robustness import Robustness, RobustnessCase, _Block, _simulated, _Study
+from modurob.executors import LocalExecutor
 from modurob.sim import Noise
 from oracles import complains
 
@@ -32,6 +33,10 @@ def crab():
 
 def law_of(model, **options):
     return ComputedTorque(model, settling_time=0.4, sample_time=DT, **options)
+
+
+def block_of(study, law, factors):
+    return _Block(law, factors, 0.0, study.goals, (0, 0), study.start, study.steps, study.band)
 
 
 def by_name(table):
@@ -89,12 +94,13 @@ def test_many_runs_at_once_are_the_runs_of_the_simulator(law):
     one = law(model, sample_time=2e-3, delay=4e-3, torque_limit=[3.0, 2.0, 4.0])
     study = _Study(one, 0.2, 5, 0.1, 0.02, np.random.default_rng(3))
     factors = np.random.default_rng(4).uniform(0.8, 1.2, (2, len(model.mass)))
-    assert study.substeps(factors) > 1  # friction makes it stiff
-    flight = _simulated(study, one, factors, 0.0, study.goals)
+    block = block_of(study, one, factors)
+    assert block.substeps() > 1  # friction makes it stiff
+    flight = _simulated(block)
     assert flight.q.shape == (51, 5, 3)
     for k in range(5):
         true = with_scaled_masses(model, factors[k % 2])
-        alone = simulate(true, None, None, 0.1, one, "RK4", dt=2e-3 / study.substeps(factors),
+        alone = simulate(true, None, None, 0.1, one, "RK4", dt=2e-3 / block.substeps(),
                          record=2e-3, reference=study.goals[k])  # fmt: skip
         np.testing.assert_allclose(flight.q[:, k], alone.q, rtol=0, atol=SAME)
 
@@ -149,7 +155,7 @@ def test_a_sag_of_wrong_masses_is_what_statics_say(crab):
     """M k0 e = (true - believed) gravity, with one factor for all bodies' links."""
     study = _Study(law_of(crab), 0.3, 4, 2.5, 0.02, np.random.default_rng(0))
     factors = np.full((1, len(crab.mass)), 1.1)
-    flight = _simulated(study, law_of(crab), factors, 0.0, study.goals)
+    flight = _simulated(block_of(study, law_of(crab), factors))
     k0 = law_of(crab).k0[0]
     for q in flight.q[-1]:
         goal = study.goals[np.argmin(np.abs(study.goals - q).sum(axis=1))]
@@ -198,6 +204,16 @@ def test_the_same_seed_gives_the_same_table(crab):
     )
     assert one == two
     assert dataclasses.asdict(one) != dataclasses.asdict(other)
+
+
+def test_processes_change_no_number_of_the_table(crab, monkeypatch):
+    """Blocks of 20 runs with noise, in this process and in two others."""
+    monkeypatch.setattr(sys.modules[_Study.__module__], "BLOCK_RUNS", 20)
+    options = {"runs": 50, "duration": 0.1, "noise": 0.05}
+    with LocalExecutor(2) as two:
+        found = robustness(law_of(crab), **options, executor=two)
+    assert str(found.cases) == str(robustness(law_of(crab), **options).cases)  # NaN: not settled
+    assert len({case.error for case in found.cases}) == len(found.cases)
 
 
 def test_progress_goes_to_the_end(crab):

@@ -32,6 +32,7 @@ COMMANDS = {
     "control": "Simulate a closed loop and report its robustness.",
     "balance": "Balance by messages between modules.",
     "walk": "Walk on the ground by a gait, or tune the gait.",
+    "evolve": "Search for bodies and gaits that do a task well.",
     "identify": "Correct datasheets by recorded runs.",
     "run": "Run a scenario file, or a figure of a paper.",
     "export": "Write C code, a C library, URDF, MJCF or CoBRA.",

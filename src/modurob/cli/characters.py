@@ -15,6 +15,7 @@ ASCII = {
     **dict.fromkeys("│┃╎║", "|"),
     **{"═": "=", "·": ".", "◦": "o", "→": ">", "↓": "v", "…": "~"},
     **{"≥": ">=", "≤": "<=", "±": "+-", "°": " deg", "×": "x", "²": "^2"},
+    **dict(zip("▁▂▃▄▅▆▇█", "_.-:=+*#", strict=True)),
 }  # for terminals that have no more
 HANDLER = "modurob"  # of characters that an encoding does not have
 NARROW_LOCALES = ("C", "POSIX")

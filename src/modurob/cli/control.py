@@ -11,10 +11,12 @@ import numpy as np
 from modurob import Model, Scenario, StateError
 from modurob.checks import positive
 from modurob.cli import control_report, organisms, output
+from modurob.cli.executors import chosen_executor, executor_options
 from modurob.cli.fields import LawChoice, field_options, option_of, take_fields
 from modurob.cli.run import FILES, execute, run_options, scenario_of, take_run_options
 from modurob.control import gains, law_class, robustness
 from modurob.errors import choices
+from modurob.executors import Executor
 from modurob.gaits import GAITS
 from modurob.scenario.settings import PATHS, POINTS, TIME
 from modurob.sim.simulate import MOST_STEPS
@@ -27,7 +29,7 @@ Examples:
   modurob control double_pendulum --hinges physical --law pole-placement --poles -2,-3,-5,-10
   modurob control crab --gains "k0=100 k1=20" --push "m3 force=0,0,5 begin=1"
   modurob control crane --hinges physical --law partial-linearization --passive m1.hinge
-  modurob control crab --monte-carlo 1000
+  modurob control crab --monte-carlo 10000 --jobs 4
 """
 STEP = {False: math.radians(20.0), True: 0.1}  # [rad, m] to go, of turning and sliding joints
 SHARES = (1.0, -0.75, 0.5)  # of it for one joint after the other: lines that lie apart
@@ -68,14 +70,20 @@ MOTION_FIELDS = (  # and gains: also of random steps
 @click.option("--monte-carlo", "runs", type=click.IntRange(1, MOST_RUNS), metavar="RUNS",
               help="Random steps under wrong masses, delay, noise and limits.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), help="Of noise and random steps.  [default: 0]")
+@executor_options
 @run_options
-def command(name: str, runs: int | None, **options: Any) -> None:
+def command(
+    name: str, runs: int | None, jobs: int | None, cluster: str | None, **options: Any
+) -> None:
     """Simulate a closed loop and report its robustness.
 
     The joints go to a set point, under conditions that the controller has no information about.
     With --monte-carlo each condition is tried by itself, and all together; --masses, --delay,
-    --noise and --torque-limit then say how bad.
+    --noise and --torque-limit then say how bad; --jobs or --cluster spread the runs.
     """
+    for option, given in (("--jobs", jobs), ("--cluster", cluster)):
+        if runs is None and given is not None:
+            raise StateError(f"{option} spreads the runs of --monte-carlo: give that, too")
     files = take_run_options(options)
     for key, option in FILES.items():
         if runs is not None and files[key] is not None:
@@ -103,7 +111,8 @@ def command(name: str, runs: int | None, **options: Any) -> None:
         **{name: given.pop(name) for name in MOTION_FIELDS},
     )
     if runs is not None:
-        _many(scenario, model, runs, files["as_json"], options, given)
+        with chosen_executor(jobs, cluster) as executor:
+            _many(scenario, model, runs, files["as_json"], options, given, executor)
         return
     length = _duration(scenario, model, options["duration"])
     if length / sample_time > MOST_STEPS:
@@ -172,7 +181,7 @@ def _duration(scenario: Scenario, model: Model, given: float | None) -> float:
 
 def _many(
     scenario: Scenario, model: Model, runs: int, as_json: bool, options: dict[str, Any],
-    fields: dict[str, Any],
+    fields: dict[str, Any], executor: Executor,
 ) -> None:  # fmt: skip
     """Print the table of random steps."""
     wanted = {
@@ -199,9 +208,8 @@ def _many(
     goal = np.array(list(scenario.target.values()))
     reach = np.where(model.prismatic, STEP[True], STEP[False])
     with output.bar("random steps", not as_json) as progress:
-        table = robustness(
-            law, np.where(goal == 0, reach, np.abs(goal)), progress=progress, **given
-        )
+        step = np.where(goal == 0, reach, np.abs(goal))
+        table = robustness(law, step, progress=progress, executor=executor, **given)
     if as_json:
         output.print_json(control_report.robustness_data(scenario.name, table))
     else:

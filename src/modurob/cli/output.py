@@ -24,6 +24,7 @@ from modurob.modules.files import finite
 
 LARGEST_DRAWING = 200  # modules
 BETWEEN = 2  # characters between the columns of a table
+BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 def console(stderr: bool = False) -> Console:
@@ -35,11 +36,14 @@ def console(stderr: bool = False) -> Console:
 
 
 @contextlib.contextmanager
-def bar(title: str, wanted: bool) -> Iterator[Callable[[float], None]]:
-    """A bar on standard error, if that is a terminal; yields a function of the share done."""
+def bar(title: str, wanted: bool) -> Iterator[Callable[..., None]]:
+    """A bar on standard error, if that is a terminal; yields a function of the share done.
+
+    Its second argument, if there is one, is another title.
+    """
     screen = console(stderr=True)
     if not wanted or not screen.is_terminal:
-        yield lambda done: None
+        yield lambda done, text=title: None
         return
     # takes a moment, and is rarely needed
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
@@ -47,7 +51,15 @@ def bar(title: str, wanted: bool) -> Iterator[Callable[[float], None]]:
     name = TextColumn("{task.description}", markup=False)
     with Progress(name, BarColumn(), TaskProgressColumn(), console=screen, transient=True) as shown:
         task = shown.add_task(title, total=1.0)
-        yield lambda done: shown.update(task, completed=done)
+        yield lambda done, text=title: shown.update(task, completed=done, description=text)
+
+
+def sparkline(values: Sequence[float], width: int = 24) -> str:
+    """Numbers as a line of blocks, the last ones where there is no room for all."""
+    shown = [x for x in values if np.isfinite(x)][-width:]
+    low, high = min(shown, default=0.0), max(shown, default=0.0)
+    scale = (len(BLOCKS) - 1) / (high - low) if high > low else 0.0
+    return "".join(BLOCKS[round((x - low) * scale)] for x in shown)
 
 
 def check_path(option: str, path: str | None) -> None:

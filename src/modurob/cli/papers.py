@@ -12,13 +12,16 @@ from rich.text import Text
 
 from modurob import FileError, UnknownNameError, WriteError
 from modurob.cli import output
+from modurob.cli.executors import chosen_executor, executor_options
 from modurob.errors import choices
+from modurob.executors import Executor
 
 EXAMPLE = """\b
 Examples:
   modurob papers
   modurob papers gutenkunst2012 --output results
   modurob papers meister2012 --json
+  modurob papers moll2006 --jobs 2
 """
 ROOT = Path(__file__).parents[3]  # of a source checkout
 VERDICTS = {True: ("passed", "green"), False: ("FAILED", "bold red"), None: ("left out", "yellow")}
@@ -30,8 +33,12 @@ LONGEST_VALUE = 18  # characters of a value in the table
 @click.option("-o", "--output", "path", metavar="FOLDER",
               help="For pictures and results.json.  [default: output/papers]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
+@executor_options
 @click.pass_context
-def command(ctx: click.Context, key: str | None, path: str | None, as_json: bool) -> None:
+def command(
+    ctx: click.Context, key: str | None, path: str | None, as_json: bool, jobs: int | None,
+    cluster: str | None,
+) -> None:  # fmt: skip
     """Compute the figures and claims of the papers that modurob grew out of.
 
     KEY is one of them, such as gutenkunst2012; without it, all are run. Needs a source checkout:
@@ -42,7 +49,8 @@ def command(ctx: click.Context, key: str | None, path: str | None, as_json: bool
     if key is not None and key not in known:
         raise UnknownNameError(f"no paper '{key}': papers are {choices(known)}")
     folder = Path(path) if path else Path("output") / "papers"
-    found = [_run(each, folder / each) for each in ([key] if key else known)]
+    with chosen_executor(jobs, cluster) as executor:
+        found = [_run(each, folder / each, executor) for each in ([key] if key else known)]
     if as_json:
         output.print_json([_data(claims) for claims in found])
     else:
@@ -64,7 +72,7 @@ def _known() -> list[str]:
     return found
 
 
-def _run(key: str, folder: Path) -> Any:
+def _run(key: str, folder: Path, executor: Executor) -> Any:
     """Compute one paper; its script is a module of the checkout, not of the package."""
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
@@ -72,7 +80,8 @@ def _run(key: str, folder: Path) -> Any:
     run = import_module("papers.claims").run
     with output.console(stderr=True).status(f"{key}: starting") as status:
         try:
-            return run(key, reproduce, folder, lambda what: status.update(f"{key}: {what}"))
+            say = lambda what: status.update(f"{key}: {what}")  # noqa: E731
+            return run(key, reproduce, folder, say, executor)
         except OSError as error:
             raise WriteError(f"{folder}: cannot be written: {error.strerror or error}") from None
 

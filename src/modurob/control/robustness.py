@@ -17,12 +17,14 @@ from modurob.control.controller import Controller
 from modurob.control.plants import side_by_side
 from modurob.control.response import LAST, step_response
 from modurob.errors import StateError
+from modurob.executors import Executor, LocalExecutor
 from modurob.friction import substeps
 from modurob.stepping import RK4, EquationOfMotion, StepSettings
 from modurob.stepping.motion import Stopped
 
 BODIES = 50  # of different masses, each with its share of the runs
 PATHS, SET_POINTS = 8, 8  # arrays of their size that are needed at once
+BLOCK_RUNS = 1000  # at most are computed at once: more need longer for each
 MEMORY_SHARE = 1 / 8  # of the largest arrays: what runs take that are computed at once
 LOST = 1e3  # [rad/s, m/s] faster than this a run has diverged
 SETTLING_TIMES = 3.0  # of a step by default
@@ -101,13 +103,14 @@ def robustness(
     band: float = gains.SETTLED,
     rng: np.random.Generator | None = None,
     progress: Callable[[float], object] | None = None,
+    executor: Executor | None = None,
 ) -> Robustness:
     """Steps from the neutral pose to random set points, as designed and with each condition.
 
     The law keeps the model it was made with. Wrong masses are those of 50 bodies, which share the
-    runs: mass and inertia of each link are multiplied by a factor of its own. Many runs of a
-    condition are computed at once, as many as fit into a gigabyte. The law keeps its own model;
-    a condition of 0 is left out.
+    runs: mass and inertia of each link are multiplied by a factor of its own. A thousand runs of a
+    condition are computed at once, or as many as fit into a gigabyte; these blocks are the items of
+    the executor. A condition of 0 is left out.
 
     Args:
         law: With a `sample_time`, on a fixed base, or on virtual joints.
@@ -123,6 +126,8 @@ def robustness(
         band: In which a joint has settled, as a part of its step.
         rng: For set points, masses and noise.
         progress: Called with the fraction done.
+        executor: Of the runs: processes or a cluster, which change no number of the table. By
+            default this process computes them.
     """
     study = _Study(law, step, runs, duration, band, rng or np.random.default_rng(0))
     sigma, off = not_negative("noise", noise, "rad"), not_negative("masses", masses, "(a part)")
@@ -135,23 +140,20 @@ def robustness(
     plan += [(f"masses ±{100 * off:g} %", {"masses": off})] if off else []
     plan += [(f"delay {1000 * late:g} ms", {"delay": late})] if late else []
     plan += [(f"noise {sigma:g}", {"noise": sigma})] if sigma else []
-    plan += [("torque limits", {"limit": True})]
-    together = {key: value for _, options in plan for key, value in options.items()}
-    plan += [("all at once", together)] if len(plan) > 2 else []
-    cases: list[RobustnessCase] = []
-    joints = law.model.joint_names
-    limit = None
+    joints, limit = law.model.joint_names, None
     if torque_limit is not None:
         limit = per_joint("torque_limit", torque_limit, joints, least=0.0, infinite=True)
-    for k, (name, options) in enumerate(plan):
-        if "limit" in options:
-            options["limit"] = limit
-        case, largest = study.case(name, **options)
-        limit = np.maximum(TORQUE_SHARE * largest, study.load()) if limit is None else limit
-        cases.append(case)
-        if progress is not None:
-            progress((k + 1) / len(plan))
-    return Robustness(law.name, study.duration, study.band, tuple(cases))
+    together = {key: value for _, options in plan for key, value in options.items()}
+    limited: list[tuple[str, dict[str, Any]]] = [("torque limits", {})]
+    limited += [("all at once", together)] if together else []
+    executor, share = executor or LocalExecutor(1), len(plan) / (len(plan) + len(limited))
+    report = progress or (lambda done: None)
+    found = study.cases(plan, executor, lambda done: report(share * done))
+    if limit is None:
+        limit = np.maximum(TORQUE_SHARE * found[0][1], study.load())
+    limited = [(name, options | {"limit": limit}) for name, options in limited]
+    found += study.cases(limited, executor, lambda done: report(share + (1 - share) * done))
+    return Robustness(law.name, study.duration, study.band, tuple(case for case, _ in found))
 
 
 class _Study:
@@ -192,38 +194,45 @@ class _Study:
         slow = gains.settling_factor(1.0) / rate if rate > 0 else np.inf
         return round(min(SLOWEST, SETTLING_TIMES * slow), 2)
 
-    def substeps(self, factors: np.ndarray) -> int:
-        """Parts of a sample with which Runge and Kutta follow the friction of all bodies.
-
-        Bodies whose links have at least a part f of the model's mass decay at most 1/f as fast.
-        """
-        fastest = self.law.model.friction_rate
-        rate, advice = fastest.rate / factors.min(), "give the joint less friction"
-        return substeps(rate, fastest.cause, self.dt, "robustness", advice)
-
     def load(self) -> np.ndarray:
         """(n,) the largest torque that any of the set points needs for resting. [N m, N]"""
         return np.abs(self.law.model.gravity_torque(self.goals)).max(axis=0)
 
-    def case(
+    def cases(
         self,
-        name: str,
+        plan: Sequence[tuple[str, dict[str, Any]]],
+        executor: Executor,
+        progress: Callable[[float], object],
+    ) -> list[tuple[RobustnessCase, np.ndarray]]:
+        """For each name and its conditions a row, and (n,) the largest torques. [N m, N]"""
+        blocks = [self.blocks(**options) for _, options in plan]
+        done = iter(executor.map(_outcomes, [x for each in blocks for x in each], progress))
+        found = []
+        for (name, _), each in zip(plan, blocks, strict=True):
+            outcomes, torques = zip(*(next(done) for _ in each), strict=True)
+            case = _case(name, np.concatenate(outcomes, axis=1))
+            found.append((case, np.maximum.reduce(torques)))
+        return found
+
+    def blocks(
+        self,
         masses: float = 0.0,
         delay: float = 0.0,
         noise: float = 0.0,
         limit: np.ndarray | None = None,
-    ) -> tuple[RobustnessCase, np.ndarray]:
-        """One row, and (n,) the largest torques."""
+    ) -> list[_Block]:
+        """The runs of a row, in parts that do not depend on what computes them."""
         options: dict[str, Any] = {"delay": self.law.delay + delay}
         if limit is not None:
             options["torque_limit"] = np.minimum(limit, self.law.torque_limit)
         law, bodies = self.law.changed(**options), self._bodies(masses)
-        outcomes, largest = [], np.zeros(len(self.start))
-        for rows in self._blocks(len(bodies)):
-            runs = _simulated(self, law, bodies, noise, self.goals[rows])
-            outcomes.append(self._evaluated(runs, self.goals[rows]))
-            largest = np.maximum(largest, runs.torque)
-        return _case(name, np.concatenate(outcomes, axis=1)), largest
+        seed = int(self.rng.integers(2**63))
+        return [
+            _Block(
+                law, bodies, noise, self.goals[rows], (seed, k), self.start, self.steps, self.band
+            )
+            for k, rows in enumerate(self._blocks(len(bodies)))
+        ]
 
     def demand_memory(self, masses: float) -> None:
         """Refuse runs so long that not even one for each body fits into memory."""
@@ -237,7 +246,8 @@ class _Study:
 
     def _blocks(self, bodies: int) -> Iterator[slice]:
         """Which runs are computed at once: as many for each body, in a part of the memory."""
-        rows = int(MEMORY_SHARE * LARGEST_BYTES // (bodies * self._run_bytes()))
+        fit = int(MEMORY_SHARE * LARGEST_BYTES // self._run_bytes())
+        rows = min(fit, BLOCK_RUNS) // bodies
         size = bodies * max(1, rows)
         return (slice(first, first + size) for first in range(0, len(self.goals), size))
 
@@ -248,19 +258,6 @@ class _Study:
         """(bodies, links) factors on the masses."""
         shape = self._count(masses), len(self.law.model.mass)
         return self.rng.uniform(1 - masses, 1 + masses, shape)
-
-    def _evaluated(self, runs: _MonteCarloRuns, goals: np.ndarray) -> np.ndarray:
-        """(5, runs) settling time [s], overshoot, mean square error, 1 if lost, share saturated."""
-        q, lost = runs.q, runs.lost
-        settling, overshoot, error = np.full((3, len(lost)), np.nan)
-        if not lost.all():
-            q, goals, t = q[:, ~lost], goals[~lost], self.dt * np.arange(len(q))
-            found = step_response(t, q, goals, band=self.band)
-            late = t >= (1 - LAST) * t[-1]
-            settling[~lost] = found.settling.max(axis=-1)
-            overshoot[~lost] = found.overshoot.max(axis=-1)
-            error[~lost] = np.mean((q[late] - goals) ** 2, axis=(0, 2))
-        return np.stack([settling, overshoot, error, lost, np.full(len(lost), runs.saturated)])
 
 
 def _case(name: str, outcomes: np.ndarray) -> RobustnessCase:
@@ -279,6 +276,54 @@ def _case(name: str, outcomes: np.ndarray) -> RobustnessCase:
     )
 
 
+@dataclass(frozen=True)
+class _Block:
+    """Runs that are computed at once, in any process; run k has body k modulo their number."""
+
+    law: Controller
+    factors: np.ndarray  # (bodies, links) on the masses
+    noise: float
+    goals: np.ndarray  # (runs, n)
+    seed: tuple[int, int]  # of the noise: of the row, and the number of the block
+    start: np.ndarray  # (n,)
+    steps: int
+    band: float
+
+    @property
+    def dt(self) -> float:
+        """[s]"""
+        assert self.law.sample_time is not None
+        return self.law.sample_time
+
+    def substeps(self) -> int:
+        """Parts of a sample with which Runge and Kutta follow the friction of all bodies.
+
+        Bodies whose links have at least a part f of the model's mass decay at most 1/f as fast.
+        """
+        fastest = self.law.model.friction_rate
+        rate, advice = fastest.rate / self.factors.min(), "give the joint less friction"
+        return substeps(rate, fastest.cause, self.dt, "robustness", advice)
+
+
+def _outcomes(block: _Block) -> tuple[np.ndarray, np.ndarray]:
+    """(5, runs) settling time [s], overshoot, mean square error, 1 if lost, share saturated.
+
+    And (n,) the largest torques. [N m, N]
+    """
+    runs, goals = _simulated(block), block.goals
+    q, lost = runs.q, runs.lost
+    settling, overshoot, error = np.full((3, len(lost)), np.nan)
+    if not lost.all():
+        q, goals, t = q[:, ~lost], goals[~lost], block.dt * np.arange(len(q))
+        found = step_response(t, q, goals, band=block.band)
+        late = t >= (1 - LAST) * t[-1]
+        settling[~lost] = found.settling.max(axis=-1)
+        overshoot[~lost] = found.overshoot.max(axis=-1)
+        error[~lost] = np.mean((q[late] - goals) ** 2, axis=(0, 2))
+    saturated = np.full(len(lost), runs.saturated)
+    return np.stack([settling, overshoot, error, lost, saturated]), runs.torque
+
+
 class _MonteCarloRuns(NamedTuple):
     """Many runs."""
 
@@ -288,20 +333,16 @@ class _MonteCarloRuns(NamedTuple):
     saturated: float  # share of samples with a motor at its limit
 
 
-def _simulated(
-    study: _Study, law: Controller, factors: np.ndarray, noise: float, set_points: np.ndarray
-) -> _MonteCarloRuns:
-    """Runs to (runs, n) set points at once; one that diverges goes back to its start and is marked.
-
-    Run k has the masses of body k modulo their number.
-    """
-    runs, steps, dt, start = len(set_points), study.steps, study.dt, study.start
+def _simulated(block: _Block) -> _MonteCarloRuns:
+    """Runs of a block; one that diverges goes back to its start and is marked."""
+    law, factors, dt, start = block.law, block.factors, block.dt, block.start
+    runs, steps, rng = len(block.goals), block.steps, np.random.default_rng(block.seed)
     rows = -(-runs // len(factors))
     full = rows * len(factors)  # as many for each body; what is too many is dropped in the end
-    goals = set_points[np.arange(full) % runs]
+    goals = block.goals[np.arange(full) % runs]
     push = np.zeros((rows, len(factors) * law.model.nv))
     motion = EquationOfMotion(side_by_side(law.model, factors), (rows,), lambda t, q, v: push)
-    stepper = RK4(motion, StepSettings(0.0, 0.0, dt, study.substeps(factors)))
+    stepper = RK4(motion, StepSettings(0.0, 0.0, dt, block.substeps()))
     q, v = np.tile(start, (full, 1)), np.zeros((full, law.model.nv))
     many = law.batched(full)
     many.reset(0.0, q, v)
@@ -309,7 +350,7 @@ def _simulated(
     path[0] = q
     lost, at_limit, torque = np.zeros(full, dtype=bool), 0.0, np.zeros(len(start))
     for k in range(steps):
-        blur = noise * study.rng.standard_normal((2, *q.shape)) if noise else (0.0, 0.0)
+        blur = block.noise * rng.standard_normal((2, *q.shape)) if block.noise else (0.0, 0.0)
         tau = many.command(k * dt, q + blur[0], v + blur[1], goals)
         size = np.abs(tau)
         at_limit += float(np.any(size >= law.torque_limit, axis=1)[:runs].mean())

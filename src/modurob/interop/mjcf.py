@@ -135,7 +135,7 @@ def mjcf_text(
             _bodies(text, tree)
         if contact:
             with text.open("contact"):
-                for one, other in sorted(_neighbors(tree.model).union(apart)):
+                for one, other in sorted(linked_pairs(tree.model).union(apart)):
                     text.leaf("exclude", body1=tree.links[one], body2=tree.links[other])
         with text.open("actuator"):
             for joint in tree.model.joint_names:
@@ -143,7 +143,7 @@ def mjcf_text(
     return text
 
 
-def _neighbors(model: Model) -> set[LinkPair]:
+def linked_pairs(model: Model) -> set[LinkPair]:
     """Pairs of links that share a joint or a module, the lower number first."""
     found = {(int(parent), child + 1) for child, parent in enumerate(model.parent)}
     links: dict[str, set[int]] = {}

@@ -199,7 +199,7 @@ def _module_parts(
     """All bodies of all modules, each after its parent; numbers start at `first`."""
     rigid = options.hinges == "dyad"
     kind = organism.kind(organism.base)
-    whole = _module_template(kind, kind.bodies[0].name, rigid)
+    whole = module_template(kind, kind.bodies[0].name, rigid)
     T_base = UNIT if options.base == "free" else organism.base_pose
     attachment = ModelPart("", first - 1, T_base, UNIT, NOTHING)
     parts = _instance(organism.base, first, whole, attachment, first - 1)
@@ -212,7 +212,7 @@ def _module_parts(
         key = (id(kind_i), entry.port, id(kind_j), entry.child_port, entry.turn)
         docking = templates.get(key)
         if docking is None:
-            docking = templates[key] = _docking_template(
+            docking = templates[key] = docking_template(
                 kind_i, entry.port, kind_j, entry.child_port, entry.turn, rigid
             )
         start, places = starts[entry.parent]
@@ -253,7 +253,7 @@ def _serial_reason(entry: Docking) -> str:
 
 
 @lru_cache(maxsize=CACHED_DYADS)
-def _module_template(kind: ModuleType, entry_body: str, rigid: bool) -> ModuleTemplate:
+def module_template(kind: ModuleType, entry_body: str, rigid: bool) -> ModuleTemplate:
     """A kind with a dyad hinge is one body in the dyad model."""
     if rigid and kind.dyad_joint is not None:
         whole = ModelPart("", -1, UNIT, UNIT, as_one_solid(kind))
@@ -277,7 +277,7 @@ def _unit_or(T: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=CACHED_DYADS)
-def _docking_template(
+def docking_template(
     kind_i: ModuleType,
     port_i: int | str,
     kind_j: ModuleType,
@@ -290,7 +290,7 @@ def _docking_template(
     on, by = kind_i.port(port_i), kind_j.port(port_j)
     T_ia = kind_i.port_pose(port_i) if one_i else on.pose
     T_jb = kind_j.port_pose(port_j) if one_j else by.pose
-    T_ij, module = mated_pose(T_ia, T_jb, turn), _module_template(kind_j, by.body, rigid)
+    T_ij, module = mated_pose(T_ia, T_jb, turn), module_template(kind_j, by.body, rigid)
     if not (one_i and one_j) or kind_j.dyad_joint is None:
         return DockingTemplate(on.body, ModelPart("", -1, T_ij, UNIT, NOTHING), False, module)
     joint = kind_j.joint(kind_j.dyad_joint)

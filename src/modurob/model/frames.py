@@ -158,7 +158,7 @@ def joint_frames(near: NearBase) -> JointFrames:
         found = known.get(key)
         if found is None:
             R_in = turns[parent].T @ placed[k]
-            found = known[key] = _turned(R_in.tobytes(), key[2])
+            found = known[key] = turned(R_in.tobytes(), key[2])
         chosen.append(found)
         turns.append(found.turn)
     turn = np.array(turns)
@@ -174,6 +174,9 @@ def joint_frames(near: NearBase) -> JointFrames:
     second += (model.mass[:, None] * model.center)[:, :, None] * model.center[:, None, :]
     spread = np.trace(second, axis1=-2, axis2=-1)
     to_body = to_link[model.body_link]
+    place = (to_body @ model.body_placement[:, :3, 3:])[..., 0]
+    reach = np.zeros(n + 1)  # of the bodies in each link: what a link has depends on no other
+    np.maximum.at(reach, model.body_link, np.abs(place).max(axis=-1, initial=0.0))
     position = (to_parent @ model.placement[:, :3, 3, None])[..., 0]
     return JointFrames(
         parent=model.parent,
@@ -193,14 +196,14 @@ def joint_frames(near: NearBase) -> JointFrames:
         turn=turn,
         body_link=model.body_link,
         body_rotation=_whole(to_body @ model.body_placement[:, :3, :3]),
-        body_position=_whole(to_body @ model.body_placement[:, :3, 3:])[..., 0],
+        body_position=_snapped(place, reach[model.body_link][:, None]),
     )
 
 
-def _whole(x: np.ndarray) -> np.ndarray:
+def _whole(R: np.ndarray) -> np.ndarray:
     """Without the rounding errors of quarter turns, so that zeros and ones vanish from code."""
-    nearest, scale = np.round(x), np.abs(x).max(initial=0.0)
-    return np.where(np.abs(x - nearest) <= NOISE * scale, nearest, x)
+    nearest = np.round(R)
+    return np.where(np.abs(R - nearest) <= NOISE, nearest, R)
 
 
 def _snapped(x: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -218,7 +221,7 @@ class Turned(NamedTuple):
 
 
 @lru_cache(maxsize=CACHED_TURNS)
-def _turned(R_in: bytes, axis: bytes) -> Turned:
+def turned(R_in: bytes, axis: bytes) -> Turned:
     """The joint frame for a link at R_in in its parent's joint frame."""
     R = np.frombuffer(R_in).reshape(3, 3)
     x = R @ np.frombuffer(axis)

@@ -15,6 +15,7 @@ from modurob.control import PolePlacement
 from modurob.control.gains import SETTLED
 from modurob.distributed.balancing import Balanced
 from modurob.errors import UnknownNameError, choices
+from modurob.executors import Executor, LocalExecutor
 from modurob.organism import examples
 from modurob.scenario.scenario import RunResult, Scenario
 
@@ -56,14 +57,15 @@ class Preset(NamedTuple):
     build: Callable[[], dict[str, Scenario]]
     judge: Callable[[Results], list[PresetFinding]]
 
-    def run(self, progress: Callable[[float], Any] = lambda _: None) -> dict[str, RunResult]:
-        """Simulate all its runs."""
-        scenarios, found = self.build(), {}
-        for k, (name, scenario) in enumerate(scenarios.items()):
-            progress(k / len(scenarios))
-            found[name] = scenario.run(partial=True)
-        progress(1.0)
-        return found
+    def run(
+        self,
+        progress: Callable[[float], Any] | None = None,
+        executor: Executor | None = None,
+    ) -> dict[str, RunResult]:
+        """Simulate all its runs, by default in this process."""
+        scenarios, work = self.build(), partial(Scenario.run, partial=True)
+        found = (executor or LocalExecutor(1)).map(work, scenarios.values(), progress)
+        return dict(zip(scenarios, found, strict=True))
 
 
 # -- gutenkunst2012 --------------------------------------------------------------------------------

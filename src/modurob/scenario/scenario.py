@@ -254,19 +254,23 @@ class Scenario(RunSettings):
         known = kind.parameters()
         given: dict[str, Any] = {"frequency": self.frequency, "ramp": self.ramp}
         given = {name: value for name, value in given.items() if name in known}
-        for name in self.gait:
+        own = {name: value for name, value in self.gait.items() if name != "amplitude"}
+        swing: Any = self.gait.get("amplitude")
+        if not isinstance(swing, dict | None):
+            raise StateError("gait: amplitude is by joint there; one number is a field of its own")
+        for name in own:
             if name not in known or name in GAIT_FIELDS:
-                own = [each for each in known if each not in GAIT_FIELDS]
-                raise StateError(f"gait: no {name!r} in {self.motion}: it has {choices(own)} there")
-        given |= self.gait
+                fit = [each for each in known if each not in GAIT_FIELDS]
+                raise StateError(f"gait: no {name!r} in {self.motion}: it has {choices(fit)} there")
+        given |= own
 
-        def gait(amplitude: Any = None) -> Any:
+        def gait(amplitude: Any) -> Any:
             if kind.random:
                 given["rng"] = np.random.default_rng(self.seed)
             return kind.for_model(model, amplitude=amplitude, **given)
 
         # the default swings half the way to the limits: amplitude is a part of the whole way
-        return gait(np.asarray(gait().amplitude) * 2 * self.amplitude)
+        return gait(np.asarray(gait(swing).amplitude) * 2 * self.amplitude)
 
     def law(self, model: Model) -> Controller | None:
         """The controller of the joints; None lets the body move by itself."""

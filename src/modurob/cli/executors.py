@@ -1,0 +1,31 @@
+"""Options of commands whose work can be spread: processes of this machine, or a Dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+
+from modurob import StateError
+from modurob.executors import DaskExecutor, Executor, LocalExecutor
+from modurob.executors.local import MOST_WORKERS
+
+
+def executor_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--jobs`` and ``--cluster``, which `chosen_executor` takes."""
+    jobs = click.option("--jobs", type=click.IntRange(1, MOST_WORKERS), metavar="N",
+                        help="Processes of this machine.  [default: 1]")  # fmt: skip
+    cluster = click.option("--cluster", metavar="ADDRESS",
+                           help="Dask scheduler, such as tcp://127.0.0.1:8786.")  # fmt: skip
+    return jobs(cluster(command))
+
+
+@contextlib.contextmanager
+def chosen_executor(jobs: int | None, cluster: str | None) -> Iterator[Executor]:
+    """The executor of these options, which ends with the block."""
+    if jobs is not None and cluster is not None:
+        raise StateError("give --jobs or --cluster, only one of them")
+    with LocalExecutor(jobs or 1) if cluster is None else DaskExecutor(cluster) as executor:
+        yield executor

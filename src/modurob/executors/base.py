@@ -1,0 +1,44 @@
+"""Contract of executors, and the loop that they replace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol, TypeVar
+
+from modurob.errors import one_line
+
+LONGEST_ITEM = 200  # characters of an item in an error
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Progress = Callable[[float], object]
+
+
+class Executor(Protocol):
+    """Anything that maps a function over items, results in the order of the items."""
+
+    def map(
+        self,
+        function: Callable[[Item], Result],
+        items: Iterable[Item],
+        progress: Progress | None = None,
+    ) -> list[Result]:
+        """Return ``[function(item) for item in items]``; `progress` gets the fraction done."""
+        ...
+
+
+def looped(
+    function: Callable[[Item], Result], items: list[Item], progress: Progress | None
+) -> list[Result]:
+    """Return the results of a plain loop."""
+    results = []
+    for item in items:
+        results.append(function(item))
+        if progress is not None:
+            progress(len(results) / len(items))
+    return results
+
+
+def shortened(item: object) -> str:
+    """The item in an error."""
+    return one_line(repr(item))[:LONGEST_ITEM]

@@ -1,0 +1,498 @@
+"""Bodies into tables by whole numbers: a link that was met before costs no arithmetic.
+
+The row of a link has two halves. Its seat follows from the joint, the joint's place on the parent
+link and the direction of the parent's frame; its load from the modules that form the link and the
+direction of its own frame. There are few distinct poses, joints and directions, so each has a
+number, and tuples of numbers identify both halves. The first body that has a new half is built as a
+`Model`, and its rows are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from threading import Lock
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from modurob.compiler.kernels import ROW, Row
+from modurob.compiler.packing import fields, size
+from modurob.errors import StateError
+from modurob.model import Model
+from modurob.model.build import UNIT, ModelPart, docking_template, held_pose, module_template
+from modurob.model.frames import UPRIGHT, turned
+from modurob.model.options import ModelOptions
+from modurob.modules import ModuleType
+from modurob.organism import Organism
+from modurob.population.tables import CORNER_ROW, BodyTables, link_rows
+from modurob.spatial import se3
+
+MOST_KEPT = 20_000  # rows of links between populations, of about 3 kB each
+CACHED_PACKERS = 8
+IS_LOAD = np.concatenate(  # columns of a row; the others belong to its seat
+    [[name in ("mass", "moment", "second")] * size(kind) for name, kind in fields(Row)]
+)
+
+PortLabel: TypeAlias = int | str
+SeatKey: TypeAlias = tuple[int, int, int]  # direction of the parent, pose, joint
+LinkKey: TypeAlias = tuple[SeatKey, tuple[int, ...]]  # seat; bodies and their poses
+ROOT: SeatKey = (-1, -1, -1)  # seat of a base
+
+
+class BodyPlan(NamedTuple):
+    """Modules and dockings of a body, in the order in which they dock.
+
+    Attributes:
+        kinds: One for each module; the first is the base.
+        dockings: Number of the parent, its port, port of the new module, turn [deg]; for each
+            module but the base.
+        base_pose: (4, 4) frame of the base in the world.
+    """
+
+    kinds: Sequence[ModuleType]
+    dockings: Sequence[tuple[int, PortLabel, PortLabel, int]]
+    base_pose: np.ndarray = UNIT
+
+    @classmethod
+    def of(cls, organism: Organism) -> BodyPlan:
+        """The plan of an organism."""
+        number, kinds, dockings = {organism.base: 0}, [organism.kind(organism.base)], []
+        for k, entry in enumerate(organism.dockings, start=1):
+            number[entry.child] = k
+            kinds.append(organism.kind(entry.child))
+            dockings.append((number[entry.parent], entry.port, entry.child_port, entry.turn))
+        return cls(kinds, dockings, organism.base_pose)
+
+
+class CodedPart(NamedTuple):
+    """A `ModelPart` in numbers.
+
+    Attributes:
+        previous: Part that it hangs on, counted from the first of its module; that of the first
+            part is counted from the first of the parent module.
+        before, after: Numbers of poses.
+        held: Number of the pose of a joint that cannot move; -1 where it can or there is none.
+        body: Number of the body, with its mass and shapes.
+        joint: Number of the joint; -1 for none.
+        mass: [kg]
+    """
+
+    previous: int
+    before: int
+    after: int
+    held: int
+    body: int
+    joint: int
+    mass: float
+
+
+class CodedModule(NamedTuple):
+    """A docked module in numbers.
+
+    Attributes:
+        parts: Its parts.
+        template: Number of its kind as seen from the body that it docks with.
+        simple: False if only a model tells which of its joints move.
+        light: Whether a part has no mass.
+    """
+
+    parts: tuple[CodedPart, ...]
+    template: int
+    simple: bool
+    light: bool
+
+
+class CodedBody(NamedTuple):
+    """A body in numbers.
+
+    Attributes:
+        parent: Of links 0 to n; -1 of the base.
+        keys: Of links 0 to n.
+        owners: Number of the module whose joint moves each link; -1 of the base.
+        joints: Number of that joint in its datasheet; -1 of the base.
+    """
+
+    parent: list[int]
+    keys: list[LinkKey]
+    owners: list[int]
+    joints: list[int]
+
+
+class JointEntry(NamedTuple):
+    """A joint of a kind: its number in the datasheet, and its axis."""
+
+    number: int
+    axis: bytes
+
+
+class LinkSeat(NamedTuple):
+    """Columns of a row that belong to the joint, and the pattern of its seat."""
+
+    numbers: np.ndarray
+    kind: int
+
+
+class LinkLoad(NamedTuple):
+    """Columns of a row that belong to the modules of a link, its stiffness and its corners."""
+
+    numbers: np.ndarray
+    side: np.ndarray
+    corner_rows: np.ndarray
+
+
+class BodyPacker:
+    """All that rows of links depend on, and the rows that are known.
+
+    Args:
+        options: Of all models; the base is free or fixed.
+    """
+
+    def __init__(self, options: ModelOptions) -> None:
+        self._options, self._rigid = options, options.hinges == "dyad"
+        self._kinds: dict[ModuleType, int] = {}
+        self._kind_of: dict[int, tuple[int, ModuleType]] = {}  # by identity, which is quick
+        self._poses, self._pose_of = [UNIT], {UNIT.tobytes(): 0}
+        self._products: dict[tuple[int, int], int] = {}
+        self._turns, self._turn_of = [UPRIGHT], {UPRIGHT.tobytes(): 0}
+        self._turned: dict[SeatKey, int] = {ROOT: 0}
+        self._bodies: dict[tuple[int, str], int] = {}
+        self._joint_of: dict[tuple[int, int, bytes], int] = {}
+        self._joints: list[JointEntry] = []
+        self._template_of: dict[tuple[int, str], int] = {}
+        self._templates: list[tuple[ModuleType, dict[str, int]]] = []
+        self._bases: dict[int, CodedModule] = {}
+        self._modules: dict[tuple[int, PortLabel, int, PortLabel, int], CodedModule] = {}
+        self._seats: dict[SeatKey, LinkSeat] = {}
+        self._loads: dict[tuple[int, tuple[int, ...]], LinkLoad] = {}
+        self._row_of: dict[LinkKey, int] = {}
+        self._rows: list[tuple[LinkSeat, LinkLoad]] = []
+        self._known: dict[bytes, int] = {}  # rows by a digest of their numbers
+        self.lock = Lock()
+
+    def packed(
+        self, plans: Iterable[BodyPlan], organism_of: Callable[[int], Organism]
+    ) -> BodyTables:
+        """The tables of bodies.
+
+        Args:
+            plans: The bodies.
+            organism_of: Gives the organism of a body by its number, for those that are built.
+        """
+        parent, rows, owners, joints, poses = [], [], [], [], []
+        count: list[int] = []
+        pose_of: dict[bytes, np.ndarray] = {}
+        for k, plan in enumerate(plans):
+            body = self.coded(plan)
+            if body is None:
+                body, found = self._from_model(plan, organism_of(k))
+            else:
+                found = [self._row_of.get(key, -1) for key in body.keys]
+                if -1 in found:
+                    found = self._new_rows(body, k, organism_of)
+            count.append(len(found))
+            parent += body.parent
+            rows += found
+            owners += body.owners
+            joints += body.joints
+            place = plan.base_pose.tobytes()
+            if place not in pose_of:
+                T = plan.base_pose if self._options.base == "free" else UNIT
+                pose_of[place] = se3.to_position_and_quaternion(T)
+            poses.append(pose_of[place])
+        if not count:
+            raise StateError("a population has one body or more, got none")
+        return self._tables(np.array(count), [parent, rows, owners, joints], np.array(poses))
+
+    def _tables(self, count: np.ndarray, lists: list[list[int]], poses: np.ndarray) -> BodyTables:
+        """Padded arrays, with the rows that are used numbered in the order of their first use."""
+        parent, row, owner, joint = (np.array(each, dtype=np.int64) for each in lists)
+        used, first, row = np.unique(row, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        row = np.argsort(order)[row]
+        kept = [self._rows[number] for number in used[order].tolist()]
+        numbers = np.empty((len(kept), ROW))
+        numbers[:, IS_LOAD] = [load.numbers for _, load in kept]
+        numbers[:, ~IS_LOAD] = [seat.numbers for seat, _ in kept]
+        corner = [load.corner_rows for _, load in kept]
+        corner_count = np.array([len(each) for each in corner], dtype=np.int64)
+        present = np.arange(count.max()) < count[:, None]
+
+        def padded(values: np.ndarray, behind: int) -> np.ndarray:
+            array = np.full(present.shape, behind, dtype=np.int64)
+            array[present] = values
+            return array
+
+        return BodyTables(
+            free_base=self._options.base == "free",
+            count=count,
+            parent=padded(parent, -1),
+            row=padded(row, 0),
+            rows=numbers,
+            kind=np.array([seat.kind for seat, _ in kept], dtype=np.int64),
+            side=np.array([load.side for _, load in kept]),
+            corner_start=np.cumsum(corner_count) - corner_count,
+            corner_count=corner_count,
+            corner_rows=np.concatenate(corner).reshape(-1, CORNER_ROW),
+            base_pose=poses,
+            module=padded(owner, -1),
+            joint=padded(joint, -1),
+        )
+
+    # -- bodies in numbers -------------------------------------------------------------------------
+
+    def coded(self, plan: BodyPlan) -> CodedBody | None:
+        """The body in numbers; None where only a model tells which joints can move."""
+        kind = self._kind(plan.kinds[0])
+        module = self._bases.get(kind) or self._base(kind, plan.kinds[0])
+        simple, light = module.simple, module.light
+        starts, templates, parts = [0], [module.template], list(module.parts)
+        previous, owners = [-1, *(part.previous for part in parts[1:])], [0] * len(parts)
+        for k, (parent, port, child_port, turn) in enumerate(plan.dockings, start=1):
+            kind = self._kind(plan.kinds[k])
+            key = (templates[parent], port, kind, child_port, turn)
+            module = self._modules.get(key) or self._docked(key, plan.kinds[k])
+            new, template, is_simple, is_light = module
+            here = len(parts)
+            previous.append(starts[parent] + new[0].previous)
+            if len(new) > 1:
+                previous += [here + part.previous for part in new[1:]]
+            parts += new
+            owners += [k] * len(new)
+            simple, light = simple and is_simple, light or is_light
+            starts.append(here)
+            templates.append(template)
+        if not simple:
+            return None
+        T_base = 0 if self._options.base == "free" else self._pose(plan.base_pose)
+        return self._linked(previous, parts, owners, T_base, light)
+
+    def _linked(
+        self,
+        previous: list[int],
+        parts: list[CodedPart],
+        owners: list[int],
+        T_base: int,
+        light: bool,
+    ) -> CodedBody | None:
+        """Links as in `model.build.collapse`, with numbers in the place of poses."""
+        beyond = [part.mass for part in parts] if light else []
+        for k in range(len(beyond) - 1, 0, -1):
+            beyond[previous[k]] += beyond[k]
+        link, poses = [0], [T_base]  # of the part before the first one: the world
+        members: list[list[int]] = [[]]
+        seats, mass, own = [ROOT], [0.0], CodedBody([-1], [], [-1], [-1])
+        for k, (_, before, after, held, body, joint, part_mass) in enumerate(parts):
+            above = previous[k] + 1
+            on, at = link[above], poses[above]
+            if at:
+                before = self._product(at, before)
+            if joint < 0 or held >= 0 or (light and not beyond[k]):
+                if held > 0:
+                    before = self._product(before, held)
+                pose = self._product(before, after)
+            else:
+                seats.append((0, before, joint))
+                own.parent.append(on)
+                own.owners.append(owners[k])
+                own.joints.append(self._joints[joint].number)
+                on, pose = len(members), after
+                members.append([])
+                mass.append(0.0)
+            link.append(on)
+            poses.append(pose)
+            mass[on] += part_mass
+            members[on] += (body, pose)
+        if light and not all(mass[1:]):
+            return None
+        turns: list[int] = []
+        for seat, on, held_bodies in zip(seats, own.parent, members, strict=True):
+            if on >= 0:
+                seat = (turns[on], seat[1], seat[2])
+            turn = self._turned.get(seat)
+            turns.append(self._turn(seat) if turn is None else turn)
+            own.keys.append((seat, tuple(held_bodies)))
+        return own
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def _new_rows(
+        self, body: CodedBody, k: int, organism_of: Callable[[int], Organism]
+    ) -> list[int]:
+        """Numbers of the rows of a body, some of which are new."""
+        seats = [seat for seat, _ in body.keys]
+        loads = [(self._turned[seat], bodies) for seat, bodies in body.keys]
+        if not all(map(self._seats.__contains__, seats)) or not all(
+            map(self._loads.__contains__, loads)
+        ):
+            organism = organism_of(k)
+            found = _halves(organism, self._options.build(organism))
+            for seat_key, load_key, (seat, load) in zip(seats, loads, found, strict=True):
+                self._seats.setdefault(seat_key, seat)
+                self._loads.setdefault(load_key, load)
+        for key, seat, load in zip(body.keys, seats, loads, strict=True):
+            if key not in self._row_of:
+                self._row_of[key] = self._row(self._seats[seat], self._loads[load])
+        return [self._row_of[key] for key in body.keys]
+
+    def _row(self, seat: LinkSeat, load: LinkLoad) -> int:
+        numbers = (seat.numbers, np.array(seat.kind), *load)
+        digest = blake2b(b"".join(each.tobytes() for each in numbers), digest_size=16).digest()
+        number = self._known.setdefault(digest, len(self._rows))
+        if number == len(self._rows):
+            self._rows.append((seat, load))
+        return number
+
+    def _from_model(self, plan: BodyPlan, organism: Organism) -> tuple[CodedBody, list[int]]:
+        """A body by its model alone."""
+        model = self._options.build(organism)
+        rows = [self._row(*halves) for halves in _halves(organism, model)]
+        names = [organism.base, *(entry.child for entry in organism.dockings)]
+        owners, joints = [-1], [-1]
+        for module, joint in (name.split(".", 1) for name in model.joint_names):
+            known = [each.name for each in organism.kind(module).joints]
+            owners.append(names.index(module))
+            joints.append(known.index(joint) if joint in known else -1)  # a spring
+        return CodedBody([-1, *model.parent.tolist()], [], owners, joints), rows
+
+    # -- numbers -----------------------------------------------------------------------------------
+
+    def _kind(self, kind: ModuleType) -> int:
+        found = self._kind_of.get(id(kind))
+        if found is None:
+            number = self._kinds.setdefault(kind, len(self._kinds))
+            found = self._kind_of[id(kind)] = (number, kind)
+        return found[0]
+
+    def _pose(self, T: np.ndarray) -> int:
+        number = self._pose_of.setdefault(T.tobytes(), len(self._poses))
+        if number == len(self._poses):
+            self._poses.append(T)
+        return number
+
+    def _product(self, a: int, b: int) -> int:
+        if a == 0 or b == 0:
+            return a + b
+        found = self._products.get((a, b))
+        if found is None:
+            found = self._products[a, b] = self._pose(self._poses[a] @ self._poses[b])
+        return found
+
+    def _turn(self, seat: SeatKey) -> int:
+        """Number of the direction of a link's joint frame; see `model.frames.joint_frames`."""
+        parent, pose, joint = seat
+        R_in = self._turns[parent].T @ np.ascontiguousarray(self._poses[pose][:3, :3])
+        turn = turned(R_in.tobytes(), self._joints[joint].axis).turn
+        found = self._turn_of.setdefault(turn.tobytes(), len(self._turns))
+        if found == len(self._turns):
+            self._turns.append(turn)
+        self._turned[seat] = found
+        return found
+
+    def _base(self, number: int, kind: ModuleType) -> CodedModule:
+        entry = kind.bodies[0].name
+        whole = module_template(kind, entry, self._rigid)
+        coded = self._coded_module(number, kind, entry, whole.places, whole.parts)
+        found = self._bases[number] = coded._replace(simple=coded.simple and not kind.virtual)
+        return found
+
+    def _docked(
+        self, key: tuple[int, PortLabel, int, PortLabel, int], kind: ModuleType
+    ) -> CodedModule:
+        above, port, number, child_port, turn = key
+        neighbor, places = self._templates[above]
+        docking = docking_template(neighbor, port, kind, child_port, turn, self._rigid)
+        first, *rest = docking.module.parts
+        first = docking.attachment._replace(
+            name=first.name,
+            previous=places[docking.on],
+            solid=first.solid,
+            reason="DS" * docking.serial,
+        )
+        entry = kind.port(child_port).body
+        found = self._modules[key] = self._coded_module(
+            number, kind, entry, docking.module.places, (first, *rest)
+        )
+        return found
+
+    def _coded_module(
+        self,
+        number: int,
+        kind: ModuleType,
+        entry: str,
+        places: dict[str, int],
+        parts: Sequence[ModelPart],
+    ) -> CodedModule:
+        template = self._template_of.setdefault((number, entry), len(self._templates))
+        if template == len(self._templates):
+            self._templates.append((kind, places))
+        elastic = any(p.joint is not None and p.joint.stiffness is not None for p in parts)
+        light = any(part.solid.mass == 0 for part in parts)
+        coded = tuple(self._part(number, kind, part) for part in parts)
+        return CodedModule(coded, template, not elastic, light)
+
+    def _part(self, number: int, kind: ModuleType, part: ModelPart) -> CodedPart:
+        joint, held = -1, -1
+        if part.joint is not None:
+            assert part.screw is not None
+            which = kind.joints.index(part.joint)
+            key = (number, which, part.screw.tobytes())
+            joint = self._joint_of.setdefault(key, len(self._joints))
+            if joint == len(self._joints):
+                axis = part.screw[:3] if part.joint.kind == "prismatic" else part.screw[3:]
+                self._joints.append(JointEntry(which, axis.tobytes()))
+            lower = part.joint.lower
+            if part.reason or (lower is not None and lower == part.joint.upper):
+                held = self._pose(held_pose(part))
+        body = self._bodies.setdefault((number, part.name), len(self._bodies))
+        before, after = self._pose(part.before), self._pose(part.after)
+        return CodedPart(part.previous, before, after, held, body, joint, part.solid.mass)
+
+
+def _halves(organism: Organism, model: Model) -> list[tuple[LinkSeat, LinkLoad]]:
+    """Seat and load of each link of a model."""
+    return [
+        (LinkSeat(row[~IS_LOAD], int(kind)), LinkLoad(row[IS_LOAD], side, corner))
+        for row, kind, side, corner in zip(*link_rows(organism, model), strict=True)
+    ]
+
+
+@lru_cache(maxsize=CACHED_PACKERS)
+def _packer(options: ModelOptions) -> list[BodyPacker]:
+    """Holder of the packer for models with these options, so that it can be replaced."""
+    return [BodyPacker(options)]
+
+
+def _shared_packer(options: ModelOptions) -> BodyPacker:
+    """The packer of the process, or a new one where the old one has grown large."""
+    holder = _packer(options)
+    if len(holder[0]._rows) > MOST_KEPT:
+        holder[0] = BodyPacker(options)
+    return holder[0]
+
+
+def pack(
+    plans: Iterable[BodyPlan], organism_of: Callable[[int], Organism], options: ModelOptions
+) -> BodyTables:
+    """The tables of bodies; rows that an earlier population had are known.
+
+    Args:
+        plans: The bodies.
+        organism_of: Gives the organism of a body by its number, for those with new links.
+        options: Of the models.
+    """
+    packer = _shared_packer(options)
+    with packer.lock:
+        return packer.packed(plans, organism_of)
+
+
+def moving_joints(plan: BodyPlan, options: ModelOptions) -> list[tuple[int, int]] | None:
+    """Joints of a body that can move: numbers of the module and of the joint in its datasheet.
+
+    None where only a model tells; then at least one moves.
+    """
+    packer = _shared_packer(options)
+    with packer.lock:
+        body = packer.coded(plan)
+    return None if body is None else list(zip(body.owners[1:], body.joints[1:], strict=True))

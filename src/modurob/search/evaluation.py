@@ -1,0 +1,124 @@
+"""Evaluation of genotypes: one population and one rollout for each chunk of fixed size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from modurob.errors import StateError
+from modurob.executors import Executor
+from modurob.population import JointWaves, Population, Rollout
+from modurob.population.rollout import rises
+from modurob.search.genotype import Genotype, joint_waves
+from modurob.search.tasks import Objective, SearchTask
+
+CHUNK = 64  # bodies of one population: fixed, so that results do not depend on workers
+STEP_S = 1e-3
+DIVERGED, NOT_FINITE = "the state diverged", "the objective is not finite"
+
+
+class Evaluation(NamedTuple):
+    """Result of one genotype.
+
+    Attributes:
+        score: By the objective of the task; NaN for a body that is kept out.
+        reason: For keeping it out; empty otherwise.
+        measures: (m,) by the functions that were asked for.
+    """
+
+    score: float
+    reason: str = ""
+    measures: tuple[float, ...] = ()
+
+
+def evaluate(
+    genotypes: Sequence[Genotype],
+    task: SearchTask,
+    measures: Sequence[Objective] = (),
+    executor: Executor | None = None,
+) -> list[Evaluation]:
+    """Evaluate genotypes by a task, in their order.
+
+    Args:
+        genotypes: Bodies with gaits.
+        task: Ground, duration, objective and constraints.
+        measures: Further functions of a rollout and its population, (bodies,) numbers each.
+        executor: For processes or a cluster; None for this process and its threads. Results do not
+            depend on it.
+    """
+    chunks = [genotypes[k : k + CHUNK] for k in range(0, len(genotypes), CHUNK)]
+    function = partial(evaluate_chunk, task=task, measures=tuple(measures))
+    found = map(function, chunks) if executor is None else executor.map(function, chunks)
+    return [evaluation for chunk in found for evaluation in chunk]
+
+
+def evaluate_chunk(
+    genotypes: Sequence[Genotype], task: SearchTask, measures: Sequence[Objective]
+) -> list[Evaluation]:
+    """Evaluate genotypes in one rollout."""
+    if task.payload:
+        organisms = [task.loaded(genotype.organism()) for genotype in genotypes]
+        population = Population(organisms, genotypes[0].space.hinges)
+    else:
+        population = Population.from_genotypes(genotypes)
+    return judged(roll_out(population, genotypes, task), population, task, measures)
+
+
+def roll_out(population: Population, genotypes: Sequence[Genotype], task: SearchTask) -> Rollout:
+    """The rollout that a task asks for, of a population of genotypes."""
+    waves, start = joint_waves(genotypes, population), None
+    if task.start == "gait":
+        q, v = on_waves(population, waves)
+        q[:, 2] += rises(population.tables, task.ground, q)
+        start = (q, v)
+    return population.rollout(
+        task.duration, STEP_S, waves, task.ground, torque=task.torque, start=start, every=task.every
+    )
+
+
+def on_waves(population: Population, waves: JointWaves) -> tuple[np.ndarray, np.ndarray]:
+    """(bodies, most nq), (bodies, most nv) bases at their places, joints in motion at time zero."""
+    bodies, joints = waves.amplitude.shape
+    q, v = np.zeros((bodies, 7 + joints)), np.zeros((bodies, 6 + joints))
+    q[:, :7] = population.tables.base_pose
+    q[:, 7:] = waves.offset + waves.amplitude * np.sin(waves.phase)
+    v[:, 6:] = 2 * np.pi * waves.frequency[:, None] * waves.amplitude * np.cos(waves.phase)
+    return q, v
+
+
+def judged(
+    rollout: Rollout, population: Population, task: SearchTask, measures: Sequence[Objective] = ()
+) -> list[Evaluation]:
+    """Scores and measures of the bodies of a rollout; reasons for those that are kept out."""
+    scores = _numbers("objective", task.objective, rollout, population).astype(float)
+    columns = [_numbers("measure", function, rollout, population) for function in measures]
+    valid = {
+        name: _numbers(f"constraint {name}", function, rollout, population).astype(bool)
+        for name, function in task.constraints.items()
+    }
+    found = []
+    for k, score in enumerate(scores.tolist()):
+        row = tuple(float(column[k]) for column in columns)
+        reason = next((f"constraint {name}" for name in valid if not valid[name][k]), "")
+        if not np.isfinite([score, *row]).all():
+            reason = NOT_FINITE
+        if rollout.failed[k]:
+            reason = DIVERGED
+        found.append(Evaluation(np.nan, reason) if reason else Evaluation(score, "", row))
+    return found
+
+
+def _numbers(
+    name: str, function: Objective, rollout: Rollout, population: Population
+) -> np.ndarray:
+    """(bodies,) numbers of a function of a rollout, or an error that says what came."""
+    found, bodies = np.asarray(function(rollout, population)), len(population)
+    if found.shape != (bodies,) or found.dtype.kind not in "biuf":
+        raise StateError(
+            f"{name}: a function of a rollout of {bodies} bodies returns ({bodies},) numbers, got "
+            f"shape {found.shape} of {found.dtype}"
+        )
+    return found

@@ -1,0 +1,79 @@
+"""Winners of a search as scenarios: runs of their own, and the same in MuJoCo."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from modurob.errors import ModurobError
+from modurob.population import Population, Rollout
+from modurob.population.rollout import SERVO_RATE
+from modurob.scenario.scenario import Scenario
+from modurob.search.evaluation import STEP_S, judged
+from modurob.search.genotype import Genotype
+from modurob.search.tasks import SearchTask
+from modurob.sim import Trajectory, simulate
+
+RECORD_S = 0.02  # between the states of a run that is filmed
+
+
+def scenario_of(genotype: Genotype, task: SearchTask, name: str = "organism") -> Scenario:
+    """The run of a genotype in a search, as one value that `modurob run` repeats.
+
+    Heights of the ground are no part of a scenario: it has the slope of the task alone.
+    """
+    organism = task.loaded(genotype.organism())
+    model, waves = organism.model(genotype.space.hinges, "free"), genotype.waves()
+    gait = {
+        key: dict(zip(model.joint_names, getattr(waves, key)[0].tolist(), strict=True))
+        for key in ("amplitude", "phase", "offset")
+    }
+    fields: dict[str, Any] = {
+        "organism": organism, "name": name, "hinges": genotype.space.hinges, "base": "free",
+        "ground": True, "ground_friction": task.ground.friction, "slope": task.ground.slope,
+        "motion": "sine", "frequency": genotype.frequency, "gait": gait, "ramp": 0.0,
+        "controller": "PdGravity", "torque_limit": task.torque, "sample_time": STEP_S, "dt": STEP_S,
+        "duration": task.duration, "record": RECORD_S,
+    }  # fmt: skip
+    start = Scenario(**fields)
+    if task.start == "gait":
+        start = start.on_motion()
+    # the gains of `Population.rollout`: by the inertia that a joint feels at the start
+    felt = 1 / np.diagonal(np.linalg.inv(model.mass_matrix(start.start(model)[0])))[6:]
+    gains = {"kp": SERVO_RATE**2 * felt, "kd": 2 * SERVO_RATE * felt}
+    return start.edited(gains={key: tuple(x.tolist()) for key, x in gains.items()})
+
+
+def replay(scenario: Scenario, task: SearchTask, engine: str = "modurob") -> Trajectory:
+    """The run of a scenario on the ground of its task, by modurob or MuJoCo."""
+    model = scenario.model()
+    q, v = scenario.start(model)
+    return simulate(
+        model, q, v, task.duration, scenario.law(model), dt=STEP_S,
+        reference=scenario.reference(model), ground=replace(task.ground, lift=True),
+        record=task.every or RECORD_S, organism=scenario.organism, engine=engine,
+    )  # fmt: skip
+
+
+def score_of(trajectory: Trajectory, scenario: Scenario, task: SearchTask) -> float:
+    """The score that a recorded run has by the objective of a task; NaN if it is not valid."""
+    run, model = trajectory.parts[0], trajectory.model
+    center = model.center_of_mass(run.q[[0, -1]])
+    power = np.abs(run.tau[:, 6:] * run.v[:, 6:]).sum(axis=1)
+    rollout = Rollout(
+        q=run.q[-1:], v=run.v[-1:], base_pose=run.q[-1:, :7], start_pose=run.q[:1, :7],
+        center=center[1:], start_center=center[:1], work=np.trapezoid(power, run.t, axis=0)[None],
+        failed=np.array([False]), times=run.t, trace=run.q[:, None, :7],
+    )  # fmt: skip
+    population = Population([scenario.organism], scenario.hinges)
+    return judged(rollout, population, task)[0].score
+
+
+def mujoco_score(scenario: Scenario, task: SearchTask) -> tuple[float, str]:
+    """The score in MuJoCo, and the reason where there is none."""
+    try:
+        return score_of(replay(scenario, task, "mujoco"), scenario, task), ""
+    except ModurobError as error:  # bodies that overlap, no MuJoCo, a run that diverged
+        return np.nan, str(error)

@@ -1,0 +1,106 @@
+"""A Dask cluster: order, killed workers, errors, and clear words when it cannot be used."""
+
+import sys
+import time
+
+import pytest
+
+from modurob.errors import StateError
+from modurob.executors import DaskExecutor, cluster
+from worker_functions import Seed, accelerations, end_at_two, fail_from_three
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+
+SEEDS = [Seed(k) for k in range(12)]
+FEW_SECONDS = 10.0  # on a busy machine, for a wait of half a second
+
+
+@pytest.fixture(scope="module")
+def four():
+    """Four processes on this machine; forked from one that has loaded Dask, which is quicker."""
+    settings = {
+        "distributed.worker.multiprocessing-method": "forkserver",
+        "logging": {"distributed": "critical"},
+    }
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(
+            n_workers=4, threads_per_worker=1, processes=True, dashboard_address=":0"
+        ) as made,
+    ):
+        yield made
+
+
+@pytest.fixture(scope="module")
+def executor(four):
+    with DaskExecutor(four.scheduler_address) as made:
+        yield made
+
+
+def test_the_first_error_of_items_is_raised_with_its_class(executor):
+    with pytest.raises(StateError, match="item 3 is wrong"):
+        executor.map(fail_from_three, range(8))
+
+
+def test_workers_of_another_version_are_refused(executor, monkeypatch):
+    monkeypatch.setattr(cluster, "_version", lambda: "9.9")
+    with pytest.raises(
+        StateError, match=r"has modurob 0\.\d.*, this process modurob 9\.9: install"
+    ):
+        executor.map(accelerations, SEEDS)
+
+
+def test_resources_that_no_worker_has_are_refused(four):
+    with (
+        DaskExecutor(four.scheduler_address, resources={"GPU": 1}) as demanding,
+        pytest.raises(StateError, match=r"offers {'GPU': 1}: start one with .*--resources"),
+    ):
+        demanding.map(accelerations, SEEDS)
+
+
+def test_four_workers_one_of_them_killed_and_one_worker_return_the_same_bytes(
+    four, executor, tmp_path
+):
+    wanted, seen = [accelerations(item) for item in SEEDS], []
+    items = [*SEEDS[:7], Seed(7, tmp_path / "killed"), *SEEDS[8:]]
+    assert executor.map(accelerations, items, seen.append) == wanted
+    assert items[7].fatal.exists()
+    assert seen[-1] == 1.0
+    four.scale(1)
+    while len(four.scheduler.workers) > 1:
+        time.sleep(0.01)
+    assert executor.map(accelerations, SEEDS) == wanted
+
+
+def test_an_item_that_ends_its_workers_is_named(four, executor, monkeypatch):
+    monkeypatch.setattr(four.scheduler, "allowed_failures", 0)
+    with pytest.raises(StateError, match=r"item 2 ended several workers, perhaps .*: 2$"):
+        executor.map(end_at_two, range(3))
+
+
+def test_a_scheduler_that_does_not_answer_is_named_within_seconds():
+    begin = time.monotonic()
+    with pytest.raises(StateError, match=r"answers at tcp://127\.0\.0\.1:9 .*`dask scheduler`"):
+        DaskExecutor("tcp://127.0.0.1:9", wait=0.5)
+    assert time.monotonic() - begin < FEW_SECONDS
+
+
+@pytest.mark.parametrize("address", ["", "somewhere", "http://127.0.0.1:8786", 8786])
+def test_what_is_no_address_is_refused(address):
+    with pytest.raises(StateError, match=r"is such as tcp://127\.0\.0\.1:8786, got"):
+        DaskExecutor(address)
+
+
+def test_a_scheduler_without_workers_is_named():
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
+        pytest.raises(StateError, match=r"has no worker after 0\.2 s: start one with `dask worker"),
+    ):
+        DaskExecutor(empty.scheduler_address, wait=0.2)
+
+
+def test_the_extra_is_named_where_dask_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(StateError, match=r"pip install 'modurob\[cluster\]'"):
+        DaskExecutor("tcp://127.0.0.1:8786")

@@ -1,0 +1,115 @@
+"""Processes of this machine: order, lost processes, errors, the end."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from modurob.errors import StateError
+from modurob.executors import LocalExecutor
+from worker_functions import (
+    Seed,
+    accelerations,
+    divided,
+    end_at_two,
+    fail_from_three,
+    without_pickle,
+)
+
+SEEDS = [Seed(k) for k in range(6)]
+ENDED_S = 10.0  # for processes to end on a busy machine
+SCRIPT = """
+import os, time
+from modurob.executors import LocalExecutor
+
+def work(k):
+    print("worker", flush=True)
+    time.sleep(60)
+
+{guard}
+    LocalExecutor(2).map(work, range(4))
+"""
+
+
+@pytest.fixture(scope="module")
+def two():
+    with LocalExecutor(2) as executor:
+        yield executor
+
+
+def test_two_processes_return_the_bytes_of_a_loop_in_order(two):
+    seen = []
+    wanted = [accelerations(item) for item in SEEDS]
+    assert len(set(wanted)) == len(SEEDS)
+    assert two.map(accelerations, SEEDS, seen.append) == wanted
+    assert LocalExecutor(1).map(accelerations, SEEDS) == wanted
+    assert seen == [(k + 1) / len(SEEDS) for k in range(len(SEEDS))]
+    assert len(multiprocessing.active_children()) == 2
+    assert two.map(accelerations, []) == []
+
+
+def test_a_killed_process_changes_no_result(two, tmp_path):
+    items = [Seed(k, tmp_path / "killed" if k == 2 else None) for k in range(6)]
+    found = two.map(accelerations, items)
+    assert items[2].fatal.exists()
+    assert found == [accelerations(item) for item in SEEDS]
+
+
+def test_the_first_error_is_raised_as_by_a_loop(two):
+    with pytest.raises(StateError, match="item 3 is wrong"):
+        two.map(fail_from_three, range(8))
+    with pytest.raises(ZeroDivisionError) as raised:
+        two.map(divided, [2, 0])
+    assert "in divided" in raised.value.__notes__[0]  # the traceback of the worker
+    assert two.map(divided, [2, 4]) == [0.5, 0.25]
+
+
+def test_values_that_cannot_be_pickled_are_refused(two):
+    with pytest.raises(StateError, match="the function cannot be passed between processes"):
+        two.map(lambda k: k, [1])
+    with pytest.raises(StateError, match="item 1 cannot be passed"):
+        two.map(divided, [1, lambda: 1])
+    with pytest.raises(StateError, match="the result cannot be passed"):
+        two.map(without_pickle, [1])
+    for wrong in (0, 2.5, "two"):
+        with pytest.raises(StateError, match="workers must be a whole number"):
+            LocalExecutor(wrong)
+
+
+def test_an_item_that_ends_its_process_three_times_is_named(two):
+    with pytest.raises(StateError, match=r"item 2 \(2\) ended 3 processes: exit code 7"):
+        two.map(end_at_two, range(4))
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="signals to groups of processes are POSIX's")
+@pytest.mark.parametrize("how", ["interrupted", "killed"])
+def test_no_process_outlives_its_script(how, tmp_path):
+    file = tmp_path / "script.py"
+    file.write_text(SCRIPT.format(guard='if __name__ == "__main__":'), encoding="utf-8")
+    script = subprocess.Popen(
+        [sys.executable, str(file)], start_new_session=True, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert script.stdout is not None
+    assert [script.stdout.readline() for _ in range(2)] == ["worker\n"] * 2
+    begin = time.monotonic()
+    if how == "interrupted":
+        os.killpg(script.pid, signal.SIGINT)  # what Ctrl+C does
+    else:
+        script.kill()
+    _, errors = script.communicate(timeout=ENDED_S)  # until the last one closes its output
+    assert time.monotonic() - begin < ENDED_S
+    assert errors.count("Traceback") == (how == "interrupted")  # of the script alone
+
+
+def test_a_script_without_a_guard_gets_one_clear_line(tmp_path):
+    file = tmp_path / "script.py"
+    file.write_text(SCRIPT.format(guard="if True:"), encoding="utf-8")
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert 'must stand below `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]

@@ -1,0 +1,144 @@
+"""Tasks against formulas, other simulations and MuJoCo; winners as files."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import modurob as mr
+from modurob.interop.mujoco_model import MujocoModel
+from modurob.population import Rollout
+from modurob.scenario.gait_files import GaitRecord
+from modurob.search import TASKS, BodySpace, Genotype, evaluate, joint_waves
+from modurob.search.clearance import MOMENTS, OVERLAP_M, clear
+from modurob.search.strategies import height
+from modurob.search.tasks import closeness, height_kept
+from modurob.search.winners import mujoco_score, replay, scenario_of, score_of
+from modurob.walking import measured
+from modurob.walking.tuning import search_space
+from oracles.complaints import complains
+
+SPACE = BodySpace(modules=(4, 8), frequency=(0.5, 0.6))
+SMALL = replace(SPACE, modules=(3, 4))
+SHORT_S = 0.3
+SAME_RUN = 1e-9  # [m] two programs, the same law and steps: rounding, which contact lets grow
+FALL = 0.03  # relative: a body that begins level turns onto the slope before it slides freely
+
+
+def genotypes(space, count, seed=0):
+    rng = np.random.default_rng(seed)
+    return [Genotype.random(space, rng) for _ in range(count)]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_score_is_that_of_a_simulation_by_its_scenario(name):
+    """Of another program: `simulate` with a control law and the gait of a file."""
+    bodies, task = genotypes(SMALL, 9), replace(TASKS[name], duration=SHORT_S)
+    genotype = bodies[clear(bodies).index(True)]
+    (found,) = evaluate([genotype], task)
+    scenario = scenario_of(genotype, task)
+    assert score_of(replay(scenario, task), scenario, task) == pytest.approx(
+        found.score, abs=SAME_RUN
+    )
+    if name == "walk":
+        again = measured(scenario, scenario.edited(engine="mujoco").run())
+        score, note = mujoco_score(scenario, task)
+        assert note == ""
+        assert score == pytest.approx(again.metrics.distance, abs=SAME_RUN)
+        assert score != found.score
+
+
+def test_a_body_on_a_slope_of_ice_slides_down_as_a_mass_does():
+    still = replace(SMALL, amplitude=0.0, offset=0.0)
+    a = TASKS["climb"].ground.slope[0]
+    ice = replace(TASKS["climb"], ground=mr.Ground(0.0, (a, 0.0)), duration=1.0, start="rest")
+    (found,) = evaluate(genotypes(still, 1), ice, [height])
+    # after the fall onto the slope; acceleration g sin cos along x
+    expected = -0.5 * 9.81 * a / (1 + a * a)
+    assert found.score == pytest.approx(expected, rel=FALL)
+    assert found.measures[0] == pytest.approx(a * found.score, abs=0.06)
+
+
+def test_a_payload_is_in_the_base_and_in_the_file(tmp_path):
+    (genotype,) = genotypes(SMALL, 1)
+    loaded, empty = TASKS["carry"].loaded(genotype.organism()), genotype.organism()
+    masses = [loaded.kind(name).mass - empty.kind(name).mass for name in empty.modules]
+    assert masses == [1.0] + [0.0] * (len(empty) - 1)
+    scenario = scenario_of(genotype, TASKS["carry"])
+    scenario.save(tmp_path / "carry.json")
+    assert np.sum(mr.load(tmp_path / "carry.json").model().mass) == len(empty) + 1
+
+
+def rollout_of(heights, rise):
+    """A rollout of one body whose base has heights at times, and whose center of mass rises."""
+    trace = np.zeros((len(heights), 1, 7))
+    trace[:, 0, 2] = heights
+    start, end = np.array([[0.0, 0, 0.05]]), np.array([[0.0, 0, 0.05 + rise]])
+    none = np.zeros((1, 1))
+    times = np.linspace(0.0, 4.0, len(heights))
+    return Rollout(none, none, trace[-1], trace[0], end, start, none[0], none[0] > 0, times, trace)
+
+
+def test_a_height_counts_only_if_it_is_kept():
+    stood = rollout_of([0.05, 0.2, 0.2, 0.2, 0.2], 0.1)
+    jumped = rollout_of([0.05, 0.05, 0.05, 0.12, 0.2], 0.1)
+    assert height_kept(stood, None)[0] == pytest.approx(0.1)
+    assert height_kept(jumped, None)[0] == pytest.approx(0.1 - 0.08)
+
+
+def test_closeness_is_the_distance_of_the_nearest_module():
+    population = mr.Population([mr.examples.snake(3)])
+    q = np.zeros((1, 9))
+    q[0, :7] = [0, 0, 1.0, 0, 0, 0, 1]
+    rollout = rollout_of([1.0], 0.0)._replace(q=q)
+    tip = population.model(0).forward_kinematics(q[0])[-1, :3, 3]
+    found = closeness(rollout, population, target=tuple(tip + np.array([0.03, 0, 0.04])))
+    assert found[0] == pytest.approx(-0.05)
+
+
+def test_modules_of_clear_gaits_do_not_meet_in_mujoco():
+    bodies = genotypes(SPACE, 30)
+    waves = joint_waves(bodies, mr.Population.from_genotypes(bodies))
+    found, depths = clear(bodies), []
+    for k, genotype in enumerate(bodies):
+        model = genotype.model()
+        n, q = len(model.joint_names), model.neutral()
+        engine = MujocoModel(model, genotype.organism())
+        data, deepest = engine.data(), 0.0
+        for angle in 2 * np.pi / MOMENTS * np.arange(0, MOMENTS, 3):
+            swing = waves.amplitude[k, :n] * np.sin(angle + waves.phase[k, :n])
+            q[model.joint_slice_q] = waves.offset[k, :n] + swing
+            engine.put(data, q, np.zeros(model.nv))
+            engine._mujoco.mj_fwdPosition(engine.peer, data)
+            deepest = max([deepest, *(-data.contact.dist)])
+        depths.append(deepest)
+    free, deep = np.array(found), np.array(depths) > OVERLAP_M
+    assert free.any()
+    assert deep.any()
+    assert not (free & deep).any()
+
+
+def test_winners_are_files_that_walk_and_tune_read(tmp_path):
+    (genotype,), task = genotypes(SMALL, 1), replace(TASKS["walk"], duration=SHORT_S)
+    scenario = scenario_of(genotype, task)
+    GaitRecord.of(scenario).save(tmp_path / "gait.json")
+    walk = mr.walk(scenario.organism, tmp_path / "gait.json", hinges="dyad", duration=SHORT_S)
+    gait = walk.scenario.reference(walk.scenario.model())
+    expected, waves = scenario.reference(scenario.model()), genotype.waves()
+    np.testing.assert_allclose(gait(0.4).q, expected(0.4).q, rtol=1e-9)
+    phase = 2 * np.pi * genotype.frequency * 0.4 + waves.phase[0]
+    swing = waves.offset[0] + waves.amplitude[0] * np.sin(phase)
+    np.testing.assert_allclose(expected(0.4).q, swing, rtol=1e-9)
+    assert {d.name for d in search_space(scenario, scenario.model())} == {
+        "amplitude", "frequency", "phase", "offset",
+    }  # fmt: skip
+    with complains(mr.StateError, "gait: amplitude is by joint there"):
+        scenario.edited(gait={"amplitude": 0.3}).reference(scenario.model())
+
+
+def test_no_mujoco_is_told(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "mujoco", None)
+    (genotype,), task = genotypes(SMALL, 1), replace(TASKS["walk"], duration=SHORT_S)
+    score, note = mujoco_score(scenario_of(genotype, task), task)
+    assert np.isnan(score)
+    assert "modurob[mujoco]" in note
