@@ -259,3 +259,14 @@ def test_values_are_frozen():
     made = {node.name: ast.unparse(d) for node, _ in classes() for d in node.decorator_list}
     made = {name: how for name, how in made.items() if how.startswith("dataclass")}
     assert {name for name, how in made.items() if "frozen=True" not in how} == STATEFUL
+
+
+def test_slow_tests_are_there_and_every_package_has_others():
+    folder = Path(__file__).parent
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("test_*.py")}
+    slow = (folder / "slow.txt").read_text("utf-8").split()
+    for file, _, function in (line.partition("::") for line in slow):
+        assert file in files
+        assert f"def {function}" in (folder / file).read_text("utf-8")
+    quick = {file for file in files - {*slow} if not file.endswith("_browser.py")}
+    assert {Path(file).parent for file in quick} == {Path(file).parent for file in files}
