@@ -45,14 +45,17 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(items):
-    """Those in the browser go first: together they take longest. Mark what is slow."""
-    items.sort(key=lambda item: not _in_browser(item.path.name))
+    """Mark slow tests; long files go first, so that no worker has one left at the end.
+
+    Those in the browser are the very first: together they take longest.
+    """
     slow = {*(TESTS / "slow.txt").read_text("utf-8").split()}
-    for item in items:
-        file = item.path.relative_to(TESTS).as_posix()
-        function = f"{file}::{item.nodeid.partition('::')[2].partition('[')[0]}"
+    files = {item: item.path.relative_to(TESTS).as_posix() for item in items}
+    for item, file in files.items():
+        function = f"{file}::{item.originalname}"
         if {file, function} & slow or _in_browser(file):
             item.add_marker("slow")
+    items.sort(key=lambda item: (not _in_browser(files[item]), files[item] not in slow))
 
 
 def pytest_collection_finish():
