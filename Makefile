@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE # what was compiled once need not be compiled by every process
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-simd check bench docs release clean
+.PHONY: help demo test test-fast test-simd check bench docs release clean
 
 help:  ## List the targets
 	@echo "modurob: modular robots from datasheets to equations of motion"
@@ -17,10 +17,13 @@ demo: $(VENV)/.core  ## Build the crab, simulate, control, walk and verify it; w
 	$(BIN)/python examples/00_first_organism.py
 	$(BIN)/python examples/05_crab_report.py
 
-test: $(VENV)/.dev  ## Run every test
+test: $(VENV)/.bytecode  ## Run every test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --no-loadscope-reorder
 
-test-simd: $(VENV)/.dev  ## Run the numeric tests without SIMD and with other vector widths
+test-fast: $(VENV)/.bytecode  ## Run the tests for daily work: no browser, no papers, no long runs
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --no-loadscope-reorder -m 'not slow'
+
+test-simd: $(VENV)/.bytecode  ## Run the numeric tests without SIMD and with other vector widths
 	$(BIN)/python tools/simd_passes.py
 
 check: $(VENV)/.dev  ## Lint, format, types and import direction
@@ -62,3 +65,9 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.created
 	@echo "installing modurob and the developers' tools into $(VENV) (a minute or two, once) ..."
 	@$(PIP) --editable '.[dev]'
 	@touch $(VENV)/.core $@
+
+# Once, before the workers of the tests would all do the same work at the same time.
+$(VENV)/.bytecode: $(VENV)/.dev
+	@echo "compiling the tests to bytecode ..."
+	@-$(BIN)/python -m pytest --collect-only -p no:xdist >/dev/null
+	@touch $@

@@ -1,6 +1,8 @@
 """Settings that all tests share."""
 
+import gc
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,6 +17,7 @@ settings.register_profile(
     "search", deadline=None, max_examples=1000, suppress_health_check=SLOW_IS_FINE
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+TESTS = Path(__file__).parent
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
@@ -42,8 +45,23 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(items):
-    """Those in the browser go first: together they take longest."""
-    items.sort(key=lambda item: not _in_browser(item.path.name))
+    """Mark slow tests; long files go first, so that no worker has one left at the end.
+
+    Those in the browser are the very first: together they take longest.
+    """
+    slow = {*(TESTS / "slow.txt").read_text("utf-8").split()}
+    files = {item: item.path.relative_to(TESTS).as_posix() for item in items}
+    for item, file in files.items():
+        function = f"{file}::{item.originalname}"
+        if {file, function} & slow or _in_browser(file):
+            item.add_marker("slow")
+    items.sort(key=lambda item: (not _in_browser(files[item]), files[item] not in slow))
+
+
+def pytest_collection_finish():
+    """Thousands of tests stay to the end: the garbage collector need not visit them each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def _in_browser(file):

@@ -273,3 +273,14 @@ def test_the_citation_has_the_version_of_the_package():
     root = SOURCE.parents[1]
     version = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
     assert f"\nversion: {version}\n" in (root / "CITATION.cff").read_text()
+
+
+def test_slow_tests_are_there_and_every_package_has_others():
+    folder = Path(__file__).parent
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("test_*.py")}
+    slow = (folder / "slow.txt").read_text("utf-8").split()
+    for file, _, function in (line.partition("::") for line in slow):
+        assert file in files
+        assert f"def {function}" in (folder / file).read_text("utf-8")
+    quick = {file for file in files - {*slow} if not file.endswith("_browser.py")}
+    assert {Path(file).parent for file in quick} == {Path(file).parent for file in files}

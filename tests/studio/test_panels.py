@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from modurob import Organism, catalog, examples
+from modurob.scenario.presets import PRESETS, PresetFinding
 from modurob.scenario.settings import RunRecord
 from modurob.studio import project as projects
 from modurob.studio.folder import Folder
@@ -20,7 +21,11 @@ from nicegui import Client, core, ui
 from nicegui.element import Element
 from nicegui.events import GenericEventArguments, handle_event
 
+from modurob.studio.jobs import Worker
 from modurob.studio.page import PANEL_DELAY_S, Page
+from modurob.studio.panels.papers import compute
+
+LONG_S = 45.0  # that anything may take: the machine may be busy with other tests
 
 
 class Desk:
@@ -541,6 +546,35 @@ def test_an_empty_grid_hides_the_ways_to_start(on_page):
         desk.click("blank")
         assert not desk.page.welcome.root.visible
         desk.page.tour.run_started()  # of no guide
+
+    on_page(work)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_figure_of_the_papers_is_shown_with_its_statement_and_its_verdicts(
+    on_page, monkeypatch, name
+):
+    findings = [
+        PresetFinding("overshoot", "3 %", True),
+        PresetFinding("settles", "never", False),
+        PresetFinding("largest error", "0.1 rad"),
+    ]
+
+    async def computed(worker, task, *arguments, progress):
+        assert (task, arguments) == (compute, (name,))
+        return b"bytes of a picture", findings
+
+    monkeypatch.setattr(Worker, "run", computed)
+
+    async def work(desk):
+        desk.click(f"preset-{name}")
+        async with asyncio.timeout(LONG_S):
+            while not desk.all("preset-figure"):
+                await asyncio.sleep(0)
+        verdicts = "overshoot: 3 % ✓ holds; settles: never ✗ does not hold; largest error: 0.1 rad"
+        texts = desk.texts(desk.page.client.layout)
+        assert {verdicts, f"The paper states: {PRESETS[name].statement}"} <= {*texts}
+        assert desk["preset-figure"].props["src"].startswith("data:image/png;base64,")
 
     on_page(work)
 
