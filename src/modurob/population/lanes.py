@@ -109,9 +109,7 @@ class Batch:
         self.results = [self._filled(g, self.base, 1) for g in groups]
         self.joint_states = sum(g.body.size * g.joints for g in groups)
         self._kept: list[Any] = []
-        self._fields = np.concatenate(
-            [self._arguments(k, part) for k, part in enumerate(groups)]
-        )
+        self._fields = np.concatenate([self._arguments(k, part) for k, part in enumerate(groups)])
         most = max(part.joints for part in groups)
         self._vectors = lanes.workspace_vectors(quantity, most, self.free)
 
@@ -134,7 +132,7 @@ class Batch:
         )  # fmt: skip
         moved = np.ascontiguousarray(parent * lanes.state_bytes(self.quantity, self.free))
         passive = [self.tables.rows_by_name[x] for x in ("viscous", "coulomb", "stiffness")]
-        friction = np.concatenate(passive, axis=1).any(axis=1)[numbers].any(axis=(1, 2))
+        friction = np.any(np.hstack(passive)[numbers], axis=(1, 2, 3))
         fields = np.zeros((count, lanes.FIELDS), dtype=np.int64)
         self._set(fields, "joints", n)
         self._set(fields, "nv", n + self.base)
