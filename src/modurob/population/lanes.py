@@ -19,6 +19,7 @@ from modurob.equations.contact import GROUNDED_DYNAMICS
 from modurob.equations.passes import Quantity
 from modurob.equations.quantities import QUANTITIES
 from modurob.equations.servo import Servo
+from modurob.population import poses
 from modurob.population.groups import LaneGroups, lane_groups
 from modurob.population.rollout import Reached, RolloutTask
 from modurob.population.tables import BodyTables
@@ -235,6 +236,16 @@ class SteppingLanes(LaneBatch):
         row = rows[group, link]  # (points, width)
         has = slot[:, None] < tables.corner_count[row]
         which = np.where(has, tables.corner_start[row] + slot[:, None], 0)
+        # lowest first: corners that touch are in the same places of all lanes, others are skipped
+        R = poses.link_poses(tables, self._task.q).R
+        up = R[groups.body[group], groups.link[group, link]].swapaxes(-1, -2) @ ground.upward
+        height = np.sum(up * tables.corner_rows[which, :3], axis=-1)
+        height = np.where(has, height, np.inf)
+        order = [np.lexsort((height[:, k], link, group)) for k in range(self.width)]
+        last = np.maximum(tables.corner_count[row] - 1, 0)  # the highest fills the rest
+        place = np.repeat(first, most.ravel())[:, None] + np.minimum(slot[:, None], last)
+        order = np.take_along_axis(np.stack(order, axis=1), place, axis=0)
+        which = np.take_along_axis(which, order, axis=0)
         own = own_numbers(passes)
         points = _vectors(len(group), own + 1, self.width)
         points[:] = np.swapaxes(tables.corner_rows[which][..., [*range(own), 7]], 1, 2)
