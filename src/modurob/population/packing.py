@@ -21,7 +21,14 @@ from modurob.compiler.kernels import ROW, Row
 from modurob.compiler.packing import fields, size
 from modurob.errors import StateError
 from modurob.model import Model
-from modurob.model.build import UNIT, ModelPart, docking_template, held_pose, module_template
+from modurob.model.build import (
+    UNIT,
+    ModelPart,
+    docking_template,
+    held_pose,
+    module_template,
+    on_one_line,
+)
 from modurob.model.frames import UPRIGHT, turned
 from modurob.model.options import ModelOptions
 from modurob.modules import ModuleType
@@ -121,10 +128,12 @@ class CodedBody(NamedTuple):
 
 
 class JointEntry(NamedTuple):
-    """A joint of a kind: its number in the datasheet, and its axis."""
+    """A joint of a kind: number in the datasheet, axis, screw, and whether it has a rotor."""
 
     number: int
     axis: bytes
+    screw: np.ndarray
+    has_rotor: bool
 
 
 class LinkSeat(NamedTuple):
@@ -304,7 +313,11 @@ class BodyPacker:
             poses.append(pose)
             mass[on] += part_mass
             members[on] += (body, pose)
-        if light and not all(mass[1:]):
+        if light and any(
+            own.parent.count(above) == 1 and self._repeats(seats[above], seat)
+            for above, seat in zip(own.parent, seats, strict=True)
+            if above > 0 and not mass[above]
+        ):
             return None
         turns: list[int] = []
         for seat, on, held_bodies in zip(seats, own.parent, members, strict=True):
@@ -314,6 +327,11 @@ class BodyPacker:
             turns.append(self._turn(seat) if turn is None else turn)
             own.keys.append((seat, tuple(held_bodies)))
         return own
+
+    def _repeats(self, before: SeatKey, after: SeatKey) -> bool:
+        """Whether a joint only repeats the one before it, if there is no mass between the two."""
+        first, second = self._joints[before[2]], self._joints[after[2]]
+        return not first.has_rotor and on_one_line(first.screw, self._poses[after[1]], second.screw)
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -441,7 +459,8 @@ class BodyPacker:
             joint = self._joint_of.setdefault(key, len(self._joints))
             if joint == len(self._joints):
                 axis = part.screw[:3] if part.joint.kind == "prismatic" else part.screw[3:]
-                self._joints.append(JointEntry(which, axis.tobytes()))
+                has_rotor = part.joint.armature > 0
+                self._joints.append(JointEntry(which, axis.tobytes(), part.screw, has_rotor))
             lower = part.joint.lower
             if part.reason or (lower is not None and lower == part.joint.upper):
                 held = self._pose(held_pose(part))

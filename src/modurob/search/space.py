@@ -177,6 +177,7 @@ class BodySpace:
             for j, other, turn in fitting
             if self.hinges == "dyad"
             and self.kinds[j].mass > 0
+            and all(width.half > 0 for width in self.ranges[j])
             and dyad(self.kinds[i], port, self.kinds[j], other, turn).name in ("DP", "DO")
         )
 
