@@ -185,7 +185,9 @@ def test_gaits_count_and_waves_of_locked_joints_do_not():
 def test_a_base_that_starts_upside_down_is_another_robot():
     waves = (WAVE,) * 3
     space, base = BodySpace("superbot", (2, 2), "physical"), Gene(0, -1, 0, 0, 0, waves)
-    above, below = (Genotype(space, (base, Gene(0, 0, port, 1, 90, waves)), 1.0) for port in (4, 1))
-    turned = Genotype(space, (base, Gene(0, 0, 4, 1, 270, waves)), 1.0)  # about the vertical
+    above, turned, below = (
+        Genotype(space, (base, Gene(0, 0, port, 1, turn, waves)), 1.0)
+        for port, turn in ((4, 90), (4, 270), (1, 0))
+    )
     assert above.canonical(gait=False) != below.canonical(gait=False)
     assert above.canonical(gait=False) == turned.canonical(gait=False)

@@ -472,6 +472,8 @@ def _redundant_joints(parts: Sequence[ModelPart], tree: Tree) -> dict[int, str]:
         before, after = parts[tree.moving[link - 1]], parts[tree.moving[k]]
         if before.owner == "world" or before.joint is None or after.joint is None:
             continue
+        assert before.screw is not None
+        assert after.screw is not None
         if before.joint.armature:
             continue
         if on_one_line(before.screw, tree.placement[k], after.screw):
