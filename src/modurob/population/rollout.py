@@ -108,7 +108,7 @@ class Reached(NamedTuple):
 def finished(tables: BodyTables, task: RolloutTask, reached: Reached) -> Rollout:
     """The result for users."""
     q, v, work, trace = reached
-    failed = ~(np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1))
+    failed = np.logical_not(np.isfinite(np.hstack([q, v])).all(axis=1))
     q, v, work = q + 0.0, v + 0.0, work + 0.0  # no negative zeros
     for array in (q, v, work):
         array[failed] = np.nan
@@ -235,19 +235,25 @@ class BodyRates(NamedTuple):
         inertia: (bodies, most joints) that joints feel; 0 behind the last one. [kg m^2, kg]
         ground: (bodies,) fastest oscillation on a ground of 1 N/m. [rad/s]
         decay: (bodies,) fastest decay by friction and kd. [1/s]
+        swing: (bodies,) fastest oscillation by springs and kp. [rad/s]
     """
 
     inertia: np.ndarray
     ground: np.ndarray
     decay: np.ndarray
+    swing: np.ndarray
 
 
 def _rates(
-    tables: BodyTables, q: np.ndarray, kd: np.ndarray | None, has_ground: bool
+    tables: BodyTables,
+    q: np.ndarray,
+    kp: np.ndarray | None,
+    kd: np.ndarray | None,
+    has_ground: bool,
 ) -> BodyRates:
     """Rates of all bodies: those of one size together, so that none depends on the others."""
     bodies, base = len(tables.count), 6 if tables.free_base else 0
-    found = BodyRates(np.zeros((bodies, tables.row.shape[1] - 1)), np.ones(bodies), np.ones(bodies))
+    found = BodyRates(np.zeros((bodies, tables.row.shape[1] - 1)), *np.ones((3, bodies)))
     for links in np.unique(tables.count).tolist():
         of_size = np.flatnonzero(tables.count == links)
         for first in range(0, len(of_size), CHUNK):
@@ -267,12 +273,29 @@ def _rates(
                 ) from None
             inertia = 1 / np.diagonal(inverse, axis1=1, axis2=2)
             found.inertia[some, : links - 1] = inertia
-            viscous, coulomb = (part.of_links(x)[:, 1:, 0] for x in ("viscous", "coulomb"))
-            slope = 2 * SERVO_RATE * inertia if kd is None else kd[some, : links - 1]
-            root = np.sqrt(viscous + coulomb / SLIP + slope)
-            decay = root[:, :, None] * inverse * root[:, None, :]
-            found.decay[some] = np.linalg.eigvalsh(decay)[:, -1]
+            own = {x: part.of_links(x)[:, 1:, 0] for x in ("viscous", "coulomb", "stiffness")}
+            law = _gains(inertia, *(x if x is None else x[some, : links - 1] for x in (kp, kd)))
+            slope = own["viscous"] + own["coulomb"] / SLIP + law[1]
+            found.decay[some] = _largest(inverse, slope)
+            found.swing[some] = np.sqrt(_largest(inverse, own["stiffness"] + law[0]))
     return found
+
+
+def _gains(
+    inertia: np.ndarray, kp: np.ndarray | None, kd: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Given gains, or the default ones."""
+    return (
+        SERVO_RATE**2 * inertia if kp is None else kp,
+        2 * SERVO_RATE * inertia if kd is None else kd,
+    )
+
+
+def _largest(inverse: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """(bodies,) largest eigenvalue of M^-1 D, from M^-1 and the diagonal of D."""
+    root = np.sqrt(slope)
+    values = np.linalg.eigvalsh(root[:, :, None] * inverse * root[:, None, :])
+    return np.maximum(values[:, -1], 0.0)
 
 
 def _laws(
@@ -285,13 +308,12 @@ def _laws(
         _per_joint(name, value, *shape)
         for name, value in (("kp", kp), ("kd", kd), ("torque", torque))
     )
-    rates = _rates(tables, q, kd, ground is not None)
+    rates = _rates(tables, q, kp, kd, ground is not None)
     _check_step(step, rates.decay, EXPLICIT, "friction and kd of its joints")
-    law = JointLaw(
-        SERVO_RATE**2 * rates.inertia if kp is None else kp,
-        2 * SERVO_RATE * rates.inertia if kd is None else kd,
-        np.full(shape, np.inf) if torque is None else torque,
-    )
+    _check_step(step, rates.swing, EXPLICIT, "springs and kp of its joints")
+    most = np.full(shape, np.inf) if torque is None else torque
+    springs = tables.of_links("stiffness")[:, 1:, 0] > 0  # which have no motor
+    law = JointLaw(*_gains(rates.inertia, kp, kd), np.where(springs, 0.0, most))
     if ground is None:
         return law, GroundLaw(*np.zeros((5, bodies)))
     k = np.full(bodies, ground.stiffness or 0.0)

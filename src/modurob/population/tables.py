@@ -100,7 +100,7 @@ class BodyTables:
         round_rows = np.zeros(len(self.rows), dtype=bool)
         of_row = np.repeat(np.arange(len(self.rows)), self.corner_count)
         round_rows[of_row[self.corner_rows[:, 6] > 0]] = True
-        return (round_rows[self.row] & self.present).any(axis=1)
+        return np.any(round_rows[self.row] & self.present, axis=1)
 
 
 class LinkRows(NamedTuple):
