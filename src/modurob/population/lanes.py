@@ -199,6 +199,9 @@ class SteppingLanes(LaneBatch):
         task: RolloutTask,
     ) -> None:
         self._task = task
+        if task.ground is not None:  # (bodies, most links, 3) normal of its slope in the links
+            R = poses.link_poses(tables, task.q).R
+            self._up = np.einsum("blji,j->bli", R, task.ground.upward)
         super().__init__(tables, quantity, groups)
         self.write(task.q, task.v)
         for records, part in zip(self.records, groups, strict=True):
@@ -237,10 +240,8 @@ class SteppingLanes(LaneBatch):
         has = slot[:, None] < tables.corner_count[row]
         which = np.where(has, tables.corner_start[row] + slot[:, None], 0)
         # lowest first: corners that touch are in the same places of all lanes, others are skipped
-        R = poses.link_poses(tables, self._task.q).R
-        up = R[groups.body[group], groups.link[group, link]].swapaxes(-1, -2) @ ground.upward
-        height = np.sum(up * tables.corner_rows[which, :3], axis=-1)
-        height = np.where(has, height, np.inf)
+        up = groups.of_links(self._up)[group, link]
+        height = np.where(has, np.einsum("pwk,pwk->pw", up, tables.corner_rows[which, :3]), np.inf)
         order = [np.lexsort((height[:, k], link, group)) for k in range(self.width)]
         last = np.maximum(tables.corner_count[row] - 1, 0)  # the highest fills the rest
         place = np.repeat(first, most.ravel())[:, None] + np.minimum(slot[:, None], last)
