@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import modurob as mr
+from modurob.model.options import ModelOptions
+from modurob.population.packing import moving_joints
 from modurob.search import BodySpace, Gene, Genotype, Oscillation, joint_waves
 from modurob.search.growth import GrowingBody
 
@@ -68,6 +70,15 @@ def test_mutations_and_crossovers_reach_all_sizes_and_change_bodies():
         genotype = child
     assert sizes == set(range(2, 8))
     assert changed > 90
+
+
+def test_joints_that_move_are_those_of_the_packed_body():
+    draw = rng(6)
+    for space in (CUBES, BodySpace(("backbone", "scout"), (3, 8)), MIXED, SPATIAL):
+        for _ in range(10):
+            genes = Genotype.random(space, draw).genes
+            options = ModelOptions(space.hinges, "free")
+            assert space.moving(genes) == moving_joints(space.plan(genes), options)
 
 
 def test_waves_belong_to_the_joints_that_they_are_named_for():
