@@ -63,6 +63,11 @@ class RolloutTask(NamedTuple):
     threads: int | str
     dtype: str
 
+    @property
+    def records(self) -> int:
+        """Number of records after the start; the last one is at the end."""
+        return -(-self.steps // self.record)
+
 
 class Rollout(NamedTuple):
     """Result of `Population.rollout`; numbers behind the last joint of a body are 0.
@@ -112,19 +117,14 @@ def finished(tables: BodyTables, task: RolloutTask, reached: Reached) -> Rollout
     q, v, work = q + 0.0, v + 0.0, work + 0.0  # no negative zeros
     for array in (q, v, work):
         array[failed] = np.nan
-    start = _base_poses(tables, task.q)
-    end = _base_poses(tables, q)
+    start, end = tables.base_poses(task.q), tables.base_poses(q)
     end[failed] = np.nan
     with np.errstate(invalid="ignore"):
         center = poses.centers_of_mass(tables, q)
-    times = task.step * task.record * np.arange(len(trace))
+    times = task.step * np.minimum(task.record * np.arange(len(trace)), task.steps)
     return Rollout(
         q, v, end, start, center, poses.centers_of_mass(tables, task.q), work, failed, times, trace
     )
-
-
-def _base_poses(tables: BodyTables, q: np.ndarray) -> np.ndarray:
-    return q[:, :7].copy() if tables.free_base else tables.base_pose.copy()
 
 
 def task_of(
