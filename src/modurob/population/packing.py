@@ -336,19 +336,17 @@ class BodyPacker:
     # -- rows --------------------------------------------------------------------------------------
 
     def _new_rows(
-        self, body: CodedBody, k: int, organism_of: Callable[[int], Organism]
+        self, body: CodedBody, number: int, organism_of: Callable[[int], Organism]
     ) -> list[int]:
         """Numbers of the rows of a body, some of which are new."""
         seats = [seat for seat, _ in body.keys]
         loads = [(self._turned[seat], bodies) for seat, bodies in body.keys]
-        if not all(map(self._seats.__contains__, seats)) or not all(
-            map(self._loads.__contains__, loads)
-        ):
-            organism = organism_of(k)
-            found = _halves(organism, self._options.build(organism))
-            for seat_key, load_key, (seat, load) in zip(seats, loads, found, strict=True):
-                self._seats.setdefault(seat_key, seat)
-                self._loads.setdefault(load_key, load)
+        new = [k for k, load in enumerate(loads) if load not in self._loads]
+        if new or not all(map(self._seats.__contains__, seats)):
+            organism = organism_of(number)
+            found = _halves(organism, self._options.build(organism), new)
+            self._seats.update(zip(seats, (seat for seat, _ in found), strict=True))
+            self._loads.update((loads[k], found[k][1]) for k in new)
         for key, seat, load in zip(body.keys, seats, loads, strict=True):
             if key not in self._row_of:
                 self._row_of[key] = self._row(self._seats[seat], self._loads[load])
@@ -469,11 +467,13 @@ class BodyPacker:
         return CodedPart(part.previous, before, after, held, body, joint, part.solid.mass)
 
 
-def _halves(organism: Organism, model: Model) -> list[tuple[LinkSeat, LinkLoad]]:
-    """Seat and load of each link of a model."""
+def _halves(
+    organism: Organism, model: Model, new: Sequence[int] | None = None
+) -> list[tuple[LinkSeat, LinkLoad]]:
+    """Seat and load of each link of a model; loads are complete for new links, or for all."""
     return [
         (LinkSeat(row[~IS_LOAD], int(kind)), LinkLoad(row[IS_LOAD], side, corner))
-        for row, kind, side, corner in zip(*link_rows(organism, model), strict=True)
+        for row, kind, side, corner in zip(*link_rows(organism, model, new), strict=True)
     ]
 
 
