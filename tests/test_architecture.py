@@ -63,6 +63,7 @@ DEFERRED_UPWARD = {
     ("model", "friction"),
     ("model", "compiler"),
     ("loading", "scenario"),
+    ("loading", "search"),
     ("population", "search"),
 }
 

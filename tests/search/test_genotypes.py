@@ -1,6 +1,7 @@
 """Genotypes: random ones and changed ones can always be built, and files hold all of them."""
 
 import json
+import pickle
 from functools import lru_cache
 
 import numpy as np
@@ -79,6 +80,14 @@ def test_joints_that_move_are_those_of_the_packed_body():
             genes = Genotype.random(space, draw).genes
             options = ModelOptions(space.hinges, "free")
             assert space.moving(genes) == moving_joints(space.plan(genes), options)
+
+
+def test_genotypes_travel_to_other_processes_without_derived_tables():
+    genotypes = [Genotype.random(SPATIAL, rng(k)) for k in range(2)]
+    again = pickle.loads(pickle.dumps(genotypes))
+    assert again == genotypes
+    assert again[0].space is again[1].space
+    assert "transforms" not in vars(again[0].space)
 
 
 def test_waves_belong_to_the_joints_that_they_are_named_for():
@@ -176,6 +185,7 @@ def test_files_hold_genotypes_with_datasheets_of_their_own(tmp_path):
     genotype = Genotype.random(BodySpace((heavy, "scout"), (2, 5)), rng())
     genotype.save(tmp_path / "best.json")
     again = Genotype.from_file(tmp_path / "best.json")
+    assert mr.load(tmp_path / "best.json") == again
     assert again == genotype
     assert hash(again) == hash(genotype)
     assert again.space.kinds[0].mass == 2.0

@@ -113,6 +113,10 @@ class BodySpace:
             names = choices(kind.name for kind in kinds)
             raise StateError(f"no port of {names} mates with another: bodies have one module only")
 
+    def __reduce__(self) -> tuple[type[BodySpace], tuple[Any, ...]]:
+        """The settings alone: what was derived from them need not be sent to other processes."""
+        return BodySpace, tuple(getattr(self, name) for name in self.__dataclass_fields__)
+
     @cached_property
     def planar(self) -> bool:
         """Whether all kinds are cubes of the planar lattice."""
