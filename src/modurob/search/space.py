@@ -58,7 +58,7 @@ class JointRange(NamedTuple):
     half: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class BodySpace:
     """Bodies of some kinds of modules, and sine waves of their joints.
 
@@ -74,43 +74,48 @@ class BodySpace:
         frequency: Lowest and highest of the waves. [Hz]
     """
 
-    kinds: tuple[ModuleType, ...] = ("backbone",)  # pyright: ignore[reportAssignmentType]
-    modules: tuple[int, int] = (4, 12)
-    hinges: str = "dyad"
-    amplitude: float = 0.6
-    offset: float = 0.4
-    frequency: tuple[float, float] = (0.5, 2.0)
+    kinds: tuple[ModuleType, ...]
+    modules: tuple[int, int]
+    hinges: str
+    amplitude: float
+    offset: float
+    frequency: tuple[float, float]
 
-    def __post_init__(self) -> None:
-        given: Any = self.kinds
-        given = (given,) if isinstance(given, str | ModuleType) else given
+    def __init__(
+        self,
+        kinds: str | ModuleType | Sequence[str | ModuleType] = "backbone",
+        modules: Sequence[int] = (4, 12),
+        hinges: str = "dyad",
+        amplitude: float = 0.6,
+        offset: float = 0.4,
+        frequency: Sequence[float] = (0.5, 2.0),
+    ) -> None:
+        given = (kinds,) if isinstance(kinds, str | ModuleType) else kinds
         if not isinstance(given, Sequence) or not given:
             raise StateError(
                 f"kinds of a body space are catalog names or datasheets, got {given!r}"
             )
-        kinds = tuple(map(resolve_kind, given))
-        for k, kind in enumerate(kinds):
-            if kind.virtual or kind in kinds[:k]:
-                flaw = (
-                    "is a virtual joint, which does not dock" if kind.virtual else "is there twice"
-                )
+        types = tuple(map(resolve_kind, given))
+        for k, kind in enumerate(types):
+            if kind.virtual or kind in types[:k]:
+                flaw = "is a virtual joint, which never docks" if kind.virtual else "is there twice"
                 raise StateError(f"kinds of a body space: '{kind.name}' {flaw}")
-        if self.hinges not in ("dyad", "physical"):
-            raise StateError(f"hinges must be 'dyad' or 'physical', got {self.hinges!r}")
-        least, most = _pair("modules", self.modules)
+        if hinges not in ("dyad", "physical"):
+            raise StateError(f"hinges must be 'dyad' or 'physical', got {hinges!r}")
+        least, most = _pair("modules", modules)
         least = whole("the fewest modules of a body", least, 1, MOST_MODULES)
         most = whole("the most modules of a body", most, least, MOST_MODULES)
-        low, high = _pair("frequency", self.frequency)
+        low, high = _pair("frequency", frequency)
         low = positive("the lowest frequency", low, "Hz")
         if positive("the highest frequency", high, "Hz") < low:
-            raise StateError(f"frequency goes from low to high in Hz, got {self.frequency!r}")
-        amplitude = inside("the amplitude of a body space", self.amplitude, 0.0, 1.0, "a share")
-        offset = inside("the offset of a body space", self.offset, 0.0, 1.0 - amplitude, "a share")
-        checked = (kinds, (least, most), self.hinges, amplitude, offset, (low, float(high)))
+            raise StateError(f"frequency goes from low to high in Hz, got {frequency!r}")
+        amplitude = inside("the amplitude of a body space", amplitude, 0.0, 1.0, "a share")
+        offset = inside("the offset of a body space", offset, 0.0, 1.0 - amplitude, "a share")
+        checked = (types, (least, most), hinges, amplitude, offset, (low, float(high)))
         for name, value in zip(self.__dataclass_fields__, checked, strict=True):
             object.__setattr__(self, name, value)
         if most > 1 and not any(self.fits.values()):
-            names = choices(kind.name for kind in kinds)
+            names = choices(kind.name for kind in types)
             raise StateError(f"no port of {names} mates with another: bodies have one module only")
 
     def __reduce__(self) -> tuple[type[BodySpace], tuple[Any, ...]]:
