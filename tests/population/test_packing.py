@@ -149,7 +149,17 @@ def test_a_packer_that_has_grown_large_is_replaced(genotypes, monkeypatch):
     after = mr.Population.from_genotypes(genotypes[:5]).tables
     for name, array in arrays(before).items():
         assert np.array_equal(array, getattr(after, name)), name
-    assert len(packing._shared_packer(FREE_CUBES)._rows) == 0  # a new one again
+    assert packing._shared_packer(FREE_CUBES).links == 0  # a new one again
+
+
+def test_equal_datasheets_that_are_made_again_are_not_kept(genotypes, monkeypatch):
+    monkeypatch.setattr(packing, "MOST_OBJECTS", 4)
+    packer, body = BodyPacker(FREE_CUBES), genotypes[0].organism()
+    plans = [BodyPlan.of(body.with_parameters(mass=2.0)) for _ in range(12)]
+    tables = packer.packed(plans, lambda k: body.with_parameters(mass=2.0))
+    assert len(packer._kind_of) <= 4
+    assert (tables.row == tables.row[0]).all()
+    np.testing.assert_array_equal(tables.mass, 2.0 * len(body))
 
 
 def test_plans_follow_the_order_of_docking():

@@ -36,7 +36,8 @@ from modurob.organism import Organism
 from modurob.population.tables import CORNER_ROW, BodyTables, link_rows
 from modurob.spatial import se3
 
-MOST_KEPT = 20_000  # rows of links between populations, of about 3 kB each
+MOST_KEPT = 20_000  # links between populations, of about 3 kB each
+MOST_OBJECTS = 1000  # datasheets that are known by identity; equal ones may be made again and again
 CACHED_PACKERS = 8
 IS_LOAD = np.concatenate(  # columns of a row; the others belong to its seat
     [[name in ("mass", "moment", "second")] * size(kind) for name, kind in fields(Row)]
@@ -180,6 +181,11 @@ class BodyPacker:
         self._known: dict[bytes, int] = {}  # rows by a digest of their numbers
         self.lock = Lock()
 
+    @property
+    def links(self) -> int:
+        """Number of distinct links that were met."""
+        return max(len(self._row_of), len(self._rows))
+
     def packed(
         self, plans: Iterable[BodyPlan], organism_of: Callable[[int], Organism]
     ) -> BodyTables:
@@ -195,7 +201,7 @@ class BodyPacker:
         for k, plan in enumerate(plans):
             body = self.coded(plan)
             if body is None:
-                body, found = self._from_model(plan, organism_of(k))
+                body, found = self._from_model(organism_of(k))
             else:
                 found = [self._row_of.get(key, -1) for key in body.keys]
                 if -1 in found:
@@ -360,7 +366,7 @@ class BodyPacker:
             self._rows.append((seat, load))
         return number
 
-    def _from_model(self, plan: BodyPlan, organism: Organism) -> tuple[CodedBody, list[int]]:
+    def _from_model(self, organism: Organism) -> tuple[CodedBody, list[int]]:
         """A body by its model alone."""
         model = self._options.build(organism)
         rows = [self._row(*halves) for halves in _halves(organism, model)]
@@ -377,6 +383,8 @@ class BodyPacker:
     def _kind(self, kind: ModuleType) -> int:
         found = self._kind_of.get(id(kind))
         if found is None:
+            if len(self._kind_of) >= MOST_OBJECTS:
+                self._kind_of.clear()
             number = self._kinds.setdefault(kind, len(self._kinds))
             found = self._kind_of[id(kind)] = (number, kind)
         return found[0]
@@ -486,7 +494,7 @@ def _packer(options: ModelOptions) -> list[BodyPacker]:
 def _shared_packer(options: ModelOptions) -> BodyPacker:
     """The packer of the process, or a new one where the old one has grown large."""
     holder = _packer(options)
-    if len(holder[0]._rows) > MOST_KEPT:
+    if holder[0].links > MOST_KEPT:
         holder[0] = BodyPacker(options)
     return holder[0]
 
