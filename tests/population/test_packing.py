@@ -4,15 +4,16 @@ import warnings
 
 import numpy as np
 import pytest
-from tests.oracles.organisms import WRIST
 
 import modurob as mr
 from modurob.model.options import ModelOptions
-from modurob.population import packing
-from modurob.population.packing import BodyPacker, BodyPlan
+from modurob.population import coding, packing
+from modurob.population.coding import BodyPlan
+from modurob.population.packing import BodyPacker
 from modurob.population.tables import link_rows
 from modurob.search import BodySpace, Genotype
 from modurob.spatial import se3, so3
+from oracles.organisms import WRIST
 
 FREE_CUBES = ModelOptions("dyad", "free")
 SPRINGY = mr.catalog["backbone"].with_parameters(rotor_inertia=1e-5, stiffness=5.0)
@@ -153,11 +154,11 @@ def test_a_packer_that_has_grown_large_is_replaced(genotypes, monkeypatch):
 
 
 def test_equal_datasheets_that_are_made_again_are_not_kept(genotypes, monkeypatch):
-    monkeypatch.setattr(packing, "MOST_OBJECTS", 4)
+    monkeypatch.setattr(coding, "MOST_OBJECTS", 4)
     packer, body = BodyPacker(FREE_CUBES), genotypes[0].organism()
     plans = [BodyPlan.of(body.with_parameters(mass=2.0)) for _ in range(12)]
     tables = packer.packed(plans, lambda k: body.with_parameters(mass=2.0))
-    assert len(packer._kind_of) <= 4
+    assert len(packer.coder._kind_of) <= 4
     assert (tables.row == tables.row[0]).all()
     np.testing.assert_array_equal(tables.mass, 2.0 * len(body))
 

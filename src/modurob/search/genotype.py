@@ -19,7 +19,7 @@ from modurob.modules.datasheet import validated
 from modurob.modules.files import check_document, read_document, write_document
 from modurob.organism import Organism
 from modurob.population import JointWaves, Population
-from modurob.population.packing import BodyPlan
+from modurob.population.coding import BodyPlan
 from modurob.search.canonical import canonical_key
 from modurob.search.growth import GrowingBody
 from modurob.search.space import BodySpace, Gene, Oscillation
