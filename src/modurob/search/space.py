@@ -15,13 +15,12 @@ from modurob.model.options import ModelOptions
 from modurob.modules import Joint, ModuleType
 from modurob.organism.docking import dyad
 from modurob.organism.organism import resolve_kind
-from modurob.population.coding import BodyPlan
+from modurob.population.coding import BodyPlan, PortLabel
 from modurob.population.packing import moving_joints
 
 UNLIMITED = {"revolute": np.pi / 2, "prismatic": 0.05}  # [rad], [m] half the range without limits
 MOST_MODULES = 1000
 
-PortLabel: TypeAlias = int | str
 Fit: TypeAlias = tuple[int, PortLabel, int]  # kind and port of a new module, turn
 
 
