@@ -239,5 +239,7 @@ def test_population_says_which_body_is_wrong(cubes):
         cubes.model(len(cubes))
     with pytest.raises(mr.StateError, match="amplitude of body 1, joint 2 is nan"):
         mr.JointWaves(np.where(np.arange(12).reshape(3, 4) == 6, np.nan, 0.0))
+    with pytest.raises(mr.StateError, match="phase must hold finite numbers, got 'left'"):
+        mr.JointWaves(np.zeros((2, 3)), "left")
     with pytest.raises(mr.StateError, match="got -1 Hz for body 0"):
         mr.JointWaves(np.zeros((2, 3)), frequency=-1.0)

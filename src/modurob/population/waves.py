@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import real_array
+from modurob.checks import as_floats
 from modurob.errors import StateError
 
 
@@ -42,7 +42,7 @@ class JointWaves:
             phase, offset: Likewise, or what broadcasts to it. [rad; rad or m]
             frequency: One number, or (bodies,). [Hz]
         """
-        amplitude = _finite("amplitude", amplitude)
+        amplitude = np.array(_finite("amplitude", amplitude))  # a copy: it becomes read-only
         if amplitude.ndim != 2:
             raise StateError(f"amplitude is (bodies, most joints), got shape {amplitude.shape}")
         parts = {"amplitude": amplitude}
@@ -62,23 +62,17 @@ class JointWaves:
 
 def _finite(name: str, value: ArrayLike) -> np.ndarray:
     """An array of numbers, or an error that names the first body with another."""
-    array = real_array(name, np.nan_to_num(value) if _is_float(value) else value)
-    if not _is_float(value):
+    array = as_floats(value)
+    wrong = np.argwhere(~np.isfinite(array)).tolist()
+    if not wrong:
         return array
-    array = np.array(value, dtype=float)
-    wrong = np.argwhere(~np.isfinite(array))
-    if len(wrong):
-        where = wrong[0].tolist()
-        of = f" of body {where[0]}" + (f", joint {where[1]}" if len(where) > 1 else "")
-        raise StateError(
-            f"{name}{of if where else ''} is {array[tuple(where)]}: give finite numbers "
-            f"({len(wrong)} are not)"
-        )
-    return array
-
-
-def _is_float(value: object) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    if array.ndim == 0:
+        raise StateError(f"{name} must hold finite numbers, got {value!r:.60}")
+    body, *joint = wrong[0]
+    where = f"body {body}" + (f", joint {joint[0]}" if joint else "")
+    raise StateError(
+        f"{name} of {where} is {array[tuple(wrong[0])]}: give finite numbers ({len(wrong)} are not)"
+    )
 
 
 def _as_shape(name: str, value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
