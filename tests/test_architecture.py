@@ -69,6 +69,7 @@ DEFERRED_UPWARD = {
     ("model", "friction"),
     ("model", "compiler"),
     ("loading", "scenario"),
+    ("loading", "search"),
     ("population", "search"),
 }
 

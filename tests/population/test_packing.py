@@ -7,15 +7,31 @@ import pytest
 
 import modurob as mr
 from modurob.model.options import ModelOptions
-from modurob.population import packing
-from modurob.population.packing import BodyPacker, BodyPlan
+from modurob.population import coding, packing
+from modurob.population.coding import BodyPlan
+from modurob.population.packing import BodyPacker
 from modurob.population.tables import link_rows
 from modurob.search import BodySpace, Genotype
 from modurob.spatial import se3, so3
-from tests.oracles.organisms import WRIST
+from oracles.organisms import WRIST
 
 FREE_CUBES = ModelOptions("dyad", "free")
 SPRINGY = mr.catalog["backbone"].with_parameters(rotor_inertia=1e-5, stiffness=5.0)
+CONNECTOR = {"reference": [0, 0, 1], "connector": "axle", "mates": ["axle"]}
+REEL = mr.ModuleType(
+    name="reel",
+    symbol="R",
+    size=0.1,
+    title="Two that dock by port 1 have hinges on one line, with nothing between them",
+    bodies=[{"name": "drum", "mass": 1.0, "inertia": [1e-3] * 3}, {"name": "axle"}],
+    joints=[{"name": "spin", "kind": "revolute", "parent": "drum", "child": "axle",
+             "axis": [1, 0, 0]}],
+    ports=[
+        {"label": 1, "body": "axle", "position": [0.05, 0, 0], "normal": [1, 0, 0], **CONNECTOR},
+        {"label": 2, "body": "drum", "position": [-0.05, 0, 0], "normal": [-1, 0, 0], **CONNECTOR},
+        {"label": 3, "body": "drum", "position": [0, 0.05, 0], "normal": [0, 1, 0], **CONNECTOR},
+    ],
+)  # fmt: skip
 FAMILIES = {
     "cubes": ("backbone", (2, 10), "dyad", 60),
     "two kinds of cubes": (("backbone", "scout"), (2, 8), "dyad", 40),
@@ -23,6 +39,7 @@ FAMILIES = {
     "spatial": ("superbot", (1, 4), "physical", 25),
     "slides and links": (("chen_link", "chen_revolute", "chen_prismatic"), (3, 7), "physical", 40),
     "skew axes": ((WRIST, "backbone"), (2, 5), "physical", 25),
+    "hinges on one line": (REEL, (2, 6), "physical", 25),
     "springs": ((SPRINGY, "backbone"), (3, 5), "physical", 10),
 }
 
@@ -61,7 +78,8 @@ def test_packed_bodies_have_the_numbers_of_their_models(family, base):
         pose = model.neutral()[:7] if base == "free" else [0, 0, 0, 0, 0, 0, 1]
         assert np.array_equal(tables.base_pose[k], pose)
         assert joint_names(tables, k, body) == list(model.joint_names)
-        assert (tables.parent[k, n:] == -1).all() and not tables.row[k, n:].any()
+        assert (tables.parent[k, n:] == -1).all()
+        assert not tables.row[k, n:].any()
 
 
 def joint_names(tables, k, body):
@@ -110,16 +128,17 @@ def test_tables_do_not_depend_on_what_was_packed_before(genotypes):
         assert np.array_equal(array, getattr(cold, name)), name
 
 
-def test_known_links_need_no_organism(genotypes):
+@pytest.mark.parametrize("hinges", ["dyad", "physical"])
+def test_known_links_need_no_organism(genotypes, hinges):
     plans = [genotype.plan() for genotype in genotypes]
-    packer, built = BodyPacker(FREE_CUBES), []
+    packer, built = BodyPacker(ModelOptions(hinges, "free")), []
 
     def organism_of(k):
         built.append(k)
         return genotypes[k].organism()
 
     packer.packed(plans, organism_of)
-    assert 0 < len(built) < len(plans)
+    assert 0 < len(built) <= len(plans)
     built.clear()
     packer.packed(plans[::-1], organism_of)
     assert built == []
@@ -131,7 +150,17 @@ def test_a_packer_that_has_grown_large_is_replaced(genotypes, monkeypatch):
     after = mr.Population.from_genotypes(genotypes[:5]).tables
     for name, array in arrays(before).items():
         assert np.array_equal(array, getattr(after, name)), name
-    assert len(packing._shared_packer(FREE_CUBES)._rows) == 0  # a new one again
+    assert packing._shared_packer(FREE_CUBES).links == 0  # a new one again
+
+
+def test_equal_datasheets_that_are_made_again_are_not_kept(genotypes, monkeypatch):
+    monkeypatch.setattr(coding, "MOST_OBJECTS", 4)
+    packer, body = BodyPacker(FREE_CUBES), genotypes[0].organism()
+    plans = [BodyPlan.of(body.with_parameters(mass=2.0)) for _ in range(12)]
+    tables = packer.packed(plans, lambda k: body.with_parameters(mass=2.0))
+    assert len(packer.coder._kind_of) <= 4
+    assert (tables.row == tables.row[0]).all()
+    np.testing.assert_array_equal(tables.mass, 2.0 * len(body))
 
 
 def test_plans_follow_the_order_of_docking():

@@ -2,9 +2,8 @@
 
 The row of a link has two halves. Its seat follows from the joint, the joint's place on the parent
 link and the direction of the parent's frame; its load from the modules that form the link and the
-direction of its own frame. There are few distinct poses, joints and directions, so each has a
-number, and tuples of numbers identify both halves. The first body that has a new half is built as a
-`Model`, and its rows are kept.
+direction of its own frame. Tuples of whole numbers identify both halves (`coding`). The first body
+that has a new half is built as a `Model`, and its rows are kept.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from threading import Lock
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,110 +20,18 @@ from modurob.compiler.kernels import ROW, Row
 from modurob.compiler.packing import fields, size
 from modurob.errors import StateError
 from modurob.model import Model
-from modurob.model.build import UNIT, ModelPart, docking_template, held_pose, module_template
-from modurob.model.frames import UPRIGHT, turned
+from modurob.model.build import UNIT
 from modurob.model.options import ModelOptions
-from modurob.modules import ModuleType
 from modurob.organism import Organism
+from modurob.population.coding import BodyCoder, BodyPlan, CodedBody, LinkKey, SeatKey
 from modurob.population.tables import CORNER_ROW, BodyTables, link_rows
 from modurob.spatial import se3
 
-MOST_KEPT = 20_000  # rows of links between populations, of about 3 kB each
+MOST_KEPT = 20_000  # links between populations, of about 3 kB each
 CACHED_PACKERS = 8
 IS_LOAD = np.concatenate(  # columns of a row; the others belong to its seat
     [[name in ("mass", "moment", "second")] * size(kind) for name, kind in fields(Row)]
 )
-
-PortLabel: TypeAlias = int | str
-SeatKey: TypeAlias = tuple[int, int, int]  # direction of the parent, pose, joint
-LinkKey: TypeAlias = tuple[SeatKey, tuple[int, ...]]  # seat; bodies and their poses
-ROOT: SeatKey = (-1, -1, -1)  # seat of a base
-
-
-class BodyPlan(NamedTuple):
-    """Modules and dockings of a body, in the order in which they dock.
-
-    Attributes:
-        kinds: One for each module; the first is the base.
-        dockings: Number of the parent, its port, port of the new module, turn [deg]; for each
-            module but the base.
-        base_pose: (4, 4) frame of the base in the world.
-    """
-
-    kinds: Sequence[ModuleType]
-    dockings: Sequence[tuple[int, PortLabel, PortLabel, int]]
-    base_pose: np.ndarray = UNIT
-
-    @classmethod
-    def of(cls, organism: Organism) -> BodyPlan:
-        """The plan of an organism."""
-        number, kinds, dockings = {organism.base: 0}, [organism.kind(organism.base)], []
-        for k, entry in enumerate(organism.dockings, start=1):
-            number[entry.child] = k
-            kinds.append(organism.kind(entry.child))
-            dockings.append((number[entry.parent], entry.port, entry.child_port, entry.turn))
-        return cls(kinds, dockings, organism.base_pose)
-
-
-class CodedPart(NamedTuple):
-    """A `ModelPart` in numbers.
-
-    Attributes:
-        previous: Part that it hangs on, counted from the first of its module; that of the first
-            part is counted from the first of the parent module.
-        before, after: Numbers of poses.
-        held: Number of the pose of a joint that cannot move; -1 where it can or there is none.
-        body: Number of the body, with its mass and shapes.
-        joint: Number of the joint; -1 for none.
-        mass: [kg]
-    """
-
-    previous: int
-    before: int
-    after: int
-    held: int
-    body: int
-    joint: int
-    mass: float
-
-
-class CodedModule(NamedTuple):
-    """A docked module in numbers.
-
-    Attributes:
-        parts: Its parts.
-        template: Number of its kind as seen from the body that it docks with.
-        simple: False if only a model tells which of its joints move.
-        light: Whether a part has no mass.
-    """
-
-    parts: tuple[CodedPart, ...]
-    template: int
-    simple: bool
-    light: bool
-
-
-class CodedBody(NamedTuple):
-    """A body in numbers.
-
-    Attributes:
-        parent: Of links 0 to n; -1 of the base.
-        keys: Of links 0 to n.
-        owners: Number of the module whose joint moves each link; -1 of the base.
-        joints: Number of that joint in its datasheet; -1 of the base.
-    """
-
-    parent: list[int]
-    keys: list[LinkKey]
-    owners: list[int]
-    joints: list[int]
-
-
-class JointEntry(NamedTuple):
-    """A joint of a kind: its number in the datasheet, and its axis."""
-
-    number: int
-    axis: bytes
 
 
 class LinkSeat(NamedTuple):
@@ -150,26 +57,18 @@ class BodyPacker:
     """
 
     def __init__(self, options: ModelOptions) -> None:
-        self._options, self._rigid = options, options.hinges == "dyad"
-        self._kinds: dict[ModuleType, int] = {}
-        self._kind_of: dict[int, tuple[int, ModuleType]] = {}  # by identity, which is quick
-        self._poses, self._pose_of = [UNIT], {UNIT.tobytes(): 0}
-        self._products: dict[tuple[int, int], int] = {}
-        self._turns, self._turn_of = [UPRIGHT], {UPRIGHT.tobytes(): 0}
-        self._turned: dict[SeatKey, int] = {ROOT: 0}
-        self._bodies: dict[tuple[int, str], int] = {}
-        self._joint_of: dict[tuple[int, int, bytes], int] = {}
-        self._joints: list[JointEntry] = []
-        self._template_of: dict[tuple[int, str], int] = {}
-        self._templates: list[tuple[ModuleType, dict[str, int]]] = []
-        self._bases: dict[int, CodedModule] = {}
-        self._modules: dict[tuple[int, PortLabel, int, PortLabel, int], CodedModule] = {}
+        self._options, self.coder = options, BodyCoder(options)
         self._seats: dict[SeatKey, LinkSeat] = {}
         self._loads: dict[tuple[int, tuple[int, ...]], LinkLoad] = {}
         self._row_of: dict[LinkKey, int] = {}
         self._rows: list[tuple[LinkSeat, LinkLoad]] = []
         self._known: dict[bytes, int] = {}  # rows by a digest of their numbers
         self.lock = Lock()
+
+    @property
+    def links(self) -> int:
+        """Number of distinct links that were met."""
+        return max(len(self._row_of), len(self._rows))
 
     def packed(
         self, plans: Iterable[BodyPlan], organism_of: Callable[[int], Organism]
@@ -184,9 +83,9 @@ class BodyPacker:
         count: list[int] = []
         pose_of: dict[bytes, np.ndarray] = {}
         for k, plan in enumerate(plans):
-            body = self.coded(plan)
+            body = self.coder.coded(plan)
             if body is None:
-                body, found = self._from_model(plan, organism_of(k))
+                body, found = self._from_model(organism_of(k))
             else:
                 found = [self._row_of.get(key, -1) for key in body.keys]
                 if -1 in found:
@@ -240,97 +139,20 @@ class BodyPacker:
             joint=padded(joint, -1),
         )
 
-    # -- bodies in numbers -------------------------------------------------------------------------
-
-    def coded(self, plan: BodyPlan) -> CodedBody | None:
-        """The body in numbers; None where only a model tells which joints can move."""
-        kind = self._kind(plan.kinds[0])
-        module = self._bases.get(kind) or self._base(kind, plan.kinds[0])
-        simple, light = module.simple, module.light
-        starts, templates, parts = [0], [module.template], list(module.parts)
-        previous, owners = [-1, *(part.previous for part in parts[1:])], [0] * len(parts)
-        for k, (parent, port, child_port, turn) in enumerate(plan.dockings, start=1):
-            kind = self._kind(plan.kinds[k])
-            key = (templates[parent], port, kind, child_port, turn)
-            module = self._modules.get(key) or self._docked(key, plan.kinds[k])
-            new, template, is_simple, is_light = module
-            here = len(parts)
-            previous.append(starts[parent] + new[0].previous)
-            if len(new) > 1:
-                previous += [here + part.previous for part in new[1:]]
-            parts += new
-            owners += [k] * len(new)
-            simple, light = simple and is_simple, light or is_light
-            starts.append(here)
-            templates.append(template)
-        if not simple:
-            return None
-        T_base = 0 if self._options.base == "free" else self._pose(plan.base_pose)
-        return self._linked(previous, parts, owners, T_base, light)
-
-    def _linked(
-        self,
-        previous: list[int],
-        parts: list[CodedPart],
-        owners: list[int],
-        T_base: int,
-        light: bool,
-    ) -> CodedBody | None:
-        """Links as in `model.build.collapse`, with numbers in the place of poses."""
-        beyond = [part.mass for part in parts] if light else []
-        for k in range(len(beyond) - 1, 0, -1):
-            beyond[previous[k]] += beyond[k]
-        link, poses = [0], [T_base]  # of the part before the first one: the world
-        members: list[list[int]] = [[]]
-        seats, mass, own = [ROOT], [0.0], CodedBody([-1], [], [-1], [-1])
-        for k, (_, before, after, held, body, joint, part_mass) in enumerate(parts):
-            above = previous[k] + 1
-            on, at = link[above], poses[above]
-            if at:
-                before = self._product(at, before)
-            if joint < 0 or held >= 0 or (light and not beyond[k]):
-                if held > 0:
-                    before = self._product(before, held)
-                pose = self._product(before, after)
-            else:
-                seats.append((0, before, joint))
-                own.parent.append(on)
-                own.owners.append(owners[k])
-                own.joints.append(self._joints[joint].number)
-                on, pose = len(members), after
-                members.append([])
-                mass.append(0.0)
-            link.append(on)
-            poses.append(pose)
-            mass[on] += part_mass
-            members[on] += (body, pose)
-        if light and not all(mass[1:]):
-            return None
-        turns: list[int] = []
-        for seat, on, held_bodies in zip(seats, own.parent, members, strict=True):
-            if on >= 0:
-                seat = (turns[on], seat[1], seat[2])
-            turn = self._turned.get(seat)
-            turns.append(self._turn(seat) if turn is None else turn)
-            own.keys.append((seat, tuple(held_bodies)))
-        return own
-
     # -- rows --------------------------------------------------------------------------------------
 
     def _new_rows(
-        self, body: CodedBody, k: int, organism_of: Callable[[int], Organism]
+        self, body: CodedBody, number: int, organism_of: Callable[[int], Organism]
     ) -> list[int]:
         """Numbers of the rows of a body, some of which are new."""
         seats = [seat for seat, _ in body.keys]
-        loads = [(self._turned[seat], bodies) for seat, bodies in body.keys]
-        if not all(map(self._seats.__contains__, seats)) or not all(
-            map(self._loads.__contains__, loads)
-        ):
-            organism = organism_of(k)
-            found = _halves(organism, self._options.build(organism))
-            for seat_key, load_key, (seat, load) in zip(seats, loads, found, strict=True):
-                self._seats.setdefault(seat_key, seat)
-                self._loads.setdefault(load_key, load)
+        loads = [(self.coder.turned[seat], bodies) for seat, bodies in body.keys]
+        new = [k for k, load in enumerate(loads) if load not in self._loads]
+        if new or not all(map(self._seats.__contains__, seats)):
+            organism = organism_of(number)
+            found = _halves(organism, self._options.build(organism), new)
+            self._seats.update(zip(seats, (seat for seat, _ in found), strict=True))
+            self._loads.update((loads[k], found[k][1]) for k in new)
         for key, seat, load in zip(body.keys, seats, loads, strict=True):
             if key not in self._row_of:
                 self._row_of[key] = self._row(self._seats[seat], self._loads[load])
@@ -344,7 +166,7 @@ class BodyPacker:
             self._rows.append((seat, load))
         return number
 
-    def _from_model(self, plan: BodyPlan, organism: Organism) -> tuple[CodedBody, list[int]]:
+    def _from_model(self, organism: Organism) -> tuple[CodedBody, list[int]]:
         """A body by its model alone."""
         model = self._options.build(organism)
         rows = [self._row(*halves) for halves in _halves(organism, model)]
@@ -356,105 +178,14 @@ class BodyPacker:
             joints.append(known.index(joint) if joint in known else -1)  # a spring
         return CodedBody([-1, *model.parent.tolist()], [], owners, joints), rows
 
-    # -- numbers -----------------------------------------------------------------------------------
 
-    def _kind(self, kind: ModuleType) -> int:
-        found = self._kind_of.get(id(kind))
-        if found is None:
-            number = self._kinds.setdefault(kind, len(self._kinds))
-            found = self._kind_of[id(kind)] = (number, kind)
-        return found[0]
-
-    def _pose(self, T: np.ndarray) -> int:
-        number = self._pose_of.setdefault(T.tobytes(), len(self._poses))
-        if number == len(self._poses):
-            self._poses.append(T)
-        return number
-
-    def _product(self, a: int, b: int) -> int:
-        if a == 0 or b == 0:
-            return a + b
-        found = self._products.get((a, b))
-        if found is None:
-            found = self._products[a, b] = self._pose(self._poses[a] @ self._poses[b])
-        return found
-
-    def _turn(self, seat: SeatKey) -> int:
-        """Number of the direction of a link's joint frame; see `model.frames.joint_frames`."""
-        parent, pose, joint = seat
-        R_in = self._turns[parent].T @ np.ascontiguousarray(self._poses[pose][:3, :3])
-        turn = turned(R_in.tobytes(), self._joints[joint].axis).turn
-        found = self._turn_of.setdefault(turn.tobytes(), len(self._turns))
-        if found == len(self._turns):
-            self._turns.append(turn)
-        self._turned[seat] = found
-        return found
-
-    def _base(self, number: int, kind: ModuleType) -> CodedModule:
-        entry = kind.bodies[0].name
-        whole = module_template(kind, entry, self._rigid)
-        coded = self._coded_module(number, kind, entry, whole.places, whole.parts)
-        found = self._bases[number] = coded._replace(simple=coded.simple and not kind.virtual)
-        return found
-
-    def _docked(
-        self, key: tuple[int, PortLabel, int, PortLabel, int], kind: ModuleType
-    ) -> CodedModule:
-        above, port, number, child_port, turn = key
-        neighbor, places = self._templates[above]
-        docking = docking_template(neighbor, port, kind, child_port, turn, self._rigid)
-        first, *rest = docking.module.parts
-        first = docking.attachment._replace(
-            name=first.name,
-            previous=places[docking.on],
-            solid=first.solid,
-            reason="DS" * docking.serial,
-        )
-        entry = kind.port(child_port).body
-        found = self._modules[key] = self._coded_module(
-            number, kind, entry, docking.module.places, (first, *rest)
-        )
-        return found
-
-    def _coded_module(
-        self,
-        number: int,
-        kind: ModuleType,
-        entry: str,
-        places: dict[str, int],
-        parts: Sequence[ModelPart],
-    ) -> CodedModule:
-        template = self._template_of.setdefault((number, entry), len(self._templates))
-        if template == len(self._templates):
-            self._templates.append((kind, places))
-        elastic = any(p.joint is not None and p.joint.stiffness is not None for p in parts)
-        light = any(part.solid.mass == 0 for part in parts)
-        coded = tuple(self._part(number, kind, part) for part in parts)
-        return CodedModule(coded, template, not elastic, light)
-
-    def _part(self, number: int, kind: ModuleType, part: ModelPart) -> CodedPart:
-        joint, held = -1, -1
-        if part.joint is not None:
-            assert part.screw is not None
-            which = kind.joints.index(part.joint)
-            key = (number, which, part.screw.tobytes())
-            joint = self._joint_of.setdefault(key, len(self._joints))
-            if joint == len(self._joints):
-                axis = part.screw[:3] if part.joint.kind == "prismatic" else part.screw[3:]
-                self._joints.append(JointEntry(which, axis.tobytes()))
-            lower = part.joint.lower
-            if part.reason or (lower is not None and lower == part.joint.upper):
-                held = self._pose(held_pose(part))
-        body = self._bodies.setdefault((number, part.name), len(self._bodies))
-        before, after = self._pose(part.before), self._pose(part.after)
-        return CodedPart(part.previous, before, after, held, body, joint, part.solid.mass)
-
-
-def _halves(organism: Organism, model: Model) -> list[tuple[LinkSeat, LinkLoad]]:
-    """Seat and load of each link of a model."""
+def _halves(
+    organism: Organism, model: Model, new: Sequence[int] | None = None
+) -> list[tuple[LinkSeat, LinkLoad]]:
+    """Seat and load of each link of a model; loads are complete for new links, or for all."""
     return [
         (LinkSeat(row[~IS_LOAD], int(kind)), LinkLoad(row[IS_LOAD], side, corner))
-        for row, kind, side, corner in zip(*link_rows(organism, model), strict=True)
+        for row, kind, side, corner in zip(*link_rows(organism, model, new), strict=True)
     ]
 
 
@@ -467,7 +198,7 @@ def _packer(options: ModelOptions) -> list[BodyPacker]:
 def _shared_packer(options: ModelOptions) -> BodyPacker:
     """The packer of the process, or a new one where the old one has grown large."""
     holder = _packer(options)
-    if len(holder[0]._rows) > MOST_KEPT:
+    if holder[0].links > MOST_KEPT:
         holder[0] = BodyPacker(options)
     return holder[0]
 
@@ -494,5 +225,5 @@ def moving_joints(plan: BodyPlan, options: ModelOptions) -> list[tuple[int, int]
     """
     packer = _shared_packer(options)
     with packer.lock:
-        body = packer.coded(plan)
+        body = packer.coder.coded(plan)
     return None if body is None else list(zip(body.owners[1:], body.joints[1:], strict=True))

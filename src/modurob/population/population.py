@@ -12,7 +12,8 @@ from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.model.options import ModelOptions
 from modurob.organism import Organism
-from modurob.population.packing import BodyPlan, pack
+from modurob.population.coding import BodyPlan
+from modurob.population.packing import pack
 from modurob.population.rollout import Rollout, finished, padded, task_of
 from modurob.population.tables import BodyTables
 from modurob.population.waves import JointWaves

@@ -12,14 +12,14 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from modurob.checks import generator
-from modurob.errors import DockingError, FileError, ModurobError, StateError
+from modurob.errors import DockingError, FileError, ModurobError, StateError, choices
 from modurob.model import Model
 from modurob.modules import ModuleType, catalog
 from modurob.modules.datasheet import validated
 from modurob.modules.files import check_document, read_document, write_document
 from modurob.organism import Organism
 from modurob.population import JointWaves, Population
-from modurob.population.packing import BodyPlan
+from modurob.population.coding import BodyPlan
 from modurob.search.canonical import canonical_key
 from modurob.search.growth import GrowingBody
 from modurob.search.space import BodySpace, Gene, Oscillation
@@ -170,7 +170,10 @@ class Genotype:
             genes = []
             for k, entry in enumerate(record.genes):
                 if entry.kind not in names:
-                    raise FileError(f"gene {k} has kind '{entry.kind}', which its space lacks")
+                    raise FileError(
+                        f"gene {k} has kind '{entry.kind}', which its space lacks: kinds are "
+                        f"{choices(names)}"
+                    )
                 waves = tuple(Oscillation(*wave) for wave in entry.waves)
                 genes.append(
                     Gene(**{**dict(entry), "kind": names.index(entry.kind), "waves": waves})

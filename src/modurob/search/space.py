@@ -15,12 +15,12 @@ from modurob.model.options import ModelOptions
 from modurob.modules import Joint, ModuleType
 from modurob.organism.docking import dyad
 from modurob.organism.organism import resolve_kind
-from modurob.population.packing import BodyPlan, moving_joints
+from modurob.population.coding import BodyPlan, PortLabel
+from modurob.population.packing import moving_joints
 
 UNLIMITED = {"revolute": np.pi / 2, "prismatic": 0.05}  # [rad], [m] half the range without limits
 MOST_MODULES = 1000
 
-PortLabel: TypeAlias = int | str
 Fit: TypeAlias = tuple[int, PortLabel, int]  # kind and port of a new module, turn
 
 
@@ -58,7 +58,7 @@ class JointRange(NamedTuple):
     half: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class BodySpace:
     """Bodies of some kinds of modules, and sine waves of their joints.
 
@@ -74,44 +74,53 @@ class BodySpace:
         frequency: Lowest and highest of the waves. [Hz]
     """
 
-    kinds: tuple[ModuleType, ...] = ("backbone",)  # pyright: ignore[reportAssignmentType]
-    modules: tuple[int, int] = (4, 12)
-    hinges: str = "dyad"
-    amplitude: float = 0.6
-    offset: float = 0.4
-    frequency: tuple[float, float] = (0.5, 2.0)
+    kinds: tuple[ModuleType, ...]
+    modules: tuple[int, int]
+    hinges: str
+    amplitude: float
+    offset: float
+    frequency: tuple[float, float]
 
-    def __post_init__(self) -> None:
-        given: Any = self.kinds
-        given = (given,) if isinstance(given, str | ModuleType) else given
+    def __init__(
+        self,
+        kinds: str | ModuleType | Sequence[str | ModuleType] = "backbone",
+        modules: Sequence[int] = (4, 12),
+        hinges: str = "dyad",
+        amplitude: float = 0.6,
+        offset: float = 0.4,
+        frequency: Sequence[float] = (0.5, 2.0),
+    ) -> None:
+        given = (kinds,) if isinstance(kinds, str | ModuleType) else kinds
         if not isinstance(given, Sequence) or not given:
             raise StateError(
                 f"kinds of a body space are catalog names or datasheets, got {given!r}"
             )
-        kinds = tuple(map(resolve_kind, given))
-        for k, kind in enumerate(kinds):
-            if kind.virtual or kind in kinds[:k]:
-                flaw = (
-                    "is a virtual joint, which does not dock" if kind.virtual else "is there twice"
-                )
+        types = tuple(map(resolve_kind, given))
+        for k, kind in enumerate(types):
+            if kind.virtual or kind in types[:k]:
+                flaw = "is a virtual joint, which never docks" if kind.virtual else "is there twice"
                 raise StateError(f"kinds of a body space: '{kind.name}' {flaw}")
-        if self.hinges not in ("dyad", "physical"):
-            raise StateError(f"hinges must be 'dyad' or 'physical', got {self.hinges!r}")
-        least, most = _pair("modules", self.modules)
+        if hinges not in ("dyad", "physical"):
+            raise StateError(f"hinges must be 'dyad' or 'physical', got {hinges!r}")
+        least, most = _pair("modules", modules)
         least = whole("the fewest modules of a body", least, 1, MOST_MODULES)
         most = whole("the most modules of a body", most, least, MOST_MODULES)
-        low, high = _pair("frequency", self.frequency)
+        low, high = _pair("frequency", frequency)
         low = positive("the lowest frequency", low, "Hz")
         if positive("the highest frequency", high, "Hz") < low:
-            raise StateError(f"frequency goes from low to high in Hz, got {self.frequency!r}")
-        amplitude = inside("the amplitude of a body space", self.amplitude, 0.0, 1.0, "a share")
-        offset = inside("the offset of a body space", self.offset, 0.0, 1.0 - amplitude, "a share")
-        checked = (kinds, (least, most), self.hinges, amplitude, offset, (low, float(high)))
+            raise StateError(f"frequency goes from low to high in Hz, got {frequency!r}")
+        amplitude = inside("the amplitude of a body space", amplitude, 0.0, 1.0, "a share")
+        offset = inside("the offset of a body space", offset, 0.0, 1.0 - amplitude, "a share")
+        checked = (types, (least, most), hinges, amplitude, offset, (low, float(high)))
         for name, value in zip(self.__dataclass_fields__, checked, strict=True):
             object.__setattr__(self, name, value)
         if most > 1 and not any(self.fits.values()):
-            names = choices(kind.name for kind in kinds)
+            names = choices(kind.name for kind in types)
             raise StateError(f"no port of {names} mates with another: bodies have one module only")
+
+    def __reduce__(self) -> tuple[type[BodySpace], tuple[Any, ...]]:
+        """The settings alone: what was derived from them need not be sent to other processes."""
+        return BodySpace, tuple(getattr(self, name) for name in self.__dataclass_fields__)
 
     @cached_property
     def planar(self) -> bool:
@@ -169,30 +178,43 @@ class BodySpace:
         return BodyPlan([kinds[gene[0]] for gene in genes], [gene[1:5] for gene in genes[1:]])
 
     @cached_property
-    def _bending(self) -> frozenset[tuple[int, PortLabel, int, PortLabel, int]]:
-        """Dockings that bend, whatever the rest of the body is."""
-        return frozenset(
-            (i, port, j, other, turn)
-            for (i, port), fitting in self.fits.items()
-            for j, other, turn in fitting
-            if self.hinges == "dyad"
-            and self.kinds[j].mass > 0
-            and dyad(self.kinds[i], port, self.kinds[j], other, turn).name in ("DP", "DO")
-        )
+    def _options(self) -> ModelOptions:
+        return ModelOptions(self.hinges, "free")
+
+    @cached_property
+    def _bending(self) -> dict[tuple[int, PortLabel, int, PortLabel, int], int]:
+        """Dockings that bend, whatever the rest of the body is, and the joint that they bend by."""
+        found = {}
+        for i, port, j, other, turn in self.transforms:
+            kind = self.kinds[j]
+            if self.hinges == "dyad" and kind.dyad_joint is not None and kind.mass > 0:
+                name = dyad(self.kinds[i], port, kind, other, turn).name
+                if name in ("DP", "DO") and self.ranges[j][0].half > 0:
+                    joint = kind.joints.index(kind.joint(kind.dyad_joint))
+                    found[i, port, j, other, turn] = joint
+        return found
+
+    @cached_property
+    def _is_simple(self) -> bool:
+        """Whether no other joints than those of bending dockings move."""
+        heavy = all(kind.dyad_joint is not None and kind.mass > 0 for kind in self.kinds)
+        elastic = any(joint.stiffness for kind in self.kinds for joint in kind.joints)
+        return self.hinges == "dyad" and heavy and not elastic
 
     def moving(self, genes: Sequence[Gene]) -> list[tuple[int, int]] | None:
         """Joints of a body that can move, see `moving_joints`."""
-        return moving_joints(self.plan(genes), ModelOptions(self.hinges, "free"))
+        if not self._is_simple:
+            return moving_joints(self.plan(genes), self._options)
+        bending, found = self._bending, []
+        for number, (kind, parent, port, child_port, turn, _) in enumerate(genes):
+            joint = bending.get((genes[parent].kind, port, kind, child_port, turn), -1)
+            if joint >= 0 and number > 0:
+                found.append((number, joint))
+        return found
 
     def moves(self, genes: Sequence[Gene]) -> bool:
         """Whether a joint of the body can move."""
-        return (
-            any(
-                (genes[parent].kind, port, kind, child_port, turn) in self._bending
-                for kind, parent, port, child_port, turn, _ in genes[1:]
-            )
-            or self.moving(genes) != []
-        )
+        return self.moving(genes) != []
 
     @cached_property
     def ranges(self) -> tuple[tuple[JointRange, ...], ...]:
