@@ -71,7 +71,8 @@ def command(
     """
     chosen = task_of(task)
     if duration is not None:
-        chosen = replace(chosen, duration=duration)
+        share = chosen.begin / chosen.duration
+        chosen = replace(chosen, duration=duration, begin=share * duration)
     space = BodySpace(
         kinds=kinds or DEFAULT_SPACE.kinds,  # pyright: ignore[reportArgumentType]
         modules=modules, frequency=DEFAULT_SPACE.frequency,

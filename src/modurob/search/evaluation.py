@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,9 +74,15 @@ def roll_out(population: Population, genotypes: Sequence[Genotype], task: Search
         q, v = on_waves(population, waves)
         q[:, 2] += rises(population.tables, task.ground, q)
         start = (q, v)
-    return population.rollout(
-        task.duration, STEP_S, waves, task.ground, torque=task.torque, start=start, every=task.every
+    options: dict[str, Any] = {"torque": task.torque, "start": start}
+    whole = population.rollout(
+        task.duration, STEP_S, waves, task.ground, every=task.every, **options
     )
+    if not task.begin:
+        return whole
+    # the same steps again up to there: a rollout keeps its first and its last state alone
+    first = population.rollout(task.begin, STEP_S, waves, task.ground, **options)
+    return whole._replace(start_center=first.center, start_pose=first.base_pose)
 
 
 def on_waves(population: Population, waves: JointWaves) -> tuple[np.ndarray, np.ndarray]:

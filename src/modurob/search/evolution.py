@@ -27,7 +27,7 @@ from modurob.search.tasks import SearchTask, task_of
 OWN_FIELDS = ("frequency", "genes")  # of a genotype: all others are those of its space
 FORMAT, VERSION = "modurob-evolution", 1
 # slow waves: an optimizer makes leaps of fast ones, which go as the contact law has it
-DEFAULT_SPACE = BodySpace(frequency=(0.2, 0.6))
+DEFAULT_SPACE = BodySpace(frequency=(0.3, 0.6))
 MOST_NAMED = 20  # bodies that were kept out and are named; all are counted
 
 

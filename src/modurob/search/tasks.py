@@ -23,6 +23,7 @@ SLOPE = 0.15  # [m/m] 8.5 degrees, below the friction that all bodies stand by
 PAYLOAD_KG = 1.0  # of a cube
 TORQUE_NM = 10.0  # a joint lifts five cubes in a row
 TARGET = (0.3, 0.0, 0.3)  # [m] above what a body that lies on the ground has
+BEGIN_S = 2.5  # of 10 s, as in tuning
 KEPT_S = 1.0  # for which a height is kept
 TRACE_S = 0.02  # between two recorded poses
 
@@ -38,6 +39,8 @@ class SearchTask:
         unit: Of the scores.
         ground: That the bodies are on.
         duration: Of a rollout. [s]
+        begin: Time from which on ways count: `Rollout.start_center` and `start_pose` are those at
+            this time, or falling over would be a way. [s]
         constraints: By name, functions of a rollout and its population: (bodies,) True for bodies
             that are valid; all others are kept out of the search.
         payload: Mass that is added to the base module. [kg]
@@ -53,7 +56,8 @@ class SearchTask:
     objective: Objective
     unit: str = "m"
     ground: Ground = field(default_factory=Ground)
-    duration: float = 6.0
+    duration: float = 10.0
+    begin: float = 0.0
     constraints: Mapping[str, Objective] = field(default_factory=dict)
     payload: float = 0.0
     torque: float = TORQUE_NM
@@ -70,6 +74,11 @@ class SearchTask:
         if not isinstance(self.ground, Ground):
             raise StateError(f"the ground of a task is a Ground, got {self.ground!r}")
         positive("the duration of a task", self.duration, "seconds")
+        if not_negative("begin of a task", self.begin, "seconds") >= self.duration:
+            raise StateError(
+                f"a task of {self.duration:g} s begins to count before its end, got begin = "
+                f"{self.begin:g} s"
+            )
         not_negative("the payload of a task", self.payload, "kg")
         positive("the torque of a task", self.torque, "N m")
         if self.start not in ("gait", "rest"):
@@ -90,6 +99,7 @@ class SearchTask:
             "objective": _function_name(self.objective),
             "constraints": {name: _function_name(f) for name, f in self.constraints.items()},
             "duration": self.duration,
+            "begin": self.begin,
             "payload": self.payload,
             "torque": self.torque,
             "start": self.start,
@@ -148,9 +158,9 @@ def closeness(
 TASKS: dict[str, SearchTask] = {
     task.name: task
     for task in (
-        SearchTask("walk", distance),
-        SearchTask("climb", way_along, ground=Ground(slope=(SLOPE, 0.0))),
-        SearchTask("carry", distance, payload=PAYLOAD_KG),
+        SearchTask("walk", distance, begin=BEGIN_S),
+        SearchTask("climb", way_along, begin=BEGIN_S, ground=Ground(slope=(SLOPE, 0.0))),
+        SearchTask("carry", distance, begin=BEGIN_S, payload=PAYLOAD_KG),
         SearchTask("stand-up", height_kept, duration=4.0, start="rest", every=TRACE_S),
         SearchTask("reach", closeness, duration=4.0, start="rest"),
     )
