@@ -25,10 +25,12 @@ def cubes():
 
 @pytest.fixture(scope="module")
 def arms():
-    """Bodies with slides, friction, circles and boxes."""
+    """Bodies with slides, friction, rotors, springs, circles and boxes."""
     slide = mr.Organism.start("chen_link").dock("m0", 1, "m1", 1, kind="chen_prismatic")
     slide = slide.dock("m1", 2, "m2", 3, kind="chen_link")
-    kinds = [mr.examples.arm("bab"), mr.examples.arm("aca"), slide, mr.examples.snake(3, "scout")]
+    springs = mr.examples.snake(3, "scout").with_parameters(rotor_inertia=1e-4, gear_ratio=5.0)
+    springs = springs.with_parameters("m1", stiffness=50.0)
+    kinds = [mr.examples.arm("bab"), mr.examples.arm("aca"), slide, springs]
     return mr.Population(kinds, hinges="physical")
 
 
@@ -99,7 +101,8 @@ def test_every_body_steps_as_it_does_alone(name, ground, step, request):
         np.testing.assert_allclose(found.q[k, :nq], q, rtol=0, atol=AFTER_STEPS)
         np.testing.assert_allclose(found.v[k, :nv], v, rtol=0, atol=AFTER_STEPS)
         assert found.work[k] == pytest.approx(work, rel=AFTER_STEPS)
-        assert not found.q[k, nq:].any() and not found.v[k, nv:].any()
+        assert not found.q[k, nq:].any()
+        assert not found.v[k, nv:].any()
 
 
 def test_centers_of_mass_fall_as_gravity_says(cubes):
@@ -109,7 +112,8 @@ def test_centers_of_mass_fall_as_gravity_says(cubes):
     # center leaves that by the step's error, which is of order h for the moving parts
     fallen = 9.81 * STEP_S**2 * steps * (steps + 1) / 2
     np.testing.assert_allclose(r.start_center[:, 2] - r.center[:, 2], fallen, rtol=0.02)
-    assert np.abs(r.v[:, 6:]).max() > 0.5 and (r.distance < 1e-3).all()
+    assert np.abs(r.v[:, 6:]).max() > 0.5
+    assert (r.distance < 1e-3).all()
 
 
 def test_numbers_do_not_depend_on_threads_order_or_neighbors(cubes):
@@ -118,8 +122,10 @@ def test_numbers_do_not_depend_on_threads_order_or_neighbors(cubes):
     two = cubes.rollout(0.05, gaits=gaits, ground=ground, threads=2, every=0.01)
     for name in ("q", "v", "work", "center", "distance"):
         assert getattr(one, name).tobytes() == getattr(two, name).tobytes()
-    assert two.trace.shape == (6, len(cubes), 7) and two.times[-1] == pytest.approx(0.05)
-    assert (two.trace[0] == two.start_pose).all() and (two.trace[-1] == two.base_pose).all()
+    assert two.trace.shape == (6, len(cubes), 7)
+    assert two.times[-1] == pytest.approx(0.05)
+    assert (two.trace[0] == two.start_pose).all()
+    assert (two.trace[-1] == two.base_pose).all()
     for chosen in (order, order[:3]):
         joints = int(cubes.joints[chosen].max())
         some = mr.JointWaves(
@@ -132,12 +138,13 @@ def test_numbers_do_not_depend_on_threads_order_or_neighbors(cubes):
 
 
 def test_groups_mix_trees_and_share_most(cubes):
-    """The cases that the other tests rely on: links with one parent in all lanes, and with several."""
+    """The other tests rely on links with one parent in all lanes, and on links with several."""
     groups = lane_groups(cubes.tables, np.arange(len(cubes)), width=4)
     shared = np.concatenate(
         [(part.parent == part.parent[..., :1]).all(axis=-1).ravel() for part in groups]
     )
-    assert shared.any() and not shared.all()
+    assert shared.any()
+    assert not shared.all()
     assert sorted({int(k) for part in groups for k in part.body.ravel()}) == list(range(len(cubes)))
 
 
@@ -150,9 +157,20 @@ def test_body_that_fails_is_flagged_and_leaves_the_others_alone(cubes):
     v[failing, 3] = 2 / STEP_S  # [rad/s] two radians in a step
     bad = cubes.rollout(0.02, gaits=gaits, ground=ground, start=(q, v))
     assert np.flatnonzero(bad.failed).tolist() == [failing]
-    assert np.isnan(bad.distance[failing]) and np.isnan(bad.q[failing]).all()
+    assert np.isnan(bad.distance[failing])
+    assert np.isnan(bad.q[failing]).all()
     others = np.arange(len(cubes)) != failing
     assert good.q[others].tobytes() == bad.q[others].tobytes()
+
+
+def test_base_that_turns_beyond_a_radian_in_a_step_is_a_failure(cubes):
+    q = cubes.rollout(1e-3).q
+    for turn, fails in ((0.9, False), (1.1, True)):
+        v = np.zeros((len(cubes), cubes.nv.max()))
+        v[2, 3] = turn / STEP_S
+        found = cubes.rollout(2e-3, start=(q, v), kp=0.0, kd=0.0)
+        assert found.failed[2] == fails
+        assert np.count_nonzero(found.failed) == fails
 
 
 def test_bodies_with_a_fixed_base_swing():

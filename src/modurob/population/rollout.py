@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.checks import positive, real_array
-from modurob.equations.contact import GroundLaw
+from modurob.equations.contact import UPRIGHT, GroundLaw
 from modurob.equations.links import SLIP
 from modurob.errors import StateError
 from modurob.friction import EXPLICIT
@@ -63,6 +63,11 @@ class RolloutTask(NamedTuple):
     threads: int | str
     dtype: str
 
+    @property
+    def records(self) -> int:
+        """Number of records after the start; the last one is at the end."""
+        return -(-self.steps // self.record)
+
 
 class Rollout(NamedTuple):
     """Result of `Population.rollout`; numbers behind the last joint of a body are 0.
@@ -108,23 +113,18 @@ class Reached(NamedTuple):
 def finished(tables: BodyTables, task: RolloutTask, reached: Reached) -> Rollout:
     """The result for users."""
     q, v, work, trace = reached
-    failed = ~(np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1))
+    failed = np.logical_not(np.isfinite(np.hstack([q, v])).all(axis=1))
     q, v, work = q + 0.0, v + 0.0, work + 0.0  # no negative zeros
     for array in (q, v, work):
         array[failed] = np.nan
-    start = _base_poses(tables, task.q)
-    end = _base_poses(tables, q)
+    start, end = tables.base_poses(task.q), tables.base_poses(q)
     end[failed] = np.nan
     with np.errstate(invalid="ignore"):
         center = poses.centers_of_mass(tables, q)
-    times = task.step * task.record * np.arange(len(trace))
+    times = task.step * np.minimum(task.record * np.arange(len(trace)), task.steps)
     return Rollout(
         q, v, end, start, center, poses.centers_of_mass(tables, task.q), work, failed, times, trace
     )
-
-
-def _base_poses(tables: BodyTables, q: np.ndarray) -> np.ndarray:
-    return q[:, :7].copy() if tables.free_base else tables.base_pose.copy()
 
 
 def task_of(
@@ -205,26 +205,33 @@ def padded(tables: BodyTables, name: str, value: ArrayLike, base: int) -> np.nda
 
 def rises(tables: BodyTables, ground: Ground, q: np.ndarray) -> np.ndarray:
     """(bodies,) height by which bodies have to rise until nothing is below the ground. [m]"""
-    found = np.full(len(q), -np.inf)
-    R, p = poses.link_poses(tables, q)
-    counts = tables.corner_count[tables.row] * tables.present
-    body, link = np.nonzero(counts)
-    for n in range(int(counts.max(initial=0))):
-        some = counts[body, link] > n
-        body, link = body[some], link[some]
-        corner = tables.corner_rows[tables.corner_start[tables.row[body, link]] + n]
-        place, axis, radius = corner[:, :3], corner[:, 3:6], corner[:, 6]
-        x = (R[body, link] @ place[..., None])[..., 0] + p[body, link]
-        _, a, b = ground.surface(x[:, 0], x[:, 1])
-        normal = np.stack(np.broadcast_arrays(-a, -b, np.ones(len(x))), axis=1)
-        axis = (R[body, link] @ axis[..., None])[..., 0]
-        across = normal - axis * np.sum(axis * normal, axis=1, keepdims=True)
-        length = np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-6)
-        x = x - radius[:, None] * across / length
-        np.maximum.at(found, body, ground.surface(x[:, 0], x[:, 1])[0] - x[:, 2])
+    bodies, links = tables.row.shape
+    found = np.empty(bodies)
+    for first in range(0, bodies, CHUNK):
+        some = np.arange(first, min(first + CHUNK, bodies))
+        found[some] = _rises(tables.part(some, links), ground, q[some])
     if np.isinf(found).any():
         k = int(np.isinf(found).argmax())
         raise StateError(f"no module of body {k} can touch the ground: all are virtual")
+    return found
+
+
+def _rises(tables: BodyTables, ground: Ground, q: np.ndarray) -> np.ndarray:
+    counts = (tables.corner_count[tables.row] * tables.present).ravel()
+    link = np.repeat(np.arange(len(counts)), counts)  # of each corner, counted over all bodies
+    slot = np.arange(len(link)) - np.repeat(np.cumsum(counts) - counts, counts)
+    corner = tables.corner_rows[tables.corner_start[tables.row.ravel()[link]] + slot]
+    R, p = (x.reshape(len(counts), *x.shape[2:])[link] for x in poses.link_poses(tables, q))
+    x = np.einsum("kij,kj->ki", R, corner[:, :3]) + p
+    if corner[:, 6].any():
+        _, a, b = ground.surface(x[:, 0], x[:, 1])
+        normal = np.stack(np.broadcast_arrays(-a, -b, np.ones(len(x))), axis=1)
+        axis = np.einsum("kij,kj->ki", R, corner[:, 3:6])
+        across = normal - axis * np.sum(axis * normal, axis=1, keepdims=True)
+        length = np.maximum(np.linalg.norm(across, axis=1, keepdims=True), UPRIGHT)
+        x = x - corner[:, 6:7] * across / length
+    found = np.full(len(q), -np.inf)
+    np.maximum.at(found, link // tables.row.shape[1], ground.surface(x[:, 0], x[:, 1])[0] - x[:, 2])
     return found
 
 
@@ -235,17 +242,25 @@ class BodyRates(NamedTuple):
         inertia: (bodies, most joints) that joints feel; 0 behind the last one. [kg m^2, kg]
         ground: (bodies,) fastest oscillation on a ground of 1 N/m. [rad/s]
         decay: (bodies,) fastest decay by friction and kd. [1/s]
+        swing: (bodies,) fastest oscillation by springs and kp. [rad/s]
     """
 
     inertia: np.ndarray
     ground: np.ndarray
     decay: np.ndarray
+    swing: np.ndarray
 
 
-def _rates(tables: BodyTables, q: np.ndarray, kd: np.ndarray | None, has_ground: bool) -> BodyRates:
+def _rates(
+    tables: BodyTables,
+    q: np.ndarray,
+    kp: np.ndarray | None,
+    kd: np.ndarray | None,
+    has_ground: bool,
+) -> BodyRates:
     """Rates of all bodies: those of one size together, so that none depends on the others."""
     bodies, base = len(tables.count), 6 if tables.free_base else 0
-    found = BodyRates(np.zeros((bodies, tables.row.shape[1] - 1)), np.ones(bodies), np.ones(bodies))
+    found = BodyRates(np.zeros((bodies, tables.row.shape[1] - 1)), *np.ones((3, bodies)))
     for links in np.unique(tables.count).tolist():
         of_size = np.flatnonzero(tables.count == links)
         for first in range(0, len(of_size), CHUNK):
@@ -265,12 +280,29 @@ def _rates(tables: BodyTables, q: np.ndarray, kd: np.ndarray | None, has_ground:
                 ) from None
             inertia = 1 / np.diagonal(inverse, axis1=1, axis2=2)
             found.inertia[some, : links - 1] = inertia
-            viscous, coulomb = (part.of_links(x)[:, 1:, 0] for x in ("viscous", "coulomb"))
-            slope = 2 * SERVO_RATE * inertia if kd is None else kd[some, : links - 1]
-            root = np.sqrt(viscous + coulomb / SLIP + slope)
-            decay = root[:, :, None] * inverse * root[:, None, :]
-            found.decay[some] = np.linalg.eigvalsh(decay)[:, -1]
+            own = {x: part.of_links(x)[:, 1:, 0] for x in ("viscous", "coulomb", "stiffness")}
+            law = _gains(inertia, *(x if x is None else x[some, : links - 1] for x in (kp, kd)))
+            slope = own["viscous"] + own["coulomb"] / SLIP + law[1]
+            found.decay[some] = _largest(inverse, slope)
+            found.swing[some] = np.sqrt(_largest(inverse, own["stiffness"] + law[0]))
     return found
+
+
+def _gains(
+    inertia: np.ndarray, kp: np.ndarray | None, kd: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Given gains, or the default ones."""
+    return (
+        SERVO_RATE**2 * inertia if kp is None else kp,
+        2 * SERVO_RATE * inertia if kd is None else kd,
+    )
+
+
+def _largest(inverse: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """(bodies,) largest eigenvalue of M^-1 D, from M^-1 and the diagonal of D."""
+    root = np.sqrt(slope)
+    values = np.linalg.eigvalsh(root[:, :, None] * inverse * root[:, None, :])
+    return np.maximum(values[:, -1], 0.0)
 
 
 def _laws(
@@ -283,13 +315,12 @@ def _laws(
         _per_joint(name, value, *shape)
         for name, value in (("kp", kp), ("kd", kd), ("torque", torque))
     )
-    rates = _rates(tables, q, kd, ground is not None)
+    rates = _rates(tables, q, kp, kd, ground is not None)
     _check_step(step, rates.decay, EXPLICIT, "friction and kd of its joints")
-    law = JointLaw(
-        SERVO_RATE**2 * rates.inertia if kp is None else kp,
-        2 * SERVO_RATE * rates.inertia if kd is None else kd,
-        np.full(shape, np.inf) if torque is None else torque,
-    )
+    _check_step(step, rates.swing, EXPLICIT, "springs and kp of its joints")
+    most = np.full(shape, np.inf) if torque is None else torque
+    springs = tables.of_links("stiffness")[:, 1:, 0] > 0  # which have no motor
+    law = JointLaw(*_gains(rates.inertia, kp, kd), np.where(springs, 0.0, most))
     if ground is None:
         return law, GroundLaw(*np.zeros((5, bodies)))
     k = np.full(bodies, ground.stiffness or 0.0)

@@ -91,6 +91,10 @@ class BodyTables:
         alone = {name: getattr(self, name)[bodies] for name in ("count", "base_pose")}
         return replace(self, **links, **alone)
 
+    def base_poses(self, q: np.ndarray) -> np.ndarray:
+        """(bodies, 7) position and quaternion of the bases."""
+        return q[:, :7].copy() if self.free_base else self.base_pose.copy()
+
     def slides(self) -> np.ndarray:
         """(bodies, most links) True for links whose joint slides."""
         return (self.kind[self.row] >= PATTERNS) & self.present
@@ -100,7 +104,7 @@ class BodyTables:
         round_rows = np.zeros(len(self.rows), dtype=bool)
         of_row = np.repeat(np.arange(len(self.rows)), self.corner_count)
         round_rows[of_row[self.corner_rows[:, 6] > 0]] = True
-        return (round_rows[self.row] & self.present).any(axis=1)
+        return np.any(round_rows[self.row] & self.present, axis=1)
 
 
 class LinkRows(NamedTuple):
