@@ -64,6 +64,7 @@ DEFERRED_UPWARD = {
     ("model", "friction"),
     ("model", "compiler"),
     ("loading", "scenario"),
+    ("loading", "search"),
     ("population", "search"),
 }
 

@@ -20,7 +20,7 @@ READERS = {
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read an `Organism`, a `ModuleType`, a `Record`, a `Scenario` or a `Trajectory`.
+    """Read an `Organism`, `ModuleType`, `Record`, `Scenario`, `Genotype` or `Trajectory`.
 
     The content decides, not the name: the ``format`` field of a JSON file (or of TOML when the name
     ends in ``.toml``), the first bytes of a binary one. `Organism.from_file`,
@@ -40,6 +40,10 @@ def load(path: str | os.PathLike[str]) -> Any:
         from modurob.scenario.scenario import Scenario
 
         return Scenario.load(path)
+    if format == "modurob-genotype":
+        from modurob.search import Genotype
+
+        return Genotype.from_document(data, str(path))
     if format == "modurob-project":
         raise FileError(f"{path}: a project of the studio: open it with 'modurob studio {path}'")
     if not isinstance(format, str) or format not in READERS:

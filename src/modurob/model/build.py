@@ -472,14 +472,21 @@ def _redundant_joints(parts: Sequence[ModelPart], tree: Tree) -> dict[int, str]:
         before, after = parts[tree.moving[link - 1]], parts[tree.moving[k]]
         if before.owner == "world" or before.joint is None or after.joint is None:
             continue
+        assert before.screw is not None
+        assert after.screw is not None
         if before.joint.armature:
             continue
-        same = se3.transform_twist(tree.placement[k], after.screw)
-        if min(np.abs(before.screw - same).max(), np.abs(before.screw + same).max()) < ONE_LINE:
+        if on_one_line(before.screw, tree.placement[k], after.screw):
             found[tree.moving[k]] = (
                 f"{SAME_LINE} as {before.owner}.{before.joint.name}, with no mass between the two"
             )
     return found
+
+
+def on_one_line(before: np.ndarray, placement: np.ndarray, after: np.ndarray) -> bool:
+    """Whether two joints move along the same line: screw, pose of the second joint, its screw."""
+    same = se3.transform_twist(placement, after)
+    return min(np.abs(before - same).max(), np.abs(before + same).max()) < ONE_LINE
 
 
 def _lock_reasons(parts: Sequence[ModelPart]) -> list[str]:

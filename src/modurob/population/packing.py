@@ -21,7 +21,14 @@ from modurob.compiler.kernels import ROW, Row
 from modurob.compiler.packing import fields, size
 from modurob.errors import StateError
 from modurob.model import Model
-from modurob.model.build import UNIT, ModelPart, docking_template, held_pose, module_template
+from modurob.model.build import (
+    UNIT,
+    ModelPart,
+    docking_template,
+    held_pose,
+    module_template,
+    on_one_line,
+)
 from modurob.model.frames import UPRIGHT, turned
 from modurob.model.options import ModelOptions
 from modurob.modules import ModuleType
@@ -121,10 +128,12 @@ class CodedBody(NamedTuple):
 
 
 class JointEntry(NamedTuple):
-    """A joint of a kind: its number in the datasheet, and its axis."""
+    """A joint of a kind: number in the datasheet, axis, screw, and whether it has a rotor."""
 
     number: int
     axis: bytes
+    screw: np.ndarray
+    has_rotor: bool
 
 
 class LinkSeat(NamedTuple):
@@ -304,7 +313,11 @@ class BodyPacker:
             poses.append(pose)
             mass[on] += part_mass
             members[on] += (body, pose)
-        if light and not all(mass[1:]):
+        if light and any(
+            own.parent.count(above) == 1 and self._repeats(seats[above], seat)
+            for above, seat in zip(own.parent, seats, strict=True)
+            if above > 0 and not mass[above]
+        ):
             return None
         turns: list[int] = []
         for seat, on, held_bodies in zip(seats, own.parent, members, strict=True):
@@ -315,22 +328,25 @@ class BodyPacker:
             own.keys.append((seat, tuple(held_bodies)))
         return own
 
+    def _repeats(self, before: SeatKey, after: SeatKey) -> bool:
+        """Whether a joint only repeats the one before it, if there is no mass between the two."""
+        first, second = self._joints[before[2]], self._joints[after[2]]
+        return not first.has_rotor and on_one_line(first.screw, self._poses[after[1]], second.screw)
+
     # -- rows --------------------------------------------------------------------------------------
 
     def _new_rows(
-        self, body: CodedBody, k: int, organism_of: Callable[[int], Organism]
+        self, body: CodedBody, number: int, organism_of: Callable[[int], Organism]
     ) -> list[int]:
         """Numbers of the rows of a body, some of which are new."""
         seats = [seat for seat, _ in body.keys]
         loads = [(self._turned[seat], bodies) for seat, bodies in body.keys]
-        if not all(map(self._seats.__contains__, seats)) or not all(
-            map(self._loads.__contains__, loads)
-        ):
-            organism = organism_of(k)
-            found = _halves(organism, self._options.build(organism))
-            for seat_key, load_key, (seat, load) in zip(seats, loads, found, strict=True):
-                self._seats.setdefault(seat_key, seat)
-                self._loads.setdefault(load_key, load)
+        new = [k for k, load in enumerate(loads) if load not in self._loads]
+        if new or not all(map(self._seats.__contains__, seats)):
+            organism = organism_of(number)
+            found = _halves(organism, self._options.build(organism), new)
+            self._seats.update(zip(seats, (seat for seat, _ in found), strict=True))
+            self._loads.update((loads[k], found[k][1]) for k in new)
         for key, seat, load in zip(body.keys, seats, loads, strict=True):
             if key not in self._row_of:
                 self._row_of[key] = self._row(self._seats[seat], self._loads[load])
@@ -441,7 +457,8 @@ class BodyPacker:
             joint = self._joint_of.setdefault(key, len(self._joints))
             if joint == len(self._joints):
                 axis = part.screw[:3] if part.joint.kind == "prismatic" else part.screw[3:]
-                self._joints.append(JointEntry(which, axis.tobytes()))
+                has_rotor = part.joint.armature > 0
+                self._joints.append(JointEntry(which, axis.tobytes(), part.screw, has_rotor))
             lower = part.joint.lower
             if part.reason or (lower is not None and lower == part.joint.upper):
                 held = self._pose(held_pose(part))
@@ -450,11 +467,13 @@ class BodyPacker:
         return CodedPart(part.previous, before, after, held, body, joint, part.solid.mass)
 
 
-def _halves(organism: Organism, model: Model) -> list[tuple[LinkSeat, LinkLoad]]:
-    """Seat and load of each link of a model."""
+def _halves(
+    organism: Organism, model: Model, new: Sequence[int] | None = None
+) -> list[tuple[LinkSeat, LinkLoad]]:
+    """Seat and load of each link of a model; loads are complete for new links, or for all."""
     return [
         (LinkSeat(row[~IS_LOAD], int(kind)), LinkLoad(row[IS_LOAD], side, corner))
-        for row, kind, side, corner in zip(*link_rows(organism, model), strict=True)
+        for row, kind, side, corner in zip(*link_rows(organism, model, new), strict=True)
     ]
 
 

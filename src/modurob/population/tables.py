@@ -6,6 +6,7 @@ of parents and row numbers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -116,8 +117,15 @@ class LinkRows(NamedTuple):
     corner_rows: list[np.ndarray]
 
 
-def link_rows(organism: Organism, model: Model) -> LinkRows:
-    """Rows of the links of a model and their corners."""
+def link_rows(organism: Organism, model: Model, touching: Sequence[int] | None = None) -> LinkRows:
+    """Rows of the links of a model and their corners.
+
+    Args:
+        organism: Of the model.
+        model: The model.
+        touching: Links whose corners and sides are asked for, which take most of the time; all by
+            default.
+    """
     frames = model._placed_frames
     table = table_rows(frames, model.gravity)
     kind = np.concatenate([[0], table.pattern])
@@ -126,6 +134,9 @@ def link_rows(organism: Organism, model: Model) -> LinkRows:
         at = Corners(none.astype(int), none.reshape(0, 3), none.reshape(0, 3), none)
     else:
         at = corners(organism, model)
+    if touching is not None:
+        asked = np.isin(frames.body_link[at.body], touching)
+        at = Corners(*(x[asked] for x in at))
     R, p = frames.body_rotation, frames.body_position
     outline, side = at.outline(), np.zeros((len(table.rows), 6, 6))
     for body in np.unique(outline.body).tolist():
@@ -144,6 +155,8 @@ def link_rows(organism: Organism, model: Model) -> LinkRows:
 
 def _merged(points: np.ndarray) -> np.ndarray:
     """(k, CORNER_ROW) corners with their weights: those at one place are one, in order."""
+    if not len(points):
+        return np.zeros((0, CORNER_ROW))
     _, first, which = np.unique(
         np.round(points / SAME_PLACE_M), axis=0, return_index=True, return_inverse=True
     )

@@ -59,7 +59,7 @@ class KindForms(NamedTuple):
 def canonical_key(space: BodySpace, genes: Sequence[Gene], frequency: float | None) -> str:
     """See `Genotype.canonical`; without a frequency, a key of the body alone."""
     kinds = _kind_forms(space)
-    moving = None if frequency is None else space.moving(genes)
+    moving = None if frequency is None else _moving(space, genes)
     children: list[list[int]] = [[] for _ in genes]
     for number, gene in enumerate(genes[1:], start=1):
         children[gene.parent].append(number)
@@ -70,7 +70,7 @@ def canonical_key(space: BodySpace, genes: Sequence[Gene], frequency: float | No
         waves = [None] * len(places)
         if frequency is not None:
             waves = [
-                gene.waves[place]
+                _wave_numbers(gene.waves[place])
                 if place >= 0 and (moving is None or (number, joint) in moving)
                 else None
                 for joint, place in enumerate(places)
@@ -94,14 +94,26 @@ def canonical_key(space: BodySpace, genes: Sequence[Gene], frequency: float | No
     return blake2b(whole, digest_size=16).hexdigest()
 
 
-def _wave_bytes(symmetry: Symmetry, waves: Sequence[Oscillation | None]) -> bytes:
-    """Waves of a module after a motion, as numbers that do not depend on how a phase is written."""
+def _moving(space: BodySpace, genes: Sequence[Gene]) -> set[tuple[int, int]] | None:
+    """Numbers of modules and joints that can move; None for all."""
+    found = space.moving(genes)
+    return None if found is None else set(found)
+
+
+def _wave_numbers(wave: Oscillation) -> tuple[int, int, int]:
+    """Numbers of a wave that do not depend on how its phase is written."""
+    a, phase, offset = wave
+    x, y = a * cos(phase), a * sin(phase)
+    return round(x / RESOLVED), round(y / RESOLVED), round(offset / RESOLVED)
+
+
+def _wave_bytes(symmetry: Symmetry, waves: Sequence[tuple[int, int, int] | None]) -> bytes:
+    """Waves of a module after a motion."""
     found = [b""] * len(waves)
     for wave, (place, sign) in zip(waves, symmetry.joints, strict=True):
         if wave is not None:
-            a, phase, offset = sign * wave.amplitude, wave.phase, sign * wave.offset
-            numbers = (a * cos(phase), a * sin(phase), offset)
-            found[place] = WAVE.pack(*(round(x / RESOLVED) for x in numbers))
+            x, y, offset = wave
+            found[place] = WAVE.pack(sign * x, sign * y, sign * offset)
     return b"".join(found)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from modurob.checks import generator
-from modurob.errors import DockingError, FileError, ModurobError, StateError
+from modurob.errors import DockingError, FileError, ModurobError, StateError, choices
 from modurob.model import Model
 from modurob.modules import ModuleType, catalog
 from modurob.modules.datasheet import validated
@@ -170,7 +170,10 @@ class Genotype:
             genes = []
             for k, entry in enumerate(record.genes):
                 if entry.kind not in names:
-                    raise FileError(f"gene {k} has kind '{entry.kind}', which its space lacks")
+                    raise FileError(
+                        f"gene {k} has kind '{entry.kind}', which its space lacks: kinds are "
+                        f"{choices(names)}"
+                    )
                 waves = tuple(Oscillation(*wave) for wave in entry.waves)
                 genes.append(
                     Gene(**{**dict(entry), "kind": names.index(entry.kind), "waves": waves})

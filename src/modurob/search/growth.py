@@ -14,6 +14,7 @@ from modurob.search.space import BodySpace, Gene, PortLabel
 
 TOUCHING = 0.05  # of the size of a module: how far shapes that only touch may overlap
 CACHED_KINDS = 256
+UNIT = np.eye(4)
 
 
 class GrowingBody:
@@ -25,7 +26,7 @@ class GrowingBody:
         self.free: dict[tuple[int, PortLabel], None] = {}  # in the order of docking
         self._cells = {(0, 0)}
         self._places = [(0, 0, 0)]  # cell and quarter turn
-        self._poses = [np.eye(4)]
+        self._poses = [UNIT]
         self._boxes = [] if space.planar else [_boxes(space.kinds[base.kind])]
         self._open(0, base.kind)
 

@@ -113,6 +113,10 @@ class BodySpace:
             names = choices(kind.name for kind in kinds)
             raise StateError(f"no port of {names} mates with another: bodies have one module only")
 
+    def __reduce__(self) -> tuple[type[BodySpace], tuple[Any, ...]]:
+        """The settings alone: what was derived from them need not be sent to other processes."""
+        return BodySpace, tuple(getattr(self, name) for name in self.__dataclass_fields__)
+
     @cached_property
     def planar(self) -> bool:
         """Whether all kinds are cubes of the planar lattice."""
@@ -169,30 +173,43 @@ class BodySpace:
         return BodyPlan([kinds[gene[0]] for gene in genes], [gene[1:5] for gene in genes[1:]])
 
     @cached_property
-    def _bending(self) -> frozenset[tuple[int, PortLabel, int, PortLabel, int]]:
-        """Dockings that bend, whatever the rest of the body is."""
-        return frozenset(
-            (i, port, j, other, turn)
-            for (i, port), fitting in self.fits.items()
-            for j, other, turn in fitting
-            if self.hinges == "dyad"
-            and self.kinds[j].mass > 0
-            and dyad(self.kinds[i], port, self.kinds[j], other, turn).name in ("DP", "DO")
-        )
+    def _options(self) -> ModelOptions:
+        return ModelOptions(self.hinges, "free")
+
+    @cached_property
+    def _bending(self) -> dict[tuple[int, PortLabel, int, PortLabel, int], int]:
+        """Dockings that bend, whatever the rest of the body is, and the joint that they bend by."""
+        found = {}
+        for i, port, j, other, turn in self.transforms:
+            kind = self.kinds[j]
+            if self.hinges == "dyad" and kind.dyad_joint is not None and kind.mass > 0:
+                name = dyad(self.kinds[i], port, kind, other, turn).name
+                if name in ("DP", "DO") and self.ranges[j][0].half > 0:
+                    joint = kind.joints.index(kind.joint(kind.dyad_joint))
+                    found[i, port, j, other, turn] = joint
+        return found
+
+    @cached_property
+    def _is_simple(self) -> bool:
+        """Whether no other joints than those of bending dockings move."""
+        heavy = all(kind.dyad_joint is not None and kind.mass > 0 for kind in self.kinds)
+        elastic = any(joint.stiffness for kind in self.kinds for joint in kind.joints)
+        return self.hinges == "dyad" and heavy and not elastic
 
     def moving(self, genes: Sequence[Gene]) -> list[tuple[int, int]] | None:
         """Joints of a body that can move, see `moving_joints`."""
-        return moving_joints(self.plan(genes), ModelOptions(self.hinges, "free"))
+        if not self._is_simple:
+            return moving_joints(self.plan(genes), self._options)
+        bending, found = self._bending, []
+        for number, (kind, parent, port, child_port, turn, _) in enumerate(genes):
+            joint = bending.get((genes[parent].kind, port, kind, child_port, turn), -1)
+            if joint >= 0 and number > 0:
+                found.append((number, joint))
+        return found
 
     def moves(self, genes: Sequence[Gene]) -> bool:
         """Whether a joint of the body can move."""
-        return (
-            any(
-                (genes[parent].kind, port, kind, child_port, turn) in self._bending
-                for kind, parent, port, child_port, turn, _ in genes[1:]
-            )
-            or self.moving(genes) != []
-        )
+        return self.moving(genes) != []
 
     @cached_property
     def ranges(self) -> tuple[tuple[JointRange, ...], ...]:

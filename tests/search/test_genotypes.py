@@ -1,0 +1,309 @@
+"""Genotypes: random ones and changed ones can always be built, and files hold all of them."""
+
+import json
+import pickle
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import modurob as mr
+from modurob.model.options import ModelOptions
+from modurob.population.packing import moving_joints
+from modurob.search import BodySpace, Gene, Genotype, Oscillation, joint_waves
+from modurob.search.growth import GrowingBody
+
+CUBES = BodySpace("backbone", (2, 7))
+MIXED = BodySpace(("backbone", "scout"), (3, 6), "physical", 0.5, 0.2, (1.0, 1.0))
+SPATIAL = BodySpace("superbot", (2, 5), "physical")
+ARMS = BodySpace(("chen_link", "chen_revolute", "chen_prismatic"), (2, 6), "physical")
+ROUNDING = 1e-12  # of sums of offsets and amplitudes
+INSIDE = 0.9  # of the width of a shape: points that are inside it for certain
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+@given(st.sampled_from([CUBES, MIXED, SPATIAL, ARMS]), st.integers(0, 2**32 - 1))
+@settings(max_examples=30)
+def test_changed_genotypes_can_be_built(space, seed):
+    draw = rng(seed)
+    one, other = (Genotype.random(space, draw) for _ in range(2))
+    for genotype in (one, one.mutated(draw), one.crossed(other, draw), other.crossed(one, draw)):
+        again = Genotype(space, genotype.genes, genotype.frequency)  # checks all
+        organism = again.organism()  # checks the rules of docking once more
+        assert space.modules[0] <= len(organism) <= space.modules[1]
+        assert Genotype.from_document(json.loads(json.dumps(again.document()))) == genotype
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=20)
+def test_waves_stay_within_the_limits_of_joints(seed):
+    draw = rng(seed)
+    genotype = Genotype.random(MIXED, draw)
+    for _ in range(4):
+        genotype = genotype.mutated(draw)
+    model, waves = genotype.model(), genotype.waves()
+    low, high = waves.offset[0] - waves.amplitude[0], waves.offset[0] + waves.amplitude[0]
+    assert (low >= model.lower - ROUNDING).all()
+    assert (high <= model.upper + ROUNDING).all()
+
+
+def test_the_same_seed_gives_the_same_genotypes():
+    def run():
+        draw = rng(4)
+        one, other = Genotype.random(CUBES, draw), Genotype.random(CUBES, draw)
+        return one, one.mutated(draw), one.crossed(other, draw)
+
+    assert run() == run()
+
+
+def test_mutations_and_crossovers_reach_all_sizes_and_change_bodies():
+    draw, changed, sizes = rng(1), 0, set()
+    genotype = Genotype.random(CUBES, draw)
+    for _ in range(120):
+        child = genotype.mutated(draw).crossed(Genotype.random(CUBES, draw), draw)
+        changed += child.canonical(gait=False) != genotype.canonical(gait=False)
+        sizes.add(len(child.genes))
+        genotype = child
+    assert sizes == set(range(2, 8))
+    assert changed > 90
+
+
+def test_joints_that_move_are_those_of_the_packed_body():
+    draw = rng(6)
+    for space in (CUBES, BodySpace(("backbone", "scout"), (3, 8)), MIXED, SPATIAL):
+        for _ in range(10):
+            genes = Genotype.random(space, draw).genes
+            options = ModelOptions(space.hinges, "free")
+            assert space.moving(genes) == moving_joints(space.plan(genes), options)
+
+
+def test_genotypes_travel_to_other_processes_without_derived_tables():
+    genotypes = [Genotype.random(SPATIAL, rng(k)) for k in range(2)]
+    again = pickle.loads(pickle.dumps(genotypes))
+    assert again == genotypes
+    assert again[0].space is again[1].space
+    assert "transforms" not in vars(again[0].space)
+
+
+def test_waves_belong_to_the_joints_that_they_are_named_for():
+    draw = rng(2)
+    for space in (CUBES, MIXED, SPATIAL, ARMS):
+        genotypes = [Genotype.random(space, draw) for _ in range(6)]
+        population = mr.Population.from_genotypes(genotypes)
+        waves = joint_waves(genotypes, population)
+        for k, genotype in enumerate(genotypes):
+            names = population.model(k).joint_names
+            expected = [named_wave(genotype, *name.split(".")) for name in names]
+            found = np.stack([waves.amplitude[k], waves.phase[k], waves.offset[k]], axis=-1)
+            assert np.array_equal(found[: len(names)], expected)
+            assert not found[len(names) :].any()
+            assert waves.frequency[k] == genotype.frequency
+            alone = genotype.waves()
+            assert np.array_equal(alone.amplitude[0], waves.amplitude[k, : len(names)])
+
+
+def named_wave(genotype, module, joint):
+    gene = genotype.genes[int(module.removeprefix("m"))]
+    names = [each.name for each in genotype.space.joints[gene.kind]]
+    return gene.waves[names.index(joint)]
+
+
+# -- room ------------------------------------------------------------------------------------------
+
+
+def test_modules_of_spatial_bodies_do_not_overlap_and_only_those_are_refused():
+    """A free docking is refused exactly if points inside two modules coincide."""
+    draw, refused, taken = rng(3), 0, 0
+    for _ in range(6):
+        body = regrown(Genotype.random(BodySpace("superbot", (8, 9), "physical"), draw))
+        poses = [np.eye(4)]
+        for gene in body.genes[1:]:
+            poses.append(poses[gene.parent] @ step(body, gene))
+        for a in range(len(poses)):
+            for b in range(a):
+                assert not meet(poses[a], poses[b]), (a, b)
+        ports = list(body.free)
+        for parent, port in [ports[k] for k in draw.integers(len(ports), size=12)]:
+            kind, child_port, turn = body.space.fits[0, port][int(draw.integers(24))]
+            gene = Gene(kind, parent, port, child_port, turn, body.genes[0].waves)
+            T = poses[parent] @ step(body, gene)
+            others = [pose for k, pose in enumerate(poses) if k != parent]
+            free = not any(meet(T, pose) for pose in others)
+            assert body.copy().add(gene) == free
+            refused, taken = refused + (not free), taken + free
+    assert min(refused, taken) >= 5  # both cases were there
+
+
+def regrown(genotype):
+    body = GrowingBody(genotype.space, genotype.genes[0])
+    assert all(body.add(gene) for gene in genotype.genes[1:])
+    return body
+
+
+def step(body, gene):
+    key = (body.genes[gene.parent].kind, gene.port, gene.kind, gene.child_port, gene.turn)
+    return body.space.transforms[key]
+
+
+def meet(T_a, T_b):
+    """Whether points inside the shapes of one SuperBot are inside those of another one."""
+    for T, T_other in ((T_a, T_b), (T_b, T_a)):
+        points = superbot_points() @ T[:3, :3].T + T[:3, 3] - T_other[:3, 3]
+        for R, center, half in superbot_boxes():
+            local = (points @ T_other[:3, :3] - center) @ R
+            if (np.abs(local) < INSIDE * half).all(axis=1).any():
+                return True
+    return False
+
+
+@lru_cache
+def superbot_boxes():
+    kind = mr.catalog["superbot"]
+    poses = [kind.rest_poses[kind.body_index(s.body)] @ s.pose for s in kind.shapes]
+    return [
+        (T[:3, :3], T[:3, 3], np.array(shape.size) / 2)
+        for T, shape in zip(poses, kind.shapes, strict=True)
+    ]
+
+
+@lru_cache
+def superbot_points():
+    grid = np.stack(np.meshgrid(*[np.linspace(-INSIDE, INSIDE, 6)] * 3), axis=-1).reshape(-1, 3)
+    return np.concatenate([(grid * half) @ R.T + c for R, c, half in superbot_boxes()])
+
+
+# -- files and bad input ---------------------------------------------------------------------------
+
+
+def test_files_hold_genotypes_with_datasheets_of_their_own(tmp_path):
+    heavy = mr.catalog["backbone"].with_parameters(mass=2.0)
+    genotype = Genotype.random(BodySpace((heavy, "scout"), (2, 5)), rng())
+    genotype.save(tmp_path / "best.json")
+    again = Genotype.from_file(tmp_path / "best.json")
+    assert mr.load(tmp_path / "best.json") == again
+    assert again == genotype
+    assert hash(again) == hash(genotype)
+    assert again.space.kinds[0].mass == 2.0
+    assert again.canonical() == genotype.canonical()
+
+
+STIFF = mr.catalog["backbone"].with_parameters(limits=(0.0, 0.0))
+WAVE = Oscillation(0.1, 0.0, 0.0)
+BASE = Gene(0, -1, 0, 0, 0, (WAVE,))
+
+
+def gene(parent=0, port=3, child_port=4, turn=0, waves=(WAVE,), kind=0):
+    return Gene(kind, parent, port, child_port, turn, waves)
+
+
+@pytest.mark.parametrize(
+    ("genes", "frequency", "error", "message"),
+    [
+        ((), 1.0, mr.DockingError, "starts with its base"),
+        ((gene(),), 1.0, mr.DockingError, "starts with its base"),
+        ((BASE,), 1.0, mr.DockingError, "1 modules: its space has 2 to 7"),
+        ((BASE, gene(1)), 1.0, mr.DockingError, "a parent comes before its children"),
+        ((BASE, gene(kind=4)), 1.0, mr.DockingError, "kind 4 and parent 0: kinds are 0 to 0"),
+        ((BASE, gene(port=9)), 1.0, mr.UnknownNameError, "no port 9 on 'm0'"),
+        ((BASE, gene(), gene()), 1.0, mr.DockingError, "already holds 'm1'"),
+        ((BASE, gene(turn=90)), 1.0, mr.DockingError, "turn 90 is not allowed"),
+        ((BASE, gene(0, 2, 5)), 1.0, mr.DockingError, "no joint of this body can move"),
+        (
+            (BASE, gene(), gene(1, 2, 4), gene(2, 2, 4), gene(3, 2, 4)),
+            1.0,
+            mr.DockingError,
+            "would take the cell of 'm0'",
+        ),
+        ((BASE, gene(waves=())), 1.0, mr.StateError, "gene 1 has 0 waves, expected 1"),
+        (
+            (BASE, gene(waves=(Oscillation(9.0, 0.0, 0.0),))),
+            1.0,
+            mr.StateError,
+            "'hinge' has amplitude 9 and offset 0: its space has amplitudes from 0 to 0.94",
+        ),
+        ((BASE, gene()), 9.0, mr.StateError, "frequency is 9.0 Hz: its space has 0.5 to 2"),
+    ],
+)
+def test_genotypes_that_cannot_be_built_are_refused(genes, frequency, error, message):
+    with pytest.raises(error) as caught:
+        Genotype(CUBES, genes, frequency)
+    assert message in str(caught.value)
+
+
+def test_modules_that_overlap_in_space_are_refused():
+    waves = (WAVE,) * 3
+    loop = [gene(0, 4, 2, 0, waves), gene(1, 4, 2, 0, waves), gene(2, 4, 2, 0, waves)]
+    loop.append(gene(3, 4, 2, 0, waves))
+    with pytest.raises(mr.DockingError, match="gene 4 at port 4 of gene 3 would overlap another"):
+        Genotype(SPATIAL, (BASE._replace(waves=waves), *loop), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda data: [], 'not a modurob-genotype file: it has no "format" field'),
+        (lambda data: {**data, "format": "modurob-organism"}, "expected 'modurob-genotype'"),
+        (lambda data: {**data, "version": 2}, "written by a newer modurob"),
+        (lambda data: {**data, "genes": []}, "genes"),
+        (lambda data: {**data, "genes": [{**data["genes"][0], "turn": "up"}]}, "turn"),
+        (lambda data: {**data, "frequency": None}, "frequency"),
+        (lambda data: {**data, "extra": 1}, "extra"),
+        (lambda data: {**data, "genes": data["genes"][:1]}, "1 modules: its space has 2 to 7"),
+        (
+            lambda data: {**data, "space": {**data["space"], "kinds": ["scout"]}},
+            "gene 0 has kind 'backbone', which its space lacks: kinds are scout",
+        ),
+        (lambda data: {**data, "space": {**data["space"], "kinds": ["cube"]}}, "cube"),
+        (lambda data: {**data, "space": {**data["space"], "offset": 0.7}}, "from 0 to 0.4"),
+    ],
+)
+def test_bad_files_are_refused_in_one_line(change, message):
+    data = Genotype.random(CUBES, rng()).document()
+    with pytest.raises(mr.FileError) as caught:
+        Genotype.from_document(change(data), "best.json")
+    text = str(caught.value)
+    assert text.startswith("best.json: ")
+    assert message in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kinds": ()}, "catalog names or datasheets, got ()"),
+        ({"kinds": ("backbone", "backbone")}, "'backbone' is there twice"),
+        ({"kinds": "chen_link"}, "no port of chen_link mates with another"),
+        ({"kinds": "virtual_px"}, "is a virtual joint, which does not dock"),
+        ({"modules": 4}, "modules of a body space is a pair"),
+        ({"modules": (5, 4)}, "the most modules of a body must be a whole number from 5"),
+        ({"modules": (0, 4)}, "the fewest modules"),
+        ({"hinges": "soft"}, "hinges must be 'dyad' or 'physical'"),
+        ({"amplitude": 1.5}, "amplitude of a body space"),
+        ({"amplitude": 0.8, "offset": 0.4}, "offset of a body space is a number from 0 to 0.2"),
+        ({"frequency": (2.0, 1.0)}, "from low to high"),
+        ({"frequency": (0.0, 1.0)}, "lowest frequency must be a positive number"),
+    ],
+)
+def test_bad_spaces_are_refused(settings, message):
+    with pytest.raises(mr.StateError) as caught:
+        BodySpace(**settings)
+    assert message in str(caught.value)
+
+
+def test_bad_arguments_are_refused():
+    one, other = Genotype.random(CUBES, rng()), Genotype.random(SPATIAL, rng())
+    with pytest.raises(mr.StateError, match="same body space"):
+        one.crossed(other, rng())
+    with pytest.raises(mr.StateError, match="needs a BodySpace, got str"):
+        Genotype.random("backbone", rng())
+    with pytest.raises(mr.StateError, match="a mutation needs rng"):
+        one.mutated(3)
+    with pytest.raises(mr.StateError, match="2 genotypes for a population of 1 bodies"):
+        joint_waves([one, one], mr.Population.from_genotypes([one]))
+    with pytest.raises(mr.DockingError, match="no body of 2 modules or more that can move"):
+        Genotype.random(BodySpace(STIFF, (2, 3)), rng())
