@@ -179,8 +179,10 @@ def test_a_prepared_call_reads_and_writes_in_place(cuda_in_cpp, pendulum):
 
 @pytest.mark.usefixtures("cuda_in_cpp")
 def test_a_prepared_call_refuses_what_it_would_have_to_copy(pendulum):
-    _, on_cuda, (q, v, a) = pendulum
+    model, on_cuda, (q, v, a) = pendulum
     call = on_cuda.prepare("inverse_dynamics", STATES)
+    with pytest.raises(mr.StateError, match="q must be"):
+        call(None, None, None)
     for wrong in (
         np.asarray(v), v.astype(np.float32), v[:-1], np.asfortranarray(v), v.tolist(),
         Foreign(np.asarray(v), device=1),
@@ -189,6 +191,12 @@ def test_a_prepared_call_refuses_what_it_would_have_to_copy(pendulum):
             call(q, wrong, a)
         with pytest.raises(mr.StateError, match="out must be a contiguous"):
             on_cuda.prepare("inverse_dynamics", STATES, out=wrong)
+    call(q, v, a)
+    with pytest.raises(mr.StateError, match="v must be"):
+        call(a, None, a)
+    found = call(a, v, a)  # not the arrays of the call before the refused one
+    wanted = model.inverse_dynamics(*map(np.asarray, (a, v, a)))
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.usefixtures("cuda_in_cpp")

@@ -123,16 +123,20 @@ class CudaTier:
         inputs, sizes = QUANTITIES[name].inputs, (self.model.nq, self.model.nv, self.model.nv)
         shapes = [(*batch, size) for size in sizes[: len(inputs)]]
         known: tuple[Any, ...] = (self,) * len(inputs)  # no array yet
+        given: list[Any] = []
         arguments: tuple[Any, ...] = ()
 
         def call(*state: Any) -> Any:
-            nonlocal known, arguments
-            if len(state) != len(known) or not all(map(is_, state, known)):
-                if len(state) != len(inputs):
-                    raise TypeError(f"{name} takes {', '.join(inputs)}, got {len(state)} arrays")
-                given = [self._in_place(*x) for x in zip(inputs, state, shapes, strict=True)]
-                given += given[:1] * (3 - len(given))
-                known, arguments = state, (np.int64(count), *given, y)
+            nonlocal known, given, arguments
+            if len(state) != len(inputs):
+                raise TypeError(f"{name} takes {', '.join(inputs)}, got {len(state)} arrays")
+            if not all(map(is_, state, known)):
+                given = [
+                    given[k] if array is known[k] else self._in_place(inputs[k], array, shapes[k])
+                    for k, array in enumerate(state)
+                ]
+                unused = given[:1] * (3 - len(given))
+                known, arguments = state, (np.int64(count), *given, *unused, y)
             kernel(grid, block, arguments)
             return y
 
