@@ -225,6 +225,8 @@ def test_wrong_arguments_are_one_line(monkeypatch, tmp_path):
         (partial(evolve, TASK, progress=1), StateError, "progress"),
         (partial(SearchTask, "x", 3), StateError, "objective is a function"),
         (partial(SearchTask, "x", distance, duration=0), StateError, "duration"),
+        (partial(SearchTask, "x", distance, begin=1), StateError, "begin of a task"),
+        (partial(SearchTask, "x", distance, begin=-0.1), StateError, "begin of a task"),
         (partial(SearchTask, "x", distance, start="air"), StateError, "'gait' or 'rest'"),
         (partial(SearchTask, "x", distance, ground=1), StateError, "ground"),
     ):

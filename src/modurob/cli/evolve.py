@@ -71,8 +71,7 @@ def command(
     """
     chosen = task_of(task)
     if duration is not None:
-        share = chosen.begin / chosen.duration
-        chosen = replace(chosen, duration=duration, begin=share * duration)
+        chosen = replace(chosen, duration=duration)
     space = BodySpace(
         kinds=kinds or DEFAULT_SPACE.kinds,  # pyright: ignore[reportArgumentType]
         modules=modules, frequency=DEFAULT_SPACE.frequency,

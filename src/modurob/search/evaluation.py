@@ -13,10 +13,9 @@ from modurob.executors import Executor
 from modurob.population import JointWaves, Population, Rollout
 from modurob.population.rollout import rises
 from modurob.search.genotype import Genotype, joint_waves
-from modurob.search.tasks import Objective, SearchTask
+from modurob.search.tasks import STEP_S, Objective, SearchTask
 
 CHUNK = 64  # bodies of one population: fixed, so that results do not depend on workers
-STEP_S = 1e-3
 DIVERGED, NOT_FINITE = "the state diverged", "the objective is not finite"
 
 
@@ -78,10 +77,10 @@ def roll_out(population: Population, genotypes: Sequence[Genotype], task: Search
     whole = population.rollout(
         task.duration, STEP_S, waves, task.ground, every=task.every, **options
     )
-    if not task.begin:
+    if not task.begin_time:
         return whole
     # the same steps again up to there: a rollout keeps its first and its last state alone
-    first = population.rollout(task.begin, STEP_S, waves, task.ground, **options)
+    first = population.rollout(task.begin_time, STEP_S, waves, task.ground, **options)
     return whole._replace(start_center=first.center, start_pose=first.base_pose)
 
 

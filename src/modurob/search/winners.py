@@ -11,9 +11,9 @@ from modurob.errors import ModurobError
 from modurob.population import Population, Rollout
 from modurob.population.rollout import SERVO_RATE
 from modurob.scenario.scenario import Scenario
-from modurob.search.evaluation import STEP_S, judged
+from modurob.search.evaluation import judged
 from modurob.search.genotype import Genotype
-from modurob.search.tasks import SearchTask
+from modurob.search.tasks import STEP_S, SearchTask
 from modurob.sim import Trajectory, simulate
 
 RECORD_S = 0.02  # between the states of a run that is filmed
@@ -61,13 +61,13 @@ def _times(task: SearchTask) -> np.ndarray:
     """Times that are recorded, the one at which ways begin to count among them. [s]"""
     each = task.every or RECORD_S
     times = each * np.arange(round(task.duration / each) + 1)
-    return np.unique(np.round([*times[times < task.duration], task.begin, task.duration], 9))
+    return np.unique(np.round([*times[times < task.duration], task.begin_time, task.duration], 9))
 
 
 def score_of(trajectory: Trajectory, scenario: Scenario, task: SearchTask) -> float:
     """The score that a recorded run has by the objective of a task; NaN if it is not valid."""
     run, model = trajectory.parts[0], trajectory.model
-    first = int(np.searchsorted(run.t, task.begin - STEP_S / 2))
+    first = int(np.searchsorted(run.t, task.begin_time - STEP_S / 2))
     center = model.center_of_mass(run.q[[first, -1]])
     power = np.abs(run.tau[:, 6:] * run.v[:, 6:]).sum(axis=1)
     rollout = Rollout(
