@@ -151,12 +151,13 @@ def test_ways_count_from_begin_on():
     """Of the run that goes on from there: the way of its center of mass."""
     (genotype,), task = genotypes(SMALL, 1), replace(TASKS["walk"], duration=SHORT_S, begin=0.5)
     scenario = scenario_of(genotype, task)
+    model = scenario.model()
     run = mr.simulate(
-        scenario.model(), *scenario.start(scenario.model()), SHORT_S, scenario.law(scenario.model()),
-        dt=1e-3, reference=scenario.reference(scenario.model()), ground=mr.Ground(lift=True),
+        model, *scenario.start(model), SHORT_S, scenario.law(model), dt=1e-3,
+        reference=scenario.reference(model), ground=mr.Ground(lift=True),
         record=[SHORT_S / 2, SHORT_S], organism=scenario.organism,
     )  # fmt: skip
-    way = np.diff(run.model.center_of_mass(run.q[-2:])[:, :2], axis=0)[0]
+    way = np.diff(model.center_of_mass(run.q[-2:])[:, :2], axis=0)[0]
     (found,) = evaluate([genotype], task)
     (whole,) = evaluate([genotype], replace(task, begin=0.0))
     assert found.score == pytest.approx(np.linalg.norm(way), abs=SAME_RUN)
