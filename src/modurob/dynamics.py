@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from modurob import friction
 from modurob.checks import is_number, positive, refuse_states
-from modurob.compiler.cuda import CudaTier
+from modurob.compiler.cuda import CudaTier, cupy
 from modurob.compiler.routine import Routine, thread_count
 from modurob.compiler.tiers import DyadTier, FusedTier
 from modurob.equations.quantities import QUANTITIES
@@ -98,13 +98,14 @@ class Dynamics:
             raise StateError(_why_not_finite(self.model, state.q))
         return found.reshape(*state.batch, *found.shape[1:])
 
-    def prepare(self, name: str, states: int | None) -> Callable[..., Any]:
+    def prepare(self, name: str, states: int | None, out: Any = None) -> Callable[..., Any]:
         """See `Model.prepare`."""
         ready = [each for each in QUANTITIES if each != "inverse_dynamics_derivatives"]
-        if name not in ready:
-            raise UnknownNameError(f"cannot prepare {name!r}: choose from {choices(ready, 20)}")
-        if states is not None and (not is_number(states) or states < 1 or states != int(states)):
-            raise StateError(f"states must be a whole number of 1 or more, got {states!r}")
+        _demand_prepared(name, ready, states)
+        if out is not None:
+            raise StateError(
+                "out is for target 'cuda': a prepared call on the CPU has its own array"
+            )
         if name == "forward_dynamics_derivatives":
             return self._prepare_derivatives(states)
         (compiled, out), method = self.bound(name, states), partial(self.quantity, name)
@@ -158,6 +159,13 @@ def _demand_arrays(name: str, arrays: Sequence[Any]) -> None:
         raise TypeError(f"{name} takes {len(names)} arrays ({', '.join(names)}), got {len(arrays)}")
 
 
+def _demand_prepared(name: str, ready: Sequence[str], states: Any) -> None:
+    if name not in ready:
+        raise UnknownNameError(f"cannot prepare {name!r}: choose from {choices(ready, 20)}")
+    if states is not None and (not is_number(states) or states < 1 or states != int(states)):
+        raise StateError(f"states must be a whole number of 1 or more, got {states!r}")
+
+
 def _demand_external(name: str) -> None:
     if not QUANTITIES[name].passes.external:
         raise StateError(f"{name} does not depend on external wrenches: leave external out")
@@ -187,9 +195,19 @@ class CudaDynamics:
         wrenches = [(self.source.body_index(body), F) for body, F in external.items()]
         return self.tier.run(name, *arrays, external=wrenches)
 
-    def prepare(self, name: str, states: int | None) -> Callable[..., Any]:
-        """Refused: there is no bound callable on the GPU."""
-        raise _not_on_cuda("prepare")
+    def prepare(self, name: str, states: int | None, out: Any = None) -> Callable[..., Any]:
+        """See `Model.prepare`."""
+        _demand_prepared(name, [each for each, q in QUANTITIES.items() if q.straight_line], states)
+        return self.tier.prepare(name, states, out)
+
+
+def best_target() -> str:
+    """``cuda`` where this process has CuPy and an NVIDIA GPU, else ``cpu``."""
+    try:
+        cupy()
+    except StateError:
+        return "cpu"
+    return "cuda"
 
 
 def _not_on_cuda(name: str) -> StateError:

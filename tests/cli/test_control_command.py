@@ -190,6 +190,11 @@ def test_the_same_seed_gives_the_same_run(call):
     assert call(*options, "3").output != call(*options, "4").output
 
 
+def test_two_jobs_print_the_table_of_one(call):
+    options = ("crab", *SHORT, "--monte-carlo", "5", "--noise", "0.01")
+    assert call(*options, "--jobs", "2").output == call(*options).output
+
+
 def test_a_monte_carlo_table_has_a_row_for_each_condition(call):
     result = call("crab", *SHORT, "--monte-carlo", "20")
     assert result.exit_code == 0
@@ -243,6 +248,9 @@ def test_a_monte_carlo_table_has_a_row_for_each_condition(call):
         (("crab", "--monte-carlo", "0"), ["0", "1<=x"]),
         (("crab", "--monte-carlo", "9", "--plot", "x.png"), ["--plot shows one run"]),
         (("crab", "--monte-carlo", "9", "--ekf"), ["--ekf is for one run"]),
+        (("crab", "--jobs", "2"), ["--jobs spreads the runs of --monte-carlo"]),
+        (("crab", "--monte-carlo", "9", "--cluster", "x"), ["is such as tcp://127.0.0.1:8786"]),
+        (("crab", "--monte-carlo", "9", "--jobs", "2", "--cluster", "x"), ["only one of them"]),
         (("crab", "--monte-carlo", "9", "--move", "quintic"), ["--move is for one run"]),
         (("crab", "--monte-carlo", "9", "--masses", "2.5"), ["masses is an error below 1"]),
     ],

@@ -17,6 +17,7 @@ import pytest
 import modurob as mr
 from modurob.compiler import cuda
 from modurob.compiler.fused import Trace
+from modurob.dynamics import best_target
 from modurob.equations.quantities import QUANTITIES
 from modurob.model.reference import reference
 
@@ -109,14 +110,116 @@ def cuda_in_cpp(monkeypatch, tmp_path):
             subprocess.run(command, check=True)
             self._run = ctypes.CDLL(str(library)).all
 
+        def compile(self):
+            """Nothing: it is compiled already."""
+
         def __call__(self, grid, block, arguments):
             count, *arrays = arguments
+            fake.launched = [each.ctypes.data for each in arrays]
             pointers = [ctypes.c_void_p(each.ctypes.data) for each in arrays]
             self._run(ctypes.c_longlong(int(count)), *pointers)
 
     names = ("asarray", "ascontiguousarray", "broadcast_to", "zeros", "empty")
     fake = SimpleNamespace(RawKernel=Kernel, **{name: getattr(np, name) for name in names})
+    fake.ndarray, fake.from_dlpack = GpuArray, lambda array: array.array
+    fake.asarray = lambda *given, **options: np.asarray(*given, **options).view(GpuArray)
+    fake.empty, fake.zeros = (
+        lambda *given, make=make, **options: make(*given, **options).view(GpuArray)
+        for make in (np.empty, np.zeros)
+    )
     monkeypatch.setattr(cuda, "cupy", lambda: fake)
+    return fake
+
+
+class GpuArray(np.ndarray):
+    """In CuPy's place: a class of its own, so that arrays of NumPy are told apart."""
+
+
+class Foreign:
+    """An array of another library: only DLPack leads to its memory."""
+
+    def __init__(self, array, device=2, refuse=False):
+        self.array, self.device, self.refuse = array, device, refuse
+
+    def __dlpack_device__(self):
+        if self.refuse:
+            raise BufferError("this tensor requires a gradient")
+        return self.device, 0
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+
+@pytest.fixture
+def pendulum():
+    """Model, the same on the GPU, q, v and x."""
+    model, rng = mr.examples.snake(3).model("physical"), np.random.default_rng(3)
+    arrays = [x.copy().view(GpuArray) for x in rng.standard_normal((3, STATES, model.nv))]
+    return model, model.compile(target="cuda"), arrays
+
+
+def test_a_prepared_call_reads_and_writes_in_place(cuda_in_cpp, pendulum):
+    """Addresses that reach the kernel are those of the caller, and it sees changed numbers."""
+    model, on_cuda, (q, v, a) = pendulum
+    out = np.full((STATES, model.nv), np.nan).view(GpuArray)
+    call = on_cuda.prepare("inverse_dynamics", STATES, out=Foreign(out))
+    assert np.all(out == 0)
+    for given in ((q, v, a), (Foreign(q), Foreign(v), a), (v, q, a)):
+        arrays = [getattr(each, "array", each) for each in given]
+        for _ in range(2):
+            found = call(*given)
+            assert cuda_in_cpp.launched == [each.ctypes.data for each in (*arrays, out)]
+            wanted = model.inverse_dynamics(*map(np.asarray, arrays))
+            np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+            a += 1.0  # the caller's numbers change, not the array
+    alone = on_cuda.prepare("mass_matrix")
+    np.testing.assert_allclose(alone(q[0]), model.mass_matrix(np.asarray(q[0])), rtol=1e-12)
+    assert alone(q[0]) is alone(q[1])
+
+
+@pytest.mark.usefixtures("cuda_in_cpp")
+def test_a_prepared_call_refuses_what_it_would_have_to_copy(pendulum):
+    model, on_cuda, (q, v, a) = pendulum
+    call = on_cuda.prepare("inverse_dynamics", STATES)
+    with pytest.raises(mr.StateError, match="q must be"):
+        call(None, None, None)
+    for wrong in (
+        np.asarray(v), v.astype(np.float32), v[:-1], np.asfortranarray(v), v.tolist(),
+        Foreign(np.asarray(v), device=1),
+    ):  # fmt: skip
+        with pytest.raises(mr.StateError, match=r"v must be a contiguous float64 array .* copies"):
+            call(q, wrong, a)
+        with pytest.raises(mr.StateError, match="out must be a contiguous"):
+            on_cuda.prepare("inverse_dynamics", STATES, out=wrong)
+    call(q, v, a)
+    with pytest.raises(mr.StateError, match="v must be"):
+        call(a, None, a)
+    found = call(a, v, a)  # not the arrays of the call before the refused one
+    wanted = model.inverse_dynamics(*map(np.asarray, (a, v, a)))
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.usefixtures("cuda_in_cpp")
+def test_a_prepared_call_names_wrong_arguments(pendulum):
+    model, on_cuda, (q, v, a) = pendulum
+    call = on_cuda.prepare("inverse_dynamics", STATES)
+    for wrong in ((), (q, v), (q, v, a, a)):
+        with pytest.raises(TypeError, match=f"takes q, v, a, got {len(wrong)} arrays"):
+            call(*wrong)
+    with pytest.raises(mr.StateError, match=r"q .Foreign. gives no DLPack: this tensor requires"):
+        call(Foreign(q, refuse=True), v, a)
+    with pytest.raises(mr.UnknownNameError, match="cannot prepare 'closed_form_matrices'"):
+        on_cuda.prepare("closed_form_matrices")
+    with pytest.raises(mr.StateError, match="out is for target 'cuda'"):
+        model.prepare("mass_matrix", out=np.zeros((3, 3)))
+
+
+def test_arrays_with_dlpack_are_read_where_they_are(cuda_in_cpp, pendulum):
+    model, on_cuda, (q, v, a) = pendulum
+    wanted = model.inverse_dynamics(*map(np.asarray, (q, v, a)))
+    found = on_cuda.inverse_dynamics(Foreign(q), Foreign(v), Foreign(np.asarray(a), device=1))
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+    assert cuda_in_cpp.launched[:2] == [q.ctypes.data, v.ctypes.data]
 
 
 @pytest.mark.usefixtures("cuda_in_cpp")
@@ -155,12 +258,14 @@ def test_cupy_is_used_only_where_there_is_a_gpu(monkeypatch):
             raise NoGpu("no CUDA-capable device is detected")
         return len(gpus)
 
-    gpus = ["H200"]
+    gpus = ["a GPU"]
     runtime = SimpleNamespace(getDeviceCount=count, CUDARuntimeError=NoGpu)
     fake = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
     monkeypatch.setitem(sys.modules, "cupy", fake)
     assert cuda.cupy() is fake
+    assert best_target() == "cuda"
     gpus.clear()
+    assert best_target() == "cpu"
     with pytest.raises(mr.StateError, match="needs an NVIDIA GPU: no CUDA-capable device"):
         cuda.cupy()
 
@@ -196,7 +301,6 @@ def test_jacobians_and_the_closed_form_of_a_model_on_cuda_come_from_the_cpu(on_c
     [
         lambda m, q: m.inverse_dynamics_derivatives(q, q, q),
         lambda m, q: m.step(q, q, q, 0.1),
-        lambda m, q: m.prepare("mass_matrix"),
     ],
 )
 def test_what_is_not_on_cuda_is_refused_in_one_line(on_cuda, call):

@@ -31,6 +31,7 @@ def work(k):
     time.sleep(60)
 
 {guard}
+    print(LocalExecutor(2).map(abs, [-1]))
     LocalExecutor(2).map(work, range(4))
 """
 
@@ -96,7 +97,7 @@ def test_no_process_outlives_its_script(how, tmp_path):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     assert script.stdout is not None
-    assert [script.stdout.readline() for _ in range(2)] == ["worker\n"] * 2
+    assert [script.stdout.readline() for _ in range(3)] == ["[1]\n", *["worker\n"] * 2]
     begin = time.monotonic()
     if how == "interrupted":
         os.killpg(script.pid, signal.SIGINT)  # what Ctrl+C does
@@ -112,4 +113,5 @@ def test_a_script_without_a_guard_gets_one_clear_line(tmp_path):
     file.write_text(SCRIPT.format(guard="if True:"), encoding="utf-8")
     done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True)
     assert done.returncode == 1
-    assert 'must stand below `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
+    assert done.stdout.startswith("[1]\n")  # functions of modules need no guard
+    assert 'its own work below `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]

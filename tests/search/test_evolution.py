@@ -15,7 +15,7 @@ import pytest
 import modurob as mr
 from modurob.errors import FileError, StateError, UnknownNameError, WriteError
 from modurob.search import BodySpace, Genotype, Individual, SearchTask, evaluate, evolve
-from modurob.search.evaluation import CHUNK, DIVERGED, NOT_FINITE, evaluate_chunk
+from modurob.search.evaluation import DIVERGED, NOT_FINITE, evaluate_chunk
 from modurob.search.strategies import Evolution, MapElites, Strategy
 from modurob.search.tasks import distance
 from oracles.complaints import complains
@@ -133,7 +133,7 @@ def nowhere(rollout, population):
 
 
 def test_results_do_not_depend_on_the_executor(monkeypatch):
-    monkeypatch.setattr("modurob.search.evaluation.CHUNK", 2)
+    monkeypatch.setattr("modurob.search.evaluation.CHUNKS", {"cpu": 2})
 
     class Backwards:
         def map(self, function, items):
@@ -142,9 +142,8 @@ def test_results_do_not_depend_on_the_executor(monkeypatch):
 
     rng = np.random.default_rng(0)
     bodies = [Genotype.random(SPACE, rng) for _ in range(5)]
-    expected = evaluate_chunk(bodies, TASK, ())
+    expected = evaluate_chunk(bodies, TASK, (), "cpu")
     assert evaluate(bodies, TASK) == evaluate(bodies, TASK, executor=Backwards()) == expected
-    assert CHUNK > 2
 
 
 def test_a_body_that_diverges_is_told_from_the_others(monkeypatch):
@@ -222,9 +221,12 @@ def test_wrong_arguments_are_one_line(monkeypatch, tmp_path):
         (partial(evolve, TASK, 6, 0), StateError, "generations"),
         (partial(evolve, TASK, 6, 1, -1), StateError, "seed"),
         (partial(evolve, TASK, strategy="best"), UnknownNameError, "strategies are evolution"),
+        (partial(evolve, TASK, 6, 1, target="tpu"), UnknownNameError, "target is cpu, cuda"),
         (partial(evolve, TASK, progress=1), StateError, "progress"),
         (partial(SearchTask, "x", 3), StateError, "objective is a function"),
         (partial(SearchTask, "x", distance, duration=0), StateError, "duration"),
+        (partial(SearchTask, "x", distance, begin=1), StateError, "begin of a task"),
+        (partial(SearchTask, "x", distance, begin=-0.1), StateError, "begin of a task"),
         (partial(SearchTask, "x", distance, start="air"), StateError, "'gait' or 'rest'"),
         (partial(SearchTask, "x", distance, ground=1), StateError, "ground"),
     ):

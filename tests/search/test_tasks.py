@@ -41,6 +41,7 @@ def test_the_score_is_that_of_a_simulation_by_its_scenario(name):
         found.score, abs=SAME_RUN
     )
     if name == "walk":
+        task = replace(task, begin=0.0)
         again = measured(scenario, scenario.edited(engine="mujoco").run())
         score, note = mujoco_score(scenario, task)
         assert note == ""
@@ -51,7 +52,9 @@ def test_the_score_is_that_of_a_simulation_by_its_scenario(name):
 def test_a_body_on_a_slope_of_ice_slides_down_as_a_mass_does():
     still = replace(SMALL, amplitude=0.0, offset=0.0)
     a = TASKS["climb"].ground.slope[0]
-    ice = replace(TASKS["climb"], ground=mr.Ground(0.0, (a, 0.0)), duration=1.0, start="rest")
+    ice = replace(
+        TASKS["climb"], ground=mr.Ground(0.0, (a, 0.0)), duration=1.0, start="rest", begin=0.0
+    )
     (found,) = evaluate(genotypes(still, 1), ice, [height])
     # after the fall onto the slope; acceleration g sin cos along x
     expected = -0.5 * 9.81 * a / (1 + a * a)
@@ -142,3 +145,20 @@ def test_no_mujoco_is_told(monkeypatch):
     score, note = mujoco_score(scenario_of(genotype, task), task)
     assert np.isnan(score)
     assert "modurob[mujoco]" in note
+
+
+def test_ways_count_from_begin_on():
+    """Of the run that goes on from there: the way of its center of mass."""
+    (genotype,), task = genotypes(SMALL, 1), replace(TASKS["walk"], duration=SHORT_S, begin=0.5)
+    scenario = scenario_of(genotype, task)
+    model = scenario.model()
+    run = mr.simulate(
+        model, *scenario.start(model), SHORT_S, scenario.law(model), dt=1e-3,
+        reference=scenario.reference(model), ground=mr.Ground(lift=True),
+        record=[SHORT_S / 2, SHORT_S], organism=scenario.organism,
+    )  # fmt: skip
+    way = np.diff(model.center_of_mass(run.q[-2:])[:, :2], axis=0)[0]
+    (found,) = evaluate([genotype], task)
+    (whole,) = evaluate([genotype], replace(task, begin=0.0))
+    assert found.score == pytest.approx(np.linalg.norm(way), abs=SAME_RUN)
+    assert abs(found.score - whole.score) > 1e-4

@@ -53,6 +53,8 @@ CHECKPOINT = "evolution.json"
               help="For the checkpoint, the chart and the gallery; made if it is not there."
               )  # fmt: skip
 @click.option("--resume", is_flag=True, help="Continue the search in the folder.")
+@click.option("--target", type=click.Choice(("cpu", "cuda")), default="cpu", show_default=True,
+              help="Device of the rollouts.")  # fmt: skip
 @executor_options
 @click.option("--winners", type=click.IntRange(min=1), default=4, show_default=True,
               help="Bodies of the gallery.")  # fmt: skip
@@ -60,7 +62,7 @@ CHECKPOINT = "evolution.json"
 @click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
 def command(
     task: str, population: int, generations: int, seed: int, duration: float | None, strategy: str,
-    kinds: tuple[str, ...], modules: tuple[int, int], path: str, resume: bool,
+    kinds: tuple[str, ...], modules: tuple[int, int], path: str, resume: bool, target: str,
     jobs: int | None, cluster: str | None, winners: int, films: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Search for bodies and gaits that do a task well.
@@ -80,7 +82,7 @@ def command(
     with chosen_executor(jobs, cluster) as executor, output.bar(task, not as_json) as show:
         found = evolve(
             chosen, population, generations, seed, strategy=strategy, space=space,
-            executor=executor, checkpoint=folder / CHECKPOINT,
+            target=target, executor=executor, checkpoint=folder / CHECKPOINT,
             progress=_reporter(folder, show, as_json),
         )  # fmt: skip
     with output.bar("films and MuJoCo", not as_json) as show:

@@ -1,13 +1,14 @@
 """Fused code on a GPU, through CuPy: one thread a state, one statement an operation.
 
-Arrays stay where they are: CuPy in, CuPy out.
+Arrays stay where they are: CuPy arrays, or arrays of others through DLPack, in; CuPy out.
 """
 
 from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from modurob.model import Model
 THREADS = 128  # of a block: few, because straight-line code needs many registers
 TYPES = {"float32": "float", "float64": "double"}
 KERNEL = "modurob_kernel"
+ON_GPU = (2, 13)  # DLPack's numbers for memory of CUDA devices, and for managed memory
 
 
 def cupy() -> Any:
@@ -68,12 +70,12 @@ class CudaTier:
         x: Any = None,
         external: Sequence[tuple[int, Any]] | None = None,
     ) -> Any:
-        """Result of a quantity on the GPU, for NumPy or CuPy arrays (..., n) of its inputs.
+        """Result of a quantity on the GPU, for arrays (..., n) of its inputs; see `imported`.
 
         Args:
             external: Index of a body and wrench (..., 6) on it, in its frame, of each.
         """
-        cp, quantity = self.cp, QUANTITIES[name]
+        cp = self.cp
         arrays = {"q": (q, self.model.nq), "v": (v, self.model.nv), "x": (x, self.model.nv)}
         ready = {
             key: self._ready(key, array, size)
@@ -82,9 +84,14 @@ class CudaTier:
         }
         pushes = [(k, self._ready("an external wrench", F, 6)) for k, F in external or ()]
         every = [*ready.values(), *(F for _, F in pushes)]
-        batch = np.broadcast_shapes(*(array.shape[:-1] for array in every))
+        batches = {array.shape[:-1] for array in every}
+        batch = batches.pop() if len(batches) == 1 else np.broadcast_shapes(*batches)
         rows = {
-            key: cp.ascontiguousarray(cp.broadcast_to(array, (*batch, array.shape[-1])))
+            key: cp.ascontiguousarray(
+                array
+                if array.shape[:-1] == batch
+                else cp.broadcast_to(array, (*batch, array.shape[-1]))
+            )
             for key, array in ready.items()
         }
         model = self.model
@@ -92,10 +99,7 @@ class CudaTier:
             ready["external"] = cp.zeros((*batch, model.nbodies, 6), dtype=self.dtype)
             for body, F in pushes:
                 ready["external"][..., body, :] += F
-        result = quantity.shape(len(model.parent), model.free_base, model.nbodies)
-        # cells of joints on different branches are never written
-        y = (cp.zeros if quantity.per == "pair" else cp.empty)((*batch, *result), dtype=self.dtype)
-        count = int(np.prod(batch))
+        y, count = self._empty(name, batch), math.prod(batch)
         if count:
             blocks = -(-count // THREADS)
             given = [rows.get(key, rows["q"]) for key in ("q", "v", "x")]
@@ -104,11 +108,83 @@ class CudaTier:
             kernel((blocks,), (THREADS,), (np.int64(count), *given, y))
         return y
 
+    def prepare(self, name: str, states: int | None, out: Any = None) -> Callable[..., Any]:
+        """A call on arrays of one size on the GPU, which copies and allocates nothing.
+
+        Arrays that are given again are not checked again.
+        """
+        batch = () if states is None else (int(states),)
+        y = self._empty(name, batch)
+        if out is not None:
+            y = self._in_place("out", out, y.shape)
+            y.fill(0)  # as in `_empty`
+        kernel, count = self.kernel(name, False), int(states or 1)
+        grid, block = (-(-count // THREADS),), (THREADS,)
+        inputs, sizes = QUANTITIES[name].inputs, (self.model.nq, self.model.nv, self.model.nv)
+        shapes = [(*batch, size) for size in sizes[: len(inputs)]]
+        known: tuple[Any, ...] = (self,) * len(inputs)  # no array yet
+        given: list[Any] = []
+        arguments: tuple[Any, ...] = ()
+
+        def call(*state: Any) -> Any:
+            nonlocal known, given, arguments
+            if len(state) != len(inputs):
+                raise TypeError(f"{name} takes {', '.join(inputs)}, got {len(state)} arrays")
+            if not all(map(is_, state, known)):
+                given = [
+                    given[k] if array is known[k] else self._in_place(inputs[k], array, shapes[k])
+                    for k, array in enumerate(state)
+                ]
+                unused = given[:1] * (3 - len(given))
+                known, arguments = state, (np.int64(count), *given, *unused, y)
+            kernel(grid, block, arguments)
+            return y
+
+        kernel.compile()
+        return call
+
+    def _empty(self, name: str, batch: tuple[int, ...]) -> Any:
+        """An array for results; cells of joints on different branches are never written."""
+        quantity, model = QUANTITIES[name], self.model
+        result = quantity.shape(len(model.parent), model.free_base, model.nbodies)
+        make = self.cp.zeros if quantity.per == "pair" else self.cp.empty
+        return make((*batch, *result), dtype=self.dtype)
+
+    def _in_place(self, name: str, array: Any, shape: tuple[int, ...]) -> Any:
+        """The array itself as a CuPy array, or an error if it would have to be copied."""
+        found = array if type(array) is self.cp.ndarray else imported(self.cp, name, array)
+        if (
+            type(found) is not self.cp.ndarray
+            or found.dtype != self.dtype
+            or found.shape != shape
+            or not found.flags.c_contiguous
+        ):
+            raise StateError(
+                f"{name} must be a contiguous {self.dtype} array of shape {shape} on the GPU: a "
+                f"prepared call copies nothing; got {type(array).__name__} of "
+                f"{getattr(found, 'dtype', 'no dtype')}, shape {getattr(found, 'shape', ())}"
+            )
+        return found
+
     def _ready(self, name: str, array: Any, size: int) -> Any:
-        moved = self.cp.asarray(array, dtype=self.dtype)
+        moved = self.cp.asarray(imported(self.cp, name, array), dtype=self.dtype)
         if moved.ndim == 0 or moved.shape[-1] != size:
             raise StateError(f"{name} has shape {moved.shape}, expected (..., {size})")
         return moved
+
+
+def imported(cp: Any, name: str, array: Any) -> Any:
+    """An array of another library as a CuPy array on the same memory, through DLPack.
+
+    Arrays of CuPy and NumPy, lists and numbers are returned as they are.
+    """
+    if isinstance(array, cp.ndarray | np.ndarray) or not hasattr(array, "__dlpack__"):
+        return array
+    try:
+        on_gpu = array.__dlpack_device__()[0] in ON_GPU
+        return cp.from_dlpack(array) if on_gpu else np.from_dlpack(array)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise StateError(f"{name} ({type(array).__name__}) gives no DLPack: {error}") from None
 
 
 class CudaPrinter(StatementPrinter):

@@ -7,12 +7,13 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from multiprocessing import connection, resource_tracker
+from types import ModuleType
 from typing import Any, Self
 
 from modurob.checks import whole
@@ -21,6 +22,7 @@ from modurob.executors.base import Item, Progress, Result, looped, shortened
 
 CONTEXT = multiprocessing.get_context("spawn")  # compiled kernels and threads cannot be forked
 MOST_WORKERS = 1000  # processes of one machine
+SCRIPT = "__main__"
 MOST_LOSSES = 3  # ends of a worker with the same item, until the item is blamed
 
 
@@ -28,8 +30,8 @@ class LocalExecutor:
     """Processes of this machine, started when first needed and kept until `close`.
 
     An exception of the function is raised as by a plain loop: that of the first item that has one.
-    Functions and items are pickled: a function stands in a module or in a script whose own work is
-    below ``if __name__ == "__main__":``.
+    Functions and items are pickled. A function stands in a module, or in a script whose own work is
+    below ``if __name__ == "__main__":``, because the processes import that script.
 
     Args:
         workers: How many processes; with 1 the calling process computes and none is started.
@@ -80,9 +82,11 @@ class LocalExecutor:
         if self.workers == 1:
             return looped(function, items, progress)
         work = _Work(_pickled("the function", function), items, progress)
+        if work.in_script and not all(worker.has_script for worker in self._pool):
+            self.close()
         try:
             for _ in range(len(self._pool), min(self.workers, len(items))):
-                self._pool.append(_started())
+                self._pool.append(_Worker(work.in_script))
             while busy := self._hand_out(work):
                 for pipe in connection.wait([worker.pipe for worker in busy]):
                     self._take(next(each for each in busy if each.pipe is pipe), work)
@@ -113,22 +117,36 @@ class LocalExecutor:
             worker.process.join()
             worker.pipe.close()
             work.lose(worker)
-            self._pool[self._pool.index(worker)] = _started()
+            self._pool[self._pool.index(worker)] = _Worker(worker.has_script)
             return
         if worker.ready:
             work.take(worker, *answer)
         worker.ready, worker.index = True, None
 
 
-@dataclass(eq=False)
 class _Worker:
-    """A process, and the work that it has."""
+    """A process, and the work that it has. It ignores Ctrl+C, which is for this process.
 
-    process: Any
-    pipe: connection.Connection
-    ready: bool = False  # it has loaded its modules
-    index: int | None = None  # of the item that it computes
-    function: bytes | None = None  # the last one that was sent
+    Args:
+        has_script: Import the script that is run, which must have a guard: for functions in it.
+    """
+
+    def __init__(self, has_script: bool) -> None:
+        self.has_script = has_script
+        self.ready = False  # it has loaded its modules
+        self.index: int | None = None  # of the item that it computes
+        self.function: bytes | None = None  # the last one that was sent
+        self.pipe, theirs = CONTEXT.Pipe()
+        self.process: Any = CONTEXT.Process(target=_serve, args=(theirs,), daemon=True)
+        script = sys.modules[SCRIPT]
+        with _interrupts_blocked():
+            try:
+                if not has_script:
+                    sys.modules[SCRIPT] = ModuleType(SCRIPT)
+                self.process.start()
+            finally:
+                sys.modules[SCRIPT] = script
+        theirs.close()
 
 
 class _Work:
@@ -136,6 +154,7 @@ class _Work:
 
     def __init__(self, function: bytes, items: list[Any], progress: Progress | None) -> None:
         self.function, self.items, self.progress = function, items, progress
+        self.in_script = SCRIPT.encode() in function
         self.waiting = deque(range(len(items)))
         self.results: dict[int, Any] = {}
         self.errors: dict[int, Exception] = {}
@@ -159,8 +178,8 @@ class _Work:
         self.losses[k] += 1
         if k is None and code > 0:
             raise StateError(
-                f"worker processes do not start (exit code {code}): the work of a script must "
-                'stand below `if __name__ == "__main__":`'
+                f"worker processes do not start (exit code {code}): a script with a function for "
+                'them must have its own work below `if __name__ == "__main__":`'
             )
         if self.losses[k] >= MOST_LOSSES:
             how = f"signal {-code}, perhaps out of memory" if code < 0 else f"exit code {code}"
@@ -168,16 +187,6 @@ class _Work:
             raise StateError(f"{what} ended {MOST_LOSSES} processes: {how}")
         if k is not None:
             self.waiting.appendleft(k)
-
-
-def _started() -> _Worker:
-    """A new process, deaf to Ctrl+C, which is for the process that started it."""
-    ours, theirs = CONTEXT.Pipe()
-    process = CONTEXT.Process(target=_serve, args=(theirs,), daemon=True)
-    with _interrupts_blocked():
-        process.start()
-    theirs.close()
-    return _Worker(process, ours)
 
 
 @contextlib.contextmanager

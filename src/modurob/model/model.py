@@ -585,19 +585,22 @@ class Model:
 
         return fastest_rate(self)
 
-    def prepare(self, name: str, states: int | None = None) -> Callable[..., Any]:
+    def prepare(self, name: str, states: int | None = None, out: Any = None) -> Callable[..., Any]:
         """A bound callable for control loops: ``f = model.prepare("inverse_dynamics")``.
 
         Takes plain float64 arrays of one state and returns the same array each time, overwritten;
-        anything else goes through the ordinary method.
+        anything else goes through the ordinary method. Compiled for ``cuda`` it takes contiguous
+        arrays on the GPU, of CuPy or with ``__dlpack__``, and copies nothing: other arrays are
+        refused. An array that is given again must have kept its memory.
 
         Args:
             name: Of a quantity in `modurob.equations.quantities` such as ``forward_dynamics`` or
                 ``mass_matrix``; ``forward_dynamics_derivatives`` returns the same three arrays
                 each time, and ``forward_kinematics`` the rows [R | p] of all bodies.
             states: For arrays of that many rows instead of one state.
+            out: On ``cuda``: the array for the results, of CuPy or with ``__dlpack__``.
         """
-        return self.dynamics.prepare(name, states)
+        return self.dynamics.prepare(name, states, out)
 
     def compile(
         self, target: str = "cpu", dtype: str = "float64", background: bool = False
@@ -609,11 +612,12 @@ class Model:
 
         Args:
             target: ``cpu``, or ``cuda`` for large batches on an NVIDIA GPU (CuPy arrays in and out;
-                NumPy arrays are moved). There every quantity with ``straight_line`` in
+                arrays with ``__dlpack__``, of PyTorch and JAX, are read without a copy, NumPy
+                arrays are moved). There every quantity with ``straight_line`` in
                 `modurob.equations.quantities` is computed: dynamics, mass, Coriolis and centroidal
                 momentum matrices, kinematics, momentum and energy. Jacobians, inverse kinematics
-                and the closed form of the result are computed on the CPU; derivatives, steps and
-                prepared calls are refused.
+                and the closed form of the result are computed on the CPU; derivatives and steps
+                are refused.
             dtype: ``float64``; on ``cuda`` also ``float32``.
             background: Use the table of dyads until the new code is ready.
         """

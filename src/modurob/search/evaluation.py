@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from modurob.errors import StateError
+from modurob.errors import StateError, UnknownNameError, choices
 from modurob.executors import Executor
 from modurob.population import JointWaves, Population, Rollout
 from modurob.population.rollout import rises
 from modurob.search.genotype import Genotype, joint_waves
-from modurob.search.tasks import Objective, SearchTask
+from modurob.search.tasks import STEP_S, Objective, SearchTask
 
-CHUNK = 64  # bodies of one population: fixed, so that results do not depend on workers
-STEP_S = 1e-3
+# bodies of one population: fixed, so that results do not depend on workers
+CHUNKS = {"cpu": 64, "cuda": 2**17}
+DTYPES = {"cpu": "float64", "cuda": "float32"}
 DIVERGED, NOT_FINITE = "the state diverged", "the objective is not finite"
 
 
@@ -39,6 +40,7 @@ def evaluate(
     task: SearchTask,
     measures: Sequence[Objective] = (),
     executor: Executor | None = None,
+    target: str = "cpu",
 ) -> list[Evaluation]:
     """Evaluate genotypes by a task, in their order.
 
@@ -48,15 +50,19 @@ def evaluate(
         measures: Further functions of a rollout and its population, (bodies,) numbers each.
         executor: For processes or a cluster; None for this process and its threads. Results do not
             depend on it.
+        target: ``cpu``, or ``cuda`` in single precision.
     """
-    chunks = [genotypes[k : k + CHUNK] for k in range(0, len(genotypes), CHUNK)]
-    function = partial(evaluate_chunk, task=task, measures=tuple(measures))
+    if target not in CHUNKS:
+        raise UnknownNameError(f"no target {target!r}: target is {choices(CHUNKS)}")
+    chunk = CHUNKS[target]
+    chunks = [genotypes[k : k + chunk] for k in range(0, len(genotypes), chunk)]
+    function = partial(evaluate_chunk, task=task, measures=tuple(measures), target=target)
     found = map(function, chunks) if executor is None else executor.map(function, chunks)
     return [evaluation for chunk in found for evaluation in chunk]
 
 
 def evaluate_chunk(
-    genotypes: Sequence[Genotype], task: SearchTask, measures: Sequence[Objective]
+    genotypes: Sequence[Genotype], task: SearchTask, measures: Sequence[Objective], target: str
 ) -> list[Evaluation]:
     """Evaluate genotypes in one rollout."""
     if task.payload:
@@ -64,19 +70,30 @@ def evaluate_chunk(
         population = Population(organisms, genotypes[0].space.hinges)
     else:
         population = Population.from_genotypes(genotypes)
-    return judged(roll_out(population, genotypes, task), population, task, measures)
+    rollout = roll_out(population, genotypes, task, target)
+    return judged(rollout, population, task, measures)
 
 
-def roll_out(population: Population, genotypes: Sequence[Genotype], task: SearchTask) -> Rollout:
+def roll_out(
+    population: Population, genotypes: Sequence[Genotype], task: SearchTask, target: str
+) -> Rollout:
     """The rollout that a task asks for, of a population of genotypes."""
     waves, start = joint_waves(genotypes, population), None
     if task.start == "gait":
         q, v = on_waves(population, waves)
         q[:, 2] += rises(population.tables, task.ground, q)
         start = (q, v)
-    return population.rollout(
-        task.duration, STEP_S, waves, task.ground, torque=task.torque, start=start, every=task.every
+    options: dict[str, Any] = {
+        "torque": task.torque, "start": start, "target": target, "dtype": DTYPES[target],
+    }  # fmt: skip
+    whole = population.rollout(
+        task.duration, STEP_S, waves, task.ground, every=task.every, **options
     )
+    if not task.begin_time:
+        return whole
+    # the same steps again up to there: a rollout keeps its first and its last state alone
+    first = population.rollout(task.begin_time, STEP_S, waves, task.ground, **options)
+    return whole._replace(start_center=first.center, start_pose=first.base_pose)
 
 
 def on_waves(population: Population, waves: JointWaves) -> tuple[np.ndarray, np.ndarray]:

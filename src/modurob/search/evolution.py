@@ -27,7 +27,7 @@ from modurob.search.tasks import SearchTask, task_of
 OWN_FIELDS = ("frequency", "genes")  # of a genotype: all others are those of its space
 FORMAT, VERSION = "modurob-evolution", 1
 # slow waves: an optimizer makes leaps of fast ones, which go as the contact law has it
-DEFAULT_SPACE = BodySpace(frequency=(0.2, 0.6))
+DEFAULT_SPACE = BodySpace(frequency=(0.3, 0.6))
 MOST_NAMED = 20  # bodies that were kept out and are named; all are counted
 
 
@@ -142,6 +142,7 @@ def evolve(
     *,
     strategy: str = "evolution",
     space: BodySpace | None = None,
+    target: str = "cpu",
     executor: Executor | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Callable[[SearchResult], Any] | None = None,
@@ -149,7 +150,7 @@ def evolve(
     """Search for bodies and gaits that do a task well.
 
     The first generation is random; children of later ones are crossed and mutated members of the
-    strategy. Results depend on the arguments up to `space` alone.
+    strategy. Results depend on the arguments up to `target` alone.
 
     Args:
         task: By name, or a `SearchTask` of your own.
@@ -158,6 +159,7 @@ def evolve(
         seed: Of the search.
         strategy: ``evolution`` or ``map-elites`` (needs the extra ``evolve``).
         space: Modules that bodies consist of, and ranges of gaits.
+        target: ``cpu``, or ``cuda`` in single precision.
         executor: For processes or a cluster; see `evaluate`.
         checkpoint: File that is written after each generation. One that is there is continued; the
             result is the same as without an interruption.
@@ -176,14 +178,14 @@ def evolve(
     space = DEFAULT_SPACE if space is None else space
     accept = {"accept": clear} if chosen.clear else {}
     search = strategy_class(strategy)(space, population, **accept)
-    record = EvolutionRecord(settings=_settings(chosen, search, space, population, seed))
+    record = EvolutionRecord(settings=_settings(chosen, search, space, population, seed, target))
     if checkpoint is not None and os.path.exists(checked_target(checkpoint)):
         record = _continued(record, checkpoint)
     search.members = record.individuals()
     for generation in range(len(record.history), generations):
         # a generator for each generation: nothing of it has to be in a checkpoint
         children = search.children(np.random.default_rng([seed, generation]))
-        found = evaluate(children, chosen, [m.function for m in search.measures], executor)
+        found = evaluate(children, chosen, [m.function for m in search.measures], executor, target)
         valid = [
             Individual(child, one.score, generation, one.measures)
             for child, one in zip(children, found, strict=True)
@@ -247,7 +249,7 @@ def _extended(
 
 
 def _settings(
-    task: SearchTask, search: Strategy, space: BodySpace, population: int, seed: int
+    task: SearchTask, search: Strategy, space: BodySpace, population: int, seed: int, target: str
 ) -> dict[str, Any]:
     example = Genotype.random(space, np.random.default_rng(0))
     return {
@@ -257,6 +259,7 @@ def _settings(
         "space": example.document()["space"],
         "population": population,
         "seed": seed,
+        "target": target,
     }
 
 

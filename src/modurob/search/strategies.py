@@ -144,7 +144,10 @@ class MapElites(Strategy):
     """
 
     name = "map-elites"
-    measures = (Measure("joints", joints, 0.5, 12.5, 12), Measure("height", height, 0.0, 0.3, 12))
+    measures = (
+        Measure("joints", joints, 0.5, 12.5, 12),
+        Measure("height [m]", height, 0.0, 0.2, 8),
+    )
 
     def __init__(self, space: BodySpace, population: int, accept: Accept = _all) -> None:
         super().__init__(space, population, accept)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import not_negative, positive
+from modurob.checks import inside, not_negative, positive
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.organism import Organism
 from modurob.population import Population, Rollout
@@ -19,10 +19,12 @@ from modurob.stepping import Ground
 # (bodies,) numbers of a rollout and its population
 Objective = Callable[[Rollout, Population], ArrayLike]
 
+STEP_S = 1e-3  # of rollouts
 SLOPE = 0.15  # [m/m] 8.5 degrees, below the friction that all bodies stand by
 PAYLOAD_KG = 1.0  # of a cube
 TORQUE_NM = 10.0  # a joint lifts five cubes in a row
 TARGET = (0.3, 0.0, 0.3)  # [m] above what a body that lies on the ground has
+BEGIN = 0.25  # as in tuning
 KEPT_S = 1.0  # for which a height is kept
 TRACE_S = 0.02  # between two recorded poses
 
@@ -38,6 +40,8 @@ class SearchTask:
         unit: Of the scores.
         ground: That the bodies are on.
         duration: Of a rollout. [s]
+        begin: Share of the duration after which ways count: `Rollout.start_center` and `start_pose`
+            are those at this time, or falling over would be a way.
         constraints: By name, functions of a rollout and its population: (bodies,) True for bodies
             that are valid; all others are kept out of the search.
         payload: Mass that is added to the base module. [kg]
@@ -53,7 +57,8 @@ class SearchTask:
     objective: Objective
     unit: str = "m"
     ground: Ground = field(default_factory=Ground)
-    duration: float = 6.0
+    duration: float = 10.0
+    begin: float = 0.0
     constraints: Mapping[str, Objective] = field(default_factory=dict)
     payload: float = 0.0
     torque: float = TORQUE_NM
@@ -70,10 +75,17 @@ class SearchTask:
         if not isinstance(self.ground, Ground):
             raise StateError(f"the ground of a task is a Ground, got {self.ground!r}")
         positive("the duration of a task", self.duration, "seconds")
+        if inside("begin of a task", self.begin, 0.0, 1.0, "a share") == 1:
+            raise StateError("begin of a task is a share of its duration below 1, got 1")
         not_negative("the payload of a task", self.payload, "kg")
         positive("the torque of a task", self.torque, "N m")
         if self.start not in ("gait", "rest"):
             raise StateError(f"the start of a task is 'gait' or 'rest', got {self.start!r}")
+
+    @property
+    def begin_time(self) -> float:
+        """Time from which on ways count, in whole steps. [s]"""
+        return STEP_S * round(self.begin * self.duration / STEP_S)
 
     def loaded(self, organism: Organism) -> Organism:
         """The body as it does the task: with the payload in its base module."""
@@ -90,6 +102,7 @@ class SearchTask:
             "objective": _function_name(self.objective),
             "constraints": {name: _function_name(f) for name, f in self.constraints.items()},
             "duration": self.duration,
+            "begin": self.begin,
             "payload": self.payload,
             "torque": self.torque,
             "start": self.start,
@@ -148,9 +161,9 @@ def closeness(
 TASKS: dict[str, SearchTask] = {
     task.name: task
     for task in (
-        SearchTask("walk", distance),
-        SearchTask("climb", way_along, ground=Ground(slope=(SLOPE, 0.0))),
-        SearchTask("carry", distance, payload=PAYLOAD_KG),
+        SearchTask("walk", distance, begin=BEGIN),
+        SearchTask("climb", way_along, begin=BEGIN, ground=Ground(slope=(SLOPE, 0.0))),
+        SearchTask("carry", distance, begin=BEGIN, payload=PAYLOAD_KG),
         SearchTask("stand-up", height_kept, duration=4.0, start="rest", every=TRACE_S),
         SearchTask("reach", closeness, duration=4.0, start="rest"),
     )

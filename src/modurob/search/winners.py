@@ -11,9 +11,9 @@ from modurob.errors import ModurobError
 from modurob.population import Population, Rollout
 from modurob.population.rollout import SERVO_RATE
 from modurob.scenario.scenario import Scenario
-from modurob.search.evaluation import STEP_S, judged
+from modurob.search.evaluation import judged
 from modurob.search.genotype import Genotype
-from modurob.search.tasks import SearchTask
+from modurob.search.tasks import STEP_S, SearchTask
 from modurob.sim import Trajectory, simulate
 
 RECORD_S = 0.02  # between the states of a run that is filmed
@@ -53,17 +53,25 @@ def replay(scenario: Scenario, task: SearchTask, engine: str = "modurob") -> Tra
     return simulate(
         model, q, v, task.duration, scenario.law(model), dt=STEP_S,
         reference=scenario.reference(model), ground=replace(task.ground, lift=True),
-        record=task.every or RECORD_S, organism=scenario.organism, engine=engine,
+        record=_times(task), organism=scenario.organism, engine=engine,
     )  # fmt: skip
+
+
+def _times(task: SearchTask) -> np.ndarray:
+    """Times that are recorded, the one at which ways begin to count among them. [s]"""
+    each = task.every or RECORD_S
+    times = each * np.arange(round(task.duration / each) + 1)
+    return np.unique(np.round([*times[times < task.duration], task.begin_time, task.duration], 9))
 
 
 def score_of(trajectory: Trajectory, scenario: Scenario, task: SearchTask) -> float:
     """The score that a recorded run has by the objective of a task; NaN if it is not valid."""
     run, model = trajectory.parts[0], trajectory.model
-    center = model.center_of_mass(run.q[[0, -1]])
+    first = int(np.searchsorted(run.t, task.begin_time - STEP_S / 2))
+    center = model.center_of_mass(run.q[[first, -1]])
     power = np.abs(run.tau[:, 6:] * run.v[:, 6:]).sum(axis=1)
     rollout = Rollout(
-        q=run.q[-1:], v=run.v[-1:], base_pose=run.q[-1:, :7], start_pose=run.q[:1, :7],
+        q=run.q[-1:], v=run.v[-1:], base_pose=run.q[-1:, :7], start_pose=run.q[[first], :7],
         center=center[1:], start_center=center[:1], work=np.trapezoid(power, run.t, axis=0)[None],
         failed=np.array([False]), times=run.t, trace=run.q[:, None, :7],
     )  # fmt: skip
