@@ -9,9 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from modurob import Scenario, Trajectory
-from modurob.cli import cli
-from modurob.control import CartesianImpedance
+from modurob.cli import cli, control
+from modurob.control import CartesianImpedance, robustness
 from modurob.control.laws import law_keys
+from modurob.executors import LocalExecutor
 
 SHORT = ("--settle", "0.2", "--sample-time", "0.005")
 
@@ -190,9 +191,17 @@ def test_the_same_seed_gives_the_same_run(call):
     assert call(*options, "3").output != call(*options, "4").output
 
 
-def test_two_jobs_print_the_table_of_one(call):
-    options = ("crab", *SHORT, "--monte-carlo", "5", "--noise", "0.01")
-    assert call(*options, "--jobs", "2").output == call(*options).output
+def test_jobs_are_the_processes_of_random_steps(call, monkeypatch):
+    seen = []
+
+    def alone(law, step, *, executor, **options):
+        seen.append((type(executor), executor.workers))
+        return robustness(law, step, **options)
+
+    monkeypatch.setattr(control, "robustness", alone)
+    options = ("crab", *SHORT, "--monte-carlo", "5")
+    assert call(*options, "--jobs", "2").exit_code == call(*options).exit_code == 0
+    assert seen == [(LocalExecutor, 2), (LocalExecutor, 1)]
 
 
 def test_a_monte_carlo_table_has_a_row_for_each_condition(call):

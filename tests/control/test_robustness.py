@@ -216,6 +216,16 @@ def test_processes_change_no_number_of_the_table(crab, monkeypatch):
     assert len({case.error for case in found.cases}) == len(found.cases)
 
 
+def test_each_block_has_noise_of_its_own(crab):
+    study = _Study(law_of(crab), 0.3, 3, 0.05, 0.02, np.random.default_rng(0))
+    block = dataclasses.replace(block_of(study, study.law, np.ones((1, len(crab.mass)))), noise=0.1)
+    one, same, other = (
+        _simulated(dataclasses.replace(block, seed=(7, k))).q[-1] for k in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(one, same)
+    assert np.all(one != other)
+
+
 def test_progress_goes_to_the_end(crab):
     seen = []
     robustness(law_of(crab), runs=3, duration=0.1, progress=seen.append)

@@ -1,5 +1,6 @@
 """A Dask cluster: order, killed workers, errors, and clear words when it cannot be used."""
 
+import importlib
 import sys
 import time
 
@@ -41,6 +42,14 @@ def executor(four):
 def test_the_first_error_of_items_is_raised_with_its_class(executor):
     with pytest.raises(StateError, match="item 3 is wrong"):
         executor.map(fail_from_three, range(8))
+
+
+def test_a_module_that_the_workers_do_not_have_is_named(executor, tmp_path, monkeypatch):
+    (tmp_path / "only_here.py").write_text("def same(x):\n    return x\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    same = importlib.import_module("only_here").same
+    with pytest.raises(StateError, match="a worker has no module 'only_here': install it"):
+        executor.map(same, [1])
 
 
 def test_workers_of_another_version_are_refused(executor, monkeypatch):

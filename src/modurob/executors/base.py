@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
-from modurob.errors import one_line
+from modurob.errors import StateError, one_line
 
 LONGEST_ITEM = 200  # characters of an item in an error
 
@@ -42,3 +43,14 @@ def looped(
 def shortened(item: object) -> str:
     """The item in an error."""
     return one_line(repr(item))[:LONGEST_ITEM]
+
+
+def pickled(name: str, value: object) -> bytes:
+    """The value for another process, or an error that names it."""
+    try:
+        return pickle.dumps(value)
+    except Exception as error:
+        raise StateError(
+            f"{name} cannot be passed between processes: {one_line(str(error))}. Functions and "
+            "classes must stand in a module, not inside a function"
+        ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError
@@ -10,7 +11,7 @@ from typing import Any, Self
 
 from modurob.checks import positive
 from modurob.errors import StateError
-from modurob.executors.base import Item, Progress, Result, shortened
+from modurob.executors.base import Item, Progress, Result, pickled, shortened
 
 MOST_REPORTS = 100  # of progress, each with the results of a part of the items
 ADDRESS = r"((tcp|tls|ws|wss)://)?[^\s/]+:\d+|inproc://\S+"
@@ -91,7 +92,9 @@ class DaskExecutor:
         self._check_workers()
         items = list(items)
         options = {"resources": self._resources} if self._resources else {}
-        futures = self._client.map(function, items, pure=False, **options)
+        # unpickled in `_computed`: a worker that cannot read a task of Dask's ends
+        messages = [pickled(f"item {k}", (function, item)) for k, item in enumerate(items)]
+        futures = self._client.map(_computed, messages, pure=False, **options)
         results: list[Result] = []
         try:
             for first in range(0, len(items), size := -(-len(items) // MOST_REPORTS) or 1):
@@ -102,6 +105,11 @@ class DaskExecutor:
             k = len(results)
             raise StateError(
                 f"item {k} ended several workers, perhaps out of memory: {shortened(items[k])}"
+            ) from None
+        except ModuleNotFoundError as error:
+            raise StateError(
+                f"a worker has no module {error.name!r}: install it for all workers, or start them "
+                "with PYTHONPATH"
             ) from None
         except CancelledError:
             raise StateError(
@@ -141,6 +149,12 @@ class DaskExecutor:
                 f"no worker at {self.address} offers {self._resources}: start one with "
                 f"`dask worker {self.address} --resources NAME=AMOUNT`"
             )
+
+
+def _computed(message: bytes) -> Any:
+    """Result of a pickled function and its item; runs in a worker."""
+    function, item = pickle.loads(message)
+    return function(item)
 
 
 def _offered(resources: dict[str, float], dask_scheduler: Any = None) -> bool:

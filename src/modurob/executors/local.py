@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from modurob.checks import whole
 from modurob.errors import ModurobError, StateError, one_line
-from modurob.executors.base import Item, Progress, Result, looped, shortened
+from modurob.executors.base import Item, Progress, Result, looped, pickled, shortened
 
 CONTEXT = multiprocessing.get_context("spawn")  # compiled kernels and threads cannot be forked
 MOST_WORKERS = 1000  # processes of one machine
@@ -81,7 +81,7 @@ class LocalExecutor:
         items = list(items)
         if self.workers == 1:
             return looped(function, items, progress)
-        work = _Work(_pickled("the function", function), items, progress)
+        work = _Work(pickled("the function", function), items, progress)
         if work.in_script and not all(worker.has_script for worker in self._pool):
             self.close()
         try:
@@ -103,7 +103,7 @@ class LocalExecutor:
             if worker.ready and worker.index is None and work.more:
                 worker.index = k = work.waiting.popleft()
                 function = None if worker.function is work.function else work.function
-                message = _pickled(f"item {k}", (function, work.items[k]))
+                message = pickled(f"item {k}", (function, work.items[k]))
                 worker.function = work.function
                 with contextlib.suppress(OSError):  # the process has ended: `_take` finds out
                     worker.pipe.send_bytes(message)
@@ -215,7 +215,7 @@ def _serve(pipe: connection.Connection) -> None:
             try:
                 code, item = pickle.loads(message)
                 function = function if code is None else pickle.loads(code)
-                answer = _pickled("the result", (True, function(item)))
+                answer = pickled("the result", (True, function(item)))
             except Exception as error:
                 answer = pickle.dumps((False, _portable(error)))
             pipe.send_bytes(answer)
@@ -238,13 +238,3 @@ def _portable(error: Exception) -> Exception:
     except Exception:
         return StateError(one_line(f"{type(error).__name__}: {error}"))
     return error
-
-
-def _pickled(name: str, value: object) -> bytes:
-    try:
-        return pickle.dumps(value)
-    except Exception as error:
-        raise StateError(
-            f"{name} cannot be passed between processes: {one_line(str(error))}. Functions and "
-            "classes must stand in a module, not inside a function"
-        ) from None
