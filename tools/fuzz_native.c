@@ -39,6 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   memcpy(sealed + MR_BUS_FRAME_HEADER, data + 1, size - 1); /* the same with a right checksum */
   length = mr_seal_frame(sealed, (mr_frame_kind)(data[0] % 8), 1, 2, size - 1);
   if (mr_read_frame(&frame, sealed, length) != MR_OK) return 0;
+  frame.body = memmove(room + sizeof room - frame.size, frame.body, frame.size);
   if (frame.kind == MR_FRAME_HELLO && mr_read_hello(&hello, frame.body, frame.size) == MR_OK)
     sink += hello.port.size;
   if (frame.kind == MR_FRAME_BATCH && mr_read_batch(&batch, frame.body, frame.size) == MR_OK)
