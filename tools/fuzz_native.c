@@ -305,7 +305,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     } else {
       mr_coordinator_finish(&coordinator, now);
       mr_bus_robot_rebuild(&robot, &coordinator);
-      mr_bus_robot_tick(&robot, &coordinator);
+      mr_bus_robot_tick(&robot, &coordinator, now);
       sink += robot.module_count;
     }
     data += 3 + length;

@@ -15,6 +15,7 @@ from oracles import complains
 
 pytestmark = NEEDS_COMPILER
 DEADLINE = 60.0  # [s]
+ARRIVED = 0.1  # [rad] of a motion of 0.7, at the moment of its end, over links with loss
 
 
 @pytest.fixture
@@ -58,6 +59,47 @@ def test_a_coordinator_in_c_drives_a_changing_arm_as_the_one_in_python(checked):
     bus.run(lambda: False, 0.3)
     assert checked.rebuilt > 5
     assert checked.cycles > 50
+
+
+def test_motions_in_c_are_those_in_python_while_modules_come_and_go(checked):
+    faults = {"loss": 0.1, "delay": (0, 2), "rng": np.random.default_rng(1)}
+    plant = PlantOptions(step=2e-3, noise_q=1e-4)
+    bus = SimulatedBus(plant=plant, period=PERIOD_S, faults=faults, heartbeat=0.05)
+    attached(bus, "bab", viscous=0.5, limits=[-1.0, 1.0])
+    assert bus.run(lambda: bus.settled(3))
+    modes = set()
+
+    def run(seconds, until=lambda: False):
+        def look():
+            modes.add(bus.operation.status().mode)
+            assert checked.mode() == bus.operation.status().mode
+            return until()
+
+        return bus.run(look, seconds)
+
+    is_done = lambda: not bus.operation.status().motion  # noqa: E731
+    checked.order(bus, "goto", [0.3, -0.4, 0.5], 0.6)
+    run(0.3)
+    checked.order(bus, "goto", [-0.3, 0.4, 0.5], 0.6)  # from the motion of now
+    run(0.2)
+    bus.kill("m1")
+    run(0.5)
+    bus.restart("m1")
+    assert run(5.0, is_done)
+    assert np.abs(bus.operation.status().set_point - [-0.3, 0.4, 0.5]).max() < SAME
+    assert np.abs(bus.operation.status().q - [-0.3, 0.4, 0.5]).max() < ARRIVED
+    checked.order(bus, "goto", [0.0, 0.0, 0.0], 1.0)
+    run(0.1)
+    bus.unplug("m2.in")  # and back: its joint goes on
+    run(0.4)
+    bus.plug("m1.out", "m2.in")
+    assert run(5.0, is_done)
+    checked.order(bus, "relax")
+    run(0.1)
+    checked.order(bus, "hold")
+    run(0.1)
+    assert checked.order(bus, "goto", [9.0, 0.0, 0.0], 1.0) == "beyond limits"
+    assert modes == {"hold", "move", "wait", "relax"}
 
 
 def test_a_native_robot_has_the_torques_of_a_python_one_and_survives_a_death():
