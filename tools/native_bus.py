@@ -4,8 +4,8 @@ frames    Random frames for a node in Python and its C twin: every answer is the
 trees     A coordinator in Python and its C twin while modules are plugged, unplugged, killed and
           restarted at random: every frame and every tree is the same.
 mixes     The arm b-a-b-a-c with every mix of native and Python modules, under a coordinator in
-          Python (the same torques to the last bit) and in C (to 1e-9), and again after the module
-          in the middle was killed and restarted.
+          Python (the same torques to the last bit) and in C (to 1e-9), again after the module in
+          the middle was killed and restarted, and at the end of a motion.
 coverage  Branches of the parsers that the tests of tests/firmware take, by gcov.
 """
 
@@ -30,7 +30,9 @@ from modurob.distributed.bus import bus as bus_of_nodes  # noqa: E402
 from modurob.errors import one_line  # noqa: E402
 from oracles import runtime  # noqa: E402
 
+Torques = dict[str, tuple[float, ...]]
 WORD = "babac"
+GOAL, SECONDS = (0.2, 0.4, -0.3, 0.1, 0.0), 0.3  # of a motion [rad, m], [s]
 POSE = {"m0": 0.4, "m1": 0.3, "m2": -0.5, "m3": 0.2, "m4": 0.05}  # [rad, m]
 SAME = 1e-9  # [N m, N] of torques of the two coordinators: sums of dynamics have another order
 DEADLINE_S = 60.0
@@ -82,26 +84,32 @@ def mixes() -> int:
     twin = SimulatedBus()
     _attached(twin)
     assert twin.run(lambda: twin.settled(len(WORD)))
-    failed = 0
+    held_at = dict(twin.torques)
+    twin.operation.goto(GOAL, SECONDS)
+    assert twin.run(lambda: not twin.operation.status().motion)
+    assert twin.run(lambda: twin.settled(len(WORD)))
+    moved_to, failed = dict(twin.torques), 0
     for where, *chosen in itertools.product(("python", "native"), *[(False, True)] * len(WORD)):
         names = [f"m{k}" for k, is_native in enumerate(chosen) if is_native]
         begin, most = time.monotonic(), SAME if where == "native" else 0.0
         with ProcessBus(native=names, coordinator=where, heartbeat=0.3) as bus:
             _attached(bus)
 
-            def is_driven(bus: ProcessBus = bus, most: float = most) -> bool:
+            def is_driven(wanted: Torques, bus: ProcessBus = bus, most: float = most) -> bool:
                 known = bus.robot.assembly
                 if not bus.settled(len(WORD)) or known.faults or bus.torques.keys() != POSE.keys():
                     return False
-                gaps = (abs(bus.torques[name][0] - twin.torques[name][0]) for name in POSE)
+                gaps = (abs(bus.torques[name][0] - wanted[name][0]) for name in POSE)
                 return max(gaps) <= most
 
-            held = bus.wait(is_driven, DEADLINE_S)
+            held = bus.wait(lambda: is_driven(held_at), DEADLINE_S)
             bus.kill("m2")
             held &= bus.wait(lambda: bool(bus.robot.assembly.faults), DEADLINE_S)
             bus.restart("m2")
             bus.sense("m2", [POSE["m2"]])
-            held &= bus.wait(is_driven, DEADLINE_S)
+            held &= bus.wait(lambda: is_driven(held_at), DEADLINE_S)
+            bus.operation.goto(GOAL, SECONDS)
+            held &= bus.wait(lambda: is_driven(moved_to), DEADLINE_S)
         failed += not held
         took = f"{time.monotonic() - begin:.1f} s"
         result = "same torques" if held else "FAILED"

@@ -104,29 +104,42 @@ def test_motions_in_c_are_those_in_python_while_modules_come_and_go(checked):
 
 def test_a_native_robot_has_the_torques_of_a_python_one_and_survives_a_death():
     pose, names = (0.4, 0.3, -0.5, 0.2, 0.05), ["m0", "m1", "m2", "m3", "m4"]
+    goal, seconds = (0.2, 0.4, -0.3, 0.1, 0.0), 0.3
     twin = SimulatedBus()
     attached(twin, "babac", pose)
     assert twin.run(lambda: twin.settled(5))
-    assert max(abs(tau) for (tau,) in twin.torques.values()) > 1
+    held_at = dict(twin.torques)
+    assert max(abs(tau) for (tau,) in held_at.values()) > 1
+    twin.operation.goto(goal, seconds)
+    assert twin.run(lambda: not twin.operation.status().motion and twin.settled(5))
+    assert max(abs(twin.torques[name][0] - held_at[name][0]) for name in names) > 1
     with ProcessBus(native=["m0", "m2", "m3", "m4"], coordinator="native", heartbeat=0.2) as bus:
         attached(bus, "babac", pose)
 
-        def is_same():
+        def is_same(torques):
             given = [bus.torques.get(name, (np.inf,))[0] for name in names]
-            wanted = [twin.torques[name][0] for name in names]
+            wanted = [torques[name][0] for name in names]
             return bus.settled(5) and np.allclose(given, wanted, rtol=0, atol=SAME)
 
-        assert bus.wait(is_same, DEADLINE)
+        assert bus.wait(lambda: is_same(held_at), DEADLINE)
         bus.kill("m2")
         assert bus.wait(lambda: "m2" in bus.robot.assembly.silent.values(), DEADLINE)
-        assert "silent: 'm2' stays in the model, where it was last" in bus.robot.assembly.faults
+        bus.operation.goto(goal, seconds)  # it waits for m2
+        assert bus.wait(lambda: bus.operation.status().mode == "wait", DEADLINE)
+        assert "waits for an answer of m2, m3, m4" in bus.operation.status().reason
         bus.restart("m2")
         bus.sense("m2", [pose[2]])
-        assert bus.wait(is_same, DEADLINE)
+        assert bus.wait(lambda: is_same(twin.torques), DEADLINE)
+        with complains(StateError, "a coordinator in C keeps its law and gains"):
+            bus.builder.change_law("pd-gravity")
+        bus.operation.relax()
+        assert bus.wait(lambda: not any(bus.torques.values()), DEADLINE)
+        bus.operation.hold()
+        assert bus.wait(lambda: is_same(held_at), DEADLINE)
         bus.unplug("m4.in")
         assert bus.wait(lambda: bus.settled(4), DEADLINE)
-        with complains(StateError, "a coordinator in C holds the robot where its modules are"):
-            bus.operation.goto([0.0] * 4, 1.0)
+        with complains(StateError, "a coordinator in C has goto, hold and relax"):
+            bus.operation.follow(lambda t: None)
         os.kill(bus.pid("base"), signal.SIGKILL)
         with complains(StateError, "the coordinator's process has ended: modules get no torques"):
             bus.wait(lambda: False, DEADLINE)
