@@ -219,7 +219,12 @@ def build(
                *map(str, (*sorted(folder.glob("src/*.c")), *more)), "-lm"]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return Runtime(path, runtime_sizes(KINDS, MODULES, JOINTS), single)
+    return load(folder, single)
+
+
+def load(folder: Path, single: bool = False, flags: Sequence[str] = ()) -> Runtime:
+    """A library that was built before; the flags were used then."""
+    return Runtime(folder / "runtime.so", runtime_sizes(KINDS, MODULES, JOINTS), single)
 
 
 record_of = lru_cache(maxsize=64)(partial(encode, uid=1))
