@@ -74,7 +74,7 @@ def build(target: str, folder: Path) -> None:
         files.remove(source / "bus_hash.c")
     (made / "uncounted").write_text("src:*/crc.c\n")  # a loop whose branches say nothing
     options += [f"-fsanitize-coverage-ignorelist={made / 'uncounted'}"]
-    command = [*BUILD, *options, *map(str, files), "-lm", "-o", str(folder / "fuzz")]
+    command = [*BUILD, *options, *map(str, dict.fromkeys(files)), "-lm", "-o", str(folder / "fuzz")]
     subprocess.run(command, check=True)
     shutil.rmtree(made, ignore_errors=True)
     (folder / "longest").write_text(f"{longest}\n")
