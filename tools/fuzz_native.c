@@ -303,10 +303,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     } else if (what == 6) {
       mr_coordinator_signal(&coordinator, data + 3, length, now);
     } else {
+      double q[MR_MAX_JOINTS];
+      for (int k = 0; k < MR_MAX_JOINTS; k++) q[k] = (id - 3.0) / (1 + k);
       mr_coordinator_finish(&coordinator, now);
       mr_bus_robot_rebuild(&robot, &coordinator);
+      if (data[1] & 64) mr_bus_robot_goto(&robot, q, robot.table.joint_count, id / 16.0);
+      if ((data[1] & 192) == 128) mr_bus_robot_hold(&robot);
+      if (data[0] == 255) mr_bus_robot_relax(&robot);
       mr_bus_robot_tick(&robot, &coordinator, now);
-      sink += robot.module_count;
+      sink += robot.module_count + (uint32_t)mr_bus_robot_mode(&robot);
     }
     data += 3 + length;
     size -= 3 + length;

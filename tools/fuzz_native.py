@@ -137,7 +137,7 @@ def _arm() -> bytes:
     parts = [bytes([0, 4, k, to_base, k - 1, outward, k + 1]) for k in (1, 2, 3)]
     parts += [bytes([0, 2, 4, to_base, 3]), *(bytes([1, 0, k]) for k in (1, 2, 3, 4))]
     parts += [bytes([2, 16, k]) + bytes(16) for k in (1, 2, 3, 4)]
-    return b"".join([*parts, bytes([7, 0, 0]) * 3])
+    return b"".join([*parts, bytes([7, 0, 0]) * 3, bytes([7, 64, 7]), bytes([7, 0, 0]) * 9])
 
 
 def seeds(target: str) -> list[bytes]:
