@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from firmware import bus_in_c, conftest, coordinator_in_c, random_frames  # noqa: E402
-from modurob.distributed import ProcessBus, SimulatedBus  # noqa: E402
+from modurob.distributed import ProcessBus, SimulatedBus, native  # noqa: E402
 from modurob.distributed.bus import bus as bus_of_nodes  # noqa: E402
 from modurob.errors import one_line  # noqa: E402
 from oracles import runtime  # noqa: E402
@@ -80,7 +80,7 @@ def _attached(bus: ProcessBus | SimulatedBus) -> None:
         before = f"{name}.out"
 
 
-def mixes() -> int:
+def mixes(all_native: bool) -> int:
     twin = SimulatedBus()
     _attached(twin)
     assert twin.run(lambda: twin.settled(len(WORD)))
@@ -91,6 +91,8 @@ def mixes() -> int:
     moved_to, failed = dict(twin.torques), 0
     for where, *chosen in itertools.product(("python", "native"), *[(False, True)] * len(WORD)):
         names = [f"m{k}" for k, is_native in enumerate(chosen) if is_native]
+        if all_native and len(names) < len(WORD):
+            continue
         begin, most = time.monotonic(), SAME if where == "native" else 0.0
         with ProcessBus(native=names, coordinator=where, heartbeat=0.3) as bus:
             _attached(bus)
@@ -153,12 +155,18 @@ def main() -> int:
     )
     parser.add_argument("campaign", choices=("frames", "trees", "mixes", "coverage"))
     parser.add_argument("--count", type=int, default=1000, help="of nodes or of robots")
+    parser.add_argument(
+        "--sanitize", metavar="NAMES", help="of mixes: address,undefined or thread; all in C"
+    )
     given = parser.parse_args()
+    if given.sanitize:
+        checks = (f"-fsanitize={given.sanitize}", "-fno-sanitize-recover=all", "-g")
+        native.FLAGS = (*native.FLAGS, *checks)
     if given.campaign == "frames":
         return frames(given.count)
     if given.campaign == "trees":
         return trees(given.count)
-    return mixes() if given.campaign == "mixes" else coverage()
+    return mixes(bool(given.sanitize)) if given.campaign == "mixes" else coverage()
 
 
 if __name__ == "__main__":

@@ -339,7 +339,8 @@ class ProcessBus(Bus):
         self.builder.take_torques(
             {Address(int(row[0], 16), row[1]): tuple(row[-1]) for row in rows}
         )
-        self._driven_in_c, self.clock.missed = told["driven"], told["missed"]
+        self._driven_in_c = told["driven"]
+        self.clock.ticks, self.clock.missed = told["cycles"], told["missed"]
 
     def _stored(self, name: str, record: bytes) -> None:
         super()._stored(name, record)

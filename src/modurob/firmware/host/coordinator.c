@@ -142,8 +142,9 @@ static void tell_state(void) {
   put("{\"state\": {\"command\": %lu, \"refused\": %d, \"mode\": \"%s\", \"lost\": %s, ",
       self.command, (int)self.refused, MODES[mr_bus_robot_mode(robot)],
       motion->is_lost ? "true" : "false");
-  put("\"progress\": %.6g, \"missed\": %lu, \"modules\": [",
-      motion->is_on ? motion->done / motion->duration : 0.0, self.missed);
+  put("\"progress\": %.6g, \"cycles\": %lu, \"missed\": %lu, \"modules\": [",
+      motion->is_on ? motion->done / motion->duration : 0.0,
+      (unsigned long)self.coordinator.links.cycle.number, self.missed);
   for (uint8_t k = 0; k < robot->module_count; k++) {
     const mr_robot_module *module = &robot->modules[k];
     double values[2 * MR_BUS_MAX_JOINTS];
