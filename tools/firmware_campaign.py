@@ -2,10 +2,12 @@
 
     python tools/firmware_campaign.py --count 10000
     python tools/firmware_campaign.py --count 1000 --sanitize
+    python tools/firmware_campaign.py --libraries DIR --count 0   # builds them, for another machine
 
 Each robot is built by both from the same records and dockings, with dyad or physical hinges, a base
 anywhere, friction, rotors, springs and held joints. With --sanitize the library checks its memory
-and its arithmetic (gcc or clang with libasan), in double precision only.
+and its arithmetic (gcc or clang with libasan), in double precision only. Libraries that lie in DIR
+already are used as they are.
 """
 
 from __future__ import annotations
@@ -151,6 +153,9 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sanitize", action="store_true")
+    parser.add_argument(
+        "--libraries", type=Path, metavar="DIR", help="keep compiled libraries here"
+    )
     given = parser.parse_args()
     if given.sanitize and "libasan" not in os.environ.get("LD_PRELOAD", ""):
         found = subprocess.check_output([str(runtime.COMPILER), "-print-file-name=libasan.so"])
@@ -163,9 +168,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         libraries = {}
         for single in (False,) if given.sanitize else (False, True):
-            place = Path(folder) / str(single)
+            place = (given.libraries or Path(folder)) / ("float" if single else "double")
+            place.parent.mkdir(parents=True, exist_ok=True)
             flags = SANITIZE if given.sanitize else ("-O2",)
-            libraries[single] = runtime.build(place, single, flags)
+            built = (place / "runtime.so").exists()
+            libraries[single] = (runtime.load if built else runtime.build)(place, single, flags)
         try:
             for number in range(given.count):
                 compare(libraries, robot(rng), rng, worst, counts)

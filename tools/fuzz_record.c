@@ -1,12 +1,7 @@
-/* Fuzz target of the record parser of the C runtime, for libFuzzer. After `modurob export --runtime own`:
+/* Target of libFuzzer for the parser of records, which tools/fuzz_native.py builds.
  *
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -DMR_HAVE_SIZES \
- *     -Iown/include tools/fuzz_record.c own/src/{record,robot,table,pose,crc}.c -lm -o fuzz_record
- *   ./fuzz_record -runs=10000000 -max_len=2048 corpus
- *
- * An input is taken as a record as it is, and as the fields of a record with good checksums. What can
- * be read is docked to itself, and its table is built. Fields of records make good first inputs:
- * `encode(kind, 1)[30:-4]` of each kind of the catalog.
+ * An input is taken as a record as it is, and as the fields of a record with right checksums. What can
+ * be read is docked to itself, and its table is built.
  */
 #include <string.h>
 
@@ -26,20 +21,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-  static uint8_t record[LARGEST + 34];
+  static uint8_t room[LARGEST + 34];
   static mr_robot robot;
   static mr_table table;
   static mr_pair pair;
   mr_options options = mr_default_options;
   uint8_t id[MR_ID_SIZE];
   const size_t whole = size + 34;
+  uint8_t *record;
   int module;
   robot.kind_count = robot.module_count = robot.docking_count = 0; /* quicker than to clear it */
   (void)mr_record_id(data, size, id);
   if (mr_robot_add(&robot, data, size, &module) == MR_OK || size > LARGEST) {
     return 0;
   }
-  memcpy(record, "MROB\1", 6);
+  record = room + sizeof room - whole; /* reads beyond it are found */
+  memset(record, 0, 30);
+  memcpy(record, "MROB\1", 5);
   put32(record + 6, (uint32_t)whole);
   put32(record + 26, mr_crc32(0, record, 26));
   memcpy(record + 30, data, size);

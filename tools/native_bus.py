@@ -1,12 +1,11 @@
-"""Campaigns for the bus in C: ``python tools/native_bus.py frames|trees|mixes|fuzz|coverage``.
+"""Campaigns for the bus in C: ``python tools/native_bus.py frames|trees|mixes|coverage``.
 
 frames    Random frames for a node in Python and its C twin: every answer is the same.
 trees     A coordinator in Python and its C twin while modules are plugged, unplugged, killed and
           restarted at random: every frame and every tree is the same.
 mixes     The arm b-a-b-a-c with every mix of native and Python modules, under a coordinator in
-          Python (the same torques to the last bit) and in C (to 1e-9), and again after the module
-          in the middle was killed and restarted.
-fuzz      libFuzzer with address and undefined-behavior sanitizers on all that reads bytes.
+          Python (the same torques to the last bit) and in C (to 1e-9), again after the module in
+          the middle was killed and restarted, and at the end of a motion.
 coverage  Branches of the parsers that the tests of tests/firmware take, by gcov.
 """
 
@@ -26,31 +25,19 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from firmware import bus_in_c, conftest, coordinator_in_c, random_frames  # noqa: E402
-from modurob import catalog  # noqa: E402
-from modurob.compiler.emit_c import write_sources  # noqa: E402
-from modurob.compiler.emit_runtime import runtime_kernels  # noqa: E402
 from modurob.distributed import ProcessBus, SimulatedBus, native  # noqa: E402
 from modurob.distributed.bus import bus as bus_of_nodes  # noqa: E402
 from modurob.errors import one_line  # noqa: E402
-from modurob.modules.record import encode  # noqa: E402
 from oracles import runtime  # noqa: E402
 
+Torques = dict[str, tuple[float, ...]]
 WORD = "babac"
+GOAL, SECONDS = (0.2, 0.4, -0.3, 0.1, 0.0), 0.3  # of a motion [rad, m], [s]
 POSE = {"m0": 0.4, "m1": 0.3, "m2": -0.5, "m3": 0.2, "m4": 0.05}  # [rad, m]
 SAME = 1e-9  # [N m, N] of torques of the two coordinators: sums of dynamics have another order
 DEADLINE_S = 60.0
 STEPS = 200  # of a node with one seed
 CHANGES = 30  # of a robot with one seed
-TARGETS = {
-    "frame": 1,
-    "message": 2,
-    "datagram": 3,
-    "node": 4,
-    "json": 5,
-    "mass": 6,
-    "coordinator": 7,
-}
-SANITIZERS = "-fsanitize=fuzzer,address,undefined"
 PARSERS = ("bus_messages.c", "bus_secure.c", "bus_endpoint.c")
 
 
@@ -93,92 +80,42 @@ def _attached(bus: ProcessBus | SimulatedBus) -> None:
         before = f"{name}.out"
 
 
-def mixes() -> int:
+def mixes(all_native: bool) -> int:
     twin = SimulatedBus()
     _attached(twin)
     assert twin.run(lambda: twin.settled(len(WORD)))
-    failed = 0
+    held_at = dict(twin.torques)
+    twin.operation.goto(GOAL, SECONDS)
+    assert twin.run(lambda: not twin.operation.status().motion)
+    assert twin.run(lambda: twin.settled(len(WORD)))
+    moved_to, failed = dict(twin.torques), 0
     for where, *chosen in itertools.product(("python", "native"), *[(False, True)] * len(WORD)):
         names = [f"m{k}" for k, is_native in enumerate(chosen) if is_native]
+        if all_native and len(names) < len(WORD):
+            continue
         begin, most = time.monotonic(), SAME if where == "native" else 0.0
         with ProcessBus(native=names, coordinator=where, heartbeat=0.3) as bus:
             _attached(bus)
 
-            def is_driven(bus: ProcessBus = bus, most: float = most) -> bool:
+            def is_driven(wanted: Torques, bus: ProcessBus = bus, most: float = most) -> bool:
                 known = bus.robot.assembly
                 if not bus.settled(len(WORD)) or known.faults or bus.torques.keys() != POSE.keys():
                     return False
-                gaps = (abs(bus.torques[name][0] - twin.torques[name][0]) for name in POSE)
+                gaps = (abs(bus.torques[name][0] - wanted[name][0]) for name in POSE)
                 return max(gaps) <= most
 
-            held = bus.wait(is_driven, DEADLINE_S)
+            held = bus.wait(lambda: is_driven(held_at), DEADLINE_S)
             bus.kill("m2")
             held &= bus.wait(lambda: bool(bus.robot.assembly.faults), DEADLINE_S)
             bus.restart("m2")
             bus.sense("m2", [POSE["m2"]])
-            held &= bus.wait(is_driven, DEADLINE_S)
+            held &= bus.wait(lambda: is_driven(held_at), DEADLINE_S)
+            bus.operation.goto(GOAL, SECONDS)
+            held &= bus.wait(lambda: is_driven(moved_to), DEADLINE_S)
         failed += not held
         took = f"{time.monotonic() - begin:.1f} s"
         result = "same torques" if held else "FAILED"
         print(f"coordinator {where}, native {','.join(names) or '-':16} {result} {took}")
-    return failed
-
-
-def _sources_of_coordinator(folder: Path) -> list[Path]:
-    """Files of the coordinator, with kernels and records that are made for it."""
-    kernels = runtime_kernels()
-    words = ("giusti_b", "giusti_a", "giusti_b", "giusti_c", "backbone", "scout")
-    records = [encode(catalog[kind], uid) for uid, kind in enumerate(words, 1)]
-    rows = ",\n".join("{" + ",".join(map(str, record)) + "}" for record in records)
-    sizes = ",".join(str(len(record)) for record in records)
-    lines = f"""#define COUNT {len(records)}
-static const uint32_t SIZES[] = {{{sizes}}};
-static const uint8_t RECORDS[][{max(map(len, records))}] = {{{rows}}};
-"""
-    texts = {"records.h": lines, "modurob/kernels.h": kernels.header, "kernels.c": kernels.source}
-    write_sources(folder, texts)
-    names = [native.FIRMWARE / "src" / f"{name}.c" for name in native.OF_COORDINATOR]
-    return [*names, folder / "kernels.c"]
-
-
-def _arm_as_input() -> bytes:
-    """An input of fuzz_native.c: reports, records and readings of an arm of four modules."""
-    to_base, outward = 20, 17  # in - out and out - in, both without a turn
-    parts = [bytes([0, 4, k, to_base, k - 1, outward, k + 1]) for k in (1, 2, 3)]
-    parts += [bytes([0, 2, 4, to_base, 3]), *(bytes([1, 0, k]) for k in (1, 2, 3, 4))]
-    parts += [bytes([2, 16, k]) + bytes(16) for k in (1, 2, 3, 4)]
-    return b"".join([*parts, bytes([7, 0, 0]) * 3])
-
-
-def fuzz(runs: int, targets: list[str]) -> int:
-    failed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for target in targets:
-            program = os.path.join(folder, target)
-            files = [
-                *native.sources(),
-                *bus_in_c.MASS,
-                native.FIRMWARE / "host" / "json.c",
-                ROOT / "tools" / "fuzz_native.c",
-            ]
-            if target == "coordinator":
-                files += _sources_of_coordinator(Path(folder))
-            build = ["clang", *native.arguments({}), f"-I{native.FIRMWARE / 'host'}", f"-I{folder}"]
-            build += ["-g", SANITIZERS, "-fno-sanitize-recover=all", f"-DTARGET={TARGETS[target]}"]
-            subprocess.run([*build, *map(str, files), "-o", program], check=True)
-            corpus = os.path.join(folder, f"{target}_corpus")
-            os.mkdir(corpus)
-            if target == "coordinator":
-                Path(corpus, "arm").write_bytes(_arm_as_input())
-            options = [f"-runs={runs}", "-max_len=2048", "-verbosity=0", "-print_final_stats=1"]
-            done = subprocess.run(
-                [program, *options, corpus], cwd=folder, capture_output=True, text=True, check=False
-            )
-            failed += done.returncode != 0
-            executed = re.search(r"number_of_executed_units: (\d+)", done.stderr)
-            found = executed.group(1) if executed else "?"
-            print(f"{target:9} {found:>10} inputs", end=" ")
-            print("no finding" if done.returncode == 0 else "FINDING\n" + done.stderr)
     return failed
 
 
@@ -216,19 +153,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("campaign", choices=("frames", "trees", "mixes", "fuzz", "coverage"))
+    parser.add_argument("campaign", choices=("frames", "trees", "mixes", "coverage"))
+    parser.add_argument("--count", type=int, default=1000, help="of nodes or of robots")
     parser.add_argument(
-        "--count", type=int, default=1000, help="of nodes, of robots, or of thousand inputs"
+        "--sanitize", metavar="NAMES", help="of mixes: address,undefined or thread; all in C"
     )
-    parser.add_argument("--target", choices=TARGETS, help="of fuzz; all by default")
     given = parser.parse_args()
+    if given.sanitize:
+        checks = (f"-fsanitize={given.sanitize}", "-fno-sanitize-recover=all", "-g")
+        native.FLAGS = (*native.FLAGS, *checks)
     if given.campaign == "frames":
         return frames(given.count)
     if given.campaign == "trees":
         return trees(given.count)
-    if given.campaign == "fuzz":
-        return fuzz(1000 * given.count, [given.target] if given.target else list(TARGETS))
-    return mixes() if given.campaign == "mixes" else coverage()
+    return mixes(bool(given.sanitize)) if given.campaign == "mixes" else coverage()
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from firmware.bus_in_c import NEEDS_COMPILER
 from modurob import ModurobError, StateError
 from modurob.cli import cli
 from modurob.cli.bus_session import BusSession, _pairs, _summary
@@ -67,6 +68,21 @@ def test_json_is_the_last_state_and_nothing_else(tmp_path):
     assert facts["cycles"] > 50
     heading = (tmp_path / "run.csv").read_text().splitlines()[0]
     assert heading.startswith("time [s],q m0.joint [rad]")
+
+
+@NEEDS_COMPILER
+def test_a_script_operates_on_a_robot_without_python():
+    script = "arm ba\nwait 2\nmove m1 10 in 0.3\nwait done 40\nrelax\nhold\n"
+    options = ("--native", "--coordinator", "native", "--period", "0.01")
+    result = call(f"{script}goto 10,20 in 0.3\nwait done 40\nlaw pd-gravity\n", *options, "--json")
+    reason = "a coordinator in C keeps its law and gains: take the one in Python"
+    assert result.stderr == f"error: standard input:9: {reason}\n"
+    facts = json.loads(result.stdout)
+    assert (facts["organism"], facts["joints"], facts["mode"]) == (2, 2, "hold")
+    assert [row["role"] for row in facts["modules"]] == ["router", "end device"]
+    assert [row["q"][0] for row in facts["modules"]] == [pytest.approx(x, abs=3) for x in (10, 20)]
+    assert all(row["tau"] for row in facts["modules"])
+    assert facts["cycles"] > 50
 
 
 def test_commands_reach_the_robot_the_plant_and_the_memory(tmp_path):

@@ -165,6 +165,19 @@ def test_the_runtime_is_sized_for_the_kinds_of_an_organism(call, tmp_path):
     is_refused(call("arm", "--runtime", "own"), "already there", "--force")
 
 
+def test_the_runtime_has_room_for_its_organism(call, tmp_path):
+    long = mr.examples.snake(20)
+    long.save("long.json")
+    result = call("long.json", "--runtime", "long", "--json")
+    assert result.exit_code == 0, result.output
+    found, joints = json.loads(result.stdout), long.model("physical").nv
+    assert joints > 12
+    assert (found["modules"], found["joints"]) == (20, joints)
+    is_refused(
+        call("arm", "--runtime", "own", "--modules", "2"), "no room for arm", "has 5 modules"
+    )
+
+
 def test_a_runtime_that_cannot_be_made_is_refused(call, tmp_path):
     is_refused(call("--runtime", "own", "--joints", "300"), "1 to 254 joints, got 300")
     is_refused(call("crab", "--runtime", "own", "--c"), "no other format")

@@ -17,8 +17,9 @@ from modurob.distributed.bus.node import Node
 
 FLAGS_VARIABLE, BUILD_VARIABLE = "MODUROB_TEST_CFLAGS", "MODUROB_TEST_BUILD"
 STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
+MASS_NAMES = "mass.c", "mass_posture.c", "balance.c", "record.c", "pose.c"
 HARNESSES = [Path(__file__).with_name(f"{name}_harness.c") for name in ("bus", "mass")]
-MASS = [native.FIRMWARE / "src" / name for name in ("mass.c", "balance.c")]
+MASS = [native.FIRMWARE / "src" / name for name in MASS_NAMES]
 NEEDS_COMPILER = pytest.mark.skipif(
     not any(map(shutil.which, native.COMPILERS)), reason="no C compiler on this machine"
 )

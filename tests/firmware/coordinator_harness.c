@@ -31,7 +31,13 @@ double coordinator_wake(void) { return coordinator.wake; }
 uint32_t coordinator_ignored(void) { return coordinator.links.ignored; }
 int coordinator_ready(void) { return coordinator.ready; }
 int robot_rebuild(void) { return mr_bus_robot_rebuild(&robot, &coordinator); }
-void robot_tick(void) { mr_bus_robot_tick(&robot, &coordinator); }
+void robot_tick(double now) { mr_bus_robot_tick(&robot, &coordinator, now); }
+int robot_goto(const double *q, int count, double seconds) {
+  return mr_bus_robot_goto(&robot, q, count, seconds);
+}
+int robot_hold(void) { return mr_bus_robot_hold(&robot); }
+int robot_relax(void) { return mr_bus_robot_relax(&robot); }
+int robot_mode(void) { return (int)mr_bus_robot_mode(&robot); }
 int robot_modules(void) { return robot.module_count; }
 
 /* Children of the findings of a kind, 20 bytes each; their count. */

@@ -5,6 +5,7 @@ from ctypes import c_double, c_size_t, c_uint8, c_uint32, c_uint64
 
 import numpy as np
 
+from modurob import StateError
 from modurob.control import gains
 from modurob.distributed import SimulatedBus
 from modurob.distributed.bus import messages as msg
@@ -12,11 +13,13 @@ from modurob.distributed.bus.builder import SETTLING_S
 from modurob.distributed.bus.coordinator import Coordinator
 from modurob.distributed.bus.messages import FrameKind
 from modurob.distributed.codec import read
+from oracles import runtime
 
 SAME = 1e-9  # [N m] of torques up to 10: the dynamics of both sum in another order
 KINDS = "modules", "unreported", "unread", "unheard", "silent", "lost", "loops", "twins", "skewed"
 SENDER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, c_uint8, ctypes.POINTER(c_uint8), c_size_t)
 PERIOD_S = 0.01
+MODES = "idle", "hold", "move", "wait", "relax"  # in the order of mr_bus_mode
 
 
 class CheckedCoordinator(Coordinator):
@@ -59,7 +62,7 @@ class CheckedCoordinator(Coordinator):
         return state, outbox
 
     def cycle(self, state, torques, now):
-        self.c.robot_tick()
+        self.c.robot_tick(c_double(now))
         (frame,) = self._sent()
         state, outbox = super().cycle(state, torques, now)
         ours, theirs = (_torques(frame), _torques(outbox[0].payload))
@@ -70,6 +73,24 @@ class CheckedCoordinator(Coordinator):
         CheckedCoordinator.cycles += 1
         CheckedCoordinator.torques = theirs[1]
         return state, outbox
+
+    @classmethod
+    def mode(cls):
+        return MODES[cls.library.robot_mode()]
+
+    @classmethod
+    def order(cls, bus, what, q=(), seconds=0.0):
+        """Give a command to both; the reason if both refuse it."""
+        values = (c_double * len(q))(*q)
+        given = (values, len(q), c_double(seconds)) if what == "goto" else ()
+        status = getattr(cls.library, f"robot_{what}")(*given)
+        try:
+            getattr(bus.operation, what)(*((q, seconds) if what == "goto" else ()))
+        except StateError:
+            assert status != 0
+        else:
+            assert status == 0
+        return runtime.STATUS[status]
 
     def _sent(self):
         sent, self.sent[:] = list(self.sent), []

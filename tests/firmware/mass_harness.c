@@ -55,3 +55,37 @@ void mass_balance(const mr_mass_agent *agent, double rate, double gravity, const
     torques[k] = mr_balance_torque(&law, k, &joint);
   }
 }
+
+/* Target of a robot with such contacts, whose frame is that of the world. */
+int mass_target(const double *contacts, size_t count, const double *center, double margin,
+                double *target) {
+  static mr_mass_agent agent;
+  memset(&agent, 0, sizeof agent);
+  for (int k = 0; k < 4; k++) agent.own.pose[k][k] = 1;
+  agent.own.has_pose = true;
+  agent.whole.contact_count = (uint8_t)count;
+  memcpy(agent.whole.contacts, contacts, count * sizeof *agent.whole.contacts);
+  for (int k = 0; k < 3; k++) agent.whole.mass[k][3] = 2 * center[k];
+  agent.whole.mass[3][3] = 2;
+  return (int)mr_balance_target(&agent, margin, target);
+}
+
+/* Posture of a record: frames of ports, sets of mass, axes, points; bits of bodies and of ports. */
+int mass_posture_of(const uint8_t *record, size_t size, const double *q, double *numbers,
+                    uint32_t *bits) {
+  static mr_mass_posture posture;
+  static mr_kind kind;
+  uint8_t id[MR_ID_SIZE];
+  mr_status status = mr_record_read(record, size, id, &kind);
+  if (status == MR_OK) status = mr_mass_posture_of(&kind, q, &posture);
+  if (status != MR_OK) return (int)status;
+  memcpy(numbers, posture.port, posture.ports * sizeof *posture.port);
+  numbers += 16 * posture.ports;
+  memcpy(numbers, posture.body, posture.bodies * sizeof *posture.body);
+  numbers += 16 * posture.bodies;
+  memcpy(numbers, posture.axis, posture.joints * sizeof *posture.axis);
+  memcpy(numbers + 3 * posture.joints, posture.point, posture.joints * sizeof *posture.point);
+  memcpy(bits, posture.child_bodies, posture.joints * sizeof *bits);
+  memcpy(bits + posture.joints, posture.child_ports, posture.joints * sizeof *bits);
+  return 0;
+}

@@ -12,11 +12,16 @@ from firmware.bus_in_c import NEEDS_COMPILER, library
 from modurob.distributed import MassNetwork
 from modurob.distributed.balancing.knowledge import inputs_of
 from modurob.distributed.balancing.laws import Joints, Shared
+from modurob.distributed.balancing.support import support_polygon
 from modurob.distributed.mass.agent import MassAgent
+from modurob.distributed.mass.module_body import ModuleBody
 from modurob.distributed.mass.state import decode, decode_update, encode, encode_update
+from modurob.modules.record import encode as encode_record
+from oracles.runtime import KINDS
 
 pytestmark = NEEDS_COMPILER
 ROUNDING = 1e-12  # sums of products of numbers near 1, in another order
+DEEP = 1e-9  # [m] of a depth that is found by halving
 LAW_ROUNDING = 1e-9  # a 2x2 system whose condition is at most 1 / damping = 1e3
 SEND = ctypes.CFUNCTYPE(None, ctypes.c_void_p, c_uint8, ctypes.POINTER(c_uint8), c_size_t)
 DRAW = ctypes.CFUNCTYPE(c_uint64, ctypes.c_void_p, c_uint64, c_uint32)
@@ -179,6 +184,49 @@ def same_torques(body, state, view, twin):
     )  # fmt: skip
     expected = law.torque(here, 0.01)
     np.testing.assert_allclose(torques, expected, rtol=LAW_ROUNDING, atol=LAW_ROUNDING)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_a_posture_follows_from_the_record_as_in_python(kind):
+    body, record = ModuleBody(kind), encode_record(kind, 1)
+    q = np.random.default_rng(1).uniform(-2, 2, len(body.joint_names))
+    at, joints = body.at(q), len(body.joint_names)
+    wanted = np.concatenate([x.ravel() for x in (at.ports, at.bodies, at.axis, at.point)])
+    numbers, bits = np.full(len(wanted), np.nan), (c_uint32 * (2 * joints))()
+    size = c_size_t(len(record))
+    assert library().mass_posture_of(record, size, doubles(q), doubles(numbers), bits) == 0
+    np.testing.assert_allclose(numbers, wanted, rtol=0, atol=ROUNDING)
+    rows = (*body.child_bodies, *body.child_ports)
+    assert list(bits) == [sum(1 << int(k) for k in np.flatnonzero(row)) for row in rows]
+
+
+def test_targets_are_the_nearest_places_in_the_support_polygon():
+    rng = np.random.default_rng(2)
+    for count in (1, 2, 3, 4, 7, 16) * 8:
+        contacts = np.zeros((count, 7))
+        contacts[:, :2], contacts[:, 5:] = rng.uniform(-1, 1, (count, 2)).round(1), (1.0, 0.6)
+        margin, center, found = rng.choice([0.0, 0.05, 3.0]), rng.uniform(-1.5, 1.5, 3), np.zeros(2)
+        status = target_of(contacts, center, margin, found)
+        assert status == 0
+        wanted = support_polygon(contacts).shrunk(margin)
+        if margin == 3.0 and len(wanted.corners):  # the deepest place is where a border is farthest
+            depth = support_polygon(contacts).margin
+            assert abs(depth(found) - depth(wanted.corners[0])) < DEEP
+        else:
+            np.testing.assert_allclose(found, wanted.nearest(center), rtol=0, atol=LAW_ROUNDING)
+
+
+def test_targets_on_rough_ground_are_left_to_the_user():
+    contacts = np.array(
+        [[0, 0, 0, 0, 0, 1, 0.6], [1, 0, 0, 0, 0, 1, 0.6], [0, 1, 0.3, 0, 0, 1, 0.6]]
+    )
+    assert target_of(contacts, np.zeros(3), 0.0, np.zeros(2)) == -18
+    assert target_of(contacts[:0], np.zeros(3), 0.0, np.zeros(2)) == -19
+
+
+def target_of(contacts, center, margin, found):
+    numbers = doubles(contacts), c_size_t(len(contacts)), doubles(center), c_double(margin)
+    return library().mass_target(*numbers, doubles(found))
 
 
 def test_damaged_packets_are_refused_as_in_python():

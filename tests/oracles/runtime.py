@@ -30,7 +30,7 @@ STATUS = {
     0: "ok", -1: "not a record", -2: "too short", -3: "header sum", -4: "sum", -5: "newer",
     -6: "length", -7: "field", -8: "index", -9: "number", -10: "datasheet", -11: "too many",
     -12: "module", -13: "port", -14: "taken", -15: "docking", -16: "loop", -17: "singular",
-    -18: "argument",
+    -18: "argument", -19: "not ready", -20: "beyond limits",
 }  # fmt: skip
 ROTOR, LOCKED = 2, 16  # flags of a part
 ID, WORK_BYTES = c_uint8 * 16, 1 << 20
@@ -219,7 +219,12 @@ def build(
                *map(str, (*sorted(folder.glob("src/*.c")), *more)), "-lm"]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return Runtime(path, runtime_sizes(KINDS, MODULES, JOINTS), single)
+    return load(folder, single)
+
+
+def load(folder: Path, single: bool = False, flags: Sequence[str] = ()) -> Runtime:
+    """A library that was built before; the flags were used then."""
+    return Runtime(folder / "runtime.so", runtime_sizes(KINDS, MODULES, JOINTS), single)
 
 
 record_of = lru_cache(maxsize=64)(partial(encode, uid=1))

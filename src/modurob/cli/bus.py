@@ -13,7 +13,7 @@ from modurob.cli.bus_session import BusSession, WaitTimeout
 from modurob.cli.characters import echo
 from modurob.cli.fields import LawChoice
 from modurob.distributed.bus.bus import PERIOD_S
-from modurob.distributed.bus.processes import ProcessBus
+from modurob.distributed.bus.processes import COORDINATORS, ProcessBus
 from modurob.distributed.plant import PlantOptions
 from modurob.distributed.transports import DEFAULT, between_processes
 
@@ -23,6 +23,7 @@ Examples:
   modurob bus
   modurob bus --script demo.bus --loss 0.3
   modurob bus --native m1,m2
+  modurob bus --native --coordinator native
   printf 'arm babac\\nwait 5\\ngoto 20,30,30,40,0.1 in 2\\nwait done\\nshow\\n' | \\
     modurob bus --script -
 """
@@ -46,6 +47,8 @@ Examples:
               help="How heavy the plant is, compared with the records.")  # fmt: skip
 @click.option("--native", is_flag=False, flag_value=ALL, metavar="[MODULES]",
               help="Run modules in C: all, or those that are named, such as m2,m3.")  # fmt: skip
+@click.option("--coordinator", type=click.Choice(COORDINATORS), default=COORDINATORS[0],
+              show_default=True, help="Where the coordinator runs.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the last state as JSON, no more.")
 @click.pass_context
 def command(

@@ -31,7 +31,7 @@ MODULES, JOINTS = 16, 12  # of the runtime, by default
               help="CoBRA: a set of modules and the assembly.")  # fmt: skip
 @click.option("--runtime", metavar="FOLDER",
               help="C99 library for robots that model themselves, sized for the modules of the "
-              "organism, or of the catalog if none is given.")  # fmt: skip
+              "organism, which has to fit, or of the catalog if none is given.")  # fmt: skip
 @click.option("--modules", type=click.IntRange(1), metavar="N",
               help=f"Most modules of a robot, with --runtime.  [default: {MODULES}]")  # fmt: skip
 @click.option("--joints", type=click.IntRange(1), metavar="N",
@@ -66,7 +66,7 @@ def command(
     if runtime is not None:
         if format_name is not None or path is not None:
             raise StateError("--runtime takes its folder itself, and no other format beside it")
-        _write_runtime(name, runtime, modules or MODULES, joints or JOINTS, single, force, as_json)
+        _write_runtime(name, runtime, modules, joints, single, force, as_json)
         return
     if modules is not None or joints is not None:
         raise StateError("--modules and --joints are sizes of the C runtime: add --runtime FOLDER")
@@ -113,8 +113,8 @@ def command(
 def _write_runtime(
     name: str | None,
     folder: str,
-    modules: int,
-    joints: int,
+    modules: int | None,
+    joints: int | None,
     single: bool,
     force: bool,
     as_json: bool,
@@ -129,6 +129,9 @@ def _write_runtime(
         kinds = [catalog[each] for each in catalog.names()]
     else:
         kinds = [organism.kind(each) for each in organism.modules]
+    needs = (0, 0) if organism is None else (len(organism), organism.model("physical").nv)
+    modules = _size("modules", modules, MODULES, needs[0], title)
+    joints = _size("joints", joints, JOINTS, needs[1], title)
     files = runtime_files(kinds, modules, joints, single)
     output.refuse_to_overwrite([Path(folder) / each for each in files], force)
     written = [str(file) for file in write_sources(folder, files)]
@@ -140,3 +143,12 @@ def _write_runtime(
         f"{joints} joints into {folder}; build with make or cmake",
         soft_wrap=True,
     )
+
+
+def _size(what: str, given: int | None, default: int, least: int, title: str) -> int:
+    """A size of the runtime: what was given, or the default; the organism has to fit."""
+    if given is None:
+        return max(default, least)
+    if given < least:
+        raise StateError(f"--{what} {given} has no room for {title}: it has {least} {what}")
+    return given

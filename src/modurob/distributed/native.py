@@ -19,8 +19,8 @@ from modurob.errors import StateError, one_line
 FIRMWARE = Path(__file__).parents[1] / "firmware"
 HOST = ("json.c", "process.c")
 OF_COORDINATOR = (
-    "coordinator", "coordinator_robot", "control", "dynamics", "linear", "pose", "record", "robot",
-    "table",
+    "coordinator", "coordinator_motion", "coordinator_robot", "control", "dynamics", "linear",
+    "pose", "record", "robot", "table",
 )  # fmt: skip
 COMPILERS = ("gcc", "clang", "cc")
 FLAGS = ("-std=c99", "-O1", "-ffp-contract=off")

@@ -73,6 +73,8 @@ class RobotBuilder:
     def change_law(self, law: str, **settings: Any) -> None:
         """Control with another law or other gains from now on; an error leaves all as it is."""
         kind = law_class(law)
+        if self.operation.has_own_law:
+            raise StateError("a coordinator in C keeps its law and gains: take the one in Python")
         if "sample_time" in self.settings:
             settings = {"sample_time": self.settings["sample_time"], **settings}
         settings = _with_gains(kind, settings)
@@ -161,6 +163,10 @@ class RobotBuilder:
     def is_current(self, state: CoordinatorState) -> bool:
         """Return whether robot and torques follow from the coordinator's state."""
         return self.is_built(state) and state.table is self._table
+
+    def take_torques(self, torques: Torques) -> None:
+        """Take the torques that a coordinator in another process has sent."""
+        self._sent = {module: (0, tau) for module, tau in torques.items()}
 
     def commanded(self) -> Torques:
         """The newest torques. [N m, N]"""

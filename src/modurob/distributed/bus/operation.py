@@ -90,7 +90,10 @@ class Operation:
     Attributes:
         robot: The body that is driven.
         period: Of the loop; 0 without a clock. [s]
+        has_own_law: True where the coordinator is another program, with a law of its own.
     """
+
+    has_own_law = False
 
     def __init__(self, period: float = 0.0) -> None:
         self.period = period
@@ -129,8 +132,7 @@ class Operation:
     def relax(self) -> None:
         """Let all motors go until the next command."""
         with self._lock:
-            if self.robot.model is None:
-                raise StateError("there is no robot: plug modules together first")
+            self._demand_robot()
             self._end("")
             self._relaxed = True
 
@@ -141,6 +143,11 @@ class Operation:
             q: (n,) from base to tip. [rad, m]
             seconds: Of the motion.
         """
+        path, what = self._path_to(q, seconds)
+        self.follow(path, seconds, what)
+
+    def _path_to(self, q: ArrayLike, seconds: float) -> tuple[Quintic, str]:
+        """Path of `goto`, and the motion in words."""
         with self._lock:
             model, now = self._demand_joints(), self._aim()
         goal = as_floats(q)
@@ -152,7 +159,7 @@ class Operation:
         path = Quintic(
             now.q, goal, inside("seconds", seconds, *MOTIONS_S, "seconds"), v0=now.v, a0=now.a
         )
-        self.follow(path, seconds, f"goto in {seconds:g} s")
+        return path, f"goto in {seconds:g} s"
 
     def follow(
         self, reference: Callable[[float], Any], seconds: float = math.inf, what: str = "follow"
@@ -170,10 +177,7 @@ class Operation:
             positive("seconds", seconds, "seconds")
         reference = _checked(reference, model)
         reference(0.0)
-        # without the lock: the loop goes on meanwhile
-        fastest = LARGEST_READING
-        if beyond := excesses(reference, model, min(seconds, CHECKED_S), rate=fastest):
-            raise StateError(f"{what} is refused: {beyond[0]}")
+        self._refuse_excess(reference, model, seconds, what)
         with self._lock:
             checked, model = model, self._demand_joints()
             if model.joint_names != checked.joint_names:
@@ -182,6 +186,12 @@ class Operation:
             self._motion = BusMotion(what, reference, model, seconds)
             self._relaxed, self._reason, self._waits = False, "", ""
             self._begin(now, 0.0)
+
+    @staticmethod
+    def _refuse_excess(reference: Function, model: Model, seconds: float, what: str) -> None:
+        """Refuse a motion beyond the limits; without the lock: the loop goes on meanwhile."""
+        if beyond := excesses(reference, model, min(seconds, CHECKED_S), rate=LARGEST_READING):
+            raise StateError(f"{what} is refused: {beyond[0]}")
 
     def stop(self) -> None:
         """End a motion and hold the joints where they are."""
@@ -490,6 +500,10 @@ class Operation:
         """A measured pose as a set point: noise and soft stops lead beyond the limits."""
         assert self.robot.model is not None
         return np.clip(q, self.robot.model.lower, self.robot.model.upper)
+
+    def _demand_robot(self) -> None:
+        if self.robot.model is None:
+            raise StateError("there is no robot: plug modules together first")
 
     def _demand_joints(self) -> Model:
         model = self.robot.model

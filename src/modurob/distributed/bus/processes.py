@@ -17,20 +17,20 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from modurob.checks import positive, takes
 from modurob.control import ComputedTorque
 from modurob.distributed import child
 from modurob.distributed.agent import Message
 from modurob.distributed.bus import messages as msg
-from modurob.distributed.bus.assembly import BusAssembly
 from modurob.distributed.bus.builder import RobotBuilder
 from modurob.distributed.bus.bus import BASE, Bus, BusModule
 from modurob.distributed.bus.coordinator import PORT, CoordinatorState
 from modurob.distributed.bus.links import HELLOS
 from modurob.distributed.bus.messages import Address
+from modurob.distributed.bus.native_coordinator import NativeOperation, told_state, with_readings
 from modurob.distributed.bus.node import NodeProgram
-from modurob.distributed.bus.operation import Operation
-from modurob.distributed.bus.robot import BusRobot
 from modurob.distributed.drive import SharedDrive
 from modurob.distributed.native import coordinator_program, module_program
 from modurob.distributed.plant import PLANT, start_plant
@@ -62,8 +62,8 @@ class ProcessBus(Bus):
             options. Drives of the plant by default.
         native: True if modules run in C, or the names of those that do; a C compiler builds their
             program when it is first needed.
-        coordinator: ``native`` for one in C, as a process. It holds the robot with computed torque
-            where its modules are found; motions, records and other laws need the one in Python.
+        coordinator: ``native`` for one in C, as a process. It has computed torque and the motions
+            goto, hold and relax; other motions, laws and records need the one in Python.
 
     Attributes:
         endpoint: The coordinator's socket.
@@ -91,8 +91,8 @@ class ProcessBus(Bus):
             raise StateError(f"native modules have the transport {DEFAULT} and drives of the plant")
         self._drives, self._native = drives, _checked_native(native)
         super().__init__(law, **settings)
-        self._in_c: BusRobot | None = BusRobot() if in_c else None  # as the coordinator told it
-        self._driven_in_c = False
+        self._in_c, self._driven_in_c = in_c, False
+        self._tree: dict[str, Any] = {"findings": []}  # as a coordinator in C told it
         options = _native_settings(self.builder, self.period, self.heartbeat) if in_c else {}
         program = coordinator_program() if in_c else ""
         self._program = module_program() if native else ""
@@ -101,7 +101,7 @@ class ProcessBus(Bus):
         # later than the beats of any coordinator before: these come five times a heartbeat
         self._state = self._root.start(random.getrandbits(32), time.time_ns())
         self._addresses = self._processes.addresses
-        if self._in_c is None:
+        if not in_c:
             self._addresses[BASE] = self.endpoint.address
         self._signals: deque[Message] = deque()
         self._news = threading.Condition()
@@ -114,6 +114,8 @@ class ProcessBus(Bus):
         if self.plant is not None:
             self._memory = start_plant(self._processes, self.plant, msg.MOST_MODULES)
         if in_c:
+            give = lambda command: self._processes.send(BASE, command)  # noqa: E731
+            self.builder.operation = NativeOperation(self.period, give)
             options = {**options, "beat": self._state.beat}
             self._processes.start(BASE, NodeProgram, options, light=True, native=program)
         self._seen: CoordinatorState | None = None  # of the last robot built
@@ -196,25 +198,13 @@ class ProcessBus(Bus):
     def coordinator(self) -> CoordinatorState:
         return self._state
 
-    @property
-    def robot(self) -> BusRobot:
-        return super().robot if self._in_c is None else self._in_c
-
-    @property
-    def operation(self) -> Operation:
-        if self._in_c is not None:
-            raise StateError(
-                "a coordinator in C holds the robot where its modules are found: take the one in "
-                "Python (coordinator='python') for motions, records and states"
-            )
-        return super().operation
-
     def settled(self, modules: int) -> bool:
-        if self._in_c is None:
+        if not self._in_c:
             return super().settled(modules)
-        names = self._in_c.assembly.names
+        names = self.robot.assembly.names
         whole = len(names) == modules and not self._replaced.intersection(names)
-        return whole and self._driven_in_c
+        measured = self._driven_in_c and bool(np.isfinite(self.operation.status().q).all())
+        return whole and measured and self.builder.is_built(self._state)
 
     def _launch(self, module: BusModule) -> None:
         node = module.node
@@ -251,20 +241,20 @@ class ProcessBus(Bus):
             raise StateError(f"{' and '.join(names)} have not come up in {START_TIMEOUT_S:g} s")
         for (name, port), (there, their_port) in ((one, other), (other, one)):
             address = self._addresses[there]
-            if name == BASE and self._in_c is None:
+            if name == BASE and not self._in_c:
                 self.endpoint.plug(port, address, their_port)
             else:
                 self._processes.plug((name, port), address, their_port)
 
     def _disconnect(self, one: End, other: End) -> None:
         for name, port in (one, other):
-            if name == BASE and self._in_c is None:
+            if name == BASE and not self._in_c:
                 self.endpoint.unplug(port)
             else:
                 self._processes.unplug((name, port))
 
     def _signal(self, name: str, signal: msg.Signal | msg.BusMessage) -> None:
-        if name == BASE and self._in_c is None:
+        if name == BASE and not self._in_c:
             self._signals.append(msg.own(signal))
             self._wake()
         else:
@@ -290,7 +280,7 @@ class ProcessBus(Bus):
         """Move datagrams, and read the answers of processes."""
         pipes = self._processes.pipes()
         wake = min(self._state.wake, self.clock.due) if self.clocked else self._state.wake
-        wait = max(0.0, wake - time.monotonic())
+        wait = self.heartbeat if self._in_c else max(0.0, wake - time.monotonic())
         ready, _, _ = select.select([self.endpoint, self._bell, *pipes], [], [], wait)
         if self._bell in ready:
             self._bell.recv(4096)
@@ -300,6 +290,8 @@ class ProcessBus(Bus):
                 self._listen(pipe)
             if answered:
                 self._news.notify_all()
+        if self._in_c:
+            return
         signals = [self._signals.popleft() for _ in range(len(self._signals))]
         self._step(signals)  # on its own: a datagram cannot keep the coordinator from signals
         self._step(self.endpoint.receive())
@@ -329,26 +321,35 @@ class ProcessBus(Bus):
                 self._stored(name, bytes.fromhex(event["stored"]))
             elif "drive" in event:
                 self._driven(name, tuple(event["drive"]))
-            elif "robot" in event:
-                self._tell(event["robot"])
+            elif "tree" in event:
+                self._tree = event["tree"]
+                self._state = told_state(self._state, self._tree, self._memory_of)
+            elif "state" in event:
+                self._take_state(event["state"])
             elif "error" in event:
                 ended = "" if name == PLANT else f"the process of '{name}' has ended: "
                 raise StateError(ended + event["error"])
 
-    def _tell(self, found: dict[str, Any]) -> None:
-        """Take the robot that a coordinator in C has told."""
-        called = {f"{module.node.uid:032x}": name for name, module in self.modules.items()}
-        names, silent = (
-            {Address(int(uid, 16), boot): called[uid] for uid, boot in found[key]}
-            for key in ("modules", "silent")
+    def _take_state(self, told: dict[str, Any]) -> None:
+        """Take the state of the robot that a coordinator in C has told."""
+        rows, operation = told["modules"], self.builder.operation
+        assert isinstance(operation, NativeOperation)
+        self._state = with_readings(self._state, rows)
+        operation.tell(told, self._state.table)
+        self.builder.take_torques(
+            {Address(int(row[0], 16), row[1]): tuple(row[-1]) for row in rows}
         )
-        count = found["left_out"]
-        faults = [
-            f"silent: '{name}' stays in the model, where it was last" for name in silent.values()
-        ]
-        faults += [f"modules that cannot be used and are left out: {count}"] if count else []
-        self._in_c = BusRobot(BusAssembly(None, names, tuple(faults), silent))
-        self._driven_in_c = found["driven"]
+        self._driven_in_c = told["driven"]
+        self.clock.ticks, self.clock.missed = told["cycles"], told["missed"]
+
+    def _stored(self, name: str, record: bytes) -> None:
+        super()._stored(name, record)
+        if self._in_c:  # which may have told the tree before the module told its memory
+            self._state = told_state(self._state, self._tree, self._memory_of)
+
+    def _memory_of(self, name: str) -> bytes | None:
+        """The content of a module's memory."""
+        return self.modules[name].node.record if name in self.modules else None
 
     def _build(self) -> None:
         """Build a robot whenever the coordinator's state changes."""
@@ -357,14 +358,17 @@ class ProcessBus(Bus):
         with self._news:
             self._warm = True
             self._news.notify_all()
-            patience = None if self.clocked else self.heartbeat  # for commands of the user
+            # for commands of the user
+            patience = None if self.clocked or self._in_c else self.heartbeat
             while self._open and self._seen is not None and self._same(self._state, self._seen):
                 if not self._news.wait(patience):
                     break
             if not self._open:
                 return
             self._seen = self._state
-        if not self.clocked:
+        if self._in_c:
+            self.builder.rebuild(self._seen)
+        elif not self.clocked:
             self._signals.extend(self.builder.update(self._seen, time.monotonic()))
         elif self.builder.rebuild(self._seen):
             gains = self.builder.operation.hold_gains().items()
@@ -377,7 +381,8 @@ class ProcessBus(Bus):
         """Return whether two states ask for the same robot and, without a clock, torques."""
         if a.survey is not b.survey or a.ready != b.ready:
             return False
-        return a.table is b.table or (self.clocked and a.revision == b.revision)
+        ticks = self.clocked or self._in_c
+        return a.table is b.table or (ticks and a.revision == b.revision)
 
 
 def _checked_native(native: Any) -> bool | tuple[str, ...]:

@@ -184,6 +184,6 @@ static void finish(double now) { mr_node_finish(&self.node, now); }
 static double wake(void) { return mr_node_wake(&self.node); }
 
 int main(void) {
-  const process_program program = {set_up, read_drive, take, signal_in, finish, wake};
+  const process_program program = {set_up, read_drive, take, signal_in, NULL, finish, wake};
   return process_run(&program);
 }

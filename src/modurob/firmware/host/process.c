@@ -220,6 +220,7 @@ static void on_event(const char *line) {
   if (json_get(line, "plug")) plug(line);
   if (json_get(line, "unplug")) unplug(json_get(line, "unplug"));
   if (json_get(line, "signal")) signal_in(json_get(line, "signal"));
+  if (self.program->event) self.program->event(line);
 }
 
 double process_start(const char *settings, const mr_text *ports, uint8_t port_count) {

@@ -10,12 +10,13 @@
 #include "json.h"
 #include "modurob/bus.h"
 
-/* Functions of a program; `begin` may be NULL. */
+/* Functions of a program; `begin` and `event` may be NULL. */
 typedef struct process_program {
   void (*set_up)(const char *settings); /* calls process_start */
   void (*begin)(double now);
   void (*take)(uint8_t port, const uint8_t *payload, size_t size, double now);
   void (*signal)(const uint8_t *signal, size_t size, double now);
+  void (*event)(const char *line); /* of standard input, after the ones that all programs know */
   void (*finish)(double now);
   double (*wake)(void); /* time when the next step is due [s] */
 } process_program;

@@ -1,18 +1,21 @@
-/* The robot of a survey, and torques that hold its joints: the rules of assembly.py, builder.py and
- * operation.py in modurob/distributed/bus, for computed torque and a robot that is to stay where its
- * modules were found. */
+/* The robot of a survey, and torques for its joints: the rules of assembly.py, builder.py and
+ * operation.py in modurob/distributed/bus, for computed torque. */
 #include "modurob/coordinator.h"
 
 #include <string.h>
 
 #include "bus_links.h"
+#include "modurob/crc.h"
 
 #define LARGEST_READING 1e6 /* [rad, m, rad/s, m/s] */
+#define STALE_S 0.1         /* age of a reading beyond which a motion waits, ... */
+#define STALE_PERIODS 50    /* ... and the same in periods of the loop */
 #define HOLD_RATE MR_C(10.0) /* of joints that modules hold by themselves [rad/s] */
 
 void mr_bus_robot_start(mr_bus_robot *robot, const mr_bus_robot_settings *settings) {
   memset(robot, 0, sizeof *robot);
   robot->settings = *settings;
+  robot->motion.ticked = -INFINITY;
 }
 
 /* -- the body ---------------------------------------------------------------------------------------- */
@@ -69,6 +72,12 @@ static bool add(mr_bus_robot *robot, mr_coordinator *coordinator, const mr_findi
     return false;
   }
   memset(fresh, 0, sizeof *fresh);
+  fresh->measured_at = -INFINITY;
+  robot->body = mr_crc32(robot->body, entry->record, entry->record_size);
+  if (parent)
+    robot->body = mr_crc32(robot->body,
+                           (const uint8_t *)&robot->robot.dockings[robot->robot.docking_count - 1],
+                           sizeof *robot->robot.dockings);
   fresh->address = finding->child;
   fresh->is_silent = finding->kind == MR_LOST;
   fresh->joint_count = moving_before(kind, kind->joint_count);
@@ -108,6 +117,7 @@ static void carry(mr_bus_robot *robot) {
       memcpy(module->has_set_point, old->has_set_point, sizeof module->has_set_point);
       memcpy(module->q, old->q, sizeof module->q);
       module->is_measured = old->is_measured;
+      if (old->address.boot == module->address.boot) module->measured_at = old->measured_at;
     }
   }
 }
@@ -143,10 +153,12 @@ size_t mr_bus_robot_gains(const mr_bus_robot *robot, const mr_robot_module *modu
 static void build(mr_bus_robot *robot, mr_coordinator *coordinator) {
   const mr_survey *survey = &coordinator->survey;
   mr_options options = mr_default_options;
+  const uint32_t body = robot->body;
   memcpy(robot->before, robot->modules, sizeof robot->before);
   robot->before_count = robot->module_count;
   robot->module_count = robot->left_out = 0;
   robot->has_model = robot->has_law = false;
+  robot->body = 0;
   mr_robot_clear(&robot->robot);
   for (uint16_t k = 0; k < survey->count; k++)
     if (survey->findings[k].kind == MR_RING) return; /* a robot is a tree */
@@ -157,6 +169,7 @@ static void build(mr_bus_robot *robot, mr_coordinator *coordinator) {
         robot->left_out++;
   if (robot->module_count == 0) return;
   carry(robot);
+  if (robot->body != body) robot->motion.has_path = false; /* laid anew from where the joints are */
   options.physical = 1;
   memcpy(options.gravity, robot->settings.gravity, sizeof options.gravity);
   if (mr_table_build(&robot->robot, &options, &robot->table) != MR_OK) return;
@@ -201,11 +214,12 @@ static void read_module(mr_robot_module *module, const mr_entry *entry) {
     if (!module->is_bad) module->q[k] = entry->values[2 * k];
     module->v[k] = module->is_bad || module->is_silent ? 0 : entry->values[2 * k + 1];
   }
-  module->is_measured = module->is_measured || !module->is_bad;
+  if (module->is_bad) return;
+  module->is_measured = true;
+  module->measured_at = entry->sensed.at;
 }
 
-/* A measured place within the limits of its joint: noise and soft stops lead beyond them. */
-static double within_limits(const mr_kind *kind, uint8_t place, double q) {
+double mr_within_limits(const mr_kind *kind, uint8_t place, double q) {
   for (uint8_t k = 0; k < kind->joint_count; k++) {
     const mr_joint *joint = &kind->joints[k];
     if (joint->type == MR_FIXED || place-- > 0) continue;
@@ -216,29 +230,58 @@ static double within_limits(const mr_kind *kind, uint8_t place, double q) {
   return q;
 }
 
-/* Torques of all joints, and which modules get theirs. */
-static void command(mr_bus_robot *robot, mr_coordinator *coordinator) {
-  mr_real q[MR_MAX_JOINTS] = {0}, v[MR_MAX_JOINTS] = {0}, tau[MR_MAX_JOINTS];
-  mr_reference aim;
-  memset(&aim, 0, sizeof aim);
+void mr_bus_robot_hold_here(mr_bus_robot *robot) {
+  for (uint8_t k = 0; k < robot->module_count; k++) {
+    mr_robot_module *module = &robot->modules[k];
+    for (uint8_t j = 0; j < module->joint_count; j++) { /* noise and soft stops lead beyond limits */
+      module->has_set_point[j] = module->is_measured;
+      module->set_point[j] = mr_within_limits(mr_robot_kind(&robot->robot, k), j, module->q[j]);
+    }
+  }
+}
+
+/* Take the readings of all modules; whether a motion cannot go on now. */
+static bool read_modules(mr_bus_robot *robot, mr_coordinator *coordinator, double now) {
+  const double periods = STALE_PERIODS * (double)robot->settings.sample_time;
+  const double stale = periods > STALE_S ? periods : STALE_S;
+  bool is_hindered = false;
   for (uint8_t k = 0; k < robot->module_count; k++) {
     mr_robot_module *module = &robot->modules[k];
     module->is_driven = false;
     read_module(module, mr_coordinator_entry(coordinator, &module->address));
+    if (module->is_silent || (module->joint_count && now - module->measured_at > stale))
+      is_hindered = true;
+    for (uint8_t j = 0; j < module->joint_count; j++) {
+      if (!module->is_measured || module->has_set_point[j]) continue;
+      module->set_point[j] = mr_within_limits(mr_robot_kind(&robot->robot, k), j, module->q[j]);
+      module->has_set_point[j] = true;
+    }
+  }
+  return is_hindered;
+}
+
+/* Torques of all joints, and which modules get theirs. */
+static void command(mr_bus_robot *robot, mr_coordinator *coordinator, double now) {
+  mr_real q[MR_MAX_JOINTS] = {0}, v[MR_MAX_JOINTS] = {0}, tau[MR_MAX_JOINTS];
+  mr_reference aim;
+  const bool is_hindered = read_modules(robot, coordinator, now);
+  if (!robot->has_law) return;
+  if (robot->is_relaxed) { /* the next motion begins where the joints are then */
+    mr_bus_robot_hold_here(robot);
+    robot->motion.ticked = now;
+    return;
+  }
+  for (uint8_t k = 0; k < robot->module_count; k++) {
+    const mr_robot_module *module = &robot->modules[k];
     for (uint8_t j = 0; j < module->joint_count; j++) {
       const uint8_t at = module->joints[j];
       if (at == MR_NONE || !module->is_measured) continue;
-      if (!module->has_set_point[j]) {
-        module->set_point[j] = within_limits(mr_robot_kind(&robot->robot, k), j, module->q[j]);
-        module->has_set_point[j] = true;
-      }
       q[at] = (mr_real)module->q[j];
       v[at] = (mr_real)module->v[j];
-      aim.q[at] = (mr_real)module->set_point[j];
     }
   }
-  if (!robot->has_law || mr_computed_torque_command(&robot->law, &robot->table, &robot->work, q, v,
-                                                    &aim, tau) != MR_OK)
+  mr_bus_robot_aim(robot, now, is_hindered, &aim);
+  if (mr_computed_torque_command(&robot->law, &robot->table, &robot->work, q, v, &aim, tau) != MR_OK)
     return;
   for (uint8_t j = 0; j < robot->table.joint_count; j++)
     if (!(tau[j] - tau[j] == 0)) return; /* not finite */
@@ -253,12 +296,12 @@ static void command(mr_bus_robot *robot, mr_coordinator *coordinator) {
   }
 }
 
-void mr_bus_robot_tick(mr_bus_robot *robot, mr_coordinator *coordinator) {
+void mr_bus_robot_tick(mr_bus_robot *robot, mr_coordinator *coordinator, double now) {
   mr_node *links = &coordinator->links;
   mr_batch_writer batch;
   const bool is_open = mr_is_open(links, 0);
   bool has_any = robot->has_model;
-  command(robot, coordinator);
+  command(robot, coordinator, now);
   for (uint16_t k = 0; k < MR_BUS_MAX_ENTRIES; k++) has_any |= coordinator->entries[k].is_driven;
   if (!has_any) return;
   links->cycle.number = mr_following(links->cycle.number);
@@ -271,7 +314,9 @@ void mr_bus_robot_tick(mr_bus_robot *robot, mr_coordinator *coordinator) {
     uint8_t data[1 + MR_BUS_ADDRESS_BYTES + 4 + 8 * MR_BUS_MAX_JOINTS];
     mr_writer writer = {data, sizeof data, 0, false};
     const bool is_driven = module && module->is_driven;
-    if (finding->kind != MR_ATTACHED || !entry || !(is_driven || entry->is_driven)) continue;
+    const bool is_released = module && robot->is_relaxed && robot->has_law && module->joint_count > 0;
+    if (finding->kind != MR_ATTACHED || !entry || !(is_driven || is_released || entry->is_driven))
+      continue;
     entry->is_driven = true; /* from now on, no torque lets its motors go */
     mr_write_u8(&writer, MR_BUS_TORQUE);
     mr_write_address(&writer, &finding->child);

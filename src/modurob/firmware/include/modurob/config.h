@@ -80,7 +80,9 @@ typedef enum mr_status {
   MR_BAD_DOCKING = -15,     /* connectors or turn do not mate */
   MR_LOOP = -16,            /* dockings form a loop */
   MR_SINGULAR = -17,        /* a matrix that must be inverted is singular */
-  MR_BAD_ARGUMENT = -18
+  MR_BAD_ARGUMENT = -18,
+  MR_NOT_READY = -19,       /* there is no robot with joints, or not all were measured */
+  MR_BEYOND_LIMITS = -20    /* a motion leaves the limits of a joint, or is too fast */
 } mr_status;
 
 #endif

@@ -1,7 +1,7 @@
 /* The program at the base of a robot, in fixed memory.
  *
  * `mr_coordinator` collects what modules report and finds the tree that follows from it;
- * `mr_bus_robot` builds the robot of that tree and holds its joints with computed torque. A step is
+ * `mr_bus_robot` builds the robot of that tree, and holds or moves its joints with computed torque. A step is
  * `mr_coordinator_take` for each frame, `mr_coordinator_signal` for the connector, then
  * `mr_coordinator_finish`; a tick of the clock is `mr_bus_robot_tick`.
  */
@@ -110,6 +110,7 @@ typedef struct mr_robot_module {
   uint8_t joint_count;
   uint8_t joints[MR_BUS_MAX_JOINTS]; /* in the table; MR_NONE for one that is locked */
   bool is_measured;
+  double measured_at; /* time of the last good reading since the module was switched on [s] */
   bool has_set_point[MR_BUS_MAX_JOINTS];
   double q[MR_BUS_MAX_JOINTS], v[MR_BUS_MAX_JOINTS]; /* the last good reading */
   double set_point[MR_BUS_MAX_JOINTS];
@@ -123,13 +124,39 @@ typedef struct mr_bus_robot_settings {
   mr_real sample_time; /* of computed torque, 0 for a law without one [s] */
 } mr_bus_robot_settings;
 
+/* A motion to a place, by the ids of the modules: it goes on when the body changes. */
+typedef struct mr_bus_motion {
+  bool is_on, waits;
+  bool is_lost;    /* the last one has ended because none of its joints was left */
+  double duration; /* [s] */
+  double done;     /* time of the motion reached so far [s] */
+  uint8_t count;
+  struct {
+    uint8_t uid[MR_ID_SIZE];
+    uint8_t place; /* of the joint among those of its module that move */
+    double c[6];   /* of its polynomial of fifth order, over time / duration */
+  } joints[MR_MAX_JOINTS];
+  /* the path to and along it on this body, by the joints of the table */
+  bool has_path;
+  uint8_t along[MR_MAX_JOINTS];     /* in `joints`; MR_NONE for one that stays */
+  double stays[MR_MAX_JOINTS];      /* [rad, m] */
+  double approach[MR_MAX_JOINTS][6];
+  double reached[MR_MAX_JOINTS][3]; /* q, v, a wanted now */
+  double clock, lead, from; /* time on the path, length of the approach, `done` before it [s] */
+  double ticked;            /* time of the last tick [s] */
+} mr_bus_motion;
+
+typedef enum mr_bus_mode { MR_IDLES, MR_HOLDS, MR_MOVES, MR_WAITS, MR_RELAXES } mr_bus_mode;
+
 typedef struct mr_bus_robot {
   mr_bus_robot_settings settings;
   mr_robot_module modules[MR_MAX_MODULES], before[MR_MAX_MODULES];
   uint8_t module_count, before_count, left_out; /* modules that cannot be used */
   uint32_t surveys, records;                    /* that it was built of */
   uint32_t built;                               /* count */
-  bool has_model, has_law;
+  uint32_t body;                                /* checksum of records and dockings */
+  bool has_model, has_law, is_relaxed;
+  mr_bus_motion motion, next; /* `next` is room for one that is being checked */
   mr_robot robot;
   mr_table table;
   mr_computed_torque law;
@@ -145,6 +172,23 @@ bool mr_bus_robot_rebuild(mr_bus_robot *robot, mr_coordinator *coordinator);
 size_t mr_bus_robot_gains(const mr_bus_robot *robot, const mr_robot_module *module,
                           uint8_t data[MR_BUS_GAINS_BYTES]);
 /* Begin a cycle of the clocked loop: torques go out, readings come back. */
-void mr_bus_robot_tick(mr_bus_robot *robot, mr_coordinator *coordinator);
+void mr_bus_robot_tick(mr_bus_robot *robot, mr_coordinator *coordinator, double now);
+
+/* -- motions: coordinator_motion.c ------------------------------------------------------------------ */
+
+/* Move all joints to a place, from rest or from the motion of now, and hold it: q of all joints of the
+ * table. [rad, m] [s] */
+mr_status mr_bus_robot_goto(mr_bus_robot *robot, const double *q, int count, double seconds);
+/* Hold the joints where they are now; ends a motion. */
+mr_status mr_bus_robot_hold(mr_bus_robot *robot);
+/* Let all motors go until the next command. */
+mr_status mr_bus_robot_relax(mr_bus_robot *robot);
+mr_bus_mode mr_bus_robot_mode(const mr_bus_robot *robot);
+
+/* Of the two files with each other: the reference at a tick, set points at the places measured, and a
+ * place within the limits of the joint that is at such a place among those that move. */
+void mr_bus_robot_aim(mr_bus_robot *robot, double now, bool is_hindered, mr_reference *aim);
+void mr_bus_robot_hold_here(mr_bus_robot *robot);
+double mr_within_limits(const mr_kind *kind, uint8_t place, double q);
 
 #endif

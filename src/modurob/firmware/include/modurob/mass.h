@@ -2,13 +2,14 @@
  * whole robot's mass properties, the election of a leader, and the sums of the balancing law.
  *
  * The program of one module, equal to modurob/distributed/mass/agent.py. The module's own kinematics
- * come in as an `mr_mass_posture`. Sets of mass are pseudo-inertias [S h; h^T m]: they add, and move
+ * come in as an `mr_mass_posture`, which follows from its record and the places of its joints. Sets of mass are pseudo-inertias [S h; h^T m]: they add, and move
  * with T P T^T.
  */
 #ifndef MODUROB_MASS_H
 #define MODUROB_MASS_H
 
 #include "modurob/bus.h"
+#include "modurob/record.h"
 
 #ifndef MR_MASS_MAX_PORTS
 #define MR_MASS_MAX_PORTS MR_BUS_MAX_PORTS
@@ -105,6 +106,8 @@ typedef struct mr_mass_agent {
   uint8_t packet[MR_MASS_PACKET_BYTES];
 } mr_mass_agent;
 
+/* The posture of a module at places q of its joints that move. [rad, m] */
+mr_status mr_mass_posture_of(const mr_kind *kind, const double *q, mr_mass_posture *posture);
 void mr_mass_start(mr_mass_agent *agent, uint64_t boot, const mr_mass_posture *posture,
                    const mr_mass_outputs *outputs);
 void mr_mass_plug(mr_mass_agent *agent, uint8_t port, mr_matrix T_here_there);
@@ -137,6 +140,11 @@ typedef struct mr_balance_joint {
 } mr_balance_joint;
 
 void mr_balance_start(mr_balance *law, double rate, double gravity);
+/* The place that the center shall be above: the nearest one in the support polygon of the contacts, at
+ * least `margin` inside, or as deep as it gets. MR_NOT_READY without a contact in the world,
+ * MR_BAD_ARGUMENT where the contacts are not in one plane or the slope is steeper than friction holds:
+ * such regions need linear programs (modurob.distributed.balancing.support). [m] */
+mr_status mr_balance_target(const mr_mass_agent *agent, double margin, double target[2]);
 /* Choose each joint's share of the center's way to a target in the world. [m] */
 void mr_balance_decide(mr_balance *law, const mr_mass_agent *agent, const double target[2]);
 /* Whether a joint can move as decided. */
