@@ -221,6 +221,13 @@ class Tracer:
                 k.put(Slot("%parent", number), value)
         return k
 
+    def begin(self) -> Kernel:
+        """The first values of what children add to."""
+        k = self._kernel()
+        blank = self.passes.State(*[None] * len(self.passes.State._fields))
+        k.put_state("self", blank._replace(**self.accumulators))
+        return k
+
     def columns(self, k: Kernel, base: Base, state: Any) -> BaseColumns:
         """The columns of a free base: constants stay, the others are kept in the scratch."""
         columns = self.passes.base_columns(base, state)
