@@ -1,0 +1,235 @@
+// The walk over the links of many bodies, one thread a body. The numbers in capitals and the
+// functions of the passes are printed in front of it by emit_population.py, which has the words.
+
+// Numbers that the bodies have of one kind lie side by side: entry k of body b is at k * bodies + b.
+#define ENTRY(array, k) array[(size_t)(k) * bodies + b]
+#define ROW_NUMBER(link) ((unsigned)(link) & 0xffffff)
+#define ROW_OF(link) (rows + (size_t)ROW_NUMBER(link) * ROW)
+#define SLIDES(link) (((link) >> BIT_FLAGS) & IS_PRISMATIC)
+#define FORK_OF(link) (forks + ((unsigned)((link) >> BIT_SLOT) & 255) * FORK_SIZE * STRIDE)
+#define FORK_ABOVE(link) (forks + ((unsigned)((link) >> BIT_ABOVE) & 255) * FORK_SIZE * STRIDE)
+#define KEPT_OF(i) (kept + (i) * KEPT * STRIDE)
+#define ANGLE(i) turned[2 * (i) * STRIDE]
+#define ANGLE_SINE(i) turned[(2 * (i) + 1) * STRIDE]
+
+#if POINTS
+// Forces of the ground on the points of a link: `held` has a bit for each that remembers its place.
+INLINE void touch_ground(
+    const int first, const int count, const real* __restrict__ corners, const real* ground,
+    const real* __restrict__ cells, real* own, unsigned* held, real* memory) {
+  real nothing[MEMORY] = {0};
+  survey(0, ground, cells, own, nothing, 0);
+  for (int begin = 0; begin < count; begin += MASK_BITS) {
+    const int end = count - begin < MASK_BITS ? count - begin : MASK_BITS;
+    const unsigned before = *held;
+    unsigned near = before, after = 0;
+    for (int k = 0; k < end; k++) {
+      real corner[CORNER], depth;
+      load<CORNER>(corners + (size_t)(first + begin + k) * CORNER, corner);
+      active(corner, ground, cells, own, nothing, &depth);
+      if (depth > 0) near |= 1u << k;
+    }
+    while (near) {
+      const int k = __ffs(near) - 1;
+      near &= near - 1;
+      real corner[CORNER], record[MEMORY] = {0};
+      real* place = memory + (begin + k) * MEMORY;
+      load<CORNER>(corners + (size_t)(first + begin + k) * CORNER, corner);
+      if (before >> k & 1) load_changing<MEMORY>(place, record);
+      settle(corner, ground, cells, own, record, 0);
+      if (record[HELD] > 0) {
+        after |= 1u << k;
+        store<MEMORY>(record, place);
+      }
+    }
+    *held++ = after;
+  }
+}
+#endif
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
+    const int bodies, const int* __restrict__ counts,
+    const unsigned long long* __restrict__ links, const real* __restrict__ rows,
+#if STEPS
+    const long long first_step, const int steps, const double duration,
+    const real* __restrict__ amplitude, const real* __restrict__ phase,
+    const real* __restrict__ offset, const real* __restrict__ limit,
+    const real* __restrict__ drive,  // frequency, kp and kd
+    real* __restrict__ q_all, real* __restrict__ v_all, double* __restrict__ work_all,
+    const int* __restrict__ spans, const real* __restrict__ corners,
+    const real* __restrict__ cells, const real* __restrict__ ground_all,
+    unsigned* __restrict__ held_all, real* __restrict__ memory_all, const int points
+#else
+    const real* __restrict__ q_all, const real* __restrict__ v_all,
+    const real* __restrict__ x_all, real* __restrict__ y_all
+#endif
+) {
+  const int b = blockIdx.x * blockDim.x + threadIdx.x;
+  if (b >= bodies) return;
+  const int n = counts[b];
+#if SHARED
+  extern __shared__ real shared[];
+  real *kept = shared + threadIdx.x, *forks = kept + LINKS * KEPT * STRIDE;
+  real *q = forks + FORKS * FORK_SIZE * STRIDE, *v = q + LINKS * STRIDE;
+  real* turned = v + LINKS * STRIDE;
+#else
+  real kept[LINKS * KEPT], forks[FORKS * FORK_SIZE], q[LINKS], v[LINKS], turned[2 * LINKS];
+#endif
+  real root[BASE_RECORD] = {0};
+#if FREE_BASE
+  for (int k = 0; k < NQ_BASE; k++) root[k] = ENTRY(q_all, k);
+#if INPUTS > 1
+  for (int k = 0; k < NV_BASE; k++) root[BASE_V + k] = ENTRY(v_all, k);
+#endif
+#if INPUTS > 2 && !STEPS
+  for (int k = 0; k < NV_BASE; k++) root[BASE_X + k] = ENTRY(x_all, k);
+#endif
+#endif
+  for (int i = 1; i < n; i++) {
+    q[i * STRIDE] = ENTRY(q_all, NQ_BASE + i - 1);
+    v[i * STRIDE] = INPUTS > 1 ? ENTRY(v_all, NV_BASE + i - 1) : 0;
+  }
+#if STEPS
+  const real h = (real)duration, frequency = ENTRY(drive, 0), kp = ENTRY(drive, 1),
+             kd = ENTRY(drive, 2), rate_of_turns = (real)6.283185307179586 * frequency;
+  real work = 0;
+#if POINTS
+  unsigned held[MASKS];
+  real ground[GROUND];
+  for (int k = 0; k < MASKS; k++) held[k] = ENTRY(held_all, k);
+#pragma unroll
+  for (int k = 0; k < GROUND; k++) ground[k] = ENTRY(ground_all, k);
+#endif
+  for (int step = 0; step < steps; step++) {
+    const double turns = (double)(first_step + step) * duration * frequency;
+    const real since = (real)6.283185307179586 * (real)(turns - floor(turns));
+#endif
+    real own[STATE], above[STATE], rate[RATES + 1];
+#if STEPS && POINTS
+    int mask = 0;
+    real* memory = memory_all + (size_t)b * points * MEMORY;
+#endif
+    for (int i = 0; i < n; i++) {
+      const unsigned long long link = ENTRY(links, i);
+      real row[ROW];
+      load<ROW>(ROW_OF(link), row);
+      if (i == 0) {
+        base(row, own, 0, root, 0);
+      } else {
+        if (link >> BIT_FLAGS & IS_CHAINED) hand_down(own, above);
+        else take_fork_down(FORK_ABOVE(link), above);
+        real record[JOINT_RECORD] = {q[i * STRIDE], 0, 0, v[i * STRIDE], 0};
+        sincos(record[0], &record[2], &record[1]);
+        ANGLE(i) = record[1];
+        ANGLE_SINE(i) = record[2];
+#if INPUTS > 2 && !STEPS
+        record[4] = ENTRY(x_all, NV_BASE + i - 1);
+#endif
+        outward(SLIDES(link), row, own, above, record, 0);
+      }
+#if STEPS && POINTS
+      const int *span = spans + 2 * ROW_NUMBER(link), count = span[1];
+      if (count) {
+        touch_ground(span[0], count, corners, ground, cells, own, held + mask, memory);
+        mask += (count + MASK_BITS - 1) / MASK_BITS;
+        memory += count * MEMORY;
+      }
+#endif
+      keep_outward(own, KEPT_OF(i));
+      if (link >> BIT_FLAGS & IS_FORK) keep_fork_down(own, FORK_OF(link));
+    }
+#if HAS_INWARD
+    bool carried = false;  // `above` holds what the next link, a child, has handed on
+    for (int i = n - 1; i > 0; i--) {
+      const unsigned long long link = ENTRY(links, i);
+      real row[ROW], out[1];
+      load<ROW>(ROW_OF(link), row);
+      take_inward(KEPT_OF(i), own);
+      if (carried) hand_up(above, own);
+      else begin(row, own, 0, 0, 0);
+      if (link >> BIT_FLAGS & IS_FIRST) {
+        begin(row, above, 0, 0, 0);
+        take_sums(KEPT_OF((int)(link >> BIT_PARENT)), above);
+      } else {
+        take_fork_up(FORK_ABOVE(link), above);
+      }
+      real record[JOINT_RECORD] = {q[i * STRIDE], ANGLE(i), ANGLE_SINE(i), v[i * STRIDE], 0};
+#if STEPS
+      real sine, cosine;
+      sincos(since + ENTRY(phase, i - 1), &sine, &cosine);
+      const real size = ENTRY(amplitude, i - 1), most = ENTRY(limit, i - 1);
+      const real tau = kp * (ENTRY(offset, i - 1) + size * sine - record[0]) +
+                       kd * (size * rate_of_turns * cosine - record[3]);
+      record[4] = fmin(fmax(tau, -most), most);
+      work += fabs(record[4] * record[3]) * h;
+#elif INPUTS > 2
+      record[4] = ENTRY(x_all, NV_BASE + i - 1);
+#endif
+#if FRICTION_IN
+      friction(row, 0, 0, record, 0);
+#endif
+      inward(SLIDES(link), row, own, above, record, out);
+      keep_made(own, KEPT_OF(i));
+      carried = link >> BIT_FLAGS & IS_CHAINED;
+      if (!carried) keep_fork_up(above, FORK_ABOVE(link));
+#if RESULT_INWARD
+#if FRICTION_OUT
+      friction(row, 0, 0, record, out);
+#endif
+      ENTRY(y_all, NV_BASE + i - 1) = out[0];
+#endif
+    }
+    take_inward(KEPT_OF(0), own);
+    if (carried) hand_up(above, own);
+    else begin(0, own, 0, 0, 0);
+#endif
+    const unsigned long long foot = ENTRY(links, 0);
+#if HAS_TURN
+    {
+      real row[ROW];
+      load<ROW>(ROW_OF(foot), row);
+      turn(row, own, 0, root, rate);
+    }
+#endif
+#if HAS_BACK
+    if (foot >> BIT_FLAGS & IS_FORK) keep_fork_back(own, FORK_OF(foot));
+    for (int i = 1; i < n; i++) {
+      const unsigned long long link = ENTRY(links, i);
+      real row[ROW], out[1];
+      load<ROW>(ROW_OF(link), row);
+      if (link >> BIT_FLAGS & IS_CHAINED) hand_back(own, above);
+      else take_fork_back(FORK_ABOVE(link), above);
+      take_after(KEPT_OF(i), own);
+      real record[JOINT_RECORD] = {q[i * STRIDE], ANGLE(i), ANGLE_SINE(i), v[i * STRIDE], 0};
+      back(SLIDES(link), row, own, above, record, out);
+      if (link >> BIT_FLAGS & IS_FORK) keep_fork_back(own, FORK_OF(link));
+#if STEPS
+      const real speed = record[3] + h * out[0];
+      v[i * STRIDE] = speed;
+      q[i * STRIDE] = record[0] + h * speed;
+#else
+      ENTRY(y_all, NV_BASE + i - 1) = out[0];
+#endif
+    }
+#endif
+#if STEPS
+#if FREE_BASE
+    move(&h, 0, 0, root, rate);
+#endif
+  }
+#if FREE_BASE
+  for (int k = 0; k < NQ_BASE; k++) ENTRY(q_all, k) = root[k];
+  for (int k = 0; k < NV_BASE; k++) ENTRY(v_all, k) = root[BASE_V + k];
+#endif
+  for (int i = 1; i < n; i++) {
+    ENTRY(q_all, NQ_BASE + i - 1) = q[i * STRIDE];
+    ENTRY(v_all, NV_BASE + i - 1) = v[i * STRIDE];
+  }
+#if POINTS
+  for (int k = 0; k < MASKS; k++) ENTRY(held_all, k) = held[k];
+#endif
+  work_all[b] += work;
+#else
+  for (int k = 0; k < RATES; k++) ENTRY(y_all, k) = rate[k];
+#endif
+}
