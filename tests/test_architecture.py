@@ -37,7 +37,7 @@ LAYERS = (
     ("interop",),  # files of other programs, and MuJoCo as an engine of simulations
     ("drawing",),
     ("reference", "quintic"),
-    ("sim", "control", "estimation", "gaits"),
+    ("sim", "control", "estimation", "gaits", "population"),
     ("identification",),  # fits datasheets to recorded runs
     ("loading",),
     ("distributed",),  # coordinators hand out controllers, balancing runs in simulations

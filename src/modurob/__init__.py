@@ -30,12 +30,14 @@ if TYPE_CHECKING:
         gaits,
         identification,
         interop,
+        population,
         sim,
         symbolic,
         verification,
         walking,
     )
     from modurob.identification import identify
+    from modurob.population import JointWaves, Population
     from modurob.scenario.scenario import Scenario
     from modurob.sim import (
         ConnectorLoads,
@@ -63,6 +65,7 @@ __all__ = [
     "FileError",
     "Ground",
     "Joint",
+    "JointWaves",
     "MatrixError",
     "Mesh",
     "Model",
@@ -70,6 +73,7 @@ __all__ = [
     "ModuleType",
     "ModurobError",
     "Organism",
+    "Population",
     "Port",
     "Scenario",
     "Shape",
@@ -92,6 +96,7 @@ __all__ = [
     "identify",
     "interop",
     "load",
+    "population",
     "sim",
     "simulate",
     "spatial",
@@ -108,6 +113,8 @@ _LAZY = {
     "Dock": "sim",
     "Equations": "symbolic",
     "Ground": "sim",
+    "JointWaves": "population",
+    "Population": "population",
     "Scenario": "scenario.scenario",
     "SimulationError": "sim",
     "Trajectory": "sim",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -95,15 +95,15 @@ class GroundContact:
         softness = self._unit_rate(states[0] if len(states) else model.neutral())
         k = given or (RESOLVED / (step or NOMINAL_STEP_S) / softness) ** 2
         self.rate = rate = softness * np.sqrt(k)
-        self.law = GroundLaw(ground.friction, k, ground.damping, GRIP * k, GRIP * k / rate)
+        self.law = ground_law(ground, k, rate)
         self.largest_step = RESOLVED / rate
         if step is not None and step * rate > MOST_RESOLVED * (1 + 1e-9):
             most_k = k * (MOST_RESOLVED / (step * rate)) ** 2
             raise StateError(
                 f"dt = {step:g} s is too long for a ground of {k:.4g} N/m, on which this body "
                 f"oscillates at {rate / (2 * np.pi):.3g} Hz: give dt = "
-                f"{_rounded_down(MOST_RESOLVED / rate)} s or less, or a stiffness of "
-                f"{_rounded_down(most_k)} N/m or less"
+                f"{rounded_down(MOST_RESOLVED / rate)} s or less, or a stiffness of "
+                f"{rounded_down(most_k)} N/m or less"
             )
         self._batch = q.shape[:-1]
         memory = RollingBristle if self._rolls else Bristle
@@ -163,7 +163,7 @@ class GroundContact:
         K, (of_body, place, *_) = np.zeros((self._model.nv, self._model.nv)), self._at.outline()
         for body in np.unique(of_body).tolist():
             own = place[of_body == body]
-            side = _largest_sides(own)
+            side = largest_sides(own)
             r = own[side > 0] @ T[body, :3, :3].T + T[body, :3, 3]
             hat = np.cross(np.eye(3), r[:, None, :])  # rows w x r
             J = (S[:3].T + S[3:].T @ hat) * self._moves[body][:, None]  # (points, nv, 3)
@@ -341,12 +341,17 @@ class GroundContact:
         raise StateError(f"'{body}' starts {depth.max():.3g} m below the ground{where}: {advice}")
 
 
+def ground_law(ground: Ground, k: Any, rate: Any) -> GroundLaw:
+    """The contact law of a stiffness under a corner, for a body that oscillates at a rate on it."""
+    return GroundLaw(ground.friction, k, ground.damping, GRIP * k, GRIP * k / rate)
+
+
 def _placed(R: np.ndarray, p: np.ndarray | float, place: np.ndarray) -> np.ndarray:
     """(..., 3) places in the frame that R and p are poses in."""
     return (R @ place[..., None])[..., 0] + p
 
 
-def _largest_sides(place: np.ndarray) -> np.ndarray:
+def largest_sides(place: np.ndarray) -> np.ndarray:
     """(k,) weights of the corners (k, 3) of a body in the stiffness of a body that lies on a side.
 
     Of the three pairs of opposite sides of the box around the body, the pair whose corners have the
@@ -361,7 +366,7 @@ def _largest_sides(place: np.ndarray) -> np.ndarray:
     return weights[:, spread.argmax()]
 
 
-def _rounded_down(x: float) -> str:
+def rounded_down(x: float) -> str:
     """Two digits that are not more than x."""
     unit = 10.0 ** (np.floor(np.log10(x)) - 1)
     return f"{np.floor(x / unit * (1 + 1e-12)) * unit:.2g}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from modurob.organism import Organism
 CORNERS = np.array(list(product((-0.5, 0.5), repeat=3)))
 CHAMFER = 0.01  # of a cylinder's radius or half its length: the edge that is cut off
 SAMPLES = 16  # points of a rim that tell whether it is inside the hull of a body
+CACHED_HULLS = 4096
 STEEPEST = 100.0  # [m/m] a slope of 89.4 degrees: on a steeper one nothing is near the ground
 
 
@@ -232,12 +233,19 @@ def _hull(parts: list[Corners]) -> Corners:
     points = Corners(*map(np.concatenate, zip(*parts, strict=True)))
     if len(parts) == 1:
         return points
+    numbers = np.column_stack([points.place, points.axis, points.radius])
+    kept = list(_outer(numbers.tobytes()))
+    return Corners(*(x[kept] for x in points))
+
+
+@lru_cache(maxsize=CACHED_HULLS)
+def _outer(numbers: bytes) -> tuple[int, ...]:
+    """Numbers of the points on the hull: the modules of an organism are mostly of few kinds."""
     from scipy.spatial import ConvexHull
 
+    points = np.frombuffer(numbers).reshape(-1, 7)
     outer = [
-        center + radius * (_directions(axis, SAMPLES) if radius else np.zeros((1, 3)))
-        for center, axis, radius in zip(*points[1:], strict=True)
+        x[:3] + x[6] * (_directions(x[3:6], SAMPLES) if x[6] else np.zeros((1, 3))) for x in points
     ]
     owner = np.repeat(np.arange(len(outer)), [len(own) for own in outer])
-    kept = np.unique(owner[ConvexHull(np.concatenate(outer)).vertices])
-    return Corners(*(x[kept] for x in points))
+    return tuple(np.unique(owner[ConvexHull(np.concatenate(outer)).vertices]).tolist())

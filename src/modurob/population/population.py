@@ -1,0 +1,226 @@
+"""`Population`: many different bodies that are simulated together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.errors import StateError, UnknownNameError, choices
+from modurob.model import Model
+from modurob.model.options import ModelOptions
+from modurob.organism import Organism
+from modurob.population.rollout import Rollout, finished, padded, task_of
+from modurob.population.tables import BodyTables, pack
+from modurob.population.waves import JointWaves
+from modurob.stepping.ground import Ground
+
+TARGETS, DTYPES = ("cpu", "cuda"), ("float64", "float32")
+
+
+class Population:
+    """Many different bodies in one table, all with a free base or all with a fixed one.
+
+    Arrays have a row for each body in the order that they were given in, and are padded to the
+    most joints of a body.
+
+    Args:
+        organisms: The bodies.
+        hinges, base, gravity: As for `Organism.model`; base is ``free`` or ``fixed``.
+
+    Attributes:
+        tables: The bodies as arrays.
+    """
+
+    def __init__(
+        self,
+        organisms: Iterable[Organism],
+        hinges: str = "dyad",
+        base: str = "free",
+        gravity: ArrayLike = (0.0, 0.0, -9.81),
+    ) -> None:
+        options = _options(hinges, base, gravity)
+        if isinstance(organisms, Organism):
+            raise StateError("a population takes a list of organisms: write [organism]")
+        bodies = list(organisms)
+        for k, organism in enumerate(bodies):
+            if not isinstance(organism, Organism):
+                given = type(organism).__name__
+                raise StateError(f"a population takes organisms, got {given} as body {k}")
+        models = (options.build(organism) for organism in bodies)
+        tables = pack(zip(bodies, models, strict=True), options.base == "free")
+        self._set(tables, bodies.__getitem__, options)
+
+    def _set(
+        self, tables: BodyTables, organism_of: Callable[[int], Organism], options: ModelOptions
+    ) -> None:
+        self.tables, self._organism_of, self._options = tables, organism_of, options
+        self._executors: dict[str, Any] = {}
+        if (tables.count < 2).any():
+            k = int(np.argmax(tables.count < 2))
+            raise StateError(
+                f"body {k} has no joint that can move: leave it out, or choose other hinges"
+            )
+
+    @classmethod
+    def from_tables(
+        cls,
+        tables: BodyTables,
+        organism_of: Callable[[int], Organism],
+        hinges: str = "dyad",
+        gravity: ArrayLike = (0.0, 0.0, -9.81),
+    ) -> Population:
+        """A population of bodies that are packed already.
+
+        Args:
+            tables: The bodies.
+            organism_of: Gives the organism of a body by its number, when it is asked for.
+            hinges, gravity: The tables were made with.
+        """
+        self = cls.__new__(cls)
+        base = "free" if tables.free_base else "fixed"
+        self._set(tables, organism_of, _options(hinges, base, gravity))
+        return self
+
+    def __len__(self) -> int:
+        return len(self.tables.count)
+
+    def __repr__(self) -> str:
+        low, high = int(self.joints.min()), int(self.joints.max())
+        return (
+            f"<Population: {len(self)} bodies of {low} to {high} joints, "
+            f"{len(self.tables.rows)} distinct links>"
+        )
+
+    @property
+    def joints(self) -> np.ndarray:
+        """(bodies,) number of joints."""
+        return self.tables.count - 1
+
+    @property
+    def nq(self) -> np.ndarray:
+        """(bodies,) size of a configuration."""
+        return self.joints + (7 if self.tables.free_base else 0)
+
+    @property
+    def nv(self) -> np.ndarray:
+        """(bodies,) size of a velocity."""
+        return self.joints + (6 if self.tables.free_base else 0)
+
+    def organism(self, k: int) -> Organism:
+        """The organism of a body."""
+        return self._organism_of(self._number(k))
+
+    def model(self, k: int) -> Model:
+        """The model of a body, which is built anew."""
+        return self._options.build(self.organism(k))
+
+    def _number(self, k: int) -> int:
+        if not (isinstance(k, int | np.integer) and 0 <= k < len(self)):
+            raise UnknownNameError(f"no body {k!r}: bodies are 0 to {len(self) - 1}")
+        return int(k)
+
+    def rollout(
+        self,
+        duration: float,
+        dt: float = 1e-3,
+        gaits: JointWaves | None = None,
+        ground: Ground | None = None,
+        kp: ArrayLike | None = None,
+        kd: ArrayLike | None = None,
+        torque: ArrayLike | None = None,
+        start: ArrayLike | Sequence[ArrayLike] | None = None,
+        *,
+        target: str = "cpu",
+        dtype: str = "float64",
+        threads: int | str = "auto",
+        every: float | None = None,
+    ) -> Rollout:
+        """Simulate all bodies with the steps of `SemiImplicitEuler`.
+
+        Joints follow their waves by ``tau = kp (q_ref - q) + kd (v_ref - v)`` within the torque
+        limit; their own friction acts as in `simulate`, joint limits do not.
+
+        Args:
+            duration: [s]
+            dt: Step. [s]
+            gaits: References of the joints; None holds them at zero.
+            ground: That bodies stand on; None for none.
+            kp, kd: One number, (bodies,) or (bodies, most joints). By default those that give a
+                joint 30 rad/s and critical damping with the inertia that it feels at the start.
+                [N m/rad, N m s/rad; N/m, N s/m]
+            torque: Largest torque, likewise; none by default. [N m, N]
+            start: q (bodies, most nq), or q and v (bodies, most nv). By default joints are at zero
+                and the lowest corner of each body is on the ground.
+            target: ``cpu`` or ``cuda``.
+            dtype: Of the computation; ``float32`` needs ``cuda``.
+            threads: On the CPU; the results are the same for any number.
+            every: Seconds between the base poses in `Rollout.trace`; start and end by default.
+
+        Raises:
+            StateError: A number is wrong, or dt is too long for a body, which is named with the
+                step that works.
+        """
+        executor = self._executor(target, dtype)
+        task = task_of(
+            self.tables, duration, dt, gaits, ground, kp, kd, torque, start, every, threads, dtype
+        )
+        return finished(self.tables, task, executor.rollout(task))
+
+    def inverse_dynamics(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, target: str = "cpu",
+        dtype: str = "float64", threads: int | str = "auto",
+    ) -> np.ndarray:  # fmt: skip
+        """(bodies, most nv) generalized forces; see `Model.inverse_dynamics`. [N m, N]
+
+        Args:
+            q, v, a: (bodies, most nq), (bodies, most nv) twice.
+            target, dtype, threads: As for `rollout`.
+        """
+        return self._evaluated("inverse_dynamics", q, v, a, "a", target, dtype, threads)
+
+    def forward_dynamics(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, target: str = "cpu",
+        dtype: str = "float64", threads: int | str = "auto",
+    ) -> np.ndarray:  # fmt: skip
+        """(bodies, most nv) accelerations; see `Model.forward_dynamics`.
+
+        Args:
+            q, v, tau: (bodies, most nq), (bodies, most nv) twice.
+            target, dtype, threads: As for `rollout`.
+        """
+        return self._evaluated("forward_dynamics", q, v, tau, "tau", target, dtype, threads)
+
+    def _evaluated(
+        self, quantity: str, q: ArrayLike, v: ArrayLike, x: ArrayLike, name: str, target: str,
+        dtype: str, threads: int | str,
+    ) -> np.ndarray:  # fmt: skip
+        base = 6 if self.tables.free_base else 0
+        arrays = (
+            padded(self.tables, "q", q, 7 if base else 0),
+            padded(self.tables, "v", v, base),
+            padded(self.tables, name, x, base),
+        )
+        return self._executor(target, dtype).evaluate(quantity, *arrays, threads, dtype)
+
+    def _executor(self, target: str, dtype: str) -> Any:
+        for name, value, known in (("target", target, TARGETS), ("dtype", dtype, DTYPES)):
+            if value not in known:
+                raise UnknownNameError(f"no {name} {value!r}: {name} is {choices(known)}")
+        if target == "cuda":
+            raise StateError("populations run on the CPU: give target='cpu'")
+        if dtype != "float64":
+            raise StateError("dtype 'float32' is for target 'cuda': give dtype='float64'")
+        if target not in self._executors:
+            from modurob.population.lanes import LaneExecutor
+
+            self._executors[target] = LaneExecutor(self.tables)
+        return self._executors[target]
+
+
+def _options(hinges: str, base: str, gravity: ArrayLike) -> ModelOptions:
+    if base not in ("free", "fixed"):
+        raise StateError(f"the base of a population is 'free' or 'fixed', got {base!r}")
+    return ModelOptions(hinges, base, gravity)

@@ -1,0 +1,317 @@
+"""Numbers of a rollout: what is given, checked and complete, and the result."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from modurob.checks import positive, real_array
+from modurob.equations.contact import GroundLaw
+from modurob.equations.links import SLIP
+from modurob.errors import StateError
+from modurob.friction import EXPLICIT
+from modurob.population import poses
+from modurob.population.tables import BodyTables
+from modurob.population.waves import JointWaves
+from modurob.stepping.contact import (
+    MOST_RESOLVED,
+    RESOLVED,
+    ROUNDING,
+    SUNK,
+    ground_law,
+    rounded_down,
+)
+from modurob.stepping.ground import Ground
+
+SERVO_RATE = 30.0  # [rad/s] of a joint under the default gains, critically damped
+CHUNK = 4096  # bodies whose matrices are in memory together
+
+
+class JointLaw(NamedTuple):
+    """``tau = kp (q_ref - q) + kd (v_ref - v)``, within a limit: (bodies, most joints) each."""
+
+    kp: np.ndarray
+    kd: np.ndarray
+    torque: np.ndarray
+
+
+class RolloutTask(NamedTuple):
+    """A rollout as executors take it: everything is an array of the right shape.
+
+    Attributes:
+        step, steps, record: Seconds of a step, their number, and steps between records.
+        q, v: (bodies, most nq), (bodies, most nv) start, padded with 0.
+        waves: References of the joints.
+        law: Of the joints.
+        ground: None for a fall through empty space, or a fixed base.
+        contact: The contact law, (bodies,) numbers each.
+        threads: Of an executor on the CPU: "auto" or a number.
+        dtype: "float64" or "float32".
+    """
+
+    step: float
+    steps: int
+    record: int
+    q: np.ndarray
+    v: np.ndarray
+    waves: JointWaves
+    law: JointLaw
+    ground: Ground | None
+    contact: GroundLaw
+    threads: int | str
+    dtype: str
+
+
+class Rollout(NamedTuple):
+    """Result of `Population.rollout`; numbers behind the last joint of a body are 0.
+
+    Attributes:
+        q, v: (bodies, most nq), (bodies, most nv) state at the end.
+        base_pose, start_pose: (bodies, 7) position and quaternion (x, y, z, w) of the base at the
+            end and at the start. [m]
+        center, start_center: (bodies, 3) centers of mass. [m]
+        work: (bodies,) sum of ``|tau v| dt`` over joints and steps. [J]
+        failed: (bodies,) True for a body whose state is not finite, or whose base turned by more
+            than a radian in a step; its numbers are NaN.
+        times: (times,) of `trace`. [s]
+        trace: (times, bodies, 7) poses of the base, that of the start first.
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    base_pose: np.ndarray
+    start_pose: np.ndarray
+    center: np.ndarray
+    start_center: np.ndarray
+    work: np.ndarray
+    failed: np.ndarray
+    times: np.ndarray
+    trace: np.ndarray
+
+    @property
+    def distance(self) -> np.ndarray:
+        """(bodies,) horizontal way of the center of mass, from start to end. [m]"""
+        return np.hypot(*(self.center - self.start_center)[:, :2].T)
+
+
+class Reached(NamedTuple):
+    """Result of an executor: see `Rollout`."""
+
+    q: np.ndarray
+    v: np.ndarray
+    work: np.ndarray
+    trace: np.ndarray
+
+
+def finished(tables: BodyTables, task: RolloutTask, reached: Reached) -> Rollout:
+    """The result for users."""
+    q, v, work, trace = reached
+    failed = ~(np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1))
+    q, v, work = q + 0.0, v + 0.0, work + 0.0  # no negative zeros
+    for array in (q, v, work):
+        array[failed] = np.nan
+    start = _base_poses(tables, task.q)
+    end = _base_poses(tables, q)
+    end[failed] = np.nan
+    with np.errstate(invalid="ignore"):
+        center = poses.centers_of_mass(tables, q)
+    times = task.step * task.record * np.arange(len(trace))
+    return Rollout(
+        q, v, end, start, center, poses.centers_of_mass(tables, task.q), work, failed, times, trace
+    )
+
+
+def _base_poses(tables: BodyTables, q: np.ndarray) -> np.ndarray:
+    return q[:, :7].copy() if tables.free_base else tables.base_pose.copy()
+
+
+def task_of(
+    tables: BodyTables, duration: float, dt: float, gaits: JointWaves | None, ground: Any, kp: Any,
+    kd: Any, torque: Any, start: Any, every: float | None, threads: int | str, dtype: str,
+) -> RolloutTask:  # fmt: skip
+    """Check the arguments of `Population.rollout` and complete them."""
+    length, step = positive("duration", duration, "seconds"), positive("dt", dt, "seconds")
+    if not (ground is None or isinstance(ground, Ground)):
+        raise StateError(f"ground is a modurob.Ground or None, got {type(ground).__name__}")
+    if step > length:
+        raise StateError(f"dt = {step:g} s is longer than the duration of {length:g} s")
+    steps = int(np.ceil(length / step * (1 - 1e-12)))
+    step = length / steps
+    record = steps
+    if every is not None:
+        record = round(positive("every", every, "seconds") / step)
+        if record < 1 or abs(record * step - every) > 1e-6 * step * record:
+            raise StateError(
+                f"every = {every:g} s is no multiple of the step of {step:g} s: give one"
+            )
+    bodies, joints = len(tables.count), tables.row.shape[1] - 1
+    waves = JointWaves(np.zeros((bodies, joints))) if gaits is None else gaits
+    if not isinstance(waves, JointWaves):
+        raise StateError(f"gaits is a modurob.JointWaves, got {type(gaits).__name__}")
+    if waves.amplitude.shape != (bodies, joints):
+        raise StateError(
+            f"gaits are for (bodies, most joints) = {waves.amplitude.shape}, but this population "
+            f"has {bodies} bodies with {joints} joints at most"
+        )
+    q, v = _start(tables, start, ground)
+    law, contact = _laws(tables, q, step, ground, kp, kd, torque)
+    return RolloutTask(
+        step, steps, record, q, v, waves, law, ground, contact, threads, dtype
+    )  # fmt: skip
+
+
+def _start(tables: BodyTables, start: Any, ground: Ground | None) -> tuple[np.ndarray, np.ndarray]:
+    """States at the start, on the ground where none are given."""
+    bodies, joints = len(tables.count), tables.row.shape[1] - 1
+    free = tables.free_base
+    if start is not None:
+        parts = start if isinstance(start, tuple | list) else (start,)
+        if len(parts) not in (1, 2):
+            raise StateError(f"start is q or (q, v), got {len(parts)} arrays")
+        q = padded(tables, "start q", parts[0], 7 if free else 0)
+        v = padded(tables, "start v", parts[1], 6 if free else 0) if len(parts) == 2 else None
+        if free:
+            norm = np.linalg.norm(q[:, 3:7], axis=1)
+            if (np.abs(norm - 1) > 1e-3).any():
+                k = int(np.abs(norm - 1).argmax())
+                raise StateError(
+                    f"start q[{k}, 3:7] is a unit quaternion (x, y, z, w), its norm is {norm[k]:g}"
+                )
+            q[:, 3:7] /= norm[:, None]
+    else:
+        q, v = np.zeros((bodies, joints + (7 if free else 0))), None
+        if free:
+            q[:, :7] = tables.base_pose
+    if v is None:
+        v = np.zeros((bodies, joints + (6 if free else 0)))
+    if start is None and free and ground is not None:
+        q[:, 2] += rises(tables, ground, q)
+    return q, v
+
+
+def padded(tables: BodyTables, name: str, value: ArrayLike, base: int) -> np.ndarray:
+    """(bodies, base + most joints) finite numbers; those behind a body's last joint become 0."""
+    array = real_array(name, value)
+    shape = (len(tables.count), base + tables.row.shape[1] - 1)
+    if array.shape != shape:
+        raise StateError(f"{name} has shape {array.shape}, expected {shape}: a row for each body")
+    array[:, base:] *= tables.present[:, 1:]
+    return array
+
+
+def rises(tables: BodyTables, ground: Ground, q: np.ndarray) -> np.ndarray:
+    """(bodies,) height by which bodies have to rise until nothing is below the ground. [m]"""
+    found = np.full(len(q), -np.inf)
+    R, p = poses.link_poses(tables, q)
+    counts = tables.corner_count[tables.row] * tables.present
+    body, link = np.nonzero(counts)
+    for n in range(int(counts.max(initial=0))):
+        some = counts[body, link] > n
+        body, link = body[some], link[some]
+        corner = tables.corner_rows[tables.corner_start[tables.row[body, link]] + n]
+        place, axis, radius = corner[:, :3], corner[:, 3:6], corner[:, 6]
+        x = (R[body, link] @ place[..., None])[..., 0] + p[body, link]
+        _, a, b = ground.surface(x[:, 0], x[:, 1])
+        normal = np.stack(np.broadcast_arrays(-a, -b, np.ones(len(x))), axis=1)
+        axis = (R[body, link] @ axis[..., None])[..., 0]
+        across = normal - axis * np.sum(axis * normal, axis=1, keepdims=True)
+        length = np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-6)
+        x = x - radius[:, None] * across / length
+        np.maximum.at(found, body, ground.surface(x[:, 0], x[:, 1])[0] - x[:, 2])
+    if np.isinf(found).any():
+        k = int(np.isinf(found).argmax())
+        raise StateError(f"no module of body {k} can touch the ground: all are virtual")
+    return found
+
+
+def _laws(
+    tables: BodyTables, q: np.ndarray, step: float, ground: Ground | None, kp: Any, kd: Any,
+    torque: Any,
+) -> tuple[JointLaw, GroundLaw]:  # fmt: skip
+    """Gains of the joints and numbers of the ground; an error for a step that is too long."""
+    bodies, joints = len(tables.count), tables.row.shape[1] - 1
+    base = 6 if tables.free_base else 0
+    inertia, rate, softness = np.ones((bodies, joints)), np.zeros(bodies), np.ones(bodies)
+    given = {
+        name: _per_joint(name, value, bodies, joints)
+        for name, value in (("kp", kp), ("kd", kd), ("torque", torque))
+    }
+    viscous, coulomb = (tables.of_links(name)[:, 1:, 0] for name in ("viscous", "coulomb"))
+    for first in range(0, bodies, CHUNK):
+        some = slice(first, first + CHUNK)
+        part = tables.part(some)
+        J = poses.jacobians(part, q[some])
+        M = poses.mass_matrices(part, J)
+        try:
+            inverse = np.linalg.inv(M)[:, base:, base:]
+            if ground is not None:
+                softness[some] = poses.fastest_rates(M, poses.ground_matrices(part, J))
+        except np.linalg.LinAlgError:
+            raise StateError(
+                "a body of the population has a joint that moves no mass: give its modules mass"
+            ) from None
+        inertia[some] = 1 / np.diagonal(inverse, axis1=1, axis2=2)
+        kd_some = given["kd"]
+        kd_some = 2 * SERVO_RATE * inertia[some] if kd_some is None else kd_some[some]
+        slope = viscous[some] + coulomb[some] / SLIP + kd_some
+        root = np.sqrt(slope * part.present[:, 1:])
+        decay = root[:, :, None] * inverse * root[:, None, :]
+        rate[some] = np.linalg.eigvalsh(decay)[:, -1] if joints else 0.0
+    _check_step(step, rate, EXPLICIT, "friction and kd of its joints")
+    law = JointLaw(
+        SERVO_RATE**2 * inertia if given["kp"] is None else given["kp"],
+        2 * SERVO_RATE * inertia if given["kd"] is None else given["kd"],
+        np.full((bodies, joints), np.inf) if given["torque"] is None else given["torque"],
+    )
+    if ground is None:
+        return law, GroundLaw(*np.zeros((5, bodies)))
+    k = np.full(bodies, ground.stiffness or 0.0)
+    if ground.stiffness is None:
+        k = (RESOLVED / step / softness) ** 2
+    _check_step(step, softness * np.sqrt(k), MOST_RESOLVED, f"the ground of {k.max():.4g} N/m")
+    numbers = ground_law(ground, k, softness * np.sqrt(k))
+    _check_above(tables, ground, q, k)
+    return law, GroundLaw(*(np.broadcast_to(x, bodies).astype(float) for x in numbers))
+
+
+def _check_step(step: float, rate: np.ndarray, most: float, cause: str) -> None:
+    wrong = step * rate > most * (1 + 1e-9)
+    if wrong.any():
+        k = int(rate.argmax())
+        raise StateError(
+            f"dt = {step:g} s is too long for body {k} ({np.count_nonzero(wrong)} bodies in all): "
+            f"{cause} need dt = {rounded_down(most / rate[k])} s or less"
+        )
+
+
+def _check_above(tables: BodyTables, ground: Ground, q: np.ndarray, k: np.ndarray) -> None:
+    """Refuse bodies that start below the ground."""
+    gravity = np.linalg.norm(tables.of_links("p")[:, 0], axis=1)
+    depth = rises(tables, ground, q)
+    wrong = depth > SUNK * tables.mass * gravity / k + ROUNDING
+    if wrong.any():
+        at = int(np.argmax(np.where(wrong, depth, -np.inf)))
+        raise StateError(
+            f"body {at} starts {depth[at]:.3g} m below the ground ({np.count_nonzero(wrong)} bodies"
+            " in all): start higher, or leave start out to begin on the ground"
+        )
+
+
+def _per_joint(name: str, value: Any, bodies: int, joints: int) -> np.ndarray | None:
+    """(bodies, joints) from one number, (bodies,) or the whole; not negative."""
+    if value is None:
+        return None
+    array = real_array(name, value, infinite=name == "torque")
+    shape = array.shape
+    if shape == (bodies,):
+        array = array[:, None]
+    elif shape not in ((), (bodies, joints)):
+        raise StateError(
+            f"{name} is one number, ({bodies},) for the bodies or ({bodies}, {joints}) for their "
+            f"joints, got shape {shape}"
+        )
+    if (array < 0).any():
+        raise StateError(f"{name} must be zero or positive, got {array.min():g}")
+    return np.array(np.broadcast_to(array, (bodies, joints)))
