@@ -26,6 +26,7 @@ from modurob.equations.passes import Quantity
 CHAINED, FORK, FIRST, PRISMATIC = 1, 2, 4, 8  # flags of a link, see `LINK_WORD`
 # bits of a link's word where its row, flags, slot, its parent's slot and its parent begin
 LINK_WORD = {"row": 0, "flags": 24, "slot": 32, "above": 40, "parent": 48}
+JOINT_LAW = ("amplitude", "phase", "offset", "kp", "kd", "limit")
 PACK = 4  # numbers of a row are read in packs of 16 bytes, rows padded to whole packs
 MASK_BITS = 32  # points of a link that one mask holds
 TYPES = {"float32": "float", "float64": "double"}
@@ -111,19 +112,32 @@ class Shape(NamedTuple):
     friction: bool
 
 
-def point_pack(quantity: Quantity) -> tuple[int, int]:
-    """Numbers of a point that belong to its link, padded to packs, and of its memory."""
-    return _padded(own_numbers(quantity)), _padded(size(quantity.passes.Memory))
+class PointNumbers(NamedTuple):
+    """Numbers of a point of a link.
+
+    Attributes:
+        own: Those that belong to the link; its weight follows them.
+        ground: Those of the ground below a body.
+        weighed: Those of the ground that are multiplied by the weight of the point.
+        memory: Of the memory, padded to packs.
+    """
+
+    own: int
+    ground: int
+    weighed: tuple[int, ...]
+    memory: int
 
 
-def own_numbers(quantity: Quantity) -> int:
-    """Numbers of a point that belong to its link; the others belong to the ground."""
-    own = {"place", "axis", "radius"}
-    return sum(size(kind) for name, kind in fields(quantity.passes.Point) if name in own)
-
-
-def _padded(count: int) -> int:
-    return -(-count // PACK) * PACK
+@cache
+def point_numbers(quantity: Quantity) -> PointNumbers:
+    """Numbers of the points of a quantity."""
+    kinds = dict(fields(quantity.passes.Point))
+    own = sum(size(kinds[name]) for name in ("place", "axis", "radius") if name in kinds)
+    law = span(quantity.passes.Point, "law")[0] - own
+    names = [name for name, _ in fields(kinds["law"])]
+    weighed = tuple(law + names.index(name) for name in ("stiffness", "grip", "drag"))
+    ground = size(quantity.passes.Point) - own
+    return PointNumbers(own, ground, weighed, -(-size(quantity.passes.Memory) // PACK) * PACK)
 
 
 class Lifetimes(NamedTuple):
@@ -236,13 +250,15 @@ class PopulationText:
         return {k: place for k in sorted(scalars) if (place := self.lives.places[k]) is not None}
 
     def _function(self, name: str, kernel: Kernel) -> str:
-        own = own_numbers(self.quantity) if self.shape.masks else 0
         points = name in ("survey", "settle", "active")
 
         def place(slot: Slot) -> str:
             pointer, offset = slot.pointer.removeprefix("%"), slot.offset
-            if points and pointer == "row" and offset >= own:
-                pointer, offset = "ground", offset - own
+            if points and pointer == "row":
+                own, _, weighed, _ = point_numbers(self.quantity)
+                if offset >= own:
+                    weight = f" * row[{own}]" if offset - own in weighed else ""
+                    return f"ground[{offset - own}]{weight}"
             return f"{pointer}[{offset}]"
 
         arguments = "const real* row, real* self, real* parent, real* record, real* out"
@@ -284,15 +300,16 @@ class PopulationText:
             "BASE_RECORD": driver.BASE_RECORD, "BASE_V": driver.BASE_V, "BASE_X": driver.BASE_X,
             "JOINT_RECORD": driver.JOINT_RECORD, "IS_CHAINED": CHAINED, "IS_FORK": FORK,
             "IS_FIRST": FIRST, "IS_PRISMATIC": PRISMATIC,
+            "LAWS": len(JOINT_LAW), **{name.upper(): k for k, name in enumerate(JOINT_LAW)},
             **{f"BIT_{name.upper()}": bit for name, bit in LINK_WORD.items()},
         }  # fmt: skip
         if shape.masks:
-            corner, memory = point_pack(self.quantity)
+            own, ground, _, memory = point_numbers(self.quantity)
             names = [name for name, _ in fields(passes.Memory)]
             before = fields(passes.Memory)[: names.index("held")]
             values |= {
-                "MASKS": shape.masks, "MASK_BITS": MASK_BITS, "CORNER": corner, "MEMORY": memory,
-                "GROUND": size(passes.Point) - own_numbers(self.quantity),
+                "MASKS": shape.masks, "MASK_BITS": MASK_BITS, "CORNER": own + 1, "MEMORY": memory,
+                "GROUND": ground,
                 "HELD": sum(size(kind) for _, kind in before),
             }  # fmt: skip
         return [f"#define {name} {value}" for name, value in values.items()]

@@ -8,6 +8,7 @@
 #define SLIDES(link) (((link) >> BIT_FLAGS) & IS_PRISMATIC)
 #define FORK_OF(link) (forks + ((unsigned)((link) >> BIT_SLOT) & 255) * FORK_SIZE * STRIDE)
 #define FORK_ABOVE(link) (forks + ((unsigned)((link) >> BIT_ABOVE) & 255) * FORK_SIZE * STRIDE)
+#define LAW(i, which) ENTRY(joint_law, ((i) - 1) * LAWS + (which))
 #define KEPT_OF(i) (kept + (i) * KEPT * STRIDE)
 #define ANGLE(i) turned[2 * (i) * STRIDE]
 #define ANGLE_SINE(i) turned[(2 * (i) + 1) * STRIDE]
@@ -52,9 +53,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
     const unsigned long long* __restrict__ links, const real* __restrict__ rows,
 #if STEPS
     const long long first_step, const int steps, const double duration,
-    const real* __restrict__ amplitude, const real* __restrict__ phase,
-    const real* __restrict__ offset, const real* __restrict__ limit,
-    const real* __restrict__ drive,  // frequency, kp and kd
+    const real* __restrict__ joint_law,  // numbers of LAW for each joint
+    const real* __restrict__ frequency_all,
     real* __restrict__ q_all, real* __restrict__ v_all, double* __restrict__ work_all,
     const int* __restrict__ spans, const real* __restrict__ corners,
     const real* __restrict__ cells, const real* __restrict__ ground_all,
@@ -90,8 +90,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
     v[i * STRIDE] = INPUTS > 1 ? ENTRY(v_all, NV_BASE + i - 1) : 0;
   }
 #if STEPS
-  const real h = (real)duration, frequency = ENTRY(drive, 0), kp = ENTRY(drive, 1),
-             kd = ENTRY(drive, 2), rate_of_turns = (real)6.283185307179586 * frequency;
+  const real h = (real)duration, two_pi = (real)6.283185307179586;
+  const real frequency = frequency_all[b];
   real work = 0;
 #if POINTS
   unsigned held[MASKS];
@@ -102,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
 #endif
   for (int step = 0; step < steps; step++) {
     const double turns = (double)(first_step + step) * duration * frequency;
-    const real since = (real)6.283185307179586 * (real)(turns - floor(turns));
+    const real angle = two_pi * (real)(turns - floor(turns));
 #endif
     real own[STATE], above[STATE], rate[RATES + 1];
 #if STEPS && POINTS
@@ -156,10 +156,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
       real record[JOINT_RECORD] = {q[i * STRIDE], ANGLE(i), ANGLE_SINE(i), v[i * STRIDE], 0};
 #if STEPS
       real sine, cosine;
-      sincos(since + ENTRY(phase, i - 1), &sine, &cosine);
-      const real size = ENTRY(amplitude, i - 1), most = ENTRY(limit, i - 1);
-      const real tau = kp * (ENTRY(offset, i - 1) + size * sine - record[0]) +
-                       kd * (size * rate_of_turns * cosine - record[3]);
+      sincos(angle + LAW(i, PHASE), &sine, &cosine);
+      const real size = LAW(i, AMPLITUDE), most = LAW(i, LIMIT);
+      const real tau = LAW(i, KP) * (LAW(i, OFFSET) + size * sine - record[0]) +
+                       LAW(i, KD) * (size * two_pi * frequency * cosine - record[3]);
       record[4] = fmin(fmax(tau, -most), most);
       work += fabs(record[4] * record[3]) * h;
 #elif INPUTS > 2
@@ -215,6 +215,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
 #if STEPS
 #if FREE_BASE
     move(&h, 0, 0, root, rate);
+    const real *w = root + BASE_V + 3, spin = w[0] * w[0] + w[1] * w[1] + w[2] * w[2];
+    if (spin * h * h > 1) root[0] = NAN;  // the series of `move` end there
 #endif
   }
 #if FREE_BASE

@@ -209,14 +209,14 @@ class Population:
         for name, value, known in (("target", target, TARGETS), ("dtype", dtype, DTYPES)):
             if value not in known:
                 raise UnknownNameError(f"no {name} {value!r}: {name} is {choices(known)}")
-        if target == "cuda":
-            raise StateError("populations run on the CPU: give target='cpu'")
-        if dtype != "float64":
+        if target == "cpu" and dtype != "float64":
             raise StateError("dtype 'float32' is for target 'cuda': give dtype='float64'")
         if target not in self._executors:
-            from modurob.population.lanes import LaneExecutor
-
-            self._executors[target] = LaneExecutor(self.tables)
+            if target == "cuda":
+                from modurob.population.cuda import CudaExecutor as Executor
+            else:
+                from modurob.population.lanes import LaneExecutor as Executor
+            self._executors[target] = Executor(self.tables)
         return self._executors[target]
 
 

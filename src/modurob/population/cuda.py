@@ -1,0 +1,264 @@
+"""Populations on a GPU, through CuPy: one thread a body, many steps a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from modurob.compiler.cuda import cupy
+from modurob.compiler.emit_population import KERNEL, Shape, point_numbers, population_source
+from modurob.equations.contact import GROUNDED_DYNAMICS
+from modurob.equations.passes import Quantity
+from modurob.equations.quantities import QUANTITIES
+from modurob.errors import StateError
+from modurob.population.device import DeviceTables
+from modurob.population.rollout import Reached, RolloutTask
+from modurob.population.tables import BodyTables
+from modurob.stepping.contact import ground_numbers
+
+THREADS = 64  # of a block
+LAUNCH_STEPS = 500  # of a launch; positions are counted from a body's place at its start
+USED_SHARE = 0.8  # of the free memory
+CUDA_DEVICE = 2  # of DLPack
+
+
+class CupyLauncher:
+    """Compiles kernels and holds arrays on the GPU."""
+
+    def __init__(self) -> None:
+        self.xp = cupy()
+        self._kernels: dict[tuple[str, tuple[str, ...]], Any] = {}
+
+    @property
+    def free_bytes(self) -> int:
+        """Memory that arrays can take."""
+        pool = self.xp.get_default_memory_pool()
+        return int(self.xp.cuda.runtime.memGetInfo()[0] + pool.free_bytes())
+
+    def kernel(self, source: str, name: str, options: Sequence[str] = ()) -> Any:
+        """A kernel, compiled once."""
+        key = source, tuple(options)
+        if key not in self._kernels:
+            self._kernels[key] = self.xp.RawKernel(source, name, options=tuple(options))
+        return self._kernels[key]
+
+
+class CudaExecutor:
+    """Runs the bodies of a population on a GPU."""
+
+    def __init__(self, tables: BodyTables, launcher: Any = None) -> None:
+        self.tables, self.device = tables, DeviceTables(tables)
+        self.launcher = launcher or CupyLauncher()
+        self.xp = self.launcher.xp
+
+    # -- one state of each body --------------------------------------------------------------------
+
+    def evaluate(
+        self, name: str, q: Any, v: Any, x: Any, threads: int | str, dtype: str
+    ) -> Any:
+        """(bodies, most nv) result of a quantity; on the GPU if an input is there.
+
+        Args:
+            q, v, x: NumPy arrays, or arrays of a library that has DLPack.
+        """
+        quantity, xp, tables = QUANTITIES[name], self.xp, self.tables
+        shape = self.device.shape(dtype, with_points=False)
+        given = [(self._array(x, dtype), base) for x, base in zip((q, v, x), _bases(tables), strict=False)]
+        found = xp.zeros(given[1][0].shape, dtype=dtype)
+        per_body = given[0][0].nbytes // len(tables.count) * 5 + 8 * tables.row.shape[1]
+        for some in self._chunks(per_body):
+            part = _Part(self, some, dtype)
+            arrays = [part.taken(array, base) for array, base in given]
+            y = xp.full(arrays[1].shape, np.nan, dtype=dtype)
+            self._launch(quantity, shape, part, (*arrays, y))
+            part.put(found, y, 6 * tables.free_base)
+        inputs_there = any(_on_gpu(each) for each in (q, v, x))
+        return found if inputs_there else _as_numpy(found)
+
+    def _array(self, value: Any, dtype: str) -> Any:
+        if _on_gpu(value) and not isinstance(value, self.xp.ndarray):
+            value = self.xp.from_dlpack(value)
+        return self.xp.asarray(value, dtype=dtype)
+
+    def _launch(
+        self, quantity: Quantity, shape: Shape, part: _Part, args: Sequence[Any]
+    ) -> None:
+        source = population_source(quantity, shape)
+        kernel = self.launcher.kernel(source, KERNEL, (f"-DTHREADS={THREADS}",))
+        bodies = len(part.order)
+        rows = part.rows
+        kernel((-(-bodies // THREADS),), (THREADS,), (np.int32(bodies), part.count, part.words, rows, *args))
+
+    def _chunks(self, bytes_per_body: int) -> Iterator[slice]:
+        """Bodies that fit into the memory together."""
+        bodies = len(self.tables.count)
+        fit = int(USED_SHARE * self.launcher.free_bytes / bytes_per_body)
+        if fit < 1:
+            raise StateError(
+                f"one body takes {bytes_per_body / 1e6:.3g} MB of GPU memory and "
+                f"{self.launcher.free_bytes / 1e6:.3g} MB are free: free some, or give target='cpu'"
+            )
+        for first in range(0, bodies, fit):
+            yield slice(first, min(first + fit, bodies))
+
+    # -- steps in time -----------------------------------------------------------------------------
+
+    def rollout(self, task: RolloutTask) -> Reached:
+        """States after all steps; see `Population.rollout`."""
+        tables = self.tables
+        records = task.steps // task.record + 1
+        found = Reached(
+            np.zeros(task.q.shape), np.zeros(task.v.shape), np.zeros(len(tables.count)),
+            np.tile(tables.base_pose, (records, 1, 1)),
+        )  # fmt: skip
+        rolls = bool((tables.corner_rows[:, 6] > 0).any())
+        kind = "level" if task.ground is None else task.ground.kind
+        quantity = GROUNDED_DYNAMICS[kind, rolls]
+        shape = self.device.shape(task.dtype, with_points=task.ground is not None)
+        for some in self._chunks(self._rollout_bytes(quantity, shape)):
+            _PartRollout(self, some, task, quantity, shape).run(found)
+        return found
+
+    def _rollout_bytes(self, quantity: Quantity, shape: Shape) -> int:
+        """Of a body in a rollout, copies for the way in and out included."""
+        joints, item = shape.links - 1, np.dtype(shape.dtype).itemsize
+        numbers = 3 * (2 * joints + 13) + 7 * joints + 16
+        if shape.masks:
+            numbers += int(self.device.points.max()) * point_numbers(quantity).memory + shape.masks
+        return item * numbers + 8 * shape.links + 64
+
+
+class _Part:
+    """Some of the bodies, in the order of the GPU."""
+
+    def __init__(self, executor: CudaExecutor, some: slice, dtype: str) -> None:
+        device, xp = executor.device, executor.xp
+        self.xp, self.dtype, self.tables = xp, dtype, executor.tables
+        self.order = xp.asarray(device.order[some])
+        self.joint = xp.asarray(device.joint[some])
+        self.count = xp.asarray(device.count[some])
+        self.words = xp.ascontiguousarray(xp.asarray(device.words[:, some]))
+        self.rows = xp.asarray(self.tables.rows, dtype=dtype)
+
+    def _columns(self, base: int) -> Any:
+        first = self.xp.broadcast_to(self.xp.arange(base), (len(self.order), base))
+        return self.xp.concatenate([first, base + self.joint], axis=1)
+
+    def taken(self, array: Any, base: int, dtype: str | None = None) -> Any:
+        """(base + most joints, bodies) numbers of these bodies, their joints in order."""
+        found = self.xp.asarray(array)[self.order[:, None], self._columns(base)]
+        return self.xp.ascontiguousarray(found.T.astype(dtype or self.dtype))
+
+    def put(self, result: Any, found: Any, base: int) -> None:
+        """Write numbers back to their bodies and joints; those behind the last one become 0."""
+        inside = self.xp.arange(found.shape[0])[:, None] < base + self.count - 1
+        found = self.xp.where(inside, found, 0)
+        result[self.order[:, None], self._columns(base)] = found.T
+
+
+class _PartRollout(_Part):
+    """Some of the bodies on their way."""
+
+    def __init__(
+        self, executor: CudaExecutor, some: slice, task: RolloutTask, quantity: Quantity, shape: Shape
+    ) -> None:  # fmt: skip
+        super().__init__(executor, some, task.dtype)
+        xp, tables = self.xp, self.tables
+        self.executor, self.task, self.quantity, self.shape = executor, task, quantity, shape
+        bodies = len(self.order)
+        waves, law = task.waves, task.law
+        laws = (waves.amplitude, waves.phase, waves.offset, law.kp, law.kd, law.torque)
+        laws = xp.stack([self.taken(x, 0) for x in laws], axis=1)  # (joints, laws, bodies)
+        frequency = self._of_bodies(waves.frequency)
+        q_base, v_base = _bases(tables)[:2]
+        self.q = self.taken(task.q, q_base, "float64")
+        self.v, self.work = self.taken(task.v, v_base), xp.zeros(bodies)
+        self.origin = xp.zeros((3, bodies))
+        nothing = xp.zeros(1, dtype=task.dtype)
+        self.memory, points = nothing, 0
+        ground: tuple[Any, ...] = (nothing.view("int32"), nothing, nothing, nothing, nothing)
+        if shape.masks:
+            points = int(executor.device.points[some].max())
+            ground = self._ground(points)
+            self.memory = xp.zeros((bodies, points, point_numbers(quantity).memory), task.dtype)
+        self._recenter()
+        self.q = xp.ascontiguousarray(self.q.astype(task.dtype))
+        self._args = (
+            laws, frequency, self.q, self.v, self.work, *ground, self.memory, np.int32(points)
+        )  # fmt: skip
+
+    def _of_bodies(self, x: np.ndarray) -> Any:
+        return self.xp.asarray(x)[self.order].astype(self.dtype)
+
+    def _ground(self, points: int) -> tuple[Any, ...]:
+        """Spans and numbers of the corners, cells of a field, the ground under each body, masks."""
+        xp, tables, task = self.xp, self.tables, self.task
+        own = point_numbers(self.quantity).own
+        corners = tables.corner_rows[:, [*range(own), 7]]
+        spans = np.stack([tables.corner_start, tables.corner_count], axis=1).astype(np.int32)
+        cells = np.zeros((1, 4)) if task.ground.is_plane else task.ground.cells
+        below = [xp.full(len(self.order), x, self.dtype) for x in ground_numbers(task.ground)]
+        law = [self._of_bodies(x) for x in task.contact]
+        masks = xp.zeros((self.shape.masks, len(self.order)), dtype="uint32")
+        put = (xp.ascontiguousarray(xp.asarray(x, self.dtype)) for x in (corners, cells))
+        return (xp.asarray(spans), *put, xp.stack([*below, *law]), masks)
+
+    def run(self, found: Reached) -> None:
+        """Take all steps, and write the result and what is recorded."""
+        task, xp = self.task, self.xp
+        order = _as_numpy(self.order)
+        for step in range(0, task.steps, task.record):
+            if self.tables.free_base and step % task.record == 0:
+                found.trace[step // task.record, order] = _as_numpy(self._pose().T)
+            self._advance(step, min(task.record, task.steps - step))
+        if self.tables.free_base and task.steps % task.record == 0:
+            found.trace[-1, order] = _as_numpy(self._pose().T)
+        q = self.q.astype("float64")
+        q[:3] += self.origin if self.tables.free_base else 0
+        q_base, v_base = _bases(self.tables)[:2]
+        for result, part, base in ((found.q, q, q_base), (found.v, self.v, v_base)):
+            whole = xp.zeros(result.shape)
+            self.put(whole, part, base)
+            result[order] = _as_numpy(whole[self.order])
+        found.work[order] = _as_numpy(self.work)
+
+    def _advance(self, first: int, steps: int) -> None:
+        for step in range(first, first + steps, LAUNCH_STEPS):
+            count = min(LAUNCH_STEPS, first + steps - step)
+            times = (np.int64(step), np.int32(count), np.float64(self.task.step))
+            self.executor._launch(self.quantity, self.shape, self, (*times, *self._args))
+            self._recenter()
+
+    def _pose(self) -> Any:
+        pose = self.q[:7].astype("float64")
+        pose[:3] += self.origin
+        return pose
+
+    def _recenter(self) -> None:
+        """Count positions along a plane from where a body is: far from zero digits are lost."""
+        ground = self.task.ground
+        if not self.tables.free_base or (ground is not None and not ground.is_plane):
+            return
+        a, b = (0.0, 0.0) if ground is None else ground.slope
+        x, y = self.q[:2].astype("float64")
+        shift = self.xp.stack([x, y, a * x + b * y])
+        self.origin += shift
+        self.q[:3] -= shift.astype(self.q.dtype)
+        if self.shape.masks:
+            self.memory[..., :3] -= shift.T[:, None].astype(self.dtype)
+
+
+def _bases(tables: BodyTables) -> tuple[int, int, int]:
+    """Numbers of the base in q, v and a third array."""
+    return (7, 6, 6) if tables.free_base else (0, 0, 0)
+
+
+def _on_gpu(value: Any) -> bool:
+    device = getattr(value, "__dlpack_device__", None)
+    return device is not None and device()[0] == CUDA_DEVICE
+
+
+def _as_numpy(array: Any) -> np.ndarray:
+    return array if isinstance(array, np.ndarray) else array.get()
