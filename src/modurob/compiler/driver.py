@@ -57,6 +57,9 @@ class Arguments(ctypes.Structure):
         ("settles", ctypes.c_int64),
         ("steps", ctypes.c_int64),
         ("duration", ctypes.c_double),  # of a step
+        ("first_step", ctypes.c_int64),  # taken before
+        ("lane_parents", ctypes.c_void_p),  # of joints whose parents differ, see `lanes`
+        ("point_law", ctypes.c_void_p),  # numbers of all points of a body
         ("array_type", ctypes.c_void_p),
         ("float64", ctypes.c_void_p),
         ("workspace", ctypes.c_void_p),
@@ -67,7 +70,7 @@ class Arguments(ctypes.Structure):
 NAMES = [field[0] for field in Arguments._fields_]
 INTEGERS = (
     *("joints", "last", "friction", "not_finite", "nq", "nv", "results", "bodies"),
-    *("points", "settles", "steps"),
+    *("points", "settles", "steps", "first_step"),
 )
 
 

@@ -70,7 +70,7 @@ def library(quantity: Quantity, free_base: bool) -> Library:
     for each in BASE_KERNELS:
         if getattr(quantity.passes, each) and _is_needed(each, quantity, free_base):
             parts.append(getattr(tracer, each)().ir(each, quantity.per))
-    parts.append(walks.walk(quantity, free_base))
+    parts.append(walks.walk(walks.Walker(quantity, free_base)))
     parts.append(f"@table = constant [{len(table)} x ptr] [{', '.join(table)}]\n")
     return compile_ir("\n".join(parts))
 

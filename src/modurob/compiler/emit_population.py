@@ -17,20 +17,23 @@ import numpy as np
 
 from modurob.compiler import driver
 from modurob.compiler.emit_llvm import Slot
-from modurob.compiler.kernels import ROTOR, ROW, JointSeat, Kernel, Tracer
+from modurob.compiler.kernels import ROTOR, ROW, JointSeat, Kernel, Tracer, own_numbers, servo_kernel
 from modurob.compiler.layout import OWN_INWARD, active_kernel, allocated, span, vectors
 from modurob.compiler.packing import fields, size
 from modurob.compiler.statements import KernelText
+from modurob.compiler.trace import Traced
+from modurob.equations.contact import LARGEST_TURN
 from modurob.equations.passes import Quantity
+from modurob.equations.servo import Servo
 
 CHAINED, FORK, FIRST, PRISMATIC = 1, 2, 4, 8  # flags of a link, see `LINK_WORD`
 # bits of a link's word where its row, flags, slot, its parent's slot and its parent begin
 LINK_WORD = {"row": 0, "flags": 24, "slot": 32, "above": 40, "parent": 48}
-JOINT_LAW = ("amplitude", "phase", "offset", "kp", "kd", "limit")
 PACK = 4  # numbers of a row are read in packs of 16 bytes, rows padded to whole packs
 MASK_BITS = 32  # points of a link that one mask holds
 TYPES = {"float32": "float", "float64": "double"}
 KERNEL = "modurob_population"
+ARGUMENTS = "const real* row, real* self, const real* parent, real* record, real* out"
 HEAD = """
 #ifndef THREADS
 #define THREADS 64
@@ -112,32 +115,9 @@ class Shape(NamedTuple):
     friction: bool
 
 
-class PointNumbers(NamedTuple):
-    """Numbers of a point of a link.
-
-    Attributes:
-        own: Those that belong to the link; its weight follows them.
-        ground: Those of the ground below a body.
-        weighed: Those of the ground that are multiplied by the weight of the point.
-        memory: Of the memory, padded to packs.
-    """
-
-    own: int
-    ground: int
-    weighed: tuple[int, ...]
-    memory: int
-
-
-@cache
-def point_numbers(quantity: Quantity) -> PointNumbers:
-    """Numbers of the points of a quantity."""
-    kinds = dict(fields(quantity.passes.Point))
-    own = sum(size(kinds[name]) for name in ("place", "axis", "radius") if name in kinds)
-    law = span(quantity.passes.Point, "law")[0] - own
-    names = [name for name, _ in fields(kinds["law"])]
-    weighed = tuple(law + names.index(name) for name in ("stiffness", "grip", "drag"))
-    ground = size(quantity.passes.Point) - own
-    return PointNumbers(own, ground, weighed, -(-size(quantity.passes.Memory) // PACK) * PACK)
+def memory_numbers(quantity: Quantity) -> int:
+    """Numbers of the memory of a point, padded to packs."""
+    return -(-size(quantity.passes.Memory) // PACK) * PACK
 
 
 class Lifetimes(NamedTuple):
@@ -164,7 +144,7 @@ class Lifetimes(NamedTuple):
 @cache
 def lifetimes(quantity: Quantity, free_base: bool) -> Lifetimes:
     """See `Lifetimes`; from the same kernels as `layout.places_of`."""
-    tracer, passes = Tracer(quantity, free_base), quantity.passes
+    tracer, passes = Tracer(quantity, free_base, lanes=True), quantity.passes
     seats = [JointSeat(3, slides, ROTOR) for slides in (False, True)]
     outward, inward, back = (
         [getattr(tracer, step)(seat) for seat in seats] if getattr(passes, step) else []
@@ -201,7 +181,7 @@ class PopulationText:
 
     def __init__(self, quantity: Quantity, shape: Shape) -> None:
         self.quantity, self.passes, self.shape = quantity, quantity.passes, shape
-        self.tracer = Tracer(quantity, shape.free_base)
+        self.tracer = Tracer(quantity, shape.free_base, lanes=True)
         self.lives = lifetimes(quantity, shape.free_base)
         self.real = TYPES[shape.dtype]
         tiny = float(np.finfo(shape.dtype).tiny)
@@ -226,7 +206,9 @@ class PopulationText:
         if self.shape.masks:
             for step in ("survey", "settle"):
                 parts.append(self._function(step, getattr(self.tracer, step)()))
-            parts.append(self._function("active", active_kernel(self.tracer)))
+            parts.append(self._function("active", *self.tracer.active()))
+        if passes.move:
+            parts.append(self._function("servo", *servo_kernel()))
         if passes.move and self.shape.free_base:
             parts.append(self._function("move", self.tracer.move()))
         sets = {
@@ -249,25 +231,9 @@ class PopulationText:
     def _placed(self, scalars: Iterable[int]) -> dict[int, int]:
         return {k: place for k in sorted(scalars) if (place := self.lives.places[k]) is not None}
 
-    def _function(self, name: str, kernel: Kernel) -> str:
-        points = name in ("survey", "settle", "active")
-
-        def place(slot: Slot) -> str:
-            pointer, offset = slot.pointer.removeprefix("%"), slot.offset
-            if points and pointer == "row":
-                own, _, weighed, _ = point_numbers(self.quantity)
-                if offset >= own:
-                    weight = f" * row[{own}]" if offset - own in weighed else ""
-                    return f"ground[{offset - own}]{weight}"
-            return f"{pointer}[{offset}]"
-
-        arguments = "const real* row, real* self, real* parent, real* record, real* out"
-        if points:
-            arguments = (
-                "const real* row, const real* ground, const real* parent, real* self, "
-                "real* record, real* out"
-            )
-        return _definition(name, arguments, self.text.statements(kernel, place))
+    def _function(self, name: str, kernel: Kernel, result: Traced | None = None) -> str:
+        lines = self.text.statements(kernel, _place, result)
+        return _definition(name, ARGUMENTS, lines, "void" if result is None else "real")
 
     def _choice(self, step: str) -> str:
         """The kernel of a joint that turns or slides."""
@@ -275,8 +241,7 @@ class PopulationText:
         lines = [f"  {step}_0({given});"]
         if self.shape.prismatic:
             lines = [f"  if (slides) {step}_1({given});", f"  else {step}_0({given});"]
-        arguments = "bool slides, const real* row, real* self, real* parent, real* record, real* out"
-        return _definition(step, arguments, lines)
+        return _definition(step, f"bool slides, {ARGUMENTS}", lines)
 
     # -- the walk ----------------------------------------------------------------------------------
 
@@ -300,16 +265,17 @@ class PopulationText:
             "BASE_RECORD": driver.BASE_RECORD, "BASE_V": driver.BASE_V, "BASE_X": driver.BASE_X,
             "JOINT_RECORD": driver.JOINT_RECORD, "IS_CHAINED": CHAINED, "IS_FORK": FORK,
             "IS_FIRST": FIRST, "IS_PRISMATIC": PRISMATIC,
-            "LAWS": len(JOINT_LAW), **{name.upper(): k for k, name in enumerate(JOINT_LAW)},
+            "SERVO": size(Servo), "SERVO_PHASE": Servo._fields.index("phase"),
+            "LARGEST_TURN": LARGEST_TURN,
             **{f"BIT_{name.upper()}": bit for name, bit in LINK_WORD.items()},
         }  # fmt: skip
         if shape.masks:
-            own, ground, _, memory = point_numbers(self.quantity)
+            own = own_numbers(passes)
             names = [name for name, _ in fields(passes.Memory)]
             before = fields(passes.Memory)[: names.index("held")]
             values |= {
-                "MASKS": shape.masks, "MASK_BITS": MASK_BITS, "CORNER": own + 1, "MEMORY": memory,
-                "GROUND": ground,
+                "MASKS": shape.masks, "MASK_BITS": MASK_BITS, "CORNER": own + 1, "MEMORY": memory_numbers(self.quantity),
+                "GROUND": size(passes.Point) - own,
                 "HELD": sum(size(kind) for _, kind in before),
             }  # fmt: skip
         return [f"#define {name} {value}" for name, value in values.items()]
@@ -335,8 +301,12 @@ def _literal(value: float, tiny: float) -> str:
     return f"(real){value!r}"
 
 
-def _definition(name: str, arguments: str, lines: Sequence[str]) -> str:
-    return f"INLINE void {name}({arguments}) {{\n" + "\n".join(lines) + "\n}\n"
+def _place(slot: Slot) -> str:
+    return f"{slot.pointer.removeprefix('%')}[{slot.offset}]"
+
+
+def _definition(name: str, arguments: str, lines: Sequence[str], result: str = "void") -> str:
+    return f"INLINE {result} {name}({arguments}) {{\n" + "\n".join(lines) + "\n}\n"
 
 
 def _copy(name: str, places: Mapping[int, int], keep: bool) -> str:

@@ -16,7 +16,8 @@ from modurob.compiler.jit import host
 from modurob.compiler.packing import fields, flat, size, unflat
 from modurob.compiler.trace import INPUT, Graph, Traced, lifted
 from modurob.equations.links import RigidLink, friction
-from modurob.equations.passes import Base, JointState, Quantity, as_entries
+from modurob.equations.passes import Base, JointState, Passes, Quantity, as_entries
+from modurob.equations.servo import Servo, servo_torque
 from modurob.equations.vectors import EYE, ZERO, Mat, Symmetric, Twist, Vec, Wrench
 
 PATTERNS, KINDS = 4, 2
@@ -66,10 +67,16 @@ class SignedAngle:
 
 
 class Kernel:
-    """One function of the table being traced: its inputs, and what it writes where."""
+    """One function of the table being traced: its inputs, and what it writes where.
 
-    def __init__(self, kind: type, places: Sequence[int | None] | None = None) -> None:
-        self.kind, self.graph = kind, Graph()
+    Args:
+        lanes: Whether each state of a vector has rows of its own, because its body is another one.
+    """
+
+    def __init__(
+        self, kind: type, places: Sequence[int | None] | None = None, lanes: bool = False
+    ) -> None:
+        self.kind, self.graph, self.lanes = kind, Graph(), lanes
         self.places = range(size(kind)) if places is None else places
         self.slots: dict[str, Slot] = {}
         self.stores: list[tuple[Slot, Traced]] = []
@@ -86,8 +93,12 @@ class Kernel:
 
     def row(self) -> Row:
         """The table row."""
-        numbers = [self.read(f"row{k}", Slot("%row", k, broadcast=True)) for k in range(ROW)]
-        return unflat(Row, numbers)
+        return unflat(Row, self.row_numbers(ROW))
+
+    def row_numbers(self, count: int) -> list[Traced]:
+        return [
+            self.read(f"row{k}", Slot("%row", k, broadcast=not self.lanes)) for k in range(count)
+        ]
 
     def state(self, of: str) -> Any:
         """The state of the link ("self") or of its parent."""
@@ -175,17 +186,26 @@ class JointSeat(NamedTuple):
 
 
 class Tracer:
-    """Traces the kernels of one quantity; `places` of a state's scalars: see `layout.places_of`."""
+    """Traces the kernels of one quantity.
+
+    Args:
+        places: Of a state's scalars: see `layout.places_of`.
+        lanes: See `Kernel`.
+    """
 
     def __init__(
-        self, quantity: Quantity, free_base: bool, places: Sequence[int | None] | None = None
+        self,
+        quantity: Quantity,
+        free_base: bool,
+        places: Sequence[int | None] | None = None,
+        lanes: bool = False,
     ) -> None:
         self.quantity, self.passes = quantity, quantity.passes
-        self.free_base, self.places = free_base, places
+        self.free_base, self.places, self.lanes = free_base, places, lanes
         self.accumulators = _accumulators(self.passes.State)
 
     def _kernel(self) -> Kernel:
-        return Kernel(self.passes.State, self.places)
+        return Kernel(self.passes.State, self.places, self.lanes)
 
     def _link(self, k: Kernel, way: JointSeat) -> RigidLink:
         row = k.row()
@@ -268,8 +288,9 @@ class Tracer:
         k = self._kernel()
         link = self._link(k, way)
         state = self.passes.outward(link, self._joint(k, link), k.state("parent"))
-        kept = state._replace(**dict.fromkeys(self.accumulators))  # their variants begin them
-        k.put_state("self", kept)
+        if not self.lanes:  # variants of the way inward begin the accumulators
+            state = state._replace(**dict.fromkeys(self.accumulators))
+        k.put_state("self", state)
         return k
 
     def inward(self, way: JointSeat) -> Kernel:
@@ -343,13 +364,19 @@ class Tracer:
         return k
 
     def _touched(self, k: Kernel) -> tuple[Any, Any, Any]:
-        """State, numbers and memory of a point; rows to look up are in the place of the parent."""
-        kinds = (self.passes.Point, self.passes.Memory)
-        count, kept = (size(kind) for kind in kinds)
-        numbers = [k.read(f"row{i}", Slot("%row", i, broadcast=True)) for i in range(count)]
-        memory = k.vectors("record", 0, kept)
+        """State, numbers and memory of a point; rows to look up are in the place of the parent.
+
+        With lanes a row has the numbers of the point alone and its weight, `out` the others.
+        """
+        kind, passes = self.passes.Point, self.passes
+        own = own_numbers(passes) if self.lanes else size(kind)
+        numbers = [*k.row_numbers(own), *k.vectors("out", 0, size(kind) - own)]
+        memory = unflat(passes.Memory, k.vectors("record", 0, size(passes.Memory)))
         k.slots[LOOKUP_ROWS] = Slot("%parent", 0)
-        return k.state("self"), unflat(kinds[0], numbers), unflat(kinds[1], memory)
+        point = unflat(kind, numbers)
+        if self.lanes:
+            point = passes.weighted(point, k.read("weight", Slot("%row", own)))
+        return k.state("self"), point, memory
 
     def survey(self) -> Kernel:
         k = self._kernel()
@@ -402,8 +429,7 @@ class Tracer:
     def output(self) -> Kernel:
         """Numbers of a body, whose place in its link is in `row`."""
         k = self._kernel()
-        numbers = [k.read(f"row{i}", Slot("%row", i, broadcast=True)) for i in range(BODY_ROW)]
-        placed = unflat(BodyRow, numbers)
+        placed = unflat(BodyRow, k.row_numbers(BODY_ROW))
         found = self.passes.output(k.state("self"), placed.R, placed.p)
         k.put_result(self.quantity.checked(found))
         return k
@@ -441,6 +467,26 @@ class Tracer:
                 for j, value in enumerate(line):
                     k.put(Slot("%out", j, times=(("%stride", matrix), ("%nv", i))), value)
         return k
+
+
+def servo_kernel() -> tuple[Kernel, Traced]:
+    """Put the torque of a `Servo` at `row` into a joint's record; its power, never negative.
+
+    Sine and cosine of the servo's angle are at `out`.
+    """
+    k = Kernel(Servo, lanes=True)
+    servo = unflat(Servo, k.row_numbers(size(Servo)))
+    q, _, _, v, _ = k.vectors("record", 0, driver.JOINT_RECORD)
+    sine, cosine = k.vectors("out", 0, 2)
+    tau = servo_torque(servo, SignedAngle(cosine, sine, sine), q, v)
+    k.put(Slot("%record", driver.X), tau)
+    power = tau * v
+    return k, power.maximum(-power)
+
+
+def own_numbers(passes: type[Passes]) -> int:
+    """Numbers of a point that are not those of all points of a body."""
+    return sum(size(kind) for name, kind in fields(passes.Point) if name in passes.own)
 
 
 class BaseColumns(NamedTuple):

@@ -8,7 +8,6 @@
 #define SLIDES(link) (((link) >> BIT_FLAGS) & IS_PRISMATIC)
 #define FORK_OF(link) (forks + ((unsigned)((link) >> BIT_SLOT) & 255) * FORK_SIZE * STRIDE)
 #define FORK_ABOVE(link) (forks + ((unsigned)((link) >> BIT_ABOVE) & 255) * FORK_SIZE * STRIDE)
-#define LAW(i, which) ENTRY(joint_law, ((i) - 1) * LAWS + (which))
 #define KEPT_OF(i) (kept + (i) * KEPT * STRIDE)
 #define ANGLE(i) turned[2 * (i) * STRIDE]
 #define ANGLE_SINE(i) turned[(2 * (i) + 1) * STRIDE]
@@ -16,28 +15,27 @@
 #if POINTS
 // Forces of the ground on the points of a link: `held` has a bit for each that remembers its place.
 INLINE void touch_ground(
-    const int first, const int count, const real* __restrict__ corners, const real* ground,
-    const real* __restrict__ cells, real* own, unsigned* held, real* memory) {
+    const int first, const int count, const real* __restrict__ corners, real* ground,
+    const real* __restrict__ cells, real* own, unsigned* held, real* memory, const size_t next) {
   real nothing[MEMORY] = {0};
-  survey(0, ground, cells, own, nothing, 0);
+  survey(nothing, own, cells, nothing, ground);
   for (int begin = 0; begin < count; begin += MASK_BITS) {
     const int end = count - begin < MASK_BITS ? count - begin : MASK_BITS;
     const unsigned before = *held;
     unsigned near = before, after = 0;
     for (int k = 0; k < end; k++) {
-      real corner[CORNER], depth;
+      real corner[CORNER];
       load<CORNER>(corners + (size_t)(first + begin + k) * CORNER, corner);
-      active(corner, ground, cells, own, nothing, &depth);
-      if (depth > 0) near |= 1u << k;
+      if (active(corner, own, cells, nothing, ground) > 0) near |= 1u << k;
     }
     while (near) {
       const int k = __ffs(near) - 1;
       near &= near - 1;
       real corner[CORNER], record[MEMORY] = {0};
-      real* place = memory + (begin + k) * MEMORY;
+      real* place = memory + (begin + k) * next;
       load<CORNER>(corners + (size_t)(first + begin + k) * CORNER, corner);
       if (before >> k & 1) load_changing<MEMORY>(place, record);
-      settle(corner, ground, cells, own, record, 0);
+      settle(corner, own, cells, record, ground);
       if (record[HELD] > 0) {
         after |= 1u << k;
         store<MEMORY>(record, place);
@@ -53,12 +51,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
     const unsigned long long* __restrict__ links, const real* __restrict__ rows,
 #if STEPS
     const long long first_step, const int steps, const double duration,
-    const real* __restrict__ joint_law,  // numbers of LAW for each joint
-    const real* __restrict__ frequency_all,
+    const real* __restrict__ servos,  // SERVO numbers of each joint
+    const double* __restrict__ frequency_all,
     real* __restrict__ q_all, real* __restrict__ v_all, double* __restrict__ work_all,
     const int* __restrict__ spans, const real* __restrict__ corners,
     const real* __restrict__ cells, const real* __restrict__ ground_all,
-    unsigned* __restrict__ held_all, real* __restrict__ memory_all, const int points
+    unsigned* __restrict__ held_all, real* __restrict__ memory_all
 #else
     const real* __restrict__ q_all, const real* __restrict__ v_all,
     const real* __restrict__ x_all, real* __restrict__ y_all
@@ -90,9 +88,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
     v[i * STRIDE] = INPUTS > 1 ? ENTRY(v_all, NV_BASE + i - 1) : 0;
   }
 #if STEPS
-  const real h = (real)duration, two_pi = (real)6.283185307179586;
-  const real frequency = frequency_all[b];
-  real work = 0;
+  const real h = (real)duration;
+  const double frequency = frequency_all[b];
+  real power = 0;  // its sum over the steps
 #if POINTS
   unsigned held[MASKS];
   real ground[GROUND];
@@ -102,12 +100,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
 #endif
   for (int step = 0; step < steps; step++) {
     const double turns = (double)(first_step + step) * duration * frequency;
-    const real angle = two_pi * (real)(turns - floor(turns));
+    const real angle = (real)(6.283185307179586 * (turns - floor(turns)));
 #endif
     real own[STATE], above[STATE], rate[RATES + 1];
 #if STEPS && POINTS
     int mask = 0;
-    real* memory = memory_all + (size_t)b * points * MEMORY;
+    real* memory = memory_all + (size_t)b * MEMORY;
 #endif
     for (int i = 0; i < n; i++) {
       const unsigned long long link = ENTRY(links, i);
@@ -130,9 +128,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
 #if STEPS && POINTS
       const int *span = spans + 2 * ROW_NUMBER(link), count = span[1];
       if (count) {
-        touch_ground(span[0], count, corners, ground, cells, own, held + mask, memory);
+        const size_t next = (size_t)bodies * MEMORY;  // the same body's next point
+        touch_ground(span[0], count, corners, ground, cells, own, held + mask, memory, next);
         mask += (count + MASK_BITS - 1) / MASK_BITS;
-        memory += count * MEMORY;
+        memory += count * next;
       }
 #endif
       keep_outward(own, KEPT_OF(i));
@@ -155,13 +154,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
       }
       real record[JOINT_RECORD] = {q[i * STRIDE], ANGLE(i), ANGLE_SINE(i), v[i * STRIDE], 0};
 #if STEPS
-      real sine, cosine;
-      sincos(angle + LAW(i, PHASE), &sine, &cosine);
-      const real size = LAW(i, AMPLITUDE), most = LAW(i, LIMIT);
-      const real tau = LAW(i, KP) * (LAW(i, OFFSET) + size * sine - record[0]) +
-                       LAW(i, KD) * (size * two_pi * frequency * cosine - record[3]);
-      record[4] = fmin(fmax(tau, -most), most);
-      work += fabs(record[4] * record[3]) * h;
+      real law[SERVO], wave[2];
+#pragma unroll
+      for (int k = 0; k < SERVO; k++) law[k] = ENTRY(servos, (i - 1) * SERVO + k);
+      sincos(angle + law[SERVO_PHASE], &wave[0], &wave[1]);
+      power += servo(law, 0, 0, record, wave);
 #elif INPUTS > 2
       record[4] = ENTRY(x_all, NV_BASE + i - 1);
 #endif
@@ -216,7 +213,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
 #if FREE_BASE
     move(&h, 0, 0, root, rate);
     const real *w = root + BASE_V + 3, spin = w[0] * w[0] + w[1] * w[1] + w[2] * w[2];
-    if (spin * h * h > 1) root[0] = NAN;  // the series of `move` end there
+    if (spin * h * h > LARGEST_TURN * LARGEST_TURN) root[0] = (real)nan("");  // the series of `move` end there
 #endif
   }
 #if FREE_BASE
@@ -230,7 +227,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
 #if POINTS
   for (int k = 0; k < MASKS; k++) ENTRY(held_all, k) = held[k];
 #endif
-  work_all[b] += work;
+  work_all[b] += (double)power * duration;
 #else
   for (int k = 0; k < RATES; k++) ENTRY(y_all, k) = rate[k];
 #endif

@@ -14,7 +14,7 @@ from modurob.compiler import driver
 from modurob.compiler.emit_llvm import LOOKUP_ROWS, Slot
 from modurob.compiler.fused import Trace
 from modurob.compiler.kernels import Kernel
-from modurob.compiler.trace import CONST, INPUT
+from modurob.compiler.trace import CONST, INPUT, Traced
 
 SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 EXTREMES = {"max": "fmax", "min": "fmin"}
@@ -116,15 +116,19 @@ class KernelText(NamedTuple):
     literal: Callable[[float], str]
     root: str
 
-    def statements(self, kernel: Kernel, place: Callable[[Slot], str]) -> list[str]:
+    def statements(
+        self, kernel: Kernel, place: Callable[[Slot], str], result: Traced | None = None
+    ) -> list[str]:
         """Loads, then arithmetic, then stores: states may be read and written at one place.
 
         Args:
             place: The text of a place in memory.
+            result: What the function returns.
         """
         stores, nodes = kernel.all_stores(), kernel.graph.nodes
         loads, lines, texts = [], [], {}
-        for number in kernel.graph.needed([value for _, value in stores]):
+        wanted = [value for _, value in stores] + ([] if result is None else [result])
+        for number in kernel.graph.needed(wanted):
             op, a, b = nodes[number]
             texts[number] = self.literal(a) if op == CONST else f"t{number}"
             if op == INPUT:
@@ -137,4 +141,6 @@ class KernelText(NamedTuple):
                 text = expression(op, texts, a, b, self.root)
                 lines.append(f"  const {self.real} t{number} = {text};")
         lines += [f"  {place(slot)} = {texts[value.number]};" for slot, value in stores]
+        if result is not None:
+            lines.append(f"  return {texts[result.number]};")
         return loads + lines

@@ -9,7 +9,7 @@ from typing import Any
 from modurob.compiler import driver
 from modurob.compiler.emit_llvm import FunctionWriter, Slot, Vector, splat
 from modurob.compiler.jit import host
-from modurob.compiler.kernels import BODY_ROW, POINTERS, ROW, Tracer
+from modurob.compiler.kernels import BODY_ROW, POINTERS, ROW, Tracer, own_numbers
 from modurob.compiler.layout import carried_places, places_of, scratch_size, state_size
 from modurob.compiler.packing import size
 from modurob.equations.passes import Quantity
@@ -19,9 +19,9 @@ STEPS = ("outward", "inward", "back", "carry")
 WITH_RESULT = ("inward", "back")
 
 
-def walk(quantity: Quantity, free_base: bool) -> str:
+def walk(w: Walker) -> str:
     """``void body(io, results, external, memory, arguments)`` of a quantity."""
-    w, passes = Walker(quantity, free_base), quantity.passes
+    quantity, free_base, passes = w.quantity, w.free_base, w.quantity.passes
     if passes.friction == "x":
         w.friction()
     w.call("base", w.rows, w.states, w.scratch, "%io", "%results")
@@ -30,7 +30,7 @@ def walk(quantity: Quantity, free_base: bool) -> str:
         w.external()
     if passes.touch:
         places = places_of(quantity, free_base)
-        write_points(w, quantity, free_base, places, w.state)
+        write_points(w, quantity, free_base, places, w.state, w.lanes)
     if passes.inward:
         w.inward("inward")
     if passes.turn:
@@ -55,33 +55,37 @@ def write_points(
     free_base: bool,
     places: Sequence[int | None],
     state: Callable[[str], str],
+    lanes: bool = False,
 ) -> None:
     """Lines that visit every point at which something happens for a state of the block.
 
     Args:
         places: Of the scalars in the state of a link, which is at `state(link)`.
+        lanes: See `kernels.Kernel`.
     """
     passes = quantity.passes
-    count, rows, links, lookup, settles = (
+    count, rows, links, lookup, settles, law = (
         driver.argument(w, name)
-        for name in ("points", "point_rows", "point_links", "lookup_rows", "settles")
+        for name in ("points", "point_rows", "point_links", "lookup_rows", "settles", "point_law")
     )
+    numbers, unit = (own_numbers(passes) + 1, None) if lanes else (size(passes.Point), "double")
     settles = w.value(f"icmp ne i64 {settles}, 0")
     touch = w.value(f"select i1 {settles}, ptr @settle, ptr @touch")
     with w.loop("0", count) as k:
-        row = w.offset(rows, w.value(f"mul i64 {k}, {size(passes.Point)}"), "double")
+        row = w.offset(rows, w.value(f"mul i64 {k}, {numbers}"), unit)
         code = w.value(f"load i64, ptr {w.offset(links, k, 'i64')}")
         own = state(w.value(f"lshr i64 {code}, 1"))
         with w.when(w.value(f"trunc i64 {code} to i1")):
-            call(w, "@survey", "0", row, own, "null", "null", "null")
+            call(w, "@survey", "0", row, own, "null", "null", law)
         memory = w.offset("%memory", w.value(f"mul i64 {k}, {size(passes.Memory)}"))
-        names = {"%row": row, "%self": own, "%parent": lookup, "%record": memory}
-        kernel, number = Tracer(quantity, free_base, places).active()
+        pointers = (row, own, lookup, memory, law)
+        names = dict(zip(POINTERS, pointers, strict=True))
+        kernel, number = Tracer(quantity, free_base, places, lanes).active()
         number = kernel.write(w, names, number)
         active = w.value(f"fcmp ogt {w.vector} {number}, {splat(0.0, w.width)}")
         bits = w.value(f"bitcast <{w.width} x i1> {active} to i{w.width}")
         with w.when(w.value(f"icmp ne i{w.width} {bits}, 0")):
-            call(w, touch, "0", row, own, lookup, memory, "null")
+            call(w, touch, "0", *pointers)
 
 
 def call(w: FunctionWriter, function: str, nv: str, *pointers: str) -> None:
@@ -92,6 +96,8 @@ def call(w: FunctionWriter, function: str, nv: str, *pointers: str) -> None:
 
 class Walker(FunctionWriter):
     """Writes the walk; for `Passes.finish` it has the methods of `equations.passes.Matrices`."""
+
+    lanes = False  # see `kernels.Kernel`
 
     def __init__(self, quantity: Quantity, free_base: bool) -> None:
         super().__init__(host().width)

@@ -238,7 +238,7 @@ class RollingBristle(NamedTuple):
 class OnPlane(Passes):
     """Corners of links that touch a plane; `pushed` puts a force on a link."""
 
-    Point, Memory = Corner, Bristle
+    Point, Memory, own = Corner, Bristle, ("place",)
     pushed: Any  # (state, corner, contact point, force in the world) -> state
 
     @classmethod
@@ -272,6 +272,13 @@ class OnPlane(Passes):
     def active(cls, own: Any, corner: Any, bristle: Any) -> Any:
         return maximum(own.level - own.down.dot(corner.place), bristle.held)
 
+    @staticmethod
+    def weighted(corner: Any, weight: Any) -> Any:
+        law = corner.law
+        of_one = (law.stiffness, law.grip, law.drag)
+        stiffness, grip, drag = (x * weight for x in of_one)
+        return corner._replace(law=law._replace(stiffness=stiffness, grip=grip, drag=drag))
+
     @classmethod
     def touch(cls, own: Any, corner: Any, bristle: Any) -> Any:
         point = cls.at(own, corner, bristle)
@@ -292,7 +299,7 @@ class Rolling(OnPlane):
     is handed to the one that is lowest now, with its stretch.
     """
 
-    Point, Memory = RoundCorner, RollingBristle
+    Point, Memory, own = RoundCorner, RollingBristle, ("place", "axis", "radius")
 
     @classmethod
     def lowest(cls, own: Any, corner: Any) -> Any:
@@ -435,8 +442,8 @@ class GroundedDynamics(OnPlane):
         return base.pose()[1] + base.rotation() @ along, [scale * e for e in turned]
 
 
-# sin(x/2)/x, cos(x/2), (1 - cos x)/x^2 and (x - sin x)/x^3 as series in -x^2; to rounding up to a
-# radian in a step
+LARGEST_TURN = 1.0  # rad of a free base in a step: the series hold up to there
+# sin(x/2)/x, cos(x/2), (1 - cos x)/x^2 and (x - sin x)/x^3 as series in -x^2
 SERIES = [
     [1 / (2**n * math.factorial(n)) for n in range(1, 20, 2)],
     [1 / (2**n * math.factorial(n)) for n in range(0, 19, 2)],

@@ -21,6 +21,9 @@ choose among rows of four numbers, which all points share, by ``lookup(column)``
     active(state, point, memory) -> number                where it is 0 or less, nothing happens
     touch(state, point, memory) -> state                  after the way outward
     settle(state, point, memory) -> memory, state         in its place, when a call asks for it
+    weighted(point, weight) -> point                      as many points at its place; 0 is none
+
+Fields of a point that are not the same for all points of a body are named in `own`, and come first.
 
 An algorithm whose result is an acceleration may take steps in time, too: the joints' velocities
 first, then their displacements with these, and the base's pose by
@@ -174,6 +177,8 @@ class Passes:
     active: Any = None
     touch: Any = None
     settle: Any = None
+    weighted: Any = None
+    own: tuple[str, ...] = ()
     move: Any = None
     inward: Any = None
     turn: Any = None

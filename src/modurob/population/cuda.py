@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 
 from modurob.compiler.cuda import cupy
-from modurob.compiler.emit_population import KERNEL, Shape, point_numbers, population_source
+from modurob.compiler.emit_population import KERNEL, Shape, memory_numbers, population_source
+from modurob.compiler.kernels import own_numbers
 from modurob.equations.contact import GROUNDED_DYNAMICS
 from modurob.equations.passes import Quantity
 from modurob.equations.quantities import QUANTITIES
+from modurob.equations.servo import Servo
 from modurob.errors import StateError
 from modurob.population.device import DeviceTables
 from modurob.population.rollout import Reached, RolloutTask
 from modurob.population.tables import BodyTables
-from modurob.stepping.contact import ground_numbers
 
 THREADS = 64  # of a block
 LAUNCH_STEPS = 500  # of a launch; positions are counted from a body's place at its start
@@ -126,7 +127,7 @@ class CudaExecutor:
         joints, item = shape.links - 1, np.dtype(shape.dtype).itemsize
         numbers = 3 * (2 * joints + 13) + 7 * joints + 16
         if shape.masks:
-            numbers += int(self.device.points.max()) * point_numbers(quantity).memory + shape.masks
+            numbers += int(self.device.points.max()) * memory_numbers(quantity) + shape.masks
         return item * numbers + 8 * shape.links + 64
 
 
@@ -169,37 +170,40 @@ class _PartRollout(_Part):
         self.executor, self.task, self.quantity, self.shape = executor, task, quantity, shape
         bodies = len(self.order)
         waves, law = task.waves, task.law
-        laws = (waves.amplitude, waves.phase, waves.offset, law.kp, law.kd, law.torque)
-        laws = xp.stack([self.taken(x, 0) for x in laws], axis=1)  # (joints, laws, bodies)
-        frequency = self._of_bodies(waves.frequency)
+        rate = np.broadcast_to(2 * np.pi * waves.frequency[:, None], waves.phase.shape)
+        servo = Servo(
+            waves.amplitude, rate, waves.phase, waves.offset, law.kp, law.kd, law.torque
+        )  # fmt: skip
+        servos = xp.stack([self.taken(x, 0) for x in servo], axis=1)  # (joints, numbers, bodies)
+        frequency = xp.asarray(waves.frequency)[self.order]
         q_base, v_base = _bases(tables)[:2]
         self.q = self.taken(task.q, q_base, "float64")
         self.v, self.work = self.taken(task.v, v_base), xp.zeros(bodies)
         self.origin = xp.zeros((3, bodies))
         nothing = xp.zeros(1, dtype=task.dtype)
-        self.memory, points = nothing, 0
+        self.memory = nothing
         ground: tuple[Any, ...] = (nothing.view("int32"), nothing, nothing, nothing, nothing)
         if shape.masks:
             points = int(executor.device.points[some].max())
-            ground = self._ground(points)
-            self.memory = xp.zeros((bodies, points, point_numbers(quantity).memory), task.dtype)
+            ground = self._ground()
+            self.memory = xp.zeros((points, bodies, memory_numbers(quantity)), task.dtype)
         self._recenter()
         self.q = xp.ascontiguousarray(self.q.astype(task.dtype))
         self._args = (
-            laws, frequency, self.q, self.v, self.work, *ground, self.memory, np.int32(points)
+            servos, frequency, self.q, self.v, self.work, *ground, self.memory
         )  # fmt: skip
 
     def _of_bodies(self, x: np.ndarray) -> Any:
         return self.xp.asarray(x)[self.order].astype(self.dtype)
 
-    def _ground(self, points: int) -> tuple[Any, ...]:
+    def _ground(self) -> tuple[Any, ...]:
         """Spans and numbers of the corners, cells of a field, the ground under each body, masks."""
         xp, tables, task = self.xp, self.tables, self.task
-        own = point_numbers(self.quantity).own
+        own = own_numbers(self.quantity.passes)
         corners = tables.corner_rows[:, [*range(own), 7]]
         spans = np.stack([tables.corner_start, tables.corner_count], axis=1).astype(np.int32)
         cells = np.zeros((1, 4)) if task.ground.is_plane else task.ground.cells
-        below = [xp.full(len(self.order), x, self.dtype) for x in ground_numbers(task.ground)]
+        below = [xp.full(len(self.order), x, self.dtype) for x in task.ground.below]
         law = [self._of_bodies(x) for x in task.contact]
         masks = xp.zeros((self.shape.masks, len(self.order)), dtype="uint32")
         put = (xp.ascontiguousarray(xp.asarray(x, self.dtype)) for x in (corners, cells))
@@ -247,7 +251,7 @@ class _PartRollout(_Part):
         self.origin += shift
         self.q[:3] -= shift.astype(self.q.dtype)
         if self.shape.masks:
-            self.memory[..., :3] -= shift.T[:, None].astype(self.dtype)
+            self.memory[..., :3] -= shift.T.astype(self.dtype)
 
 
 def _bases(tables: BodyTables) -> tuple[int, int, int]:

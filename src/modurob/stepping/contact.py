@@ -122,7 +122,7 @@ class GroundContact:
         own = [_placed(R, p, place)]
         if self._rolls:
             own += [_placed(R, 0.0, axis), radius[:, None]]
-        same = np.array([*ground_numbers(ground), *self.law])
+        same = np.array([*ground.below, *self.law])
         same = np.broadcast_to(same, (len(place), len(same)))
         return {
             "point_rows": np.concatenate([*own, same], axis=1),
@@ -337,16 +337,6 @@ class GroundContact:
 def ground_law(ground: Ground, k: Any, rate: Any) -> GroundLaw:
     """The contact law of a stiffness under a corner, for a body that oscillates at a rate on it."""
     return GroundLaw(ground.friction, k, ground.damping, GRIP * k, GRIP * k / rate)
-
-
-def ground_numbers(ground: Ground) -> tuple[float, ...]:
-    """The numbers of a corner that stand between its place and the law: normal, level or field."""
-    if not ground.is_plane:
-        return tuple(ground.field)
-    a, b = ground.slope
-    n_z = 1 / np.sqrt(1 + a * a + b * b)
-    normal = () if ground.kind == "level" else (-a * n_z, -b * n_z, n_z)
-    return (*normal, n_z * float(np.asarray(ground.height)))
 
 
 def _placed(R: np.ndarray, p: np.ndarray | float, place: np.ndarray) -> np.ndarray:

@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 
 from modurob import friction
+from modurob.equations.contact import LARGEST_TURN
 from modurob.errors import StateError
 from modurob.stepping import manifold
 from modurob.stepping.base import FixedStep, StepSettings
 from modurob.stepping.motion import EquationOfMotion, Stopped
-
-LARGEST_TURN = (
-    1.0  # rad of a free base in a step: a series of `equations.contact` holds up to there
-)
 
 
 class RK4(FixedStep):

@@ -83,6 +83,16 @@ class Ground:
         """Numbers of a field of heights."""
         return HeightField(*self.slope, 1 / self.cell, *np.asarray(self.height).shape)
 
+    @property
+    def below(self) -> tuple[float, ...]:
+        """Numbers of the ground in a corner's row: see `equations.contact.Corner` and others."""
+        if not self.is_plane:
+            return self.field
+        a, b = self.slope
+        n_z = 1 / np.sqrt(1 + a * a + b * b)
+        normal = () if self.kind == "level" else (-a * n_z, -b * n_z, n_z)
+        return (*normal, n_z * float(np.asarray(self.height)))
+
     @cached_property
     def cells(self) -> np.ndarray:
         """((nx + 1) (ny + 1), 4) the cells of a field; see `equations.contact.surface`. [m]"""
