@@ -33,7 +33,8 @@ PACK = 4  # numbers of a row are read in packs of 16 bytes, rows padded to whole
 MASK_BITS = 32  # points of a link that one mask holds
 TYPES = {"float32": "float", "float64": "double"}
 KERNEL = "modurob_population"
-ARGUMENTS = "const real* row, real* self, const real* parent, real* record, real* out"
+ARGUMENTS = "const real* row, real* self, real* parent, real* record, real* out"
+POINT_ARGUMENTS = ARGUMENTS.replace("real* parent", "const real* parent")  # cells of a field
 HEAD = """
 #ifndef THREADS
 #define THREADS 64
@@ -233,7 +234,8 @@ class PopulationText:
 
     def _function(self, name: str, kernel: Kernel, result: Traced | None = None) -> str:
         lines = self.text.statements(kernel, _place, result)
-        return _definition(name, ARGUMENTS, lines, "void" if result is None else "real")
+        arguments = POINT_ARGUMENTS if name in ("survey", "active", "settle") else ARGUMENTS
+        return _definition(name, arguments, lines, "void" if result is None else "real")
 
     def _choice(self, step: str) -> str:
         """The kernel of a joint that turns or slides."""
