@@ -79,7 +79,7 @@ def write_points(
             call(w, "@survey", "0", row, own, "null", "null", law)
         memory = w.offset("%memory", w.value(f"mul i64 {k}, {size(passes.Memory)}"))
         pointers = (row, own, lookup, memory, law)
-        names = dict(zip(POINTERS, pointers, strict=True))
+        names: dict[str, str] = dict(zip(POINTERS, pointers, strict=True))
         kernel, number = Tracer(quantity, free_base, places, lanes).active()
         number = kernel.write(w, names, number)
         active = w.value(f"fcmp ogt {w.vector} {number}, {splat(0.0, w.width)}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from modurob.population.tables import BodyTables
 
 CACHED_TREES = 65536
 
-Tree = tuple["Tree", ...]  # the trees beyond a link
+Shape = tuple[Any, ...]  # of a tree: number of links, then the shapes beyond its first one
 
 
 @lru_cache(maxsize=CACHED_TREES)
@@ -26,12 +26,12 @@ def _ordered(parent: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
     children: list[list[int]] = [[] for _ in above]
     for link in range(len(above) - 1, 0, -1):
         children[above[link]].append(link)
-    shape: dict[int, tuple[int, Tree]] = {}
+    shape: dict[int, Shape] = {}
     for link in range(len(above) - 1, -1, -1):
         # larger trees first; of equal ones the first that was docked
         children[link].sort(key=lambda each: (shape[each], -each), reverse=True)
         inside = [shape[each] for each in children[link]]
-        shape[link] = (1 + sum(count for count, _ in inside), tuple(inside))
+        shape[link] = (1 + sum(each[0] for each in inside), *inside)
     order, parents, rest = [], [], [(0, -1)]
     while rest:
         link, at = rest.pop()
@@ -78,7 +78,7 @@ def lane_groups(tables: BodyTables, bodies: np.ndarray, width: int) -> list[Lane
     Bodies of a group have equally many joints, of the same kinds, and mostly one tree.
     """
     slides, corners = tables.slides(), tables.corner_count[tables.row]
-    rotor = ((tables.of_links("armature")[..., 0] > 0) & tables.present).any(axis=1)
+    rotor = np.any((tables.of_links("armature")[..., 0] > 0) & tables.present, axis=1)
     keyed = []
     for body in bodies.tolist():
         count = int(tables.count[body])
@@ -87,7 +87,7 @@ def lane_groups(tables: BodyTables, bodies: np.ndarray, width: int) -> list[Lane
         same = (count, bool(rotor[body]), tuple(slides[body, link].tolist()))
         keyed.append((same, parent, tuple(corners[body, link].tolist()), body, order))
     keyed.sort()
-    found: dict[int, list[tuple[tuple[int, bool, tuple[bool, ...]], list[tuple]]]] = {}
+    found: dict[int, list[tuple[Any, list[Any]]]] = {}
     for same, some in groupby(keyed, key=lambda each: each[0]):
         members = list(some)
         for first in range(0, len(members), width):

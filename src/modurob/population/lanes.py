@@ -47,7 +47,7 @@ class LaneExecutor:
         """States at the end of a rollout, and poses on the way."""
         kind = "level" if task.ground is None else task.ground.kind
         batches = [
-            MarchingBatch(self.tables, GROUNDED_DYNAMICS[kind, rolls], groups, task)
+            SteppingLanes(self.tables, GROUNDED_DYNAMICS[kind, rolls], groups, task)
             for rolls, groups in self._groups.items()
         ]
         q, v, work = np.zeros(task.q.shape), np.zeros(task.v.shape), np.zeros(len(task.q))
@@ -66,7 +66,7 @@ class LaneExecutor:
         """(bodies, most nv) a quantity of all bodies."""
         result = np.zeros(v.shape)
         for groups in self._groups.values():
-            batch = Batch(self.tables, QUANTITIES[name], groups)
+            batch = LaneBatch(self.tables, QUANTITIES[name], groups)
             batch.write(q, v, x)
             batch.launch("run", batch.joint_states, threads)
             for part, y in zip(groups, batch.results, strict=True):
@@ -90,7 +90,7 @@ def _scatter(target: np.ndarray, groups: LaneGroups, values: np.ndarray, base: i
     target[body[:, None, :], base + groups.link[:, 1:] - 1] = values[:, base:]
 
 
-class Batch:
+class LaneBatch:
     """Groups of all sizes with their tables and memory, bound to the code of a quantity.
 
     Attributes:
@@ -109,9 +109,7 @@ class Batch:
         self.results = [self._filled(g, self.base, 1) for g in groups]
         self.joint_states = sum(g.body.size * g.joints for g in groups)
         self._kept: list[Any] = []
-        self._fields = np.concatenate(
-            [self._arguments(k, part) for k, part in enumerate(groups)]
-        )
+        self._fields = np.concatenate([self._arguments(k, part) for k, part in enumerate(groups)])
         most = max(part.joints for part in groups)
         self._vectors = lanes.workspace_vectors(quantity, most, self.free)
 
@@ -134,7 +132,7 @@ class Batch:
         )  # fmt: skip
         moved = np.ascontiguousarray(parent * lanes.state_bytes(self.quantity, self.free))
         passive = [self.tables.rows_by_name[x] for x in ("viscous", "coulomb", "stiffness")]
-        friction = np.concatenate(passive, axis=1).any(axis=1)[numbers].any(axis=(1, 2))
+        friction = np.any(np.hstack(passive)[numbers], axis=(1, 2, 3))
         fields = np.zeros((count, lanes.FIELDS), dtype=np.int64)
         self._set(fields, "joints", n)
         self._set(fields, "nv", n + self.base)
@@ -189,7 +187,7 @@ class Batch:
             pool().run(address, self._fields.ctypes.data, count, space)
 
 
-class MarchingBatch(Batch):
+class SteppingLanes(LaneBatch):
     """Groups that take steps on the ground under servos."""
 
     def __init__(

@@ -108,7 +108,7 @@ class Reached(NamedTuple):
 def finished(tables: BodyTables, task: RolloutTask, reached: Reached) -> Rollout:
     """The result for users."""
     q, v, work, trace = reached
-    failed = ~(np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1))
+    failed = np.logical_not(np.isfinite(np.hstack([q, v])).all(axis=1))
     q, v, work = q + 0.0, v + 0.0, work + 0.0  # no negative zeros
     for array in (q, v, work):
         array[failed] = np.nan
@@ -157,6 +157,8 @@ def task_of(
         )
     q, v = _start(tables, start, ground)
     law, contact = _laws(tables, q, step, ground, kp, kd, torque)
+    if start is not None and ground is not None:
+        _check_above(tables, ground, q, contact.stiffness)
     return RolloutTask(
         step, steps, record, q, v, waves, law, ground, contact, threads, dtype
     )  # fmt: skip
@@ -226,54 +228,101 @@ def rises(tables: BodyTables, ground: Ground, q: np.ndarray) -> np.ndarray:
     return found
 
 
+class BodyRates(NamedTuple):
+    """Numbers of the mass matrices at the start.
+
+    Attributes:
+        inertia: (bodies, most joints) that joints feel; 0 behind the last one. [kg m^2, kg]
+        ground: (bodies,) fastest oscillation on a ground of 1 N/m. [rad/s]
+        decay: (bodies,) fastest decay by friction and kd. [1/s]
+        swing: (bodies,) fastest oscillation by springs and kp. [rad/s]
+    """
+
+    inertia: np.ndarray
+    ground: np.ndarray
+    decay: np.ndarray
+    swing: np.ndarray
+
+
+def _rates(
+    tables: BodyTables,
+    q: np.ndarray,
+    kp: np.ndarray | None,
+    kd: np.ndarray | None,
+    has_ground: bool,
+) -> BodyRates:
+    """Rates of all bodies: those of one size together, so that none depends on the others."""
+    bodies, base = len(tables.count), 6 if tables.free_base else 0
+    found = BodyRates(np.zeros((bodies, tables.row.shape[1] - 1)), *np.ones((3, bodies)))
+    for links in np.unique(tables.count).tolist():
+        of_size = np.flatnonzero(tables.count == links)
+        for first in range(0, len(of_size), CHUNK):
+            some = of_size[first : first + CHUNK]
+            part = tables.part(some, links)
+            J = poses.jacobians(part, q[some, : base + links if base else links - 1])
+            M = poses.mass_matrices(part, J)
+            try:
+                inverse = np.linalg.inv(M)[:, base:, base:]
+                if has_ground:
+                    K = poses.ground_matrices(part, J)
+                    found.ground[some] = poses.fastest_rates(M, K)
+            except np.linalg.LinAlgError:
+                raise StateError(
+                    f"a joint of body {some[0]} or another with {links - 1} joints moves no mass: "
+                    "give its modules mass"
+                ) from None
+            inertia = 1 / np.diagonal(inverse, axis1=1, axis2=2)
+            found.inertia[some, : links - 1] = inertia
+            own = {x: part.of_links(x)[:, 1:, 0] for x in ("viscous", "coulomb", "stiffness")}
+            law = _gains(inertia, *(x if x is None else x[some, : links - 1] for x in (kp, kd)))
+            slope = own["viscous"] + own["coulomb"] / SLIP + law[1]
+            found.decay[some] = _largest(inverse, slope)
+            found.swing[some] = np.sqrt(_largest(inverse, own["stiffness"] + law[0]))
+    return found
+
+
+def _gains(
+    inertia: np.ndarray, kp: np.ndarray | None, kd: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Given gains, or the default ones."""
+    return (
+        SERVO_RATE**2 * inertia if kp is None else kp,
+        2 * SERVO_RATE * inertia if kd is None else kd,
+    )
+
+
+def _largest(inverse: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """(bodies,) largest eigenvalue of M^-1 D, from M^-1 and the diagonal of D."""
+    root = np.sqrt(slope)
+    values = np.linalg.eigvalsh(root[:, :, None] * inverse * root[:, None, :])
+    return np.maximum(values[:, -1], 0.0)
+
+
 def _laws(
     tables: BodyTables, q: np.ndarray, step: float, ground: Ground | None, kp: Any, kd: Any,
     torque: Any,
 ) -> tuple[JointLaw, GroundLaw]:  # fmt: skip
     """Gains of the joints and numbers of the ground; an error for a step that is too long."""
-    bodies, joints = len(tables.count), tables.row.shape[1] - 1
-    base = 6 if tables.free_base else 0
-    inertia, rate, softness = np.ones((bodies, joints)), np.zeros(bodies), np.ones(bodies)
-    given = {
-        name: _per_joint(name, value, bodies, joints)
+    shape = bodies, _ = len(tables.count), tables.row.shape[1] - 1
+    kp, kd, torque = (
+        _per_joint(name, value, *shape)
         for name, value in (("kp", kp), ("kd", kd), ("torque", torque))
-    }
-    viscous, coulomb = (tables.of_links(name)[:, 1:, 0] for name in ("viscous", "coulomb"))
-    for first in range(0, bodies, CHUNK):
-        some = slice(first, first + CHUNK)
-        part = tables.part(some)
-        J = poses.jacobians(part, q[some])
-        M = poses.mass_matrices(part, J)
-        try:
-            inverse = np.linalg.inv(M)[:, base:, base:]
-            if ground is not None:
-                softness[some] = poses.fastest_rates(M, poses.ground_matrices(part, J))
-        except np.linalg.LinAlgError:
-            raise StateError(
-                "a body of the population has a joint that moves no mass: give its modules mass"
-            ) from None
-        inertia[some] = 1 / np.diagonal(inverse, axis1=1, axis2=2)
-        kd_some = given["kd"]
-        kd_some = 2 * SERVO_RATE * inertia[some] if kd_some is None else kd_some[some]
-        slope = viscous[some] + coulomb[some] / SLIP + kd_some
-        root = np.sqrt(slope * part.present[:, 1:])
-        decay = root[:, :, None] * inverse * root[:, None, :]
-        rate[some] = np.linalg.eigvalsh(decay)[:, -1] if joints else 0.0
-    _check_step(step, rate, EXPLICIT, "friction and kd of its joints")
-    law = JointLaw(
-        SERVO_RATE**2 * inertia if given["kp"] is None else given["kp"],
-        2 * SERVO_RATE * inertia if given["kd"] is None else given["kd"],
-        np.full((bodies, joints), np.inf) if given["torque"] is None else given["torque"],
     )
+    rates = _rates(tables, q, kp, kd, ground is not None)
+    _check_step(step, rates.decay, EXPLICIT, "friction and kd of its joints")
+    _check_step(step, rates.swing, EXPLICIT, "springs and kp of its joints")
+    most = np.full(shape, np.inf) if torque is None else torque
+    springs = tables.of_links("stiffness")[:, 1:, 0] > 0  # which have no motor
+    law = JointLaw(*_gains(rates.inertia, kp, kd), np.where(springs, 0.0, most))
     if ground is None:
         return law, GroundLaw(*np.zeros((5, bodies)))
     k = np.full(bodies, ground.stiffness or 0.0)
     if ground.stiffness is None:
-        k = (RESOLVED / step / softness) ** 2
-    _check_step(step, softness * np.sqrt(k), MOST_RESOLVED, f"the ground of {k.max():.4g} N/m")
-    numbers = ground_law(ground, k, softness * np.sqrt(k))
-    _check_above(tables, ground, q, k)
-    return law, GroundLaw(*(np.broadcast_to(x, bodies).astype(float) for x in numbers))
+        k = (RESOLVED / step / rates.ground) ** 2
+    rate = rates.ground * np.sqrt(k)
+    _check_step(step, rate, MOST_RESOLVED, f"a ground of {k[rate.argmax()]:.4g} N/m")
+    numbers = ground_law(ground, k, rate)
+    return law, GroundLaw(*(np.array(np.broadcast_to(x, bodies), dtype=float) for x in numbers))
 
 
 def _check_step(step: float, rate: np.ndarray, most: float, cause: str) -> None:
@@ -282,7 +331,7 @@ def _check_step(step: float, rate: np.ndarray, most: float, cause: str) -> None:
         k = int(rate.argmax())
         raise StateError(
             f"dt = {step:g} s is too long for body {k} ({np.count_nonzero(wrong)} bodies in all): "
-            f"{cause} need dt = {rounded_down(most / rate[k])} s or less"
+            f"{cause} and its mass need dt = {rounded_down(most / rate[k])} s or less"
         )
 
 

@@ -67,7 +67,8 @@ class BodyTables:
     @cached_property
     def mass(self) -> np.ndarray:
         """(bodies,) total mass. [kg]"""
-        return np.sum(self.of_links("mass")[..., 0] * self.present, axis=1)
+        # added up in order: a sum in pairs would depend on the number of columns
+        return np.cumsum(self.of_links("mass")[..., 0] * self.present, axis=1)[:, -1]
 
     @cached_property
     def rows_by_name(self) -> dict[str, np.ndarray]:
@@ -80,10 +81,11 @@ class BodyTables:
         """(bodies, most links, n) numbers of the links, by the names of `compiler.kernels.Row`."""
         return self.rows_by_name[name][self.row]
 
-    def part(self, bodies: slice) -> BodyTables:
-        """The same rows with some of the bodies."""
-        names = ("count", "parent", "row", "base_pose")
-        return replace(self, **{name: getattr(self, name)[bodies] for name in names})
+    def part(self, bodies: np.ndarray, most_links: int) -> BodyTables:
+        """The same rows with some of the bodies, which have as many links at most."""
+        links = {name: getattr(self, name)[bodies, :most_links] for name in ("parent", "row")}
+        alone = {name: getattr(self, name)[bodies] for name in ("count", "base_pose")}
+        return replace(self, **links, **alone)
 
     def slides(self) -> np.ndarray:
         """(bodies, most links) True for links whose joint slides."""
@@ -94,7 +96,7 @@ class BodyTables:
         round_rows = np.zeros(len(self.rows), dtype=bool)
         of_row = np.repeat(np.arange(len(self.rows)), self.corner_count)
         round_rows[of_row[self.corner_rows[:, 6] > 0]] = True
-        return (round_rows[self.row] & self.present).any(axis=1)
+        return np.any(round_rows[self.row] & self.present, axis=1)
 
 
 class LinkRows(NamedTuple):

@@ -1,0 +1,243 @@
+"""`Population`: many different bodies step exactly as each of them does alone."""
+
+import numpy as np
+import pytest
+
+import modurob as mr
+from modurob.population.groups import lane_groups
+from modurob.population.rollout import task_of
+from modurob.stepping.contact import GroundContact
+
+ROUNDING = 1e-12  # of forces and accelerations: the same operations in another order
+STEPS, AFTER_STEPS = 100, 1e-10  # rounding grows in contact; the issue demands this after 100 steps
+STEP_S = 1e-3
+WAVE_HZ = 2.0
+
+
+@pytest.fixture(scope="module")
+def cubes():
+    """Bodies of several sizes and trees: more than a vector has lanes."""
+    rng = np.random.default_rng(3)
+    sizes = [4, 4, 5, 5, 6, 6, 6, 7, 8, 9, 9]
+    bodies = [mr.Organism.random("backbone", size, rng) for size in sizes]
+    return mr.Population([body for body in bodies if body.model().joint_names])
+
+
+@pytest.fixture(scope="module")
+def arms():
+    """Bodies with slides, friction, rotors, springs, circles and boxes."""
+    slide = mr.Organism.start("chen_link").dock("m0", 1, "m1", 1, kind="chen_prismatic")
+    slide = slide.dock("m1", 2, "m2", 3, kind="chen_link")
+    springs = mr.examples.snake(3).with_parameters(rotor_inertia=1e-4, gear_ratio=5.0)
+    springs = springs.with_parameters("m1", stiffness=50.0)
+    kinds = [mr.examples.arm("bab"), mr.examples.arm("aca"), slide, springs]
+    return mr.Population(kinds, hinges="physical")
+
+
+def waves(population, seed=0):
+    rng = np.random.default_rng(seed)
+    shape = (len(population), int(population.joints.max()))
+    amplitude, phase = rng.uniform(0.2, 0.8, shape), rng.uniform(0, 2 * np.pi, shape)
+    return mr.JointWaves(amplitude, phase, offset=0.1, frequency=WAVE_HZ)
+
+
+def alone(population, task, k):
+    """One body by `GroundContact.march`, one call for each step, with the law in NumPy."""
+    model, ground, gaits = population.model(k), task.ground, task.waves
+    n, h = int(population.joints[k]), task.step
+    q, v = task.q[k, : model.nq], task.v[k, : model.nv]
+    contact = GroundContact(ground, model, population.organism(k), q, h)
+    A, work = gaits.amplitude[k, :n], 0.0
+    for number in range(task.steps):
+        rate = 2 * np.pi * WAVE_HZ
+        angle = rate * number * h + gaits.phase[k, :n]
+        wanted = task.law.kp[k, :n] * (gaits.offset[k, :n] + A * np.sin(angle) - q[7:])
+        wanted += task.law.kd[k, :n] * (A * rate * np.cos(angle) - v[6:])
+        tau = np.zeros(model.nv)
+        tau[6:] = np.clip(wanted, -task.law.torque[k, :n], task.law.torque[k, :n])
+        work += h * np.abs(tau * v).sum()
+        q, v = contact.march(q, v, tau, h, 1)
+    return q, v, work
+
+
+@pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics"])
+@pytest.mark.parametrize("name", ["cubes", "arms"])
+def test_dynamics_of_all_bodies_are_those_of_their_models(name, quantity, request):
+    population, rng = request.getfixturevalue(name), np.random.default_rng(0)
+    q = np.zeros((len(population), population.nq.max()))
+    v, x = np.zeros((2, len(population), population.nv.max()))
+    expected = np.zeros(v.shape)
+    for k in range(len(population)):
+        model = population.model(k)
+        q[k, : model.nq] = model.random_configuration(rng)
+        v[k, : model.nv], x[k, : model.nv] = rng.standard_normal((2, model.nv))
+        state = (q[k, : model.nq], v[k, : model.nv], x[k, : model.nv])
+        expected[k, : model.nv] = getattr(model, quantity)(*state)
+    found = getattr(population, quantity)(q, v, x)  # starts from NaN: all that is used is written
+    scale = np.abs(expected).max(axis=1, keepdims=True)
+    np.testing.assert_allclose(found / scale, expected / scale, rtol=0, atol=ROUNDING)
+
+
+@pytest.mark.parametrize(
+    ("name", "ground", "step"),
+    [
+        ("cubes", mr.Ground(), STEP_S),
+        ("cubes", mr.Ground(friction=0.3, slope=(0.2, -0.1)), STEP_S),
+        ("arms", mr.Ground(height=0.02 * np.indices((20, 20)).sum(axis=0) % 0.03, cell=0.1), 1e-4),
+    ],
+    ids=["level", "slope", "field"],
+)
+def test_every_body_steps_as_it_does_alone(name, ground, step, request):
+    population = request.getfixturevalue(name)
+    gains = (None, None, 2.0) if name == "cubes" else (20.0, 0.01, 2.0)
+    gaits, duration = waves(population), STEPS * step
+    found = population.rollout(duration, step, gaits, ground, *gains)
+    rest = (None, None, "auto", "float64")
+    task = task_of(population.tables, duration, step, gaits, ground, *gains, *rest)
+    assert not found.failed.any()
+    for k in range(len(population)):
+        nq, nv = population.nq[k], population.nv[k]
+        q, v, work = alone(population, task, k)
+        np.testing.assert_allclose(found.q[k, :nq], q, rtol=0, atol=AFTER_STEPS)
+        np.testing.assert_allclose(found.v[k, :nv], v, rtol=0, atol=AFTER_STEPS)
+        assert found.work[k] == pytest.approx(work, rel=AFTER_STEPS)
+        assert not found.q[k, nq:].any()
+        assert not found.v[k, nv:].any()
+
+
+def test_centers_of_mass_fall_as_gravity_says(cubes):
+    steps = 50
+    r = cubes.rollout(steps * STEP_S, gaits=waves(cubes), torque=0.5)
+    # v is added before it moves a body: h^2 g (1 + 2 + ... + n), whatever the joints do; the
+    # center leaves that by the step's error, which is of order h for the moving parts
+    fallen = 9.81 * STEP_S**2 * steps * (steps + 1) / 2
+    np.testing.assert_allclose(r.start_center[:, 2] - r.center[:, 2], fallen, rtol=0.02)
+    assert np.abs(r.v[:, 6:]).max() > 0.5
+    assert (r.distance < 1e-3).all()
+
+
+def test_numbers_do_not_depend_on_threads_order_or_neighbors(cubes):
+    gaits, order = waves(cubes), np.random.default_rng(1).permutation(len(cubes))
+    ground, one = mr.Ground(), cubes.rollout(0.05, gaits=gaits, ground=mr.Ground(), threads=1)
+    two = cubes.rollout(0.05, gaits=gaits, ground=ground, threads=2, every=0.01)
+    for name in ("q", "v", "work", "center", "distance"):
+        assert getattr(one, name).tobytes() == getattr(two, name).tobytes()
+    assert two.trace.shape == (6, len(cubes), 7)
+    assert two.times[-1] == pytest.approx(0.05)
+    assert (two.trace[0] == two.start_pose).all()
+    assert (two.trace[-1] == two.base_pose).all()
+    for chosen in (order, order[:3]):
+        joints = int(cubes.joints[chosen].max())
+        some = mr.JointWaves(
+            gaits.amplitude[chosen, :joints], gaits.phase[chosen, :joints], 0.1, WAVE_HZ
+        )
+        other = mr.Population([cubes.organism(k) for k in chosen.tolist()])
+        found = other.rollout(0.05, gaits=some, ground=ground)
+        assert found.q.tobytes() == one.q[chosen, : 7 + joints].tobytes()
+        assert found.work.tobytes() == one.work[chosen].tobytes()
+
+
+def test_groups_mix_trees_and_share_most(cubes):
+    """The other tests rely on links with one parent in all lanes, and on links with several."""
+    groups = lane_groups(cubes.tables, np.arange(len(cubes)), width=4)
+    shared = np.concatenate(
+        [(part.parent == part.parent[..., :1]).all(axis=-1).ravel() for part in groups]
+    )
+    assert shared.any()
+    assert not shared.all()
+    assert sorted({int(k) for part in groups for k in part.body.ravel()}) == list(range(len(cubes)))
+
+
+def test_body_that_fails_is_flagged_and_leaves_the_others_alone(cubes):
+    gaits, ground, failing = waves(cubes), mr.Ground(), 5
+    q = cubes.rollout(1e-3, gaits=gaits, ground=ground).q
+    v = np.zeros((len(cubes), cubes.nv.max()))
+    q[:, 2] += 0.01
+    good = cubes.rollout(0.02, gaits=gaits, ground=ground, start=(q, v))
+    v[failing, 3] = 2 / STEP_S  # [rad/s] two radians in a step
+    bad = cubes.rollout(0.02, gaits=gaits, ground=ground, start=(q, v))
+    assert np.flatnonzero(bad.failed).tolist() == [failing]
+    assert np.isnan(bad.distance[failing])
+    assert np.isnan(bad.q[failing]).all()
+    others = np.arange(len(cubes)) != failing
+    assert good.q[others].tobytes() == bad.q[others].tobytes()
+
+
+def test_base_that_turns_beyond_a_radian_in_a_step_is_a_failure(cubes):
+    q = cubes.rollout(1e-3).q
+    for turn, fails in ((0.9, False), (1.1, True)):
+        v = np.zeros((len(cubes), cubes.nv.max()))
+        v[2, 3] = turn / STEP_S
+        found = cubes.rollout(2e-3, start=(q, v), kp=0.0, kd=0.0)
+        assert found.failed[2] == fails
+        assert np.count_nonzero(found.failed) == fails
+
+
+def test_bodies_with_a_fixed_base_swing():
+    """Pendulums of different lengths: the period follows from the inertia about the hinge."""
+    arms = [mr.examples.double_pendulum(l1=length) for length in (0.5, 1.0)]
+    population = mr.Population(arms, hinges="physical", base="fixed")
+    q = np.tile([1e-3, 1e-3], (2, 1))
+    r = population.rollout(0.3, dt=1e-4, kp=0.0, kd=0.0, start=q)
+    for k in range(2):
+        model = population.model(k)
+        M = model.mass_matrix(np.zeros(2))
+        K = np.column_stack([model.gravity_torque(1e-6 * e) / 1e-6 for e in np.eye(2)])
+        rates, modes = np.linalg.eig(np.linalg.solve(M, K))
+        expected = modes @ (np.linalg.solve(modes, q[k]) * np.cos(np.sqrt(rates) * 0.3))
+        np.testing.assert_allclose(r.q[k], expected, atol=1e-3 * np.abs(q).max() * 5)
+    assert (r.base_pose == r.start_pose).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"duration": 0}, "duration must be a positive number"),
+        ({"dt": 2.0}, "longer than the duration"),
+        ({"dt": 0.05}, "dt = 0.05 s is too long for body"),
+        ({"ground": 1.0}, "ground is a modurob.Ground"),
+        ({"gaits": mr.JointWaves(np.zeros((2, 3)))}, "this population has"),
+        ({"gaits": [0.1]}, "gaits is a modurob.JointWaves"),
+        ({"kp": -1.0}, "kp must be zero or positive"),
+        ({"kd": np.ones(3)}, "kd is one number"),
+        ({"start": np.zeros((2, 3))}, "start q has shape"),
+        ({"every": 1.5e-3}, "no multiple of the step"),
+        ({"target": "tpu"}, "no target 'tpu'"),
+        ({"dtype": "float32"}, "float32"),
+        ({"ground": mr.Ground(stiffness=1e9)}, "need dt = "),
+        ({"threads": 0}, "threads must be"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_rollout_says_what_is_wrong(cubes, change, message):
+    given = {"duration": 0.1, "ground": mr.Ground(), **change}
+    with pytest.raises(mr.ModurobError, match=message) as error:
+        cubes.rollout(given.pop("duration"), **given)
+    assert "\n" not in str(error.value)
+
+
+def test_start_below_the_ground_names_the_body(cubes):
+    q = cubes.rollout(1e-3, ground=mr.Ground()).q
+    q[4, 2] -= 0.5
+    with pytest.raises(mr.StateError, match=r"body 4 starts 0\.5 m below the ground"):
+        cubes.rollout(0.1, ground=mr.Ground(), start=q)
+
+
+def test_population_says_which_body_is_wrong(cubes):
+    one = cubes.organism(0)
+    for bodies, message in (
+        ([], "one body or more"),
+        ([one, "snake"], "got str as body 1"),
+        ([one, mr.Organism.start("backbone")], "body 1 has no joint"),
+        (one, "write \\[organism\\]"),
+    ):
+        with pytest.raises(mr.StateError, match=message):
+            mr.Population(bodies)
+    with pytest.raises(mr.StateError, match="'free' or 'fixed'"):
+        mr.Population([one], base=["px"])
+    with pytest.raises(mr.UnknownNameError, match="bodies are 0 to"):
+        cubes.model(len(cubes))
+    with pytest.raises(mr.StateError, match="amplitude of body 1, joint 2 is nan"):
+        mr.JointWaves(np.where(np.arange(12).reshape(3, 4) == 6, np.nan, 0.0))
+    with pytest.raises(mr.StateError, match="got -1 Hz for body 0"):
+        mr.JointWaves(np.zeros((2, 3)), frequency=-1.0)
