@@ -9,7 +9,16 @@ import subprocess
 
 import numpy as np
 
+
+def _supported(flag):
+    """The flag in a list, if the compiler knows it."""
+    command = [COMPILER, flag, "-x", "c++", "-E", "-"]
+    known = COMPILER and subprocess.run(command, input=b"", capture_output=True).returncode == 0
+    return [flag] if known else []
+
+
 COMPILER = shutil.which("g++") or shutil.which("clang++")
+POISON = _supported("-ftrivial-auto-var-init=pattern")  # large numbers in what was not written
 SHIM = """
 #include <cmath>
 #include <cstddef>
@@ -39,8 +48,8 @@ class CpuLauncher:
     xp = np
     free_bytes = 1 << 40
 
-    def __init__(self, folder, flags=("-O1",)):
-        self.folder, self.flags = folder, flags
+    def __init__(self, folder):
+        self.folder = folder
         self.launched = []  # numbers of bodies
 
     def kernel(self, source, name, options=()):
@@ -49,8 +58,7 @@ class CpuLauncher:
         library = self.folder / f"{stem}.so"
         if not library.exists():
             (self.folder / f"{stem}.cpp").write_text(text, encoding="utf-8")
-            command = [COMPILER, *self.flags, "-ffp-contract=off", "-shared", "-fPIC"]
-            command += ["-o", str(library), f"{stem}.cpp"]
+            command = [COMPILER, "-O0", *POISON, "-shared", "-fPIC", "-o", library, f"{stem}.cpp"]
             subprocess.run(command, cwd=self.folder, check=True)
         loaded = ctypes.CDLL(str(library))
         function, block = getattr(loaded, name), ctypes.c_int.in_dll(loaded, "blockIdx")

@@ -21,6 +21,7 @@ from modurob.model import Model
 THREADS = 128  # of a block: few, because straight-line code needs many registers
 TYPES = {"float32": "float", "float64": "double"}
 KERNEL = "modurob_kernel"
+CUDA_DEVICE = 2  # of DLPack
 
 
 def cupy() -> Any:
@@ -34,6 +35,12 @@ def cupy() -> Any:
     except cp.cuda.runtime.CUDARuntimeError as error:
         raise StateError(f"target 'cuda' needs an NVIDIA GPU: {error}") from None
     return cp
+
+
+def on_gpu(value: Any) -> bool:
+    """Whether an array of any library with DLPack lies on an NVIDIA GPU."""
+    device = getattr(value, "__dlpack_device__", None)
+    return device is not None and device()[0] == CUDA_DEVICE
 
 
 class CudaTier:

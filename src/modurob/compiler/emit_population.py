@@ -8,7 +8,7 @@ from the declared passes; the text here is the walk over the links and the law o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
@@ -17,9 +17,17 @@ import numpy as np
 
 from modurob.compiler import driver
 from modurob.compiler.emit_llvm import Slot
-from modurob.compiler.kernels import ROTOR, ROW, JointSeat, Kernel, Tracer, own_numbers, servo_kernel
+from modurob.compiler.kernels import (
+    ROTOR,
+    ROW,
+    JointSeat,
+    Kernel,
+    Tracer,
+    own_numbers,
+    servo_kernel,
+)
 from modurob.compiler.layout import OWN_INWARD, active_kernel, allocated, span, vectors
-from modurob.compiler.packing import fields, size
+from modurob.compiler.packing import size
 from modurob.compiler.statements import KernelText
 from modurob.compiler.trace import Traced
 from modurob.equations.contact import LARGEST_TURN
@@ -48,50 +56,6 @@ HEAD = """
 #define STRIDE (SHARED ? THREADS : 1)
 #define INLINE static __device__ __forceinline__
 """
-# numbers of 16 bytes -> how they are moved together
-PACKS = {
-    4: """
-template <int N> INLINE void load(const real* __restrict__ from, real* to) {
-#pragma unroll
-  for (int k = 0; k < N; k += 4) {
-    const float4 p = __ldg((const float4*)(from + k));
-    to[k] = p.x, to[k + 1] = p.y, to[k + 2] = p.z, to[k + 3] = p.w;
-  }
-}
-template <int N> INLINE void load_changing(const real* from, real* to) {
-#pragma unroll
-  for (int k = 0; k < N; k += 4) {
-    const float4 p = *(const float4*)(from + k);
-    to[k] = p.x, to[k + 1] = p.y, to[k + 2] = p.z, to[k + 3] = p.w;
-  }
-}
-template <int N> INLINE void store(const real* from, real* to) {
-#pragma unroll
-  for (int k = 0; k < N; k += 4)
-    *(float4*)(to + k) = make_float4(from[k], from[k + 1], from[k + 2], from[k + 3]);
-}
-""",
-    2: """
-template <int N> INLINE void load(const real* __restrict__ from, real* to) {
-#pragma unroll
-  for (int k = 0; k < N; k += 2) {
-    const double2 p = __ldg((const double2*)(from + k));
-    to[k] = p.x, to[k + 1] = p.y;
-  }
-}
-template <int N> INLINE void load_changing(const real* from, real* to) {
-#pragma unroll
-  for (int k = 0; k < N; k += 2) {
-    const double2 p = *(const double2*)(from + k);
-    to[k] = p.x, to[k + 1] = p.y;
-  }
-}
-template <int N> INLINE void store(const real* from, real* to) {
-#pragma unroll
-  for (int k = 0; k < N; k += 2) *(double2*)(to + k) = make_double2(from[k], from[k + 1]);
-}
-""",
-}
 
 
 class Shape(NamedTuple):
@@ -184,7 +148,6 @@ class PopulationText:
         self.quantity, self.passes, self.shape = quantity, quantity.passes, shape
         self.tracer = Tracer(quantity, shape.free_base, lanes=True)
         self.lives = lifetimes(quantity, shape.free_base)
-        self.real = TYPES[shape.dtype]
         tiny = float(np.finfo(shape.dtype).tiny)
         self.text = KernelText("real", lambda x: _literal(x, tiny), "sqrt")
 
@@ -192,8 +155,7 @@ class PopulationText:
 
     def functions(self) -> list[str]:
         """One function for each kernel, and for each set of scalars that is kept."""
-        passes, lives = self.passes, self.lives
-        parts = []
+        passes, parts = self.passes, []
         for step in ("outward", "inward", "back"):
             if getattr(passes, step):
                 for slides in (False, True)[: 1 + self.shape.prismatic]:
@@ -201,7 +163,7 @@ class PopulationText:
                     kernel = getattr(self.tracer, step)(seat)
                     parts.append(self._function(f"{step}_{int(slides)}", kernel))
                 parts.append(self._choice(step))
-        for step in ("base", "turn", "friction", "begin"):
+        for step in ("base", "begin", "turn", "friction")[: 3 + self.shape.friction]:
             if step == "begin" or getattr(passes, step):
                 parts.append(self._function(step, getattr(self.tracer, step)()))
         if self.shape.masks:
@@ -212,25 +174,28 @@ class PopulationText:
             parts.append(self._function("servo", *servo_kernel()))
         if passes.move and self.shape.free_base:
             parts.append(self._function("move", self.tracer.move()))
-        sets = {
-            "outward": self._placed({*lives.inward, *lives.after} - {*lives.made}),
-            "inward": self._placed(lives.inward),
-            "made": self._placed(lives.made),
-            "sums": self._placed(lives.sums),
-            "after": self._placed(lives.after),
-            "fork_down": dict(zip(lives.down, range(len(lives.down)), strict=True)),
-            "fork_up": dict(zip(lives.up, range(len(lives.up)), strict=True)),
-            "fork_back": dict(zip(lives.back, range(len(lives.back)), strict=True)),
-        }
-        for name, places in sets.items():
-            parts += [_copy(f"keep_{name}", places, True), _copy(f"take_{name}", places, False)]
-        for name, scalars in (("down", lives.down), ("up", lives.up), ("back", lives.back)):
+        return parts + self._copies()
+
+    def _copies(self) -> list[str]:
+        """Functions that keep scalars of a state in memory, take them from there, or hand them on.
+
+        Those of forks lie in order, those of links at their places.
+        """
+        lives, parts = self.lives, []
+        outward = sorted({*lives.inward, *lives.after} - {*lives.made})
+        places = dict(enumerate(lives.places))
+        kept = (("keep", "outward", outward), ("take", "inward", lives.inward),
+                ("keep", "made", lives.made), ("take", "after", lives.after),
+                ("take", "sums", lives.sums))  # fmt: skip
+        for way, name, scalars in kept:
+            parts.append(_copy(f"{way}_{name}", [(k, places[k]) for k in scalars], way == "keep"))
+        for name in ("down", "up", "back") if self.passes.back else ("down", "up"):
+            scalars = getattr(lives, name)
+            pairs = [(k, place) for place, k in enumerate(scalars)]
+            parts += [_copy(f"{way}_fork_{name}", pairs, way == "keep") for way in ("keep", "take")]
             lines = [f"  to[{k}] = from[{k}];" for k in scalars]
             parts.append(_definition(f"hand_{name}", "const real* from, real* to", lines))
         return parts
-
-    def _placed(self, scalars: Iterable[int]) -> dict[int, int]:
-        return {k: place for k in sorted(scalars) if (place := self.lives.places[k]) is not None}
 
     def _function(self, name: str, kernel: Kernel, result: Traced | None = None) -> str:
         lines = self.text.statements(kernel, _place, result)
@@ -250,14 +215,12 @@ class PopulationText:
     def constants(self) -> list[str]:
         """Numbers of the text."""
         shape, lives, passes = self.shape, self.lives, self.passes
-        steps, whole = passes.move is not None, self.quantity.per == "whole"
-        rates = self.quantity.entries if whole else 6 * shape.free_base
+        steps = passes.move is not None
         values: dict[str, object] = {
             "STEPS": int(steps), "KERNEL": KERNEL, "INPUTS": len(self.quantity.inputs),
             "POINTS": int(shape.masks > 0), "FREE_BASE": int(shape.free_base),
-            "HAS_INWARD": int(passes.inward is not None), "HAS_BACK": int(passes.back is not None),
-            "HAS_TURN": int(passes.turn is not None), "RATES": rates,
-            "RESULT_INWARD": int(not (steps or whole or passes.back)),
+            "HAS_BACK": int(passes.back is not None),
+            "SINGLE": int(shape.dtype == "float32"),
             "FRICTION_IN": int(shape.friction and passes.friction == "x"),
             "FRICTION_OUT": int(shape.friction and passes.friction == "y"),
             "LINKS": shape.links, "KEPT": vectors(lives.places), "FORKS": max(shape.forks, 1),
@@ -273,26 +236,23 @@ class PopulationText:
         }  # fmt: skip
         if shape.masks:
             own = own_numbers(passes)
-            names = [name for name, _ in fields(passes.Memory)]
-            before = fields(passes.Memory)[: names.index("held")]
             values |= {
-                "MASKS": shape.masks, "MASK_BITS": MASK_BITS, "CORNER": own + 1, "MEMORY": memory_numbers(self.quantity),
-                "GROUND": size(passes.Point) - own,
-                "HELD": sum(size(kind) for _, kind in before),
+                "MASKS": shape.masks, "MASK_BITS": MASK_BITS, "CORNER": own + 1,
+                "MEMORY": memory_numbers(self.quantity), "GROUND": size(passes.Point) - own,
+                "HELD": span(passes.Memory, "held")[0],
             }  # fmt: skip
         return [f"#define {name} {value}" for name, value in values.items()]
 
     def source(self) -> str:
         """All of it: numbers, functions of the passes, and the walk."""
-        per = 16 // np.dtype(self.shape.dtype).itemsize
-        head = HEAD + PACKS[per]
+        head = f"typedef {TYPES[self.shape.dtype]} real;\n{HEAD}"
         walk = resources.files("modurob.compiler").joinpath("population.cu").read_text("utf-8")
-        return "\n".join([f"typedef {self.real} real;", *self.constants(), head, *self.functions(), walk])
+        return "\n".join([*self.constants(), head, *self.functions(), walk])
 
 
 @cache
 def population_source(quantity: Quantity, shape: Shape) -> str:
-    """CUDA text of the kernel ``rollout`` or ``evaluate`` of a quantity."""
+    """CUDA text of the kernel of a quantity: steps in time if it can take them, else one state."""
     return PopulationText(quantity, shape).source()
 
 
@@ -311,9 +271,9 @@ def _definition(name: str, arguments: str, lines: Sequence[str], result: str = "
     return f"INLINE {result} {name}({arguments}) {{\n" + "\n".join(lines) + "\n}\n"
 
 
-def _copy(name: str, places: Mapping[int, int], keep: bool) -> str:
+def _copy(name: str, pairs: Iterable[tuple[int, int | None]], keep: bool) -> str:
     """Copy scalars of a state to their places in memory, or from there."""
     arguments = "const real* state, real* at" if keep else "const real* at, real* state"
-    pairs = [(f"at[{place} * STRIDE]", f"state[{k}]") for k, place in places.items()]
-    lines = [f"  {to} = {of};" if keep else f"  {of} = {to};" for to, of in pairs]
+    texts = [(f"at[{place} * STRIDE]", f"state[{k}]") for k, place in pairs]
+    lines = [f"  {to} = {of};" if keep else f"  {of} = {to};" for to, of in texts]
     return _definition(name, arguments, lines)

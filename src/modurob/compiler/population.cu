@@ -12,7 +12,34 @@
 #define ANGLE(i) turned[2 * (i) * STRIDE]
 #define ANGLE_SINE(i) turned[(2 * (i) + 1) * STRIDE]
 
-#if POINTS
+// Numbers that lie side by side are moved 16 bytes at a time.
+#if SINGLE
+typedef float4 pack_t;
+INLINE void unpack(const pack_t p, real* to) { to[0] = p.x, to[1] = p.y, to[2] = p.z, to[3] = p.w; }
+INLINE pack_t packed(const real* from) { return make_float4(from[0], from[1], from[2], from[3]); }
+#else
+typedef double2 pack_t;
+INLINE void unpack(const pack_t p, real* to) { to[0] = p.x, to[1] = p.y; }
+INLINE pack_t packed(const real* from) { return make_double2(from[0], from[1]); }
+#endif
+#define PACK (16 / (int)sizeof(real))
+
+template <int N> INLINE void load(const real* __restrict__ from, real* to) {
+#pragma unroll
+  for (int k = 0; k < N; k += PACK) unpack(__ldg((const pack_t*)(from + k)), to + k);
+}
+
+#if STEPS && POINTS
+template <int N> INLINE void load_changing(const real* from, real* to) {
+#pragma unroll
+  for (int k = 0; k < N; k += PACK) unpack(*(const pack_t*)(from + k), to + k);
+}
+
+template <int N> INLINE void store(const real* from, real* to) {
+#pragma unroll
+  for (int k = 0; k < N; k += PACK) *(pack_t*)(to + k) = packed(from + k);
+}
+
 // Forces of the ground on the points of a link: `held` has a bit for each that remembers its place.
 INLINE void touch_ground(
     const int first, const int count, const real* __restrict__ corners, real* ground,
@@ -102,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
     const double turns = (double)(first_step + step) * duration * frequency;
     const real angle = (real)(6.283185307179586 * (turns - floor(turns)));
 #endif
-    real own[STATE], above[STATE], rate[RATES + 1];
+    real own[STATE], above[STATE], rate[6];
 #if STEPS && POINTS
     int mask = 0;
     real* memory = memory_all + (size_t)b * MEMORY;
@@ -137,7 +164,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
       keep_outward(own, KEPT_OF(i));
       if (link >> BIT_FLAGS & IS_FORK) keep_fork_down(own, FORK_OF(link));
     }
-#if HAS_INWARD
     bool carried = false;  // `above` holds what the next link, a child, has handed on
     for (int i = n - 1; i > 0; i--) {
       const unsigned long long link = ENTRY(links, i);
@@ -169,7 +195,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
       keep_made(own, KEPT_OF(i));
       carried = link >> BIT_FLAGS & IS_CHAINED;
       if (!carried) keep_fork_up(above, FORK_ABOVE(link));
-#if RESULT_INWARD
+#if !STEPS && !HAS_BACK
 #if FRICTION_OUT
       friction(row, 0, 0, record, out);
 #endif
@@ -179,15 +205,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
     take_inward(KEPT_OF(0), own);
     if (carried) hand_up(above, own);
     else begin(0, own, 0, 0, 0);
-#endif
     const unsigned long long foot = ENTRY(links, 0);
-#if HAS_TURN
     {
       real row[ROW];
       load<ROW>(ROW_OF(foot), row);
       turn(row, own, 0, root, rate);
     }
-#endif
 #if HAS_BACK
     if (foot >> BIT_FLAGS & IS_FORK) keep_fork_back(own, FORK_OF(foot));
     for (int i = 1; i < n; i++) {
@@ -229,6 +252,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
 #endif
   work_all[b] += (double)power * duration;
 #else
-  for (int k = 0; k < RATES; k++) ENTRY(y_all, k) = rate[k];
+  for (int k = 0; k < NV_BASE; k++) ENTRY(y_all, k) = rate[k];
 #endif
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from modurob.compiler.cuda import cupy
+from modurob.compiler.cuda import cupy, on_gpu
 from modurob.compiler.emit_population import KERNEL, Shape, memory_numbers, population_source
 from modurob.compiler.kernels import own_numbers
 from modurob.equations.contact import GROUNDED_DYNAMICS
@@ -22,7 +22,6 @@ from modurob.population.tables import BodyTables
 THREADS = 64  # of a block
 LAUNCH_STEPS = 500  # of a launch; positions are counted from a body's place at its start
 USED_SHARE = 0.8  # of the free memory
-CUDA_DEVICE = 2  # of DLPack
 
 
 class CupyLauncher:
@@ -56,41 +55,38 @@ class CudaExecutor:
 
     # -- one state of each body --------------------------------------------------------------------
 
-    def evaluate(
-        self, name: str, q: Any, v: Any, x: Any, threads: int | str, dtype: str
-    ) -> Any:
+    def evaluate(self, name: str, q: Any, v: Any, x: Any, threads: int | str, dtype: str) -> Any:
         """(bodies, most nv) result of a quantity; on the GPU if an input is there.
 
         Args:
             q, v, x: NumPy arrays, or arrays of a library that has DLPack.
         """
-        quantity, xp, tables = QUANTITIES[name], self.xp, self.tables
+        xp, bases = self.xp, _bases(self.tables)
         shape = self.device.shape(dtype, with_points=False)
-        given = [(self._array(x, dtype), base) for x, base in zip((q, v, x), _bases(tables), strict=False)]
-        found = xp.zeros(given[1][0].shape, dtype=dtype)
-        per_body = given[0][0].nbytes // len(tables.count) * 5 + 8 * tables.row.shape[1]
-        for some in self._chunks(per_body):
+        given = [self._array(*each, dtype) for each in zip((q, v, x), bases, strict=True)]
+        found = xp.zeros(given[1].shape, dtype=dtype)
+        for some in self._chunks(5 * given[0].nbytes // len(given[0]) + 8 * shape.links):
             part = _Part(self, some, dtype)
-            arrays = [part.taken(array, base) for array, base in given]
-            y = xp.full(arrays[1].shape, np.nan, dtype=dtype)
-            self._launch(quantity, shape, part, (*arrays, y))
-            part.put(found, y, 6 * tables.free_base)
-        inputs_there = any(_on_gpu(each) for each in (q, v, x))
-        return found if inputs_there else _as_numpy(found)
+            arrays = [part.taken(*each) for each in zip(given, bases, strict=True)]
+            y = xp.full(arrays[1].shape, np.nan, dtype=dtype)  # what is not written shows
+            self._launch(QUANTITIES[name], shape, part, (*arrays, y))
+            part.put(found, y, bases[1])
+        return found if any(map(on_gpu, (q, v, x))) else _as_numpy(found)
 
-    def _array(self, value: Any, dtype: str) -> Any:
-        if _on_gpu(value) and not isinstance(value, self.xp.ndarray):
+    def _array(self, value: Any, base: int, dtype: str) -> Any:
+        if on_gpu(value) and not isinstance(value, self.xp.ndarray):
             value = self.xp.from_dlpack(value)
-        return self.xp.asarray(value, dtype=dtype)
+        array = self.xp.asarray(value, dtype=dtype)
+        expected = (len(self.tables.count), base + self.tables.row.shape[1] - 1)
+        if array.shape != expected:
+            raise StateError(f"an array has shape {array.shape}, expected {expected}")
+        return array
 
-    def _launch(
-        self, quantity: Quantity, shape: Shape, part: _Part, args: Sequence[Any]
-    ) -> None:
-        source = population_source(quantity, shape)
+    def _launch(self, quantity: Quantity, shape: Shape, part: _Part, args: Sequence[Any]) -> None:
+        source, bodies = population_source(quantity, shape), len(part.order)
         kernel = self.launcher.kernel(source, KERNEL, (f"-DTHREADS={THREADS}",))
-        bodies = len(part.order)
-        rows = part.rows
-        kernel((-(-bodies // THREADS),), (THREADS,), (np.int32(bodies), part.count, part.words, rows, *args))
+        args = (np.int32(bodies), part.count, part.words, part.rows, *args)
+        kernel((-(-bodies // THREADS),), (THREADS,), args)
 
     def _chunks(self, bytes_per_body: int) -> Iterator[slice]:
         """Bodies that fit into the memory together."""
@@ -163,7 +159,8 @@ class _PartRollout(_Part):
     """Some of the bodies on their way."""
 
     def __init__(
-        self, executor: CudaExecutor, some: slice, task: RolloutTask, quantity: Quantity, shape: Shape
+        self, executor: CudaExecutor, some: slice, task: RolloutTask, quantity: Quantity,
+        shape: Shape,
     ) -> None:  # fmt: skip
         super().__init__(executor, some, task.dtype)
         xp, tables = self.xp, self.tables
@@ -186,7 +183,8 @@ class _PartRollout(_Part):
         if shape.masks:
             points = int(executor.device.points[some].max())
             ground = self._ground()
-            self.memory = xp.zeros((points, bodies, memory_numbers(quantity)), task.dtype)
+            size = (points, bodies, memory_numbers(quantity))
+            self.memory = xp.full(size, np.nan, task.dtype)  # read after it is written
         self._recenter()
         self.q = xp.ascontiguousarray(self.q.astype(task.dtype))
         self._args = (
@@ -257,11 +255,6 @@ class _PartRollout(_Part):
 def _bases(tables: BodyTables) -> tuple[int, int, int]:
     """Numbers of the base in q, v and a third array."""
     return (7, 6, 6) if tables.free_base else (0, 0, 0)
-
-
-def _on_gpu(value: Any) -> bool:
-    device = getattr(value, "__dlpack_device__", None)
-    return device is not None and device()[0] == CUDA_DEVICE
 
 
 def _as_numpy(array: Any) -> np.ndarray:
