@@ -58,7 +58,7 @@ HEAD = """
 """
 
 
-class Shape(NamedTuple):
+class KernelShape(NamedTuple):
     """What the text of a population depends on, beside the algorithm.
 
     Attributes:
@@ -144,7 +144,7 @@ def lifetimes(quantity: Quantity, free_base: bool) -> Lifetimes:
 class PopulationText:
     """Writes the CUDA text of one algorithm on a population."""
 
-    def __init__(self, quantity: Quantity, shape: Shape) -> None:
+    def __init__(self, quantity: Quantity, shape: KernelShape) -> None:
         self.quantity, self.passes, self.shape = quantity, quantity.passes, shape
         self.tracer = Tracer(quantity, shape.free_base, lanes=True)
         self.lives = lifetimes(quantity, shape.free_base)
@@ -251,7 +251,7 @@ class PopulationText:
 
 
 @cache
-def population_source(quantity: Quantity, shape: Shape) -> str:
+def population_source(quantity: Quantity, shape: KernelShape) -> str:
     """CUDA text of the kernel of a quantity: steps in time if it can take them, else one state."""
     return PopulationText(quantity, shape).source()
 

@@ -40,6 +40,16 @@ template <int N> INLINE void store(const real* from, real* to) {
   for (int k = 0; k < N; k += PACK) *(pack_t*)(to + k) = packed(from + k);
 }
 
+INLINE void take_point(
+    const real* __restrict__ corner, const real* memory, bool held, real* row, real* record) {
+  load<CORNER>(corner, row);
+  if (held) {
+    load_changing<MEMORY>(memory, record);
+  } else {
+    for (int i = 0; i < MEMORY; i++) record[i] = 0;
+  }
+}
+
 // Forces of the ground on the points of a link: `held` has a bit for each that remembers its place.
 INLINE void touch_ground(
     const int first, const int count, const real* __restrict__ corners, real* ground,
@@ -50,22 +60,31 @@ INLINE void touch_ground(
     const int end = count - begin < MASK_BITS ? count - begin : MASK_BITS;
     const unsigned before = *held;
     unsigned near = before, after = 0;
+#pragma unroll 4
     for (int k = 0; k < end; k++) {
+      if (before >> k & 1) continue;
       real corner[CORNER];
       load<CORNER>(corners + (size_t)(first + begin + k) * CORNER, corner);
       if (active(corner, own, cells, nothing, ground) > 0) near |= 1u << k;
     }
+    int k = __ffs(near) - 1;
+    real corner[CORNER], record[MEMORY];
+    if (near) take_point(corners + (size_t)(first + begin + k) * CORNER, memory + (begin + k) * next,
+                         before >> k & 1, corner, record);
     while (near) {
-      const int k = __ffs(near) - 1;
+      // the next point is on its way while the force on this one is computed
+      real corner_here[CORNER], record_here[MEMORY];
+      const int here = k;
+      for (int i = 0; i < CORNER; i++) corner_here[i] = corner[i];
+      for (int i = 0; i < MEMORY; i++) record_here[i] = record[i];
       near &= near - 1;
-      real corner[CORNER], record[MEMORY] = {0};
-      real* place = memory + (begin + k) * next;
-      load<CORNER>(corners + (size_t)(first + begin + k) * CORNER, corner);
-      if (before >> k & 1) load_changing<MEMORY>(place, record);
-      settle(corner, own, cells, record, ground);
-      if (record[HELD] > 0) {
-        after |= 1u << k;
-        store<MEMORY>(record, place);
+      k = __ffs(near) - 1;
+      if (near) take_point(corners + (size_t)(first + begin + k) * CORNER, memory + (begin + k) * next,
+                           before >> k & 1, corner, record);
+      settle(corner_here, own, cells, record_here, ground);
+      if (record_here[HELD] > 0) {
+        after |= 1u << here;
+        store<MEMORY>(record_here, memory + (begin + here) * next);
       }
     }
     *held++ = after;

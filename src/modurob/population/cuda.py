@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from modurob.compiler.cuda import cupy, on_gpu
-from modurob.compiler.emit_population import KERNEL, Shape, memory_numbers, population_source
+from modurob.compiler.emit_population import KERNEL, KernelShape, memory_numbers, population_source
 from modurob.compiler.kernels import own_numbers
 from modurob.equations.contact import GROUNDED_DYNAMICS
 from modurob.equations.passes import Quantity
@@ -19,7 +19,12 @@ from modurob.population.device import DeviceTables
 from modurob.population.rollout import Reached, RolloutTask
 from modurob.population.tables import BodyTables
 
-THREADS = 64  # of a block
+THREADS = 128  # of a block
+# registers for so many blocks on a multiprocessor; quick divisions and roots round in the last bit
+OPTIONS = {
+    "float32": ("-DBLOCKS=4", "--prec-div=false", "--prec-sqrt=false", "--ftz=true"),
+    "float64": ("-DBLOCKS=2",),
+}
 LAUNCH_STEPS = 500  # of a launch; positions are counted from a body's place at its start
 USED_SHARE = 0.8  # of the free memory
 
@@ -82,9 +87,10 @@ class CudaExecutor:
             raise StateError(f"an array has shape {array.shape}, expected {expected}")
         return array
 
-    def _launch(self, quantity: Quantity, shape: Shape, part: _Part, args: Sequence[Any]) -> None:
+    def _launch(self, quantity: Quantity, shape: KernelShape, part: _Part, args: Sequence[Any]) -> None:
         source, bodies = population_source(quantity, shape), len(part.order)
-        kernel = self.launcher.kernel(source, KERNEL, (f"-DTHREADS={THREADS}",))
+        options = (f"-DTHREADS={THREADS}", *OPTIONS[shape.dtype])
+        kernel = self.launcher.kernel(source, KERNEL, options)
         args = (np.int32(bodies), part.count, part.words, part.rows, *args)
         kernel((-(-bodies // THREADS),), (THREADS,), args)
 
@@ -118,7 +124,7 @@ class CudaExecutor:
             _PartRollout(self, some, task, quantity, shape).run(found)
         return found
 
-    def _rollout_bytes(self, quantity: Quantity, shape: Shape) -> int:
+    def _rollout_bytes(self, quantity: Quantity, shape: KernelShape) -> int:
         """Of a body in a rollout, copies for the way in and out included."""
         joints, item = shape.links - 1, np.dtype(shape.dtype).itemsize
         numbers = 3 * (2 * joints + 13) + 7 * joints + 16
@@ -160,7 +166,7 @@ class _PartRollout(_Part):
 
     def __init__(
         self, executor: CudaExecutor, some: slice, task: RolloutTask, quantity: Quantity,
-        shape: Shape,
+        shape: KernelShape,
     ) -> None:  # fmt: skip
         super().__init__(executor, some, task.dtype)
         xp, tables = self.xp, self.tables

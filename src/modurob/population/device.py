@@ -14,7 +14,7 @@ from modurob.compiler.emit_population import (
     LINK_WORD,
     MASK_BITS,
     PRISMATIC,
-    Shape,
+    KernelShape,
 )
 from modurob.compiler.kernels import PATTERNS
 from modurob.population.tables import BodyTables
@@ -118,11 +118,11 @@ class DeviceTables:
         each = of_row[self.tables.row] * self.tables.present
         return each.sum(axis=1)[self.order]
 
-    def shape(self, dtype: str, with_points: bool) -> Shape:
+    def shape(self, dtype: str, with_points: bool) -> KernelShape:
         """What the text of a kernel depends on."""
         tables, rows = self.tables, self.tables.rows_by_name
         masks = -(-tables.corner_count // MASK_BITS)[tables.row] * tables.present
-        return Shape(
+        return KernelShape(
             tables.free_base,
             dtype,
             links=tables.row.shape[1],
