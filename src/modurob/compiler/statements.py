@@ -102,10 +102,11 @@ def expression(op: str, texts: Mapping[int, str], a: int, b: int | None, root: s
         return f"-{texts[a]}"
     if op == "sqrt":
         return f"{root}({texts[a]})"
-    if op in EXTREMES:
-        return f"{EXTREMES[op]}({texts[a]}, {texts[b]})"
     if op == "trunc":
         return f"trunc({texts[a]})"
+    assert b is not None
+    if op in EXTREMES:
+        return f"{EXTREMES[op]}({texts[a]}, {texts[b]})"
     return f"{texts[a]} {SYMBOLS[op]} {texts[b]}"
 
 

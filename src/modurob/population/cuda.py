@@ -18,6 +18,7 @@ from modurob.errors import StateError
 from modurob.population.device import DeviceTables
 from modurob.population.rollout import Reached, RolloutTask
 from modurob.population.tables import BodyTables
+from modurob.stepping.ground import Ground
 
 THREADS = 128  # of a block
 # registers for so many blocks on a multiprocessor; quick divisions and roots round in the last bit
@@ -87,7 +88,9 @@ class CudaExecutor:
             raise StateError(f"an array has shape {array.shape}, expected {expected}")
         return array
 
-    def _launch(self, quantity: Quantity, shape: KernelShape, part: _Part, args: Sequence[Any]) -> None:
+    def _launch(
+        self, quantity: Quantity, shape: KernelShape, part: _Part, args: Sequence[Any]
+    ) -> None:
         source, bodies = population_source(quantity, shape), len(part.order)
         options = (f"-DTHREADS={THREADS}", *OPTIONS[shape.dtype])
         kernel = self.launcher.kernel(source, KERNEL, options)
@@ -186,9 +189,9 @@ class _PartRollout(_Part):
         nothing = xp.zeros(1, dtype=task.dtype)
         self.memory = nothing
         ground: tuple[Any, ...] = (nothing.view("int32"), nothing, nothing, nothing, nothing)
-        if shape.masks:
+        if shape.masks and task.ground is not None:
             points = int(executor.device.points[some].max())
-            ground = self._ground()
+            ground = self._ground(task.ground)
             size = (points, bodies, memory_numbers(quantity))
             self.memory = xp.full(size, np.nan, task.dtype)  # read after it is written
         self._recenter()
@@ -200,15 +203,15 @@ class _PartRollout(_Part):
     def _of_bodies(self, x: np.ndarray) -> Any:
         return self.xp.asarray(x)[self.order].astype(self.dtype)
 
-    def _ground(self) -> tuple[Any, ...]:
+    def _ground(self, ground: Ground) -> tuple[Any, ...]:
         """Spans and numbers of the corners, cells of a field, the ground under each body, masks."""
-        xp, tables, task = self.xp, self.tables, self.task
+        xp, tables = self.xp, self.tables
         own = own_numbers(self.quantity.passes)
         corners = tables.corner_rows[:, [*range(own), 7]]
         spans = np.stack([tables.corner_start, tables.corner_count], axis=1).astype(np.int32)
-        cells = np.zeros((1, 4)) if task.ground.is_plane else task.ground.cells
-        below = [xp.full(len(self.order), x, self.dtype) for x in task.ground.below]
-        law = [self._of_bodies(x) for x in task.contact]
+        cells = np.zeros((1, 4)) if ground.is_plane else ground.cells
+        below = [xp.full(len(self.order), x, self.dtype) for x in ground.below]
+        law = [self._of_bodies(x) for x in self.task.contact]
         masks = xp.zeros((self.shape.masks, len(self.order)), dtype="uint32")
         put = (xp.ascontiguousarray(xp.asarray(x, self.dtype)) for x in (corners, cells))
         return (xp.asarray(spans), *put, xp.stack([*below, *law]), masks)
