@@ -26,7 +26,7 @@ from modurob.compiler.pool import cores
 BODIES, QUICK_BODIES, THEIRS = 10_000, 1_000, 48
 FEWEST, MOST = 4, 12  # modules of a body
 SIZES = (1, 64, 1_000)
-DURATION, STEP = 0.5, 1e-3  # [s]
+DURATION, STEP = 1.0, 1e-3  # [s]
 KP, KD, TORQUE = 10.0, 0.1, 5.0  # [N m/rad, N m s/rad, N m]
 BUDGET_S, QUICK_BUDGET_S = 60.0, 10.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,14 @@ from modurob.equations.contact import GROUNDED_DYNAMICS
 from modurob.equations.passes import Quantity
 from modurob.equations.quantities import QUANTITIES
 from modurob.equations.servo import Servo
+from modurob.population import poses
 from modurob.population.groups import LaneGroups, lane_groups
 from modurob.population.rollout import Reached, RolloutTask
 from modurob.population.tables import BodyTables
 from modurob.stepping.ground import Ground
 
 STEPS_AT_ONCE = 256  # of compiled code: between, a rollout can be interrupted
+BODIES_AT_ONCE = 16384  # whose memory is allocated together: about 200 MB
 
 
 class LaneExecutor:
@@ -37,35 +39,32 @@ class LaneExecutor:
     def __init__(self, tables: BodyTables) -> None:
         self.tables = tables
         rolls = tables.rolls()
-        self._groups = {
-            kind: lane_groups(tables, np.flatnonzero(rolls == kind), host().width)
-            for kind in (False, True)
-            if (rolls == kind).any()
-        }
+        self._portions: list[tuple[bool, list[LaneGroups]]] = []
+        for kind in (False, True):
+            groups = lane_groups(tables, np.flatnonzero(rolls == kind), host().width)
+            self._portions += [(kind, portion) for portion in _portions(groups)]
 
     def rollout(self, task: RolloutTask) -> Reached:
         """States at the end of a rollout, and poses on the way."""
         kind = "level" if task.ground is None else task.ground.kind
-        batches = [
-            SteppingLanes(self.tables, GROUNDED_DYNAMICS[kind, rolls], groups, task)
-            for rolls, groups in self._groups.items()
-        ]
         q, v, work = np.zeros(task.q.shape), np.zeros(task.v.shape), np.zeros(len(task.q))
-        trace = [_base_poses(self.tables, task.q)]
-        for first in range(0, task.steps, task.record):
-            steps = min(task.record, task.steps - first)
-            for batch in batches:
-                batch.march(first, steps, task.threads)
+        trace = np.tile(self.tables.base_poses(task.q), (task.records + 1, 1, 1))
+        for rolls, groups in self._portions:
+            batch = SteppingLanes(self.tables, GROUNDED_DYNAMICS[kind, rolls], groups, task)
+            bodies = np.unique(np.concatenate([part.body.ravel() for part in groups]))
+            for k in range(task.records):
+                first = k * task.record
+                batch.march(first, min(task.record, task.steps - first), task.threads)
                 batch.read(q, v, work)
-            trace.append(_base_poses(self.tables, q))
-        return Reached(q, v, work * task.step, np.array(trace))
+                trace[k + 1, bodies] = self.tables.base_poses(q)[bodies]
+        return Reached(q, v, work * task.step, trace)
 
     def evaluate(
         self, name: str, q: np.ndarray, v: np.ndarray, x: np.ndarray, threads: int | str, dtype: str
     ) -> np.ndarray:
         """(bodies, most nv) a quantity of all bodies."""
         result = np.zeros(v.shape)
-        for groups in self._groups.values():
+        for _, groups in self._portions:
             batch = LaneBatch(self.tables, QUANTITIES[name], groups)
             batch.write(q, v, x)
             batch.launch("run", batch.joint_states, threads)
@@ -74,8 +73,21 @@ class LaneExecutor:
         return result
 
 
-def _base_poses(tables: BodyTables, q: np.ndarray) -> np.ndarray:
-    return q[:, :7].copy() if tables.free_base else tables.base_pose
+def _portions(groups: Sequence[LaneGroups]) -> Iterator[list[LaneGroups]]:
+    """Groups in portions whose memory is allocated together."""
+    portion, rest = [], BODIES_AT_ONCE
+    for each in groups:
+        while len(each.body):
+            count = max(1, rest // each.body.shape[1])
+            some = LaneGroups(*(array[:count] for array in each))
+            each = LaneGroups(*(array[count:] for array in each))
+            portion.append(some)
+            rest -= some.body.size
+            if rest <= 0:
+                yield portion
+                portion, rest = [], BODIES_AT_ONCE
+    if portion:
+        yield portion
 
 
 def _vectors(*shape: int) -> np.ndarray:
@@ -198,6 +210,9 @@ class SteppingLanes(LaneBatch):
         task: RolloutTask,
     ) -> None:
         self._task = task
+        if task.ground is not None:  # (bodies, most links, 3) normal of its slope in the links
+            R = poses.link_poses(tables, task.q).R
+            self._up = np.einsum("blji,j->bli", R, task.ground.upward)
         super().__init__(tables, quantity, groups)
         self.write(task.q, task.v)
         for records, part in zip(self.records, groups, strict=True):
@@ -235,6 +250,14 @@ class SteppingLanes(LaneBatch):
         row = rows[group, link]  # (points, width)
         has = slot[:, None] < tables.corner_count[row]
         which = np.where(has, tables.corner_start[row] + slot[:, None], 0)
+        # lowest first: corners that touch are in the same places of all lanes, others are skipped
+        up = groups.of_links(self._up)[group, link]
+        height = np.where(has, np.einsum("pwk,pwk->pw", up, tables.corner_rows[which, :3]), np.inf)
+        order = [np.lexsort((height[:, k], link, group)) for k in range(self.width)]
+        last = np.maximum(tables.corner_count[row] - 1, 0)  # the highest fills the rest
+        place = np.repeat(first, most.ravel())[:, None] + np.minimum(slot[:, None], last)
+        order = np.take_along_axis(np.stack(order, axis=1), place, axis=0)
+        which = np.take_along_axis(which, order, axis=0)
         own = own_numbers(passes)
         points = _vectors(len(group), own + 1, self.width)
         points[:] = np.swapaxes(tables.corner_rows[which][..., [*range(own), 7]], 1, 2)

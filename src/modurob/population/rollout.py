@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from modurob.checks import positive, real_array
-from modurob.equations.contact import GroundLaw
+from modurob.equations.contact import UPRIGHT, GroundLaw
 from modurob.equations.links import SLIP
 from modurob.errors import StateError
 from modurob.friction import EXPLICIT
@@ -63,6 +63,11 @@ class RolloutTask(NamedTuple):
     threads: int | str
     dtype: str
 
+    @property
+    def records(self) -> int:
+        """Number of records after the start; the last one is at the end."""
+        return -(-self.steps // self.record)
+
 
 class Rollout(NamedTuple):
     """Result of `Population.rollout`; numbers behind the last joint of a body are 0.
@@ -112,19 +117,14 @@ def finished(tables: BodyTables, task: RolloutTask, reached: Reached) -> Rollout
     q, v, work = q + 0.0, v + 0.0, work + 0.0  # no negative zeros
     for array in (q, v, work):
         array[failed] = np.nan
-    start = _base_poses(tables, task.q)
-    end = _base_poses(tables, q)
+    start, end = tables.base_poses(task.q), tables.base_poses(q)
     end[failed] = np.nan
     with np.errstate(invalid="ignore"):
         center = poses.centers_of_mass(tables, q)
-    times = task.step * task.record * np.arange(len(trace))
+    times = task.step * np.minimum(task.record * np.arange(len(trace)), task.steps)
     return Rollout(
         q, v, end, start, center, poses.centers_of_mass(tables, task.q), work, failed, times, trace
     )
-
-
-def _base_poses(tables: BodyTables, q: np.ndarray) -> np.ndarray:
-    return q[:, :7].copy() if tables.free_base else tables.base_pose.copy()
 
 
 def task_of(
@@ -205,26 +205,33 @@ def padded(tables: BodyTables, name: str, value: ArrayLike, base: int) -> np.nda
 
 def rises(tables: BodyTables, ground: Ground, q: np.ndarray) -> np.ndarray:
     """(bodies,) height by which bodies have to rise until nothing is below the ground. [m]"""
-    found = np.full(len(q), -np.inf)
-    R, p = poses.link_poses(tables, q)
-    counts = tables.corner_count[tables.row] * tables.present
-    body, link = np.nonzero(counts)
-    for n in range(int(counts.max(initial=0))):
-        some = counts[body, link] > n
-        body, link = body[some], link[some]
-        corner = tables.corner_rows[tables.corner_start[tables.row[body, link]] + n]
-        place, axis, radius = corner[:, :3], corner[:, 3:6], corner[:, 6]
-        x = (R[body, link] @ place[..., None])[..., 0] + p[body, link]
-        _, a, b = ground.surface(x[:, 0], x[:, 1])
-        normal = np.stack(np.broadcast_arrays(-a, -b, np.ones(len(x))), axis=1)
-        axis = (R[body, link] @ axis[..., None])[..., 0]
-        across = normal - axis * np.sum(axis * normal, axis=1, keepdims=True)
-        length = np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-6)
-        x = x - radius[:, None] * across / length
-        np.maximum.at(found, body, ground.surface(x[:, 0], x[:, 1])[0] - x[:, 2])
+    bodies, links = tables.row.shape
+    found = np.empty(bodies)
+    for first in range(0, bodies, CHUNK):
+        some = np.arange(first, min(first + CHUNK, bodies))
+        found[some] = _rises(tables.part(some, links), ground, q[some])
     if np.isinf(found).any():
         k = int(np.isinf(found).argmax())
         raise StateError(f"no module of body {k} can touch the ground: all are virtual")
+    return found
+
+
+def _rises(tables: BodyTables, ground: Ground, q: np.ndarray) -> np.ndarray:
+    counts = (tables.corner_count[tables.row] * tables.present).ravel()
+    link = np.repeat(np.arange(len(counts)), counts)  # of each corner, counted over all bodies
+    slot = np.arange(len(link)) - np.repeat(np.cumsum(counts) - counts, counts)
+    corner = tables.corner_rows[tables.corner_start[tables.row.ravel()[link]] + slot]
+    R, p = (x.reshape(len(counts), *x.shape[2:])[link] for x in poses.link_poses(tables, q))
+    x = np.einsum("kij,kj->ki", R, corner[:, :3]) + p
+    if corner[:, 6].any():
+        _, a, b = ground.surface(x[:, 0], x[:, 1])
+        normal = np.stack(np.broadcast_arrays(-a, -b, np.ones(len(x))), axis=1)
+        axis = np.einsum("kij,kj->ki", R, corner[:, 3:6])
+        across = normal - axis * np.sum(axis * normal, axis=1, keepdims=True)
+        length = np.maximum(np.linalg.norm(across, axis=1, keepdims=True), UPRIGHT)
+        x = x - corner[:, 6:7] * across / length
+    found = np.full(len(q), -np.inf)
+    np.maximum.at(found, link // tables.row.shape[1], ground.surface(x[:, 0], x[:, 1])[0] - x[:, 2])
     return found
 
 

@@ -87,6 +87,10 @@ class BodyTables:
         alone = {name: getattr(self, name)[bodies] for name in ("count", "base_pose")}
         return replace(self, **links, **alone)
 
+    def base_poses(self, q: np.ndarray) -> np.ndarray:
+        """(bodies, 7) position and quaternion of the bases."""
+        return q[:, :7].copy() if self.free_base else self.base_pose.copy()
+
     def slides(self) -> np.ndarray:
         """(bodies, most links) True for links whose joint slides."""
         return (self.kind[self.row] >= PATTERNS) & self.present

@@ -84,6 +84,11 @@ class Ground:
         return HeightField(*self.slope, 1 / self.cell, *np.asarray(self.height).shape)
 
     @property
+    def upward(self) -> np.ndarray:
+        """(3,) normal of the slope, not of length 1."""
+        return np.array([-self.slope[0], -self.slope[1], 1.0])
+
+    @property
     def below(self) -> tuple[float, ...]:
         """Numbers of the ground in a corner's row: see `equations.contact.Corner` and others."""
         if not self.is_plane:
