@@ -114,10 +114,9 @@ class CudaExecutor:
     def rollout(self, task: RolloutTask) -> Reached:
         """States after all steps; see `Population.rollout`."""
         tables = self.tables
-        records = task.steps // task.record + 1
         found = Reached(
             np.zeros(task.q.shape), np.zeros(task.v.shape), np.zeros(len(tables.count)),
-            np.tile(tables.base_pose, (records, 1, 1)),
+            np.tile(tables.base_poses(task.q), (task.records + 1, 1, 1)),
         )  # fmt: skip
         rolls = bool((tables.corner_rows[:, 6] > 0).any())
         kind = "level" if task.ground is None else task.ground.kind
@@ -218,19 +217,16 @@ class _PartRollout(_Part):
 
     def run(self, found: Reached) -> None:
         """Take all steps, and write the result and what is recorded."""
-        task, xp = self.task, self.xp
-        order = _as_numpy(self.order)
-        for step in range(0, task.steps, task.record):
-            if self.tables.free_base and step % task.record == 0:
-                found.trace[step // task.record, order] = _as_numpy(self._pose().T)
-            self._advance(step, min(task.record, task.steps - step))
-        if self.tables.free_base and task.steps % task.record == 0:
-            found.trace[-1, order] = _as_numpy(self._pose().T)
-        q = self.q.astype("float64")
-        q[:3] += self.origin if self.tables.free_base else 0
+        task, order = self.task, _as_numpy(self.order)
+        for k in range(task.records):
+            first = k * task.record
+            self._advance(first, min(task.record, task.steps - first))
+            if self.tables.free_base:
+                found.trace[k + 1, order] = _as_numpy(self._placed()[:7].T)
+        q = self._placed()
         q_base, v_base = _bases(self.tables)[:2]
         for result, part, base in ((found.q, q, q_base), (found.v, self.v, v_base)):
-            whole = xp.zeros(result.shape)
+            whole = self.xp.zeros(result.shape)
             self.put(whole, part, base)
             result[order] = _as_numpy(whole[self.order])
         found.work[order] = _as_numpy(self.work)
@@ -242,10 +238,12 @@ class _PartRollout(_Part):
             self.executor._launch(self.quantity, self.shape, self, (*times, *self._args))
             self._recenter()
 
-    def _pose(self) -> Any:
-        pose = self.q[:7].astype("float64")
-        pose[:3] += self.origin
-        return pose
+    def _placed(self) -> Any:
+        """(nq, bodies) configurations in the world."""
+        q = self.q.astype("float64")
+        if self.tables.free_base:
+            q[:3] += self.origin
+        return q
 
     def _recenter(self) -> None:
         """Count positions along a plane from where a body is: far from zero digits are lost."""
