@@ -47,6 +47,7 @@ class CpuLauncher:
 
     xp = np
     free_bytes = 1 << 40
+    warps = 3
 
     def __init__(self, folder):
         self.folder = folder
@@ -70,7 +71,7 @@ class CpuLauncher:
                 for x in args
             ]
             self.launched.append(int(args[0]))
-            for block.value in range(int(args[0])):
+            for block.value in range(grid[0] * threads[0]):
                 function(*given)
 
         return launch

@@ -93,7 +93,8 @@ INLINE void touch_ground(
 #endif
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
-    const int bodies, const int* __restrict__ counts,
+    const int bodies, const int lanes,  // bodies that a warp takes
+    const int* __restrict__ counts,
     const unsigned long long* __restrict__ links, const real* __restrict__ rows,
 #if STEPS
     const long long first_step, const int steps, const double duration,
@@ -108,8 +109,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
     const real* __restrict__ x_all, real* __restrict__ y_all
 #endif
 ) {
-  const int b = blockIdx.x * blockDim.x + threadIdx.x;
-  if (b >= bodies) return;
+  const int thread = blockIdx.x * blockDim.x + threadIdx.x, lane = thread % WARP;
+  const int b = thread / WARP * lanes + lane;
+  if (lane >= lanes || b >= bodies) return;
   const int n = counts[b];
 #if SHARED
   extern __shared__ real shared[];

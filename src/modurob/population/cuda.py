@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 
 from modurob.compiler.cuda import cupy, on_gpu
-from modurob.compiler.emit_population import KERNEL, KernelShape, memory_numbers, population_source
+from modurob.compiler.emit_population import (
+    KERNEL,
+    WARP,
+    KernelShape,
+    memory_numbers,
+    population_source,
+)
 from modurob.compiler.kernels import own_numbers
 from modurob.equations.contact import GROUNDED_DYNAMICS
 from modurob.equations.passes import Quantity
@@ -21,6 +27,7 @@ from modurob.population.tables import BodyTables
 from modurob.stepping.ground import Ground
 
 THREADS = 128  # of a block
+BUSY_WARPS = 4  # on a multiprocessor: one for each of its schedulers
 # registers for so many blocks on a multiprocessor; quick divisions and roots round in the last bit
 OPTIONS = {
     "float32": ("-DBLOCKS=4", "--prec-div=false", "--prec-sqrt=false", "--ftz=true"),
@@ -36,6 +43,11 @@ class CupyLauncher:
     def __init__(self) -> None:
         self.xp = cupy()
         self._kernels: dict[tuple[str, tuple[str, ...]], Any] = {}
+
+    @property
+    def warps(self) -> int:
+        """Number of warps that keep the GPU busy."""
+        return BUSY_WARPS * self.xp.cuda.Device().attributes["MultiProcessorCount"]
 
     @property
     def free_bytes(self) -> int:
@@ -93,9 +105,16 @@ class CudaExecutor:
     ) -> None:
         source, bodies = population_source(quantity, shape), len(part.order)
         options = (f"-DTHREADS={THREADS}", *OPTIONS[shape.dtype])
-        kernel = self.launcher.kernel(source, KERNEL, options)
-        args = (np.int32(bodies), part.count, part.words, part.rows, *args)
-        kernel((-(-bodies // THREADS),), (THREADS,), args)
+        kernel, lanes = self.launcher.kernel(source, KERNEL, options), self._lanes(bodies)
+        args = (np.int32(bodies), np.int32(lanes), part.count, part.words, part.rows, *args)
+        kernel((-(-bodies // lanes * WARP // THREADS),), (THREADS,), args)
+
+    def _lanes(self, bodies: int) -> int:
+        """Bodies that a warp takes: fewer, if else a part of the GPU would have nothing to do."""
+        lanes = WARP
+        while lanes > 1 and bodies / lanes < self.launcher.warps:
+            lanes //= 2
+        return lanes
 
     def _chunks(self, bytes_per_body: int) -> Iterator[slice]:
         """Bodies that fit into the memory together."""
