@@ -145,6 +145,26 @@ def test_a_body_that_fails_disturbs_no_other(cubes, on_gpu):
     assert np.delete(bad.q, 2, axis=0).tobytes() == np.delete(good.q, 2, axis=0).tobytes()
 
 
+class ThereArray(np.ndarray):
+    """An array that says it lies on a GPU."""
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+
+def test_arrays_on_the_gpu_are_taken_as_they_are(cubes, on_gpu):
+    population = on_gpu(cubes)
+    q, v = np.zeros((len(cubes), cubes.nq.max())), np.ones((len(cubes), cubes.nv.max()))
+    q[:, 6] = 1
+    here = population.forward_dynamics(q, v, v, target="cuda")
+    there = [x.view(ThereArray) for x in (q, v, v)]
+    assert population.forward_dynamics(*there, target="cuda").tobytes() == here.tobytes()
+    with pytest.raises(mr.errors.StateError, match=r"shape \(11, 3\), expected \(11, 14\)"):
+        population.forward_dynamics(there[0][:, :3], *there[1:], target="cuda")
+    with pytest.raises(mr.errors.StateError, match="q has shape"):
+        population.forward_dynamics(q[:, :3], v, v, target="cuda")
+
+
 def test_links_are_ordered_depth_first():
     rng = np.random.default_rng(0)
     count = rng.integers(1, 10, 40)
