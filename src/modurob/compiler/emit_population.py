@@ -44,23 +44,10 @@ TYPES = {"float32": "float", "float64": "double"}
 KERNEL = "modurob_population"
 ARGUMENTS = "const real* row, real* self, real* parent, real* record, real* out"
 POINT_ARGUMENTS = ARGUMENTS.replace("real* parent", "const real* parent")  # cells of a field
-HEAD = """
-#ifndef THREADS
-#define THREADS 64
-#endif
-#ifndef BLOCKS
-#define BLOCKS 1
-#endif
-#ifndef SHARED
-#define SHARED 0
-#endif
-#define STRIDE (SHARED ? THREADS : 1)
-#define INLINE static __device__ __forceinline__
-"""
 
 
 class KernelShape(NamedTuple):
-    """What the text of a population depends on, beside the algorithm.
+    """Properties of a population that its CUDA text depends on.
 
     Attributes:
         free_base: As of a model.
@@ -246,14 +233,18 @@ class PopulationText:
 
     def source(self) -> str:
         """All of it: numbers, functions of the passes, and the walk."""
-        head = f"typedef {TYPES[self.shape.dtype]} real;\n{HEAD}"
+        head = f"typedef {TYPES[self.shape.dtype]} real;"
+        inline = "#define INLINE static __device__ __forceinline__"
         walk = resources.files("modurob.compiler").joinpath("population.cu").read_text("utf-8")
-        return "\n".join([*self.constants(), head, *self.functions(), walk])
+        return "\n".join([*self.constants(), head, inline, *self.functions(), walk])
 
 
 @cache
 def population_source(quantity: Quantity, shape: KernelShape) -> str:
-    """CUDA text of the kernel of a quantity: steps in time if it can take them, else one state."""
+    """CUDA text of the kernel of a quantity: steps in time if it can take them, else one state.
+
+    The compiler is told the THREADS of a block, and for how many BLOCKS registers have to suffice.
+    """
     return PopulationText(quantity, shape).source()
 
 
@@ -275,6 +266,6 @@ def _definition(name: str, arguments: str, lines: Sequence[str], result: str = "
 def _copy(name: str, pairs: Iterable[tuple[int, int | None]], keep: bool) -> str:
     """Copy scalars of a state to their places in memory, or from there."""
     arguments = "const real* state, real* at" if keep else "const real* at, real* state"
-    texts = [(f"at[{place} * STRIDE]", f"state[{k}]") for k, place in pairs]
+    texts = [(f"at[{place}]", f"state[{k}]") for k, place in pairs]
     lines = [f"  {to} = {of};" if keep else f"  {of} = {to};" for to, of in texts]
     return _definition(name, arguments, lines)

@@ -1,16 +1,16 @@
 // The walk over the links of many bodies, one thread a body. The numbers in capitals and the
 // functions of the passes are printed in front of it by emit_population.py, which has the words.
 
-// Numbers that the bodies have of one kind lie side by side: entry k of body b is at k * bodies + b.
+// Entry k of body b is at k * bodies + b.
 #define ENTRY(array, k) array[(size_t)(k) * bodies + b]
 #define ROW_NUMBER(link) ((unsigned)(link) & 0xffffff)
 #define ROW_OF(link) (rows + (size_t)ROW_NUMBER(link) * ROW)
 #define SLIDES(link) (((link) >> BIT_FLAGS) & IS_PRISMATIC)
-#define FORK_OF(link) (forks + ((unsigned)((link) >> BIT_SLOT) & 255) * FORK_SIZE * STRIDE)
-#define FORK_ABOVE(link) (forks + ((unsigned)((link) >> BIT_ABOVE) & 255) * FORK_SIZE * STRIDE)
-#define KEPT_OF(i) (kept + (i) * KEPT * STRIDE)
-#define ANGLE(i) turned[2 * (i) * STRIDE]
-#define ANGLE_SINE(i) turned[(2 * (i) + 1) * STRIDE]
+#define FORK_OF(link) (forks + ((unsigned)((link) >> BIT_SLOT) & 255) * FORK_SIZE)
+#define FORK_ABOVE(link) (forks + ((unsigned)((link) >> BIT_ABOVE) & 255) * FORK_SIZE)
+#define KEPT_OF(i) (kept + (i) * KEPT)
+#define ANGLE(i) turned[2 * (i)]
+#define ANGLE_SINE(i) turned[2 * (i) + 1]
 
 // Numbers that lie side by side are moved 16 bytes at a time.
 #if SINGLE
@@ -41,36 +41,36 @@ template <int N> INLINE void store(const real* from, real* to) {
 }
 
 INLINE void take_point(
-    const real* __restrict__ corner, const real* memory, bool held, real* row, real* record) {
-  load<CORNER>(corner, row);
-  if (held) {
-    load_changing<MEMORY>(memory, record);
+    const real* __restrict__ corners, const real* memory, const size_t next, const int k,
+    const unsigned held, real* corner, real* record) {
+  load<CORNER>(corners + k * CORNER, corner);
+  if (held >> k & 1) {
+    load_changing<MEMORY>(memory + k * next, record);
   } else {
     for (int i = 0; i < MEMORY; i++) record[i] = 0;
   }
 }
 
-// Forces of the ground on the points of a link: `held` has a bit for each that remembers its place.
+// Forces of the ground on the points of a link. `masks` have a bit for each that remembers its
+// place; the memory of the next point is `next` numbers behind.
 INLINE void touch_ground(
-    const int first, const int count, const real* __restrict__ corners, real* ground,
-    const real* __restrict__ cells, real* own, unsigned* held, real* memory, const size_t next) {
+    const int count, const real* __restrict__ corners, real* ground,
+    const real* __restrict__ cells, real* own, unsigned* masks, real* memory, const size_t next) {
   real nothing[MEMORY] = {0};
   survey(nothing, own, cells, nothing, ground);
-  for (int begin = 0; begin < count; begin += MASK_BITS) {
-    const int end = count - begin < MASK_BITS ? count - begin : MASK_BITS;
-    const unsigned before = *held;
-    unsigned near = before, after = 0;
+  for (int rest = count; rest > 0; rest -= MASK_BITS) {
+    const unsigned held = *masks;
+    unsigned near = held, after = 0;
 #pragma unroll 4
-    for (int k = 0; k < end; k++) {
-      if (before >> k & 1) continue;
+    for (int k = 0; k < (rest < MASK_BITS ? rest : MASK_BITS); k++) {
+      if (held >> k & 1) continue;
       real corner[CORNER];
-      load<CORNER>(corners + (size_t)(first + begin + k) * CORNER, corner);
+      load<CORNER>(corners + k * CORNER, corner);
       if (active(corner, own, cells, nothing, ground) > 0) near |= 1u << k;
     }
-    int k = __ffs(near) - 1;
     real corner[CORNER], record[MEMORY];
-    if (near) take_point(corners + (size_t)(first + begin + k) * CORNER, memory + (begin + k) * next,
-                         before >> k & 1, corner, record);
+    int k = __ffs(near) - 1;
+    if (near) take_point(corners, memory, next, k, held, corner, record);
     while (near) {
       // the next point is on its way while the force on this one is computed
       real corner_here[CORNER], record_here[MEMORY];
@@ -79,15 +79,16 @@ INLINE void touch_ground(
       for (int i = 0; i < MEMORY; i++) record_here[i] = record[i];
       near &= near - 1;
       k = __ffs(near) - 1;
-      if (near) take_point(corners + (size_t)(first + begin + k) * CORNER, memory + (begin + k) * next,
-                           before >> k & 1, corner, record);
+      if (near) take_point(corners, memory, next, k, held, corner, record);
       settle(corner_here, own, cells, record_here, ground);
       if (record_here[HELD] > 0) {
         after |= 1u << here;
-        store<MEMORY>(record_here, memory + (begin + here) * next);
+        store<MEMORY>(record_here, memory + here * next);
       }
     }
-    *held++ = after;
+    *masks++ = after;
+    corners += MASK_BITS * CORNER;
+    memory += MASK_BITS * next;
   }
 }
 #endif
@@ -113,14 +114,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
   const int b = thread / WARP * lanes + lane;
   if (lane >= lanes || b >= bodies) return;
   const int n = counts[b];
-#if SHARED
-  extern __shared__ real shared[];
-  real *kept = shared + threadIdx.x, *forks = kept + LINKS * KEPT * STRIDE;
-  real *q = forks + FORKS * FORK_SIZE * STRIDE, *v = q + LINKS * STRIDE;
-  real* turned = v + LINKS * STRIDE;
-#else
   real kept[LINKS * KEPT], forks[FORKS * FORK_SIZE], q[LINKS], v[LINKS], turned[2 * LINKS];
-#endif
   real root[BASE_RECORD] = {0};
 #if FREE_BASE
   for (int k = 0; k < NQ_BASE; k++) root[k] = ENTRY(q_all, k);
@@ -132,8 +126,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
 #endif
 #endif
   for (int i = 1; i < n; i++) {
-    q[i * STRIDE] = ENTRY(q_all, NQ_BASE + i - 1);
-    v[i * STRIDE] = INPUTS > 1 ? ENTRY(v_all, NV_BASE + i - 1) : 0;
+    q[i] = ENTRY(q_all, NQ_BASE + i - 1);
+    v[i] = INPUTS > 1 ? ENTRY(v_all, NV_BASE + i - 1) : 0;
   }
 #if STEPS
   const real h = (real)duration;
@@ -164,7 +158,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
       } else {
         if (link >> BIT_FLAGS & IS_CHAINED) hand_down(own, above);
         else take_fork_down(FORK_ABOVE(link), above);
-        real record[JOINT_RECORD] = {q[i * STRIDE], 0, 0, v[i * STRIDE], 0};
+        real record[JOINT_RECORD] = {q[i], 0, 0, v[i], 0};
         sincos(record[0], &record[2], &record[1]);
         ANGLE(i) = record[1];
         ANGLE_SINE(i) = record[2];
@@ -177,7 +171,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
       const int *span = spans + 2 * ROW_NUMBER(link), count = span[1];
       if (count) {
         const size_t next = (size_t)bodies * MEMORY;  // the same body's next point
-        touch_ground(span[0], count, corners, ground, cells, own, held + mask, memory, next);
+        const real* own_corners = corners + (size_t)span[0] * CORNER;
+        touch_ground(count, own_corners, ground, cells, own, held + mask, memory, next);
         mask += (count + MASK_BITS - 1) / MASK_BITS;
         memory += count * next;
       }
@@ -199,7 +194,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
       } else {
         take_fork_up(FORK_ABOVE(link), above);
       }
-      real record[JOINT_RECORD] = {q[i * STRIDE], ANGLE(i), ANGLE_SINE(i), v[i * STRIDE], 0};
+      real record[JOINT_RECORD] = {q[i], ANGLE(i), ANGLE_SINE(i), v[i], 0};
 #if STEPS
       real law[SERVO], wave[2];
 #pragma unroll
@@ -241,13 +236,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
       if (link >> BIT_FLAGS & IS_CHAINED) hand_back(own, above);
       else take_fork_back(FORK_ABOVE(link), above);
       take_after(KEPT_OF(i), own);
-      real record[JOINT_RECORD] = {q[i * STRIDE], ANGLE(i), ANGLE_SINE(i), v[i * STRIDE], 0};
+      real record[JOINT_RECORD] = {q[i], ANGLE(i), ANGLE_SINE(i), v[i], 0};
       back(SLIDES(link), row, own, above, record, out);
       if (link >> BIT_FLAGS & IS_FORK) keep_fork_back(own, FORK_OF(link));
 #if STEPS
       const real speed = record[3] + h * out[0];
-      v[i * STRIDE] = speed;
-      q[i * STRIDE] = record[0] + h * speed;
+      v[i] = speed;
+      q[i] = record[0] + h * speed;
 #else
       ENTRY(y_all, NV_BASE + i - 1) = out[0];
 #endif
@@ -257,7 +252,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
 #if FREE_BASE
     move(&h, 0, 0, root, rate);
     const real *w = root + BASE_V + 3, spin = w[0] * w[0] + w[1] * w[1] + w[2] * w[2];
-    if (spin * h * h > LARGEST_TURN * LARGEST_TURN) root[0] = (real)nan("");  // the series of `move` end there
+    // the series of `move` end there
+    if (spin * h * h > LARGEST_TURN * LARGEST_TURN) root[0] = (real)nan("");
 #endif
   }
 #if FREE_BASE
@@ -265,8 +261,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
   for (int k = 0; k < NV_BASE; k++) ENTRY(v_all, k) = root[BASE_V + k];
 #endif
   for (int i = 1; i < n; i++) {
-    ENTRY(q_all, NQ_BASE + i - 1) = q[i * STRIDE];
-    ENTRY(v_all, NV_BASE + i - 1) = v[i * STRIDE];
+    ENTRY(q_all, NQ_BASE + i - 1) = q[i];
+    ENTRY(v_all, NV_BASE + i - 1) = v[i];
   }
 #if POINTS
   for (int k = 0; k < MASKS; k++) ENTRY(held_all, k) = held[k];

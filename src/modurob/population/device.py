@@ -119,7 +119,7 @@ class DeviceTables:
         return each.sum(axis=1)[self.order]
 
     def shape(self, dtype: str, with_points: bool) -> KernelShape:
-        """What the text of a kernel depends on."""
+        """Properties that the text of a kernel depends on."""
         tables, rows = self.tables, self.tables.rows_by_name
         masks = -(-tables.corner_count // MASK_BITS)[tables.row] * tables.present
         return KernelShape(
