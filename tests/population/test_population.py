@@ -28,7 +28,7 @@ def arms():
     """Bodies with slides, friction, rotors, springs, circles and boxes."""
     slide = mr.Organism.start("chen_link").dock("m0", 1, "m1", 1, kind="chen_prismatic")
     slide = slide.dock("m1", 2, "m2", 3, kind="chen_link")
-    springs = mr.examples.snake(3).with_parameters(rotor_inertia=1e-4, gear_ratio=5.0)
+    springs = mr.examples.snake(3, "scout").with_parameters(rotor_inertia=1e-4, gear_ratio=5.0)
     springs = springs.with_parameters("m1", stiffness=50.0)
     kinds = [mr.examples.arm("bab"), mr.examples.arm("aca"), slide, springs]
     return mr.Population(kinds, hinges="physical")
