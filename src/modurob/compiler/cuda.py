@@ -38,6 +38,12 @@ def cupy() -> Any:
     return cp
 
 
+def on_gpu(value: Any) -> bool:
+    """Whether an array of any library with DLPack lies on an NVIDIA GPU."""
+    device = getattr(value, "__dlpack_device__", None)
+    return device is not None and device()[0] in ON_GPU
+
+
 class CudaTier:
     """Kernels of one model on the GPU."""
 
@@ -181,8 +187,7 @@ def imported(cp: Any, name: str, array: Any) -> Any:
     if isinstance(array, cp.ndarray | np.ndarray) or not hasattr(array, "__dlpack__"):
         return array
     try:
-        on_gpu = array.__dlpack_device__()[0] in ON_GPU
-        return cp.from_dlpack(array) if on_gpu else np.from_dlpack(array)
+        return cp.from_dlpack(array) if on_gpu(array) else np.from_dlpack(array)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise StateError(f"{name} ({type(array).__name__}) gives no DLPack: {error}") from None
 

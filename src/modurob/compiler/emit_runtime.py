@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from modurob.compiler.emit_llvm import Slot
 from modurob.compiler.kernels import PATTERNS, ROTOR, ROW, JointSeat, Kernel, Tracer
 from modurob.compiler.layout import carried_places, places_of, scratch_size, state_size
-from modurob.compiler.statements import SYMBOLS
-from modurob.compiler.trace import CONST, INPUT
+from modurob.compiler.statements import KernelText
 from modurob.equations.passes import Quantity
 from modurob.equations.quantities import QUANTITIES
 
@@ -31,6 +30,7 @@ SEATS = [JointSeat(k, s, ROTOR) for s in (False, True) for k in range(PATTERNS)]
 POINTERS = {"row": "const mr_real *row", "self": "mr_real *self", "parent": "mr_real *parent",
             "record": "mr_real *record", "out": "mr_real *out"}  # fmt: skip
 ONCE = ("base", "turn", "friction", "output")
+TEXT = KernelText("mr_real", lambda value: f"MR_C({value!r})", "mr_sqrt")
 
 
 class RuntimeKernels(NamedTuple):
@@ -77,7 +77,7 @@ def _quantity(name: str, quantity: Quantity) -> str:
             entries.append(f".{step} = {{{', '.join(names)}}}")
     once = {step: getattr(tracer, step)() for step in ONCE if getattr(passes, step)}
     if tracer.accumulators:
-        once["begin"] = _begin(tracer)
+        once["begin"] = tracer.begin()
     for step, kernel in once.items():
         parts.append(_function(f"{name}_{step}", kernel))
         entries.append(f".{step} = {name}_{step}")
@@ -91,15 +91,6 @@ def _quantity(name: str, quantity: Quantity) -> str:
         entries.append(f".lift = {name}_lift")
     fields = ",\n".join(f"    {entry}" for entry in entries)
     return "\n".join([*parts, f"const mr_passes mr_{name}_passes = {{\n{fields}}};\n"])
-
-
-def _begin(tracer: Tracer) -> Kernel:
-    """The first values of what children add to."""
-    kind = tracer.passes.State
-    kernel = Kernel(kind, tracer.places)
-    blank = kind(*[None] * len(kind._fields))
-    kernel.put_state("self", blank._replace(**tracer.accumulators))
-    return kernel
 
 
 def _lift(name: str, places: Iterable[int]) -> str:
@@ -129,7 +120,7 @@ def _text(name: str, arguments: str, lines: Sequence[str]) -> str:
 
 
 def _body(kernel: Kernel, renamed: dict[str, str]) -> tuple[list[str], set[str]]:
-    """Loads, then arithmetic, then stores: states may be read and written at one place."""
+    """Statements of a kernel, and the names that they use."""
     used: set[str] = set()
 
     def place(slot: Slot) -> str:
@@ -143,22 +134,4 @@ def _body(kernel: Kernel, renamed: dict[str, str]) -> tuple[list[str], set[str]]
         used.add(pointer)
         return f"{pointer}[{' + '.join(terms) or '0'}]"
 
-    stores = kernel.all_stores()
-    loads, lines, texts = [], [], {}
-    for number in kernel.graph.needed([value for _, value in stores]):
-        op, a, b = kernel.graph.nodes[number]
-        texts[number] = f"MR_C({a!r})" if op == CONST else f"t{number}"
-        if op == INPUT:
-            loads.append(f"  const mr_real t{number} = {place(kernel.slots[a])};")
-        elif op != CONST:
-            lines.append(f"  const mr_real t{number} = {_expression(op, texts, a, b)};")
-    lines += [f"  {place(slot)} = {texts[value.number]};" for slot, value in stores]
-    return loads + lines, used
-
-
-def _expression(op: str, texts: dict[int, str], a: int, b: Any) -> str:
-    if op == "neg":
-        return f"-{texts[a]}"
-    if op == "sqrt":
-        return f"mr_sqrt({texts[a]})"
-    return f"{texts[a]} {SYMBOLS[op]} {texts[b]}"
+    return TEXT.statements(kernel, place), used

@@ -17,6 +17,7 @@ from modurob.compiler.packing import fields, flat, size, unflat
 from modurob.compiler.trace import INPUT, Graph, Traced, lifted
 from modurob.equations.links import RigidLink, friction
 from modurob.equations.passes import Base, JointState, Passes, Quantity, as_entries
+from modurob.equations.servo import Servo, servo_torque
 from modurob.equations.vectors import EYE, ZERO, Mat, Symmetric, Twist, Vec, Wrench
 
 PATTERNS, KINDS = 4, 2
@@ -240,6 +241,13 @@ class Tracer:
                 k.put(Slot("%parent", number), value)
         return k
 
+    def begin(self) -> Kernel:
+        """The first values of what children add to."""
+        k = self._kernel()
+        blank = self.passes.State(*[None] * len(self.passes.State._fields))
+        k.put_state("self", blank._replace(**self.accumulators))
+        return k
+
     def columns(self, k: Kernel, base: Base, state: Any) -> BaseColumns:
         """The columns of a free base: constants stay, the others are kept in the scratch."""
         columns = self.passes.base_columns(base, state)
@@ -458,6 +466,21 @@ class Tracer:
                 for j, value in enumerate(line):
                     k.put(Slot("%out", j, times=(("%stride", matrix), ("%nv", i))), value)
         return k
+
+
+def servo_kernel() -> tuple[Kernel, Traced]:
+    """Put the torque of a `Servo` at `row` into a joint's record; its power, never negative.
+
+    Sine and cosine of the servo's angle are at `out`.
+    """
+    k = Kernel(Servo, lanes=True)
+    servo = unflat(Servo, k.row_numbers(size(Servo)))
+    q, _, _, v, _ = k.vectors("record", 0, driver.JOINT_RECORD)
+    sine, cosine = k.vectors("out", 0, 2)
+    tau = servo_torque(servo, SignedAngle(cosine, sine, sine), q, v)
+    k.put(Slot("%record", driver.X), tau)
+    power = tau * v
+    return k, power.maximum(-power)
 
 
 def own_numbers(passes: type[Passes]) -> int:

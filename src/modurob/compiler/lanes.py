@@ -18,14 +18,14 @@ from modurob.compiler import driver, walks
 from modurob.compiler.driver import Arguments, Driver, argument
 from modurob.compiler.emit_llvm import Carry, FunctionWriter, Slot, Vector, splat
 from modurob.compiler.jit import Library, compile_ir, host
-from modurob.compiler.kernels import ROTOR, ROW, JointSeat, Kernel, SignedAngle, Tracer
+from modurob.compiler.kernels import ROTOR, ROW, JointSeat, Tracer, servo_kernel
 from modurob.compiler.layout import places_of, scratch_size, state_size
-from modurob.compiler.packing import size, unflat
+from modurob.compiler.packing import size
 from modurob.compiler.sincos import write_sincos
 from modurob.compiler.walks import CALLS, STEPS, Walker
 from modurob.equations.contact import LARGEST_TURN
 from modurob.equations.passes import Quantity
-from modurob.equations.servo import Servo, servo_torque
+from modurob.equations.servo import Servo
 
 FIELDS = ctypes.sizeof(Arguments) // 8  # numbers of a group
 SERVO = size(Servo)
@@ -200,12 +200,7 @@ class LaneDriver(Driver):
 
     def _servo(self, at: dict[str, str], j: str, t: Vector) -> Vector:
         """Put the torque of a joint into its record; its power, never negative."""
-        kernel = Kernel(Servo, lanes=True)
-        servo = unflat(Servo, kernel.row_numbers(SERVO))
-        q, _, _, v, _ = kernel.vectors("record", 0, driver.JOINT_RECORD)
-        sine, cosine = kernel.vectors("out", 0, 2)
-        tau = servo_torque(servo, SignedAngle(cosine, sine, sine), q, v)
-        kernel.put(Slot("%record", driver.X), tau)
+        kernel, power = servo_kernel()
         row = self.offset(at["x"], self.value(f"mul i64 {j}, {SERVO}"))
         rate, phase = (
             Vector(self, self.load(Slot(row, Servo._fields.index(name))))
@@ -215,8 +210,7 @@ class LaneDriver(Driver):
         for k, value in enumerate(write_sincos(self, (rate * t + phase).name)):
             self.store(Slot("%place", k), value)
         names = {"%row": row, "%record": self.record(at, j), "%out": "%place"}
-        power = tau * v
-        return Vector(self, kernel.write(self, names, power.maximum(-power)))
+        return Vector(self, kernel.write(self, names, power))
 
     def _check_turn(self, step: Vector) -> None:
         """Make the state of a body that turns too far in a step a NaN."""

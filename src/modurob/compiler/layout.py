@@ -42,7 +42,7 @@ def places_of(quantity: Quantity, free_base: bool) -> tuple[int | None, ...]:
         if getattr(passes, each) and (each != "base_block" or free_base):
             events.append((getattr(tracer, each)(), {"self": when}))
     if passes.active:
-        events.append((_active(tracer), {"self": 2}))
+        events.append((active_kernel(tracer), {"self": 2}))
     if passes.pair:
         events.append((tracer.pair(), {"self": PAIRS, "parent": PAIRS}))
     if passes.pair and free_base:
@@ -51,7 +51,7 @@ def places_of(quantity: Quantity, free_base: bool) -> tuple[int | None, ...]:
         events.append((tracer.output(), {"self": PAIRS}))
     dies: dict[int, int] = {}
     if passes.carry:  # copied before pairs are formed
-        dies = dict.fromkeys(range(*_span(passes.State, "carried")), PAIRS)
+        dies = dict.fromkeys(range(*span(passes.State, "carried")), PAIRS)
     before = -1
     while len(dies) > before:  # more may be live than was thought
         before = len(dies)
@@ -66,15 +66,15 @@ def places_of(quantity: Quantity, free_base: bool) -> tuple[int | None, ...]:
                     born[k] = min(born[k], event)
                     dies[k] = max(dies[k], event + 1)  # no store may overwrite another scalar
     for name in tracer.accumulators:
-        if any(dies.get(k, 0) > OWN_INWARD for k in range(*_span(passes.State, name))):
+        if any(dies.get(k, 0) > OWN_INWARD for k in range(*span(passes.State, name))):
             raise TypeError(
                 f"{passes.__name__}: the accumulator '{name}' is read after the way inward; keep "
                 "what is needed in a field of its own"
             )
-    return _allocated(size(passes.State), born, dies)
+    return allocated(size(passes.State), born, dies)
 
 
-def _active(tracer: Tracer) -> Kernel:
+def active_kernel(tracer: Tracer) -> Kernel:
     """The kernel of `active`, its number stored."""
     kernel, number = tracer.active()
     kernel.put(Slot("%out", 0), number)
@@ -88,14 +88,14 @@ def point_places(quantity: Quantity, free_base: bool) -> tuple[int | None, ...]:
     For code that keeps the other scalars in registers.
     """
     tracer = Tracer(quantity, free_base)
-    kernels = (tracer.survey(), tracer.settle(), _active(tracer))
+    kernels = (tracer.survey(), tracer.settle(), active_kernel(tracer))
     changed = {k for kernel in kernels for k in kernel.written.get("self", ())}
     used = changed | {k for kernel in kernels for _, k in kernel.reads(changed)}
     order = {k: place for place, k in enumerate(sorted(used))}
     return tuple(order.get(k) for k in range(size(quantity.passes.State)))
 
 
-def _span(kind: type, name: str) -> tuple[int, int]:
+def span(kind: type, name: str) -> tuple[int, int]:
     """First and one past the last scalar of a field."""
     start = 0
     for field, each in fields(kind):
@@ -105,7 +105,7 @@ def _span(kind: type, name: str) -> tuple[int, int]:
     raise KeyError(name)
 
 
-def _allocated(
+def allocated(
     count: int, born: Mapping[int, int], dies: Mapping[int, int]
 ) -> tuple[int | None, ...]:
     """Places by lifetime, first come first served."""
@@ -140,5 +140,5 @@ def scratch_size(quantity: Quantity, free_base: bool) -> tuple[int, int]:
 
 def carried_places(quantity: Quantity, free_base: bool) -> list[int]:
     """The places of the carried value in a state."""
-    start, end = _span(quantity.passes.State, "carried")
+    start, end = span(quantity.passes.State, "carried")
     return [place for place in places_of(quantity, free_base)[start:end] if place is not None]

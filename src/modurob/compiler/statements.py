@@ -1,21 +1,25 @@
 """Traced graphs as statements, for C and CUDA.
 
-There are no records as in `driver`: an input is read from the user's arrays q, v and x, and a
-result is written to its place.
+Kernels of the table read and write where their slots say. In fused code there are no records as in
+`driver`: an input is read from the user's arrays q, v and x, and a result is written to its place.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from modurob.compiler import driver
-from modurob.compiler.emit_llvm import Slot
+from modurob.compiler.emit_llvm import LOOKUP_ROWS, Slot
 from modurob.compiler.fused import Trace
-from modurob.compiler.trace import CONST, INPUT
+from modurob.compiler.kernels import Kernel
+from modurob.compiler.trace import CONST, INPUT, Traced
 
 SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+EXTREMES = {"max": "fmax", "min": "fmin"}
 TRIGONOMETRY = {driver.COS: "cos", driver.SIN: "sin"}
+LOOKUP_COLUMNS = 4
 
 
 class InputPlace(NamedTuple):
@@ -82,7 +86,7 @@ class StatementPrinter(ABC):
             elif op == INPUT:
                 text = self.read(place_of(self.trace.slots[a], free_base))
             else:
-                text = self.define(number, self._expression(op, a, b))
+                text = self.define(number, expression(op, self._texts, a, b, self.root))
             self._texts[number] = text
             if self.store_early:
                 for index in waiting.pop(number, ()):
@@ -91,10 +95,53 @@ class StatementPrinter(ABC):
             for index in indices:
                 self.store(index, self._texts[number])
 
-    def _expression(self, op: str, a: int, b: int | None) -> str:
-        if op == "neg":
-            return f"-{self._texts[a]}"
-        if op == "sqrt":
-            return f"{self.root}({self._texts[a]})"
-        assert b is not None
-        return f"{self._texts[a]} {SYMBOLS[op]} {self._texts[b]}"
+
+def expression(op: str, texts: Mapping[int, str], a: int, b: int | None, root: str) -> str:
+    """An operation on nodes whose texts are known."""
+    if op == "neg":
+        return f"-{texts[a]}"
+    if op == "sqrt":
+        return f"{root}({texts[a]})"
+    if op == "trunc":
+        return f"trunc({texts[a]})"
+    assert b is not None
+    if op in EXTREMES:
+        return f"{EXTREMES[op]}({texts[a]}, {texts[b]})"
+    return f"{texts[a]} {SYMBOLS[op]} {texts[b]}"
+
+
+class KernelText(NamedTuple):
+    """Names of C or CUDA that the statements of a kernel are made of."""
+
+    real: str
+    literal: Callable[[float], str]
+    root: str
+
+    def statements(
+        self, kernel: Kernel, place: Callable[[Slot], str], result: Traced | None = None
+    ) -> list[str]:
+        """Loads, then arithmetic, then stores: states may be read and written at one place.
+
+        Args:
+            place: The text of a place in memory.
+            result: What the function returns.
+        """
+        stores, nodes = kernel.all_stores(), kernel.graph.nodes
+        loads, lines, texts = [], [], {}
+        wanted = [value for _, value in stores] + ([] if result is None else [result])
+        for number in kernel.graph.needed(wanted):
+            op, a, b = nodes[number]
+            texts[number] = self.literal(a) if op == CONST else f"t{number}"
+            if op == INPUT:
+                loads.append(f"  const {self.real} t{number} = {place(kernel.slots[a])};")
+            elif op == "lookup":
+                rows = kernel.slots[LOOKUP_ROWS].pointer.removeprefix("%")
+                row = f"{LOOKUP_COLUMNS} * (int){texts[a]} + {int(nodes[b][1])}"
+                lines.append(f"  const {self.real} t{number} = {rows}[{row}];")
+            elif op != CONST:
+                text = expression(op, texts, a, b, self.root)
+                lines.append(f"  const {self.real} t{number} = {text};")
+        lines += [f"  {place(slot)} = {texts[value.number]};" for slot, value in stores]
+        if result is not None:
+            lines.append(f"  return {texts[result.number]};")
+        return loads + lines

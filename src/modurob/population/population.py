@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from modurob.compiler.cuda import on_gpu
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model import Model
 from modurob.model.options import ModelOptions
@@ -227,26 +228,26 @@ class Population:
         self, quantity: str, q: ArrayLike, v: ArrayLike, x: ArrayLike, name: str, target: str,
         dtype: str, threads: int | str,
     ) -> np.ndarray:  # fmt: skip
-        base = 6 if self.tables.free_base else 0
-        arrays = (
-            padded(self.tables, "q", q, 7 if base else 0),
-            padded(self.tables, "v", v, base),
-            padded(self.tables, name, x, base),
-        )
-        return self._executor(target, dtype).evaluate(quantity, *arrays, threads, dtype)
+        executor, base = self._executor(target, dtype), 6 if self.tables.free_base else 0
+        given = (("q", q, 7 if base else 0), ("v", v, base), (name, x, base))
+        arrays = [
+            value if target == "cuda" and on_gpu(value) else padded(self.tables, label, value, size)
+            for label, value, size in given
+        ]
+        return executor.evaluate(quantity, *arrays, threads, dtype)
 
     def _executor(self, target: str, dtype: str) -> Any:
         for name, value, known in (("target", target, TARGETS), ("dtype", dtype, DTYPES)):
             if value not in known:
                 raise UnknownNameError(f"no {name} {value!r}: {name} is {choices(known)}")
-        if target == "cuda":
-            raise StateError("populations run on the CPU: give target='cpu'")
-        if dtype != "float64":
+        if target == "cpu" and dtype != "float64":
             raise StateError("dtype 'float32' is for target 'cuda': give dtype='float64'")
         if target not in self._executors:
-            from modurob.population.lanes import LaneExecutor
-
-            self._executors[target] = LaneExecutor(self.tables)
+            if target == "cuda":
+                from modurob.population.cuda import CudaExecutor as Executor
+            else:
+                from modurob.population.lanes import LaneExecutor as Executor
+            self._executors[target] = Executor(self.tables)
         return self._executors[target]
 
 

@@ -1,0 +1,287 @@
+"""Populations on a GPU, through CuPy: one thread a body, many steps a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from modurob.compiler.cuda import cupy, on_gpu
+from modurob.compiler.emit_population import (
+    KERNEL,
+    WARP,
+    KernelShape,
+    memory_numbers,
+    population_source,
+)
+from modurob.compiler.kernels import own_numbers
+from modurob.equations.contact import GROUNDED_DYNAMICS
+from modurob.equations.passes import Quantity
+from modurob.equations.quantities import QUANTITIES
+from modurob.equations.servo import Servo
+from modurob.errors import StateError
+from modurob.population.device import DeviceTables
+from modurob.population.rollout import Reached, RolloutTask
+from modurob.population.tables import BodyTables
+from modurob.stepping.ground import Ground
+
+THREADS = 128  # of a block
+BUSY_WARPS = 4  # on a multiprocessor: one for each of its schedulers
+# registers for so many blocks on a multiprocessor; quick divisions and roots round in the last bit
+OPTIONS = {
+    "float32": ("-DBLOCKS=4", "--prec-div=false", "--prec-sqrt=false", "--ftz=true"),
+    "float64": ("-DBLOCKS=2",),
+}
+LAUNCH_STEPS = 500  # of a launch; positions are counted from a body's place at its start
+USED_SHARE = 0.8  # of the free memory
+
+
+class CupyLauncher:
+    """Compiles kernels and holds arrays on the GPU."""
+
+    def __init__(self) -> None:
+        self.xp = cupy()
+        self._kernels: dict[tuple[str, tuple[str, ...]], Any] = {}
+
+    @property
+    def warps(self) -> int:
+        """Number of warps that keep the GPU busy."""
+        return BUSY_WARPS * self.xp.cuda.Device().attributes["MultiProcessorCount"]
+
+    @property
+    def free_bytes(self) -> int:
+        """Memory that arrays can take."""
+        pool = self.xp.get_default_memory_pool()
+        return int(self.xp.cuda.runtime.memGetInfo()[0] + pool.free_bytes())
+
+    def kernel(self, source: str, name: str, options: Sequence[str] = ()) -> Any:
+        """A kernel, compiled once."""
+        key = source, tuple(options)
+        if key not in self._kernels:
+            self._kernels[key] = self.xp.RawKernel(source, name, options=tuple(options))
+        return self._kernels[key]
+
+
+class CudaExecutor:
+    """Runs the bodies of a population on a GPU."""
+
+    def __init__(self, tables: BodyTables, launcher: Any = None) -> None:
+        self.tables, self.device = tables, DeviceTables(tables)
+        self.launcher = launcher or CupyLauncher()
+        self.xp = self.launcher.xp
+
+    # -- one state of each body --------------------------------------------------------------------
+
+    def evaluate(self, name: str, q: Any, v: Any, x: Any, threads: int | str, dtype: str) -> Any:
+        """(bodies, most nv) result of a quantity; on the GPU if an input is there.
+
+        Args:
+            q, v, x: NumPy arrays, or arrays of a library that has DLPack.
+        """
+        xp, bases = self.xp, _bases(self.tables)
+        shape = self.device.shape(dtype, with_points=False)
+        given = [self._array(*each, dtype) for each in zip((q, v, x), bases, strict=True)]
+        found = xp.zeros(given[1].shape, dtype=dtype)
+        for some in self._chunks(5 * given[0].nbytes // len(given[0]) + 8 * shape.links):
+            part = _Part(self, some, dtype)
+            arrays = [part.taken(*each) for each in zip(given, bases, strict=True)]
+            y = xp.full(arrays[1].shape, np.nan, dtype=dtype)  # what is not written shows
+            self._launch(QUANTITIES[name], shape, part, (*arrays, y))
+            part.put(found, y, bases[1])
+        return found if any(map(on_gpu, (q, v, x))) else _as_numpy(found)
+
+    def _array(self, value: Any, base: int, dtype: str) -> Any:
+        if on_gpu(value) and not isinstance(value, self.xp.ndarray):
+            value = self.xp.from_dlpack(value)
+        array = self.xp.asarray(value, dtype=dtype)
+        expected = (len(self.tables.count), base + self.tables.row.shape[1] - 1)
+        if array.shape != expected:
+            raise StateError(f"an array has shape {array.shape}, expected {expected}")
+        return array
+
+    def _launch(
+        self, quantity: Quantity, shape: KernelShape, part: _Part, args: Sequence[Any]
+    ) -> None:
+        source, bodies = population_source(quantity, shape), len(part.order)
+        options = (f"-DTHREADS={THREADS}", *OPTIONS[shape.dtype])
+        kernel, lanes = self.launcher.kernel(source, KERNEL, options), self._lanes(bodies)
+        args = (np.int32(bodies), np.int32(lanes), part.count, part.words, part.rows, *args)
+        kernel((-(-bodies // lanes * WARP // THREADS),), (THREADS,), args)
+
+    def _lanes(self, bodies: int) -> int:
+        """Bodies that a warp takes: fewer, if else a part of the GPU would have nothing to do."""
+        lanes = WARP
+        while lanes > 1 and bodies / lanes < self.launcher.warps:
+            lanes //= 2
+        return lanes
+
+    def _chunks(self, bytes_per_body: int) -> Iterator[slice]:
+        """Bodies that fit into the memory together."""
+        bodies = len(self.tables.count)
+        fit = int(USED_SHARE * self.launcher.free_bytes / bytes_per_body)
+        if fit < 1:
+            raise StateError(
+                f"one body takes {bytes_per_body / 1e6:.3g} MB of GPU memory and "
+                f"{self.launcher.free_bytes / 1e6:.3g} MB are free: free some, or give target='cpu'"
+            )
+        for first in range(0, bodies, fit):
+            yield slice(first, min(first + fit, bodies))
+
+    # -- steps in time -----------------------------------------------------------------------------
+
+    def rollout(self, task: RolloutTask) -> Reached:
+        """States after all steps; see `Population.rollout`."""
+        tables = self.tables
+        found = Reached(
+            np.zeros(task.q.shape), np.zeros(task.v.shape), np.zeros(len(tables.count)),
+            np.tile(tables.base_poses(task.q), (task.records + 1, 1, 1)),
+        )  # fmt: skip
+        rolls = bool((tables.corner_rows[:, 6] > 0).any())
+        kind = "level" if task.ground is None else task.ground.kind
+        quantity = GROUNDED_DYNAMICS[kind, rolls]
+        shape = self.device.shape(task.dtype, with_points=task.ground is not None)
+        for some in self._chunks(self._rollout_bytes(quantity, shape)):
+            _PartRollout(self, some, task, quantity, shape).run(found)
+        return found
+
+    def _rollout_bytes(self, quantity: Quantity, shape: KernelShape) -> int:
+        """Of a body in a rollout, copies for the way in and out included."""
+        joints, item = shape.links - 1, np.dtype(shape.dtype).itemsize
+        numbers = 3 * (2 * joints + 13) + 7 * joints + 16
+        if shape.masks:
+            numbers += int(self.device.points.max()) * memory_numbers(quantity) + shape.masks
+        return item * numbers + 8 * shape.links + 64
+
+
+class _Part:
+    """Some of the bodies, in the order of the GPU."""
+
+    def __init__(self, executor: CudaExecutor, some: slice, dtype: str) -> None:
+        device, xp = executor.device, executor.xp
+        self.xp, self.dtype, self.tables = xp, dtype, executor.tables
+        self.order = xp.asarray(device.order[some])
+        self.joint = xp.asarray(device.joint[some])
+        self.count = xp.asarray(device.count[some])
+        self.words = xp.ascontiguousarray(xp.asarray(device.words[:, some]))
+        self.rows = xp.asarray(self.tables.rows, dtype=dtype)
+
+    def _columns(self, base: int) -> Any:
+        first = self.xp.broadcast_to(self.xp.arange(base), (len(self.order), base))
+        return self.xp.concatenate([first, base + self.joint], axis=1)
+
+    def taken(self, array: Any, base: int, dtype: str | None = None) -> Any:
+        """(base + most joints, bodies) numbers of these bodies, their joints in order."""
+        found = self.xp.asarray(array)[self.order[:, None], self._columns(base)]
+        return self.xp.ascontiguousarray(found.T.astype(dtype or self.dtype))
+
+    def put(self, result: Any, found: Any, base: int) -> None:
+        """Write numbers back to their bodies and joints; those behind the last one become 0."""
+        inside = self.xp.arange(found.shape[0])[:, None] < base + self.count - 1
+        found = self.xp.where(inside, found, 0)
+        result[self.order[:, None], self._columns(base)] = found.T
+
+
+class _PartRollout(_Part):
+    """Some of the bodies on their way."""
+
+    def __init__(
+        self, executor: CudaExecutor, some: slice, task: RolloutTask, quantity: Quantity,
+        shape: KernelShape,
+    ) -> None:  # fmt: skip
+        super().__init__(executor, some, task.dtype)
+        xp, tables = self.xp, self.tables
+        self.executor, self.task, self.quantity, self.shape = executor, task, quantity, shape
+        bodies = len(self.order)
+        waves, law = task.waves, task.law
+        rate = np.broadcast_to(2 * np.pi * waves.frequency[:, None], waves.phase.shape)
+        servo = Servo(
+            waves.amplitude, rate, waves.phase, waves.offset, law.kp, law.kd, law.torque
+        )  # fmt: skip
+        servos = xp.stack([self.taken(x, 0) for x in servo], axis=1)  # (joints, numbers, bodies)
+        frequency = xp.asarray(waves.frequency)[self.order]
+        q_base, v_base = _bases(tables)[:2]
+        self.q = self.taken(task.q, q_base, "float64")
+        self.v, self.work = self.taken(task.v, v_base), xp.zeros(bodies)
+        self.origin = xp.zeros((3, bodies))
+        nothing = xp.zeros(1, dtype=task.dtype)
+        self.memory = nothing
+        ground: tuple[Any, ...] = (nothing.view("int32"), nothing, nothing, nothing, nothing)
+        if shape.masks and task.ground is not None:
+            points = int(executor.device.points[some].max())
+            ground = self._ground(task.ground)
+            size = (points, bodies, memory_numbers(quantity))
+            self.memory = xp.full(size, np.nan, task.dtype)  # read after it is written
+        self._recenter()
+        self.q = xp.ascontiguousarray(self.q.astype(task.dtype))
+        self._args = (
+            servos, frequency, self.q, self.v, self.work, *ground, self.memory
+        )  # fmt: skip
+
+    def _of_bodies(self, x: np.ndarray) -> Any:
+        return self.xp.asarray(x)[self.order].astype(self.dtype)
+
+    def _ground(self, ground: Ground) -> tuple[Any, ...]:
+        """Spans and numbers of the corners, cells of a field, the ground under each body, masks."""
+        xp, tables = self.xp, self.tables
+        own = own_numbers(self.quantity.passes)
+        corners = tables.corner_rows[:, [*range(own), 7]]
+        spans = np.stack([tables.corner_start, tables.corner_count], axis=1).astype(np.int32)
+        cells = np.zeros((1, 4)) if ground.is_plane else ground.cells
+        below = [xp.full(len(self.order), x, self.dtype) for x in ground.below]
+        law = [self._of_bodies(x) for x in self.task.contact]
+        masks = xp.zeros((self.shape.masks, len(self.order)), dtype="uint32")
+        put = (xp.ascontiguousarray(xp.asarray(x, self.dtype)) for x in (corners, cells))
+        return (xp.asarray(spans), *put, xp.stack([*below, *law]), masks)
+
+    def run(self, found: Reached) -> None:
+        """Take all steps, and write the result and what is recorded."""
+        task, order = self.task, _as_numpy(self.order)
+        for k in range(task.records):
+            first = k * task.record
+            self._advance(first, min(task.record, task.steps - first))
+            if self.tables.free_base:
+                found.trace[k + 1, order] = _as_numpy(self._placed()[:7].T)
+        q = self._placed()
+        q_base, v_base = _bases(self.tables)[:2]
+        for result, part, base in ((found.q, q, q_base), (found.v, self.v, v_base)):
+            whole = self.xp.zeros(result.shape)
+            self.put(whole, part, base)
+            result[order] = _as_numpy(whole[self.order])
+        found.work[order] = _as_numpy(self.work)
+
+    def _advance(self, first: int, steps: int) -> None:
+        for step in range(first, first + steps, LAUNCH_STEPS):
+            count = min(LAUNCH_STEPS, first + steps - step)
+            times = (np.int64(step), np.int32(count), np.float64(self.task.step))
+            self.executor._launch(self.quantity, self.shape, self, (*times, *self._args))
+            self._recenter()
+
+    def _placed(self) -> Any:
+        """(nq, bodies) configurations in the world."""
+        q = self.q.astype("float64")
+        if self.tables.free_base:
+            q[:3] += self.origin
+        return q
+
+    def _recenter(self) -> None:
+        """Count positions along a plane from where a body is: far from zero digits are lost."""
+        ground = self.task.ground
+        if not self.tables.free_base or (ground is not None and not ground.is_plane):
+            return
+        a, b = (0.0, 0.0) if ground is None else ground.slope
+        x, y = self.q[:2].astype("float64")
+        shift = self.xp.stack([x, y, a * x + b * y])
+        self.origin += shift
+        self.q[:3] -= shift.astype(self.q.dtype)
+        if self.shape.masks:
+            self.memory[..., :3] -= shift.T.astype(self.dtype)
+
+
+def _bases(tables: BodyTables) -> tuple[int, int, int]:
+    """Numbers of the base in q, v and a third array."""
+    return (7, 6, 6) if tables.free_base else (0, 0, 0)
+
+
+def _as_numpy(array: Any) -> np.ndarray:
+    return array if isinstance(array, np.ndarray) else array.get()

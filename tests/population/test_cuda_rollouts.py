@@ -1,0 +1,200 @@
+"""Populations on a GPU: their CUDA text, compiled as C++ for the CPU, steps as every model does."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+import modurob as mr
+from modurob.compiler.emit_population import MASK_BITS
+from modurob.population.cuda import CudaExecutor
+from modurob.population.device import depth_first
+from modurob.population.rollout import rises, task_of
+
+from .cuda_shim import COMPILER, CpuLauncher
+from .test_population import STEP_S, alone, arms, cubes, waves
+
+__all__ = ["arms", "cubes"]  # fixtures
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on this machine")
+
+ROUNDING = {"float64": 1e-12, "float32": 5e-6}  # of one evaluation: some hundred operations a joint
+AFTER_STEPS = {"float64": 1e-10, "float32": 1e-4}  # of the state: the issue demands this
+STEPS = 100
+HILLS = mr.Ground(height=0.02 * np.indices((20, 20)).sum(axis=0) % 0.03, cell=0.1)
+ABOVE_M = 1e-3  # at the start: a corner exactly on the ground touches or not by rounding alone
+
+
+@pytest.fixture(scope="module")
+def launcher(tmp_path_factory):
+    return CpuLauncher(tmp_path_factory.mktemp("cuda"))
+
+
+@pytest.fixture
+def on_gpu(launcher):
+    """Give a population an executor whose kernels run here."""
+
+    def prepared(population):
+        population._executors["cuda"] = CudaExecutor(population.tables, launcher)
+        return population
+
+    return prepared
+
+
+def tilted(population, ground, seed=1):
+    """Bodies that hang tilted above the ground."""
+    rng, tables = np.random.default_rng(seed), population.tables
+    q = np.zeros((len(population), int(population.nq.max())))
+    q[:, 3:6], q[:, 6] = 0.05 * rng.standard_normal((len(q), 3)), 1
+    q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
+    q[:, 2] = rises(tables, ground, q) + ABOVE_M
+    return q
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("cubes", "float64"), ("arms", "float32")])
+def test_dynamics_are_those_of_the_models_and_are_all_written(name, dtype, on_gpu, request):
+    population, rng = on_gpu(request.getfixturevalue(name)), np.random.default_rng(0)
+    q = np.zeros((len(population), population.nq.max()))
+    v, x = rng.standard_normal((2, len(population), population.nv.max()))
+    for k in range(len(population)):
+        q[k, : population.nq[k]] = population.model(k).random_configuration(rng)
+    for quantity in ("inverse_dynamics", "forward_dynamics"):
+        # results begin as NaN, and so does what a thread has in its memory
+        found = getattr(population, quantity)(q, v, x, target="cuda", dtype=dtype)
+        for k in range(len(population)):
+            model = population.model(k)
+            state = (q[k, : model.nq], v[k, : model.nv], x[k, : model.nv])
+            expected = getattr(model, quantity)(*state)
+            scale = np.abs(expected).max()
+            np.testing.assert_allclose(
+                found[k, : model.nv] / scale, expected / scale, rtol=0, atol=ROUNDING[dtype]
+            )
+            assert not found[k, model.nv :].any()
+
+
+@pytest.mark.parametrize(
+    ("name", "ground", "step", "dtypes"),
+    [
+        ("cubes", mr.Ground(), STEP_S, ["float64"]),
+        ("cubes", mr.Ground(friction=0.3, slope=(0.2, -0.1)), STEP_S, ["float32"]),
+        ("arms", HILLS, 1e-4, ["float64", "float32"]),
+    ],
+    ids=["level", "slope", "field"],
+)
+def test_every_body_steps_as_its_model_does(name, ground, step, dtypes, on_gpu, request):
+    population = on_gpu(request.getfixturevalue(name))
+    gaits, start = waves(population), tilted(population, ground)
+    given = {"gaits": gaits, "ground": ground, "torque": 5.0, "start": start}
+    task = task_of(
+        population.tables, STEPS * step, step, gaits, ground, None, None, 5.0, start, None,
+        "auto", "float64",
+    )  # fmt: skip
+    expected = [alone(population, task, k) for k in range(len(population))]
+    for dtype in dtypes:
+        found = population.rollout(STEPS * step, step, **given, target="cuda", dtype=dtype)
+        for k, (q, _, work) in enumerate(expected):
+            error = np.abs(found.q[k, : len(q)] - q).max() / np.abs(q).max()
+            assert error < AFTER_STEPS[dtype], (dtype, k)
+            assert found.work[k] == pytest.approx(work, rel=100 * AFTER_STEPS[dtype])
+        assert not found.failed.any()
+    assert population.tables.corner_count.max() > MASK_BITS or name == "arms"
+
+
+def test_launches_and_chunks_of_memory_do_not_change_results(cubes, launcher, on_gpu, monkeypatch):
+    population, ground = on_gpu(cubes), mr.Ground()
+    given = {"gaits": waves(population), "ground": ground, "target": "cuda"}
+    whole = population.rollout(0.06, **given)
+    del launcher.launched[:]
+    monkeypatch.setattr(type(launcher), "free_bytes", 20_000)
+    parts = population.rollout(0.06, **given)
+    assert len(launcher.launched) > 1
+    assert sum(launcher.launched) == len(population)
+    assert parts.q.tobytes() == whole.q.tobytes()
+    traced = population.rollout(0.06, **given, every=0.02)  # one launch for each record
+    np.testing.assert_allclose(traced.q, whole.q, rtol=0, atol=AFTER_STEPS["float64"])
+    np.testing.assert_array_equal(traced.trace[0], whole.start_pose)
+    np.testing.assert_array_equal(traced.trace[-1], traced.base_pose)
+    assert len(traced.trace) == len(traced.times) == 4
+    monkeypatch.setattr(type(launcher), "free_bytes", 100)
+    with pytest.raises(mr.errors.StateError, match=r"one body takes .* MB of GPU memory"):
+        population.rollout(0.06, **given)
+
+
+def test_far_from_the_origin_float32_loses_no_digits(cubes, on_gpu):
+    population, ground = on_gpu(cubes), mr.Ground(slope=(0.1, -0.2))
+    near = tilted(population, ground)
+    far = near.copy()
+    far[:, :3] += [1000.0, -500.0, 200.0]
+    runs = [
+        population.rollout(0.1, gaits=waves(population), ground=ground, start=start, target="cuda",
+                           dtype="float32")
+        for start in (near, far)
+    ]  # fmt: skip
+    way = [run.q[:, :3] - start[:, :3] for run, start in zip(runs, (near, far), strict=True)]
+    np.testing.assert_allclose(way[1], way[0], rtol=0, atol=1e-6)
+
+
+def test_a_body_that_fails_disturbs_no_other(cubes, on_gpu):
+    population = on_gpu(cubes)
+    start = (tilted(population, mr.Ground()), np.zeros((len(cubes), int(cubes.nv.max()))))
+    given = {"gaits": waves(population), "ground": mr.Ground(), "target": "cuda"}
+    good = population.rollout(0.002, start=start, **given)
+    start[1][2, 3] = 1100.0  # [rad/s] 1.1 rad in a step, beyond the series of its rotation
+    bad = population.rollout(0.002, start=start, **given)
+    assert bad.failed.tolist() == [k == 2 for k in range(len(cubes))]
+    assert np.delete(bad.q, 2, axis=0).tobytes() == np.delete(good.q, 2, axis=0).tobytes()
+
+
+class ThereArray(np.ndarray):
+    """An array that says it lies on a GPU."""
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+
+def test_arrays_on_the_gpu_are_taken_as_they_are(cubes, on_gpu):
+    population = on_gpu(cubes)
+    q, v = np.zeros((len(cubes), cubes.nq.max())), np.ones((len(cubes), cubes.nv.max()))
+    q[:, 6] = 1
+    here = population.forward_dynamics(q, v, v, target="cuda")
+    there = [x.view(ThereArray) for x in (q, v, v)]
+    assert population.forward_dynamics(*there, target="cuda").tobytes() == here.tobytes()
+    with pytest.raises(mr.errors.StateError, match=r"shape \(11, 3\), expected \(11, 14\)"):
+        population.forward_dynamics(there[0][:, :3], *there[1:], target="cuda")
+    with pytest.raises(mr.errors.StateError, match="q has shape"):
+        population.forward_dynamics(q[:, :3], v, v, target="cuda")
+
+
+def test_links_are_ordered_depth_first():
+    rng = np.random.default_rng(0)
+    count = rng.integers(1, 10, 40)
+    parent = np.full((40, 9), -1)
+    for b, n in enumerate(count):
+        parent[b, 1:n] = [rng.integers(0, i) for i in range(1, n)]
+    found = depth_first(count, parent)
+    for b, n in enumerate(count):
+        above = found.parent[b]
+        assert sorted(found.link[b]) == list(range(9))
+        for i in range(1, n):
+            assert found.link[b, above[i]] == parent[b, found.link[b, i]]
+            way = {i - 1}  # links between the one before and the base
+            while above[min(way)] >= 0:
+                way.add(above[min(way)])
+            assert above[i] in way
+
+
+def test_fixed_base_and_empty_space(cubes, launcher):
+    fixed = mr.Population([cubes.organism(k) for k in range(3)], base="fixed")
+    fixed._executors["cuda"] = CudaExecutor(fixed.tables, launcher)
+    given = {"gaits": waves(fixed), "every": 0.01}
+    there, here = fixed.rollout(0.05, **given, target="cuda"), fixed.rollout(0.05, **given)
+    np.testing.assert_allclose(there.q, here.q, rtol=0, atol=AFTER_STEPS["float64"])
+    np.testing.assert_array_equal(there.trace, here.trace)
+
+
+def test_cuda_without_cupy_says_what_to_install(cubes):
+    if importlib.util.find_spec("cupy"):
+        pytest.skip("CuPy is installed")
+    population = mr.Population([cubes.organism(0)])
+    with pytest.raises(mr.errors.StateError, match=r"pip install 'modurob\[cuda\]'"):
+        population.rollout(0.01, target="cuda")
