@@ -128,7 +128,7 @@ def claims_that_say(tmp_path: Path, monkeypatch, found, **entry) -> None:
     folder_with(tmp_path, monkeypatch, "", it=entry or LENGTH)
     made = records.run("smith1999", lambda claims: claims.check("it", found), tmp_path / "out")
     monkeypatch.setattr(command, "_known", lambda: ["smith1999"])
-    monkeypatch.setattr(command, "_run", lambda key, folder: made)
+    monkeypatch.setattr(command, "_run", lambda key, folder, executor: made)
 
 
 def test_papers_exits_with_1_when_a_claim_fails(tmp_path, monkeypatch):

@@ -80,8 +80,9 @@ def _run(key: str, folder: Path, executor: Executor) -> Any:
     run = import_module("papers.claims").run
     with output.console(stderr=True).status(f"{key}: starting") as status:
         try:
-            say = lambda what: status.update(f"{key}: {what}")  # noqa: E731
-            return run(key, reproduce, folder, say, executor)
+            return run(
+                key, reproduce, folder, lambda what: status.update(f"{key}: {what}"), executor
+            )
         except OSError as error:
             raise WriteError(f"{folder}: cannot be written: {error.strerror or error}") from None
 

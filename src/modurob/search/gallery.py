@@ -23,6 +23,7 @@ FPS, FILM_PX, PICTURE_PX = 10.0, 400, 500
 STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;
 color:#1f2933}h1,h2{line-height:1.2}img{max-width:100%}code{font-size:.85em;overflow-wrap:anywhere}
 td,th{border-bottom:1px solid #d5dbe1;padding:.2rem .8rem .2rem 0;text-align:left;font-weight:400}
+th{white-space:nowrap;vertical-align:top}
 .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(21rem,1fr));gap:1.5rem}
 .card{border:1px solid #d5dbe1;border-radius:.5rem;padding:1rem}.card h2{margin:0 0 .5rem}"""
 
