@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,6 +18,7 @@ from modurob.search.tasks import Objective
 CROSSED = 0.3  # share of children with two parents
 FRESH = 0.05  # share of children that are random: new bodies throughout the search
 SURVIVING = 0.2  # of a population: parents of the next generation
+SAME_BODY = 0.1  # of the parents, at most
 LEAST_PARENTS, MOST_PARENTS = 2, 1000
 ROUNDS = 200  # of trying to complete a generation
 MISSING = "map-elites needs the package ribs, which is not here: pip install 'modurob[evolve]'"
@@ -128,13 +130,22 @@ class Strategy(ABC):
 
 
 class Evolution(Strategy):
-    """The best fifth of parents and children are the parents of the next generation."""
+    """The best of parents and children are the parents of the next generation.
+
+    They are a fifth of the population; a tenth of them, or two, have the same body at most.
+    """
 
     name = "evolution"
 
     def choose(self, evaluated: Sequence[Individual]) -> None:
         kept = min(max(LEAST_PARENTS, round(SURVIVING * self._population)), MOST_PARENTS)
-        self.members = best_first([*self.members, *evaluated])[:kept]
+        most, counts, chosen = max(LEAST_PARENTS, round(SAME_BODY * kept)), Counter(), []
+        for one in best_first([*self.members, *evaluated]):
+            body = one.genotype.canonical(gait=False)
+            if len(chosen) < kept and counts[body] < most:
+                counts[body] += 1
+                chosen.append(one)
+        self.members = chosen
 
 
 class MapElites(Strategy):
