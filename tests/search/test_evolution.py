@@ -1,5 +1,6 @@
 """`evolve`: the same bytes from the same seed, whatever interrupts the search."""
 
+import copy
 import json
 import os
 import pickle
@@ -15,7 +16,7 @@ import pytest
 import modurob as mr
 from modurob.errors import FileError, StateError, UnknownNameError, WriteError
 from modurob.search import BodySpace, Genotype, Individual, SearchTask, evaluate, evolve
-from modurob.search.evaluation import DIVERGED, NOT_FINITE, evaluate_chunk
+from modurob.search.evaluation import DIVERGED, MEETS, NOT_FINITE, evaluate_chunk
 from modurob.search.strategies import Evolution, MapElites, Strategy
 from modurob.search.tasks import distance
 from oracles.complaints import complains
@@ -146,6 +147,33 @@ def test_results_do_not_depend_on_the_executor(monkeypatch):
     assert evaluate(bodies, TASK) == evaluate(bodies, TASK, executor=Backwards()) == expected
 
 
+def test_a_search_in_blocks_does_not_depend_on_the_executor(monkeypatch):
+    monkeypatch.setattr("modurob.search.evolution.BLOCKS", {"cpu": 4})
+
+    class Backwards:
+        def map(self, function, items):
+            function = pickle.loads(pickle.dumps(function))
+            return [function(item) for item in reversed(items)][::-1]
+
+    found = [evolve(TASK, **RUN, executor=executor) for executor in (None, Backwards())]
+    assert found[0].record == found[1].record
+    assert found[0].evaluations == 18
+
+
+def test_bodies_whose_modules_meet_do_not_stay(monkeypatch, whole_search):
+    leader = whole_search[0].best[0]
+    monkeypatch.setattr(
+        "modurob.search.evolution.clear", lambda one: one.canonical() != leader.genotype.canonical()
+    )
+    found = evolve(TASK, **{**RUN, "generations": leader.generation + 1})
+    assert found.kept_out == {MEETS: 1}
+    assert found.record.named[0].generation == leader.generation
+    assert found.best[0].score < leader.score
+    assert found.history[-1].best < leader.score
+    again = evolve(replace(TASK, clear=False), **{**RUN, "generations": leader.generation + 1})
+    assert again.best[0] == leader
+
+
 def test_a_body_that_diverges_is_told_from_the_others(monkeypatch):
     rollout = mr.Population.rollout
 
@@ -174,12 +202,12 @@ def test_no_body_is_evaluated_twice(monkeypatch):
     few = [Genotype.random(SPACE, rng) for _ in range(8)]
     monkeypatch.setattr(Strategy, "_child", lambda self, rng: few[int(rng.integers(len(few)))])
     search = Evolution(SPACE, 4)
-    first = search.children(rng)
+    first = search.children(rng, 4)
     search.choose([Individual(one, 0.0, 0) for one in first])
-    keys = [one.canonical() for one in [*first[: len(search.members)], *search.children(rng)]]
+    keys = [one.canonical() for one in [*first[: len(search.members)], *search.children(rng, 4)]]
     assert len(set(keys)) == len(keys)
-    with complains(StateError, "of 12 bodies found"):
-        Evolution(SPACE, 12).children(rng)
+    with complains(StateError, "8 of 12 bodies found that differ"):
+        Evolution(SPACE, 12).children(rng, 12)
 
 
 def test_the_best_stay_and_a_body_is_there_twice_at_most():
@@ -202,6 +230,27 @@ def test_the_best_stay_and_a_body_is_there_twice_at_most():
             seen.append(body)
         assert [one.score for one in search.members] == expected
     assert expected != sorted((one.score for one in everyone), reverse=True)[:4]
+
+
+@pytest.mark.parametrize("strategy", [Evolution, MapElites])
+def test_what_stays_of_blocks_is_what_stays_of_all(strategy):
+    rng = np.random.default_rng(1)
+    few = [Genotype.random(SPACE, rng) for _ in range(6)]
+    whole, parts = strategy(SPACE, 50), strategy(SPACE, 50)
+    for generation in range(4):
+        found = [
+            Individual(few[int(rng.integers(6))], float(score), generation, (float(k % 4), 0.0))
+            for k, score in enumerate(rng.normal(size=50))
+        ]
+        whole.choose(found)
+        stay = []
+        for k in range(0, 50, 9):
+            block = copy.copy(parts)
+            block.choose(found[k : k + 9])
+            stay += [one for one in block.members if one.generation == generation]
+        parts.choose(stay)
+        assert parts.members == whole.members
+    assert len(whole.members) > 2
 
 
 def test_map_elites_keeps_the_best_of_each_cell():

@@ -34,7 +34,7 @@ def genotypes(space, count, seed=0):
 def test_the_score_is_that_of_a_simulation_by_its_scenario(name):
     """Of another program: `simulate` with a control law and the gait of a file."""
     bodies, task = genotypes(SMALL, 9), replace(TASKS[name], duration=SHORT_S)
-    genotype = bodies[clear(bodies).index(True)]
+    genotype = next(one for one in bodies if clear(one))
     (found,) = evaluate([genotype], task)
     scenario = scenario_of(genotype, task)
     assert score_of(replay(scenario, task), scenario, task) == pytest.approx(
@@ -102,7 +102,7 @@ def test_closeness_is_the_distance_of_the_nearest_module():
 def test_modules_of_clear_gaits_do_not_meet_in_mujoco():
     bodies = genotypes(SPACE, 30)
     waves = joint_waves(bodies, mr.Population.from_genotypes(bodies))
-    found, depths = clear(bodies), []
+    found, depths = [clear(one) for one in bodies], []
     for k, genotype in enumerate(bodies):
         model = genotype.model()
         n, q = len(model.joint_names), model.neutral()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations
 
@@ -11,8 +10,7 @@ import numpy as np
 from modurob.interop.mjcf import linked_pairs
 from modurob.model import Model
 from modurob.modules import ModuleType
-from modurob.population import Population
-from modurob.search.genotype import Genotype, joint_waves
+from modurob.search.genotype import Genotype
 from modurob.search.growth import Boxes, box_widths, overlaps
 from modurob.spatial.scalars import matvec
 from modurob.stepping.ground import CORNERS
@@ -21,23 +19,17 @@ MOMENTS = 12  # of a period at which modules are looked at
 OVERLAP_M = 2.5e-3  # that is allowed: hinges of cubes side by side stick out by 1 mm each
 
 
-def clear(genotypes: Sequence[Genotype]) -> list[bool]:
-    """True for genotypes whose modules do not meet while the joints follow their waves.
+def clear(genotype: Genotype) -> bool:
+    """True if the modules of a genotype do not meet while the joints follow their waves.
 
     Links that share a joint or a module may overlap, as in MuJoCo.
     """
-    if not genotypes:
-        return []
-    waves = joint_waves(genotypes, Population.from_genotypes(genotypes))
+    model, waves = genotype.model(), genotype.waves()
     angle = 2 * np.pi / MOMENTS * np.arange(MOMENTS)[:, None]
-    found = []
-    for k, genotype in enumerate(genotypes):
-        model = genotype.model()
-        q, n = np.tile(model.neutral(), (MOMENTS, 1)), len(model.joint_names)
-        swing = waves.amplitude[k, :n] * np.sin(angle + waves.phase[k, :n])
-        q[:, model.joint_slice_q] = waves.offset[k, :n] + swing
-        found.append(not _meet(model, q))
-    return found
+    q, n = np.tile(model.neutral(), (MOMENTS, 1)), len(model.joint_names)
+    swing = waves.amplitude[0, :n] * np.sin(angle + waves.phase[0, :n])
+    q[:, model.joint_slice_q] = waves.offset[0, :n] + swing
+    return not _meet(model, q)
 
 
 def _meet(model: Model, q: np.ndarray) -> bool:

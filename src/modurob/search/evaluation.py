@@ -19,6 +19,7 @@ from modurob.search.tasks import STEP_S, Objective, SearchTask
 CHUNKS = {"cpu": 64, "cuda": 2**17}
 DTYPES = {"cpu": "float64", "cuda": "float32"}
 DIVERGED, NOT_FINITE = "the state diverged", "the objective is not finite"
+MEETS = "modules meet in the gait"
 
 
 class Evaluation(NamedTuple):
@@ -52,13 +53,18 @@ def evaluate(
             depend on it.
         target: ``cpu``, or ``cuda`` in single precision.
     """
-    if target not in CHUNKS:
-        raise UnknownNameError(f"no target {target!r}: target is {choices(CHUNKS)}")
-    chunk = CHUNKS[target]
+    chunk = checked_chunks(target)
     chunks = [genotypes[k : k + chunk] for k in range(0, len(genotypes), chunk)]
     function = partial(evaluate_chunk, task=task, measures=tuple(measures), target=target)
     found = map(function, chunks) if executor is None else executor.map(function, chunks)
     return [evaluation for chunk in found for evaluation in chunk]
+
+
+def checked_chunks(target: str) -> int:
+    """Bodies of one population on a target, or an error that lists the targets."""
+    if target not in CHUNKS:
+        raise UnknownNameError(f"no target {target!r}: target is {choices(CHUNKS)}")
+    return CHUNKS[target]
 
 
 def evaluate_chunk(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
+from copy import copy
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,12 +18,12 @@ from modurob.executors import Executor
 from modurob.modules.files import checked_target, read_document, write_document
 from modurob.scenario.settings import FrozenRecord
 from modurob.search.clearance import clear
-from modurob.search.evaluation import evaluate
+from modurob.search.evaluation import MEETS, checked_chunks, evaluate_chunk
 from modurob.search.genotype import FORMAT as GENOTYPE
 from modurob.search.genotype import VERSION as GENOTYPE_VERSION
 from modurob.search.genotype import Genotype
 from modurob.search.space import BodySpace
-from modurob.search.strategies import Individual, Strategy, strategy_class
+from modurob.search.strategies import Individual, Strategy, accept_all, strategy_class
 from modurob.search.tasks import SearchTask, task_of
 
 OWN_FIELDS = ("frequency", "genes")  # of a genotype: all others are those of its space
@@ -29,6 +31,8 @@ FORMAT, VERSION = "modurob-evolution", 1
 # slow waves: an optimizer makes leaps of fast ones, which go as the contact law has it
 DEFAULT_SPACE = BodySpace(frequency=(0.3, 0.6))
 MOST_NAMED = 20  # bodies that were kept out and are named; all are counted
+# bodies that one process makes and evaluates: fixed, so that results do not depend on processes
+BLOCKS = {"cpu": 64, "cuda": 2**13}
 
 
 class MemberRecord(FrozenRecord):
@@ -46,7 +50,8 @@ class GenerationRecord(FrozenRecord):
     Attributes:
         evaluated: Bodies.
         kept_out: Of them, those without a valid score.
-        best, median: Scores of this generation alone; None if none is valid.
+        best, median: Scores of this generation alone; None if none is valid. Whether modules meet
+            in a gait is checked of bodies that would stay; the median counts all others, too.
         leader: Best score so far; None if none is valid.
     """
 
@@ -176,23 +181,21 @@ def evolve(
     if not (progress is None or callable(progress)):
         raise StateError(f"progress is a function, or None, got {progress!r}")
     space = DEFAULT_SPACE if space is None else space
-    accept = {"accept": clear} if chosen.clear else {}
-    search = strategy_class(strategy)(space, population, **accept)
+    search = strategy_class(strategy)(space, population)
+    checked_chunks(target)
     record = EvolutionRecord(settings=_settings(chosen, search, space, population, seed, target))
     if checkpoint is not None and os.path.exists(checked_target(checkpoint)):
         record = _continued(record, checkpoint)
     search.members = record.individuals()
     for generation in range(len(record.history), generations):
-        # a generator for each generation: nothing of it has to be in a checkpoint
-        children = search.children(np.random.default_rng([seed, generation]))
-        found = evaluate(children, chosen, [m.function for m in search.measures], executor, target)
-        valid = [
-            Individual(child, one.score, generation, one.measures)
-            for child, one in zip(children, found, strict=True)
-            if not one.reason
-        ]
-        search.choose(valid)
-        record = _extended(record, search, children, found, valid)
+        starts = range(0, population, BLOCKS[target])
+        blocks = [(k, min(BLOCKS[target], population - k)) for k in starts]
+        function = partial(
+            _brood, search=search, task=chosen, target=target, seed=seed, generation=generation
+        )
+        broods = [*(map if executor is None else executor.map)(function, blocks)]
+        search.choose([one for brood in broods for one in brood.best])
+        record = _extended(record, search, broods)
         if checkpoint is not None:
             record.save(checkpoint)
         if progress is not None:
@@ -203,6 +206,50 @@ def evolve(
     return _result(chosen, search, record, generations)
 
 
+class Brood(NamedTuple):
+    """Bodies of one block of a generation.
+
+    Attributes:
+        best: New individuals that the block alone would keep beside the members.
+        scores: Of all valid bodies.
+        out: Bodies that are kept out.
+    """
+
+    best: list[Individual]
+    scores: list[float]
+    out: list[KeptOutRecord]
+
+
+def _brood(
+    block: tuple[int, int], search: Strategy, task: SearchTask, target: str, seed: int,
+    generation: int,
+) -> Brood:  # fmt: skip
+    """Make the bodies of a block, number of the first and size, and evaluate them."""
+    first, size = block
+    # a generator for each block: nothing of it has to be in a checkpoint
+    children = search.children(np.random.default_rng([seed, generation, first]), size)
+    found = evaluate_chunk(children, task, [m.function for m in search.measures], target)
+    valid = [
+        Individual(child, one.score, generation, one.measures)
+        for child, one in zip(children, found, strict=True)
+        if not one.reason
+    ]
+    own = copy(search)
+    refused = own.choose(valid, clear if task.clear else accept_all)
+    reasons = {id(child): one.reason for child, one in zip(children, found, strict=True)}
+    reasons |= {id(one.genotype): MEETS for one in refused}
+    out = [
+        KeptOutRecord(
+            generation=generation, number=first + k, reason=reasons[id(child)],
+            genotype=_document(child),
+        )
+        for k, child in enumerate(children)
+        if reasons[id(child)]
+    ]  # fmt: skip
+    scores = [one.score for one in valid if not reasons[id(one.genotype)]]
+    return Brood([one for one in own.members if one.generation == generation], scores, out)
+
+
 def _result(
     task: SearchTask, search: Strategy, record: EvolutionRecord, generations: int
 ) -> SearchResult:
@@ -211,24 +258,12 @@ def _result(
     )
 
 
-def _extended(
-    record: EvolutionRecord,
-    search: Strategy,
-    children: Sequence[Genotype],
-    found: Sequence[Any],
-    valid: Sequence[Individual],
-) -> EvolutionRecord:
+def _extended(record: EvolutionRecord, search: Strategy, broods: list[Brood]) -> EvolutionRecord:
     """The record with one more generation."""
-    generation, scores = len(record.history), [one.score for one in valid]
-    out = [
-        KeptOutRecord(
-            generation=generation, number=k, reason=one.reason, genotype=_document(children[k])
-        )
-        for k, one in enumerate(found)
-        if one.reason
-    ]
+    scores = [score for brood in broods for score in brood.scores]
+    out = [one for brood in broods for one in brood.out]
     entry = GenerationRecord(
-        evaluated=len(children),
+        evaluated=len(scores) + len(out),
         kept_out=len(out),
         best=max(scores, default=None),
         median=float(np.median(scores)) if scores else None,
@@ -264,7 +299,8 @@ def _settings(
 
 
 def _document(genotype: Genotype) -> dict[str, Any]:
-    return {name: genotype.document()[name] for name in OWN_FIELDS}
+    document = genotype.document()
+    return {name: document[name] for name in OWN_FIELDS}
 
 
 def _continued(ours: EvolutionRecord, path: str | os.PathLike[str]) -> EvolutionRecord:

@@ -67,11 +67,12 @@ def height(rollout: Rollout, population: Population) -> np.ndarray:
     return rollout.center[:, 2]
 
 
-Accept = Callable[[Sequence[Genotype]], Sequence[bool]]
+Accept = Callable[[Genotype], bool]
 
 
-def _all(genotypes: Sequence[Genotype]) -> Sequence[bool]:
-    return [True] * len(genotypes)
+def accept_all(genotype: Genotype) -> bool:
+    """True."""
+    return True
 
 
 class Strategy(ABC):
@@ -80,7 +81,6 @@ class Strategy(ABC):
     Args:
         space: That random genotypes are drawn from.
         population: Children of a generation.
-        accept: Tells of genotypes which ones are evaluated; by default all.
 
     Attributes:
         name: Of the strategy.
@@ -91,26 +91,22 @@ class Strategy(ABC):
     name: ClassVar[str]
     measures: Sequence[Measure] = ()
 
-    def __init__(self, space: BodySpace, population: int, accept: Accept = _all) -> None:
-        self._space, self._population, self._accept = space, population, accept
+    def __init__(self, space: BodySpace, population: int) -> None:
+        self._space, self._population = space, population
         self.members: list[Individual] = []
 
-    def children(self, rng: np.random.Generator) -> list[Genotype]:
-        """Genotypes to evaluate next: accepted ones, none of which equals another or a member."""
-        keys = {member.genotype.canonical() for member in self.members}
-        found: list[Genotype] = []
-        for _ in range(ROUNDS):
-            tried = [self._child(rng) for _ in range(self._population - len(found))]
-            for child, accepted in zip(tried, self._accept(tried), strict=True):
-                key = child.canonical()
-                if accepted and key not in keys:
-                    keys.add(key)
-                    found.append(child)
-            if len(found) == self._population:
-                return found
+    def children(self, rng: np.random.Generator, count: int) -> list[Genotype]:
+        """Genotypes to evaluate next, none of which equals another or a member."""
+        found = dict.fromkeys(member.genotype.canonical() for member in self.members)
+        wanted = len(found) + count
+        for _ in range(ROUNDS * count):
+            child = self._child(rng)
+            found.setdefault(child.canonical(), child)
+            if len(found) == wanted:
+                return [child for child in found.values() if child is not None]
         raise StateError(
-            f"{len(found)} of {self._population} bodies found whose modules do not meet: give the "
-            "space fewer modules or smaller amplitudes"
+            f"{len(found) + count - wanted} of {count} bodies found that differ: give the space "
+            "more modules or wider ranges"
         )
 
     def _child(self, rng: np.random.Generator) -> Genotype:
@@ -125,8 +121,19 @@ class Strategy(ABC):
         return self.members[int(rng.integers(len(self.members)))].genotype
 
     @abstractmethod
-    def choose(self, evaluated: Sequence[Individual]) -> None:
-        """Take evaluated individuals in, or not: new `members`."""
+    def choose(
+        self, evaluated: Sequence[Individual], accept: Accept = accept_all
+    ) -> list[Individual]:
+        """Take evaluated individuals in, or not: new `members`.
+
+        What stays of several groups stays of all of them, so that groups can be chosen from first.
+
+        Args:
+            accept: Tells of a genotype whether it may stay; asked only of those that would.
+
+        Returns:
+            Individuals that it did not accept.
+        """
 
 
 class Evolution(Strategy):
@@ -137,15 +144,30 @@ class Evolution(Strategy):
 
     name = "evolution"
 
-    def choose(self, evaluated: Sequence[Individual]) -> None:
+    def choose(
+        self, evaluated: Sequence[Individual], accept: Accept = accept_all
+    ) -> list[Individual]:
         kept = min(max(LEAST_PARENTS, round(SURVIVING * self._population)), MOST_PARENTS)
-        most, counts, chosen = max(LEAST_PARENTS, round(SAME_BODY * kept)), Counter(), []
+        most, counts, chosen, refused = (
+            max(LEAST_PARENTS, round(SAME_BODY * kept)),
+            Counter(),
+            [],
+            [],
+        )
+        known = {id(one) for one in self.members}
         for one in best_first([*self.members, *evaluated]):
+            if len(chosen) == kept:
+                break
             body = one.genotype.canonical(gait=False)
-            if len(chosen) < kept and counts[body] < most:
+            if counts[body] == most:
+                continue
+            if id(one) in known or accept(one.genotype):
                 counts[body] += 1
                 chosen.append(one)
+            else:
+                refused.append(one)
         self.members = chosen
+        return refused
 
 
 class MapElites(Strategy):
@@ -160,20 +182,21 @@ class MapElites(Strategy):
         Measure("height [m]", height, 0.0, 0.2, 8),
     )
 
-    def __init__(self, space: BodySpace, population: int, accept: Accept = _all) -> None:
-        super().__init__(space, population, accept)
-        self._archive = _archive(self.measures)
-
-    def choose(self, evaluated: Sequence[Individual]) -> None:
-        everyone = [*self.members, *evaluated]
-        self._archive.clear()
+    def choose(
+        self, evaluated: Sequence[Individual], accept: Accept = accept_all
+    ) -> list[Individual]:
+        archive, accepted, refused = _archive(self.measures), [], []
+        for one in evaluated:
+            (accepted if accept(one.genotype) else refused).append(one)
+        everyone = [*self.members, *accepted]
         if everyone:
             numbers = np.empty(len(everyone), dtype=object)
             numbers[:] = everyone
-            self._archive.add(
+            archive.add(
                 numbers, [one.score for one in everyone], [one.measures for one in everyone]
             )
-        self.members = best_first(self._archive.data("solution").tolist())
+        self.members = best_first(archive.data("solution").tolist())
+        return refused
 
 
 def _archive(measures: Sequence[Measure]) -> Any:
