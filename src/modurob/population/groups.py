@@ -16,7 +16,7 @@ from modurob.population.tables import BodyTables
 
 CACHED_TREES = 65536
 
-KernelShape = tuple[Any, ...]  # of a tree: number of links, then the shapes beyond its first one
+Shape = tuple[Any, ...]  # of a tree: number of links, then the shapes beyond its first one
 
 
 @lru_cache(maxsize=CACHED_TREES)
@@ -26,7 +26,7 @@ def _ordered(parent: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
     children: list[list[int]] = [[] for _ in above]
     for link in range(len(above) - 1, 0, -1):
         children[above[link]].append(link)
-    shape: dict[int, KernelShape] = {}
+    shape: dict[int, Shape] = {}
     for link in range(len(above) - 1, -1, -1):
         # larger trees first; of equal ones the first that was docked
         children[link].sort(key=lambda each: (shape[each], -each), reverse=True)
