@@ -90,8 +90,8 @@ def roll_out(
         "auto", "float64",
     ).law  # fmt: skip
     options: dict[str, Any] = {
-        "kp": STIFFENED**2 * law.kp, "kd": STIFFENED * law.kd, "torque": task.torque, "start": start,
-        "target": target, "dtype": DTYPES[target],
+        "kp": STIFFENED**2 * law.kp, "kd": STIFFENED * law.kd, "torque": task.torque,
+        "start": start, "target": target, "dtype": DTYPES[target],
     }  # fmt: skip
     whole = population.rollout(
         task.duration, STEP_S, waves, task.ground, every=task.every, **options
