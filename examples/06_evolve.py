@@ -1,6 +1,6 @@
 """Bodies that learn to walk: a short search, and its best body as picture and files.
 
-Five generations of sixteen bodies of cubes, the first one random. The best body
+Four generations of twelve bodies of cubes, the first one random. The best body
 is run again in MuJoCo, if it is here, with contacts between modules that the search does not have.
 
 Run it with `python examples/06_evolve.py`. `modurob evolve --output walkers` searches longer.
@@ -28,7 +28,7 @@ def report(result: SearchResult) -> None:
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     task = TASKS["walk"]
-    found = evolve(task, population=16, generations=5, seed=3, space=SPACE, progress=report)
+    found = evolve(task, population=12, generations=4, seed=3, space=SPACE, progress=report)
     best = found.best[0]
     scenario = scenario_of(best.genotype, task, "walker")
     print(f"{len(scenario.organism)} modules, {found.evaluations} bodies evaluated")

@@ -11,12 +11,14 @@ import numpy as np
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.executors import Executor
 from modurob.population import JointWaves, Population, Rollout
-from modurob.population.rollout import rises
+from modurob.population.rollout import SERVO_RATE, rises
+from modurob.population.rollout import task_of as rollout_task
 from modurob.search.genotype import Genotype, joint_waves
-from modurob.search.tasks import STEP_S, Objective, SearchTask
+from modurob.search.tasks import SERVO_RAD_S, STEP_S, Objective, SearchTask
 
 # bodies of one population: fixed, so that results do not depend on workers
 CHUNKS = {"cpu": 64, "cuda": 2**17}
+STIFFENED = SERVO_RAD_S / SERVO_RATE  # servos over those of a rollout
 DTYPES = {"cpu": "float64", "cuda": "float32"}
 DIVERGED, NOT_FINITE = "the state diverged", "the objective is not finite"
 MEETS = "modules meet in the gait"
@@ -89,8 +91,13 @@ def roll_out(
         q, v = on_waves(population, waves)
         q[:, 2] += rises(population.tables, task.ground, q)
         start = (q, v)
+    law = rollout_task(
+        population.tables, STEP_S, STEP_S, waves, task.ground, None, None, task.torque, start, None,
+        "auto", "float64",
+    ).law  # fmt: skip
     options: dict[str, Any] = {
-        "torque": task.torque, "start": start, "target": target, "dtype": DTYPES[target],
+        "kp": STIFFENED**2 * law.kp, "kd": STIFFENED * law.kd, "torque": task.torque,
+        "start": start, "target": target, "dtype": DTYPES[target],
     }  # fmt: skip
     whole = population.rollout(
         task.duration, STEP_S, waves, task.ground, every=task.every, **options

@@ -20,6 +20,8 @@ from modurob.stepping import Ground
 Objective = Callable[[Rollout, Population], ArrayLike]
 
 STEP_S = 1e-3  # of rollouts
+# of a joint, critically damped; with 30 rad/s joints that carry a body sag by up to 1.8 rad
+SERVO_RAD_S = 80.0
 SLOPE = 0.15  # [m/m] 8.5 degrees, below the friction that all bodies stand by
 PAYLOAD_KG = 1.0  # of a cube
 TORQUE_NM = 10.0  # a joint lifts five cubes in a row

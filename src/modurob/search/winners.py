@@ -9,11 +9,10 @@ import numpy as np
 
 from modurob.errors import ModurobError
 from modurob.population import Population, Rollout
-from modurob.population.rollout import SERVO_RATE
 from modurob.scenario.scenario import Scenario
 from modurob.search.evaluation import judged
 from modurob.search.genotype import Genotype
-from modurob.search.tasks import STEP_S, SearchTask
+from modurob.search.tasks import SERVO_RAD_S, STEP_S, SearchTask
 from modurob.sim import Trajectory, simulate
 
 RECORD_S = 0.02  # between the states of a run that is filmed
@@ -40,9 +39,9 @@ def scenario_of(genotype: Genotype, task: SearchTask, name: str = "organism") ->
     start = Scenario(**fields)
     if task.start == "gait":
         start = start.on_motion()
-    # the gains of `Population.rollout`: by the inertia that a joint feels at the start
+    # the gains of the search: by the inertia that a joint feels at the start
     felt = 1 / np.diagonal(np.linalg.inv(model.mass_matrix(start.start(model)[0])))[6:]
-    gains = {"kp": SERVO_RATE**2 * felt, "kd": 2 * SERVO_RATE * felt}
+    gains = {"kp": SERVO_RAD_S**2 * felt, "kd": 2 * SERVO_RAD_S * felt}
     return start.edited(gains={key: tuple(x.tolist()) for key, x in gains.items()})
 
 
