@@ -47,7 +47,7 @@ class CpuLauncher:
 
     xp = np
     free_bytes = 1 << 40
-    warps = 3
+    processors = 1
 
     def __init__(self, folder):
         self.folder = folder

@@ -38,7 +38,6 @@ CHAINED, FORK, FIRST, PRISMATIC = 1, 2, 4, 8  # flags of a link, see `LINK_WORD`
 # bits of a link's word where its row, flags, slot, its parent's slot and its parent begin
 LINK_WORD = {"row": 0, "flags": 24, "slot": 32, "above": 40, "parent": 48}
 PACK = 4  # numbers of a row are read in packs of 16 bytes, rows padded to whole packs
-WARP = 32  # threads that take the same steps together
 MASK_BITS = 32  # points of a link that one mask holds
 TYPES = {"float32": "float", "float64": "double"}
 KERNEL = "modurob_population"
@@ -208,7 +207,7 @@ class PopulationText:
             "STEPS": int(steps), "KERNEL": KERNEL, "INPUTS": len(self.quantity.inputs),
             "POINTS": int(shape.masks > 0), "FREE_BASE": int(shape.free_base),
             "HAS_BACK": int(passes.back is not None),
-            "WARP": WARP, "SINGLE": int(shape.dtype == "float32"),
+            "SINGLE": int(shape.dtype == "float32"),
             "FRICTION_IN": int(shape.friction and passes.friction == "x"),
             "FRICTION_OUT": int(shape.friction and passes.friction == "y"),
             "LINKS": shape.links, "KEPT": vectors(lives.places), "FORKS": max(shape.forks, 1),

@@ -40,17 +40,6 @@ template <int N> INLINE void store(const real* from, real* to) {
   for (int k = 0; k < N; k += PACK) *(pack_t*)(to + k) = packed(from + k);
 }
 
-INLINE void take_point(
-    const real* __restrict__ corners, const real* memory, const size_t next, const int k,
-    const unsigned held, real* corner, real* record) {
-  load<CORNER>(corners + k * CORNER, corner);
-  if (held >> k & 1) {
-    load_changing<MEMORY>(memory + k * next, record);
-  } else {
-    for (int i = 0; i < MEMORY; i++) record[i] = 0;
-  }
-}
-
 // Forces of the ground on the points of a link. `masks` have a bit for each that remembers its
 // place; the memory of the next point is `next` numbers behind.
 INLINE void touch_ground(
@@ -61,29 +50,21 @@ INLINE void touch_ground(
   for (int rest = count; rest > 0; rest -= MASK_BITS) {
     const unsigned held = *masks;
     unsigned near = held, after = 0;
-#pragma unroll 4
     for (int k = 0; k < (rest < MASK_BITS ? rest : MASK_BITS); k++) {
-      if (held >> k & 1) continue;
       real corner[CORNER];
       load<CORNER>(corners + k * CORNER, corner);
       if (active(corner, own, cells, nothing, ground) > 0) near |= 1u << k;
     }
-    real corner[CORNER], record[MEMORY];
-    int k = __ffs(near) - 1;
-    if (near) take_point(corners, memory, next, k, held, corner, record);
     while (near) {
-      // the next point is on its way while the force on this one is computed
-      real corner_here[CORNER], record_here[MEMORY];
-      const int here = k;
-      for (int i = 0; i < CORNER; i++) corner_here[i] = corner[i];
-      for (int i = 0; i < MEMORY; i++) record_here[i] = record[i];
+      const int k = __ffs(near) - 1;
       near &= near - 1;
-      k = __ffs(near) - 1;
-      if (near) take_point(corners, memory, next, k, held, corner, record);
-      settle(corner_here, own, cells, record_here, ground);
-      if (record_here[HELD] > 0) {
-        after |= 1u << here;
-        store<MEMORY>(record_here, memory + here * next);
+      real corner[CORNER], record[MEMORY] = {0};
+      load<CORNER>(corners + k * CORNER, corner);
+      if (held >> k & 1) load_changing<MEMORY>(memory + k * next, record);
+      settle(corner, own, cells, record, ground);
+      if (record[HELD] > 0) {
+        after |= 1u << k;
+        store<MEMORY>(record, memory + k * next);
       }
     }
     *masks++ = after;
@@ -94,8 +75,7 @@ INLINE void touch_ground(
 #endif
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
-    const int bodies, const int lanes,  // bodies that a warp takes
-    const int* __restrict__ counts,
+    const int bodies, const int* __restrict__ counts,
     const unsigned long long* __restrict__ links, const real* __restrict__ rows,
 #if STEPS
     const long long first_step, const int steps, const double duration,
@@ -110,9 +90,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
     const real* __restrict__ x_all, real* __restrict__ y_all
 #endif
 ) {
-  const int thread = blockIdx.x * blockDim.x + threadIdx.x, lane = thread % WARP;
-  const int b = thread / WARP * lanes + lane;
-  if (lane >= lanes || b >= bodies) return;
+  const int b = blockIdx.x * blockDim.x + threadIdx.x;
+  if (b >= bodies) return;
   const int n = counts[b];
   real kept[LINKS * KEPT], forks[FORKS * FORK_SIZE], q[LINKS], v[LINKS], turned[2 * LINKS];
   real root[BASE_RECORD] = {0};

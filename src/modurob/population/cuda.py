@@ -10,7 +10,6 @@ import numpy as np
 from modurob.compiler.cuda import cupy, on_gpu
 from modurob.compiler.emit_population import (
     KERNEL,
-    WARP,
     KernelShape,
     memory_numbers,
     population_source,
@@ -26,13 +25,13 @@ from modurob.population.rollout import Reached, RolloutTask
 from modurob.population.tables import BodyTables
 from modurob.stepping.ground import Ground
 
-THREADS = 128  # of a block
-BUSY_WARPS = 4  # on a multiprocessor: one for each of its schedulers
-# registers for so many blocks on a multiprocessor; quick divisions and roots round in the last bit
-OPTIONS = {
-    "float32": ("-DBLOCKS=4", "--prec-div=false", "--prec-sqrt=false", "--ftz=true"),
-    "float64": ("-DBLOCKS=2",),
-}
+# threads of a block, and for how many blocks on a multiprocessor registers have to suffice: where
+# bodies are few, small blocks spread them and registers are plenty
+MANY = {"float32": (128, 4), "float64": (128, 2)}
+FEW = (32, 1)
+FULL = 256  # bodies on a multiprocessor that are many
+# quick divisions and roots round in the last bit
+OPTIONS = {"float32": ("--prec-div=false", "--prec-sqrt=false", "--ftz=true"), "float64": ()}
 LAUNCH_STEPS = 500  # of a launch; positions are counted from a body's place at its start
 USED_SHARE = 0.8  # of the free memory
 
@@ -45,9 +44,9 @@ class CupyLauncher:
         self._kernels: dict[tuple[str, tuple[str, ...]], Any] = {}
 
     @property
-    def warps(self) -> int:
-        """Number of warps that keep the GPU busy."""
-        return BUSY_WARPS * self.xp.cuda.Device().attributes["MultiProcessorCount"]
+    def processors(self) -> int:
+        """Number of multiprocessors."""
+        return int(self.xp.cuda.Device().attributes["MultiProcessorCount"])
 
     @property
     def free_bytes(self) -> int:
@@ -104,17 +103,12 @@ class CudaExecutor:
         self, quantity: Quantity, shape: KernelShape, part: _Part, args: Sequence[Any]
     ) -> None:
         source, bodies = population_source(quantity, shape), len(part.order)
-        options = (f"-DTHREADS={THREADS}", *OPTIONS[shape.dtype])
-        kernel, lanes = self.launcher.kernel(source, KERNEL, options), self._lanes(bodies)
-        args = (np.int32(bodies), np.int32(lanes), part.count, part.words, part.rows, *args)
-        kernel((-(-bodies // lanes * WARP // THREADS),), (THREADS,), args)
-
-    def _lanes(self, bodies: int) -> int:
-        """Bodies that a warp takes: fewer, if else a part of the GPU would have nothing to do."""
-        lanes = WARP
-        while lanes > 1 and bodies / lanes < self.launcher.warps:
-            lanes //= 2
-        return lanes
+        many = bodies >= FULL * self.launcher.processors
+        threads, blocks = MANY[shape.dtype] if many else FEW
+        options = (f"-DTHREADS={threads}", f"-DBLOCKS={blocks}", *OPTIONS[shape.dtype])
+        kernel = self.launcher.kernel(source, KERNEL, options)
+        args = (np.int32(bodies), part.count, part.words, part.rows, *args)
+        kernel((-(-bodies // threads),), (threads,), args)
 
     def _chunks(self, bytes_per_body: int) -> Iterator[slice]:
         """Bodies that fit into the memory together."""
