@@ -69,7 +69,7 @@ def test_names_of_a_task_are_text_on_the_page(whole_search, tmp_path):
     named = result._replace(
         task=replace(TASK, name="a<b>", unit="<i>"), kept_out={"constraint <u>": 1}
     )
-    write_gallery(named, tmp_path, bodies=1, films=False)
+    write_gallery(named, tmp_path, bodies=0)
     page = (tmp_path / "index.html").read_text()
     for text in ("a&lt;b&gt;", "&lt;i&gt;", "constraint &lt;u&gt;"):
         assert text in page
@@ -276,7 +276,7 @@ def test_what_stays_of_blocks_is_what_stays_of_all(strategy):
 
 def test_map_elites_keeps_the_best_of_each_cell():
     rng = np.random.default_rng(0)
-    search, best = MapElites(SPACE, 20), {}
+    search, best, asked = MapElites(SPACE, 20), {}, []
     genotype = Genotype.random(SPACE, rng)
     for generation in range(3):
         found = [
@@ -288,9 +288,10 @@ def test_map_elites_keeps_the_best_of_each_cell():
         for one in found:
             cell = one.measures[0], int(one.measures[1] // 0.025)
             best[cell] = max(best.get(cell, -np.inf), one.score)
-        search.choose(found)
+        assert search.choose(found, lambda one: asked.append(one) is None) == []
     assert [one.score for one in search.members] == sorted(best.values(), reverse=True)
     assert len(best) > 8
+    assert len(best) <= len(asked) < 60  # of 120: only those that would stay
 
 
 def test_wrong_arguments_are_one_line(monkeypatch, tmp_path):
