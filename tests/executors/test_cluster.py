@@ -110,6 +110,19 @@ def test_a_scheduler_without_workers_is_named():
         DaskExecutor(empty.scheduler_address, wait=0.2)
 
 
+def test_a_scheduler_that_ends_between_two_calls_is_named():
+    """As between two generations of a search."""
+    with (
+        dask.config.set({"logging": {"distributed": "critical"}}),
+        distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as brief,
+        DaskExecutor(brief.scheduler_address, wait=1.0) as executor,
+    ):
+        assert executor.map(abs, [-1]) == [1]
+        brief.close()
+        with pytest.raises(StateError, match="ended before the work was done"):
+            executor.map(abs, [-1])
+
+
 def test_the_extra_is_named_where_dask_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(StateError, match=r"pip install 'modurob\[cluster\]'"):

@@ -174,7 +174,10 @@ def test_plans_follow_the_order_of_docking():
     ("bodies", "message"),
     [
         (lambda one, other: [], "one body or more"),
-        (lambda one, other: [one, one.organism()], "body 1 is no Genotype, but a Organism"),
+        (
+            lambda one, other: [one, one.organism()],
+            "a population takes genotypes, got Organism as body 1",
+        ),
         (lambda one, other: [one, other], "body 1 has other hinges than the first one"),
     ],
 )

@@ -230,6 +230,7 @@ def test_population_says_which_body_is_wrong(cubes):
         ([one, "snake"], "got str as body 1"),
         ([one, mr.Organism.start("backbone")], "body 1 has no joint"),
         (one, "write \\[organism\\]"),
+        (None, "a list of organisms, got None"),
     ):
         with pytest.raises(mr.StateError, match=message):
             mr.Population(bodies)

@@ -15,7 +15,15 @@ import pytest
 
 import modurob as mr
 from modurob.errors import FileError, StateError, UnknownNameError, WriteError
-from modurob.search import BodySpace, Genotype, Individual, SearchTask, evaluate, evolve
+from modurob.search import (
+    BodySpace,
+    Genotype,
+    Individual,
+    SearchTask,
+    evaluate,
+    evolve,
+    write_gallery,
+)
 from modurob.search.evaluation import DIVERGED, MEETS, NOT_FINITE, evaluate_chunk
 from modurob.search.strategies import Evolution, MapElites, Strategy
 from modurob.search.tasks import distance
@@ -54,6 +62,19 @@ def test_a_search_finds_more_than_its_random_bodies(whole_search):
     assert result.best[0].score == leaders[-1]
     again = evaluate([one.genotype for one in result.best], TASK)
     assert [one.score for one in again] == [one.score for one in result.best]
+
+
+def test_names_of_a_task_are_text_on_the_page(whole_search, tmp_path):
+    result, _ = whole_search
+    named = result._replace(
+        task=replace(TASK, name="a<b>", unit="<i>"), kept_out={"constraint <u>": 1}
+    )
+    write_gallery(named, tmp_path, bodies=0)
+    page = (tmp_path / "index.html").read_text()
+    for text in ("a&lt;b&gt;", "&lt;i&gt;", "constraint &lt;u&gt;"):
+        assert text in page
+    for tag in ("<b>", "<i>", "<u>"):
+        assert tag not in page
 
 
 def test_a_killed_search_goes_on_to_the_same_bytes(whole_search, tmp_path):
@@ -255,7 +276,7 @@ def test_what_stays_of_blocks_is_what_stays_of_all(strategy):
 
 def test_map_elites_keeps_the_best_of_each_cell():
     rng = np.random.default_rng(0)
-    search, best = MapElites(SPACE, 20), {}
+    search, best, asked = MapElites(SPACE, 20), {}, []
     genotype = Genotype.random(SPACE, rng)
     for generation in range(3):
         found = [
@@ -267,9 +288,10 @@ def test_map_elites_keeps_the_best_of_each_cell():
         for one in found:
             cell = one.measures[0], int(one.measures[1] // 0.025)
             best[cell] = max(best.get(cell, -np.inf), one.score)
-        search.choose(found)
+        assert search.choose(found, lambda one: asked.append(one) is None) == []
     assert [one.score for one in search.members] == sorted(best.values(), reverse=True)
     assert len(best) > 8
+    assert len(best) <= len(asked) < 60  # of 120: only those that would stay
 
 
 def test_wrong_arguments_are_one_line(monkeypatch, tmp_path):
@@ -287,6 +309,10 @@ def test_wrong_arguments_are_one_line(monkeypatch, tmp_path):
         (partial(SearchTask, "x", distance, begin=-0.1), StateError, "begin of a task"),
         (partial(SearchTask, "x", distance, start="air"), StateError, "'gait' or 'rest'"),
         (partial(SearchTask, "x", distance, ground=1), StateError, "ground"),
+        (partial(SearchTask, 3, distance), StateError, "the name of a task is a text, got 3"),
+        (partial(SearchTask, "x", distance, constraints=[distance]), StateError, "by name"),
+        (partial(evaluate, [], "fly"), UnknownNameError, "no task 'fly'"),
+        (partial(evaluate, [], TASK, target=["cpu"]), UnknownNameError, "target is cpu, cuda"),
     ):
         with complains(error, words):
             call()

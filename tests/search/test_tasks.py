@@ -11,9 +11,10 @@ from modurob.population import Rollout
 from modurob.scenario.gait_files import GaitRecord
 from modurob.search import TASKS, BodySpace, Genotype, evaluate, joint_waves
 from modurob.search.clearance import MOMENTS, OVERLAP_M, clear
+from modurob.search.evaluation import NOT_FINITE
 from modurob.search.strategies import height
 from modurob.search.tasks import closeness, height_kept
-from modurob.search.winners import mujoco_score, replay, scenario_of, score_of
+from modurob.search.winners import evaluated_run, mujoco_score, replay, scenario_of
 from modurob.walking import measured
 from modurob.walking.tuning import search_space
 from oracles.complaints import complains
@@ -37,9 +38,8 @@ def test_the_score_is_that_of_a_simulation_by_its_scenario(name):
     genotype = next(one for one in bodies if clear(one))
     (found,) = evaluate([genotype], task)
     scenario = scenario_of(genotype, task)
-    assert score_of(replay(scenario, task), scenario, task) == pytest.approx(
-        found.score, abs=SAME_RUN
-    )
+    run = evaluated_run(replay(scenario, task), scenario, task)
+    assert run.score == pytest.approx(found.score, abs=SAME_RUN)
     if name == "walk":
         task = replace(task, begin=0.0)
         again = measured(scenario, scenario.edited(engine="mujoco").run())
@@ -145,6 +145,25 @@ def test_no_mujoco_is_told(monkeypatch):
     score, note = mujoco_score(scenario_of(genotype, task), task)
     assert np.isnan(score)
     assert "modurob[mujoco]" in note
+
+
+def test_a_run_in_mujoco_without_a_valid_score_says_why():
+    (genotype,), task = genotypes(SMALL, 1), replace(TASKS["walk"], duration=SHORT_S)
+    for change, reason in (
+        ({"objective": nowhere}, NOT_FINITE),
+        ({"constraints": {"far": never}}, "constraint far"),
+    ):
+        score, note = mujoco_score(scenario_of(genotype, task), replace(task, **change))
+        assert np.isnan(score)
+        assert note == reason
+
+
+def nowhere(rollout, population):
+    return np.full(len(population), np.nan)
+
+
+def never(rollout, population):
+    return np.zeros(len(population), dtype=bool)
 
 
 def test_ways_count_from_begin_on():

@@ -89,7 +89,11 @@ class DaskExecutor:
         """
         import distributed
 
-        self._check_workers()
+        ended = f"the Dask scheduler at {self.address} ended before the work was done"
+        try:
+            self._check_workers()
+        except OSError:  # it ended since the last work
+            raise StateError(ended) from None
         items = list(items)
         options = {"resources": self._resources} if self._resources else {}
         # unpickled in `_computed`: a worker that cannot read a task of Dask's ends
@@ -112,9 +116,7 @@ class DaskExecutor:
                 "with PYTHONPATH"
             ) from None
         except CancelledError:
-            raise StateError(
-                f"the Dask scheduler at {self.address} ended before the work was done"
-            ) from None
+            raise StateError(ended) from None
         finally:
             self._client.cancel(futures[len(results) :])
         return results

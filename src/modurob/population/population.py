@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,7 @@ from modurob.stepping.ground import Ground
 if TYPE_CHECKING:
     from modurob.search import Genotype
 
+Body = TypeVar("Body")
 TARGETS, DTYPES = ("cpu", "cuda"), ("float64", "float32")
 
 
@@ -48,13 +49,7 @@ class Population:
         gravity: ArrayLike = (0.0, 0.0, -9.81),
     ) -> None:
         options = _options(hinges, base, gravity)
-        if isinstance(organisms, Organism):
-            raise StateError("a population takes a list of organisms: write [organism]")
-        bodies = list(organisms)
-        for k, organism in enumerate(bodies):
-            if not isinstance(organism, Organism):
-                given = type(organism).__name__
-                raise StateError(f"a population takes organisms, got {given} as body {k}")
+        bodies = _listed(organisms, Organism)
         tables = pack(map(BodyPlan.of, bodies), bodies.__getitem__, options)
         self._set(tables, bodies.__getitem__, options)
 
@@ -100,10 +95,8 @@ class Population:
         """
         from modurob.search import Genotype
 
-        bodies = list(genotypes)
+        bodies = _listed(genotypes, Genotype)
         for k, genotype in enumerate(bodies):
-            if not isinstance(genotype, Genotype):
-                raise StateError(f"body {k} is no Genotype, but a {type(genotype).__name__}")
             if genotype.space.hinges != bodies[0].space.hinges:
                 raise StateError(f"body {k} has other hinges than the first one; all have the same")
         hinges = bodies[0].space.hinges if bodies else "dyad"
@@ -249,6 +242,21 @@ class Population:
                 from modurob.population.lanes import LaneExecutor as Executor
             self._executors[target] = Executor(self.tables)
         return self._executors[target]
+
+
+def _listed(bodies: Iterable[Body], kind: type[Body]) -> list[Body]:
+    """The bodies that were given, or an error that says which one is none."""
+    name = kind.__name__.lower()
+    if isinstance(bodies, kind):
+        raise StateError(f"a population takes a list of {name}s: write [{name}]")
+    if not isinstance(bodies, Iterable):
+        raise StateError(f"a population takes a list of {name}s, got {bodies!r}")
+    found = list(bodies)
+    for k, body in enumerate(found):
+        if not isinstance(body, kind):
+            given = type(body).__name__
+            raise StateError(f"a population takes {name}s, got {given} as body {k}")
+    return found
 
 
 def _options(hinges: str, base: str, gravity: ArrayLike) -> ModelOptions:

@@ -14,7 +14,7 @@ from modurob.population import JointWaves, Population, Rollout
 from modurob.population.rollout import SERVO_RATE, rises
 from modurob.population.rollout import task_of as rollout_task
 from modurob.search.genotype import Genotype, joint_waves
-from modurob.search.tasks import SERVO_RAD_S, STEP_S, Objective, SearchTask
+from modurob.search.tasks import SERVO_RAD_S, STEP_S, Objective, SearchTask, task_of
 
 # bodies of one population: fixed, so that results do not depend on workers
 CHUNKS = {"cpu": 64, "cuda": 2**17}
@@ -40,7 +40,7 @@ class Evaluation(NamedTuple):
 
 def evaluate(
     genotypes: Sequence[Genotype],
-    task: SearchTask,
+    task: str | SearchTask,
     measures: Sequence[Objective] = (),
     executor: Executor | None = None,
     target: str = "cpu",
@@ -49,7 +49,7 @@ def evaluate(
 
     Args:
         genotypes: Bodies with gaits.
-        task: Ground, duration, objective and constraints.
+        task: By name, or a `SearchTask` of your own.
         measures: Further functions of a rollout and its population, (bodies,) numbers each.
         executor: For processes or a cluster; None for this process and its threads. Results do not
             depend on it.
@@ -57,14 +57,14 @@ def evaluate(
     """
     chunk = checked_chunks(target)
     chunks = [genotypes[k : k + chunk] for k in range(0, len(genotypes), chunk)]
-    function = partial(evaluate_chunk, task=task, measures=tuple(measures), target=target)
+    function = partial(evaluate_chunk, task=task_of(task), measures=tuple(measures), target=target)
     found = map(function, chunks) if executor is None else executor.map(function, chunks)
     return [evaluation for chunk in found for evaluation in chunk]
 
 
 def checked_chunks(target: str) -> int:
     """Bodies of one population on a target, or an error that lists the targets."""
-    if target not in CHUNKS:
+    if not (isinstance(target, str) and target in CHUNKS):
         raise UnknownNameError(f"no target {target!r}: target is {choices(CHUNKS)}")
     return CHUNKS[target]
 

@@ -24,8 +24,10 @@ STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem a
 color:#1f2933}h1,h2{line-height:1.2}img{max-width:100%}code{font-size:.85em;overflow-wrap:anywhere}
 td,th{border-bottom:1px solid #d5dbe1;padding:.2rem .8rem .2rem 0;text-align:left;font-weight:400}
 th{white-space:nowrap;vertical-align:top}
-.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(21rem,1fr));gap:1.5rem}
-.card{border:1px solid #d5dbe1;border-radius:.5rem;padding:1rem}.card h2{margin:0 0 .5rem}"""
+.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(30rem,100%),1fr));gap:1.5rem}
+.card{border:1px solid #d5dbe1;border-radius:.5rem;padding:1rem}.card h2{margin:0 0 .5rem}
+.card img{width:100%;aspect-ratio:1;object-fit:contain}.views{display:flex;gap:.5rem}
+figure{flex:1;margin:0;font-size:.85em;color:#52606d}"""
 
 
 class Winner(NamedTuple):
@@ -135,17 +137,20 @@ def draw_progress(result: SearchResult, path: str | os.PathLike[str]) -> None:
     plane = figure.add_subplot()
     charts.style(plane)
     numbers = range(1, len(result.history) + 1)
-    for (label, field), color in zip(
-        (("best so far", "leader"), ("best of a generation", "best"), ("median", "median")),
+    for (label, field, width), color in zip(
+        # wide below narrow: the two best often have the same value
+        (("best so far", "leader", 4.0), ("best of a generation", "best", 1.5),
+         ("median", "median", 1.5)),
         charts.colors(3),
         strict=True,
-    ):
+    ):  # fmt: skip
         values = [getattr(entry, field) for entry in result.history]
         plane.plot(
             numbers, [math.nan if x is None else x for x in values], color=color, label=label,
-            marker="o", ms=3, lw=1.5,
+            marker="o", ms=width + 1.5, lw=width,
         )  # fmt: skip
     plane.set_xlim(0.5, result.generations + 0.5)
+    plane.locator_params(axis="x", integer=True)
     plane.set_xlabel("generation")
     plane.set_ylabel(f"score [{result.task.unit}]")
     plane.legend(frameon=False, labelcolor=charts.INK, fontsize=8.5)
@@ -206,8 +211,8 @@ def _page(result: SearchResult, winners: Sequence[Winner], archive: bool) -> str
 def _card(winner: Winner, result: SearchResult) -> str:
     unit, hinges = result.task.unit, result.best[0].genotype.space.hinges
     organism, gait, scenario, image, *film = winner.files
-    checked = escape(winner.note)
-    if not winner.note:
+    checked = winner.note
+    if not checked:
         checked = f"{winner.mujoco:.3f} {unit} ({100 * winner.difference:+.0f} %)"
     facts = {
         "score": f"{winner.score:.3f} {unit}",
@@ -215,14 +220,20 @@ def _card(winner: Winner, result: SearchResult) -> str:
         "body": f"{winner.modules} modules, {winner.joints} joints, {winner.mass:.3g} kg",
         "gait": f"{winner.frequency:.2f} Hz, found in generation {winner.generation + 1}",
     }
+    views = (image, "joints at zero"), *((file, "in motion") for file in film)
     shown = "".join(
-        f'<p><img src="{file}" alt="{winner.name}" loading="lazy"></p>' for file in (*film, image)
+        f'<figure><img src="{file}" alt="{winner.name}, {caption}" loading="lazy">'
+        f"<figcaption>{caption}</figcaption></figure>"
+        for file, caption in views
     )
     commands = f"modurob run {scenario}", f"modurob walk {organism} --hinges {hinges} --gait {gait}"
     code = "".join(f"<p><code>{escape(command)}</code></p>" for command in commands)
-    return f'<div class="card"><h2>{winner.name}</h2>{shown}{_table(facts)}{code}</div>'
+    head = f'<h2>{winner.name}</h2><div class="views">{shown}</div>'
+    return f'<div class="card">{head}{_table(facts)}{code}</div>'
 
 
 def _table(facts: dict[str, str]) -> str:
-    rows = (f"<tr><th>{escape(name)}</th><td>{value}</td></tr>" for name, value in facts.items())
+    rows = (
+        f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in facts.items()
+    )
     return f"<table>{''.join(rows)}</table>"

@@ -186,8 +186,16 @@ class MapElites(Strategy):
         self, evaluated: Sequence[Individual], accept: Accept = accept_all
     ) -> list[Individual]:
         archive, accepted, refused = _archive(self.measures), [], []
-        for one in evaluated:
-            (accepted if accept(one.genotype) else refused).append(one)
+        best = {int(archive.index_of_single(one.measures)): one.score for one in self.members}
+        for one in best_first(evaluated):
+            cell = int(archive.index_of_single(one.measures))
+            if cell in best and one.score <= best[cell]:
+                continue
+            if accept(one.genotype):
+                best[cell] = one.score
+                accepted.append(one)
+            else:
+                refused.append(one)
         everyone = [*self.members, *accepted]
         if everyone:
             numbers = np.empty(len(everyone), dtype=object)

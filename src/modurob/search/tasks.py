@@ -69,6 +69,14 @@ class SearchTask:
     every: float | None = None
 
     def __post_init__(self) -> None:
+        for name, value in (("name", self.name), ("unit", self.unit)):
+            if not isinstance(value, str):
+                raise StateError(f"the {name} of a task is a text, got {value!r}")
+        if not isinstance(self.constraints, Mapping):
+            raise StateError(
+                "constraints of a task are functions by name, such as {'upright': upright}, got "
+                f"{self.constraints!r}"
+            )
         for name, function in {"objective": self.objective, **self.constraints}.items():
             if not callable(function):
                 raise StateError(

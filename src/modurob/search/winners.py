@@ -10,7 +10,7 @@ import numpy as np
 from modurob.errors import ModurobError
 from modurob.population import Population, Rollout
 from modurob.scenario.scenario import Scenario
-from modurob.search.evaluation import judged
+from modurob.search.evaluation import Evaluation, judged
 from modurob.search.genotype import Genotype
 from modurob.search.tasks import SERVO_RAD_S, STEP_S, SearchTask
 from modurob.sim import Trajectory, simulate
@@ -63,8 +63,8 @@ def _times(task: SearchTask) -> np.ndarray:
     return np.unique(np.round([*times[times < task.duration], task.begin_time, task.duration], 9))
 
 
-def score_of(trajectory: Trajectory, scenario: Scenario, task: SearchTask) -> float:
-    """The score that a recorded run has by the objective of a task; NaN if it is not valid."""
+def evaluated_run(trajectory: Trajectory, scenario: Scenario, task: SearchTask) -> Evaluation:
+    """The score that a recorded run has by the objective of a task, or the reason for none."""
     run, model = trajectory.parts[0], trajectory.model
     first = int(np.searchsorted(run.t, task.begin_time - STEP_S / 2))
     center = model.center_of_mass(run.q[[first, -1]])
@@ -75,12 +75,13 @@ def score_of(trajectory: Trajectory, scenario: Scenario, task: SearchTask) -> fl
         failed=np.array([False]), times=run.t, trace=run.q[:, None, :7],
     )  # fmt: skip
     population = Population([scenario.organism], scenario.hinges)
-    return judged(rollout, population, task)[0].score
+    return judged(rollout, population, task)[0]
 
 
 def mujoco_score(scenario: Scenario, task: SearchTask) -> tuple[float, str]:
     """The score in MuJoCo, and the reason where there is none."""
     try:
-        return score_of(replay(scenario, task, "mujoco"), scenario, task), ""
+        run = evaluated_run(replay(scenario, task, "mujoco"), scenario, task)
+        return run.score, run.reason
     except ModurobError as error:  # bodies that overlap, no MuJoCo, a run that diverged
         return np.nan, str(error)
