@@ -479,6 +479,22 @@ def test_the_ground_takes_the_momentum_of_a_module_that_docks_from_above():
     assert np.abs(after.v[-1]).max() < 1e-3 * speed
 
 
+def test_a_light_module_that_docks_softens_the_ground_or_is_refused():
+    """It would oscillate faster than the step resolves; a stiffness that is given stays."""
+    model = mr.Organism.start("superbot").model(base="free", hinges="physical")
+    options = {
+        "integrator": "SemiImplicitEuler", "record": 0.05,
+        "events": [mr.Dock(0.1, "m0", 6, "n1", 1, kind="superbot_light")],
+    }  # fmt: skip
+    run = mr.simulate(model, None, None, 0.4, ground=mr.Ground(lift=True), **options)
+    before, after = run.parts
+    total = after.energy + after.channels["contact_energy"]
+    assert np.diff(total).max() < 0.02 * (total[0] - total[-1])  # a method of order one
+    assert after.channels["contact_energy"][0] < before.channels["contact_energy"][-1]
+    with pytest.raises(mr.sim.SimulationError, match=r"t = 0\.1 s: dt = 0\.001 s is too long"):
+        mr.simulate(model, None, None, 0.4, ground=mr.Ground(lift=True, stiffness=3e3), **options)
+
+
 def _braced(model: mr.Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Joints held where they are."""
     tau = np.zeros(model.nv)

@@ -90,10 +90,12 @@ class GroundContact:
         self._at = corners(organism, model)
         self._body, self._rolls = self._at.body, bool(self._at.radius.any())
         self._moves = model._moving_columns[model.body_link].astype(float)  # (bodies, nv)
-        given = before[0].law.stiffness if before else ground.stiffness
+        given = min((other.law.stiffness for other in before), default=ground.stiffness)
         states = q.reshape(-1, q.shape[-1])
         softness = self._unit_rate(states[0] if len(states) else model.neutral())
         k = given or (RESOLVED / (step or NOMINAL_STEP_S) / softness) ** 2
+        if ground.stiffness is None and step is not None:  # a light module may have docked
+            k = min(k, (MOST_RESOLVED / (step * softness)) ** 2)
         self.rate = rate = softness * np.sqrt(k)
         self.law = ground_law(ground, k, rate)
         self.largest_step = RESOLVED / rate
