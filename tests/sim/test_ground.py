@@ -642,6 +642,8 @@ def test_mistakes_are_refused_with_a_way_out():
     hole[2, 3] = np.nan
     with complains(mr.StateError, "has a hole: nan at [2, 3] (1 in all)"):
         mr.Ground(height=hole)
+    with complains(mr.StateError, "has a hole: nan at [2, 3] (1 in all)"):
+        mr.Ground(height=np.ma.masked_invalid(hole))
     with complains(mr.StateError, "two numbers or more each way", "(4,)"):
         mr.Ground(height=np.zeros(4))
     with complains(mr.StateError, "height is a finite number, or an array", "'low'"):
@@ -663,6 +665,12 @@ def test_a_step_that_is_too_long_is_refused_with_the_longest_that_works():
     standing(dt=5e-3, ground=mr.Ground(stiffness=stiffness))
     with complains(mr.StateError, "too long for a ground"):
         standing(dt=1.2 * named, ground=mr.Ground(stiffness=STIFFNESS))
+    # ground that is as hard as the step allows must still carry the body
+    with pytest.raises(mr.StateError, match=r"sink by 0\.11 m; give dt = ") as error:
+        mr.simulate(MODEL, None, None, 2.0, dt=0.05, ground=mr.Ground(lift=True))
+    named = float(str(error.value).split("give dt = ")[1].split(" s")[0])
+    run = mr.simulate(MODEL, None, None, 2.0, dt=named, ground=mr.Ground(lift=True))
+    assert 0.08 * EDGES[0] < EDGES[2] / 2 - run.q[-1, 2] < 0.1 * EDGES[0]
 
 
 @pytest.mark.parametrize("height", [-1.0, np.full((2, 2), -1.0)], ids=["plane", "field"])
