@@ -185,7 +185,8 @@ class GroundContact:
             raise StateError(
                 f"dt = {step:g} s is too long for this body on the ground: one that is soft enough "
                 f"for it lets the body sink by {depth:.2g} m; give dt = "
-                f"{rounded_down(step * np.sqrt(most / depth))} s or less, or a stiffness"
+                f"{rounded_down(step * np.sqrt(most / depth))} s or less, or a stiffness of the "
+                "ground"
             )
 
     def _take(self, other: GroundContact) -> None:
