@@ -294,8 +294,8 @@ def test_records_cut_anywhere_are_refused():
 
 def test_lines_of_the_studio_have_a_limited_number_of_points():
     most = signals.MOST_POINTS
-    assert signals._chosen(most).tolist() == list(range(most))
-    many = signals._chosen(10 * most)
+    assert signals.chosen(most).tolist() == list(range(most))
+    many = signals.chosen(10 * most)
     assert len(many) == most
     assert (many[0], many[-1]) == (0, 10 * most - 1)
     assert set(np.diff(many)) <= {9, 10, 11}

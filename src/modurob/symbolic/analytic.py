@@ -75,8 +75,8 @@ class AnalyticDynamics:
         """Refused: it is asked for when wrenches act."""
         raise StateError("a run with equations has no external wrenches: give it a model")
 
-    def prepare(self, name: str, states: int | None) -> Callable[..., Any]:
+    def prepare(self, name: str, states: int | None, out: Any = None) -> Callable[..., Any]:
         """See `Model.prepare`."""
-        if name not in self.FORMULAS:
-            return self._numbers.prepare(name, states)
-        return partial(self.quantity, name)
+        if name in self.FORMULAS and out is None:
+            return partial(self.quantity, name)
+        return self._numbers.prepare(name, states, out)
