@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import modurob as mr
+from modurob.cli import cli
 from modurob.distributed import Fault, Impulse, InProcess, StandingNetwork, stand
 from modurob.distributed.balancing import feet_of, stability_region, support_polygon
 from modurob.distributed.balancing.stance import SHARE, Step, stance
@@ -81,6 +83,22 @@ def test_a_robot_that_is_pushed_too_hard_counts_as_fallen(walker):
     push = Impulse(0.02, (0.0, 8.0 * tree.model("physical").mass.sum(), 0.0))
     run = stand(tree, q0=q, push=push, duration=0.5, record=0.02)
     assert run.fallen is not None
+
+
+def test_soles_that_slide_slip_though_they_leave_the_ground(tmp_path):
+    """Above the friction angle all soles go downhill, and some are knocked off the ground."""
+    walker = mr.examples.superbot_walker(3, 2, np.random.default_rng(2))
+    steep = mr.Ground(slope=(1.0, 0.0))
+    run = stand(walker, ground=steep, duration=0.9, rng=np.random.default_rng(2), record=0.02)
+    assert run._flights
+    first = np.searchsorted(run.t, 0.4)  # it has settled
+    way = np.linalg.norm(run.soles[first:, :, :2] - run.soles[first, :, :2], axis=2)
+    np.testing.assert_allclose(run.slip, way.max(axis=0))
+    assert run.slip.min() > 0.1
+    walker.save(tmp_path / "walker.json")
+    arguments = ["balance", str(tmp_path / "walker.json"), "--ground", "--slope", "45"]
+    said = CliRunner().invoke(cli, [*arguments, "--duration", "0.7"]).output
+    assert "It does not fall, but slides; 0 of 0 steps" in said
 
 
 @pytest.fixture(scope="module")

@@ -479,6 +479,22 @@ def test_the_ground_takes_the_momentum_of_a_module_that_docks_from_above():
     assert np.abs(after.v[-1]).max() < 1e-3 * speed
 
 
+def test_a_light_module_that_docks_softens_the_ground_or_is_refused():
+    """It would oscillate faster than the step resolves; a stiffness that is given stays."""
+    model = mr.Organism.start("superbot").model(base="free", hinges="physical")
+    options = {
+        "integrator": "SemiImplicitEuler", "record": 0.05,
+        "events": [mr.Dock(0.1, "m0", 6, "n1", 1, kind="superbot_light")],
+    }  # fmt: skip
+    run = mr.simulate(model, None, None, 0.4, ground=mr.Ground(lift=True), **options)
+    before, after = run.parts
+    total = after.energy + after.channels["contact_energy"]
+    assert np.diff(total).max() < 0.02 * (total[0] - total[-1])  # a method of order one
+    assert after.channels["contact_energy"][0] < before.channels["contact_energy"][-1]
+    with pytest.raises(mr.sim.SimulationError, match=r"t = 0\.1 s: dt = 0\.001 s is too long"):
+        mr.simulate(model, None, None, 0.4, ground=mr.Ground(lift=True, stiffness=3e3), **options)
+
+
 def _braced(model: mr.Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Joints held where they are."""
     tau = np.zeros(model.nv)
@@ -626,6 +642,8 @@ def test_mistakes_are_refused_with_a_way_out():
     hole[2, 3] = np.nan
     with complains(mr.StateError, "has a hole: nan at [2, 3] (1 in all)"):
         mr.Ground(height=hole)
+    with complains(mr.StateError, "has a hole: nan at [2, 3] (1 in all)"):
+        mr.Ground(height=np.ma.masked_invalid(hole))
     with complains(mr.StateError, "two numbers or more each way", "(4,)"):
         mr.Ground(height=np.zeros(4))
     with complains(mr.StateError, "height is a finite number, or an array", "'low'"):
@@ -647,6 +665,13 @@ def test_a_step_that_is_too_long_is_refused_with_the_longest_that_works():
     standing(dt=5e-3, ground=mr.Ground(stiffness=stiffness))
     with complains(mr.StateError, "too long for a ground"):
         standing(dt=1.2 * named, ground=mr.Ground(stiffness=STIFFNESS))
+    # ground that is as hard as the step allows must still carry the body
+    with pytest.raises(mr.StateError, match=r"sink by 0\.11 m; give dt = ") as error:
+        mr.simulate(MODEL, None, None, 2.0, dt=0.05, ground=mr.Ground(lift=True))
+    named = float(str(error.value).split("give dt = ")[1].split(" s")[0])
+    run = mr.simulate(MODEL, None, None, 2.0, dt=named, ground=mr.Ground(lift=True))
+    mr.simulate(MODEL, None, None, 0.1, dt=0.05, ground=mr.Ground(lift=True), engine="mujoco")
+    assert 0.08 * EDGES[0] < EDGES[2] / 2 - run.q[-1, 2] < 0.1 * EDGES[0]
 
 
 @pytest.mark.parametrize("height", [-1.0, np.full((2, 2), -1.0)], ids=["plane", "field"])

@@ -21,6 +21,7 @@ from modurob.distributed.balancing import (
     Impulse,
     stand,
 )
+from modurob.distributed.balancing.on_ground import SLIPPED
 from modurob.scenario.settings import BALANCE
 
 EXAMPLE = """\b
@@ -159,7 +160,8 @@ def _stand(
         return
     dead = f"; died: {', '.join(facts['lost'])}" if run.lost else ""
     echo(f"{title}: feet {', '.join(facts['feet'])}{dead}")
-    echo(f"{run.fallen or 'It stands'}; {run.steps_done} of {len(steps)} steps")
+    stood = "It stands" if run.slip.max() < SLIPPED else "It does not fall, but slides"
+    echo(f"{run.fallen or stood}; {run.steps_done} of {len(steps)} steps")
     echo(f"largest tilt {facts['largest_tilt_deg']:.1f} deg, lowest center "
          f"{1e3 * facts['lowest_height_m']:.0f} mm, largest slip of a sole "
          f"{1e3 * facts['largest_slip_m']:.0f} mm")  # fmt: skip

@@ -106,7 +106,8 @@ class Run:
         setup = self._setup
         if setup.ground is None:
             return None
-        step = setup.settings.dt if self._is_fixed else None
+        own_law = not issubclass(setup.method, MujocoStep)  # MuJoCo has another: this is for starts
+        step = setup.settings.dt if self._is_fixed and own_law else None
         known = [run.motion.ground for run in before if run.motion.ground is not None]
         found = GroundContact(setup.ground, self.model, self.organism, self.q, step, known)
         if not before:

@@ -32,6 +32,7 @@ GRIP = 0.7  # tangential over normal stiffness: of equal spheres that touch (Min
 RESOLVED = 0.8  # rad of the fastest oscillation on the ground in a step, by default
 MOST_RESOLVED = 1.0  # rad of it: beyond, steps of impacts are no longer small
 NOMINAL_STEP_S = 1e-3  # that adaptive methods get their stiffness from
+SOFTEST = 0.1  # of the largest body: deepest that all may lie in ground as hard as the step allows
 SUNK = 2.0  # times the depth at which one corner carries the weight: refused at the start
 ROUNDING = 1e-9  # [m] of the lowest point at the start
 SAME_SIDE = 1e-6  # of the size of a body: distance of corners that touch a plane together
@@ -90,10 +91,12 @@ class GroundContact:
         self._at = corners(organism, model)
         self._body, self._rolls = self._at.body, bool(self._at.radius.any())
         self._moves = model._moving_columns[model.body_link].astype(float)  # (bodies, nv)
-        given = before[0].law.stiffness if before else ground.stiffness
+        given = min((other.law.stiffness for other in before), default=ground.stiffness)
         states = q.reshape(-1, q.shape[-1])
         softness = self._unit_rate(states[0] if len(states) else model.neutral())
         k = given or (RESOLVED / (step or NOMINAL_STEP_S) / softness) ** 2
+        if ground.stiffness is None and step is not None:  # a light module may have docked
+            k = min(k, (MOST_RESOLVED / (step * softness)) ** 2)
         self.rate = rate = softness * np.sqrt(k)
         self.law = ground_law(ground, k, rate)
         self.largest_step = RESOLVED / rate
@@ -105,6 +108,8 @@ class GroundContact:
                 f"{rounded_down(MOST_RESOLVED / rate)} s or less, or a stiffness of "
                 f"{rounded_down(most_k)} N/m or less"
             )
+        if ground.stiffness is None and step is not None and model.free_base:
+            self._check_softness(step)
         self._batch = q.shape[:-1]
         memory = RollingBristle if self._rolls else Bristle
         self._memory = memory_blocks(math.prod(self._batch), len(self._body), size(memory))
@@ -168,6 +173,21 @@ class GroundContact:
             return 1.0
         largest = values.max(initial=0.0)
         return float(np.sqrt(largest)) if largest > 0 else 1.0
+
+    def _check_softness(self, step: float) -> None:
+        """Refuse a step that would need ground too soft to lie on."""
+        (of_body, place, *_), model = self._at.outline(), self._model
+        bodies = [place[of_body == body] for body in np.unique(of_body)]
+        weight = np.sum(model.mass) * np.linalg.norm(model.gravity)
+        depth = weight / (self.law.stiffness * sum(largest_sides(own).sum() for own in bodies))
+        most = SOFTEST * max(np.ptp(own, axis=0).max() for own in bodies)
+        if depth > most:
+            raise StateError(
+                f"dt = {step:g} s is too long for this body on the ground: one that is soft enough "
+                f"for it lets the body sink by {depth:.2g} m; give dt = "
+                f"{rounded_down(step * np.sqrt(most / depth))} s or less, or a stiffness of the "
+                "ground"
+            )
 
     def _take(self, other: GroundContact) -> None:
         """Keep the anchors of bodies that another contact has, by name."""

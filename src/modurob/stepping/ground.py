@@ -52,7 +52,7 @@ class Ground:
     lift: bool = False
 
     def __post_init__(self) -> None:
-        not_negative("the ground's friction", self.friction, "(a coefficient)")
+        not_negative("the ground's friction", self.friction, "N/N")
         not_negative("the ground's damping", self.damping, "s/m")
         positive("the ground's cell", self.cell, "m")
         if self.stiffness is not None:
@@ -116,6 +116,8 @@ class Ground:
 
 
 def _heights(height: ArrayLike) -> np.ndarray:
+    if isinstance(height, np.ma.MaskedArray):  # what is masked would have some number
+        height = np.ma.filled(height.astype(float), np.nan)
     z = np.array(as_floats(height))
     holes = np.argwhere(~np.isfinite(z))
     if z.ndim not in (0, 2) or min(z.shape, default=2) < 2 or (z.ndim == 0 and len(holes)):

@@ -276,14 +276,17 @@ class Stood(Trajectory):
     def slip(self) -> np.ndarray:
         """(feet,) farthest distance of each sole from where it stood or landed. [m]
 
-        A foot that steps counts until the step before has landed, and again when it has landed.
+        A foot that steps counts until the step before has landed, and again when it has landed. One
+        that was not asked to step counts all the time, also when it was knocked off the ground.
         """
         first = min(int(np.searchsorted(self.t, SETTLED_S)), len(self.t) - 1)
         slip = np.zeros(len(self.feet))
+        stepping = {step.foot for step in self.steps}
+        flights = [x for x in self._flights if self.feet[x[2]].module in stepping]
         for foot in range(len(self.feet)):
-            own = [(a, b) for a, b, k in self._flights if k == foot]
+            own = [(a, b) for a, b, k in flights if k == foot]
             begins = [first, *(b for _, b in own)]
-            stayed = [max([first, *(b for _, b, _ in self._flights if b <= a)]) for a, _ in own]
+            stayed = [max([first, *(b for _, b, _ in flights if b <= a)]) for a, _ in own]
             for a, b in zip(begins, [*stayed, len(self.t) - 1], strict=True):
                 way = self.soles[a : b + 1, foot, :2] - self.soles[a, foot, :2]
                 slip[foot] = max(slip[foot], *np.linalg.norm(way, axis=1))

@@ -165,8 +165,6 @@ class MultiBodyRun:
         """Let new bodies go on in the place of old ones."""
         self.reports.append(report)
         gone = [body.run for body in old if body.run is not None]
-        for run in gone:
-            self._runs.remove(run)
         # a law keeps integrals and estimates, so the new one is rebuilt from the body's last one
         source = gone[0].controller if hasattr(self._controller, "command") else self._controller
         for state in states:
@@ -179,6 +177,8 @@ class MultiBodyRun:
             self._runs.append(run)
             self._all.append(run)
             run.begin()
+        for run in gone:  # not before: a new body may be refused, and `t` is then theirs
+            self._runs.remove(run)
 
     def _known_options(self) -> ModelOptions:
         if self._options is None:
