@@ -206,6 +206,7 @@ def session():
         ("arm xyz", ("xyz", "babac")),
         ("wait many", ("N is a whole number", "many")),
         ("move m0 1 2", ("one number for each joint of 'm0' (joint)", "2")),
+        ("move m0 1", ("no joint 'm0.joint' in the robot: joints are none",)),
         ("goto 1,2 in 2", ("no robot with joints", "plug modules")),
         ("goto 1,x in 2", ("Q is a number", "x")),
         ("goto 1 within 2", ("in SECONDS", "within 2")),
@@ -236,7 +237,7 @@ def test_mistakes_are_one_line(session, line, pieces):
 def test_mistakes_in_a_conversation_change_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     mistakes = {
-        "kill plant": "no module 'plant': there are m0",
+        "kill plant": "no module 'plant': there are m0, m1",
         "wait -1": "N is a whole number, got '-1'",
         "sleep 1e300": "SECONDS is a number from 0 to 1e+06 (seconds), got 1e+300",
         "plug m0.out base.out 1.5": "TURN is a whole number",
@@ -244,10 +245,22 @@ def test_mistakes_in_a_conversation_change_nothing(tmp_path, monkeypatch):
         "push m7.joint 2": "no module 'm7'",
         "push m0.joint 1,2,3": "no module 'm0.joint'",
         "write m0 name=3": "no parameter name",
+        "move m1 3": "no joint 'm1.joint' in the robot: joints are m0.joint",
         "goto 1,2": "1 finite numbers, one for each joint (m0.joint), got 2",
         "record nowhere/x.csv": "no folder",
     }
-    typed = "\n".join(["arm b", "wait 1", "record", "sleep 0.1", *mistakes, "record x.csv", "show"])
+    typed = "\n".join(
+        [
+            "arm b",
+            "wait 1",
+            "start giusti_a",
+            "record",
+            "sleep 0.1",
+            *mistakes,
+            "record x.csv",
+            "show",
+        ]
+    )
     result = CliRunner().invoke(cli, ["bus"], input=typed + "\n")
     assert result.exit_code == 0, result.output
     text = " ".join(result.stdout.split())
@@ -283,7 +296,14 @@ def test_a_command_is_one_method_that_help_lists_and_a_script_runs(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "args", [["--script", "nowhere.bus"], ["--script", ""], ["--loss", "2"], ["--transport", "x"]]
+    "args",
+    [
+        ["--script", "nowhere.bus"],
+        ["--script", ""],
+        ["--loss", "2"],
+        ["--transport", "x"],
+        ["--native", "m1,arm"],
+    ],
 )
 def test_bad_options_are_one_line(args):
     result = CliRunner().invoke(cli, ["bus", *args])

@@ -143,6 +143,16 @@ def test_a_native_robot_has_the_torques_of_a_python_one_and_survives_a_death():
         os.kill(bus.pid("base"), signal.SIGKILL)
         with complains(StateError, "the coordinator's process has ended: modules get no torques"):
             bus.wait(lambda: False, DEADLINE)
+        for refused in (
+            lambda: bus.operation.goto(goal[:4], seconds),
+            bus.operation.hold,
+            bus.operation.relax,
+            lambda: bus.wait(lambda: bus.settled(4), DEADLINE),
+        ):
+            with complains(StateError, "the coordinator's process has ended", "start a new bus"):
+                refused()
+        assert (bus.operation.status().reason,) == bus.operation.missing()
+        assert "process has ended" in bus.operation.status().reason
 
 
 def test_a_native_coordinator_has_one_law_and_the_usual_transport():

@@ -124,9 +124,10 @@ class BusSession(cmd.Cmd):
         """start KIND [KIND ...]: switch on m0, m1 ...: catalog names or datasheet files."""
         for name in [self.bus.start(organisms.kind(k)) for k in (kind, *kinds)]:
             module = self.bus.modules[name]
+            in_c = " in C" if self.bus.is_native(name) else ""
             line = (
                 f"{name}: {module.kind.name}, id {id_text(module.node.uid)}, process "
-                f"{self.bus.pid(name)}, ports {choices(module.node.ports)}"
+                f"{self.bus.pid(name)}{in_c}, ports {choices(module.node.ports)}"
             )
             self.out.print(line, markup=False)
 
@@ -169,9 +170,13 @@ class BusSession(cmd.Cmd):
                 f"move takes one number for each joint of '{name}' ({choices(joints)}), got {split}"
             )
         status = self.bus.operation.status()
-        goal, model = status.set_point.copy(), self.bus.robot.model
+        goal = status.set_point.copy()
         for joint, text in zip(joints, positions[:split], strict=True):
-            index = status.joints.index(f"{name}.{joint}") if model else 0
+            if (title := f"{name}.{joint}") not in status.joints:
+                raise UnknownNameError(
+                    f"no joint '{title}' in the robot: joints are {choices(status.joints)}"
+                )
+            index = status.joints.index(title)
             goal[index] = self._place(index, _number("Q", text))
         self.bus.operation.goto(goal, _seconds(positions[split:], 1.0))
 

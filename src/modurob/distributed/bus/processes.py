@@ -201,6 +201,9 @@ class ProcessBus(Bus):
     def settled(self, modules: int) -> bool:
         if not self._in_c:
             return super().settled(modules)
+        operation = self.builder.operation
+        assert isinstance(operation, NativeOperation)
+        operation.check_alive()
         names = self.robot.assembly.names
         whole = len(names) == modules and not self._replaced.intersection(names)
         measured = self._driven_in_c and bool(np.isfinite(self.operation.status().q).all())
@@ -314,7 +317,11 @@ class ProcessBus(Bus):
         if events is None:
             self._driven(name, ())
             if name in LOST and self._open:
-                raise StateError(f"{LOST[name]}; start a new bus")
+                reason, operation = f"{LOST[name]}; start a new bus", self.builder.operation
+                if name == BASE:
+                    assert isinstance(operation, NativeOperation)
+                    operation.end(reason)
+                raise StateError(reason)
             return
         for event in events:
             if "stored" in event:
