@@ -165,3 +165,19 @@ def test_a_native_coordinator_has_one_law_and_the_usual_transport():
 def test_trees_rings_and_twins_are_found_as_in_python(checked):
     random_changes(3, 30)
     assert checked.rebuilt > 5
+
+
+def test_a_module_too_large_for_a_coordinator_in_c_is_named():
+    kind = catalog["giusti_b"]
+    mates = tuple(f"connector-{k}" for k in range(33))
+    crowded = kind.model_copy(
+        update={"ports": tuple(port.model_copy(update={"mates": mates}) for port in kind.ports)}
+    )
+    with ProcessBus(coordinator="native", heartbeat=0.1) as bus:
+        bus.start(crowded)
+        bus.plug("base.out", "m0.in")
+        assert bus.wait(lambda: bus.robot.model is not None, DEADLINE)
+        assert not bus.settled(1)
+        assert bus.operation.status().reason == (
+            "a coordinator in C has no room for m0: take the coordinator in Python"
+        )

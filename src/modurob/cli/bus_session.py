@@ -278,9 +278,10 @@ class BusSession(cmd.Cmd):
         held = self.bus.wait(is_ready, limit)
         self.print_changes()
         if not held:
+            reason = self.bus.operation.status().reason
             raise WaitTimeout(
                 f"waited {limit:g} s for a robot of {number} modules; it has "
-                f"{len(self.bus.robot.assembly.names)}"
+                f"{len(self.bus.robot.assembly.names)}" + (f"; {reason}" if reason else "")
             )
 
     def do_show(self) -> None:

@@ -159,6 +159,8 @@ class NativeOperation(Operation):
             mode, reason = told["mode"], ""
             if self._ended:
                 mode, reason = "idle", self._ended
+            elif left_out := self._left_out():
+                reason = f"a coordinator in C has no room for {choices(left_out)}: {PYTHON}"
             elif told["command"] != self._number:  # not carried out yet
                 mode = "move" if self._what else mode
             elif told["refused"]:
@@ -172,6 +174,11 @@ class NativeOperation(Operation):
             names = () if model is None else model.joint_names
             q, aims = self._q.copy(), self._set_point.copy()
             return OperationStatus(mode, motion, told["progress"], reason, names, aims, q)
+
+    def _left_out(self) -> list[str]:
+        """Modules of the robot here that the one in C does not have: they exceed its sizes."""
+        held = {Address(int(uid, 16), boot) for uid, boot, *_ in self._told.get("modules", ())}
+        return [name for module, name in self.robot.assembly.names.items() if module not in held]
 
     def missing(self) -> tuple[str, ...]:
         if self._ended:
