@@ -8,7 +8,7 @@ import pytest
 
 from firmware.bus_in_c import NEEDS_COMPILER
 from firmware.coordinator_in_c import PERIOD_S, SAME, CheckedCoordinator, random_changes
-from modurob import StateError, catalog
+from modurob import ModuleType, StateError, catalog
 from modurob.distributed import PlantOptions, ProcessBus, SimulatedBus
 from modurob.distributed.bus import bus as bus_of_nodes
 from oracles import complains
@@ -168,11 +168,9 @@ def test_trees_rings_and_twins_are_found_as_in_python(checked):
 
 
 def test_a_module_too_large_for_a_coordinator_in_c_is_named():
-    kind = catalog["giusti_b"]
-    mates = tuple(f"connector-{k}" for k in range(33))
-    crowded = kind.model_copy(
-        update={"ports": tuple(port.model_copy(update={"mates": mates}) for port in kind.ports)}
-    )
+    data = catalog["giusti_b"].model_dump()
+    mates = [f"connector-{k}" for k in range(33)]
+    crowded = ModuleType(**{**data, "ports": [{**port, "mates": mates} for port in data["ports"]]})
     with ProcessBus(coordinator="native", heartbeat=0.1) as bus:
         bus.start(crowded)
         bus.plug("base.out", "m0.in")
