@@ -85,6 +85,22 @@ def test_a_script_operates_on_a_robot_without_python():
     assert facts["cycles"] > 50
 
 
+@NEEDS_COMPILER
+def test_a_conversation_names_the_socket_of_a_coordinator_in_c(capsys, monkeypatch):
+    monkeypatch.setattr(BusSession, "cmdloop", lambda self: None)
+    monkeypatch.setattr(BusSession, "_watch", lambda self: None)
+    with ProcessBus(plant=PlantOptions(), native=["m1"], coordinator="native") as bus:
+        bus.wait_until_warm()
+        session = BusSession(bus)
+        session.talk()
+        session.run("start giusti_b giusti_a")
+        told = capsys.readouterr().out
+        assert f"Coordinator at 127.0.0.1:{bus.address[1]}. " in told
+        assert bus.address[1] != bus.endpoint.address[1]
+        assert re.search(r"m0: .*process \d+, ports", told)
+        assert re.search(r"m1: .*process \d+ in C, ports", told)
+
+
 def test_commands_reach_the_robot_the_plant_and_the_memory(tmp_path):
     path = tmp_path / "places.csv"
     path.write_text("0, 0, 0\n0.3, 5, 0.02\n0.6, 0, 0\n", encoding="utf-8")

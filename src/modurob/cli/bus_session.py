@@ -75,8 +75,8 @@ class BusSession(cmd.Cmd):
     def talk(self) -> None:
         """Read commands from the terminal until quit or the end of the input."""
         threading.Thread(target=self._watch, daemon=True).start()
-        address = self.bus.endpoint.address
-        place = ":".join(map(str, address)) if isinstance(address, tuple) else address
+        address = self.bus.address
+        place = address if isinstance(address, str) else ":".join(map(str, address))
         self.out.print(f"Coordinator at {place}. help lists commands.", markup=False)
         self.cmdloop()
 
