@@ -89,7 +89,7 @@ def test_a_script_operates_on_a_robot_without_python():
 def test_a_conversation_names_the_socket_of_a_coordinator_in_c(capsys, monkeypatch):
     monkeypatch.setattr(BusSession, "cmdloop", lambda self: None)
     monkeypatch.setattr(BusSession, "_watch", lambda self: None)
-    with ProcessBus(plant=PlantOptions(), native=["m1"], coordinator="native") as bus:
+    with ProcessBus(native=["m1"], coordinator="native") as bus:
         bus.wait_until_warm()
         session = BusSession(bus)
         session.talk()
