@@ -85,6 +85,22 @@ def test_a_script_operates_on_a_robot_without_python():
     assert facts["cycles"] > 50
 
 
+@NEEDS_COMPILER
+def test_a_conversation_names_the_socket_of_a_coordinator_in_c(capsys, monkeypatch):
+    monkeypatch.setattr(BusSession, "cmdloop", lambda self: None)
+    monkeypatch.setattr(BusSession, "_watch", lambda self: None)
+    with ProcessBus(native=["m1"], coordinator="native") as bus:
+        bus.wait_until_warm()
+        session = BusSession(bus)
+        session.talk()
+        session.run("start giusti_b giusti_a")
+        told = capsys.readouterr().out
+        assert f"Coordinator at 127.0.0.1:{bus.address[1]}. " in told
+        assert bus.address[1] != bus.endpoint.address[1]
+        assert re.search(r"m0: .*process \d+, ports", told)
+        assert re.search(r"m1: .*process \d+ in C, ports", told)
+
+
 def test_commands_reach_the_robot_the_plant_and_the_memory(tmp_path):
     path = tmp_path / "places.csv"
     path.write_text("0, 0, 0\n0.3, 5, 0.02\n0.6, 0, 0\n", encoding="utf-8")
@@ -206,6 +222,7 @@ def session():
         ("arm xyz", ("xyz", "babac")),
         ("wait many", ("N is a whole number", "many")),
         ("move m0 1 2", ("one number for each joint of 'm0' (joint)", "2")),
+        ("move m0 1", ("no joint 'm0.joint' in the robot: joints are none",)),
         ("goto 1,2 in 2", ("no robot with joints", "plug modules")),
         ("goto 1,x in 2", ("Q is a number", "x")),
         ("goto 1 within 2", ("in SECONDS", "within 2")),
@@ -236,7 +253,7 @@ def test_mistakes_are_one_line(session, line, pieces):
 def test_mistakes_in_a_conversation_change_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     mistakes = {
-        "kill plant": "no module 'plant': there are m0",
+        "kill plant": "no module 'plant': there are m0, m1",
         "wait -1": "N is a whole number, got '-1'",
         "sleep 1e300": "SECONDS is a number from 0 to 1e+06 (seconds), got 1e+300",
         "plug m0.out base.out 1.5": "TURN is a whole number",
@@ -244,10 +261,22 @@ def test_mistakes_in_a_conversation_change_nothing(tmp_path, monkeypatch):
         "push m7.joint 2": "no module 'm7'",
         "push m0.joint 1,2,3": "no module 'm0.joint'",
         "write m0 name=3": "no parameter name",
+        "move m1 3": "no joint 'm1.joint' in the robot: joints are m0.joint",
         "goto 1,2": "1 finite numbers, one for each joint (m0.joint), got 2",
         "record nowhere/x.csv": "no folder",
     }
-    typed = "\n".join(["arm b", "wait 1", "record", "sleep 0.1", *mistakes, "record x.csv", "show"])
+    typed = "\n".join(
+        [
+            "arm b",
+            "wait 1",
+            "start giusti_a",
+            "record",
+            "sleep 0.1",
+            *mistakes,
+            "record x.csv",
+            "show",
+        ]
+    )
     result = CliRunner().invoke(cli, ["bus"], input=typed + "\n")
     assert result.exit_code == 0, result.output
     text = " ".join(result.stdout.split())
@@ -283,7 +312,14 @@ def test_a_command_is_one_method_that_help_lists_and_a_script_runs(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "args", [["--script", "nowhere.bus"], ["--script", ""], ["--loss", "2"], ["--transport", "x"]]
+    "args",
+    [
+        ["--script", "nowhere.bus"],
+        ["--script", ""],
+        ["--loss", "2"],
+        ["--transport", "x"],
+        ["--native", "m1,arm"],
+    ],
 )
 def test_bad_options_are_one_line(args):
     result = CliRunner().invoke(cli, ["bus", *args])

@@ -182,5 +182,7 @@ def test_a_runtime_that_cannot_be_made_is_refused(call, tmp_path):
     is_refused(call("--runtime", "own", "--joints", "300"), "1 to 254 joints, got 300")
     is_refused(call("crab", "--runtime", "own", "--c"), "no other format")
     is_refused(call("crab", "--c", "--joints", "3"), "add --runtime FOLDER")
+    for useless in (["--base", "free"], ["--lock", "m0.joint=3"], ["--hinges", "dyad"]):
+        is_refused(call("arm", "--runtime", "own", *useless), "no effect with --runtime")
     is_refused(call("--c"), "say which organism")
     assert not list(tmp_path.iterdir())

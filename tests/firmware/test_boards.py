@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -69,3 +70,30 @@ def test_a_cortex_m4_models_and_controls_six_modules_within_its_limits(tmp_path)
     assert found.step < STEP
     assert found.flash < FLASH
     assert found.ram < RAM
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make on this machine")
+@pytest.mark.parametrize(
+    ("folder", "change"), [(".", "CFLAGS=-O0"), ("boards", "MEMORY_m4=flash=0x08000000,ram=8")]
+)
+def test_make_builds_all_again_when_flags_change(tmp_path, folder, change):
+    boards.write_program(tmp_path, boards.arm(1), 1, 1)
+    compiler = tmp_path / "cc"  # writes what follows -o, and adds a line to a log
+    compiler.write_text(
+        f'#!/bin/sh\necho x >> {tmp_path}/log\nwhile [ "$1" != -o ]; do shift; done\n: > "$2"\n'
+    )
+    compiler.chmod(0o755)
+
+    def compiled(*options: str) -> int:
+        log = tmp_path / "log"
+        log.write_text("")
+        command = ["make", "-s", "-C", str(tmp_path / folder), f"CC={compiler}", "AR=true"]
+        subprocess.run([*command, *options], check=True)
+        return len(log.read_text().split())
+
+    everything = compiled()
+    if folder == ".":
+        (tmp_path / "build/libmodurob.a").touch()
+    assert everything > 20
+    assert compiled() == 0
+    assert compiled(change) == everything

@@ -8,7 +8,7 @@ import pytest
 
 from firmware.bus_in_c import NEEDS_COMPILER
 from firmware.coordinator_in_c import PERIOD_S, SAME, CheckedCoordinator, random_changes
-from modurob import StateError, catalog
+from modurob import ModuleType, StateError, catalog
 from modurob.distributed import PlantOptions, ProcessBus, SimulatedBus
 from modurob.distributed.bus import bus as bus_of_nodes
 from oracles import complains
@@ -143,6 +143,16 @@ def test_a_native_robot_has_the_torques_of_a_python_one_and_survives_a_death():
         os.kill(bus.pid("base"), signal.SIGKILL)
         with complains(StateError, "the coordinator's process has ended: modules get no torques"):
             bus.wait(lambda: False, DEADLINE)
+        for refused in (
+            lambda: bus.operation.goto(goal[:4], seconds),
+            bus.operation.hold,
+            bus.operation.relax,
+            lambda: bus.wait(lambda: bus.settled(4), DEADLINE),
+        ):
+            with complains(StateError, "the coordinator's process has ended", "start a new bus"):
+                refused()
+        assert (bus.operation.status().reason,) == bus.operation.missing()
+        assert "process has ended" in bus.operation.status().reason
 
 
 def test_a_native_coordinator_has_one_law_and_the_usual_transport():
@@ -155,3 +165,17 @@ def test_a_native_coordinator_has_one_law_and_the_usual_transport():
 def test_trees_rings_and_twins_are_found_as_in_python(checked):
     random_changes(3, 30)
     assert checked.rebuilt > 5
+
+
+def test_a_module_too_large_for_a_coordinator_in_c_is_named():
+    data = catalog["giusti_b"].model_dump()
+    mates = [f"connector-{k}" for k in range(33)]
+    crowded = ModuleType(**{**data, "ports": [{**port, "mates": mates} for port in data["ports"]]})
+    with ProcessBus(coordinator="native", heartbeat=0.1) as bus:
+        bus.start(crowded)
+        bus.plug("base.out", "m0.in")
+        assert bus.wait(lambda: bus.robot.model is not None, DEADLINE)
+        assert not bus.settled(1)
+        assert bus.operation.status().reason == (
+            "a coordinator in C has no room for m0: take the coordinator in Python"
+        )

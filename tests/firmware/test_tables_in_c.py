@@ -13,7 +13,10 @@ import numpy as np
 import pytest
 
 import modurob as mr
+from firmware.bus_in_c import NEEDS_COMPILER
 from modurob.compiler import dyads
+from modurob.compiler.emit_c import write_sources
+from modurob.firmware import runtime_files
 from modurob.modules.record import encode
 from oracles.organisms import GROUPS, WRIST
 from oracles.rough_organisms import rough_organism
@@ -192,5 +195,29 @@ def test_the_program_of_the_guide_compiles(double_runtime):
     (program,) = [each for each in re.findall(r"```c\n(.*?)```", guide, re.S) if "mr_robot" in each]
     include = f"-I{double_runtime.folder / 'include'}"
     command = [str(COMPILER), *WARNINGS, "-DMR_HAVE_SIZES", include, "-fsyntax-only", "-xc", "-"]
+    done = subprocess.run(command, input=program, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@NEEDS_COMPILER
+def test_an_export_has_room_for_its_datasheets_and_takes_sizes_of_the_compiler(tmp_path):
+    cube = mr.catalog["chen_link"].model_dump()
+    ports = [{**cube["ports"][0], "label": f"p{k}", "side": k + 1} for k in range(9)]
+    large = mr.ModuleType(**{**cube, "ports": ports})
+    record = len(encode(large, 1))
+    assert record > 2048
+    write_sources(tmp_path, runtime_files([large], 4, 4))
+    checks = {
+        "MR_BUS_MAX_PORTS": 9,
+        "MR_BUS_MAX_RECORD": record,
+        "PORT_MESSAGE_SIZE": record + 1,
+        "MR_MAX_MODULES": 32,
+        "MR_BUS_MAX_MODULES": 32,
+    }
+    lines = [f"typedef char sized_{k}[{k} == {v} ? 1 : -1];" for k, v in checks.items()]
+    program = "\n".join(['#include "modurob/bus.h"', '#include "port.h"', *lines, ""])
+    folders = (f"-I{tmp_path / 'include'}", f"-I{tmp_path / 'boards'}")
+    flags = ("-DMR_HAVE_SIZES", "-DMR_MAX_MODULES=32", *folders, "-fsyntax-only", "-xc", "-")
+    command = [str(COMPILER), *WARNINGS, *flags]
     done = subprocess.run(command, input=program, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

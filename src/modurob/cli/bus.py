@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from modurob import FileError
+from modurob import FileError, StateError
 from modurob.cli import FAILED, output
 from modurob.cli.bus_session import BusSession, WaitTimeout
 from modurob.cli.characters import echo
@@ -70,7 +71,7 @@ def command(
     output.check_path("--script", script)
     lines = None if script is None else list(_script(script))
     plant = PlantOptions(noise_q=noise, noise_v=noise, mass_factor=mass_factor)
-    chosen = native == ALL or (native.split(",") if native else ())
+    chosen = native == ALL or _native_names(native)
     with ProcessBus(plant=plant, native=chosen, **options) as bus:
         bus.wait_until_warm()
         session = BusSession(bus, quiet=as_json)
@@ -82,6 +83,14 @@ def command(
         finally:
             if as_json:
                 output.print_json(session.facts())
+
+
+def _native_names(text: str | None) -> tuple[str, ...]:
+    """Names of modules that run in C; commands call modules m0, m1 ..."""
+    names = () if text is None else tuple(text.split(","))
+    if not all(re.fullmatch(r"m[0-9]+", name) for name in names):
+        raise StateError(f"--native takes names of modules such as m2,m3, got '{text}'")
+    return names
 
 
 def _script(path: str) -> Iterator[tuple[str, str]]:

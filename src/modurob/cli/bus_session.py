@@ -75,8 +75,8 @@ class BusSession(cmd.Cmd):
     def talk(self) -> None:
         """Read commands from the terminal until quit or the end of the input."""
         threading.Thread(target=self._watch, daemon=True).start()
-        address = self.bus.endpoint.address
-        place = ":".join(map(str, address)) if isinstance(address, tuple) else address
+        address = self.bus.address
+        place = address if isinstance(address, str) else ":".join(map(str, address))
         self.out.print(f"Coordinator at {place}. help lists commands.", markup=False)
         self.cmdloop()
 
@@ -124,9 +124,10 @@ class BusSession(cmd.Cmd):
         """start KIND [KIND ...]: switch on m0, m1 ...: catalog names or datasheet files."""
         for name in [self.bus.start(organisms.kind(k)) for k in (kind, *kinds)]:
             module = self.bus.modules[name]
+            in_c = " in C" if self.bus.is_native(name) else ""
             line = (
                 f"{name}: {module.kind.name}, id {id_text(module.node.uid)}, process "
-                f"{self.bus.pid(name)}, ports {choices(module.node.ports)}"
+                f"{self.bus.pid(name)}{in_c}, ports {choices(module.node.ports)}"
             )
             self.out.print(line, markup=False)
 
@@ -169,9 +170,13 @@ class BusSession(cmd.Cmd):
                 f"move takes one number for each joint of '{name}' ({choices(joints)}), got {split}"
             )
         status = self.bus.operation.status()
-        goal, model = status.set_point.copy(), self.bus.robot.model
+        goal = status.set_point.copy()
         for joint, text in zip(joints, positions[:split], strict=True):
-            index = status.joints.index(f"{name}.{joint}") if model else 0
+            if (title := f"{name}.{joint}") not in status.joints:
+                raise UnknownNameError(
+                    f"no joint '{title}' in the robot: joints are {choices(status.joints)}"
+                )
+            index = status.joints.index(title)
             goal[index] = self._place(index, _number("Q", text))
         self.bus.operation.goto(goal, _seconds(positions[split:], 1.0))
 
@@ -273,9 +278,10 @@ class BusSession(cmd.Cmd):
         held = self.bus.wait(is_ready, limit)
         self.print_changes()
         if not held:
+            reason = self.bus.operation.status().reason
             raise WaitTimeout(
                 f"waited {limit:g} s for a robot of {number} modules; it has "
-                f"{len(self.bus.robot.assembly.names)}"
+                f"{len(self.bus.robot.assembly.names)}" + (f"; {reason}" if reason else "")
             )
 
     def do_show(self) -> None:

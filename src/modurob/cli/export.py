@@ -66,6 +66,11 @@ def command(
     if runtime is not None:
         if format_name is not None or path is not None:
             raise StateError("--runtime takes its folder itself, and no other format beside it")
+        if word is not None or hinges is not None or base != "fixed" or locked:
+            raise StateError(
+                "--name, --hinges, --base and --lock have no effect with --runtime: a robot "
+                "builds its model itself, see mr_options in table.h"
+            )
         _write_runtime(name, runtime, modules, joints, single, force, as_json)
         return
     if modules is not None or joints is not None:

@@ -11,11 +11,15 @@ from pathlib import Path
 from modurob.compiler.emit_runtime import runtime_kernels
 from modurob.errors import StateError
 from modurob.modules import ModuleType
+from modurob.modules.record import encode
 
 FOLDER = Path(__file__).parent
 COPIED = ("Makefile", "CMakeLists.txt", "include/modurob/*.h", "src/*.[ch]", "boards/*")
 LARGEST = 254  # modules, joints and bodies are numbered by one byte
-SIZES_HEADER = """/* Made by modurob export --runtime: sizes for {kinds}. */
+BUS_PORTS = 16  # most ports of a module on the bus
+RECORD_BYTES = 2048  # of the bus and the boards, unless a record is larger
+SIZES_HEADER = """/* Made by modurob export --runtime: sizes for {kinds}.
+ * Flags of the compiler such as -DMR_MAX_MODULES=32 take precedence. */
 #ifndef MODUROB_SIZES_H
 #define MODUROB_SIZES_H
 
@@ -53,6 +57,16 @@ def runtime_sizes(kinds: Sequence[ModuleType], modules: int, joints: int) -> dic
     }
 
 
+def _bus_sizes(kinds: Sequence[ModuleType]) -> dict[str, int]:
+    """The sizes of ``modurob/bus.h`` and ``boards/port.h`` that depend on the datasheets."""
+    longest = max(len(encode(kind, 1)) for kind in kinds)
+    return {
+        "MR_BUS_MAX_PORTS": min(max(len(kind.ports) for kind in kinds), BUS_PORTS),
+        "MR_BUS_MAX_RECORD": max(longest, RECORD_BYTES),
+        "PORT_MESSAGE_SIZE": max(longest + 1, RECORD_BYTES),
+    }
+
+
 def runtime_files(
     kinds: Sequence[ModuleType], modules: int, joints: int, single: bool = False
 ) -> dict[str, str]:
@@ -62,8 +76,10 @@ def runtime_files(
         single: Whether numbers are float instead of double.
     """
     kinds = list(dict.fromkeys(kinds))
-    lines = ["#define MR_SINGLE 1"] if single else []
-    lines += [f"#define MR_MAX_{k} {v}" for k, v in runtime_sizes(kinds, modules, joints).items()]
+    sizes = {"MR_SINGLE": 1} if single else {}
+    sizes |= {f"MR_MAX_{k}": v for k, v in runtime_sizes(kinds, modules, joints).items()}
+    sizes |= _bus_sizes(kinds)
+    lines = [f"#ifndef {name}\n#define {name} {size}\n#endif" for name, size in sizes.items()]
     names = ", ".join(kind.name for kind in kinds)
     kernels = runtime_kernels()
     copied = [path for pattern in COPIED for path in sorted(FOLDER.glob(pattern))]

@@ -100,6 +100,7 @@ class NativeOperation(Operation):
         super().__init__(period)
         self._send = send
         self._number, self._what = 0, ""  # of the last command
+        self._ended = ""
         self._told: dict[str, Any] = {
             "command": 0, "refused": 0, "mode": "idle", "progress": 0.0, "set_point": [],
         }  # fmt: skip
@@ -113,6 +114,16 @@ class NativeOperation(Operation):
                 self._set_point = np.array(state["set_point"], float)
                 q, _, known = self.robot.state(table)
                 self._q = np.where(known, q, np.nan)
+
+    def end(self, reason: str) -> None:
+        """Refuse commands from now on: the coordinator's process has ended."""
+        with self._lock:
+            self._ended = reason
+
+    def check_alive(self) -> None:
+        """Raise a StateError if the coordinator's process has ended."""
+        if self._ended:
+            raise StateError(self._ended)
 
     def adopt(self, robot: BusRobot) -> None:
         with self._lock:
@@ -146,7 +157,11 @@ class NativeOperation(Operation):
         with self._lock:
             told, model = self._told, self.robot.model
             mode, reason = told["mode"], ""
-            if told["command"] != self._number:  # not carried out yet
+            if self._ended:
+                mode, reason = "idle", self._ended
+            elif left_out := self._left_out():
+                reason = f"a coordinator in C has no room for {choices(left_out)}: {PYTHON}"
+            elif told["command"] != self._number:  # not carried out yet
                 mode = "move" if self._what else mode
             elif told["refused"]:
                 reason = f"refused: {REFUSALS.get(told['refused'], 'wrong numbers')}"
@@ -160,10 +175,18 @@ class NativeOperation(Operation):
             q, aims = self._q.copy(), self._set_point.copy()
             return OperationStatus(mode, motion, told["progress"], reason, names, aims, q)
 
+    def _left_out(self) -> list[str]:
+        """Modules of the robot here that the one in C does not have: they exceed its sizes."""
+        held = {Address(int(uid, 16), boot) for uid, boot, *_ in self._told.get("modules", ())}
+        return [name for module, name in self.robot.assembly.names.items() if module not in held]
+
     def missing(self) -> tuple[str, ...]:
+        if self._ended:
+            return (self._ended,)
         return (f"measured delays, which a coordinator in C does not tell: {PYTHON}",)
 
     def _order(self, command: dict[str, Any], what: str) -> None:
+        self.check_alive()
         with self._lock:
             self._number += 1
             self._what = what

@@ -66,7 +66,7 @@ class ProcessBus(Bus):
             goto, hold and relax; other motions, laws and records need the one in Python.
 
     Attributes:
-        endpoint: The coordinator's socket.
+        endpoint: The socket of a coordinator in Python.
         clock: Of the loop with a plant: how late it was.
     """
 
@@ -145,9 +145,15 @@ class ProcessBus(Bus):
         """The number of the module's process."""
         return self._processes.pid(name)
 
+    @property
+    def address(self) -> Any:
+        """The address of the coordinator's socket, once it has started."""
+        return self._addresses[BASE]
+
     def wait_until_warm(self) -> None:
         """Wait until coordinator and plant have compiled, so that first answers come quickly."""
-        started = lambda: self.plant is None or PLANT in self._addresses  # noqa: E731
+        names = {BASE} if self.plant is None else {BASE, PLANT}
+        started = lambda: names <= self._addresses.keys()  # noqa: E731
         if not self.wait(lambda: self._warm and started(), WARM_UP_TIMEOUT_S):
             raise StateError(f"coordinator and plant are not ready after {WARM_UP_TIMEOUT_S:g} s")
 
@@ -201,6 +207,9 @@ class ProcessBus(Bus):
     def settled(self, modules: int) -> bool:
         if not self._in_c:
             return super().settled(modules)
+        operation = self.builder.operation
+        assert isinstance(operation, NativeOperation)
+        operation.check_alive()
         names = self.robot.assembly.names
         whole = len(names) == modules and not self._replaced.intersection(names)
         measured = self._driven_in_c and bool(np.isfinite(self.operation.status().q).all())
@@ -314,7 +323,11 @@ class ProcessBus(Bus):
         if events is None:
             self._driven(name, ())
             if name in LOST and self._open:
-                raise StateError(f"{LOST[name]}; start a new bus")
+                reason, operation = f"{LOST[name]}; start a new bus", self.builder.operation
+                if name == BASE:
+                    assert isinstance(operation, NativeOperation)
+                    operation.end(reason)
+                raise StateError(reason)
             return
         for event in events:
             if "stored" in event:

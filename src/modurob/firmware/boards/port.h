@@ -7,7 +7,9 @@
 
 #include "modurob/table.h"
 
-#define PORT_MESSAGE_SIZE 2048 /* largest message: a record and one byte */
+#ifndef PORT_MESSAGE_SIZE /* largest message: a record and one byte */
+#define PORT_MESSAGE_SIZE 2048
+#endif
 
 /* Time since some moment; wraps around. [us] */
 uint32_t port_clock(void);
