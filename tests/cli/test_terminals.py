@@ -275,6 +275,7 @@ def help_examples():
 SLOW = (
     "balance",
     "bus",
+    "evolve",
     "identify",
     "papers",
     "studio",

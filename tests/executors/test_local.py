@@ -95,6 +95,8 @@ def test_no_process_outlives_its_script(how, tmp_path):
     script = subprocess.Popen(
         [sys.executable, str(file)], start_new_session=True, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        # ignored by jobs in the background
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     assert script.stdout is not None
     assert [script.stdout.readline() for _ in range(2)] == ["worker\n"] * 2

@@ -46,7 +46,7 @@ class DaskExecutor:
         seconds = positive("wait", wait, "seconds")
         try:
             self._client: Any = distributed.Client(address, timeout=seconds, set_as_default=False)
-        except (OSError, ValueError):
+        except (OSError, ValueError, MemoryError):  # the last: what answers is no scheduler
             raise StateError(
                 f"no Dask scheduler answers at {address} within {seconds:g} s: start one with "
                 "`dask scheduler`, which prints its address"
