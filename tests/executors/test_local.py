@@ -99,7 +99,8 @@ def test_no_process_outlives_its_script(how, tmp_path):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     assert script.stdout is not None
-    assert [script.stdout.readline() for _ in range(2)] == ["worker\n"] * 2
+    started = "".join(script.stdout.readline() for _ in range(2))
+    assert started.split() in (["worker", "worker"], ["workerworker"])  # both write at once
     begin = time.monotonic()
     if how == "interrupted":
         os.killpg(script.pid, signal.SIGINT)  # what Ctrl+C does
