@@ -39,7 +39,7 @@ def cupy() -> Any:
 
 
 def on_gpu(value: Any) -> bool:
-    """Whether an array of any library with DLPack lies on an NVIDIA GPU."""
+    """True if an array of any library with DLPack lies on an NVIDIA GPU."""
     device = getattr(value, "__dlpack_device__", None)
     return device is not None and device()[0] in ON_GPU
 

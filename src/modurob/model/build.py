@@ -484,7 +484,7 @@ def _redundant_joints(parts: Sequence[ModelPart], tree: Tree) -> dict[int, str]:
 
 
 def on_one_line(before: np.ndarray, placement: np.ndarray, after: np.ndarray) -> bool:
-    """Whether two joints move along the same line: screw, pose of the second joint, its screw."""
+    """True if two joints move along the same line: screw, pose of the second joint, its screw."""
     same = se3.transform_twist(placement, after)
     return min(np.abs(before - same).max(), np.abs(before + same).max()) < ONE_LINE
 

@@ -224,7 +224,7 @@ class BodyCoder:
         return own
 
     def _repeats(self, before: SeatKey, after: SeatKey) -> bool:
-        """Whether a joint only repeats the one before it, if there is no mass between the two."""
+        """True if a joint only repeats the one before it, if there is no mass between the two."""
         first, second = self._joints[before[2]], self._joints[after[2]]
         return not first.has_rotor and on_one_line(first.screw, self._poses[after[1]], second.screw)
 

@@ -208,7 +208,7 @@ def _mapped_bodies(
 
 
 def _is_same(one: RestingBody, other: RestingBody, near: float) -> bool:
-    """Whether two bodies have the same mass, and the same points in another order."""
+    """True if two bodies have the same mass, and the same points in another order."""
     if len(one.points[0]) != len(other.points[0]) or abs(one.mass - other.mass) > SAME * one.mass:
         return False
     if one.mass > 0 and (
@@ -260,7 +260,7 @@ def _direction(one: np.ndarray, other: np.ndarray, size: float) -> int:
 
 
 def _moves_alike(joint: Joint, other: Joint, sign: int) -> bool:
-    """Whether two joints differ in their names, places and perhaps their directions only."""
+    """True if two joints differ in their names, places and perhaps their directions only."""
     ends = (joint.lower, joint.upper)
     if sign < 0:
         ends = tuple(None if end is None else -end for end in ends[::-1])

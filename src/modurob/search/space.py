@@ -124,7 +124,7 @@ class BodySpace:
 
     @cached_property
     def planar(self) -> bool:
-        """Whether all kinds are cubes of the planar lattice."""
+        """True if all kinds are cubes of the planar lattice."""
         return all(kind.grid for kind in self.kinds)
 
     @cached_property
@@ -196,7 +196,7 @@ class BodySpace:
 
     @cached_property
     def _is_simple(self) -> bool:
-        """Whether no other joints than those of bending dockings move."""
+        """True if no other joints than those of bending dockings move."""
         heavy = all(kind.dyad_joint is not None and kind.mass > 0 for kind in self.kinds)
         elastic = any(joint.stiffness for kind in self.kinds for joint in kind.joints)
         return self.hinges == "dyad" and heavy and not elastic
@@ -213,7 +213,7 @@ class BodySpace:
         return found
 
     def moves(self, genes: Sequence[Gene]) -> bool:
-        """Whether a joint of the body can move."""
+        """True if a joint of the body can move."""
         return self.moving(genes) != []
 
     @cached_property

@@ -17,7 +17,7 @@ LONGEST_FORMULAS = 60_000  # characters
 
 
 def bundle(value: Any) -> dict[str, str]:
-    """What IPython asks `_repr_mimebundle_` for: text, and the best form there is."""
+    """Answer of `_repr_mimebundle_`: the text, and the best form there is."""
     try:
         rich = _rich(value)
     except ModurobError:  # no shapes to draw, or too large to write down: the text says enough
