@@ -23,7 +23,15 @@ from modurob.modules.record import encode
 from oracles.organisms import WRIST
 
 COMPILER = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
-WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
+WARNINGS = (
+    "-std=c99",
+    "-ffp-contract=off",
+    "-Wall",
+    "-Wextra",
+    "-Wpedantic",
+    "-Wconversion",
+    "-Werror",
+)
 KINDS = [*(catalog[name] for name in catalog.names()), WRIST]
 MODULES, JOINTS = 24, 60
 STATUS = {

@@ -17,6 +17,7 @@ from modurob.modules import Joint, ModuleType
 from modurob.organism.docking import CACHED_DYADS, Docking, dyad, mated_pose
 from modurob.organism.organism import Organism
 from modurob.spatial import inertia, se3
+from modurob.spatial.scalars import product
 
 UNIT = np.eye(4)
 ONE_LINE = 1e-9  # difference of unit screws, per meter, below which two joints share their line
@@ -295,7 +296,7 @@ def docking_template(
         return DockingTemplate(on.body, ModelPart("", -1, T_ij, UNIT, NOTHING), False, module)
     joint = kind_j.joint(kind_j.dyad_joint)
     T_hinge = kind_j.rest_poses[kind_j.body_index(joint.child)]
-    before, after = T_ij @ T_hinge + 0.0, _unit_or(se3.inverse(T_hinge) + 0.0)
+    before, after = se3.composed(T_ij, T_hinge) + 0.0, _unit_or(se3.inverse(T_hinge) + 0.0)
     attachment = ModelPart("", -1, before, after, NOTHING, joint, joint.screw)
     serial = dyad(kind_i, port_i, kind_j, port_j, turn).name == "DS"
     return DockingTemplate(on.body, attachment, serial, module)
@@ -317,8 +318,8 @@ def as_one_solid(kind: ModuleType) -> Solid:
     R = poses[:, :3, :3]
     mass, center, moments = inertia.union(
         np.array([solid.mass for solid in solids]),
-        np.array([T[:3, :3] @ s.center + T[:3, 3] for T, s in zip(poses, solids, strict=True)]),
-        R @ np.array([solid.inertia for solid in solids]) @ np.swapaxes(R, -1, -2),
+        _placed(poses, np.array([solid.center for solid in solids])),
+        _turned(R, np.array([solid.inertia for solid in solids])),
     )
     return Solid(float(mass), center, moments)
 
@@ -379,12 +380,12 @@ def collapse(parts: Sequence[ModelPart], reasons: Sequence[str]) -> Tree:
     placement: list[np.ndarray] = []
     for index, part in enumerate(parts[1:], start=1):
         at = poses[part.previous]
-        before = part.before if at is UNIT else (at if part.before is UNIT else at @ part.before)
+        before = _after(at, part.before)
         if part.joint is None or reasons[index]:
             if part.joint is not None:
-                before = before @ held_pose(part)
+                before = _after(before, held_pose(part))
             link[index] = link[part.previous]
-            poses[index] = before if part.after is UNIT else before @ part.after
+            poses[index] = _after(before, part.after)
         else:
             parent.append(link[part.previous])
             placement.append(before)
@@ -525,9 +526,7 @@ def _link_inertias(
     m = np.array([part.solid.mass for part in parts])
     c = _gathered([part.solid.center for part in parts], (3,))
     I_c = _gathered([part.solid.inertia for part in parts], (3, 3))
-    R, p = poses[:, :3, :3], poses[:, :3, 3]
-    c = (R @ c[:, :, None])[:, :, 0] + p
-    I_c = R @ I_c @ np.swapaxes(R, -1, -2)
+    c, I_c = _placed(poses, c), _turned(poses[:, :3, :3], I_c)
     mass, center, moments = np.zeros(links), np.zeros((links, 3)), np.zeros((links, 3, 3))
     np.add.at(mass, link, m)
     # about one of its bodies, so that a link with a single massive body keeps its center exactly
@@ -536,3 +535,22 @@ def _link_inertias(
     np.add.at(center, link, (m / np.where(mass > 0, mass, 1.0)[link])[:, None] * (c - about[link]))
     np.add.at(moments, link, inertia.at_origin(m, c - center[link], I_c))
     return mass, center, moments
+
+
+def _after(T_ab: np.ndarray, T_bc: np.ndarray) -> np.ndarray:
+    """T_ac; most poses are the one object `UNIT`."""
+    if T_ab is UNIT or T_bc is UNIT:
+        return T_bc if T_ab is UNIT else T_ab
+    return se3.composed(T_ab, T_bc)
+
+
+def _placed(T: np.ndarray, center: np.ndarray) -> np.ndarray:
+    """(k, 3) points in the frames in which their own have the poses T (k, 4, 4). [m]"""
+    return product(T[:, :3, :3], center[:, :, None])[:, :, 0] + T[:, :3, 3]
+
+
+def _turned(R: np.ndarray, moments: np.ndarray) -> np.ndarray:
+    """(k, 3, 3) inertias in turned axes, symmetric to the last bit."""
+    turned = product(product(R, moments), np.swapaxes(R, -1, -2))
+    turned[:, (1, 2, 2), (0, 0, 1)] = turned[:, (0, 0, 1), (1, 2, 2)]
+    return turned

@@ -17,6 +17,7 @@ import numpy as np
 from modurob.equations.links import Placement, RigidLink
 from modurob.equations.vectors import mat, vec
 from modurob.model.model import Model, frozen
+from modurob.spatial.scalars import product
 
 ALIGNED = 1e-12  # entries of an axis this close to 0 and 1 are rounding errors of 90-degree turns
 CYCLIC = np.stack([np.roll(np.eye(3), k, axis=0) for k in range(3)])  # first column x, y, z
@@ -123,18 +124,18 @@ def near_base(model: Model) -> NearBase:
     level = {0: np.eye(4)}  # links that cannot turn, and their poses at q = 0
     for k in np.flatnonzero(model.prismatic).tolist():
         if model.parent[k] in level and not model.stiffness[k]:  # a spring feels where it is
-            level[k + 1] = level[model.parent[k]] @ model.placement[k]
+            level[k + 1] = product(level[model.parent[k]], model.placement[k])
             counts[k] = 0.0
     base, T_w = int(model.body_link[0]), model.body_placement[0]
     while base not in level:
-        base, T_w = int(model.parent[base - 1]), model.placement[base - 1] @ T_w
-    place = (level[base] @ T_w)[:3, 3]
+        base, T_w = int(model.parent[base - 1]), product(model.placement[base - 1], T_w)
+    place = product(level[base], T_w)[:3, 3]
     if not place.any() and len(level) == 1:
         return NearBase(model, counts, place)
     placement, center = model.placement.copy(), model.center.copy()
     bodies = model.body_placement.copy()
     for link, T_wl in level.items():
-        origin = T_wl[:3, :3].T @ (place - T_wl[:3, 3])
+        origin = product(T_wl[:3, :3].T, (place - T_wl[:3, 3])[:, None])[:, 0]
         placement[model.parent == link, :3, 3] -= origin
         bodies[model.body_link == link, :3, 3] -= origin
         center[link] -= origin
@@ -157,8 +158,7 @@ def joint_frames(near: NearBase) -> JointFrames:
         key = (id(turns[parent]), placed[k].tobytes(), axes[k].tobytes())
         found = known.get(key)
         if found is None:
-            R_in = turns[parent].T @ placed[k]
-            found = known[key] = turned(R_in.tobytes(), key[2])
+            found = known[key] = turned(turns[parent].tobytes(), *key[1:])
         chosen.append(found)
         turns.append(found.turn)
     turn = np.array(turns)
@@ -167,17 +167,17 @@ def joint_frames(near: NearBase) -> JointFrames:
     sign = np.array([each.sign for each in chosen], dtype=float)
     to_parent = np.swapaxes(turn[model.parent], -1, -2)
     to_link = np.swapaxes(turn, -1, -2)
-    h = (to_link @ (model.mass[:, None] * model.center)[..., None])[..., 0]
+    h = product(to_link, (model.mass[:, None] * model.center)[..., None])[..., 0]
     # about the center S = tr(I)/2 E - I; moving the origin adds m c c^T
     half = 0.5 * (model.inertia[:, 0, 0] + model.inertia[:, 1, 1] + model.inertia[:, 2, 2])
     second = half[:, None, None] * np.eye(3) - model.inertia
     second += (model.mass[:, None] * model.center)[:, :, None] * model.center[:, None, :]
     spread = np.trace(second, axis1=-2, axis2=-1)
     to_body = to_link[model.body_link]
-    place = (to_body @ model.body_placement[:, :3, 3:])[..., 0]
+    place = product(to_body, model.body_placement[:, :3, 3:])[..., 0]
     reach = np.zeros(n + 1)  # of the bodies in each link: what a link has depends on no other
     np.maximum.at(reach, model.body_link, np.abs(place).max(axis=-1, initial=0.0))
-    position = (to_parent @ model.placement[:, :3, 3, None])[..., 0]
+    position = product(to_parent, model.placement[:, :3, 3, None])[..., 0]
     return JointFrames(
         parent=model.parent,
         rotation=rotation,
@@ -188,14 +188,14 @@ def joint_frames(near: NearBase) -> JointFrames:
         prismatic=model.prismatic,
         mass=model.mass,
         moment=_snapped(h, np.sqrt(model.mass * spread)[:, None]),
-        second=_snapped(to_link @ second @ turn, spread[:, None, None]),
+        second=_snapped(product(product(to_link, second), turn), spread[:, None, None]),
         viscous=model.viscous,
         coulomb=model.coulomb,
         armature=model.armature,
         stiffness=model.stiffness,
         turn=turn,
         body_link=model.body_link,
-        body_rotation=_whole(to_body @ model.body_placement[:, :3, :3]),
+        body_rotation=_whole(product(to_body, model.body_placement[:, :3, :3])),
         body_position=_snapped(place, reach[model.body_link][:, None]),
     )
 
@@ -203,12 +203,12 @@ def joint_frames(near: NearBase) -> JointFrames:
 def _whole(R: np.ndarray) -> np.ndarray:
     """Without the rounding errors of quarter turns, so that zeros and ones vanish from code."""
     nearest = np.round(R)
-    return np.where(np.abs(R - nearest) <= NOISE, nearest, R)
+    return np.where(np.abs(R - nearest) <= NOISE, nearest + 0.0, R)  # + 0.0: no minus zeros
 
 
 def _snapped(x: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """Without the rounding errors of turning: a mass on an axis has exactly no inertia about it."""
-    return np.where(np.abs(x) < NOISE * scale, 0.0, x)
+    return np.where(np.abs(x) <= NOISE * scale, 0.0, x)
 
 
 class Turned(NamedTuple):
@@ -221,18 +221,19 @@ class Turned(NamedTuple):
 
 
 @lru_cache(maxsize=CACHED_TURNS)
-def turned(R_in: bytes, axis: bytes) -> Turned:
-    """The joint frame for a link at R_in in its parent's joint frame."""
-    R = np.frombuffer(R_in).reshape(3, 3)
-    x = R @ np.frombuffer(axis)
+def turned(before: bytes, placed: bytes, axis: bytes) -> Turned:
+    """The joint frame of a link, of the turn of its parent's and its rotation in the parent."""
+    turn, R_in_parent = (np.frombuffer(each).reshape(3, 3) for each in (before, placed))
+    R = product(turn.T, R_in_parent)
+    x = product(R, np.frombuffer(axis)[:, None])[:, 0]
     along = int(np.argmax(np.abs(x)))
     off = np.delete(x, along)
     if np.all(np.abs(off) < ALIGNED):
-        turn = R.T @ CYCLIC[along] + 0.0
+        turn = product(R.T, CYCLIC[along]) + 0.0
         return Turned(along, float(np.sign(x[along])), CYCLIC[along], turn)
     # the first of equal entries, whatever their rounding: the same frame on every machine
     least = int(np.argmax(np.abs(x) < np.abs(x).min() + ALIGNED))
     y = np.cross(x, np.eye(3)[least])
-    y /= np.linalg.norm(y)
+    y /= np.sqrt(product(y[None], y[:, None])[0, 0])
     framed = np.stack([x, y, np.cross(x, y)], axis=-1)
-    return Turned(GENERAL, 1.0, framed, R.T @ framed)
+    return Turned(GENERAL, 1.0, framed, product(R.T, framed))

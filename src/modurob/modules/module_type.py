@@ -31,6 +31,7 @@ from modurob.modules.datasheet import (
 )
 from modurob.modules.files import publish, read_document, without_schema
 from modurob.spatial import se3
+from modurob.spatial.scalars import product
 
 FORMAT = "modurob-module"
 VERSION = 1
@@ -253,13 +254,13 @@ class ModuleType(DatasheetPart):
         """(4, 4) pose of each body in the module's frame with all joints at zero."""
         poses: dict[int, np.ndarray] = {0: np.eye(4)}
         for step in self.outward(0):
-            poses[step.body] = poses[step.previous] @ step.before @ step.after
+            poses[step.body] = product(product(poses[step.previous], step.before), step.after)
         return tuple(poses[index] for index in range(len(self.bodies)))
 
     def port_pose(self, label: int | str) -> np.ndarray:
         """(4, 4) port frame in the module's frame with all joints at zero."""
         port = self.port(label)
-        return self.rest_poses[self.body_index(port.body)] @ port.pose
+        return product(self.rest_poses[self.body_index(port.body)], port.pose)
 
     @cached_property
     def dyad_screw(self) -> np.ndarray | None:

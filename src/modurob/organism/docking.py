@@ -19,6 +19,7 @@ import numpy as np
 
 from modurob.modules import ModuleType
 from modurob.spatial import se3, so3
+from modurob.spatial.scalars import product
 
 COLLINEAR = 1e-9  # sine of an angle, and distance over size, below which axes count as one line
 CACHED_DYADS = 4096  # distinct (kind, port, kind, port, turn); an organism has tens
@@ -52,7 +53,8 @@ class Dyad(NamedTuple):
 
 def mated_pose(T_ia: np.ndarray, T_jb: np.ndarray, turn: int) -> np.ndarray:
     """(4, 4) T_ij when port frame b of j meets port frame a of i; `turn` in degrees."""
-    T_ij = T_ia @ mating_rotation(turn) @ se3.inverse(T_jb) + 0.0  # + 0.0: no minus zeros
+    T_ib = product(T_ia, mating_rotation(turn))
+    T_ij = product(T_ib, se3.inverse(T_jb)) + 0.0  # + 0.0: no minus zeros
     T_ij.setflags(write=False)
     return T_ij
 
@@ -60,7 +62,7 @@ def mated_pose(T_ia: np.ndarray, T_jb: np.ndarray, turn: int) -> np.ndarray:
 @lru_cache(maxsize=360)
 def mating_rotation(turn: int) -> np.ndarray:
     """(4, 4) port frame b in port frame a."""
-    R_ab = so3.from_rpy(0.0, 0.0, np.deg2rad(turn)) @ so3.from_rpy(np.pi, 0.0, 0.0)
+    R_ab = product(so3.from_rpy(0.0, 0.0, np.deg2rad(turn)), so3.from_rpy(np.pi, 0.0, 0.0))
     return se3.pose(R_ab, np.zeros(3))
 
 

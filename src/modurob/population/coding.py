@@ -23,6 +23,7 @@ from modurob.model.frames import UPRIGHT, turned
 from modurob.model.options import ModelOptions
 from modurob.modules import ModuleType
 from modurob.organism import Organism
+from modurob.spatial.se3 import composed
 
 MOST_OBJECTS = 1000  # datasheets that are known by identity; equal ones may be made again and again
 
@@ -250,14 +251,14 @@ class BodyCoder:
             return a + b
         found = self._products.get((a, b))
         if found is None:
-            found = self._products[a, b] = self._pose(self._poses[a] @ self._poses[b])
+            found = self._products[a, b] = self._pose(composed(self._poses[a], self._poses[b]))
         return found
 
     def _turn(self, seat: SeatKey) -> int:
         """Number of the direction of a link's joint frame; see `model.frames.joint_frames`."""
         parent, pose, joint = seat
-        R_in = self._turns[parent].T @ np.ascontiguousarray(self._poses[pose][:3, :3])
-        turn = turned(R_in.tobytes(), self._joints[joint].axis).turn
+        placed = self._poses[pose][:3, :3].tobytes()
+        turn = turned(self._turns[parent].tobytes(), placed, self._joints[joint].axis).turn
         found = self._turn_of.setdefault(turn.tobytes(), len(self._turns))
         if found == len(self._turns):
             self._turns.append(turn)

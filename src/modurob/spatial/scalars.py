@@ -185,6 +185,17 @@ def matvec(matrix: Array, vector: Array) -> Array:
     return (matrix @ vector[..., None])[..., 0]
 
 
+def product(A: Array, B: Array) -> Array:
+    """A (..., m, k) times B (..., k, n), summed from the first of k to the last on every machine.
+
+    BLAS chooses an order of its own; what shall have the same bytes elsewhere is multiplied here.
+    """
+    total = A[..., :, :1] * B[..., :1, :]
+    for k in range(1, A.shape[-1]):
+        total += A[..., :, k : k + 1] * B[..., k : k + 1, :]
+    return total
+
+
 def transpose(matrix: Array) -> Array:
     """Swaps the last two axes."""
     return np.swapaxes(matrix, -1, -2)

@@ -17,6 +17,7 @@ from modurob.spatial.scalars import (
     cos,
     cosc,
     entry,
+    product,
     quotient,
     sin,
     sinc,
@@ -152,7 +153,8 @@ def from_rpy(roll: Scalars, pitch: Scalars, yaw: Scalars) -> Array:
 
     Multiples of 90 degrees give exact signed permutations.
     """
-    R = rotation([0, 0, 1], yaw) @ rotation([0, 1, 0], pitch) @ rotation([1, 0, 0], roll)
+    R = product(rotation([0, 0, 1], yaw), rotation([0, 1, 0], pitch))
+    R = product(R, rotation([1, 0, 0], roll))
     if R.dtype == object or np.iscomplexobj(R):
         return R
     nearest = np.round(R) + 0.0  # adding 0.0 turns -0.0 into 0.0

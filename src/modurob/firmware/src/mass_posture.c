@@ -56,11 +56,10 @@ static void as_matrix(const mr_pose *T, mr_matrix out) {
 
 /* The set of mass of a body: second moments S = tr(I) E / 2 - I + m c c^T, first moments, mass. */
 static void set_of_mass(const mr_solid *solid, const mr_pose *T, mr_matrix out) {
-  mr_real turned[9], I[9], c[3];
+  mr_real I[9], c[3];
   double trace = 0;
   mr_point(T, solid->center, c);
-  mr_times(T->R, solid->inertia, turned);
-  mr_times_t(turned, T->R, I);
+  mr_turn_inertia(T->R, solid->inertia, I);
   for (int i = 0; i < 3; i++) trace += (double)I[4 * i];
   for (int i = 0; i < 3; i++) {
     for (int j = 0; j < 3; j++)

@@ -51,6 +51,16 @@ void mr_t_times(const mr_real A[9], const mr_real B[9], mr_real out[9])
   }
 }
 
+void mr_turn_inertia(const mr_real R[9], const mr_real inertia[9], mr_real out[9])
+{
+  mr_real half[9];
+  mr_times(R, inertia, half);
+  mr_times_t(half, R, out);
+  out[3] = out[1]; /* symmetric to the last bit */
+  out[6] = out[2];
+  out[7] = out[5];
+}
+
 void mr_apply(const mr_real A[9], const mr_real x[3], mr_real out[3])
 {
   for (int i = 0; i < 3; i++) {

@@ -429,13 +429,12 @@ static mr_status finish(mr_kind *kind)
     kind->whole.center[i] = h[i] / kind->whole.mass;
   }
   for (int k = 0; k < kind->body_count; k++) {
-    mr_real c[3], turned[9], I[9];
+    mr_real c[3], I[9];
     mr_point(&kind->rest[k], kind->bodies[k].center, c);
     for (int i = 0; i < 3; i++) {
       c[i] -= kind->whole.center[i];
     }
-    mr_times(kind->rest[k].R, kind->bodies[k].inertia, turned);
-    mr_times_t(turned, kind->rest[k].R, I);
+    mr_turn_inertia(kind->rest[k].R, kind->bodies[k].inertia, I);
     mr_add_point_mass(kind->bodies[k].mass, c, I);
     for (int i = 0; i < 9; i++) {
       kind->whole.inertia[i] += I[i];

@@ -433,13 +433,12 @@ static void add_masses(const builder *b)
     const mr_part *part = &table->parts[k];
     const mr_solid *solid = solid_of(b, part);
     mr_row *row = &table->rows[part->link];
-    mr_real turned[9], I[9];
+    mr_real I[9];
     mr_point(&part->pose, solid->center, c);
     for (int i = 0; i < 3; i++) {
       c[i] -= row->moment[i];
     }
-    mr_times(part->pose.R, solid->inertia, turned);
-    mr_times_t(turned, part->pose.R, I);
+    mr_turn_inertia(part->pose.R, solid->inertia, I);
     mr_add_point_mass(solid->mass, c, I);
     row->second[0] += I[0];
     row->second[1] += I[4];
@@ -522,7 +521,7 @@ static void move_near_base(const builder *b)
 
 static mr_real snapped(mr_real x, mr_real scale)
 {
-  return mr_abs(x) < MR_NOISE * scale ? 0 : x;
+  return mr_abs(x) <= MR_NOISE * scale ? 0 : x;
 }
 
 /* Place x of the joint frame along the axis; R of the row is the link's frame in the parent's. */
@@ -578,9 +577,9 @@ static void turn_masses(const builder *b, int link)
   const mr_real *turn = b->table->turn[link], *c = row->moment, *I = row->second, m = row->mass;
   const mr_real half = (I[0] + I[1] + I[2]) / 2;
   const mr_real S[9] = {
-      half - I[0] + m * c[0] * c[0], -I[3] + m * c[0] * c[1],       -I[4] + m * c[0] * c[2],
-      -I[3] + m * c[1] * c[0],       half - I[1] + m * c[1] * c[1], -I[5] + m * c[1] * c[2],
-      -I[4] + m * c[2] * c[0],       -I[5] + m * c[2] * c[1],       half - I[2] + m * c[2] * c[2]};
+      half - I[0] + m * c[0] * c[0], 0 - I[3] + m * c[0] * c[1],    0 - I[4] + m * c[0] * c[2],
+      0 - I[3] + m * c[1] * c[0],    half - I[1] + m * c[1] * c[1], 0 - I[5] + m * c[1] * c[2],
+      0 - I[4] + m * c[2] * c[0],    0 - I[5] + m * c[2] * c[1],    half - I[2] + m * c[2] * c[2]};
   const mr_real spread = S[0] + S[4] + S[8], mc[3] = {m * c[0], m * c[1], m * c[2]};
   static const uint8_t upper[6] = {0, 4, 8, 1, 2, 5};
   mr_real half_turned[9], turned[9], h[3];
@@ -605,34 +604,34 @@ static mr_real largest_of(const mr_real *x, int count)
 }
 
 /* Without the rounding errors of quarter turns. */
-static void make_whole(mr_real *x, int count, mr_real scale)
+static void make_whole(mr_real R[9])
 {
-  for (int k = 0; k < count; k++) {
-    if (mr_abs(x[k]) < 1000) {
-      const mr_real nearest = (mr_real)(int)(x[k] + (x[k] < 0 ? MR_C(-0.5) : MR_C(0.5)));
-      x[k] = mr_abs(x[k] - nearest) <= MR_NOISE * scale ? nearest : x[k];
-    }
+  for (int k = 0; k < 9; k++) {
+    const mr_real nearest = (mr_real)(int)(R[k] + (R[k] < 0 ? MR_C(-0.5) : MR_C(0.5)));
+    R[k] = mr_abs(R[k] - nearest) <= MR_NOISE ? nearest : R[k];
   }
 }
 
 static void turn_parts(const builder *b)
 {
   mr_table *table = b->table;
-  mr_real widest = 0, farthest = 0;
+  mr_real reach[MR_MAX_JOINTS + 1] = {0}; /* of the bodies in each link */
   for (int k = 1; k < table->part_count; k++) {
     mr_part *part = &table->parts[k];
     const mr_pose old = part->pose;
     mr_t_times(table->turn[part->link], old.R, part->pose.R);
     mr_apply_t(table->turn[part->link], old.p, part->pose.p);
     if (!(part->flags & MR_IS_ROTOR)) {
-      const mr_real wide = largest_of(part->pose.R, 9), far = largest_of(part->pose.p, 3);
-      widest = wide > widest ? wide : widest;
-      farthest = far > farthest ? far : farthest;
+      const mr_real far = largest_of(part->pose.p, 3);
+      reach[part->link] = far > reach[part->link] ? far : reach[part->link];
     }
   }
   for (int k = 1; k < table->part_count; k++) {
-    make_whole(table->parts[k].pose.R, 9, widest);
-    make_whole(table->parts[k].pose.p, 3, farthest);
+    mr_part *part = &table->parts[k];
+    make_whole(part->pose.R);
+    for (int i = 0; i < 3; i++) {
+      part->pose.p[i] = snapped(part->pose.p[i], reach[part->link]);
+    }
   }
 }
 
