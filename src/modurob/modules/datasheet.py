@@ -278,7 +278,7 @@ class Joint(DatasheetPart):
     @property
     def armature(self) -> float:
         """Inertia of the rotor as the joint feels it. [kg m^2, kg]"""
-        return self.gear_ratio**2 * self.rotor_inertia
+        return self.gear_ratio * self.gear_ratio * self.rotor_inertia  # as firmware multiplies
 
     @property
     def pose(self) -> np.ndarray:
