@@ -225,7 +225,7 @@ def turned(before: bytes, placed: bytes, axis: bytes) -> Turned:
     """The joint frame of a link, of the turn of its parent's and its rotation in the parent."""
     turn, R_in_parent = (np.frombuffer(each).reshape(3, 3) for each in (before, placed))
     R = product(turn.T, R_in_parent)
-    x = product(R, np.frombuffer(axis)[:, None])[:, 0]
+    x = product(R, np.frombuffer(axis)[:, None])[:, 0] + 0.0  # + 0.0: no minus zeros
     along = int(np.argmax(np.abs(x)))
     off = np.delete(x, along)
     if np.all(np.abs(off) < ALIGNED):

@@ -534,6 +534,9 @@ static void choose_frame(const builder *b, int joint)
   mr_t_times(table->turn[table->parent[joint]], row->R, R);
   screw_of(b, joint + 1, v, w);
   mr_apply(R, slides(b, joint) ? v : w, x);
+  for (int k = 0; k < 3; k++) {
+    x[k] += 0; /* no minus zeros */
+  }
   for (int k = 1; k < 3; k++) {
     along = mr_abs(x[k]) > mr_abs(x[along]) ? k : along;
     least = mr_abs(x[k]) < mr_abs(x[least]) ? k : least;
