@@ -1,11 +1,12 @@
 """Distances of random bodies with random gaits on the ground, against MuJoCo.
 
-``python tools/ground_campaign.py [--bodies 100] [--duration 10] [--kind superbot] [--jobs 4]``
+``python tools/ground_campaign.py [--bodies 100] [--duration 10] [--kinds superbot] [--jobs 4]``
 runs each body from its start, and from starts that are disturbed by 1e-5 rad in every joint, with
 modurob at several steps and with MuJoCo with several contacts. It prints the median distance and
 the rank correlation with MuJoCo with hard contacts at the last of the steps: of one run, and of the
 median of five disturbed runs, which is the distance of a body that is chaotic. Lines of the same
-engine and other disturbed starts are the best that another engine can reach.
+engine and other disturbed starts are the best that another engine can reach. The last lines are of
+all kinds of bodies together.
 Give the shortest step last: at 1 ms neither engine resolves SuperBots, whose links are light.
 """
 
@@ -13,13 +14,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import mujoco
 import numpy as np
-from scipy.stats import spearmanr
+from scipy.stats import rankdata
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.on_ground import FRICTION, Sines, on_ground
@@ -37,6 +39,7 @@ STARTS = 5  # disturbed ones, whose median distance counts
 OTHERS = ", other starts"
 STEADY = 0.05  # [m] between distances of disturbed runs: a body that is not chaotic
 RESAMPLES, CONFIDENCE = 4000, 0.95
+Measure = Callable[[np.ndarray, np.ndarray], np.ndarray]
 PEER = "MuJoCo"
 # time constant of contacts [s], whether the cone of friction is a pyramid, which of the steps
 PEERS = {
@@ -94,11 +97,23 @@ def _split(found: dict[str, np.ndarray], name: str, rows: np.ndarray) -> None:
         found[name + OTHERS] = rows[STARTS:]
 
 
-def interval(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """(2,) bootstrap interval of the rank correlation, bodies drawn with replacement."""
+def interval(a: np.ndarray, b: np.ndarray, measure: Measure) -> str:
+    """A measure of two (bodies,) distances and its bootstrap interval, drawn with replacement."""
     draws = np.random.default_rng(0).integers(len(a), size=(RESAMPLES, len(a)))
     edge = (1 - CONFIDENCE) / 2
-    return np.quantile([spearmanr(a[k], b[k])[0] for k in draws], [edge, 1 - edge])
+    low, high = np.quantile(measure(a[draws], b[draws]), [edge, 1 - edge])
+    return f"{measure(a[None], b[None])[0]:.3f} ({low:.3f} to {high:.3f})"
+
+
+def correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(draws,) rank correlations of (draws, bodies) distances."""
+    x, y = (rankdata(each, axis=1) - 0.5 * (each.shape[1] + 1) for each in (a, b))
+    return np.sum(x * y, axis=1) / np.sqrt(np.sum(x * x, axis=1) * np.sum(y * y, axis=1))
+
+
+def ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(draws,) ratios of median distances."""
+    return np.median(a, axis=1) / np.median(b, axis=1)
 
 
 def report(table: dict[str, np.ndarray], steps: tuple[float, ...]) -> None:
@@ -107,27 +122,24 @@ def report(table: dict[str, np.ndarray], steps: tuple[float, ...]) -> None:
     # of one run, and of the median of disturbed runs
     pairs = {name: (x[:, 0], np.median(x[:, 1:], axis=1)) for name, x in lengths.items()}
     print(f"{'':<28}{'median':>10}{'rank correlation of one run':>34}{'of medians':>26}"
-          f"{'apart at 1 s':>16}{'3 s':>12}")  # fmt: skip
+          f"{'ratio of medians':>27}{'apart at 1 s':>16}{'3 s':>12}")  # fmt: skip
     for name, pair in pairs.items():
         apart = np.linalg.norm(table[name][:, 0] - table[PEER][:, 0], axis=2)
         early = np.median(apart, axis=0)[:2]
         print(f"{name:<28}{np.median(pair[1]):>8.4f} m", *(
-            f"{_correlation(*each):>30}" for each in zip(pair, pairs[PEER], strict=True)
-        ), f"{early[0]:>10.4f} m{early[1]:>10.4f} m")  # fmt: skip
+            f"{interval(*each, correlation):>30}" for each in zip(pair, pairs[PEER], strict=True)
+        ), f"{interval(pair[1], pairs[PEER][1], ratio):>26}",
+            f"{early[0]:>13.4f} m{early[1]:>10.4f} m")  # fmt: skip
     coarse, fine = (f"modurob, {1e3 * h:g} ms" for h in (steps[0], steps[-1]))
     for other in (coarse, fine + OTHERS):
-        found = (_correlation(*each) for each in zip(pairs[fine], pairs[other], strict=True))
+        both = zip(pairs[fine], pairs[other], strict=True)
+        found = (interval(*each, correlation) for each in both)
         print(f"'{fine}' and '{other}', one run and medians: {', '.join(found)}")
     spread = [np.ptp(lengths[name], axis=1) for name in (fine, PEER)]
     steady = np.max(spread, axis=0) < STEADY
     ours, theirs = pairs[fine][0][steady], pairs[PEER][0][steady]
     print(f"bodies whose runs end within {STEADY} m of each other in both: {steady.sum()}, rank "
-          f"correlation {_correlation(ours, theirs)}")  # fmt: skip
-
-
-def _correlation(a: np.ndarray, b: np.ndarray) -> str:
-    low, high = interval(a, b)
-    return f"{spearmanr(a, b)[0]:.3f} ({low:.3f} to {high:.3f})"
+          f"correlation {interval(ours, theirs, correlation)}")  # fmt: skip
 
 
 def main() -> None:
@@ -135,23 +147,29 @@ def main() -> None:
     parser.add_argument("--bodies", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0, help="of the first body")
     parser.add_argument("--duration", type=float, default=10.0)
-    parser.add_argument("--kind", default="backbone", choices=tuple(GAINS))
+    parser.add_argument("--kinds", nargs="+", default=list(GAINS), choices=tuple(GAINS))
     parser.add_argument("--steps", type=float, nargs="+", default=[1e-3, 5e-4, 2.5e-4],
                         help="[s]")  # fmt: skip
     parser.add_argument("--peers", nargs="+", default=list(PEERS), choices=tuple(PEERS),
                         help=f"besides '{PEER}'")  # fmt: skip
-    parser.add_argument("--save", type=Path, help="file (.npz) for all displacements")
+    parser.add_argument("--save", type=Path, help="file for displacements: FILE.KIND.npz")
     parser.add_argument("--jobs", type=int, default=1, help="processes, each on one core")
     options = parser.parse_args()
     seeds, steps = range(options.seed, options.seed + options.bodies), tuple(options.steps)
     peers = tuple(dict.fromkeys([PEER, *options.peers]))
-    ask = partial(places, options.kind, duration=options.duration, steps=steps, peers=peers)
+    tables = []
     with ProcessPoolExecutor(options.jobs) as pool:
-        rows = list(pool.map(ask, seeds))
-    table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    if options.save:
-        np.savez(options.save, **table)
-    report(table, steps)
+        for kind in options.kinds:
+            ask = partial(places, kind, duration=options.duration, steps=steps, peers=peers)
+            rows = list(pool.map(ask, seeds))
+            tables.append({name: np.array([row[name] for row in rows]) for name in rows[0]})
+            print(f"{len(rows)} bodies of {kind}, seeds {seeds[0]} to {seeds[-1]}")
+            report(tables[-1], steps)
+            if options.save:
+                np.savez(options.save.with_suffix(f".{kind}.npz"), **tables[-1])
+    if len(tables) > 1:
+        print("All together")
+        report({name: np.concatenate([x[name] for x in tables]) for name in tables[0]}, steps)
 
 
 if __name__ == "__main__":

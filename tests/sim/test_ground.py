@@ -104,7 +104,7 @@ def test_without_friction_nothing_slows_down():
 @pytest.mark.parametrize("speed", [0.02, 0.1])
 def test_restitution_is_that_of_the_law(speed):
     """v dv / g(v) = -(4 k/m) d dd has the same integral on the way in and on the way out."""
-    c = mr.Ground().damping
+    c = 10.0
 
     def spent(v: float) -> float:
         return quad(lambda u: u / np.clip(1 + c * u, 0.0, 2.0), 0.0, v)[0]
@@ -115,9 +115,17 @@ def test_restitution_is_that_of_the_law(speed):
     down = np.array([0.0, 0.0, -speed, 0.0, 0.0, 0.0])
     run = mr.simulate(
         free, on_slope(free, EDGES[2] / 2), down, 0.05, integrator="RK4", dt=2e-4,
-        ground=mr.Ground(stiffness=1e4),
+        ground=mr.Ground(stiffness=1e4, damping=c),
     )  # fmt: skip
     assert run.v[-1, 2] / speed == pytest.approx(expected, rel=1e-4)
+
+
+def test_by_default_harder_ground_is_more_plastic():
+    """10 s/m up to the hardness of steps of 1 ms; then the same damping ratio at rest."""
+    laws = [GroundContact(mr.Ground(), MODEL, FLAT, rested(), h) for h in (2e-3, 1e-3, 2.5e-4)]
+    assert [each.law.damping for each in laws] == pytest.approx([10.0, 10.0, 40.0], rel=1e-12)
+    given = GroundContact(mr.Ground(damping=3.0), MODEL, FLAT, rested(), 2.5e-4)
+    assert given.law.damping == 3.0
 
 
 def test_a_box_tips_where_its_weight_leaves_the_edge():
@@ -219,7 +227,9 @@ def test_forces_act_on_joints_through_the_jacobians_of_the_corners(base):
     if base == "free":
         q[:3] = [0.05, -0.03, -0.05]
     before = model.integrate(q, -1e-3 * v)
-    contact = GroundContact(mr.Ground(slope=(0.2, 0.1), stiffness=1e4), model, organism, q, 1e-4)
+    contact = GroundContact(
+        mr.Ground(slope=(0.2, 0.1), stiffness=1e4, damping=10.0), model, organism, q, 1e-4
+    )
     contact.accepted(before, v)
     points = [
         (model.body_index(f"{name}.{shape.body}"), shape.pose[:3, 3] + shape.size * signs / 2)
