@@ -6,7 +6,8 @@ modurob at several steps and with MuJoCo with several contacts. It prints the me
 the rank correlation with MuJoCo with hard contacts at the last of the steps: of one run, and of the
 median of five disturbed runs, which is the distance of a body that is chaotic. Lines of the same
 engine and other disturbed starts are the best that another engine can reach. The last lines are of
-all kinds of bodies together.
+all kinds of bodies together. ``--duration 3 --reference "rigid ground"`` compares both engines with
+impulses that obey Coulomb's law (`tests/oracles/rigid_contact.py`; 10 s a body).
 Give the shortest step last: at 1 ms neither engine resolves SuperBots, whose links are light.
 """
 
@@ -24,10 +25,12 @@ import numpy as np
 from scipy.stats import rankdata
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from benchmarks.on_ground import FRICTION, Sines, on_ground
 
 from modurob import Ground, Organism, simulate
 from modurob.sim.mujoco_engine import CONES
+from oracles.rigid_contact import rigid_motion
 
 EARLY = 1.0, 3.0  # [s]
 FEWEST, MOST = 4, 9  # modules of a body
@@ -47,6 +50,7 @@ PEERS = {
     "MuJoCo, 1 ms": (0.001, False, -1), "MuJoCo, 4 ms": (0.004, False, -1),
     "MuJoCo, 20 ms": (0.02, False, -1), "MuJoCo, pyramids": (0.002, True, -1),
 }  # fmt: skip
+RIGID, RIGID_STEP_S = "rigid ground", 1e-3  # impulses of Coulomb's law, of the undisturbed start
 
 
 def places(
@@ -77,7 +81,12 @@ def places(
         )  # fmt: skip
         height, at = run.q[0, 0, 2], run.q[np.searchsorted(run.t, times), :, :2]
         _split(found, f"modurob, {1e3 * step:g} ms", at.swapaxes(0, 1) - run.q[0, 0, :2])
-    for name in peers:
+    if RIGID in peers:
+        start[0, 2] = height
+        at = rigid_motion(model, start[0], Sines(model, phases[0], *GAINS[kind]), FRICTION,
+                          RIGID_STEP_S, times)  # fmt: skip
+        found[RIGID] = np.repeat(at[None, :, :2] - start[0, :2], 1 + STARTS, axis=0)
+    for name in filter(PEERS.get, peers):
         solref, pyramid, which = PEERS[name]
         starts = len(start) if name == PEER else 1 + STARTS
         gait = Sines(model, np.repeat(phases, starts, axis=0), *GAINS[kind])
@@ -116,25 +125,29 @@ def ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.median(a, axis=1) / np.median(b, axis=1)
 
 
-def report(table: dict[str, np.ndarray], steps: tuple[float, ...]) -> None:
-    """Print medians and rank correlations of (bodies, 1 + STARTS, 3, 2) displacements."""
+def report(table: dict[str, np.ndarray], steps: tuple[float, ...], other: str = PEER) -> None:
+    """Print medians and rank correlations of (bodies, 1 + STARTS, 3, 2) displacements.
+
+    Args:
+        other: What all others are compared with.
+    """
     lengths = {name: np.linalg.norm(x[:, :, -1], axis=-1) for name, x in table.items()}
     # of one run, and of the median of disturbed runs
     pairs = {name: (x[:, 0], np.median(x[:, 1:], axis=1)) for name, x in lengths.items()}
     print(f"{'':<28}{'median':>10}{'rank correlation of one run':>34}{'of medians':>26}"
           f"{'ratio of medians':>27}{'apart at 1 s':>16}{'3 s':>12}")  # fmt: skip
     for name, pair in pairs.items():
-        apart = np.linalg.norm(table[name][:, 0] - table[PEER][:, 0], axis=2)
+        apart = np.linalg.norm(table[name][:, 0] - table[other][:, 0], axis=2)
         early = np.median(apart, axis=0)[:2]
         print(f"{name:<28}{np.median(pair[1]):>8.4f} m", *(
-            f"{interval(*each, correlation):>30}" for each in zip(pair, pairs[PEER], strict=True)
-        ), f"{interval(pair[1], pairs[PEER][1], ratio):>26}",
+            f"{interval(*each, correlation):>30}" for each in zip(pair, pairs[other], strict=True)
+        ), f"{interval(pair[1], pairs[other][1], ratio):>26}",
             f"{early[0]:>13.4f} m{early[1]:>10.4f} m")  # fmt: skip
     coarse, fine = (f"modurob, {1e3 * h:g} ms" for h in (steps[0], steps[-1]))
-    for other in (coarse, fine + OTHERS):
-        both = zip(pairs[fine], pairs[other], strict=True)
+    for run in (coarse, fine + OTHERS):
+        both = zip(pairs[fine], pairs[run], strict=True)
         found = (interval(*each, correlation) for each in both)
-        print(f"'{fine}' and '{other}', one run and medians: {', '.join(found)}")
+        print(f"'{fine}' and '{run}', one run and medians: {', '.join(found)}")
     spread = [np.ptp(lengths[name], axis=1) for name in (fine, PEER)]
     steady = np.max(spread, axis=0) < STEADY
     ours, theirs = pairs[fine][0][steady], pairs[PEER][0][steady]
@@ -150,13 +163,14 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", default=list(GAINS), choices=tuple(GAINS))
     parser.add_argument("--steps", type=float, nargs="+", default=[1e-3, 5e-4, 2.5e-4],
                         help="[s]")  # fmt: skip
-    parser.add_argument("--peers", nargs="+", default=list(PEERS), choices=tuple(PEERS),
+    parser.add_argument("--peers", nargs="+", default=list(PEERS), choices=(*PEERS, RIGID),
                         help=f"besides '{PEER}'")  # fmt: skip
+    parser.add_argument("--reference", default=PEER, choices=(PEER, RIGID))
     parser.add_argument("--save", type=Path, help="file for displacements: FILE.KIND.npz")
     parser.add_argument("--jobs", type=int, default=1, help="processes, each on one core")
     options = parser.parse_args()
     seeds, steps = range(options.seed, options.seed + options.bodies), tuple(options.steps)
-    peers = tuple(dict.fromkeys([PEER, *options.peers]))
+    peers = tuple(dict.fromkeys([PEER, options.reference, *options.peers]))
     tables = []
     with ProcessPoolExecutor(options.jobs) as pool:
         for kind in options.kinds:
@@ -164,12 +178,13 @@ def main() -> None:
             rows = list(pool.map(ask, seeds))
             tables.append({name: np.array([row[name] for row in rows]) for name in rows[0]})
             print(f"{len(rows)} bodies of {kind}, seeds {seeds[0]} to {seeds[-1]}")
-            report(tables[-1], steps)
+            report(tables[-1], steps, options.reference)
             if options.save:
                 np.savez(options.save.with_suffix(f".{kind}.npz"), **tables[-1])
     if len(tables) > 1:
         print("All together")
-        report({name: np.concatenate([x[name] for x in tables]) for name in tables[0]}, steps)
+        table = {name: np.concatenate([x[name] for x in tables]) for name in tables[0]}
+        report(table, steps, options.reference)
 
 
 if __name__ == "__main__":
