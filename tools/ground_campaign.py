@@ -83,8 +83,8 @@ def places(
         _split(found, f"modurob, {1e3 * step:g} ms", at.swapaxes(0, 1) - run.q[0, 0, :2])
     if RIGID in peers:
         start[0, 2] = height
-        at = rigid_motion(model, start[0], Sines(model, phases[0], *GAINS[kind]), FRICTION,
-                          RIGID_STEP_S, times)  # fmt: skip
+        law = Sines(model, phases[0], *GAINS[kind])
+        at = rigid_motion(model, start[0], np.zeros(model.nv), law, FRICTION, RIGID_STEP_S, times)
         found[RIGID] = np.repeat(at[None, :, :2] - start[0, :2], 1 + STARTS, axis=0)
     for name in filter(PEERS.get, peers):
         solref, pyramid, which = PEERS[name]

@@ -2,7 +2,8 @@
 
 The scheme of Moreau (1988): in each step, impulses at the corners make the velocity after it obey
 ``0 <= P_n, u_n + gap/h >= 0, P_n (u_n + gap/h) = 0`` and the friction cone, found by sweeps over
-the corners (Gauss-Seidel). It has no stiffness, no damping and no memory of friction.
+the corners (Gauss-Seidel). It has no stiffness, no damping and no memory of friction. Friction is
+opposed to the velocity after an impact, not to those along it: rigid bodies have several limits.
 """
 
 import math
@@ -19,15 +20,15 @@ SMALLEST = 1e-300  # [N s] keeps an impulse of zero from being divided by zero
 
 
 def rigid_motion(
-    model: mr.Model, q: np.ndarray, law, friction: float, step: float, times
+    model: mr.Model, q: np.ndarray, v: np.ndarray, law, friction: float, step: float, times
 ) -> np.ndarray:
-    """(times, nq) configurations of a body that starts at rest on a level plane at z = 0."""
+    """(times, nq) configurations of a body above a level plane at z = 0; `law` moves its joints."""
     at = corners(model.organism, model).outline()
     moves = model._moving_columns[model.body_link].astype(float)[at.body]
     ends = np.round(np.asarray(times) / step).astype(int)
-    v, impulses, found = np.zeros(model.nv), np.zeros((len(at.body), 3)), []
+    impulses, found = np.zeros((len(at.body), 3)), []
     for k in range(ends[-1]):
-        tau = law.command(k * step, q, v, None)
+        tau = np.zeros(model.nv) if law is None else law.command(k * step, q, v, None)
         v = v + step * model.forward_dynamics(q, v, tau)
         T = model.forward_kinematics(q)[at.body]
         x = (T[:, :3, :3] @ at.place[..., None])[..., 0] + T[:, :3, 3]

