@@ -17,6 +17,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -55,7 +56,7 @@ RIGID, RIGID_STEP_S = "rigid ground", 1e-3  # impulses of Coulomb's law, of the 
 
 def places(
     kind: str, seed: int, duration: float, steps: tuple[float, ...],
-    peers: tuple[str, ...] = tuple(PEERS),
+    peers: tuple[str, ...] = tuple(PEERS), damping: tuple[float, ...] = (),
 ) -> dict[str, np.ndarray]:  # fmt: skip
     """(1 + STARTS, 3, 2) displacements of one body along the ground, twice early and at the end.
 
@@ -74,13 +75,15 @@ def places(
     start[:, model.joint_slice_q] += disturbance
     gait = Sines(model, np.repeat(phases, len(start), axis=0), *GAINS[kind])
     found, height = {}, 0.0
-    for step in steps:
+    rows = {f"modurob, {1e3 * step:g} ms": (step, ground) for step in steps}
+    rows |= {f"modurob, {c:g} s/m": (steps[-1], replace(ground, damping=c)) for c in damping}
+    for name, (step, ground) in rows.items():
         run = simulate(
             model, start, None, duration, gait, "SemiImplicitEuler", dt=step, ground=ground,
             record=[*times],
         )  # fmt: skip
         height, at = run.q[0, 0, 2], run.q[np.searchsorted(run.t, times), :, :2]
-        _split(found, f"modurob, {1e3 * step:g} ms", at.swapaxes(0, 1) - run.q[0, 0, :2])
+        _split(found, name, at.swapaxes(0, 1) - run.q[0, 0, :2])
     if RIGID in peers:
         start[0, 2] = height
         law = Sines(model, phases[0], *GAINS[kind])
@@ -165,6 +168,8 @@ def main() -> None:
                         help="[s]")  # fmt: skip
     parser.add_argument("--peers", nargs="+", default=list(PEERS), choices=(*PEERS, RIGID),
                         help=f"besides '{PEER}'")  # fmt: skip
+    parser.add_argument("--damping", type=float, nargs="+", default=[],
+                        help="[s/m] of further grounds, at the last step")  # fmt: skip
     parser.add_argument("--reference", default=PEER, choices=(PEER, RIGID))
     parser.add_argument("--save", type=Path, help="file for displacements: FILE.KIND.npz")
     parser.add_argument("--jobs", type=int, default=1, help="processes, each on one core")
@@ -174,7 +179,10 @@ def main() -> None:
     tables = []
     with ProcessPoolExecutor(options.jobs) as pool:
         for kind in options.kinds:
-            ask = partial(places, kind, duration=options.duration, steps=steps, peers=peers)
+            ask = partial(
+                places, kind, duration=options.duration, steps=steps, peers=peers,
+                damping=tuple(options.damping),
+            )  # fmt: skip
             rows = list(pool.map(ask, seeds))
             tables.append({name: np.array([row[name] for row in rows]) for name in rows[0]})
             print(f"{len(rows)} bodies of {kind}, seeds {seeds[0]} to {seeds[-1]}")
