@@ -1,11 +1,13 @@
 """Distances of random bodies with random gaits on the ground, against MuJoCo.
 
-``python tools/ground_campaign.py [--bodies 100] [--duration 10] [--kind superbot] [--jobs 4]``
+``python tools/ground_campaign.py [--bodies 100] [--duration 10] [--kinds superbot] [--jobs 4]``
 runs each body from its start, and from starts that are disturbed by 1e-5 rad in every joint, with
 modurob at several steps and with MuJoCo with several contacts. It prints the median distance and
 the rank correlation with MuJoCo with hard contacts at the last of the steps: of one run, and of the
 median of five disturbed runs, which is the distance of a body that is chaotic. Lines of the same
-engine and other disturbed starts are the best that another engine can reach.
+engine and other disturbed starts are the best that another engine can reach. The last lines are of
+all kinds of bodies together. ``--duration 3 --reference "rigid ground"`` compares both engines with
+impulses that obey Coulomb's law (`tests/oracles/rigid_contact.py`; 10 s a body).
 Give the shortest step last: at 1 ms neither engine resolves SuperBots, whose links are light.
 """
 
@@ -13,19 +15,23 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import mujoco
 import numpy as np
-from scipy.stats import spearmanr
+from scipy.stats import rankdata
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from benchmarks.on_ground import FRICTION, Sines, on_ground
 
 from modurob import Ground, Organism, simulate
 from modurob.sim.mujoco_engine import CONES
+from oracles.rigid_contact import rigid_motion
 
 EARLY = 1.0, 3.0  # [s]
 FEWEST, MOST = 4, 9  # modules of a body
@@ -37,6 +43,7 @@ STARTS = 5  # disturbed ones, whose median distance counts
 OTHERS = ", other starts"
 STEADY = 0.05  # [m] between distances of disturbed runs: a body that is not chaotic
 RESAMPLES, CONFIDENCE = 4000, 0.95
+Measure = Callable[[np.ndarray, np.ndarray], np.ndarray]
 PEER = "MuJoCo"
 # time constant of contacts [s], whether the cone of friction is a pyramid, which of the steps
 PEERS = {
@@ -44,11 +51,12 @@ PEERS = {
     "MuJoCo, 1 ms": (0.001, False, -1), "MuJoCo, 4 ms": (0.004, False, -1),
     "MuJoCo, 20 ms": (0.02, False, -1), "MuJoCo, pyramids": (0.002, True, -1),
 }  # fmt: skip
+RIGID, RIGID_STEP_S = "rigid ground", 1e-3  # impulses of Coulomb's law, of the undisturbed start
 
 
 def places(
     kind: str, seed: int, duration: float, steps: tuple[float, ...],
-    peers: tuple[str, ...] = tuple(PEERS),
+    peers: tuple[str, ...] = tuple(PEERS), damping: tuple[float, ...] = (),
 ) -> dict[str, np.ndarray]:  # fmt: skip
     """(1 + STARTS, 3, 2) displacements of one body along the ground, twice early and at the end.
 
@@ -67,14 +75,21 @@ def places(
     start[:, model.joint_slice_q] += disturbance
     gait = Sines(model, np.repeat(phases, len(start), axis=0), *GAINS[kind])
     found, height = {}, 0.0
-    for step in steps:
+    rows = {f"modurob, {1e3 * step:g} ms": (step, ground) for step in steps}
+    rows |= {f"modurob, {c:g} s/m": (steps[-1], replace(ground, damping=c)) for c in damping}
+    for name, (step, ground) in rows.items():
         run = simulate(
             model, start, None, duration, gait, "SemiImplicitEuler", dt=step, ground=ground,
             record=[*times],
         )  # fmt: skip
         height, at = run.q[0, 0, 2], run.q[np.searchsorted(run.t, times), :, :2]
-        _split(found, f"modurob, {1e3 * step:g} ms", at.swapaxes(0, 1) - run.q[0, 0, :2])
-    for name in peers:
+        _split(found, name, at.swapaxes(0, 1) - run.q[0, 0, :2])
+    if RIGID in peers:
+        start[0, 2] = height
+        law = Sines(model, phases[0], *GAINS[kind])
+        at = rigid_motion(model, start[0], np.zeros(model.nv), law, FRICTION, RIGID_STEP_S, times)
+        found[RIGID] = np.repeat(at[None, :, :2] - start[0, :2], 1 + STARTS, axis=0)
+    for name in filter(PEERS.get, peers):
         solref, pyramid, which = PEERS[name]
         starts = len(start) if name == PEER else 1 + STARTS
         gait = Sines(model, np.repeat(phases, starts, axis=0), *GAINS[kind])
@@ -94,40 +109,53 @@ def _split(found: dict[str, np.ndarray], name: str, rows: np.ndarray) -> None:
         found[name + OTHERS] = rows[STARTS:]
 
 
-def interval(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """(2,) bootstrap interval of the rank correlation, bodies drawn with replacement."""
+def interval(a: np.ndarray, b: np.ndarray, measure: Measure) -> str:
+    """A measure of two (bodies,) distances and its bootstrap interval, drawn with replacement."""
     draws = np.random.default_rng(0).integers(len(a), size=(RESAMPLES, len(a)))
     edge = (1 - CONFIDENCE) / 2
-    return np.quantile([spearmanr(a[k], b[k])[0] for k in draws], [edge, 1 - edge])
+    low, high = np.quantile(measure(a[draws], b[draws]), [edge, 1 - edge])
+    return f"{measure(a[None], b[None])[0]:.3f} ({low:.3f} to {high:.3f})"
 
 
-def report(table: dict[str, np.ndarray], steps: tuple[float, ...]) -> None:
-    """Print medians and rank correlations of (bodies, 1 + STARTS, 3, 2) displacements."""
+def correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(draws,) rank correlations of (draws, bodies) distances."""
+    x, y = (rankdata(each, axis=1) - 0.5 * (each.shape[1] + 1) for each in (a, b))
+    return np.sum(x * y, axis=1) / np.sqrt(np.sum(x * x, axis=1) * np.sum(y * y, axis=1))
+
+
+def ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(draws,) ratios of median distances."""
+    return np.median(a, axis=1) / np.median(b, axis=1)
+
+
+def report(table: dict[str, np.ndarray], steps: tuple[float, ...], other: str = PEER) -> None:
+    """Print medians and rank correlations of (bodies, 1 + STARTS, 3, 2) displacements.
+
+    Args:
+        other: What all others are compared with.
+    """
     lengths = {name: np.linalg.norm(x[:, :, -1], axis=-1) for name, x in table.items()}
     # of one run, and of the median of disturbed runs
     pairs = {name: (x[:, 0], np.median(x[:, 1:], axis=1)) for name, x in lengths.items()}
     print(f"{'':<28}{'median':>10}{'rank correlation of one run':>34}{'of medians':>26}"
-          f"{'apart at 1 s':>16}{'3 s':>12}")  # fmt: skip
+          f"{'ratio of medians':>27}{'apart at 1 s':>16}{'3 s':>12}")  # fmt: skip
     for name, pair in pairs.items():
-        apart = np.linalg.norm(table[name][:, 0] - table[PEER][:, 0], axis=2)
+        apart = np.linalg.norm(table[name][:, 0] - table[other][:, 0], axis=2)
         early = np.median(apart, axis=0)[:2]
         print(f"{name:<28}{np.median(pair[1]):>8.4f} m", *(
-            f"{_correlation(*each):>30}" for each in zip(pair, pairs[PEER], strict=True)
-        ), f"{early[0]:>10.4f} m{early[1]:>10.4f} m")  # fmt: skip
+            f"{interval(*each, correlation):>30}" for each in zip(pair, pairs[other], strict=True)
+        ), f"{interval(pair[1], pairs[other][1], ratio):>26}",
+            f"{early[0]:>13.4f} m{early[1]:>10.4f} m")  # fmt: skip
     coarse, fine = (f"modurob, {1e3 * h:g} ms" for h in (steps[0], steps[-1]))
-    for other in (coarse, fine + OTHERS):
-        found = (_correlation(*each) for each in zip(pairs[fine], pairs[other], strict=True))
-        print(f"'{fine}' and '{other}', one run and medians: {', '.join(found)}")
+    for run in (coarse, fine + OTHERS):
+        both = zip(pairs[fine], pairs[run], strict=True)
+        found = (interval(*each, correlation) for each in both)
+        print(f"'{fine}' and '{run}', one run and medians: {', '.join(found)}")
     spread = [np.ptp(lengths[name], axis=1) for name in (fine, PEER)]
     steady = np.max(spread, axis=0) < STEADY
     ours, theirs = pairs[fine][0][steady], pairs[PEER][0][steady]
     print(f"bodies whose runs end within {STEADY} m of each other in both: {steady.sum()}, rank "
-          f"correlation {_correlation(ours, theirs)}")  # fmt: skip
-
-
-def _correlation(a: np.ndarray, b: np.ndarray) -> str:
-    low, high = interval(a, b)
-    return f"{spearmanr(a, b)[0]:.3f} ({low:.3f} to {high:.3f})"
+          f"correlation {interval(ours, theirs, correlation)}")  # fmt: skip
 
 
 def main() -> None:
@@ -135,23 +163,36 @@ def main() -> None:
     parser.add_argument("--bodies", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0, help="of the first body")
     parser.add_argument("--duration", type=float, default=10.0)
-    parser.add_argument("--kind", default="backbone", choices=tuple(GAINS))
+    parser.add_argument("--kinds", nargs="+", default=list(GAINS), choices=tuple(GAINS))
     parser.add_argument("--steps", type=float, nargs="+", default=[1e-3, 5e-4, 2.5e-4],
                         help="[s]")  # fmt: skip
-    parser.add_argument("--peers", nargs="+", default=list(PEERS), choices=tuple(PEERS),
+    parser.add_argument("--peers", nargs="+", default=list(PEERS), choices=(*PEERS, RIGID),
                         help=f"besides '{PEER}'")  # fmt: skip
-    parser.add_argument("--save", type=Path, help="file (.npz) for all displacements")
+    parser.add_argument("--damping", type=float, nargs="+", default=[],
+                        help="[s/m] of further grounds, at the last step")  # fmt: skip
+    parser.add_argument("--reference", default=PEER, choices=(PEER, RIGID))
+    parser.add_argument("--save", type=Path, help="file for displacements: FILE.KIND.npz")
     parser.add_argument("--jobs", type=int, default=1, help="processes, each on one core")
     options = parser.parse_args()
     seeds, steps = range(options.seed, options.seed + options.bodies), tuple(options.steps)
-    peers = tuple(dict.fromkeys([PEER, *options.peers]))
-    ask = partial(places, options.kind, duration=options.duration, steps=steps, peers=peers)
+    peers = tuple(dict.fromkeys([PEER, options.reference, *options.peers]))
+    tables = []
     with ProcessPoolExecutor(options.jobs) as pool:
-        rows = list(pool.map(ask, seeds))
-    table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    if options.save:
-        np.savez(options.save, **table)
-    report(table, steps)
+        for kind in options.kinds:
+            ask = partial(
+                places, kind, duration=options.duration, steps=steps, peers=peers,
+                damping=tuple(options.damping),
+            )  # fmt: skip
+            rows = list(pool.map(ask, seeds))
+            tables.append({name: np.array([row[name] for row in rows]) for name in rows[0]})
+            print(f"{len(rows)} bodies of {kind}, seeds {seeds[0]} to {seeds[-1]}")
+            report(tables[-1], steps, options.reference)
+            if options.save:
+                np.savez(options.save.with_suffix(f".{kind}.npz"), **tables[-1])
+    if len(tables) > 1:
+        print("All together")
+        table = {name: np.concatenate([x[name] for x in tables]) for name in tables[0]}
+        report(table, steps, options.reference)
 
 
 if __name__ == "__main__":

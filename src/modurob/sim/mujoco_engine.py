@@ -239,8 +239,7 @@ def mujoco_method(integrator: object, stops: object, ground: Ground | None) -> t
         raise StateError(
             f"engine 'mujoco' has joint limits of its own: give stops=True or False, got {stops!r}"
         )
-    usual = Ground()
-    if ground is not None and (ground.stiffness, ground.damping) != (None, usual.damping):
+    if ground is not None and (ground.stiffness, ground.damping) != (None, None):
         raise StateError(
             "engine 'mujoco' has a contact law of its own: leave stiffness and damping of the "
             f"ground out, got {ground.stiffness} N/m and {ground.damping} s/m"

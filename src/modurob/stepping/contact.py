@@ -29,6 +29,8 @@ from modurob.organism import Organism
 from modurob.stepping.ground import Ground, corners
 
 GRIP = 0.7  # tangential over normal stiffness: of equal spheres that touch (Mindlin 1949), about
+LEAST_DAMPING = 10.0  # [s/m] by default
+DAMPING_OF_RATE = 0.0125  # [s^2/m] over the fastest oscillation: keeps the share of critical
 RESOLVED = 0.8  # rad of the fastest oscillation on the ground in a step, by default
 MOST_RESOLVED = 1.0  # rad of it: beyond, steps of impacts are no longer small
 NOMINAL_STEP_S = 1e-3  # that adaptive methods get their stiffness from
@@ -356,7 +358,10 @@ class GroundContact:
 
 def ground_law(ground: Ground, k: Any, rate: Any) -> GroundLaw:
     """The contact law of a stiffness under a corner, for a body that oscillates at a rate on it."""
-    return GroundLaw(ground.friction, k, ground.damping, GRIP * k, GRIP * k / rate)
+    damping = ground.damping
+    if damping is None:
+        damping = np.maximum(LEAST_DAMPING, DAMPING_OF_RATE * rate)
+    return GroundLaw(ground.friction, k, damping, GRIP * k, GRIP * k / rate)
 
 
 def _placed(R: np.ndarray, p: np.ndarray | float, place: np.ndarray) -> np.ndarray:
