@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -24,7 +25,7 @@ from modurob.search import (
     evolve,
     write_gallery,
 )
-from modurob.search.evaluation import DIVERGED, MEETS, NOT_FINITE, evaluate_chunk
+from modurob.search.evaluation import DIVERGED, MEETS, NOT_FINITE, TOO_FAST, evaluate_chunk
 from modurob.search.strategies import Evolution, MapElites, Strategy
 from modurob.search.tasks import distance
 from oracles.complaints import complains
@@ -196,16 +197,27 @@ def test_bodies_whose_modules_meet_do_not_stay(monkeypatch, whole_search):
 
 
 def test_a_body_that_diverges_is_told_from_the_others(monkeypatch):
-    rollout = mr.Population.rollout
+    run = mr.Population.run
 
-    def diverged(self, *args, **options):
-        found = rollout(self, *args, **options)
-        return found._replace(failed=np.arange(len(self)) == 1)
+    def diverged(self, *args):
+        return run(self, *args)._replace(failed=np.arange(len(self)) == 1)
 
-    monkeypatch.setattr(mr.Population, "rollout", diverged)
+    monkeypatch.setattr(mr.Population, "run", diverged)
     rng = np.random.default_rng(0)
     found = evaluate([Genotype.random(SPACE, rng) for _ in range(3)], TASK)
     assert [one.reason for one in found] == ["", DIVERGED, ""]
+
+
+def test_bodies_that_steps_are_too_long_for_are_kept_out():
+    """Those with a joint of Giusti's module A, whose friction decays faster than a step."""
+    space = BodySpace(("giusti_a", "giusti_c"), (2, 3), frequency=(0.5, 1.0))
+    rng = np.random.default_rng(1)
+    bodies = [Genotype.random(space, rng) for _ in range(8)]
+    reasons = [one.reason for one in evaluate(bodies, TASK)]
+    for genotype, reason in zip(bodies, reasons, strict=True):
+        with complains(StateError, "is too long") if reason else nullcontext():
+            mr.Population.from_genotypes([genotype]).rollout(0.01, servo_rate=80.0)
+    assert set(reasons) == {"", TOO_FAST}
 
 
 def test_functions_of_the_wrong_shape_are_refused():
