@@ -23,7 +23,8 @@ def check_step_count(duration: float, step: float) -> None:
     if duration / step > MOST_STEPS:
         raise StateError(
             f"{duration:g} s in steps of dt = {step:g} s are {duration / step:.3g} steps; the most "
-            f"is {MOST_STEPS:g}: give a shorter duration, or dt = {duration / MOST_STEPS:.2g} s or more"
+            f"is {MOST_STEPS:g}: give a shorter duration, or dt = {duration / MOST_STEPS:.2g} s or "
+            "more"
         )
 
 
