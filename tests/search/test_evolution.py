@@ -1,6 +1,5 @@
 """`evolve`: the same bytes from the same seed, whatever interrupts the search."""
 
-import copy
 import json
 import os
 import pickle
@@ -170,7 +169,7 @@ def test_results_do_not_depend_on_the_executor(monkeypatch):
 
 
 def test_a_search_in_blocks_does_not_depend_on_the_executor(monkeypatch):
-    monkeypatch.setattr("modurob.search.evolution.BLOCKS", {"cpu": 4})
+    monkeypatch.setattr("modurob.search.evolution.BLOCKS", {"cpu": (4, 9)})
 
     class Backwards:
         def map(self, function, items):
@@ -266,24 +265,25 @@ def test_the_best_stay_and_a_body_is_there_twice_at_most():
 
 
 @pytest.mark.parametrize("strategy", [Evolution, MapElites])
-def test_what_stays_of_blocks_is_what_stays_of_all(strategy):
+def test_bodies_that_may_not_stay_make_no_difference(strategy):
     rng = np.random.default_rng(1)
     few = [Genotype.random(SPACE, rng) for _ in range(6)]
-    whole, parts = strategy(SPACE, 50), strategy(SPACE, 50)
+    whole, some, shown = strategy(SPACE, 50), strategy(SPACE, 50), []
     for generation in range(4):
         found = [
             Individual(few[int(rng.integers(6))], float(score), generation, (float(k % 4), 0.0))
             for k, score in enumerate(rng.normal(size=50))
         ]
         whole.choose(found)
-        stay = []
-        for k in range(0, 50, 9):
-            block = copy.copy(parts)
-            block.choose(found[k : k + 9])
-            stay += [one for one in block.members if one.generation == generation]
-        parts.choose(stay)
-        assert parts.members == whole.members
+        scores, measures = np.array([one.score for one in found]), [one.measures for one in found]
+        stay = some.may_stay(np.append(scores, np.nan), np.array([*measures, (0.0, 0.0)]))
+        assert not stay[-1]  # without a valid score
+        some.choose([one for one, may in zip(found, stay, strict=False) if may])
+        shown.append(np.count_nonzero(stay))
+        assert some.members == whole.members
     assert len(whole.members) > 2
+    assert shown[-1] < 25 < shown[0]
+    assert not some.may_stay(np.full(1, np.nan), np.zeros((1, 2))).any()
 
 
 def test_map_elites_keeps_the_best_of_each_cell():

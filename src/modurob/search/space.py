@@ -172,6 +172,11 @@ class BodySpace:
                 found[k, kind.joints.index(joint)] = number
         return found
 
+    @cached_property
+    def wave_places(self) -> list[list[int]]:
+        """The same as lists, which are quick for single numbers."""
+        return self.wave_number.tolist()
+
     def plan(self, genes: Sequence[Gene]) -> BodyPlan:
         """Modules and dockings of genes, as populations take them."""
         kinds = self.kinds
