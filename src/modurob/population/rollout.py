@@ -254,7 +254,14 @@ def _rises(tables: BodyTables, ground: Ground, q: np.ndarray) -> np.ndarray:
     link = np.repeat(np.arange(len(counts)), counts)  # of each corner, counted over all bodies
     slot = np.arange(len(link)) - np.repeat(np.cumsum(counts) - counts, counts)
     corner = tables.corner_rows[tables.corner_start[tables.row.ravel()[link]] + slot]
-    R, p = (x.reshape(len(counts), *x.shape[2:])[link] for x in poses.link_poses(tables, q))
+    found = np.full(len(q), -np.inf)
+    R, p = (x.reshape(len(counts), *x.shape[2:]) for x in poses.link_poses(tables, q))
+    if ground.is_plane and not corner[:, 6].any():  # much less to compute
+        up = ground.upward
+        above = np.einsum("ki,ki->k", (up @ R)[link], corner[:, :3]) + (p @ up)[link]
+        np.maximum.at(found, link // tables.row.shape[1], np.asarray(ground.height) - above)
+        return found
+    R, p = R[link], p[link]
     x = np.einsum("kij,kj->ki", R, corner[:, :3]) + p
     if corner[:, 6].any():
         _, a, b = ground.surface(x[:, 0], x[:, 1])
@@ -263,7 +270,6 @@ def _rises(tables: BodyTables, ground: Ground, q: np.ndarray) -> np.ndarray:
         across = normal - axis * np.sum(axis * normal, axis=1, keepdims=True)
         length = np.maximum(np.linalg.norm(across, axis=1, keepdims=True), UPRIGHT)
         x = x - corner[:, 6:7] * across / length
-    found = np.full(len(q), -np.inf)
     np.maximum.at(found, link // tables.row.shape[1], ground.surface(x[:, 0], x[:, 1])[0] - x[:, 2])
     return found
 

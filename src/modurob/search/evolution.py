@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, Literal, NamedTuple
@@ -100,7 +102,7 @@ class EvolutionRecord(FrozenRecord):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a JSON file, atomically."""
-        write_document(path, self.model_dump(mode="json"))
+        write_document(path, self.model_dump_json(indent=1))
 
     def individuals(self) -> list[Individual]:
         """The members as values."""
@@ -203,9 +205,11 @@ def evolve(
         broods = [*mapped(function, _blocks(population, target))]
         best = {number: one for brood in broods for number, one in brood.best.items()}
         accept = Clearance(best.values(), executor) if chosen.clear else accept_all
+        known = dict(zip(map(id, search.members), record.members, strict=True))
         refused = {id(one) for one in search.choose([*best.values()], accept)}
         meeting = {number: one for number, one in best.items() if id(one) in refused}
-        record = _extended(record, search, broods, meeting)
+        members = [known.get(id(one)) or _member(one) for one in search.members]
+        record = _extended(record, members, broods, meeting)
         if checkpoint is not None:
             record.save(checkpoint)
         if progress is not None:
@@ -245,8 +249,10 @@ def _brood(
 ) -> Brood:
     """Make the bodies of a block and evaluate them."""
     # a generator for each block: nothing of it has to be in a checkpoint
-    children = search.children(np.random.default_rng([seed, generation, block[0]]), len(block))
-    found = evaluate_chunk(children, task, [m.function for m in search.measures], target)
+    rng = np.random.default_rng([seed, generation, block[0]])
+    with _no_collection():
+        children = search.children(rng, len(block))
+        found = evaluate_chunk(children, task, [m.function for m in search.measures], target)
     scores = np.array([one.score for one in found])
     none = (np.nan,) * len(search.measures)
     measures = np.array([one.measures or none for one in found])
@@ -259,6 +265,18 @@ def _brood(
         _kept_out(generation, block[k], found[k].reason, children[k]) for k in out[:MOST_NAMED]
     ]
     return Brood(scores, best, Counter(found[k].reason for k in out), named)
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Pause the search for unreachable objects: bodies are many small objects, all in use."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class Clearance:
@@ -303,7 +321,10 @@ def _result(
 
 
 def _extended(
-    record: EvolutionRecord, search: Strategy, broods: list[Brood], meeting: dict[int, Individual]
+    record: EvolutionRecord,
+    members: list[MemberRecord],
+    broods: list[Brood],
+    meeting: dict[int, Individual],
 ) -> EvolutionRecord:
     """The record with one more generation; `meeting` are bodies whose modules meet."""
     scores = np.concatenate([brood.scores for brood in broods])
@@ -314,7 +335,7 @@ def _extended(
         kept_out=len(scores) - len(valid),
         best=float(valid.max()) if len(valid) else None,
         median=float(np.median(valid)) if len(valid) else None,
-        leader=search.members[0].score if search.members else None,
+        leader=members[0].score if members else None,
     )
     counts = sum((brood.out for brood in broods), Counter(record.kept_out))
     counts += Counter({MEETS: len(meeting)})
@@ -327,10 +348,7 @@ def _extended(
             "history": (*record.history, entry),
             "kept_out": dict(sorted(counts.items())),
             "named": (*record.named, *named)[:MOST_NAMED],
-            "members": tuple(
-                MemberRecord(**{**one._asdict(), "genotype": _document(one.genotype)})
-                for one in search.members
-            ),
+            "members": tuple(members),
         }
     )
 
@@ -348,6 +366,10 @@ def _settings(
         "seed": seed,
         "target": target,
     }
+
+
+def _member(one: Individual) -> MemberRecord:
+    return MemberRecord(**{**one._asdict(), "genotype": _document(one.genotype)})
 
 
 def _document(genotype: Genotype) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from modurob.population import JointWaves, Population
 from modurob.population.coding import BodyPlan
 from modurob.search.canonical import canonical_key
 from modurob.search.growth import GrowingBody
-from modurob.search.space import BodySpace, Gene, Oscillation
+from modurob.search.space import BodySpace, Gene, Oscillation, shared_space
 from modurob.search.variation import (
     SPREAD,
     Draws,
@@ -185,7 +185,8 @@ class Genotype:
         check_document(data, where, FORMAT, VERSION)
         record = validated(GenotypeFile, data, where)
         try:
-            space = BodySpace(**{**dict(record.space), "kinds": tuple(record.space.kinds)})
+            settings = {**dict(record.space), "kinds": tuple(record.space.kinds)}
+            space = shared_space(BodySpace(**settings))
             names = [kind.name for kind in space.kinds]
             genes = []
             for k, entry in enumerate(record.genes):
