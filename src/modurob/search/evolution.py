@@ -42,7 +42,7 @@ MOST_NAMED = 20  # bodies that were kept out and are named; all are counted
 # bodies that one process makes and evaluates, and the most blocks: fixed, so that results do not
 # depend on processes; a GPU takes about as long for fewer bodies as for so many
 BLOCKS = {"cpu": (64, 10**9), "cuda": (2**12, 15)}
-CLEARED, LOOKED_AT = 16, 32  # bodies that one process looks at, and how often at once
+CLEARED = (4, 16)  # bodies that one process looks at first, and how many times so many at once
 
 
 class MemberRecord(FrozenRecord):
@@ -289,16 +289,18 @@ class Clearance:
 
     def __init__(self, individuals: Iterable[Individual], executor: Executor | None) -> None:
         self._waiting = iter([one.genotype for one in best_first([*individuals])])
-        self._executor = executor
+        self._executor, self._together = executor, CLEARED[0]
         self._known: dict[int, bool] = {}
 
     def __call__(self, genotype: Genotype) -> bool:
         if self._executor is None:
             return clear(genotype)
         while id(genotype) not in self._known:
-            parts = [[*islice(self._waiting, CLEARED)] for _ in range(LOOKED_AT)]
+            parts = [[*islice(self._waiting, self._together)] for _ in range(CLEARED[1])]
+            parts = [part for part in parts if part]
             for part, found in zip(parts, self._executor.map(_all_clear, parts), strict=True):
                 self._known.update(zip(map(id, part), found, strict=True))
+            self._together *= 2
         return self._known[id(genotype)]
 
 
