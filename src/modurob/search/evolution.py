@@ -202,14 +202,15 @@ def evolve(
             _brood, search=search, task=chosen, target=target, seed=seed, generation=generation
         )
         mapped = map if executor is None else executor.map
-        broods = [*mapped(function, _blocks(population, target))]
-        best = {number: one for brood in broods for number, one in brood.best.items()}
-        accept = Clearance(best.values(), executor) if chosen.clear else accept_all
-        known = dict(zip(map(id, search.members), record.members, strict=True))
-        refused = {id(one) for one in search.choose([*best.values()], accept)}
-        meeting = {number: one for number, one in best.items() if id(one) in refused}
-        members = [known.get(id(one)) or _member(one) for one in search.members]
-        record = _extended(record, members, broods, meeting)
+        with _no_collection():
+            broods = [*mapped(function, _blocks(population, target))]
+            best = {number: one for brood in broods for number, one in brood.best.items()}
+            accept = Clearance(best.values(), executor) if chosen.clear else accept_all
+            known = dict(zip(map(id, search.members), record.members, strict=True))
+            refused = {id(one) for one in search.choose([*best.values()], accept)}
+            meeting = {number: one for number, one in best.items() if id(one) in refused}
+            members = [known.get(id(one)) or _member(one) for one in search.members]
+            record = _extended(record, members, broods, meeting)
         if checkpoint is not None:
             record.save(checkpoint)
         if progress is not None:
