@@ -25,6 +25,7 @@ from modurob.search import (
     write_gallery,
 )
 from modurob.search.evaluation import DIVERGED, MEETS, NOT_FINITE, TOO_FAST, evaluate_chunk
+from modurob.search.evolution import _blocks
 from modurob.search.strategies import Evolution, MapElites, Strategy
 from modurob.search.tasks import distance
 from oracles.complaints import complains
@@ -179,6 +180,23 @@ def test_a_search_in_blocks_does_not_depend_on_the_executor(monkeypatch):
     found = [evolve(TASK, **RUN, executor=executor) for executor in (None, Backwards())]
     assert found[0].record == found[1].record
     assert found[0].evaluations == 18
+
+
+@pytest.mark.parametrize(
+    ("population", "target", "sizes"),
+    [
+        (200, "cpu", {50}),
+        (130, "cpu", {43, 44}),
+        (100_000, "cuda", {6666, 6667}),
+        (6000, "cuda", {3000}),
+        (2, "cuda", {2}),
+    ],
+)
+def test_blocks_are_equally_large(population, target, sizes):
+    blocks = _blocks(population, target)
+    assert [number for block in blocks for number in block] == list(range(population))
+    assert {len(block) for block in blocks} == sizes
+    assert target == "cpu" or len(blocks) <= 15
 
 
 def test_bodies_whose_modules_meet_do_not_stay(monkeypatch, whole_search):
