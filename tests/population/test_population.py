@@ -5,8 +5,9 @@ import pytest
 
 import modurob as mr
 from modurob.population.groups import lane_groups
-from modurob.population.rollout import task_of
+from modurob.population.rollout import rises, task_of
 from modurob.stepping.contact import GroundContact
+from modurob.stepping.ground import corners
 
 ROUNDING = 1e-12  # of forces and accelerations: the same operations in another order
 STEPS, AFTER_STEPS = 100, 1e-10  # rounding grows in contact; the issue demands this after 100 steps
@@ -162,6 +163,19 @@ def test_bodies_below_the_ground_are_lifted_if_that_is_asked_for(cubes):
     np.testing.assert_allclose(lifted.q, standing.q, rtol=0, atol=ROUNDING)
     with pytest.raises(mr.errors.StateError, match="m below the ground"):
         cubes.rollout(0.02, ground=mr.Ground(), start=q)
+
+
+@pytest.mark.parametrize("ground", [mr.Ground(), mr.Ground(slope=(0.2, -0.1), height=0.03)])
+def test_bodies_rise_until_their_lowest_corner_touches_the_ground(cubes, ground):
+    rng, q = np.random.default_rng(3), np.zeros((len(cubes), cubes.nq.max()))
+    for k in range(len(cubes)):
+        q[k, : cubes.nq[k]] = cubes.model(k).random_configuration(rng)
+    q[:, 2] += rises(cubes.tables, ground, q)
+    for k in range(len(cubes)):
+        model = cubes.model(k)
+        points, T = corners(cubes.organism(k), model), model.forward_kinematics(q[k, : model.nq])
+        x, y, z = np.einsum("pij,pj->ip", T[points.body, :3], np.insert(points.place, 3, 1.0, 1))
+        assert np.min(z - ground.surface(x, y)[0]) == pytest.approx(0.0, abs=ROUNDING)
 
 
 def test_body_that_fails_is_flagged_and_leaves_the_others_alone(cubes):
