@@ -16,7 +16,7 @@ from modurob.search.gallery import draw_progress
 from modurob.search.winners import mujoco_score, scenario_of
 
 FOLDER = Path("output")
-SPACE = BodySpace(kinds=("backbone",), modules=(4, 8), frequency=(0.2, 0.6))  # type: ignore
+SPACE = BodySpace(kinds=("backbone",), modules=(4, 8), frequency=(0.2, 0.6))
 
 
 def report(result: SearchResult) -> None:

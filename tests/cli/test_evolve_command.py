@@ -82,13 +82,28 @@ def test_it_goes_on_and_prints_json(folder, tmp_path):
     ],
 )
 def test_bad_input_is_one_line(args, text, tmp_path):
-    result = call("evolve", *SMALL, "--output", tmp_path, *args)
+    result = call("evolve", *SMALL, "--output", tmp_path / "new" / "walkers", *args)
     assert result.exit_code in (1, 2)
     assert result.stdout == ""
     (line,) = result.stderr.splitlines()
     assert line.startswith("error: ")
     assert text in line
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("generation", [0, 1])
+def test_an_interrupted_search_says_how_to_go_on(generation, monkeypatch, tmp_path):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    # while the first generation is made, or while the chart after it is drawn
+    name = "cli.evolve.draw_progress" if generation else "search.evolution.evaluate_chunk"
+    monkeypatch.setattr(f"modurob.{name}", interrupted)
+    result = call("evolve", *SMALL, "--output", tmp_path / "walkers")
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert ("with --resume continues the search" in result.stderr) == bool(generation)
+    assert [each.name for each in tmp_path.rglob("*.json")] == ["evolution.json"] * generation
+    assert (tmp_path / "walkers").exists() == bool(generation)
 
 
 def test_a_search_is_not_overwritten(folder):

@@ -115,6 +115,9 @@ def test_launches_and_chunks_of_memory_do_not_change_results(cubes, launcher, on
     np.testing.assert_array_equal(traced.trace[0], whole.start_pose)
     np.testing.assert_array_equal(traced.trace[-1], traced.base_pose)
     assert len(traced.trace) == len(traced.times) == 4
+    late = population.rollout(0.06, **given, begin=0.02)
+    np.testing.assert_allclose(late.q, whole.q, rtol=0, atol=AFTER_STEPS["float64"])
+    np.testing.assert_allclose(late.start_pose, traced.trace[1], rtol=0, atol=1e-12)
     monkeypatch.setattr(type(launcher), "free_bytes", 100)
     with pytest.raises(mr.errors.StateError, match=r"one body takes .* MB of GPU memory"):
         population.rollout(0.06, **given)

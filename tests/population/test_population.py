@@ -5,8 +5,9 @@ import pytest
 
 import modurob as mr
 from modurob.population.groups import lane_groups
-from modurob.population.rollout import task_of
+from modurob.population.rollout import rises, task_of
 from modurob.stepping.contact import GroundContact
+from modurob.stepping.ground import corners
 
 ROUNDING = 1e-12  # of forces and accelerations: the same operations in another order
 STEPS, AFTER_STEPS = 100, 1e-10  # rounding grows in contact; the issue demands this after 100 steps
@@ -126,6 +127,11 @@ def test_numbers_do_not_depend_on_threads_order_or_neighbors(cubes):
     assert two.times[-1] == pytest.approx(0.05)
     assert (two.trace[0] == two.start_pose).all()
     assert (two.trace[-1] == two.base_pose).all()
+    late = cubes.rollout(0.05, gaits=gaits, ground=ground, begin=0.02)
+    first = cubes.rollout(0.02, gaits=gaits, ground=ground)
+    assert late.q.tobytes() == one.q.tobytes()
+    assert late.start_center.tobytes() == first.center.tobytes()
+    assert late.start_pose.tobytes() == first.base_pose.tobytes() == two.trace[2].tobytes()
     for chosen in (order, order[:3]):
         joints = int(cubes.joints[chosen].max())
         some = mr.JointWaves(
@@ -146,6 +152,30 @@ def test_groups_mix_trees_and_share_most(cubes):
     assert shared.any()
     assert not shared.all()
     assert sorted({int(k) for part in groups for k in part.body.ravel()}) == list(range(len(cubes)))
+
+
+def test_bodies_below_the_ground_are_lifted_if_that_is_asked_for(cubes):
+    standing = cubes.rollout(0.02, ground=mr.Ground())
+    q = np.zeros(standing.q.shape)
+    q[:, :7] = cubes.tables.base_pose
+    q[:, 2] -= 0.3
+    lifted = cubes.rollout(0.02, ground=mr.Ground(lift=True), start=q)
+    np.testing.assert_allclose(lifted.q, standing.q, rtol=0, atol=ROUNDING)
+    with pytest.raises(mr.errors.StateError, match="m below the ground"):
+        cubes.rollout(0.02, ground=mr.Ground(), start=q)
+
+
+@pytest.mark.parametrize("ground", [mr.Ground(), mr.Ground(slope=(0.2, -0.1), height=0.03)])
+def test_bodies_rise_until_their_lowest_corner_touches_the_ground(cubes, ground):
+    rng, q = np.random.default_rng(3), np.zeros((len(cubes), cubes.nq.max()))
+    for k in range(len(cubes)):
+        q[k, : cubes.nq[k]] = cubes.model(k).random_configuration(rng)
+    q[:, 2] += rises(cubes.tables, ground, q)
+    for k in range(len(cubes)):
+        model = cubes.model(k)
+        points, T = corners(cubes.organism(k), model), model.forward_kinematics(q[k, : model.nq])
+        x, y, z = np.einsum("pij,pj->ip", T[points.body, :3], np.insert(points.place, 3, 1.0, 1))
+        assert np.min(z - ground.surface(x, y)[0]) == pytest.approx(0.0, abs=ROUNDING)
 
 
 def test_body_that_fails_is_flagged_and_leaves_the_others_alone(cubes):
@@ -195,6 +225,9 @@ def test_bodies_with_a_fixed_base_swing():
         ({"duration": 0}, "duration must be a positive number"),
         ({"dt": 2.0}, "longer than the duration"),
         ({"dt": 0.05}, "dt = 0.05 s is too long for body"),
+        ({"duration": 1e12}, "are 1e.15 steps; the most is 1e.09: give a shorter duration"),
+        ({"begin": 2.0}, "begin is a number from 0 to"),
+        ({"servo_rate": 0.0}, "servo_rate must be a positive number of rad/s"),
         ({"ground": 1.0}, "ground is a modurob.Ground"),
         ({"gaits": mr.JointWaves(np.zeros((2, 3)))}, "this population has"),
         ({"gaits": [0.1]}, "gaits is a modurob.JointWaves"),

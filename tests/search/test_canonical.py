@@ -75,6 +75,7 @@ def test_other_words_for_a_robot_have_its_key_and_its_dynamics(family):
         different += one.genes != other.genes
         assert one.canonical() == other.canonical()
         assert one.canonical(gait=False) == other.canonical(gait=False)
+        assert one.sketch() == other.sketch()
         a, b = one.model(), other.model()
         place, sign = [], []
         for module, joint in (name.split(".") for name in a.joint_names):
@@ -176,6 +177,9 @@ def test_gaits_count_and_waves_of_locked_joints_do_not():
         return Genotype(space, tuple(genes), frequency).canonical(gait)
 
     assert key(0, amplitude=0.4) == key(2, phase=1.0) == key()
+    locked = body[0]._replace(waves=(WAVE._replace(amplitude=0.4),))
+    sketches = {Genotype(space, (each, *body[1:]), 1.0).sketch() for each in (body[0], locked)}
+    assert len(sketches) == 1
     assert len({key(), key(1, amplitude=0.4), key(1, phase=0.3), key(frequency=1.5)}) == 4
     assert key(1, phase=0.2 + 2 * np.pi) == key()
     assert key(1, gait=False, amplitude=0.4) == key(gait=False) != key()

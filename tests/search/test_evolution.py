@@ -1,12 +1,12 @@
 """`evolve`: the same bytes from the same seed, whatever interrupts the search."""
 
-import copy
 import json
 import os
 import pickle
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -24,7 +24,8 @@ from modurob.search import (
     evolve,
     write_gallery,
 )
-from modurob.search.evaluation import DIVERGED, MEETS, NOT_FINITE, evaluate_chunk
+from modurob.search.evaluation import DIVERGED, MEETS, NOT_FINITE, TOO_FAST, evaluate_chunk
+from modurob.search.evolution import _blocks
 from modurob.search.strategies import Evolution, MapElites, Strategy
 from modurob.search.tasks import distance
 from oracles.complaints import complains
@@ -169,7 +170,7 @@ def test_results_do_not_depend_on_the_executor(monkeypatch):
 
 
 def test_a_search_in_blocks_does_not_depend_on_the_executor(monkeypatch):
-    monkeypatch.setattr("modurob.search.evolution.BLOCKS", {"cpu": 4})
+    monkeypatch.setattr("modurob.search.evolution.BLOCKS", {"cpu": (4, 9)})
 
     class Backwards:
         def map(self, function, items):
@@ -179,6 +180,23 @@ def test_a_search_in_blocks_does_not_depend_on_the_executor(monkeypatch):
     found = [evolve(TASK, **RUN, executor=executor) for executor in (None, Backwards())]
     assert found[0].record == found[1].record
     assert found[0].evaluations == 18
+
+
+@pytest.mark.parametrize(
+    ("population", "target", "sizes"),
+    [
+        (200, "cpu", {50}),
+        (130, "cpu", {43, 44}),
+        (100_000, "cuda", {6666, 6667}),
+        (6000, "cuda", {3000}),
+        (2, "cuda", {2}),
+    ],
+)
+def test_blocks_are_equally_large(population, target, sizes):
+    blocks = _blocks(population, target)
+    assert [number for block in blocks for number in block] == list(range(population))
+    assert {len(block) for block in blocks} == sizes
+    assert target == "cpu" or len(blocks) <= 15
 
 
 def test_bodies_whose_modules_meet_do_not_stay(monkeypatch, whole_search):
@@ -196,16 +214,27 @@ def test_bodies_whose_modules_meet_do_not_stay(monkeypatch, whole_search):
 
 
 def test_a_body_that_diverges_is_told_from_the_others(monkeypatch):
-    rollout = mr.Population.rollout
+    run = mr.Population.run
 
-    def diverged(self, *args, **options):
-        found = rollout(self, *args, **options)
-        return found._replace(failed=np.arange(len(self)) == 1)
+    def diverged(self, *args):
+        return run(self, *args)._replace(failed=np.arange(len(self)) == 1)
 
-    monkeypatch.setattr(mr.Population, "rollout", diverged)
+    monkeypatch.setattr(mr.Population, "run", diverged)
     rng = np.random.default_rng(0)
     found = evaluate([Genotype.random(SPACE, rng) for _ in range(3)], TASK)
     assert [one.reason for one in found] == ["", DIVERGED, ""]
+
+
+def test_bodies_that_steps_are_too_long_for_are_kept_out():
+    """Those with a joint of Giusti's module A, whose friction decays faster than a step."""
+    space = BodySpace(("giusti_a", "giusti_c"), (2, 3), frequency=(0.5, 1.0))
+    rng = np.random.default_rng(1)
+    bodies = [Genotype.random(space, rng) for _ in range(8)]
+    reasons = [one.reason for one in evaluate(bodies, TASK)]
+    for genotype, reason in zip(bodies, reasons, strict=True):
+        with complains(StateError, "is too long") if reason else nullcontext():
+            mr.Population.from_genotypes([genotype]).rollout(0.01, servo_rate=80.0)
+    assert set(reasons) == {"", TOO_FAST}
 
 
 def test_functions_of_the_wrong_shape_are_refused():
@@ -254,24 +283,25 @@ def test_the_best_stay_and_a_body_is_there_twice_at_most():
 
 
 @pytest.mark.parametrize("strategy", [Evolution, MapElites])
-def test_what_stays_of_blocks_is_what_stays_of_all(strategy):
+def test_bodies_that_may_not_stay_make_no_difference(strategy):
     rng = np.random.default_rng(1)
     few = [Genotype.random(SPACE, rng) for _ in range(6)]
-    whole, parts = strategy(SPACE, 50), strategy(SPACE, 50)
+    whole, some, shown = strategy(SPACE, 50), strategy(SPACE, 50), []
     for generation in range(4):
         found = [
             Individual(few[int(rng.integers(6))], float(score), generation, (float(k % 4), 0.0))
             for k, score in enumerate(rng.normal(size=50))
         ]
         whole.choose(found)
-        stay = []
-        for k in range(0, 50, 9):
-            block = copy.copy(parts)
-            block.choose(found[k : k + 9])
-            stay += [one for one in block.members if one.generation == generation]
-        parts.choose(stay)
-        assert parts.members == whole.members
+        scores, measures = np.array([one.score for one in found]), [one.measures for one in found]
+        stay = some.may_stay(np.append(scores, np.nan), np.array([*measures, (0.0, 0.0)]))
+        assert not stay[-1]  # without a valid score
+        some.choose([one for one, may in zip(found, stay, strict=False) if may])
+        shown.append(np.count_nonzero(stay))
+        assert some.members == whole.members
     assert len(whole.members) > 2
+    assert shown[-1] < 25 < shown[0]
+    assert not some.may_stay(np.full(1, np.nan), np.zeros((1, 2))).any()
 
 
 def test_map_elites_keeps_the_best_of_each_cell():

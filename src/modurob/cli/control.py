@@ -19,7 +19,7 @@ from modurob.errors import choices
 from modurob.executors import Executor
 from modurob.gaits import GAITS
 from modurob.scenario.settings import PATHS, POINTS, TIME
-from modurob.sim.simulate import MOST_STEPS
+from modurob.stepping.base import MOST_STEPS
 
 EXAMPLE = """\b
 Examples:

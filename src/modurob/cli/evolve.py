@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -75,26 +76,27 @@ def command(
     if duration is not None:
         chosen = replace(chosen, duration=duration)
     space = BodySpace(
-        kinds=kinds or DEFAULT_SPACE.kinds,  # pyright: ignore[reportArgumentType]
+        kinds=kinds or DEFAULT_SPACE.kinds,
         modules=modules, frequency=DEFAULT_SPACE.frequency,
     )  # fmt: skip
-    folder = _folder(path, resume)
-    with chosen_executor(jobs, cluster) as executor, output.bar(task, not as_json) as show:
-        found = evolve(
-            chosen, population, generations, seed, strategy=strategy, space=space,
-            target=target, executor=executor, checkpoint=folder / CHECKPOINT,
-            progress=_reporter(folder, show, as_json),
-        )  # fmt: skip
-    with output.bar("films and MuJoCo", not as_json) as show:
-        best = write_gallery(found, folder, bodies=winners, films=films, progress=show)
+    with _folder(path, resume) as folder:
+        with chosen_executor(jobs, cluster) as executor, output.bar(task, not as_json) as show:
+            found = evolve(
+                chosen, population, generations, seed, strategy=strategy, space=space,
+                target=target, executor=executor, checkpoint=folder / CHECKPOINT,
+                progress=_reporter(folder, show, as_json),
+            )  # fmt: skip
+        with output.bar("films and MuJoCo", not as_json) as show:
+            best = write_gallery(found, folder, bodies=winners, films=films, progress=show)
     if as_json:
         output.print_json(_data(found, best, folder))
     else:
         _print(found, best, folder)
 
 
-def _folder(path: str, resume: bool) -> Path:
-    """The folder of a search, made if it is not there."""
+@contextlib.contextmanager
+def _folder(path: str, resume: bool) -> Iterator[Path]:
+    """The folder of a search, made if it is not there; a search that fails leaves no empty one."""
     output.check_path("--output", path)
     folder = checked_path(path)
     if folder.exists() and not folder.is_dir():
@@ -106,11 +108,20 @@ def _folder(path: str, resume: bool) -> Path:
         )
     if resume and not there:
         raise FileError(f"{path}: holds no {CHECKPOINT} to continue; leave --resume out")
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WriteError(f"{path}: cannot be made: {error.strerror or error}") from None
-    return folder
+    try:
+        yield folder
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and (folder / CHECKPOINT).exists():
+            echo("interrupted: the same command with --resume continues the search", err=True)
+        with contextlib.suppress(OSError):  # one that is not empty stays
+            for each in new:
+                each.rmdir()
+        raise
 
 
 def _reporter(

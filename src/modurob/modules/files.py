@@ -269,13 +269,19 @@ def finite(data: Any) -> Any:
     return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
-def write_document(path: str | os.PathLike[str], data: dict[str, Any]) -> None:
-    """Write JSON so that a crash leaves either the old file or the new one, never half of it."""
+def write_document(path: str | os.PathLike[str], data: dict[str, Any] | str) -> None:
+    """Write JSON so that a crash leaves either the old file or the new one, never half of it.
+
+    Args:
+        path: File.
+        data: The content, or its JSON text.
+    """
     path = checked_path(path)
     if path.suffix == ".toml":
         raise FileError(f"{path}: modurob writes JSON; use a file name that ends in .json")
-    text = json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
-    write_file(path, text.encode("utf-8"))
+    if not isinstance(data, str):
+        data = json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False)
+    write_file(path, f"{data}\n".encode())
 
 
 def write_file(path: str | os.PathLike[str], content: bytes) -> None:

@@ -126,11 +126,7 @@ class CudaExecutor:
 
     def rollout(self, task: RolloutTask) -> Reached:
         """States after all steps; see `Population.rollout`."""
-        tables = self.tables
-        found = Reached(
-            np.zeros(task.q.shape), np.zeros(task.v.shape), np.zeros(len(tables.count)),
-            np.tile(tables.base_poses(task.q), (task.records + 1, 1, 1)),
-        )  # fmt: skip
+        tables, found = self.tables, Reached.empty(self.tables, task)
         rolls = bool((tables.corner_rows[:, 6] > 0).any())
         kind = "level" if task.ground is None else task.ground.kind
         quantity = GROUNDED_DYNAMICS[kind, rolls]
@@ -231,18 +227,24 @@ class _PartRollout(_Part):
     def run(self, found: Reached) -> None:
         """Take all steps, and write the result and what is recorded."""
         task, order = self.task, _as_numpy(self.order)
-        for k in range(task.records):
-            first = k * task.record
-            self._advance(first, min(task.record, task.steps - first))
-            if self.tables.free_base:
-                found.trace[k + 1, order] = _as_numpy(self._placed()[:7].T)
-        q = self._placed()
         q_base, v_base = _bases(self.tables)[:2]
-        for result, part, base in ((found.q, q, q_base), (found.v, self.v, v_base)):
-            whole = self.xp.zeros(result.shape)
-            self.put(whole, part, base)
-            result[order] = _as_numpy(whole[self.order])
+        done = 0
+        for stop, record in task.stops:
+            self._advance(done, stop - done)
+            done = stop
+            if stop == task.begin:
+                self._copy(found.first, self._placed(), q_base)
+            if record and self.tables.free_base:
+                found.trace[record, order] = _as_numpy(self._placed()[:7].T)
+        self._copy(found.q, self._placed(), q_base)
+        self._copy(found.v, self.v, v_base)
         found.work[order] = _as_numpy(self.work)
+
+    def _copy(self, result: np.ndarray, part: Any, base: int) -> None:
+        """Write numbers of these bodies into an array of all."""
+        whole = self.xp.zeros(result.shape)
+        self.put(whole, part, base)
+        result[_as_numpy(self.order)] = _as_numpy(whole[self.order])
 
     def _advance(self, first: int, steps: int) -> None:
         for step in range(first, first + steps, LAUNCH_STEPS):

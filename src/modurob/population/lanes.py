@@ -47,17 +47,21 @@ class LaneExecutor:
     def rollout(self, task: RolloutTask) -> Reached:
         """States at the end of a rollout, and poses on the way."""
         kind = "level" if task.ground is None else task.ground.kind
-        q, v, work = np.zeros(task.q.shape), np.zeros(task.v.shape), np.zeros(len(task.q))
-        trace = np.tile(self.tables.base_poses(task.q), (task.records + 1, 1, 1))
+        found = Reached.empty(self.tables, task)
+        q, v, work = found.q, found.v, found.work
         for rolls, groups in self._portions:
             batch = SteppingLanes(self.tables, GROUNDED_DYNAMICS[kind, rolls], groups, task)
             bodies = np.unique(np.concatenate([part.body.ravel() for part in groups]))
-            for k in range(task.records):
-                first = k * task.record
-                batch.march(first, min(task.record, task.steps - first), task.threads)
+            done = 0
+            for stop, record in task.stops:
+                batch.march(done, stop - done, task.threads)
                 batch.read(q, v, work)
-                trace[k + 1, bodies] = self.tables.base_poses(q)[bodies]
-        return Reached(q, v, work * task.step, trace)
+                done = stop
+                if stop == task.begin:
+                    found.first[bodies] = q[bodies]
+                if record:
+                    found.trace[record, bodies] = self.tables.base_poses(q)[bodies]
+        return found._replace(work=work * task.step)
 
     def evaluate(
         self, name: str, q: np.ndarray, v: np.ndarray, x: np.ndarray, threads: int | str, dtype: str

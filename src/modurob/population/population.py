@@ -15,7 +15,14 @@ from modurob.model.options import ModelOptions
 from modurob.organism import Organism
 from modurob.population.coding import BodyPlan
 from modurob.population.packing import pack
-from modurob.population.rollout import Rollout, finished, padded, task_of
+from modurob.population.rollout import (
+    SERVO_RATE,
+    Rollout,
+    RolloutTask,
+    finished,
+    padded,
+    task_of,
+)
 from modurob.population.tables import BodyTables
 from modurob.population.waves import JointWaves
 from modurob.stepping.ground import Ground
@@ -161,6 +168,8 @@ class Population:
         dtype: str = "float64",
         threads: int | str = "auto",
         every: float | None = None,
+        begin: float = 0.0,
+        servo_rate: float = SERVO_RATE,
     ) -> Rollout:
         """Simulate all bodies with the steps of `SemiImplicitEuler`.
 
@@ -173,25 +182,33 @@ class Population:
             gaits: References of the joints; None holds them at zero.
             ground: That bodies stand on; None for none.
             kp, kd: One number, (bodies,) or (bodies, most joints). By default those that give a
-                joint 30 rad/s and critical damping with the inertia that it feels at the start.
-                [N m/rad, N m s/rad; N/m, N s/m]
+                joint the servo rate and critical damping with the inertia that it feels at the
+                start. [N m/rad, N m s/rad; N/m, N s/m]
             torque: Largest torque, likewise; none by default. [N m, N]
             start: q (bodies, most nq), or q and v (bodies, most nv). By default joints are at zero
-                and the lowest corner of each body is on the ground.
+                and the lowest corner of each body is on the ground. Bodies that start below the
+                ground are refused, or raised with ``Ground(lift=True)``.
             target: ``cpu`` or ``cuda``.
             dtype: Of the computation; ``float32`` needs ``cuda``.
             threads: On the CPU; the results are the same for any number.
             every: Seconds between the base poses in `Rollout.trace`; start and end by default.
+            begin: Time from which on `Rollout.distance` counts, rounded to whole steps. [s]
+            servo_rate: Of the default gains. [rad/s]
 
         Raises:
             StateError: A number is wrong, or dt is too long for a body, which is named with the
                 step that works.
         """
-        executor = self._executor(target, dtype)
+        self._executor(target, dtype)  # says what is wrong with them
         task = task_of(
-            self.tables, duration, dt, gaits, ground, kp, kd, torque, start, every, threads, dtype
-        )
-        return finished(self.tables, task, executor.rollout(task))
+            self.tables, duration, dt, gaits, ground, kp, kd, torque, start, every, threads, dtype,
+            begin, servo_rate,
+        )  # fmt: skip
+        return self.run(task, target)
+
+    def run(self, task: RolloutTask, target: str = "cpu") -> Rollout:
+        """Simulate all bodies by a task that is checked and complete; see `rollout`."""
+        return finished(self.tables, task, self._executor(target, task.dtype).rollout(task))
 
     def inverse_dynamics(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, target: str = "cpu",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import positive, real_array
+from modurob.checks import inside, positive, real_array
 from modurob.equations.contact import UPRIGHT, GroundLaw
 from modurob.equations.links import SLIP
 from modurob.errors import StateError
@@ -15,6 +15,7 @@ from modurob.friction import EXPLICIT
 from modurob.population import poses
 from modurob.population.tables import BodyTables
 from modurob.population.waves import JointWaves
+from modurob.stepping.base import check_step_count
 from modurob.stepping.contact import (
     MOST_RESOLVED,
     RESOLVED,
@@ -42,11 +43,13 @@ class RolloutTask(NamedTuple):
 
     Attributes:
         step, steps, record: Seconds of a step, their number, and steps between records.
+        begin: Steps after which ways count.
         q, v: (bodies, most nq), (bodies, most nv) start, padded with 0.
         waves: References of the joints.
         law: Of the joints.
         ground: None for a fall through empty space, or a fixed base.
         contact: The contact law, (bodies,) numbers each.
+        too_fast: (bodies,) True for bodies that the step is too long for.
         threads: Of an executor on the CPU: "auto" or a number.
         dtype: "float64" or "float32".
     """
@@ -54,12 +57,14 @@ class RolloutTask(NamedTuple):
     step: float
     steps: int
     record: int
+    begin: int
     q: np.ndarray
     v: np.ndarray
     waves: JointWaves
     law: JointLaw
     ground: Ground | None
     contact: GroundLaw
+    too_fast: np.ndarray
     threads: int | str
     dtype: str
 
@@ -68,6 +73,14 @@ class RolloutTask(NamedTuple):
         """Number of records after the start; the last one is at the end."""
         return -(-self.steps // self.record)
 
+    @property
+    def stops(self) -> list[tuple[int, int]]:
+        """Steps after which states are read, and the number of the record then; 0 for none."""
+        ends = range(self.record, self.steps, self.record)
+        found = {self.begin: 0, **{end: end // self.record for end in ends}}
+        found[self.steps] = self.records
+        return sorted((stop, number) for stop, number in found.items() if stop > 0)
+
 
 class Rollout(NamedTuple):
     """Result of `Population.rollout`; numbers behind the last joint of a body are 0.
@@ -75,8 +88,8 @@ class Rollout(NamedTuple):
     Attributes:
         q, v: (bodies, most nq), (bodies, most nv) state at the end.
         base_pose, start_pose: (bodies, 7) position and quaternion (x, y, z, w) of the base at the
-            end and at the start. [m]
-        center, start_center: (bodies, 3) centers of mass. [m]
+            end and when ways begin to count. [m]
+        center, start_center: (bodies, 3) centers of mass at these times. [m]
         work: (bodies,) sum of ``|tau v| dt`` over joints and steps. [J]
         failed: (bodies,) True for a body whose state is not finite, or whose base turned by more
             than a radian in a step; its numbers are NaN.
@@ -97,46 +110,58 @@ class Rollout(NamedTuple):
 
     @property
     def distance(self) -> np.ndarray:
-        """(bodies,) horizontal way of the center of mass, from start to end. [m]"""
+        """(bodies,) horizontal way of the center of mass, from its start to its end. [m]"""
         return np.hypot(*(self.center - self.start_center)[:, :2].T)
 
 
 class Reached(NamedTuple):
-    """Result of an executor: see `Rollout`."""
+    """Result of an executor: see `Rollout`; `first` is the configuration when ways begin."""
 
+    first: np.ndarray
     q: np.ndarray
     v: np.ndarray
     work: np.ndarray
     trace: np.ndarray
 
+    @classmethod
+    def empty(cls, tables: BodyTables, task: RolloutTask) -> Reached:
+        """Arrays for the results of a task, with its start in `first` and in the whole trace."""
+        trace = np.tile(tables.base_poses(task.q), (task.records + 1, 1, 1))
+        q, v = np.zeros(task.q.shape), np.zeros(task.v.shape)
+        return cls(task.q.copy(), q, v, np.zeros(len(q)), trace)
+
 
 def finished(tables: BodyTables, task: RolloutTask, reached: Reached) -> Rollout:
     """The result for users."""
-    q, v, work, trace = reached
+    first, q, v, work, trace = reached
     failed = np.logical_not(np.isfinite(np.hstack([q, v])).all(axis=1))
     q, v, work = q + 0.0, v + 0.0, work + 0.0  # no negative zeros
     for array in (q, v, work):
         array[failed] = np.nan
-    start, end = tables.base_poses(task.q), tables.base_poses(q)
+    start, end = tables.base_poses(first), tables.base_poses(q)
     end[failed] = np.nan
     with np.errstate(invalid="ignore"):
-        center = poses.centers_of_mass(tables, q)
+        center, start_center = (poses.centers_of_mass(tables, x) for x in (q, first))
     times = task.step * np.minimum(task.record * np.arange(len(trace)), task.steps)
-    return Rollout(
-        q, v, end, start, center, poses.centers_of_mass(tables, task.q), work, failed, times, trace
-    )
+    return Rollout(q, v, end, start, center, start_center, work, failed, times, trace)
 
 
 def task_of(
     tables: BodyTables, duration: float, dt: float, gaits: JointWaves | None, ground: Any, kp: Any,
     kd: Any, torque: Any, start: Any, every: float | None, threads: int | str, dtype: str,
+    begin: float = 0.0, servo_rate: float = SERVO_RATE, strict: bool = True,
 ) -> RolloutTask:  # fmt: skip
-    """Check the arguments of `Population.rollout` and complete them."""
+    """Check the arguments of `Population.rollout` and complete them.
+
+    Args:
+        strict: Whether a body that the step is too long for is an error.
+    """
     length, step = positive("duration", duration, "seconds"), positive("dt", dt, "seconds")
     if not (ground is None or isinstance(ground, Ground)):
         raise StateError(f"ground is a modurob.Ground or None, got {type(ground).__name__}")
     if step > length:
         raise StateError(f"dt = {step:g} s is longer than the duration of {length:g} s")
+    check_step_count(length, step)
     steps = int(np.ceil(length / step * (1 - 1e-12)))
     step = length / steps
     record = steps
@@ -146,6 +171,7 @@ def task_of(
             raise StateError(
                 f"every = {every:g} s is no multiple of the step of {step:g} s: give one"
             )
+    first = round(inside("begin", begin, 0.0, length, "seconds") / step)
     bodies, joints = len(tables.count), tables.row.shape[1] - 1
     waves = JointWaves(np.zeros((bodies, joints))) if gaits is None else gaits
     if not isinstance(waves, JointWaves):
@@ -156,11 +182,17 @@ def task_of(
             f"has {bodies} bodies with {joints} joints at most"
         )
     q, v = _start(tables, start, ground)
-    law, contact = _laws(tables, q, step, ground, kp, kd, torque)
-    if start is not None and ground is not None:
+    law, contact, limits = _laws(
+        tables, q, step, ground, kp, kd, torque, positive("servo_rate", servo_rate, "rad/s")
+    )
+    if strict:
+        for limit in limits:
+            limit.check(step)
+    if start is not None and ground is not None and not ground.lift:
         _check_above(tables, ground, q, contact.stiffness)
     return RolloutTask(
-        step, steps, record, q, v, waves, law, ground, contact, threads, dtype
+        step, steps, record, first, q, v, waves, law, ground, contact,
+        np.any([limit.passed(step) for limit in limits], axis=0), threads, dtype,
     )  # fmt: skip
 
 
@@ -188,8 +220,9 @@ def _start(tables: BodyTables, start: Any, ground: Ground | None) -> tuple[np.nd
             q[:, :7] = tables.base_pose
     if v is None:
         v = np.zeros((bodies, joints + (6 if free else 0)))
-    if start is None and free and ground is not None:
-        q[:, 2] += rises(tables, ground, q)
+    if free and ground is not None and (start is None or ground.lift):
+        rise = rises(tables, ground, q)
+        q[:, 2] += rise if start is None else np.maximum(rise, 0.0)
     return q, v
 
 
@@ -221,7 +254,14 @@ def _rises(tables: BodyTables, ground: Ground, q: np.ndarray) -> np.ndarray:
     link = np.repeat(np.arange(len(counts)), counts)  # of each corner, counted over all bodies
     slot = np.arange(len(link)) - np.repeat(np.cumsum(counts) - counts, counts)
     corner = tables.corner_rows[tables.corner_start[tables.row.ravel()[link]] + slot]
-    R, p = (x.reshape(len(counts), *x.shape[2:])[link] for x in poses.link_poses(tables, q))
+    found = np.full(len(q), -np.inf)
+    R, p = (x.reshape(len(counts), *x.shape[2:]) for x in poses.link_poses(tables, q))
+    if ground.is_plane and not corner[:, 6].any():  # much less to compute
+        up = ground.upward
+        above = np.einsum("ki,ki->k", (up @ R)[link], corner[:, :3]) + (p @ up)[link]
+        np.maximum.at(found, link // tables.row.shape[1], np.asarray(ground.height) - above)
+        return found
+    R, p = R[link], p[link]
     x = np.einsum("kij,kj->ki", R, corner[:, :3]) + p
     if corner[:, 6].any():
         _, a, b = ground.surface(x[:, 0], x[:, 1])
@@ -230,7 +270,6 @@ def _rises(tables: BodyTables, ground: Ground, q: np.ndarray) -> np.ndarray:
         across = normal - axis * np.sum(axis * normal, axis=1, keepdims=True)
         length = np.maximum(np.linalg.norm(across, axis=1, keepdims=True), UPRIGHT)
         x = x - corner[:, 6:7] * across / length
-    found = np.full(len(q), -np.inf)
     np.maximum.at(found, link // tables.row.shape[1], ground.surface(x[:, 0], x[:, 1])[0] - x[:, 2])
     return found
 
@@ -256,6 +295,7 @@ def _rates(
     q: np.ndarray,
     kp: np.ndarray | None,
     kd: np.ndarray | None,
+    servo_rate: float,
     has_ground: bool,
 ) -> BodyRates:
     """Rates of all bodies: those of one size together, so that none depends on the others."""
@@ -281,20 +321,44 @@ def _rates(
             inertia = 1 / np.diagonal(inverse, axis1=1, axis2=2)
             found.inertia[some, : links - 1] = inertia
             own = {x: part.of_links(x)[:, 1:, 0] for x in ("viscous", "coulomb", "stiffness")}
-            law = _gains(inertia, *(x if x is None else x[some, : links - 1] for x in (kp, kd)))
+            given = (x if x is None else x[some, : links - 1] for x in (kp, kd))
+            law = _gains(inertia, *given, rate=servo_rate)
             slope = own["viscous"] + own["coulomb"] / SLIP + law[1]
             found.decay[some] = _largest(inverse, slope)
             found.swing[some] = np.sqrt(_largest(inverse, own["stiffness"] + law[0]))
     return found
 
 
+class StepLimit(NamedTuple):
+    """A limit of the step: rates of the bodies (1/s), the most of rate times step, the cause."""
+
+    rate: np.ndarray
+    most: float
+    cause: str
+
+    def passed(self, step: float) -> np.ndarray:
+        """(bodies,) True where a step is too long."""
+        return step * self.rate > self.most * (1 + 1e-9)
+
+    def check(self, step: float) -> None:
+        """Raise an error that names the fastest body that passes it, and the step that works."""
+        wrong = self.passed(step)
+        if wrong.any():
+            k = int(self.rate.argmax())
+            longest = rounded_down(self.most / self.rate[k])
+            raise StateError(
+                f"dt = {step:g} s is too long for body {k} ({np.count_nonzero(wrong)} bodies in "
+                f"all): {self.cause} and its mass need dt = {longest} s or less"
+            )
+
+
 def _gains(
-    inertia: np.ndarray, kp: np.ndarray | None, kd: np.ndarray | None
+    inertia: np.ndarray, kp: np.ndarray | None, kd: np.ndarray | None, rate: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Given gains, or the default ones."""
+    """Given gains, or those of critically damped servos."""
     return (
-        SERVO_RATE**2 * inertia if kp is None else kp,
-        2 * SERVO_RATE * inertia if kd is None else kd,
+        rate**2 * inertia if kp is None else kp,
+        2 * rate * inertia if kd is None else kd,
     )
 
 
@@ -307,39 +371,31 @@ def _largest(inverse: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 def _laws(
     tables: BodyTables, q: np.ndarray, step: float, ground: Ground | None, kp: Any, kd: Any,
-    torque: Any,
-) -> tuple[JointLaw, GroundLaw]:  # fmt: skip
-    """Gains of the joints and numbers of the ground; an error for a step that is too long."""
+    torque: Any, servo_rate: float,
+) -> tuple[JointLaw, GroundLaw, list[StepLimit]]:  # fmt: skip
+    """Gains of the joints, numbers of the ground, and limits of the step."""
     shape = bodies, _ = len(tables.count), tables.row.shape[1] - 1
     kp, kd, torque = (
         _per_joint(name, value, *shape)
         for name, value in (("kp", kp), ("kd", kd), ("torque", torque))
     )
-    rates = _rates(tables, q, kp, kd, ground is not None)
-    _check_step(step, rates.decay, EXPLICIT, "friction and kd of its joints")
-    _check_step(step, rates.swing, EXPLICIT, "springs and kp of its joints")
+    rates = _rates(tables, q, kp, kd, servo_rate, ground is not None)
+    limits = [
+        StepLimit(rates.decay, EXPLICIT, "friction and kd of its joints"),
+        StepLimit(rates.swing, EXPLICIT, "springs and kp of its joints"),
+    ]
     most = np.full(shape, np.inf) if torque is None else torque
     springs = tables.of_links("stiffness")[:, 1:, 0] > 0  # which have no motor
-    law = JointLaw(*_gains(rates.inertia, kp, kd), np.where(springs, 0.0, most))
+    law = JointLaw(*_gains(rates.inertia, kp, kd, servo_rate), np.where(springs, 0.0, most))
     if ground is None:
-        return law, GroundLaw(*np.zeros((5, bodies)))
+        return law, GroundLaw(*np.zeros((5, bodies))), limits
     k = np.full(bodies, ground.stiffness or 0.0)
     if ground.stiffness is None:
         k = (RESOLVED / step / rates.ground) ** 2
     rate = rates.ground * np.sqrt(k)
-    _check_step(step, rate, MOST_RESOLVED, f"a ground of {k[rate.argmax()]:.4g} N/m")
-    numbers = ground_law(ground, k, rate)
-    return law, GroundLaw(*(np.array(np.broadcast_to(x, bodies), dtype=float) for x in numbers))
-
-
-def _check_step(step: float, rate: np.ndarray, most: float, cause: str) -> None:
-    wrong = step * rate > most * (1 + 1e-9)
-    if wrong.any():
-        k = int(rate.argmax())
-        raise StateError(
-            f"dt = {step:g} s is too long for body {k} ({np.count_nonzero(wrong)} bodies in all): "
-            f"{cause} and its mass need dt = {rounded_down(most / rate[k])} s or less"
-        )
+    limits.append(StepLimit(rate, MOST_RESOLVED, f"a ground of {k[rate.argmax()]:.4g} N/m"))
+    numbers = [np.array(np.broadcast_to(x, bodies), float) for x in ground_law(ground, k, rate)]
+    return law, GroundLaw(*numbers), limits
 
 
 def _check_above(tables: BodyTables, ground: Ground, q: np.ndarray, k: np.ndarray) -> None:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.executors import Executor
 from modurob.population import JointWaves, Population, Rollout
-from modurob.population.rollout import SERVO_RATE, rises
 from modurob.population.rollout import task_of as rollout_task
 from modurob.search.genotype import Genotype, joint_waves
 from modurob.search.tasks import SERVO_RAD_S, STEP_S, Objective, SearchTask, task_of
 
 # bodies of one population: fixed, so that results do not depend on workers
 CHUNKS = {"cpu": 64, "cuda": 2**17}
-STIFFENED = SERVO_RAD_S / SERVO_RATE  # servos over those of a rollout
 DTYPES = {"cpu": "float64", "cuda": "float32"}
 DIVERGED, NOT_FINITE = "the state diverged", "the objective is not finite"
 MEETS = "modules meet in the gait"
+TOO_FAST = f"a step of {STEP_S:g} s is too long for its joints or the ground"
 
 
 class Evaluation(NamedTuple):
@@ -78,35 +78,25 @@ def evaluate_chunk(
         population = Population(organisms, genotypes[0].space.hinges)
     else:
         population = Population.from_genotypes(genotypes)
-    rollout = roll_out(population, genotypes, task, target)
-    return judged(rollout, population, task, measures)
+    rollout, too_fast = roll_out(population, genotypes, task, target)
+    found = judged(rollout, population, task, measures)
+    for k in np.flatnonzero(too_fast).tolist():
+        found[k] = Evaluation(np.nan, TOO_FAST)
+    return found
 
 
 def roll_out(
     population: Population, genotypes: Sequence[Genotype], task: SearchTask, target: str
-) -> Rollout:
-    """The rollout that a task asks for, of a population of genotypes."""
-    waves, start = joint_waves(genotypes, population), None
-    if task.start == "gait":
-        q, v = on_waves(population, waves)
-        q[:, 2] += rises(population.tables, task.ground, q)
-        start = (q, v)
-    law = rollout_task(
-        population.tables, STEP_S, STEP_S, waves, task.ground, None, None, task.torque, start, None,
-        "auto", "float64",
-    ).law  # fmt: skip
-    options: dict[str, Any] = {
-        "kp": STIFFENED**2 * law.kp, "kd": STIFFENED * law.kd, "torque": task.torque,
-        "start": start, "target": target, "dtype": DTYPES[target],
-    }  # fmt: skip
-    whole = population.rollout(
-        task.duration, STEP_S, waves, task.ground, every=task.every, **options
-    )
-    if not task.begin_time:
-        return whole
-    # the same steps again up to there: a rollout keeps its first and its last state alone
-    first = population.rollout(task.begin_time, STEP_S, waves, task.ground, **options)
-    return whole._replace(start_center=first.center, start_pose=first.base_pose)
+) -> tuple[Rollout, np.ndarray]:
+    """The rollout that a task asks for, and (bodies,) True where steps are too long for a body."""
+    waves = joint_waves(genotypes, population)
+    start = on_waves(population, waves) if task.start == "gait" else None
+    job = rollout_task(
+        population.tables, task.duration, STEP_S, waves, replace(task.ground, lift=True), None,
+        None, task.torque, start, task.every, "auto", DTYPES[target], task.begin_time, SERVO_RAD_S,
+        strict=False,
+    )  # fmt: skip
+    return population.run(job, target), job.too_fast
 
 
 def on_waves(population: Population, waves: JointWaves) -> tuple[np.ndarray, np.ndarray]:

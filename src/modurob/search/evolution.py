@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
-from copy import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -23,7 +25,13 @@ from modurob.search.genotype import FORMAT as GENOTYPE
 from modurob.search.genotype import VERSION as GENOTYPE_VERSION
 from modurob.search.genotype import Genotype
 from modurob.search.space import BodySpace
-from modurob.search.strategies import Individual, Strategy, accept_all, strategy_class
+from modurob.search.strategies import (
+    Individual,
+    Strategy,
+    accept_all,
+    best_first,
+    strategy_class,
+)
 from modurob.search.tasks import SearchTask, task_of
 
 OWN_FIELDS = ("frequency", "genes")  # of a genotype: all others are those of its space
@@ -31,8 +39,10 @@ FORMAT, VERSION = "modurob-evolution", 1
 # slow waves: an optimizer makes leaps of fast ones, which go as the contact law has it
 DEFAULT_SPACE = BodySpace(frequency=(0.3, 0.6))
 MOST_NAMED = 20  # bodies that were kept out and are named; all are counted
-# bodies that one process makes and evaluates: fixed, so that results do not depend on processes
-BLOCKS = {"cpu": 64, "cuda": 2**13}
+# bodies that one process makes and evaluates, and the most blocks: fixed, so that results do not
+# depend on processes; a GPU takes about as long for fewer bodies as for so many
+BLOCKS = {"cpu": (64, 10**9), "cuda": (2**12, 15)}
+CLEARED = (4, 16)  # bodies that one process looks at first, and how many times so many at once
 
 
 class MemberRecord(FrozenRecord):
@@ -92,7 +102,7 @@ class EvolutionRecord(FrozenRecord):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a JSON file, atomically."""
-        write_document(path, self.model_dump(mode="json"))
+        write_document(path, self.model_dump_json(indent=1))
 
     def individuals(self) -> list[Individual]:
         """The members as values."""
@@ -188,14 +198,19 @@ def evolve(
         record = _continued(record, checkpoint)
     search.members = record.individuals()
     for generation in range(len(record.history), generations):
-        starts = range(0, population, BLOCKS[target])
-        blocks = [(k, min(BLOCKS[target], population - k)) for k in starts]
         function = partial(
             _brood, search=search, task=chosen, target=target, seed=seed, generation=generation
         )
-        broods = [*(map if executor is None else executor.map)(function, blocks)]
-        search.choose([one for brood in broods for one in brood.best])
-        record = _extended(record, search, broods)
+        mapped = map if executor is None else executor.map
+        with _no_collection():
+            broods = [*mapped(function, _blocks(population, target))]
+            best = {number: one for brood in broods for number, one in brood.best.items()}
+            accept = Clearance(best.values(), executor) if chosen.clear else accept_all
+            known = dict(zip(map(id, search.members), record.members, strict=True))
+            refused = {id(one) for one in search.choose([*best.values()], accept)}
+            meeting = {number: one for number, one in best.items() if id(one) in refused}
+            members = [known.get(id(one)) or _member(one) for one in search.members]
+            record = _extended(record, members, broods, meeting)
         if checkpoint is not None:
             record.save(checkpoint)
         if progress is not None:
@@ -210,44 +225,94 @@ class Brood(NamedTuple):
     """Bodies of one block of a generation.
 
     Attributes:
-        best: New individuals that the block alone would keep beside the members.
-        scores: Of all valid bodies.
-        out: Bodies that are kept out.
+        scores: (bodies,) NaN for those that are kept out.
+        best: Individuals that may stay, by their numbers in the generation.
+        out: Numbers of bodies by the reason for keeping them out.
+        named: The first of them.
     """
 
-    best: list[Individual]
-    scores: list[float]
-    out: list[KeptOutRecord]
+    scores: np.ndarray
+    best: dict[int, Individual]
+    out: Counter[str]
+    named: list[KeptOutRecord]
+
+
+def _blocks(population: int, target: str) -> list[range]:
+    """Numbers of the bodies that are made and evaluated together."""
+    size, most = BLOCKS[target]
+    count = min(-(-population // size), most)
+    ends = [population * k // count for k in range(count + 1)]
+    return [*map(range, ends, ends[1:])]
 
 
 def _brood(
-    block: tuple[int, int], search: Strategy, task: SearchTask, target: str, seed: int,
-    generation: int,
-) -> Brood:  # fmt: skip
-    """Make the bodies of a block, number of the first and size, and evaluate them."""
-    first, size = block
+    block: range, search: Strategy, task: SearchTask, target: str, seed: int, generation: int
+) -> Brood:
+    """Make the bodies of a block and evaluate them."""
     # a generator for each block: nothing of it has to be in a checkpoint
-    children = search.children(np.random.default_rng([seed, generation, first]), size)
-    found = evaluate_chunk(children, task, [m.function for m in search.measures], target)
-    valid = [
-        Individual(child, one.score, generation, one.measures)
-        for child, one in zip(children, found, strict=True)
-        if not one.reason
+    rng = np.random.default_rng([seed, generation, block[0]])
+    with _no_collection():
+        children = search.children(rng, len(block))
+        found = evaluate_chunk(children, task, [m.function for m in search.measures], target)
+    scores = np.array([one.score for one in found])
+    none = (np.nan,) * len(search.measures)
+    measures = np.array([one.measures or none for one in found])
+    best = {
+        block[k]: Individual(children[k], found[k].score, generation, found[k].measures)
+        for k in np.flatnonzero(search.may_stay(scores, measures)).tolist()
+    }
+    out = [k for k, one in enumerate(found) if one.reason]
+    named = [
+        _kept_out(generation, block[k], found[k].reason, children[k]) for k in out[:MOST_NAMED]
     ]
-    own = copy(search)
-    refused = own.choose(valid, clear if task.clear else accept_all)
-    reasons = {id(child): one.reason for child, one in zip(children, found, strict=True)}
-    reasons |= {id(one.genotype): MEETS for one in refused}
-    out = [
-        KeptOutRecord(
-            generation=generation, number=first + k, reason=reasons[id(child)],
-            genotype=_document(child),
-        )
-        for k, child in enumerate(children)
-        if reasons[id(child)]
-    ]  # fmt: skip
-    scores = [one.score for one in valid if not reasons[id(one.genotype)]]
-    return Brood([one for one in own.members if one.generation == generation], scores, out)
+    return Brood(scores, best, Counter(found[k].reason for k in out), named)
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Pause the search for unreachable objects: bodies are many small objects, all in use."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+class Clearance:
+    """Tells of genotypes whether their modules meet; processes look at the next best together.
+
+    Args:
+        individuals: That it will be asked of, the best first.
+        executor: For processes or a cluster.
+    """
+
+    def __init__(self, individuals: Iterable[Individual], executor: Executor | None) -> None:
+        self._waiting = iter([one.genotype for one in best_first([*individuals])])
+        self._executor, self._together = executor, CLEARED[0]
+        self._known: dict[int, bool] = {}
+
+    def __call__(self, genotype: Genotype) -> bool:
+        if self._executor is None:
+            return clear(genotype)
+        while id(genotype) not in self._known:
+            parts = [[*islice(self._waiting, self._together)] for _ in range(CLEARED[1])]
+            parts = [part for part in parts if part]
+            for part, found in zip(parts, self._executor.map(_all_clear, parts), strict=True):
+                self._known.update(zip(map(id, part), found, strict=True))
+            self._together *= 2
+        return self._known[id(genotype)]
+
+
+def _all_clear(genotypes: Sequence[Genotype]) -> list[bool]:
+    return [clear(genotype) for genotype in genotypes]
+
+
+def _kept_out(generation: int, number: int, reason: str, genotype: Genotype) -> KeptOutRecord:
+    return KeptOutRecord(
+        generation=generation, number=number, reason=reason, genotype=_document(genotype)
+    )
 
 
 def _result(
@@ -258,27 +323,35 @@ def _result(
     )
 
 
-def _extended(record: EvolutionRecord, search: Strategy, broods: list[Brood]) -> EvolutionRecord:
-    """The record with one more generation."""
-    scores = [score for brood in broods for score in brood.scores]
-    out = [one for brood in broods for one in brood.out]
+def _extended(
+    record: EvolutionRecord,
+    members: list[MemberRecord],
+    broods: list[Brood],
+    meeting: dict[int, Individual],
+) -> EvolutionRecord:
+    """The record with one more generation; `meeting` are bodies whose modules meet."""
+    scores = np.concatenate([brood.scores for brood in broods])
+    scores[[*meeting]] = np.nan
+    valid = scores[np.isfinite(scores)]
     entry = GenerationRecord(
-        evaluated=len(scores) + len(out),
-        kept_out=len(out),
-        best=max(scores, default=None),
-        median=float(np.median(scores)) if scores else None,
-        leader=search.members[0].score if search.members else None,
+        evaluated=len(scores),
+        kept_out=len(scores) - len(valid),
+        best=float(valid.max()) if len(valid) else None,
+        median=float(np.median(valid)) if len(valid) else None,
+        leader=members[0].score if members else None,
     )
-    counts = Counter(record.kept_out) + Counter(one.reason for one in out)
+    counts = sum((brood.out for brood in broods), Counter(record.kept_out))
+    counts += Counter({MEETS: len(meeting)})
+    named = [one for brood in broods for one in brood.named]
+    if len(record.named) < MOST_NAMED:
+        named += [_kept_out(one.generation, k, MEETS, one.genotype) for k, one in meeting.items()]
+    named.sort(key=lambda one: one.number)
     return record.model_copy(
         update={
             "history": (*record.history, entry),
             "kept_out": dict(sorted(counts.items())),
-            "named": (*record.named, *out)[:MOST_NAMED],
-            "members": tuple(
-                MemberRecord(**{**one._asdict(), "genotype": _document(one.genotype)})
-                for one in search.members
-            ),
+            "named": (*record.named, *named)[:MOST_NAMED],
+            "members": tuple(members),
         }
     )
 
@@ -296,6 +369,10 @@ def _settings(
         "seed": seed,
         "target": target,
     }
+
+
+def _member(one: Individual) -> MemberRecord:
+    return MemberRecord(**{**one._asdict(), "genotype": _document(one.genotype)})
 
 
 def _document(genotype: Genotype) -> dict[str, Any]:

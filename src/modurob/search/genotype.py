@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Annotated, Any, Literal
 
@@ -22,7 +23,7 @@ from modurob.population import JointWaves, Population
 from modurob.population.coding import BodyPlan
 from modurob.search.canonical import canonical_key
 from modurob.search.growth import GrowingBody
-from modurob.search.space import BodySpace, Gene, Oscillation
+from modurob.search.space import BodySpace, Gene, Oscillation, shared_space
 from modurob.search.variation import (
     SPREAD,
     Draws,
@@ -125,7 +126,26 @@ class Genotype:
         Args:
             gait: False for a key of the body alone.
         """
-        return canonical_key(self.space, self.genes, self.frequency if gait else None)
+        return canonical_key(self.space, self.genes, self.frequency) if gait else self._body_key
+
+    @cached_property
+    def _body_key(self) -> str:
+        return canonical_key(self.space, self.genes, None)
+
+    def sketch(self) -> Hashable:
+        """A key that takes little time: different ones mean different bodies or gaits."""
+        moving = self.space.moving(self.genes)
+        if moving is None:
+            waves = [wave for gene in self.genes for wave in gene.waves]
+        else:
+            places = self.space.wave_places
+            waves = [self.genes[k].waves[places[self.genes[k].kind][joint]] for k, joint in moving]
+        return (self.frequency, *sorted([amplitude for amplitude, _, _ in waves]))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Plain tuples in the place of genes, which pickle several times as fast."""
+        rows = [(*gene[:5], [*map(tuple, gene.waves)]) for gene in self.genes]
+        return _restored, (self.space, rows, self.frequency)
 
     # -- files -------------------------------------------------------------------------------------
 
@@ -165,7 +185,8 @@ class Genotype:
         check_document(data, where, FORMAT, VERSION)
         record = validated(GenotypeFile, data, where)
         try:
-            space = BodySpace(**{**dict(record.space), "kinds": tuple(record.space.kinds)})
+            settings = {**dict(record.space), "kinds": tuple(record.space.kinds)}
+            space = shared_space(BodySpace(**settings))
             names = [kind.name for kind in space.kinds]
             genes = []
             for k, entry in enumerate(record.genes):
@@ -206,6 +227,15 @@ def joint_waves(genotypes: Sequence[Genotype], population: Population) -> JointW
     rows[moves] = numbers[first_wave[which] + space.wave_number[kinds, tables.joint[:, 1:][moves]]]
     frequency = np.array([genotype.frequency for genotype in genotypes])
     return JointWaves(*np.moveaxis(rows, -1, 0), frequency=frequency)
+
+
+def _restored(space: BodySpace, rows: Sequence[Any], frequency: float) -> Genotype:
+    """The genotype that was pickled."""
+    genes = [
+        Gene(kind, parent, port, child_port, turn, tuple([Oscillation(*wave) for wave in waves]))
+        for kind, parent, port, child_port, turn, waves in rows
+    ]
+    return _trusted(space, genes, frequency)
 
 
 # -- checks ----------------------------------------------------------------------------------------

@@ -96,7 +96,12 @@ def subtree(genes: Sequence[Gene], root: int) -> list[int]:
 def picked(genes: Sequence[Gene], numbers: Sequence[int]) -> list[Gene]:
     """The genes with these numbers, each after its parent, numbered anew; the first is a root."""
     new = {old: number for number, old in enumerate(numbers)}
-    return [genes[old]._replace(parent=new.get(genes[old].parent, -1)) for old in numbers]
+    return [with_parent(genes[old], new.get(genes[old].parent, -1)) for old in numbers]
+
+
+def with_parent(gene: Gene, parent: int) -> Gene:
+    """The gene with another parent; several times as fast as `_replace`."""
+    return Gene(gene[0], parent, *gene[2:])
 
 
 # -- room ------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,6 +20,7 @@ from modurob.population.packing import moving_joints
 
 UNLIMITED = {"revolute": np.pi / 2, "prismatic": 0.05}  # [rad], [m] half the range without limits
 MOST_MODULES = 1000
+CACHED_SPACES = 64
 
 Fit: TypeAlias = tuple[int, PortLabel, int]  # kind and port of a new module, turn
 
@@ -118,9 +119,9 @@ class BodySpace:
             names = choices(kind.name for kind in types)
             raise StateError(f"no port of {names} mates with another: bodies have one module only")
 
-    def __reduce__(self) -> tuple[type[BodySpace], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """The settings alone: what was derived from them need not be sent to other processes."""
-        return BodySpace, tuple(getattr(self, name) for name in self.__dataclass_fields__)
+        return _restored, tuple(getattr(self, name) for name in self.__dataclass_fields__)
 
     @cached_property
     def planar(self) -> bool:
@@ -172,6 +173,11 @@ class BodySpace:
                 found[k, kind.joints.index(joint)] = number
         return found
 
+    @cached_property
+    def wave_places(self) -> list[list[int]]:
+        """The same as lists, which are quick for single numbers."""
+        return self.wave_number.tolist()
+
     def plan(self, genes: Sequence[Gene]) -> BodyPlan:
         """Modules and dockings of genes, as populations take them."""
         kinds = self.kinds
@@ -220,6 +226,27 @@ class BodySpace:
     def ranges(self) -> tuple[tuple[JointRange, ...], ...]:
         """Ranges of these joints."""
         return tuple(tuple(map(_range, joints)) for joints in self.joints)
+
+    @cached_property
+    def wave_bounds(self) -> tuple[tuple[tuple[float, float, float], ...], ...]:
+        """Of each kind and joint: largest amplitude, lowest and highest offset. [rad, m]"""
+        return tuple(
+            tuple(
+                (self.amplitude * half, middle - self.offset * half, middle + self.offset * half)
+                for middle, half in ranges
+            )
+            for ranges in self.ranges
+        )
+
+
+@lru_cache(maxsize=CACHED_SPACES)
+def shared_space(space: BodySpace) -> BodySpace:
+    """The first of equal spaces, so that what is derived from a space is derived once."""
+    return space
+
+
+def _restored(*settings: Any) -> BodySpace:
+    return shared_space(BodySpace(*settings))
 
 
 def _range(joint: Joint) -> JointRange:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -97,16 +97,21 @@ class Strategy(ABC):
 
     def children(self, rng: np.random.Generator, count: int) -> list[Genotype]:
         """Genotypes to evaluate next, none of which equals another or a member."""
-        found = dict.fromkeys(member.genotype.canonical() for member in self.members)
-        wanted = len(found) + count
+        known: dict[Hashable, list[Genotype]] = {}
+        for one in self.members:
+            known.setdefault(one.genotype.sketch(), []).append(one.genotype)
+        found = []
         for _ in range(ROUNDS * count):
             child = self._child(rng)
-            found.setdefault(child.canonical(), child)
-            if len(found) == wanted:
-                return [child for child in found.values() if child is not None]
+            alike = known.setdefault(child.sketch(), [])
+            if all(child.canonical() != other.canonical() for other in alike):
+                alike.append(child)
+                found.append(child)
+                if len(found) == count:
+                    return found
         raise StateError(
-            f"{len(found) + count - wanted} of {count} bodies found that differ: give the space "
-            "more modules or wider ranges"
+            f"{len(found)} of {count} bodies found that differ: give the space more modules or "
+            "wider ranges"
         )
 
     def _child(self, rng: np.random.Generator) -> Genotype:
@@ -120,16 +125,24 @@ class Strategy(ABC):
     def _parent(self, rng: np.random.Generator) -> Genotype:
         return self.members[int(rng.integers(len(self.members)))].genotype
 
+    def may_stay(self, scores: np.ndarray, measures: np.ndarray) -> np.ndarray:
+        """(bodies,) True for bodies that `choose` may take in; others need not be shown to it.
+
+        Args:
+            scores: (bodies,) NaN for bodies that are kept out.
+            measures: (bodies, m) of the bodies.
+        """
+        return np.isfinite(scores)
+
     @abstractmethod
     def choose(
         self, evaluated: Sequence[Individual], accept: Accept = accept_all
     ) -> list[Individual]:
         """Take evaluated individuals in, or not: new `members`.
 
-        What stays of several groups stays of all of them, so that groups can be chosen from first.
-
         Args:
-            accept: Tells of a genotype whether it may stay; asked only of those that would.
+            accept: Tells of a genotype whether it may stay; asked only of those that would, the
+                best first.
 
         Returns:
             Individuals that it did not accept.
@@ -144,16 +157,21 @@ class Evolution(Strategy):
 
     name = "evolution"
 
+    @property
+    def _kept(self) -> int:
+        return min(max(LEAST_PARENTS, round(SURVIVING * self._population)), MOST_PARENTS)
+
+    def may_stay(self, scores: np.ndarray, measures: np.ndarray) -> np.ndarray:
+        if len(self.members) < self._kept:
+            return super().may_stay(scores, measures)
+        return scores > self.members[-1].score
+
     def choose(
         self, evaluated: Sequence[Individual], accept: Accept = accept_all
     ) -> list[Individual]:
-        kept = min(max(LEAST_PARENTS, round(SURVIVING * self._population)), MOST_PARENTS)
-        most, counts, chosen, refused = (
-            max(LEAST_PARENTS, round(SAME_BODY * kept)),
-            Counter(),
-            [],
-            [],
-        )
+        kept = self._kept
+        most, counts = max(LEAST_PARENTS, round(SAME_BODY * kept)), Counter()
+        chosen, refused = [], []
         known = {id(one) for one in self.members}
         for one in best_first([*self.members, *evaluated]):
             if len(chosen) == kept:
@@ -181,6 +199,17 @@ class MapElites(Strategy):
         Measure("joints", joints, 0.5, 12.5, 12),
         Measure("height [m]", height, 0.0, 0.2, 8),
     )
+
+    def may_stay(self, scores: np.ndarray, measures: np.ndarray) -> np.ndarray:
+        archive = _archive(self.measures)
+        best = np.full(archive.cells, -np.inf)
+        if self.members:
+            cells = archive.index_of([one.measures for one in self.members])
+            best[cells] = [one.score for one in self.members]
+        found = super().may_stay(scores, measures)
+        if found.any():
+            found[found] = scores[found] > best[archive.index_of(measures[found])]
+        return found
 
     def choose(
         self, evaluated: Sequence[Individual], accept: Accept = accept_all

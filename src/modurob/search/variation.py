@@ -8,7 +8,7 @@ from math import pi
 import numpy as np
 
 from modurob.errors import DockingError
-from modurob.search.growth import GrowingBody, picked, subtree
+from modurob.search.growth import GrowingBody, picked, subtree, with_parent
 from modurob.search.space import BodySpace, Gene, Oscillation
 
 TRIES = 20  # random dockings of a change before it is given up
@@ -153,7 +153,7 @@ def _grafted(
         _, child_port, turn = fitting[draws.below(len(fitting))]
         body = whole.copy()
         if body.add(Gene(root.kind, parent, port, child_port, turn, root.waves)) and all(
-            body.add(gene._replace(parent=gene.parent + first)) for gene in part[1:]
+            body.add(with_parent(gene, gene.parent + first)) for gene in part[1:]
         ):
             return body.genes
     return None
@@ -166,18 +166,15 @@ def changed_waves(space: BodySpace, genes: Sequence[Gene], rng: np.random.Genera
     """The genes with every second number of their waves changed a little."""
     count = sum(len(gene.waves) for gene in genes)
     changes = rng.normal(0.0, SPREAD, (count, 3)) * (rng.random((count, 3)) < WAVE_CHANGES)
-    by = iter(changes.tolist())
+    by, bounds = iter(changes.tolist()), space.wave_bounds
     made = []
     for gene in genes:
+        kind, parent, port, child_port, turn, old = gene
         waves = []
-        for (amplitude, phase, offset), (middle, half) in zip(
-            gene.waves, space.ranges[gene.kind], strict=True
-        ):
+        for (amplitude, phase, offset), (most, low, high) in zip(old, bounds[kind], strict=True):
             a, b, c = next(by)
-            most, shift = space.amplitude * half, space.offset * half
             amplitude = min(abs(amplitude + a * most), most)
-            offset = min(max(offset + 2 * c * shift, middle - shift), middle + shift)
+            offset = min(max(offset + c * (high - low), low), high)
             waves.append(Oscillation(amplitude, (phase + 2 * pi * b) % (2 * pi), offset))
-        kind, parent, port, child_port, turn, _ = gene
         made.append(Gene(kind, parent, port, child_port, turn, tuple(waves)))
     return made

@@ -25,6 +25,7 @@ from modurob.sim.recorder import record_times, row_bytes
 from modurob.sim.run import Run, Setup
 from modurob.sim.trajectory import SimulationError, Trajectory
 from modurob.stepping import FixedStep, Ground, Integrator, StepSettings, integrator_class
+from modurob.stepping.base import check_step_count
 from modurob.stepping.motion import External, Stopped
 from modurob.stepping.stops import LinearStops, Stops
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from modurob.symbolic import Equations
 
 ENGINES = ("modurob", "mujoco")
-MOST_STEPS = 1e9  # some hours of the smallest body; more is a mistake in dt or in the duration
 DEFAULT_DT_S = 1e-3  # step of fixed-step methods: some hundred steps a swing of a cube
 REPORT_PERIOD_S = 0.05  # between two reports of progress; a bar need not be smoother
 
@@ -201,11 +201,7 @@ def _settings(
         step = positive("dt", dt, "seconds")
         if step > duration:
             raise StateError(f"dt = {dt:g} s is longer than the duration of {duration:g} s")
-    if duration / step > MOST_STEPS:
-        raise StateError(
-            f"{duration:g} s in steps of dt = {step:g} s are {duration / step:.3g} steps; the most "
-            f"is {MOST_STEPS:g}: give dt = {duration / MOST_STEPS:.2g} s or more"
-        )
+    check_step_count(duration, step)
     return StepSettings(float(rtol), float(atol), step)
 
 

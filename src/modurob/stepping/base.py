@@ -9,11 +9,23 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from modurob.errors import StateError
 from modurob.friction import substeps
 from modurob.stepping.motion import EquationOfMotion
 
 ADVICE = "take Radau or BDF, or SemiImplicitEuler if it is friction"
 COUNT_TOLERANCE = 1e-9  # of a step, by which an interval may exceed n steps
+MOST_STEPS = 1e9  # some hours of the smallest body; more is a mistake in dt or in the duration
+
+
+def check_step_count(duration: float, step: float) -> None:
+    """Refuse a duration that takes too many steps."""
+    if duration / step > MOST_STEPS:
+        raise StateError(
+            f"{duration:g} s in steps of dt = {step:g} s are {duration / step:.3g} steps; the most "
+            f"is {MOST_STEPS:g}: give a shorter duration, or dt = {duration / MOST_STEPS:.2g} s or "
+            "more"
+        )
 
 
 class StepSettings(NamedTuple):
