@@ -129,7 +129,17 @@ def lifetimes(quantity: Quantity, free_base: bool) -> Lifetimes:
     down, handed = read(outward, "parent"), read(back, "parent")
     settle = points[1:2]
     pushed = {k for kernel in settle for k in kernel.written["self"]}
-    sets = (down, up, handed, inside, after, made, up - begun, pushed, read(settle, "self") - pushed)
+    sets = (
+        down,
+        up,
+        handed,
+        inside,
+        after,
+        made,
+        up - begun,
+        pushed,
+        read(settle, "self") - pushed,
+    )
     return Lifetimes(places, *map(sorted, sets))
 
 

@@ -15,7 +15,7 @@ from modurob.compiler.emit_population import (
     population_source,
 )
 from modurob.compiler.kernels import own_numbers
-from modurob.equations.contact import GROUNDED_DYNAMICS
+from modurob.equations.contact import GROUNDED_DYNAMICS, HeightField
 from modurob.equations.passes import Quantity
 from modurob.equations.quantities import QUANTITIES
 from modurob.equations.servo import Servo
@@ -33,6 +33,7 @@ FULL = 256  # bodies on a multiprocessor that are many
 # quick divisions and roots round in the last bit
 OPTIONS = {"float32": ("--prec-div=false", "--prec-sqrt=false", "--ftz=true"), "float64": ()}
 LAUNCH_STEPS = 500  # of a launch; positions are counted from a body's place at its start
+ORIGIN_OF_CELLS = [HeightField._fields.index(x) for x in ("x0", "y0")]
 USED_SHARE = 0.8  # of the free memory
 
 
@@ -199,11 +200,12 @@ class _PartRollout(_Part):
         self.v, self.work = self.taken(task.v, v_base), xp.zeros(bodies)
         self.origin = xp.zeros((3, bodies))
         nothing = xp.zeros(1, dtype=task.dtype)
-        self.memory = nothing
+        self.memory = self.below = nothing
         ground: tuple[Any, ...] = (nothing.view("int32"), nothing, nothing, nothing, nothing)
         if shape.masks and task.ground is not None:
             points = int(executor.device.points[some].max())
             ground = self._ground(task.ground)
+            self.below = ground[3]
             size = (points, bodies, memory_numbers(quantity))
             self.memory = xp.full(size, np.nan, task.dtype)  # read after it is written
         self._recenter()
@@ -259,12 +261,16 @@ class _PartRollout(_Part):
         return q
 
     def _recenter(self) -> None:
-        """Count positions along a plane from where a body is: far from zero digits are lost."""
-        ground = self.task.ground
-        if not self.tables.free_base or (ground is not None and not ground.is_plane):
+        """Count positions from where a body is: far from zero digits are lost."""
+        if not self.tables.free_base:
             return
+        ground = self.task.ground
         a, b = (0.0, 0.0) if ground is None else ground.slope
         x, y = self.q[:2].astype("float64")
+        if ground is not None and not ground.is_plane:  # whole cells
+            cells = self.xp.rint(self.xp.stack([x, y]) / ground.cell)
+            self.below[ORIGIN_OF_CELLS] += cells.astype(self.dtype)
+            x, y = ground.cell * cells
         shift = self.xp.stack([x, y, a * x + b * y])
         self.origin += shift
         self.q[:3] -= shift.astype(self.q.dtype)
