@@ -7,6 +7,10 @@ import numpy as np
 from modurob import DockingError, Organism
 
 SIDES = (2, 3, 4, 5)
+FEWEST, MOST = 4, 12  # modules of a body of a population
+STEP = 1e-3  # of bodies on the ground [s]
+KP, KD, TORQUE = 10.0, 0.1, 5.0  # of their joints [N m/rad, N m s/rad, N m]
+FRICTION = 0.8  # of the ground
 TRAPPED = 100  # failed dockings to the newest modules after which any module may be the parent
 
 

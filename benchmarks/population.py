@@ -18,16 +18,15 @@ import mujoco
 import mujoco.rollout
 import numpy as np
 
-from benchmarks.on_ground import FRICTION, OnGround, Sines, on_ground
+from benchmarks.bodies import FEWEST, FRICTION, KD, KP, MOST, STEP, TORQUE
+from benchmarks.on_ground import OnGround, Sines, on_ground
 from benchmarks.timing import interleaved
 from modurob import Ground, JointWaves, Organism, Population
 from modurob.compiler.pool import cores
 
 BODIES, QUICK_BODIES, THEIRS = 10_000, 1_000, 48
-FEWEST, MOST = 4, 12  # modules of a body
 SIZES = (1, 64, 1_000)
-DURATION, STEP = 1.0, 1e-3  # [s]
-KP, KD, TORQUE = 10.0, 0.1, 5.0  # [N m/rad, N m s/rad, N m]
+DURATION = 1.0  # [s]
 BUDGET_S, QUICK_BUDGET_S = 60.0, 10.0
 
 
