@@ -20,13 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.bodies import FEWEST, FRICTION, KD, KP, MOST, STEP, TORQUE
+from benchmarks.bodies import FRICTION, KD, KP, STEP, TORQUE, population_of
 from benchmarks.gpu import ROUNDS, in_jax, timed
 from modurob import Ground, JointWaves, Organism, Population, StateError
 from modurob.interop import write_urdf
 from modurob.population.cuda import CudaExecutor, CupyLauncher
 from modurob.population.rollout import task_of
-from modurob.search import BodySpace, Genotype
 
 SIZES, QUICK_SIZES = (1, 64, 4_096, 131_072), (1, 64, 4_096)
 LARGE, LARGE_MODULES = 10_000, (6, 40)
@@ -54,16 +53,6 @@ class EventLauncher(CupyLauncher):
             self.seconds += 1e-3 * cuda.get_elapsed_time(begin, end)
 
         return launch
-
-
-def population_of(count: int, modules: tuple[int, int], seed: int = 0) -> Population:
-    """Random bodies, no two of them equal, packed from genotypes."""
-    space, rng = BodySpace("backbone", modules), np.random.default_rng(seed)
-    found: dict[str, Genotype] = {}
-    while len(found) < count:
-        genotype = Genotype.random(space, rng)
-        found.setdefault(genotype.canonical(gait=False), genotype)
-    return Population.from_genotypes(found.values())
 
 
 def equal_bodies(population: Population) -> Population:
@@ -183,7 +172,7 @@ def run(quick: bool) -> dict[str, Any]:
 
     sizes = QUICK_SIZES if quick else SIZES
     large = population_of(LARGE, LARGE_MODULES)
-    populations = {f"{count} bodies": population_of(count, (FEWEST, MOST)) for count in sizes}
+    populations = {f"{count} bodies": population_of(count) for count in sizes}
     populations |= {"large, different": large, "large, equal": equal_bodies(large)}
     for name, population in populations.items():
         for dtype, rates in rollout_rates(population, cp):
