@@ -8,7 +8,7 @@ import pytest
 import modurob as mr
 from modurob.compiler.emit_population import MASK_BITS
 from modurob.population.cuda import CudaExecutor
-from modurob.population.device import depth_first
+from modurob.population.device import WARP, depth_first, warp_slots
 from modurob.population.rollout import rises, task_of
 
 from .cuda_shim import COMPILER, CpuLauncher
@@ -199,6 +199,32 @@ def test_arrays_on_the_gpu_are_taken_as_they_are(cubes, on_gpu):
         population.forward_dynamics(there[0][:, :3], *there[1:], target="cuda")
     with pytest.raises(mr.errors.StateError, match="q has shape"):
         population.forward_dynamics(q[:, :3], v, v, target="cuda")
+
+
+@pytest.mark.parametrize("bodies", [1, 64, 4_096, 10_000, 100_000])
+def test_warps_of_large_bodies_have_fewer(bodies):
+    warps, rng = 528, np.random.default_rng(0)
+    count = np.sort(rng.integers(4, 38, bodies))[::-1]
+    slots = warp_slots(count, warps)
+    assert len(np.unique(slots)) == bodies
+    assert slots[-1] == slots.max()
+    lanes = np.bincount(slots // WARP)
+    assert lanes.max() <= WARP
+    assert len(lanes) <= max(warps, -(-bodies // WARP))
+    of_body = lanes[slots // WARP]
+    assert of_body[0] == {1: 1, 64: 1, 4_096: 4, 10_000: 8, 100_000: 32}[bodies]
+    assert (np.bincount(warp_slots(np.full(bodies, 9), 10**6)) == 1).sum() == bodies
+
+
+def test_the_number_of_multiprocessors_does_not_change_results(cubes, launcher, monkeypatch):
+    runs = []
+    for processors in (1, 100):  # four warps; a warp for each body
+        monkeypatch.setattr(type(launcher), "processors", processors)
+        cubes._executors["cuda"] = CudaExecutor(cubes.tables, launcher)
+        given = {"gaits": waves(cubes), "ground": mr.Ground(), "every": 0.01, "target": "cuda"}
+        runs.append(cubes.rollout(0.03, **given))
+    for name in ("q", "v", "work", "trace"):
+        assert getattr(runs[0], name).tobytes() == getattr(runs[1], name).tobytes()
 
 
 def test_links_are_ordered_depth_first():

@@ -81,7 +81,6 @@ class Lifetimes(NamedTuple):
         inward, after: Read by a link's own kernel inward, and on its way back.
         made: Written inward and read on the way back.
         sums: Those of `up` that begin with a value of the way outward.
-        pushed, pose: Written by the points of a link; only read by them.
     """
 
     places: tuple[int | None, ...]
@@ -92,8 +91,6 @@ class Lifetimes(NamedTuple):
     after: list[int]
     made: list[int]
     sums: list[int]
-    pushed: list[int]
-    pose: list[int]
 
 
 @cache
@@ -127,19 +124,7 @@ def lifetimes(quantity: Quantity, free_base: bool) -> Lifetimes:
     dies = dict.fromkeys(inside, OWN_INWARD) | dict.fromkeys(after, OWN_INWARD + 1)
     places = allocated(size(passes.State), born, dies)
     down, handed = read(outward, "parent"), read(back, "parent")
-    settle = points[1:2]
-    pushed = {k for kernel in settle for k in kernel.written["self"]}
-    sets = (
-        down,
-        up,
-        handed,
-        inside,
-        after,
-        made,
-        up - begun,
-        pushed,
-        read(settle, "self") - pushed,
-    )
+    sets = (down, up, handed, inside, after, made, up - begun)
     return Lifetimes(places, *map(sorted, sets))
 
 
@@ -188,12 +173,9 @@ class PopulationText:
         places = dict(enumerate(lives.places))
         kept = (("keep", "outward", outward), ("take", "inward", lives.inward),
                 ("keep", "made", lives.made), ("take", "after", lives.after),
-                ("take", "sums", lives.sums), ("keep", "pushed", lives.pushed),
-                ("take", "pushed", lives.pushed))  # fmt: skip
+                ("take", "sums", lives.sums))  # fmt: skip
         for way, name, scalars in kept:
             parts.append(_copy(f"{way}_{name}", [(k, places[k]) for k in scalars], way == "keep"))
-        pairs = [(k, place) for place, k in enumerate(lives.pose)]
-        parts += [_copy(f"{way}_pose", pairs, way == "keep") for way in ("keep", "take")]
         for name in ("down", "up", "back") if self.passes.back else ("down", "up"):
             scalars = getattr(lives, name)
             pairs = [(k, place) for place, k in enumerate(scalars)]
@@ -244,7 +226,7 @@ class PopulationText:
             values |= {
                 "MASKS": shape.masks, "MASK_BITS": MASK_BITS, "CORNER": own + 1,
                 "MEMORY": memory_numbers(self.quantity), "GROUND": size(passes.Point) - own,
-                "HELD": span(passes.Memory, "held")[0], "POSE": len(self.lives.pose),
+                "HELD": span(passes.Memory, "held")[0],
             }  # fmt: skip
         return [f"#define {name} {value}" for name, value in values.items()]
 

@@ -9,7 +9,6 @@
 #define FORK_OF(link) (forks + ((unsigned)((link) >> BIT_SLOT) & 255) * FORK_SIZE)
 #define FORK_ABOVE(link) (forks + ((unsigned)((link) >> BIT_ABOVE) & 255) * FORK_SIZE)
 #define KEPT_OF(i) (kept + (i) * KEPT)
-#define POSE_OF(i) (poses + (i) * POSE)
 #define ANGLE(i) turned[2 * (i)]
 #define ANGLE_SINE(i) turned[2 * (i) + 1]
 
@@ -41,25 +40,38 @@ template <int N> INLINE void store(const real* from, real* to) {
   for (int k = 0; k < N; k += PACK) *(pack_t*)(to + k) = packed(from + k);
 }
 
-// Points of a link that may touch the ground: those of one mask.
-struct Touched {
-  unsigned near;
-  short link, mask;
-  int corner, point;  // the first ones of the mask
-};
-
-// A bit for each point of a mask that is below the ground or holds on to it.
-INLINE unsigned near_ground(
-    const int count, const unsigned held, const real* __restrict__ corners, real* ground,
-    const real* __restrict__ cells, real* own) {
+// Forces of the ground on the points of a link. `masks` have a bit for each that remembers its
+// place; the memory of the next point is `next` numbers behind.
+INLINE void touch_ground(
+    const int count, const real* __restrict__ corners, real* ground,
+    const real* __restrict__ cells, real* own, unsigned* masks, real* memory, const size_t next) {
   real nothing[MEMORY] = {0};
-  unsigned near = held;
-  for (int k = 0; k < count; k++) {
-    real corner[CORNER];
-    load<CORNER>(corners + k * CORNER, corner);
-    if (active(corner, own, cells, nothing, ground) > 0) near |= 1u << k;
+  survey(nothing, own, cells, nothing, ground);
+  for (int rest = count; rest > 0; rest -= MASK_BITS) {
+    const unsigned held = *masks;
+    unsigned near = held, after = 0;
+#pragma unroll 8
+    for (int k = 0; k < (rest < MASK_BITS ? rest : MASK_BITS); k++) {
+      real corner[CORNER];
+      load<CORNER>(corners + k * CORNER, corner);
+      if (active(corner, own, cells, nothing, ground) > 0) near |= 1u << k;
+    }
+    while (near) {
+      const int k = __ffs(near) - 1;
+      near &= near - 1;
+      real corner[CORNER], record[MEMORY] = {0};
+      load<CORNER>(corners + k * CORNER, corner);
+      if (held >> k & 1) load_changing<MEMORY>(memory + k * next, record);
+      settle(corner, own, cells, record, ground);
+      if (record[HELD] > 0) {
+        after |= 1u << k;
+        store<MEMORY>(record, memory + k * next);
+      }
+    }
+    *masks++ = after;
+    corners += MASK_BITS * CORNER;
+    memory += MASK_BITS * next;
   }
-  return near;
 }
 #endif
 
@@ -82,6 +94,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
   const int b = blockIdx.x * blockDim.x + threadIdx.x;
   if (b >= bodies) return;
   const int n = counts[b];
+  if (!n) return;  // a thread without a body
   real kept[LINKS * KEPT], forks[FORKS * FORK_SIZE], q[LINKS], v[LINKS], turned[2 * LINKS];
   real root[BASE_RECORD] = {0};
 #if FREE_BASE
@@ -103,8 +116,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
   real power = 0;  // its sum over the steps
 #if POINTS
   unsigned held[MASKS];
-  Touched touched[MASKS];
-  real ground[GROUND], poses[LINKS * POSE];
+  real ground[GROUND];
   for (int k = 0; k < MASKS; k++) held[k] = ENTRY(held_all, k);
 #pragma unroll
   for (int k = 0; k < GROUND; k++) ground[k] = ENTRY(ground_all, k);
@@ -115,7 +127,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
 #endif
     real own[STATE], above[STATE], rate[6];
 #if STEPS && POINTS
-    int mask = 0, point = 0, contacts = 0;
+    int mask = 0;
+    real* memory = memory_all + (size_t)b * MEMORY;
 #endif
     for (int i = 0; i < n; i++) {
       const unsigned long long link = ENTRY(links, i);
@@ -136,53 +149,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
         outward(SLIDES(link), row, own, above, record, 0);
       }
 #if STEPS && POINTS
-      const int *span = spans + 2 * ROW_NUMBER(link), before = contacts;
-      if (span[1]) {
-        real nothing[MEMORY] = {0};
-        survey(nothing, own, cells, nothing, ground);
+      const int *span = spans + 2 * ROW_NUMBER(link), count = span[1];
+      if (count) {
+        const size_t next = (size_t)bodies * MEMORY;  // the same body's next point
+        const real* own_corners = corners + (size_t)span[0] * CORNER;
+        touch_ground(count, own_corners, ground, cells, own, held + mask, memory, next);
+        mask += (count + MASK_BITS - 1) / MASK_BITS;
+        memory += count * next;
       }
-      for (int k = 0; k < span[1]; k += MASK_BITS, mask++) {
-        const int rest = span[1] - k, corner = span[0] + k;
-        const unsigned near = near_ground(
-            rest < MASK_BITS ? rest : MASK_BITS, held[mask], corners + (size_t)corner * CORNER,
-            ground, cells, own);
-        if (near) touched[contacts++] = {near, (short)i, (short)mask, corner, point + k};
-      }
-      point += span[1];
-      if (contacts > before) keep_pose(own, POSE_OF(i));
 #endif
       keep_outward(own, KEPT_OF(i));
       if (link >> BIT_FLAGS & IS_FORK) keep_fork_down(own, FORK_OF(link));
     }
-#if STEPS && POINTS
-    // Points of all links in one loop: threads wait for the one with the most points of its body,
-    // not with the most of each link.
-    Touched at = {0};
-    unsigned left = 0, holds = 0;
-    for (int next = 0; left || next < contacts;) {
-      if (!left) {
-        at = touched[next++];
-        left = at.near, holds = 0;
-        take_pose(POSE_OF(at.link), own);
-        take_pushed(KEPT_OF(at.link), own);
-      }
-      const int k = __ffs(left) - 1;
-      left &= left - 1;
-      real corner[CORNER], record[MEMORY] = {0};
-      load<CORNER>(corners + (size_t)(at.corner + k) * CORNER, corner);
-      real* memory = memory_all + ((size_t)(at.point + k) * bodies + b) * MEMORY;
-      if (held[at.mask] >> k & 1) load_changing<MEMORY>(memory, record);
-      settle(corner, own, cells, record, ground);
-      if (record[HELD] > 0) {
-        holds |= 1u << k;
-        store<MEMORY>(record, memory);
-      }
-      if (!left) {
-        held[at.mask] = holds;
-        keep_pushed(own, KEPT_OF(at.link));
-      }
-    }
-#endif
     bool carried = false;  // `above` holds what the next link, a child, has handed on
     for (int i = n - 1; i > 0; i--) {
       const unsigned long long link = ENTRY(links, i);
