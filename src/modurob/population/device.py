@@ -95,9 +95,9 @@ def link_words(ordered: DepthFirst, row: np.ndarray, slides: np.ndarray) -> np.n
 def warp_slots(count: np.ndarray, warps: int) -> np.ndarray:
     """(bodies,) thread of each body, for bodies in the order of their links, the most first.
 
-    Threads of a warp wait for each other: with more bodies each takes longer, by about the root of
-    their number. Warps of large bodies have fewer, so that all end at about the same time, as long
-    as there are warps to spare.
+    Threads of a warp wait for each other: with more bodies all take longer, about by the root of
+    their number. Where there are warps to spare they have fewer, those of large bodies the fewest,
+    so that all end at about the same time.
 
     Args:
         count: (bodies,) links.
