@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from modurob import DockingError, Organism
+from modurob import DockingError, Organism, Population
+from modurob.search import BodySpace, Genotype
 
 SIDES = (2, 3, 4, 5)
+FEWEST, MOST = 4, 12  # modules of a body of a population
+STEP = 1e-3  # of bodies on the ground [s]
+KP, KD, TORQUE = 10.0, 0.1, 5.0  # of their joints [N m/rad, N m s/rad, N m]
+FRICTION = 0.8  # of the ground
 TRAPPED = 100  # failed dockings to the newest modules after which any module may be the parent
 
 
@@ -27,3 +32,15 @@ def grid_tree(joints: int, seed: int = 1) -> Organism:
         except DockingError:  # port or cell taken
             continue
     return organism
+
+
+def population_of(
+    count: int, modules: tuple[int, int] = (FEWEST, MOST), seed: int = 0
+) -> Population:
+    """Random bodies, no two of them equal, packed from genotypes."""
+    space, rng = BodySpace("backbone", modules), np.random.default_rng(seed)
+    found: dict[str, Genotype] = {}
+    while len(found) < count:
+        genotype = Genotype.random(space, rng)
+        found.setdefault(genotype.canonical(gait=False), genotype)
+    return Population.from_genotypes(found.values())

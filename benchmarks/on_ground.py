@@ -13,10 +13,10 @@ import mujoco.rollout
 import numpy as np
 from numpy.typing import ArrayLike
 
+from benchmarks.bodies import FRICTION
 from modurob import Ground, Model, Organism
 from modurob.interop.mujoco_model import MujocoModel
 
-FRICTION = 0.8
 FIRST_JOINT = 8  # in a state of MuJoCo: after the time and the pose of the base
 
 

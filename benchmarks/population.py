@@ -3,8 +3,11 @@
 Bodies of 4 to 12 Backbones with a free base, joints that follow sines by PD control within limits,
 steps of 1 ms. Both have the same shapes, masses, gains, limits and friction; contacts are each
 engine's own, between bodies and ground only. MuJoCo has one native rollout for each body, as many
-at a time as there are cores, of a sample of the bodies. Seconds are those of the wall clock, and of
-all cores together, which other work on the machine disturbs less.
+at a time as there are cores, of a sample of the bodies; and one loop in Python for each body, which
+sets the commands and takes a step, as revolve2 and ARIEL evaluate bodies. They run one process on
+each core, here it is one loop after the other: compare seconds of the processor. Seconds are those
+of the wall clock, and of all cores together, which other work on the machine disturbs less. A
+population of 131,072 is rolled out once, for a tenth of the time.
 """
 
 from __future__ import annotations
@@ -18,27 +21,17 @@ import mujoco
 import mujoco.rollout
 import numpy as np
 
-from benchmarks.on_ground import FRICTION, OnGround, Sines, on_ground
+from benchmarks.bodies import FRICTION, KD, KP, STEP, TORQUE, population_of
+from benchmarks.on_ground import OnGround, Sines, on_ground
 from benchmarks.timing import interleaved
-from modurob import Ground, JointWaves, Organism, Population
+from modurob import Ground, JointWaves, Population
 from modurob.compiler.pool import cores
 
 BODIES, QUICK_BODIES, THEIRS = 10_000, 1_000, 48
-FEWEST, MOST = 4, 12  # modules of a body
-SIZES = (1, 64, 1_000)
-DURATION, STEP = 1.0, 1e-3  # [s]
-KP, KD, TORQUE = 10.0, 0.1, 5.0  # [N m/rad, N m s/rad, N m]
+SIZES, QUICK_SIZES = (1, 64, 4_096), (1, 64)
+LARGEST, SHORT_S = 131_072, 0.1
+DURATION = 1.0  # [s]
 BUDGET_S, QUICK_BUDGET_S = 60.0, 10.0
-
-
-def bodies(count: int, seed: int = 0) -> list[Organism]:
-    """Random bodies with joints."""
-    rng, found = np.random.default_rng(seed), []
-    while len(found) < count:
-        body = Organism.random("backbone", int(rng.integers(FEWEST, MOST + 1)), rng)
-        if body.model().joint_names:
-            found.append(body)
-    return found
 
 
 class Rival:
@@ -65,19 +58,34 @@ class Rival:
         states, _ = mujoco.rollout.rollout(*self.body, self.start, self.command)
         return float(states[0, -1, 3])
 
+    def run_in_python(self) -> float:
+        """The same in a loop of Python. [m]"""
+        model, data = self.body
+        mujoco.mj_setState(model, data, self.start[0], mujoco.mjtState.mjSTATE_FULLPHYSICS)
+        for command in self.command[0]:
+            data.ctrl[:] = command
+            mujoco.mj_step(model, data)
+        return float(data.qpos[2])
+
+
+def waves_of(population: Population) -> JointWaves:
+    """Random waves for all joints."""
+    rng, shape = np.random.default_rng(1), (len(population), int(population.joints.max()))
+    return JointWaves(rng.uniform(0.2, 0.6, shape), rng.uniform(0, 2 * np.pi, shape))
+
 
 def run(quick: bool) -> dict[str, Any]:
     """Body-steps a second of both, and their ratio."""
     count = QUICK_BODIES if quick else BODIES
     begin = time.perf_counter()
-    population = Population(bodies(count))
+    population = population_of(count)
     packed = time.perf_counter() - begin
-    rng, shape = np.random.default_rng(1), (count, int(population.joints.max()))
-    waves = JointWaves(rng.uniform(0.2, 0.6, shape), rng.uniform(0, 2 * np.pi, shape))
-    ground = Ground(friction=FRICTION)
+    waves, ground = waves_of(population), Ground(friction=FRICTION)
 
-    def ours(population: Population, waves: JointWaves) -> Callable[[], Any]:
-        return lambda: population.rollout(DURATION, STEP, waves, ground, KP, KD, TORQUE)
+    def ours(
+        population: Population, waves: JointWaves, duration: float = DURATION
+    ) -> Callable[[], Any]:
+        return lambda: population.rollout(duration, STEP, waves, ground, KP, KD, TORQUE)
 
     first = ours(population, waves)()
     rivals = [
@@ -87,16 +95,18 @@ def run(quick: bool) -> dict[str, Any]:
     work = {
         "modurob": ours(population, waves),
         "MuJoCo": lambda: list(threads.map(Rival.run, rivals)),
+        "MuJoCo in Python": lambda: list(map(Rival.run_in_python, rivals)),
     }
-    for size in SIZES:
+    sizes = QUICK_SIZES if quick else SIZES
+    for size in sizes:
         some = np.arange(size)
         part = population.tables.part(some, population.tables.row.shape[1])
         small = Population.from_tables(part, population.organism)
         work[f"modurob, {size} bodies"] = ours(
             small, JointWaves(waves.amplitude[some], waves.phase[some])
         )
-    number = {"modurob": count, "MuJoCo": len(rivals)}
-    number |= {f"modurob, {size} bodies": size for size in SIZES}
+    number = {"modurob": count, "MuJoCo": len(rivals), "MuJoCo in Python": len(rivals)}
+    number |= {f"modurob, {size} bodies": size for size in sizes}
     clocks = {"wall": time.perf_counter, "cpu": time.process_time}
     rates: dict[str, dict[str, float]] = {}
     for clock, function in clocks.items():
@@ -107,6 +117,13 @@ def run(quick: bool) -> dict[str, Any]:
             times = rate / rates[clock]["MuJoCo"]
             print(f"{name:<22} {rate / 1e6:8.4f} million body-steps per second of {clock} time, "
                   f"{times:6.1f}x", flush=True)  # fmt: skip
+    if not quick:
+        many = population_of(LARGEST)
+        rollout, begin = ours(many, waves_of(many), SHORT_S), time.process_time()
+        rollout()
+        rate = LARGEST * SHORT_S / STEP / (time.process_time() - begin)
+        rates["cpu"][f"modurob, {LARGEST} bodies"] = rate
+        print(f"modurob, {LARGEST} bodies {rate / 1e6:8.4f} million, {SHORT_S} s each", flush=True)
     ratios = {clock: each["modurob"] / each["MuJoCo"] for clock, each in rates.items()}
     return {
         "bodies": count, "mujoco_bodies": len(rivals), "cores": cores(), "step_s": STEP,

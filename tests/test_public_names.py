@@ -118,6 +118,7 @@ MODEL = [
     "prepare",
     "prismatic",
     "random_configuration",
+    "rollout",
     "screw",
     "step",
     "step_derivatives",

@@ -98,13 +98,19 @@ class Dynamics:
             raise StateError(_why_not_finite(self.model, state.q))
         return found.reshape(*state.batch, *found.shape[1:])
 
-    def prepare(self, name: str, states: int | None, out: Any = None) -> Callable[..., Any]:
+    def prepare(
+        self, name: str, states: int | None, out: Any = None, external: bool = False
+    ) -> Callable[..., Any]:
         """See `Model.prepare`."""
         ready = [each for each in QUANTITIES if each != "inverse_dynamics_derivatives"]
         _demand_prepared(name, ready, states)
         if out is not None:
             raise StateError(
                 "out is for target 'cuda': a prepared call on the CPU has its own array"
+            )
+        if external:
+            raise StateError(
+                f"external is for target 'cuda': on the CPU give wrenches to model.{name}"
             )
         if name == "forward_dynamics_derivatives":
             return self._prepare_derivatives(states)
@@ -192,13 +198,31 @@ class CudaDynamics:
         if external is None:
             return self.tier.run(name, *arrays)
         _demand_external(name)
-        wrenches = [(self.source.body_index(body), F) for body, F in external.items()]
-        return self.tier.run(name, *arrays, external=wrenches)
+        return self.tier.run(name, *arrays, external=self._wrenches(external))
 
-    def prepare(self, name: str, states: int | None, out: Any = None) -> Callable[..., Any]:
+    def _wrenches(self, external: External) -> list[tuple[int, Any]]:
+        return [(self.source.body_index(body), F) for body, F in external.items()]
+
+    def prepare(
+        self, name: str, states: int | None, out: Any = None, external: bool = False
+    ) -> Callable[..., Any]:
         """See `Model.prepare`."""
         _demand_prepared(name, [each for each, q in QUANTITIES.items() if q.straight_line], states)
-        return self.tier.prepare(name, states, out)
+        if external:
+            _demand_external(name)
+        return self.tier.prepare(name, states, out, external)
+
+    def rollout(
+        self, q: Any, v: Any, tau: Any, dt: float, external: External | None
+    ) -> tuple[Any, Any]:
+        """See `Model.rollout`."""
+        if friction.is_implicit(self.source, dt):
+            raise StateError(
+                f"dt = {dt:g} s is too long for the friction of the joints on target 'cuda': take "
+                f"{friction.EXPLICIT / self.source.friction_rate.rate:.3g} s or less"
+            )
+        wrenches = None if external is None else self._wrenches(external)
+        return self.tier.rollout(q, v, tau, dt, wrenches)
 
 
 def best_target() -> str:
@@ -440,6 +464,24 @@ def step(
         raise _not_on_cuda("step")
     after = stepped_velocity(model, q, v, tau, positive("dt", dt, "seconds"))
     return stepped_state(model, q, v, after, dt)
+
+
+def rollout(
+    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, dt: float,
+    external: External | None = None,
+) -> tuple[Any, Any]:  # fmt: skip
+    """See `Model.rollout`."""
+    h = positive("dt", dt, "seconds")
+    if isinstance(model.dynamics, CudaDynamics):
+        return model.dynamics.rollout(q, v, tau, h, external)
+    tau = model.check_velocity(tau, "tau")
+    if tau.ndim < 2 or not len(tau):
+        raise StateError(f"tau has shape {tau.shape}, expected (steps, ..., {model.nv})")
+    path = []
+    for each in tau:
+        q, v = stepped_state(model, q, v, stepped_velocity(model, q, v, each, h, external), h)
+        path.append((q, v))
+    return np.stack([q for q, _ in path]), np.stack([v for _, v in path])
 
 
 def stepped_state(

@@ -29,9 +29,10 @@ STATES = 7
 SHIM = """
 #include <cmath>
 #define __global__
+#define __device__
 #define __restrict__
 struct Index { long long x; };
-static Index blockIdx = {0}, blockDim = {1}, threadIdx = {0};
+extern "C" { Index blockIdx = {0}, blockDim = {1}, threadIdx = {0}; }
 static void sincos(float a, float* s, float* c) { *s = std::sin(a); *c = std::cos(a); }
 using std::sqrt;
 """
@@ -40,6 +41,8 @@ extern "C" void all(long long n, const real* q, const real* v, const real* x, re
   for (blockIdx.x = 0; blockIdx.x < n; blockIdx.x++) modurob_kernel(n, q, v, x, y);
 }
 """
+
+C_TYPES = {np.int32: ctypes.c_int, np.int64: ctypes.c_longlong, np.float64: ctypes.c_double}
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on this machine")
 
@@ -99,25 +102,27 @@ def cuda_in_cpp(monkeypatch, tmp_path):
     class Kernel:
         def __init__(self, text, name):
             path = tmp_path / f"{len(list(tmp_path.iterdir()))}.cpp"
-            count = text[: text.index("{")].count("const real*")
-            names = ", ".join(f"p{k}" for k in range(count))
-            given = ", ".join(f"const real* p{k}" for k in range(count))
-            loop = f"for (blockIdx.x = 0; blockIdx.x < n; blockIdx.x++) {name}(n, {names}, y);"
-            text += f'extern "C" void all(long long n, {given}, real* y) {{ {loop} }}'
             path.write_text(SHIM + text, encoding="utf-8")
             library = path.with_suffix(".so")
             command = [COMPILER, "-O0", "-shared", "-fPIC", "-o", str(library), str(path)]
             subprocess.run(command, check=True)
-            self._run = ctypes.CDLL(str(library)).all
+            loaded = ctypes.CDLL(str(library))
+            self._run = getattr(loaded, name)
+            self._state = ctypes.c_longlong.in_dll(loaded, "blockIdx")
 
         def compile(self):
             """Nothing: it is compiled already."""
 
         def __call__(self, grid, block, arguments):
-            count, *arrays = arguments
+            arrays = [each for each in arguments if isinstance(each, np.ndarray)]
             fake.launched = [each.ctypes.data for each in arrays]
-            pointers = [ctypes.c_void_p(each.ctypes.data) for each in arrays]
-            self._run(ctypes.c_longlong(int(count)), *pointers)
+            given = [
+                ctypes.c_void_p(each.ctypes.data) if isinstance(each, np.ndarray)
+                else C_TYPES[type(each)](each)
+                for each in arguments
+            ]  # fmt: skip
+            for self._state.value in range(int(arguments[0])):
+                self._run(*given)
 
     names = ("asarray", "ascontiguousarray", "broadcast_to", "zeros", "empty")
     fake = SimpleNamespace(RawKernel=Kernel, **{name: getattr(np, name) for name in names})
@@ -237,6 +242,55 @@ def test_external_wrenches_act_on_cuda_as_on_the_cpu():
         on_cuda.inverse_dynamics(q, v, x, {"m2": np.ones(3)})
     with pytest.raises(mr.StateError, match="leave external out"):
         on_cuda.dynamics.quantity("mass_matrix", q, external=external)
+
+
+@pytest.mark.usefixtures("cuda_in_cpp")
+def test_a_prepared_call_takes_wrenches_on_all_bodies():
+    model, rng = mr.examples.snake(3).model("physical"), np.random.default_rng(3)
+    on_cuda = model.compile(target="cuda")
+    q, v, x = (x.view(GpuArray) for x in rng.standard_normal((3, STATES, model.nv)))
+    wrenches = rng.standard_normal((STATES, model.nbodies, 6)).view(GpuArray)
+    call = on_cuda.prepare("forward_dynamics", STATES, external=True)
+    for _ in range(2):
+        external = {k: np.asarray(wrenches[:, k]) for k in range(model.nbodies)}
+        wanted = model.forward_dynamics(*map(np.asarray, (q, v, x)), external)
+        np.testing.assert_allclose(call(q, v, x, wrenches), wanted, rtol=1e-10, atol=1e-10)
+        wrenches *= 2.0  # the caller's numbers change, not the array
+    with pytest.raises(
+        mr.StateError, match=rf"external must be .* \({STATES}, {model.nbodies}, 6\)"
+    ):
+        call(q, v, x, wrenches[:, 1:])
+    with pytest.raises(TypeError, match="takes q, v, tau, external, got 3 arrays"):
+        call(q, v, x)
+    with pytest.raises(mr.StateError, match="leave external out"):
+        on_cuda.prepare("mass_matrix", external=True)
+    with pytest.raises(mr.StateError, match=r"give wrenches to model\.forward"):
+        model.prepare("forward_dynamics", external=True)
+
+
+@pytest.mark.usefixtures("cuda_in_cpp")
+@pytest.mark.parametrize("base", ["free", "fixed"])
+def test_a_rollout_takes_the_steps_of_the_model(base):
+    body, rng = mr.examples.snake(3).with_parameters(viscous=0.01), np.random.default_rng(3)
+    model = body.model("physical", base=base)
+    on_cuda, steps, dt = model.compile(target="cuda"), 5, 1e-3
+    q = np.array([model.random_configuration(rng) for _ in range(STATES)])
+    v, tau = rng.standard_normal((STATES, model.nv)), rng.standard_normal((steps, 1, model.nv))
+    for external in (None, {"m2": rng.standard_normal((STATES, 6))}):
+        found, expected = (each.rollout(q, v, tau, dt, external) for each in (on_cuda, model))
+        assert found[0].shape == (steps, STATES, model.nq)
+        # a quaternion and its negative are one orientation
+        assert np.abs(model.difference(expected[0], np.asarray(found[0]))).max() < 1e-10
+        np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=1e-10)
+    at, speed = q, v
+    for each in tau:
+        at, speed = model.step(at, speed, each, dt)
+    np.testing.assert_array_equal(model.rollout(q, v, tau, dt)[0][-1], at)
+    for where in (model, on_cuda):
+        with pytest.raises(mr.StateError, match=r"expected \(steps, ..., "):
+            where.rollout(q, v, tau[0, 0], dt)
+    with pytest.raises(mr.StateError, match="too long for the friction of the joints"):
+        on_cuda.rollout(q, v, tau, 10.0)
 
 
 def test_cuda_without_cupy_or_gpu_says_what_is_missing():

@@ -70,7 +70,7 @@ class CpuLauncher:
                 ctypes.c_void_p(x.ctypes.data) if isinstance(x, np.ndarray) else TYPES[type(x)](x)
                 for x in args
             ]
-            self.launched.append(int(args[0]))
+            self.launched.append(np.count_nonzero(args[1]))
             for block.value in range(grid[0] * threads[0]):
                 function(*given)
 

@@ -8,7 +8,7 @@ import pytest
 import modurob as mr
 from modurob.compiler.emit_population import MASK_BITS
 from modurob.population.cuda import CudaExecutor
-from modurob.population.device import depth_first
+from modurob.population.device import WARP, depth_first, warp_slots
 from modurob.population.rollout import rises, task_of
 
 from .cuda_shim import COMPILER, CpuLauncher
@@ -22,7 +22,8 @@ ROUNDING = {"float64": 1e-12, "float32": 5e-6}  # of one evaluation: some hundre
 AFTER_STEPS = {"float64": 1e-10, "float32": 1e-4}  # of the state: the issue demands this
 STEPS = 100
 HILLS = mr.Ground(height=0.02 * np.indices((20, 20)).sum(axis=0) % 0.03, cell=0.1)
-ABOVE_M = 1e-3  # at the start: a corner exactly on the ground touches or not by rounding alone
+RESOLUTION_M = 1.2e-7  # of float32 at 1 m
+ABOVE_M = 1e-4  # at the start: a corner exactly on the ground touches or not by rounding alone
 
 
 @pytest.fixture(scope="module")
@@ -123,18 +124,53 @@ def test_launches_and_chunks_of_memory_do_not_change_results(cubes, launcher, on
         population.rollout(0.06, **given)
 
 
-def test_far_from_the_origin_float32_loses_no_digits(cubes, on_gpu):
-    population, ground = on_gpu(cubes), mr.Ground(slope=(0.1, -0.2))
+PERIOD = 3  # cells after which the wide field repeats itself
+WIDE = mr.Ground(height=0.01 * (np.indices((3000, 20)).sum(axis=0) % PERIOD), cell=0.1)
+
+
+@pytest.mark.parametrize(
+    ("ground", "shift"),
+    [
+        (mr.Ground(slope=(0.1, -0.2)), [1000.0, -500.0, 200.0]),
+        (WIDE, [400 * PERIOD * WIDE.cell, 0.0, 0.0]),
+    ],
+    ids=["slope", "field"],
+)
+def test_far_from_the_origin_float32_loses_no_digits(ground, shift, cubes, on_gpu):
+    population = on_gpu(cubes)
     near = tilted(population, ground)
     far = near.copy()
-    far[:, :3] += [1000.0, -500.0, 200.0]
+    far[:, :3] += shift
     runs = [
-        population.rollout(0.1, gaits=waves(population), ground=ground, start=start, target="cuda",
-                           dtype="float32")
+        population.rollout(0.1, gaits=waves(population), ground=ground, start=start, every=0.05,
+                           target="cuda", dtype="float32")
         for start in (near, far)
     ]  # fmt: skip
     way = [run.q[:, :3] - start[:, :3] for run, start in zip(runs, (near, far), strict=True)]
     np.testing.assert_allclose(way[1], way[0], rtol=0, atol=1e-6)
+
+
+def test_float32_on_bumps_deviates_as_a_start_displaced_by_its_resolution(cubes, on_gpu):
+    """Impacts on bumps amplify any difference; float32 adds no more than its resolution."""
+    population, rng = on_gpu(cubes), np.random.default_rng(0)
+    ground = mr.Ground(height=rng.uniform(0, 0.02, (30, 30)), cell=0.1)
+    start = tilted(population, ground)
+
+    def after_steps(start, dtype, target="cpu"):
+        given = {"gaits": waves(population), "ground": ground, "torque": 5.0, "start": start}
+        return population.rollout(STEPS * STEP_S, **given, target=target, dtype=dtype).q
+
+    exact, moved = after_steps(start, "float64"), start.copy()
+    deviation = np.zeros(len(start))
+    for _ in range(4):
+        moved[:, :3] = start[:, :3] + RESOLUTION_M * rng.uniform(
+            [-1, -1, 1], [1, 1, 2], (len(start), 3)
+        )
+        found = after_steps(moved, "float64")
+        deviation = np.maximum(deviation, np.abs(found - exact).max(axis=1))
+    error = np.abs(after_steps(start, "float32", "cuda") - exact).max(axis=1)
+    assert (error < 5 * deviation).all()
+    assert error.max() < AFTER_STEPS["float32"]
 
 
 def test_a_body_that_fails_disturbs_no_other(cubes, on_gpu):
@@ -166,6 +202,32 @@ def test_arrays_on_the_gpu_are_taken_as_they_are(cubes, on_gpu):
         population.forward_dynamics(there[0][:, :3], *there[1:], target="cuda")
     with pytest.raises(mr.errors.StateError, match="q has shape"):
         population.forward_dynamics(q[:, :3], v, v, target="cuda")
+
+
+@pytest.mark.parametrize("bodies", [1, 64, 4_096, 10_000, 100_000])
+def test_warps_of_large_bodies_have_fewer(bodies):
+    warps, rng = 528, np.random.default_rng(0)
+    count = np.sort(rng.integers(4, 38, bodies))[::-1]
+    slots = warp_slots(count, warps)
+    assert len(np.unique(slots)) == bodies
+    assert slots[-1] == slots.max()
+    lanes = np.bincount(slots // WARP)
+    assert lanes.max() <= WARP
+    assert len(lanes) <= max(warps, -(-bodies // WARP))
+    of_body = lanes[slots // WARP]
+    assert of_body[0] == {1: 1, 64: 1, 4_096: 4, 10_000: 8, 100_000: 32}[bodies]
+    assert (np.bincount(warp_slots(np.full(bodies, 9), 10**6)) == 1).sum() == bodies
+
+
+def test_the_number_of_multiprocessors_does_not_change_results(cubes, launcher, monkeypatch):
+    runs = []
+    for processors in (1, 100):  # four warps; a warp for each body
+        monkeypatch.setattr(type(launcher), "processors", processors)
+        cubes._executors["cuda"] = CudaExecutor(cubes.tables, launcher)
+        given = {"gaits": waves(cubes), "ground": mr.Ground(), "every": 0.01, "target": "cuda"}
+        runs.append(cubes.rollout(0.03, **given))
+    for name in ("q", "v", "work", "trace"):
+        assert getattr(runs[0], name).tobytes() == getattr(runs[1], name).tobytes()
 
 
 def test_links_are_ordered_depth_first():

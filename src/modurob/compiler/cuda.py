@@ -9,19 +9,25 @@ import importlib
 import math
 from collections.abc import Callable, Sequence
 from operator import is_
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from modurob.compiler import driver
 from modurob.compiler.fused import Trace
-from modurob.compiler.statements import InputPlace, StatementPrinter
+from modurob.compiler.kernels import Tracer
+from modurob.compiler.statements import InputPlace, KernelText, StatementPrinter
+from modurob.equations.contact import GROUNDED_DYNAMICS
 from modurob.equations.quantities import QUANTITIES
 from modurob.errors import StateError
 from modurob.model import Model
 
+NQ_BASE, NV_BASE = driver.BASE_V, driver.BASE_X - driver.BASE_V  # numbers of a free base
 THREADS = 128  # of a block: few, because straight-line code needs many registers
 TYPES = {"float32": "float", "float64": "double"}
 KERNEL = "modurob_kernel"
+# index of a body and wrench (..., 6) on it, in its frame, of each
+Wrenches = Sequence[tuple[int, Any]]
 ON_GPU = (2, 13)  # DLPack's numbers for memory of CUDA devices, and for managed memory
 
 
@@ -38,6 +44,16 @@ def cupy() -> Any:
     return cp
 
 
+def _grid(count: int) -> tuple[int]:
+    return (-(-count // THREADS),)
+
+
+def _batch(arrays: Sequence[Any]) -> tuple[int, ...]:
+    """Common batch shape of arrays (..., n)."""
+    shapes = {array.shape[:-1] for array in arrays}
+    return shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
+
+
 def on_gpu(value: Any) -> bool:
     """True if an array of any library with DLPack lies on an NVIDIA GPU."""
     device = getattr(value, "__dlpack_device__", None)
@@ -51,11 +67,16 @@ class CudaTier:
 
     def __init__(self, model: Model, dtype: str) -> None:
         self.cp, self.dtype, self.model = cupy(), np.dtype(dtype), model
-        self._kernels: dict[tuple[str, bool], Any] = {}
+        self._kernels: dict[tuple[str, bool, bool], Any] = {}
 
-    def kernel(self, name: str, external: bool) -> Any:
-        """The compiled kernel of an algorithm, with or without wrenches on bodies."""
-        if (name, external) not in self._kernels:
+    def kernel(self, name: str, external: bool, steps: bool = False) -> Any:
+        """The compiled kernel of an algorithm, with or without wrenches on bodies.
+
+        Args:
+            steps: For the kernel that takes steps in time with the accelerations.
+        """
+        key = (name, external, steps)
+        if key not in self._kernels:
             try:
                 placed = self.model._frames.placements() if external else ()
                 trace = Trace(QUANTITIES[name], self.model, external=placed)
@@ -64,9 +85,9 @@ class CudaTier:
                     f"{name} is singular: a joint has nothing to accelerate. The model that was "
                     "compiled says which one."
                 ) from None
-            text = source(trace, self.dtype.name)
-            self._kernels[name, external] = self.cp.RawKernel(text, KERNEL)
-        return self._kernels[name, external]
+            text = (rollout_source if steps else source)(trace, self.dtype.name)
+            self._kernels[key] = self.cp.RawKernel(text, KERNEL)
+        return self._kernels[key]
 
     def run(
         self,
@@ -74,60 +95,83 @@ class CudaTier:
         q: Any,
         v: Any = None,
         x: Any = None,
-        external: Sequence[tuple[int, Any]] | None = None,
+        external: Wrenches | None = None,
     ) -> Any:
-        """Result of a quantity on the GPU, for arrays (..., n) of its inputs; see `imported`.
-
-        Args:
-            external: Index of a body and wrench (..., 6) on it, in its frame, of each.
-        """
-        cp = self.cp
+        """Result of a quantity on the GPU, for arrays (..., n) of its inputs; see `imported`."""
         arrays = {"q": (q, self.model.nq), "v": (v, self.model.nv), "x": (x, self.model.nv)}
         ready = {
             key: self._ready(key, array, size)
             for key, (array, size) in arrays.items()
             if array is not None
         }
-        pushes = [(k, self._ready("an external wrench", F, 6)) for k, F in external or ()]
-        every = [*ready.values(), *(F for _, F in pushes)]
-        batches = {array.shape[:-1] for array in every}
-        batch = batches.pop() if len(batches) == 1 else np.broadcast_shapes(*batches)
-        rows = {
-            key: cp.ascontiguousarray(
-                array
-                if array.shape[:-1] == batch
-                else cp.broadcast_to(array, (*batch, array.shape[-1]))
-            )
-            for key, array in ready.items()
-        }
-        model = self.model
-        if external is not None:
-            ready["external"] = cp.zeros((*batch, model.nbodies, 6), dtype=self.dtype)
-            for body, F in pushes:
-                ready["external"][..., body, :] += F
+        pushes = self._pushes(external)
+        batch = _batch([*ready.values(), *(F for _, F in pushes)])
+        rows = {key: self._rows(array, batch) for key, array in ready.items()}
+        given = [rows.get(key, rows["q"]) for key in ("q", "v", "x")]
+        given += [] if external is None else [self._summed(pushes, batch)]
         y, count = self._empty(name, batch), math.prod(batch)
         if count:
-            blocks = -(-count // THREADS)
-            given = [rows.get(key, rows["q"]) for key in ("q", "v", "x")]
-            given += [] if external is None else [ready["external"]]
             kernel = self.kernel(name, external is not None)
-            kernel((blocks,), (THREADS,), (np.int64(count), *given, y))
+            kernel(_grid(count), (THREADS,), (np.int64(count), *given, y))
         return y
 
-    def prepare(self, name: str, states: int | None, out: Any = None) -> Callable[..., Any]:
+    def rollout(
+        self, q: Any, v: Any, tau: Any, dt: float, external: Wrenches | None = None
+    ) -> tuple[Any, Any]:
+        """See `Model.rollout`: all steps in one launch."""
+        model = self.model
+        q, v = self._ready("q", q, model.nq), self._ready("v", v, model.nv)
+        tau, pushes = self._ready("tau", tau, model.nv), self._pushes(external)
+        if tau.ndim < 2 or not len(tau):
+            raise StateError(f"tau has shape {tau.shape}, expected (steps, ..., {model.nv})")
+        steps = len(tau)
+        batch = _batch([q, v, tau[0], *(F for _, F in pushes)])
+        given = [self._rows(q, batch), self._rows(v, batch), self._rows(tau, (steps, *batch))]
+        given += [] if external is None else [self._summed(pushes, batch)]
+        paths = [self.cp.empty((steps, *batch, n), dtype=self.dtype) for n in (model.nq, model.nv)]
+        if count := math.prod(batch):
+            kernel = self.kernel("forward_dynamics", external is not None, steps=True)
+            times = (np.int32(steps), np.float64(dt))
+            kernel(_grid(count), (THREADS,), (np.int64(count), *times, *given, *paths))
+        return paths[0], paths[1]
+
+    def _pushes(self, external: Wrenches | None) -> Wrenches:
+        return [(k, self._ready("an external wrench", F, 6)) for k, F in external or ()]
+
+    def _summed(self, pushes: Wrenches, batch: tuple[int, ...]) -> Any:
+        """(..., bodies, 6) wrenches on all bodies."""
+        found = self.cp.zeros((*batch, self.model.nbodies, 6), dtype=self.dtype)
+        for body, F in pushes:
+            found[..., body, :] += F
+        return found
+
+    def _rows(self, array: Any, batch: tuple[int, ...]) -> Any:
+        if array.shape[:-1] != batch:
+            array = self.cp.broadcast_to(array, (*batch, array.shape[-1]))
+        return self.cp.ascontiguousarray(array)
+
+    def prepare(
+        self, name: str, states: int | None, out: Any = None, external: bool = False
+    ) -> Callable[..., Any]:
         """A call on arrays of one size on the GPU, which copies and allocates nothing.
 
         Arrays that are given again are not checked again.
+
+        Args:
+            external: For a call whose last array has the wrenches on all bodies.
         """
         batch = () if states is None else (int(states),)
         y = self._empty(name, batch)
         if out is not None:
             y = self._in_place("out", out, y.shape)
             y.fill(0)  # as in `_empty`
-        kernel, count = self.kernel(name, False), int(states or 1)
-        grid, block = (-(-count // THREADS),), (THREADS,)
+        kernel, count = self.kernel(name, external), int(states or 1)
+        grid, block = _grid(count), (THREADS,)
         inputs, sizes = QUANTITIES[name].inputs, (self.model.nq, self.model.nv, self.model.nv)
         shapes = [(*batch, size) for size in sizes[: len(inputs)]]
+        unused = 3 - len(inputs)
+        if external:
+            inputs, shapes = (*inputs, "external"), [*shapes, (*batch, self.model.nbodies, 6)]
         known: tuple[Any, ...] = (self,) * len(inputs)  # no array yet
         given: list[Any] = []
         arguments: tuple[Any, ...] = ()
@@ -141,8 +185,9 @@ class CudaTier:
                     given[k] if array is known[k] else self._in_place(inputs[k], array, shapes[k])
                     for k, array in enumerate(state)
                 ]
-                unused = given[:1] * (3 - len(given))
-                known, arguments = state, (np.int64(count), *given, *unused, y)
+                fill, last = given[:1] * unused, len(given) - external
+                known = state
+                arguments = (np.int64(count), *given[:last], *fill, *given[last:], y)
             kernel(grid, block, arguments)
             return y
 
@@ -220,30 +265,96 @@ class CudaPrinter(StatementPrinter):
         self.lines.append(f"y[{index}] = {text};")
 
 
+class KernelParts(NamedTuple):
+    """Texts of a kernel: its arrays as parameters, the rows of a state, and the statements.
+
+    `sizes` are the numbers in a row of each array.
+    """
+
+    sizes: dict[str, int]
+    parameters: str
+    rows: str
+    body: str
+
+
+def _parts(trace: Trace, real: str, name: str = "{}") -> KernelParts:
+    """Parts of a kernel; `name` is the name of a row of q, v or x."""
+    joints, free = trace.joints, trace.free_base
+    sizes = {"q": joints + 7 * free, "v": joints + 6 * free, "x": joints + 6 * free}
+    names = {each: name.format(each) for each in sizes}
+    if trace.wrenches:
+        sizes["external"], names["external"] = trace.wrenches, "external"
+    rows = [f"const real* {names[k]} = {k}_all + state * {size};" for k, size in sizes.items()]
+    parameters = ", ".join(f"const real* __restrict__ {each}_all" for each in sizes)
+    printer = CudaPrinter(trace, real)
+    printer.run()
+    return KernelParts(sizes, parameters, "\n  ".join(rows), "\n  ".join(printer.lines))
+
+
 def source(trace: Trace, dtype: str) -> str:
     """The kernel ``(count, q, v, x, y)`` of a traced algorithm; rows are states, as on the CPU.
 
     With wrenches on bodies it is ``(count, q, v, x, external, y)``.
     """
-    real = TYPES[dtype]
-    joints = trace.joints
-    nq, nv = (joints + 7, joints + 6) if trace.free_base else (joints, joints)
-    rows = {"q": nq, "v": nv, "x": nv} | ({"external": trace.wrenches} if trace.wrenches else {})
-    parameters = ", ".join(f"const real* __restrict__ {each}_all" for each in rows)
-    states = "\n  ".join(
-        f"const real* {each} = {each}_all + state * {size};" for each, size in rows.items()
-    )
-    printer = CudaPrinter(trace, real)
-    printer.run()
-    body = "\n  ".join(printer.lines)
-    results = math.prod(trace.shape)
-    return f"""typedef {real} real;
+    _, parameters, rows, body = _parts(trace, TYPES[dtype])
+    return f"""typedef {TYPES[dtype]} real;
 extern "C" __global__ void {KERNEL}(
     const long long count, {parameters}, real* __restrict__ y_all) {{
   const long long state = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   if (state >= count) return;
-  {states}
-  real* y = y_all + state * {results};
+  {rows}
+  real* y = y_all + state * {math.prod(trace.shape)};
   {body}
 }}
 """
+
+
+def rollout_source(trace: Trace, dtype: str) -> str:
+    """The kernel ``(count, steps, duration, q, v, x[, external], q_path, v_path)``.
+
+    It takes steps of semi-implicit Euler with the accelerations of a traced algorithm. Rows of x
+    and of the paths are those of all states in one step, then in the next.
+    """
+    sizes, parameters, rows, body = _parts(trace, TYPES[dtype], "{}_first")
+    nq, nv, free = sizes["q"], sizes["v"], trace.free_base
+    function, moved = _base_step() if free else ("", [])
+    for k in range(trace.joints):
+        in_q, in_v = k + 7 * free, k + 6 * free
+        moved += [f"v[{in_v}] += h * y[{in_v}];", f"q[{in_q}] += h * v[{in_v}];"]
+    advance = "\n    ".join(moved)
+    return f"""typedef {TYPES[dtype]} real;
+{function}
+extern "C" __global__ void {KERNEL}(
+    const long long count, const int steps, const double duration, {parameters},
+    real* __restrict__ q_path, real* __restrict__ v_path) {{
+  const long long state = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (state >= count) return;
+  {rows}
+  const real h = (real)duration;
+  real q[{nq}], v[{nv}], y[{nv}];
+  for (int k = 0; k < {nq}; k++) q[k] = q_first[k];
+  for (int k = 0; k < {nv}; k++) v[k] = v_first[k];
+  for (int step = 0; step < steps; step++) {{
+    const long long before = step * count;
+    const real* x = x_first + before * {nv};
+    {{
+  {body}
+    }}
+    {advance}
+    for (int k = 0; k < {nq}; k++) q_path[(before + state) * {nq} + k] = q[k];
+    for (int k = 0; k < {nv}; k++) v_path[(before + state) * {nv} + k] = v[k];
+  }}
+}}
+"""
+
+
+def _base_step() -> tuple[str, list[str]]:
+    """The function that moves a free base, and the lines that call it."""
+    kernel = Tracer(GROUNDED_DYNAMICS["level", False], free_base=True).move()
+    text = KernelText("real", lambda value: f"(real){value!r}", "sqrt")
+    lines = text.statements(kernel, lambda slot: f"{slot.pointer[1:]}[{slot.offset}]")
+    head = "static __device__ void move(const real* row, real* record, const real* out) {"
+    numbers = [f"q[{k}]" for k in range(NQ_BASE)] + [f"v[{k}]" for k in range(NV_BASE)]
+    call = [f"real base[{driver.BASE_RECORD}] = {{{', '.join(numbers)}}};", "move(&h, base, y);"]
+    call += [f"{number} = base[{k}];" for k, number in enumerate(numbers)]
+    return "\n".join([head, *lines, "}"]), call

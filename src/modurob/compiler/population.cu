@@ -50,6 +50,7 @@ INLINE void touch_ground(
   for (int rest = count; rest > 0; rest -= MASK_BITS) {
     const unsigned held = *masks;
     unsigned near = held, after = 0;
+#pragma unroll 8
     for (int k = 0; k < (rest < MASK_BITS ? rest : MASK_BITS); k++) {
       real corner[CORNER];
       load<CORNER>(corners + k * CORNER, corner);
@@ -93,6 +94,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
   const int b = blockIdx.x * blockDim.x + threadIdx.x;
   if (b >= bodies) return;
   const int n = counts[b];
+  if (!n) return;  // a thread without a body
   real kept[LINKS * KEPT], forks[FORKS * FORK_SIZE], q[LINKS], v[LINKS], turned[2 * LINKS];
   real root[BASE_RECORD] = {0};
 #if FREE_BASE
@@ -128,8 +130,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
     int mask = 0;
     real* memory = memory_all + (size_t)b * MEMORY;
 #endif
+    // words of links, and below the spans of their points, are read one link ahead
+    unsigned long long link = ENTRY(links, 0), ahead = ENTRY(links, n > 1);
+#if STEPS && POINTS
+    const int* span = spans + 2 * ROW_NUMBER(link);
+    int first = span[0], count = span[1];
+#endif
     for (int i = 0; i < n; i++) {
-      const unsigned long long link = ENTRY(links, i);
+      const unsigned long long after = ENTRY(links, i + 2 < n ? i + 2 : n - 1);
+#if STEPS && POINTS
+      span = spans + 2 * ROW_NUMBER(ahead);
+      const int first_ahead = span[0], count_ahead = span[1];
+#endif
       real row[ROW];
       load<ROW>(ROW_OF(link), row);
       if (i == 0) {
@@ -147,10 +159,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
         outward(SLIDES(link), row, own, above, record, 0);
       }
 #if STEPS && POINTS
-      const int *span = spans + 2 * ROW_NUMBER(link), count = span[1];
       if (count) {
         const size_t next = (size_t)bodies * MEMORY;  // the same body's next point
-        const real* own_corners = corners + (size_t)span[0] * CORNER;
+        const real* own_corners = corners + (size_t)first * CORNER;
         touch_ground(count, own_corners, ground, cells, own, held + mask, memory, next);
         mask += (count + MASK_BITS - 1) / MASK_BITS;
         memory += count * next;
@@ -158,10 +169,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
 #endif
       keep_outward(own, KEPT_OF(i));
       if (link >> BIT_FLAGS & IS_FORK) keep_fork_down(own, FORK_OF(link));
+#if STEPS && POINTS
+      first = first_ahead;
+      count = count_ahead;
+#endif
+      link = ahead;
+      ahead = after;
     }
     bool carried = false;  // `above` holds what the next link, a child, has handed on
+    ahead = ENTRY(links, n > 2 ? n - 2 : 0);
     for (int i = n - 1; i > 0; i--) {
-      const unsigned long long link = ENTRY(links, i);
+      const unsigned long long after = ENTRY(links, i > 2 ? i - 2 : 0);
       real row[ROW], out[1];
       load<ROW>(ROW_OF(link), row);
       take_inward(KEPT_OF(i), own);
@@ -196,20 +214,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
 #endif
       ENTRY(y_all, NV_BASE + i - 1) = out[0];
 #endif
+      link = ahead;
+      ahead = after;
     }
     take_inward(KEPT_OF(0), own);
     if (carried) hand_up(above, own);
     else begin(0, own, 0, 0, 0);
-    const unsigned long long foot = ENTRY(links, 0);
     {
       real row[ROW];
-      load<ROW>(ROW_OF(foot), row);
+      load<ROW>(ROW_OF(link), row);
       turn(row, own, 0, root, rate);
     }
 #if HAS_BACK
-    if (foot >> BIT_FLAGS & IS_FORK) keep_fork_back(own, FORK_OF(foot));
+    if (link >> BIT_FLAGS & IS_FORK) keep_fork_back(own, FORK_OF(link));
+    link = ENTRY(links, n > 1);
+    ahead = ENTRY(links, n > 2 ? 2 : 0);
     for (int i = 1; i < n; i++) {
-      const unsigned long long link = ENTRY(links, i);
+      const unsigned long long after = ENTRY(links, i + 2 < n ? i + 2 : n - 1);
       real row[ROW], out[1];
       load<ROW>(ROW_OF(link), row);
       if (link >> BIT_FLAGS & IS_CHAINED) hand_back(own, above);
@@ -225,6 +246,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(
 #else
       ENTRY(y_all, NV_BASE + i - 1) = out[0];
 #endif
+      link = ahead;
+      ahead = after;
     }
 #endif
 #if STEPS

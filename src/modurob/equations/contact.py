@@ -51,6 +51,7 @@ class HeightField(NamedTuple):
         a, b: Rise of the slope along x and y. [m/m]
         scale: Cells in a meter. [1/m]
         nx, ny: Number of heights along x and y.
+        x0, y0: Place of the origin, in cells from the edge of the table.
     """
 
     a: Any
@@ -58,6 +59,8 @@ class HeightField(NamedTuple):
     scale: Any
     nx: Any
     ny: Any
+    x0: Any
+    y0: Any
 
 
 def surface(
@@ -73,19 +76,22 @@ def surface(
             across the cell along x and y, and the mixed difference. [m]
     """
     cells = cells or (lambda row, column: row.lookup(column))
-    i, s = _cell(x * field.scale, field.nx)
-    j, t = _cell(y * field.scale, field.ny)
+    i, s = _cell(x * field.scale, field.nx, field.x0)
+    j, t = _cell(y * field.scale, field.ny, field.y0)
     row = i * (field.ny + 1) + j
     h, h_x, h_y, h_xy = (cells(row, column) for column in range(4))
     z = field.a * x + field.b * y + (h + s * h_x + t * (h_y + s * h_xy))
     return z, field.a + (h_x + t * h_xy) * field.scale, field.b + (h_y + s * h_xy) * field.scale
 
 
-def _cell(u: Any, count: Any) -> tuple[Any, Any]:
-    """Cell and place in it from 0 to 1; beyond the edge the middle of an outer cell."""
-    u = minimum(maximum(u + 0.5 * (count + 1), 0.5), count + 0.5)
-    k = trunc(u)
-    return k, u - k
+def _cell(u: Any, count: Any, origin: Any) -> tuple[Any, Any]:
+    """Cell and place in it from 0 to 1; beyond the edge the middle of an outer cell.
+
+    `u` is counted from the origin; only whole cells are added to it, because they round.
+    """
+    u = minimum(maximum(u, 0.5 - origin), count + 0.5 - origin)
+    k = trunc(u + origin)
+    return k, u - (k - origin)
 
 
 class ContactPoint(NamedTuple):

@@ -559,6 +559,23 @@ class Model:
 
         return dynamics.step(self, q, v, tau, dt)
 
+    def rollout(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, dt: float,
+        external: Mapping[str, ArrayLike] | None = None,
+    ) -> tuple[Any, Any]:  # fmt: skip
+        """(steps, ..., nq) and (steps, ..., nv) states after each of many steps; see `step`.
+
+        Compiled for ``cuda``, all steps are one launch; friction must not be stiff there.
+
+        Args:
+            q, v: (..., nq), (..., nv) states at the start.
+            tau: (steps, ..., nv) joint forces in each step.
+            external: Wrenches on bodies as in `forward_dynamics`, the same in all steps.
+        """
+        from modurob import dynamics
+
+        return dynamics.rollout(self, q, v, tau, dt, external)
+
     def step_derivatives(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, dt: float
     ) -> StepDerivatives:
@@ -585,7 +602,9 @@ class Model:
 
         return fastest_rate(self)
 
-    def prepare(self, name: str, states: int | None = None, out: Any = None) -> Callable[..., Any]:
+    def prepare(
+        self, name: str, states: int | None = None, out: Any = None, external: bool = False
+    ) -> Callable[..., Any]:
         """A bound callable for control loops: ``f = model.prepare("inverse_dynamics")``.
 
         Takes plain float64 arrays of one state and returns the same array each time, overwritten;
@@ -599,8 +618,10 @@ class Model:
                 each time, and ``forward_kinematics`` the rows [R | p] of all bodies.
             states: For arrays of that many rows instead of one state.
             out: On ``cuda``: the array for the results, of CuPy or with ``__dlpack__``.
+            external: On ``cuda``: for a call that takes one more array, (bodies, 6) wrenches of
+                each state on all bodies, each in its body's frame.
         """
-        return self.dynamics.prepare(name, states, out)
+        return self.dynamics.prepare(name, states, out, external)
 
     def compile(
         self, target: str = "cpu", dtype: str = "float64", background: bool = False
@@ -616,8 +637,8 @@ class Model:
                 arrays are moved). There every quantity with ``straight_line`` in
                 `modurob.equations.quantities` is computed: dynamics, mass, Coriolis and centroidal
                 momentum matrices, kinematics, momentum and energy. Jacobians, inverse kinematics
-                and the closed form of the result are computed on the CPU; derivatives and steps
-                are refused.
+                and the closed form of the result are computed on the CPU; derivatives and `step`
+                are refused, `rollout` takes steps.
             dtype: ``float64``; on ``cuda`` also ``float32``.
             background: Use the table of dyads until the new code is ready.
         """

@@ -15,24 +15,26 @@ from modurob.compiler.emit_population import (
     population_source,
 )
 from modurob.compiler.kernels import own_numbers
-from modurob.equations.contact import GROUNDED_DYNAMICS
+from modurob.equations.contact import GROUNDED_DYNAMICS, HeightField
 from modurob.equations.passes import Quantity
 from modurob.equations.quantities import QUANTITIES
 from modurob.equations.servo import Servo
 from modurob.errors import StateError
-from modurob.population.device import DeviceTables
+from modurob.population.device import DeviceTables, warp_slots
 from modurob.population.rollout import Reached, RolloutTask
 from modurob.population.tables import BodyTables
 from modurob.stepping.ground import Ground
 
 # threads of a block, and for how many blocks on a multiprocessor registers have to suffice: where
 # bodies are few, small blocks spread them and registers are plenty
-MANY = {"float32": (128, 4), "float64": (128, 2)}
+MANY = {"float32": (128, 3), "float64": (128, 2)}
 FEW = (32, 1)
 FULL = 256  # bodies on a multiprocessor that are many
+SCHEDULERS = 4  # of a multiprocessor: each runs one warp at its full speed
 # quick divisions and roots round in the last bit
 OPTIONS = {"float32": ("--prec-div=false", "--prec-sqrt=false", "--ftz=true"), "float64": ()}
 LAUNCH_STEPS = 500  # of a launch; positions are counted from a body's place at its start
+ORIGIN_OF_CELLS = [HeightField._fields.index(x) for x in ("x0", "y0")]
 USED_SHARE = 0.8  # of the free memory
 
 
@@ -69,6 +71,7 @@ class CudaExecutor:
         self.tables, self.device = tables, DeviceTables(tables)
         self.launcher = launcher or CupyLauncher()
         self.xp = self.launcher.xp
+        self._parts: dict[tuple[int, int, str], _Part] = {}
 
     # -- one state of each body --------------------------------------------------------------------
 
@@ -83,12 +86,19 @@ class CudaExecutor:
         given = [self._array(*each, dtype) for each in zip((q, v, x), bases, strict=True)]
         found = xp.zeros(given[1].shape, dtype=dtype)
         for some in self._chunks(5 * given[0].nbytes // len(given[0]) + 8 * shape.links):
-            part = _Part(self, some, dtype)
+            part = self._part(some, dtype)
             arrays = [part.taken(*each) for each in zip(given, bases, strict=True)]
             y = xp.full(arrays[1].shape, np.nan, dtype=dtype)  # what is not written shows
             self._launch(QUANTITIES[name], shape, part, (*arrays, y))
             part.put(found, y, bases[1])
         return found if any(map(on_gpu, (q, v, x))) else _as_numpy(found)
+
+    def _part(self, some: slice, dtype: str) -> _Part:
+        """Some of the bodies; the last ones asked for stay on the GPU."""
+        key = (some.start, some.stop, dtype)
+        if key not in self._parts:
+            self._parts = {key: _Part(self, some, dtype)}
+        return self._parts[key]
 
     def _array(self, value: Any, base: int, dtype: str) -> Any:
         if on_gpu(value) and not isinstance(value, self.xp.ndarray):
@@ -103,12 +113,15 @@ class CudaExecutor:
         self, quantity: Quantity, shape: KernelShape, part: _Part, args: Sequence[Any]
     ) -> None:
         source, bodies = population_source(quantity, shape), len(part.order)
-        many = bodies >= FULL * self.launcher.processors
-        threads, blocks = MANY[shape.dtype] if many else FEW
+        threads, blocks = MANY[shape.dtype] if self.fills(len(part.slots)) else FEW
         options = (f"-DTHREADS={threads}", f"-DBLOCKS={blocks}", *OPTIONS[shape.dtype])
         kernel = self.launcher.kernel(source, KERNEL, options)
         args = (np.int32(bodies), part.count, part.words, part.rows, *args)
         kernel((-(-bodies // threads),), (threads,), args)
+
+    def fills(self, bodies: int) -> bool:
+        """True if so many bodies keep all of the GPU busy."""
+        return bodies >= FULL * self.launcher.processors
 
     def _chunks(self, bytes_per_body: int) -> Iterator[slice]:
         """Bodies that fit into the memory together."""
@@ -145,16 +158,34 @@ class CudaExecutor:
 
 
 class _Part:
-    """Some of the bodies, in the order of the GPU."""
+    """Some of the bodies, in the order of the GPU.
+
+    Attributes:
+        slots: Threads that have a body; the others have no links.
+        order, joint, words, count: As in `DeviceTables`, for each thread.
+    """
 
     def __init__(self, executor: CudaExecutor, some: slice, dtype: str) -> None:
         device, xp = executor.device, executor.xp
         self.xp, self.dtype, self.tables = xp, dtype, executor.tables
-        self.order = xp.asarray(device.order[some])
-        self.joint = xp.asarray(device.joint[some])
-        self.count = xp.asarray(device.count[some])
-        self.words = xp.ascontiguousarray(xp.asarray(device.words[:, some]))
+        count = device.count[some]
+        slots = np.arange(len(count))
+        if not executor.fills(len(count)):
+            slots = warp_slots(count, SCHEDULERS * executor.launcher.processors)
+        place = np.zeros(slots[-1] + 1, dtype=np.int64)  # threads without a body have any
+        place[slots] = np.arange(len(count))
+        links = np.zeros(len(place), dtype=np.int32)
+        links[slots] = count
+        self.slots, self.count = xp.asarray(slots), xp.asarray(links)
+        self.order = xp.asarray(device.order[some][place])
+        self.joint = xp.asarray(device.joint[some][place])
+        self.words = xp.ascontiguousarray(xp.asarray(device.words[:, some][:, place]))
         self.rows = xp.asarray(self.tables.rows, dtype=dtype)
+
+    @property
+    def bodies(self) -> Any:
+        """Numbers of the bodies at `slots`."""
+        return self.order[self.slots]
 
     def _columns(self, base: int) -> Any:
         first = self.xp.broadcast_to(self.xp.arange(base), (len(self.order), base))
@@ -168,8 +199,8 @@ class _Part:
     def put(self, result: Any, found: Any, base: int) -> None:
         """Write numbers back to their bodies and joints; those behind the last one become 0."""
         inside = self.xp.arange(found.shape[0])[:, None] < base + self.count - 1
-        found = self.xp.where(inside, found, 0)
-        result[self.order[:, None], self._columns(base)] = found.T
+        found, slots = self.xp.where(inside, found, 0), self.slots
+        result[self.bodies[:, None], self._columns(base)[slots]] = found.T[slots]
 
 
 class _PartRollout(_Part):
@@ -195,11 +226,12 @@ class _PartRollout(_Part):
         self.v, self.work = self.taken(task.v, v_base), xp.zeros(bodies)
         self.origin = xp.zeros((3, bodies))
         nothing = xp.zeros(1, dtype=task.dtype)
-        self.memory = nothing
+        self.memory = self.below = nothing
         ground: tuple[Any, ...] = (nothing.view("int32"), nothing, nothing, nothing, nothing)
         if shape.masks and task.ground is not None:
             points = int(executor.device.points[some].max())
             ground = self._ground(task.ground)
+            self.below = ground[3]
             size = (points, bodies, memory_numbers(quantity))
             self.memory = xp.full(size, np.nan, task.dtype)  # read after it is written
         self._recenter()
@@ -226,7 +258,7 @@ class _PartRollout(_Part):
 
     def run(self, found: Reached) -> None:
         """Take all steps, and write the result and what is recorded."""
-        task, order = self.task, _as_numpy(self.order)
+        task, bodies = self.task, _as_numpy(self.bodies)
         q_base, v_base = _bases(self.tables)[:2]
         done = 0
         for stop, record in task.stops:
@@ -235,16 +267,16 @@ class _PartRollout(_Part):
             if stop == task.begin:
                 self._copy(found.first, self._placed(), q_base)
             if record and self.tables.free_base:
-                found.trace[record, order] = _as_numpy(self._placed()[:7].T)
+                found.trace[record, bodies] = _as_numpy(self._placed()[:7].T[self.slots])
         self._copy(found.q, self._placed(), q_base)
         self._copy(found.v, self.v, v_base)
-        found.work[order] = _as_numpy(self.work)
+        found.work[bodies] = _as_numpy(self.work[self.slots])
 
     def _copy(self, result: np.ndarray, part: Any, base: int) -> None:
         """Write numbers of these bodies into an array of all."""
         whole = self.xp.zeros(result.shape)
         self.put(whole, part, base)
-        result[_as_numpy(self.order)] = _as_numpy(whole[self.order])
+        result[_as_numpy(self.bodies)] = _as_numpy(whole[self.bodies])
 
     def _advance(self, first: int, steps: int) -> None:
         for step in range(first, first + steps, LAUNCH_STEPS):
@@ -261,12 +293,16 @@ class _PartRollout(_Part):
         return q
 
     def _recenter(self) -> None:
-        """Count positions along a plane from where a body is: far from zero digits are lost."""
-        ground = self.task.ground
-        if not self.tables.free_base or (ground is not None and not ground.is_plane):
+        """Count positions from where a body is: far from zero digits are lost."""
+        if not self.tables.free_base:
             return
+        ground = self.task.ground
         a, b = (0.0, 0.0) if ground is None else ground.slope
         x, y = self.q[:2].astype("float64")
+        if ground is not None and not ground.is_plane:  # whole cells
+            cells = self.xp.rint(self.xp.stack([x, y]) / ground.cell)
+            self.below[ORIGIN_OF_CELLS] += cells.astype(self.dtype)
+            x, y = ground.cell * cells
         shift = self.xp.stack([x, y, a * x + b * y])
         self.origin += shift
         self.q[:3] -= shift.astype(self.q.dtype)

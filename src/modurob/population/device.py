@@ -19,6 +19,9 @@ from modurob.compiler.emit_population import (
 from modurob.compiler.kernels import PATTERNS
 from modurob.population.tables import BodyTables
 
+WARP = 32  # threads that take their steps together
+ROOTS = [float(lanes) ** 0.5 for lanes in (1, 2, 4, 8, 16, 32)]
+
 
 class DepthFirst(NamedTuple):
     """Bodies with their links in depth-first order.
@@ -87,6 +90,34 @@ def link_words(ordered: DepthFirst, row: np.ndarray, slides: np.ndarray) -> np.n
     for name, values in parts.items():
         words |= values.astype(np.uint64) << np.uint64(LINK_WORD[name])
     return words
+
+
+def warp_slots(count: np.ndarray, warps: int) -> np.ndarray:
+    """(bodies,) thread of each body, for bodies in the order of their links, the most first.
+
+    Threads of a warp wait for each other: with more bodies all take longer, about by the root of
+    their number. Where there are warps to spare they have fewer, those of large bodies the fewest,
+    so that all end at about the same time.
+
+    Args:
+        count: (bodies,) links.
+        warps: That the GPU runs at its full speed.
+    """
+    lanes = np.full(len(count), WARP)
+    for longest in sorted({k * root for k in set(count.tolist()) for root in ROOTS}):
+        fitting = 2 ** np.floor(2 * np.log2(longest / count) + 1e-9)
+        fewer = np.clip(fitting, 1, WARP).astype(int)
+        sizes, bodies = np.unique(fewer, return_counts=True)
+        if (-(-bodies // sizes)).sum() <= warps:
+            lanes = fewer
+            break
+    slots, first = np.empty(len(count), dtype=np.int64), 0
+    for size in np.unique(lanes).tolist():
+        some = np.flatnonzero(lanes == size)
+        warp, lane = np.divmod(np.arange(len(some)), size)
+        slots[some] = WARP * (first + warp) + lane
+        first += int(warp[-1]) + 1
+    return slots
 
 
 class DeviceTables:

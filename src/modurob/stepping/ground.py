@@ -84,7 +84,8 @@ class Ground:
     @property
     def field(self) -> HeightField:
         """Numbers of a field of heights."""
-        return HeightField(*self.slope, 1 / self.cell, *np.asarray(self.height).shape)
+        nx, ny = np.asarray(self.height).shape
+        return HeightField(*self.slope, 1 / self.cell, nx, ny, (nx + 1) / 2, (ny + 1) / 2)
 
     @property
     def upward(self) -> np.ndarray:

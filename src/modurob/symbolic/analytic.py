@@ -75,8 +75,10 @@ class AnalyticDynamics:
         """Refused: it is asked for when wrenches act."""
         raise StateError("a run with equations has no external wrenches: give it a model")
 
-    def prepare(self, name: str, states: int | None, out: Any = None) -> Callable[..., Any]:
+    def prepare(
+        self, name: str, states: int | None, out: Any = None, external: bool = False
+    ) -> Callable[..., Any]:
         """See `Model.prepare`."""
-        if name in self.FORMULAS and out is None:
+        if name in self.FORMULAS and out is None and not external:
             return partial(self.quantity, name)
-        return self._numbers.prepare(name, states, out)
+        return self._numbers.prepare(name, states, out, external)
