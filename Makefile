@@ -36,7 +36,7 @@ bench: $(VENV)/.dev  ## Measure side by side with other engines
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.dev  ## Build the documentation into site/
-	PYTHONPATH=. $(BIN)/zensical build --strict
+	PYTHONPATH=. $(BIN)/zensical build --strict --clean
 	$(BIN)/python tools/check_site.py
 	@echo "open site/index.html"
 

@@ -1,9 +1,9 @@
 """Check the built documentation: `python tools/check_site.py`, after `make docs` has filled site/.
 
 Every link and picture of the pages, and of the Markdown files at the top of the repository, has to
-lead to a file and an anchor that are there; no page may load anything from elsewhere. Where Chromium
-is installed, the search is tried on a page that is opened as a file. Addresses of the web are not
-visited.
+lead to a file and an anchor that are there; no page may load anything from elsewhere. Where
+Chromium is installed, the search is tried on a page that is opened as a file. Addresses of the web
+are not visited.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
-from benchmarks import browser as browsers
+from benchmarks import browser as browsers  # noqa: E402
 
 SITE = ROOT / "site"
 LOADED = {"script": "src", "img": "src", "iframe": "src", "link": "href", "source": "src"}
@@ -61,9 +61,8 @@ def broken_links(site: Path) -> list[str]:
             file = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if not file.is_file():
                 found.append(f"{where}: no file {target}")
-            elif parts.fragment and file in pages:
-                if unquote(parts.fragment) not in pages[file].anchors:
-                    found.append(f"{where}: no anchor {target}")
+            elif file in pages and unquote(parts.fragment) not in pages[file].anchors | {""}:
+                found.append(f"{where}: no anchor {target}")
     return found
 
 
