@@ -16,8 +16,8 @@ with the files. Each section names its machine and its method; results are compa
 is timed. Ratios above 1 say how many times faster modurob is; **bold ratios are below 1: there the
 other engine is faster.** Ratios vary by some 30 % between runs on shared machines.
 
-The other engines are the wheels of PyPI, which run on any CPU of the kind; modurob compiles for the CPU
-it runs on, which is part of what is measured.
+The other engines are the wheels of PyPI, which run on any CPU of the kind; modurob compiles for the
+CPU it runs on, which is part of what is measured.
 """
 BODIES = {
     "grid 2": "tree of cubes, 2 joints",
@@ -122,7 +122,7 @@ def simulation() -> str:
     steps = [(name, number(value, "µs")) for name, value in single.items()]
     return section(
         "Simulation", "simulation",
-        grid((f"one step, {batches['states']:,} states", "time", "MuJoCo on one core / this"), rows),
+        grid((f"one step, {batches['states']:,} states", "time", "ratio to MuJoCo, one core"), rows),
         grid(("one state, one step (or a second of an adaptive method)", "time"), steps),
     )  # fmt: skip
 
