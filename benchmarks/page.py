@@ -122,7 +122,7 @@ def simulation() -> str:
     steps = [(name, number(value, "µs")) for name, value in single.items()]
     return section(
         "Simulation", "simulation",
-        grid((f"one step, {batches['states']:,} states", "time", "ratio to MuJoCo, one core"), rows),
+        grid((f"one step, {batches['states']:,} states", "time", "MuJoCo, one core / this"), rows),
         grid(("one state, one step (or a second of an adaptive method)", "time"), steps),
     )  # fmt: skip
 
