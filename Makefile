@@ -37,6 +37,7 @@ bench: $(VENV)/.dev  ## Measure side by side with other engines
 
 docs: $(VENV)/.dev  ## Build the documentation into site/
 	PYTHONPATH=. $(BIN)/zensical build --strict --clean
+	$(BIN)/python tools/gallery.py viewers site/gallery
 	$(BIN)/python tools/check_site.py
 	@echo "open site/index.html"
 
