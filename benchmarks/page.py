@@ -50,6 +50,11 @@ def ratio(value: float | None) -> str:
     return text if value >= 1 else f"**{text}**"
 
 
+def compared(value: float | None, unit: str, other: float) -> str:
+    """A time, and how many times faster it is than another."""
+    return "–" if value is None else f"{number(value, unit)} ({ratio(other / value)})"
+
+
 def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
@@ -76,24 +81,25 @@ def dynamics() -> str:
     found = results("dynamics")["results"]
     batches = [
         (
-            f"{words}, {body}", number(us["pinocchio"], "µs"),
-            number(us["dyads"], "µs"), ratio(row["times_faster_than_pinocchio"]["dyads"]),
-            number(us.get("fused"), "µs"), ratio(row["times_faster_than_pinocchio"].get("fused")),
+            f"{words}, {body}",
+            number(us["pinocchio"], "µs"),
+            *(compared(us.get(tier), "µs", us["pinocchio"]) for tier in ("dyads", "fused")),
         )
         for key, words in QUANTITIES.items()
         for place, body in BODIES.items()
         if (row := found[place].get(key)) and (us := row["microseconds"])
-    ]  # fmt: skip
+    ]
     single = [
         (
-            f"{words}, {body}", number(us["pinocchio"], "µs"), number(us["mujoco"], "µs"),
-            number(us["plain"], "µs"), ratio(us["pinocchio"] / us["plain"]),
-            number(us["prepared dyads"], "µs"), ratio(us["pinocchio"] / us["prepared dyads"]),
+            f"{words}, {body}",
+            number(us["pinocchio"], "µs"),
+            number(us["mujoco"], "µs"),
+            *(compared(us[way], "µs", us["pinocchio"]) for way in ("plain", "prepared dyads")),
         )
         for key, words in NAMES.items()
         for place, body in BODIES.items()
         if (row := found[place].get(f"single {key}")) and (us := row["microseconds"])
-    ]  # fmt: skip
+    ]
     compiling = found["compiling"]
     once = [(what, number(1e3 * compiling[what], "ms")) for what in compiling]
     once.append(
@@ -104,9 +110,10 @@ def dynamics() -> str:
         "A state in a batch of 10,000, one thread. Pinocchio's batches of inverse and forward "
         "dynamics run in C++ (`rneaInParallel`, `abaInParallel`); its mass matrix and derivatives "
         "are called from Python, state by state, since it offers no batches of them:\n",
-        grid(("quantity", "Pinocchio", "new body", "ratio", "compiled body", "ratio"), batches),
-        "One call from Python; prepared calls write into arrays that are given once:\n",
-        grid(("quantity", "Pinocchio", "MuJoCo", "plain", "ratio", "prepared", "ratio"), single),
+        grid(("quantity", "Pinocchio", "new body", "compiled body"), batches),
+        "One call from Python, ratios to Pinocchio; prepared calls write into arrays that are "
+        "given once:\n",
+        grid(("quantity", "Pinocchio", "MuJoCo", "plain", "prepared"), single),
         "What is done once:\n",
         grid(("what", "time"), once),
     )  # fmt: skip
