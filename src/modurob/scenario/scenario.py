@@ -286,7 +286,7 @@ class Scenario(RunSettings):
         for field in (*chosen, *self.gains):
             if field not in kind.parameters:
                 raise StateError(
-                    f"{field}: {self.controller} takes {choices(kind.parameters)} in place of it"
+                    f"no {field} in {self.controller}: it takes {choices(kind.parameters)}"
                 )
         options: dict[str, Any] = {
             "delay": self.torque_delay, "passive": self.passive, **self.gains,
