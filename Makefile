@@ -36,14 +36,16 @@ bench: $(VENV)/.dev  ## Measure side by side with other engines
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.dev  ## Build the documentation into site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
+	PYTHONPATH=. $(BIN)/zensical build --strict --clean
+	$(BIN)/python tools/gallery.py viewers site/gallery
+	$(BIN)/python tools/check_site.py
 	@echo "open site/index.html"
 
 release: $(VENV)/.created  ## Build wheel and sdist and try them in clean environments; uploads nothing
 	$(BIN)/python tools/release.py
 
 clean:  ## Remove .venv and everything that was built
-	rm -rf $(VENV) site build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site build dist .cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamp files say what .venv holds: nothing, the core, or the core with the developers' tools.

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from tools import gallery
 
 import modurob as mr
 
@@ -72,3 +73,10 @@ def test_first_example_fails_when_the_crab_is_another(tmp_path):
     done = run(tmp_path / "wrong.py", tmp_path)
     assert done.returncode == 1
     assert "matches meister2013" not in done.stdout
+
+
+def test_the_gallery_shows_every_program_as_it_is():
+    assert sorted(gallery.ORDER) == sorted(path.stem for path in gallery.PROGRAMS.glob("*.py"))
+    assert gallery.PAGE.read_text(encoding="utf-8") == gallery.page()
+    for name in gallery.ORDER:
+        assert (gallery.PICTURES / f"{name}.webp").is_file()

@@ -99,6 +99,8 @@ def check(tree: Path, wheel: Path, sdist: Path) -> None:
     for line in (f"Version: {project['version']}", "License-Expression: BSD-3-Clause"):
         if line not in text:
             raise SystemExit(f"the wheel's metadata lack '{line}'")
+    if relative := re.findall(r"\]\((?!https?:)[^)]*\)", text):
+        raise SystemExit(f"the wheel's README has links without an address: {relative[:5]}")
     with tarfile.open(sdist) as archive:
         inside = {name.partition("/")[2] for name in archive.getnames()}
     for name in ("README.md", "LICENSE", "CHANGELOG.md", "tests/test_architecture.py"):

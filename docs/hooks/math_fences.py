@@ -15,12 +15,3 @@ def math_fence(source, language, css_class, options, md, **kwargs):
         # Of all exceptions only this one stops the build; the others would show the source.
         raise SuperFencesException(f"cannot convert this formula: {source}") from error
     return f'<div class="{css_class}">{mathml}</div>'
-
-
-def on_config(config):
-    fences = config.mdx_configs.setdefault("pymdownx.superfences", {})
-    fences["custom_fences"] = [
-        *fences.get("custom_fences", []),
-        {"name": "math", "class": "math", "format": math_fence},
-    ]
-    return config

@@ -213,7 +213,7 @@ WRONG_OPTIONS = {
     "base of nothing": ({"base": None}, "'fixed', 'free' or a list of px, py, pz", "None"),
     "base of a number": ({"base": 3}, "'fixed', 'free' or a list of px, py, pz", "3"),
     "unknown virtual joint": ({"base": ["px", "qx"]}, "virtual joint 'qx'", "px, py, pz, rx"),
-    "virtual joint twice": ({"base": ["px", "px"]}, "'px' is unknown or there twice"),
+    "virtual joint twice": ({"base": ["px", "px"]}, "'px' is unknown or repeated"),
     "gravity of one number": ({"gravity": -9.81}, "gravity is three finite numbers", "-9.81"),
     "gravity of words": ({"gravity": "down"}, "gravity is three finite numbers", "'down'"),
     "gravity of nothing": ({"gravity": (0, 0, NAN)}, "gravity is three finite numbers", "nan"),

@@ -271,8 +271,8 @@ WRONG_MATRICES = {
         "column 1 must touch exactly two modules, it touches 3",
     ),
     "empty column": ([[3, 0], [4, 0], [0, 0]], "BBB", "column 2", "it touches 0"),
-    "too few columns": ([[3], [4], [0]], "BBB", "3 modules has 2 joints", "got 1 columns"),
-    "too many columns": ([[3, 2], [4, 5]], "BB", "2 modules has 1 joints", "got 2 columns"),
+    "too few columns": ([[3], [4], [0]], "BBB", "3 rows needs 2 columns", "got 1"),
+    "too many columns": ([[3, 2], [4, 5]], "BB", "2 rows needs 1 columns", "got 2"),
     "loop apart from the base": (
         [[3, 0, 0, 0], [4, 0, 0, 0], [0, 2, 0, 5], [0, 5, 3, 0], [0, 0, 4, 2]],
         "BBBBB",

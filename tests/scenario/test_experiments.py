@@ -193,7 +193,7 @@ def test_a_recorded_run_is_followed(tmp_path):
         (("--gains", "k0=1,2 k1=3"), "k0 is one number, one for each of 3 joints"),
         (("--gains", "k0"), "--gains takes name=numbers"),
         (("--gains", "k0=a"), "--gains k0 takes numbers"),
-        (("--gains", "kp=1"), "ComputedTorque takes k0, k1"),
+        (("--gains", "kp=1"), "no kp in ComputedTorque: it takes k0, k1"),
         (("--gains", "k0=1 k1=1", "--settle", "1"), "only one of them"),
         (("--law", "lqr", "--gains", "Q=-1"), "Q is a weight, positive semidefinite"),
         (("--ekf", "--filter", "Q=-1"), "Q is a covariance: its eigenvalue -1 is negative"),

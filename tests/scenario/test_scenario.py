@@ -144,8 +144,8 @@ DOCK = {"what": "dock", "time": 0.1, "module": "m5", "port": 3, "child": "m6", "
     ("fields", "message"),
     [
         ({"pose": {"m1.knee": 1.0}}, "no joint 'm1.knee'"),
-        ({**WAVE, "poles": [-1, -2]}, "poles: ComputedTorque takes k0, k1"),
-        ({**WAVE, "gains": {"kp": 1.0}}, "kp: ComputedTorque takes k0, k1"),
+        ({**WAVE, "poles": [-1, -2]}, "no poles in ComputedTorque: it takes k0, k1"),
+        ({**WAVE, "gains": {"kp": 1.0}}, "no kp in ComputedTorque: it takes k0, k1"),
         ({"estimator": "Ekf"}, "works with a controller"),
         ({"organism": examples.snake(1)}, "no joint that can move"),
         *(({"events": [{**DOCK, field: None}]}, "a docking needs") for field in ("port", "child")),

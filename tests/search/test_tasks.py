@@ -135,7 +135,7 @@ def test_winners_are_files_that_walk_and_tune_read(tmp_path):
     assert {d.name for d in search_space(scenario, scenario.model())} == {
         "amplitude", "frequency", "phase", "offset",
     }  # fmt: skip
-    with complains(mr.StateError, "gait: amplitude is by joint there"):
+    with complains(mr.StateError, "gait: amplitude needs joints"):
         scenario.edited(gait={"amplitude": 0.3}).reference(scenario.model())
 
 

@@ -21,6 +21,10 @@ def test_an_organism_is_a_picture():
     assert len(np.unique(image(found).reshape(-1, 3), axis=0)) > 50
 
 
+def test_an_incidence_matrix_keeps_its_columns():
+    assert examples.crab().aim()._repr_html_().startswith("<pre>    e1  e2")
+
+
 def test_a_model_is_a_table_of_its_joints_with_escaped_names():
     model = examples.crab().model(hinges="physical")
     html = model._repr_mimebundle_()["text/html"]
@@ -38,6 +42,7 @@ def test_a_run_is_a_plot_and_what_cannot_be_drawn_is_text():
     model = examples.double_pendulum().model(hinges="physical")
     run = mr.simulate(model, [0.5, 0.0], np.zeros(2), 0.1)
     assert image(run._repr_mimebundle_()).shape[2] == 3
+    assert Image.open(io.BytesIO(run.plot("q")._repr_png_())).format == "PNG"
     bare = Organism.start(mr.catalog["backbone"].model_copy(update={"shapes": ()}))
     assert bare._repr_mimebundle_() == {"text/plain": repr(bare)}
 

@@ -46,13 +46,15 @@ ROW_INTERVAL_S = 0.25  # between two lines of a run by processes
 @click.option(
     "--modules",
     type=click.IntRange(min=2, max=200),
-    help=f"Of a random SuperBot tree, if no organism is named.  [default: {MODULES}]",
+    help=f"Modules of a random SuperBot tree, if no organism is named.  [default: {MODULES}]",
 )
 @click.option("--seed", type=click.IntRange(min=0),
               help=f"Seed of the tree and of lost messages.  [default: {SEED}]")  # fmt: skip
 @click.option("--law", "balancing_law", type=click.Choice(LAWS), default="shared",
               show_default=True, help="Rule by which joints choose their torques.")  # fmt: skip
-@click.option("--duration", type=float, default=5.0, show_default=True, help="[s]")
+@click.option(
+    "--duration", type=float, default=5.0, show_default=True, help="Length of the run. [s]"
+)
 @click.option("--loss", type=click.FloatRange(0, 1, max_open=True), default=0.0,
               help="Probability that a message is lost.")  # fmt: skip
 @click.option("--delay", type=click.IntRange(min=0, max=1000), default=0,

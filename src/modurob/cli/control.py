@@ -51,25 +51,26 @@ MOTION_FIELDS = (  # and gains: also of random steps
               f"or a gait: {choices(GAITS)}.")  # fmt: skip
 @field_options(target="20,-15,10", move_time="half of the run")
 @field_options("points", "amplitude", "frequency", "ramp")
-@click.option("--position-only", is_flag=True, help="Tell the law no velocity of the motion.")
+@click.option("--position-only", is_flag=True, help="Give the law positions only.")
 @field_options(settling_time="1")
 @field_options("gains", "poles", "torque_limit", "torque_delay", "passive", "outputs", "yielding",
                "masses", "payload", "pushes", "wrench_sensors", "ground", "slope",
                "ground_friction")  # fmt: skip
-@click.option("--duration", type=float, help="[s]  [default: 4 settling times]")
+@click.option("--duration", type=float, help="Length of the run. [s]  [default: 4 settling times]")
 @organisms.hinges_option
 @organisms.lock_option
 @click.option("--sample-time", type=float, default=0.002, show_default=True,
-              help="Between commands. [s]")  # fmt: skip
+              help="Time between commands. [s]")  # fmt: skip
 @click.option("--noise", type=float, default=0.0, metavar="SIGMA",
-              help="Of measured positions and velocities. [rad, m; rad/s, m/s]")  # fmt: skip
+              help="Noise of measured positions and velocities. [rad, m; rad/s, m/s]")  # fmt: skip
 @field_options("noise_tau")
 @click.option("--ekf", "filtered", is_flag=True,
               help="Feed back an estimate made from the angles alone.")  # fmt: skip
 @field_options("ekf")
 @click.option("--monte-carlo", "runs", type=click.IntRange(1, MOST_RUNS), metavar="RUNS",
               help="Random steps under wrong masses, delay, noise and limits.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), help="Of noise and random steps.  [default: 0]")
+@click.option("--seed", type=click.IntRange(min=0),
+              help="Seed of noise and random steps.  [default: 0]")  # fmt: skip
 @executor_options
 @run_options
 def command(
@@ -79,7 +80,7 @@ def command(
 
     The joints go to a set point, under conditions that the controller has no information about.
     With --monte-carlo each condition is tried by itself, and all together; --masses, --delay,
-    --noise and --torque-limit then say how bad; --jobs or --cluster spread the runs.
+    --noise and --torque-limit then set how large; --jobs or --cluster spread the runs.
     """
     for option, given in (("--jobs", jobs), ("--cluster", cluster)):
         if runs is None and given is not None:

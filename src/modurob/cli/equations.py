@@ -41,7 +41,7 @@ SUFFIXES = {".txt": "text", ".tex": "latex", ".md": "markdown", ".html": "mathml
               help="Write a file: .tex (for pdflatex), .md, .html or .txt.")  # fmt: skip
 @click.option("--limit", type=click.IntRange(min=1),
               help="Refuse to print more terms than this.  [default: 100,000]")  # fmt: skip
-@click.option("--force", is_flag=True, help="Overwrite the file if it is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
 def command(
     name: str,

@@ -38,9 +38,12 @@ CHECKPOINT = "evolution.json"
               help="Bodies of a generation.")  # fmt: skip
 @click.option("--generations", type=int, default=50, show_default=True,
               help="Generations, the random first one included.")  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the search.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the search.")
 @click.option(
-    "--duration", "--seconds", type=float, help="Of a rollout.  [default: of the task; s]"
+    "--duration",
+    "--seconds",
+    type=float,
+    help="Length of a rollout. [s]  [default: that of the task]",
 )
 @click.option("--strategy", default="evolution", show_default=True,
               help=f"{', '.join(STRATEGIES)}.")  # fmt: skip
@@ -51,7 +54,7 @@ CHECKPOINT = "evolution.json"
               default=DEFAULT_SPACE.modules, show_default=True, help="Modules of a body."
               )  # fmt: skip
 @click.option("-o", "--output", "path", metavar="FOLDER", required=True,
-              help="For the checkpoint, the chart and the gallery; made if it is not there."
+              help="Folder for the checkpoint, the chart and the gallery; created if missing."
               )  # fmt: skip
 @click.option("--resume", is_flag=True, help="Continue the search in the folder.")
 @click.option("--target", type=click.Choice(("cpu", "cuda")), default="cpu", show_default=True,

@@ -26,7 +26,7 @@ Examples:
               help="Relative error that is expected of the datasheets.")  # fmt: skip
 @click.option("-o", "--output", "path", metavar="FILE",
               help="File for the organism with corrected datasheets.")  # fmt: skip
-@click.option("--force", is_flag=True, help="Overwrite a file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
 def command(
     name: str,

@@ -32,20 +32,21 @@ LARGEST_DRAWING = 1_000_000  # bytes
 @click.command("new", epilog=EXAMPLE)
 @click.argument("name", required=False, metavar="[NAME]")
 @click.option("--aim", metavar="JSON", help="Assembly incidence matrix; rows are modules.")
-@click.option("--kinds", help="Kinds of the rows: letters (BBS) or names with commas.")
+@click.option("--kinds", help="Kinds of the rows: letters (BBS) or names separated by commas.")
 @click.option("--grid", metavar="FILE", help="Text drawing of a planar organism.")
 @click.option("--urdf", metavar="FILE", help="Robot of another program, as one module.")
 @click.option("--repair", is_flag=True,
-              help="Repair flaws of --urdf with a warning for each.")  # fmt: skip
+              help="Repair flaws of the URDF file, with a warning for each.")  # fmt: skip
 @click.option("--random", type=click.IntRange(1, MOST_MODULES), metavar="N",
               help="A random tree of N modules.")  # fmt: skip
 @click.option("--modules", metavar="N|WORD", help="Length of a snake, or word of an arm (babac).")
 @click.option("--kind", help="Kind of a snake, random organism or tree: a name or a datasheet.")
-@click.option("--seed", type=click.IntRange(min=0), help="For what is random.  [default: 0]")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of random numbers.  [default: 0]")
 @click.option("--set", multiple=True, metavar="NAME=VALUE",
-              help="A number of an example, such as l1=0.5 of double_pendulum.")  # fmt: skip
+              help="Parameter of a built-in organism, such as l1=0.5 of double_pendulum."
+              )  # fmt: skip
 @click.option("-o", "--output", "path", metavar="FILE", help="File to write.  [default: NAME.json]")
-@click.option("--force", is_flag=True, help="Overwrite the file if it is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
 def command(name: str | None, path: str | None, force: bool, as_json: bool, **options: Any) -> None:
     """Make an organism and write it to a JSON file.

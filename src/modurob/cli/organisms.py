@@ -102,7 +102,7 @@ def make(name: str, settings: Mapping[str, object], numbers: Mapping[str, float]
     for given in settings:
         if given not in body.settings:
             takes = choices(f"--{setting}" for setting in body.settings)
-            raise StateError(f"--{given} has no effect for '{name}'; it takes {takes}")
+            raise StateError(f"--{given} does not apply to '{name}': its options are {takes}")
     for given in numbers:
         if given not in body.numbers:
             raise StateError(

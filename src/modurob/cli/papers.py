@@ -31,7 +31,7 @@ LONGEST_VALUE = 18  # characters of a value in the table
 @click.command("papers", epilog=EXAMPLE)
 @click.argument("key", required=False)
 @click.option("-o", "--output", "path", metavar="FOLDER",
-              help="For pictures and results.json.  [default: output/papers]")  # fmt: skip
+              help="Folder for pictures and results.json.  [default: output/papers]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
 @executor_options
 @click.pass_context

@@ -30,12 +30,14 @@ Examples:
 
 
 @organisms.body_command("simulate", EXAMPLE)
-@click.option("--duration", type=float, default=5.0, show_default=True, help="[s]")
+@click.option("--duration", type=float, default=5.0, show_default=True,
+              help="Length of the run. [s]")  # fmt: skip
 @organisms.hinges_option
 @organisms.base_option
 @organisms.lock_option
 @click.option("--start", metavar="ANGLES",
-              help="Joint positions at the start, with commas. [deg, m]  [default: 0]")  # fmt: skip
+              help="Joint positions at the start, separated by commas. [deg, m]  [default: 0]"
+              )  # fmt: skip
 @click.option("--gait", metavar="GAIT",
               help="Follow a gait, by name or from a .json file (computed torque).")  # fmt: skip
 @click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
@@ -51,7 +53,7 @@ Examples:
 @click.option("--dt", type=float,
               help="Step, or largest step of adaptive methods. [s]  [default: 0.001]")  # fmt: skip
 @field_options("analytic")
-@click.option("--seed", type=click.IntRange(min=0), help="Of random gaits.  [default: 0]")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of random gaits.  [default: 0]")
 @run_options
 def command(
     name: str, start: str | None, gait: str | None, parameters: tuple[str, ...], **options: Any

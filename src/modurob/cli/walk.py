@@ -43,7 +43,8 @@ OF_ONE = {
 @click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
               help="Gait parameter, such as frequency=0.5, lag=1 or phase.m1.hinge=0.3; may be "
               "repeated. [rad, s, Hz]")  # fmt: skip
-@click.option("--duration", "--seconds", type=float, default=10.0, show_default=True, help="[s]")
+@click.option("--duration", "--seconds", type=float, default=10.0, show_default=True,
+              help="Length of the run. [s]")  # fmt: skip
 @field_options(ground_friction="0.8", slope="0")
 @organisms.hinges_option
 @organisms.lock_option
@@ -52,8 +53,8 @@ OF_ONE = {
 @click.option("--tune", "evaluations", type=click.IntRange(min=1), metavar="RUNS",
               help="Tune the gait by CMA-ES with this many runs, then walk.")  # fmt: skip
 @click.option("--resume", "checkpoint", metavar="FILE",
-              help="Checkpoint of the tuning: written after each generation; one that is there is "
-              "continued.")  # fmt: skip
+              help="Checkpoint of the tuning: written after each generation; an existing one "
+              "is continued.")  # fmt: skip
 @click.option("--save-gait", "gait_path", metavar="FILE", help="Write the gait, .json.")
 @click.option("--seed", type=click.IntRange(min=0),
               help="Seed of the tuning and of random gaits.  [default: 0]")  # fmt: skip
@@ -62,7 +63,7 @@ def command(
     name: str, gait: str | None, parameters: tuple[str, ...], evaluations: int | None,
     checkpoint: str | None, gait_path: str | None, **options: Any,
 ) -> None:  # fmt: skip
-    """Walk on the ground by a gait: distance, cost of transport, slip and stability.
+    """Walk on the ground with a gait: distance, cost of transport, slip and stability.
 
     The joints follow the gait by a servo (PD); the base is free. A body that starts below the
     ground is lifted. With --tune, amplitude, frequency, lag, and phases and offsets of the joints

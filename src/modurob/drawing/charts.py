@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +25,21 @@ DATELESS = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"Creati
 
 
 def blank(size: tuple[float, float], layout: Any = "constrained") -> Figure:
-    """Return a white figure [inch] outside of pyplot."""
+    """Return a white figure [inch] outside of pyplot, which a notebook shows by itself."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     found = Figure(figsize=size, facecolor="white", layout=layout)
     FigureCanvasAgg(found)
+    # notebooks know figures of pyplot only
+    found._repr_png_ = partial(_png, found)  # pyright: ignore[reportAttributeAccessIssue]
     return found
+
+
+def _png(figure: Figure) -> bytes:
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png")
+    return stream.getvalue()
 
 
 def colors(count: int) -> list[Any]:

@@ -76,7 +76,7 @@ def _checked_matrix(matrix: ArrayLike) -> np.ndarray:
     rows, columns = sides.shape
     if columns != rows - 1:
         raise MatrixError(
-            f"an AIM of {rows} modules has {rows - 1} joints (a tree), got {columns} columns"
+            f"an AIM with {rows} rows needs {rows - 1} columns (a tree), got {columns}"
         )
     return sides.astype(int)
 

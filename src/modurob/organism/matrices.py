@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,6 +55,9 @@ class Aim:
             for i, (sides, kind) in enumerate(zip(self.matrix, self.kinds, strict=True))
         ]
         return aligned([["", *joints, ""], *rows, ["", *self.classes, ""]], str.rjust)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def aligned(rows: Sequence[Sequence[str]], justify: Callable[[str, int], str]) -> str:

@@ -357,21 +357,24 @@ PARTS: Mapping[str, Mapping[str, RunField]] = {
     },
     "Target, points, gait": {
         "target": RunField(
-            "Target [deg, m]", "Joint positions to go to, with commas. [deg, m]", joint_positions,
-            _positions_text, option="to", metavar="ANGLES",
+            "Target [deg, m]", "Joint positions to go to, separated by commas. [deg, m]",
+            joint_positions, _positions_text, option="to", metavar="ANGLES",
         ),
-        "move_time": RunField("Time to the target [s]", "Of a quintic motion. [s]", step=0.1),
+        "move_time": RunField("Time to the target [s]", "Time of a quintic motion. [s]", step=0.1),
         "points": RunField(
             "Points, one in each line: time [s], positions [deg, m]",
             "File of times [s] and places [deg, m], or of a run: .csv or .npz.",
             point_table, _points_text, metavar="FILE",
         ),
         "feedforward": RunField(
-            "Velocities to the law", "The law has the velocity of the motion, too."
+            "Velocities to the law", "Give the law the velocity of the motion, too."
         ),
-        "amplitude": RunField("Amplitude [of the limits]", "Of a gait, up to 1.", step=0.1),
-        "frequency": RunField("Frequency [Hz]", "Of a gait. [Hz]", step=0.1),
-        "ramp": RunField("Ramp [s]", "From rest to the full gait. [s]", step=0.5),
+        "amplitude": RunField(
+            "Amplitude [of the limits]", "Amplitude of a gait, as a share of the limits, up to 1.",
+            step=0.1,
+        ),
+        "frequency": RunField("Frequency [Hz]", "Frequency of a gait. [Hz]", step=0.1),
+        "ramp": RunField("Ramp [s]", "Time from rest to the full gait. [s]", step=0.5),
         "gait": RunField(
             "Gait parameters, such as lag=0.5 phase.m1.hinge=1",
             "Lag, phase, coupling, r ... by name.",
@@ -387,15 +390,17 @@ PARTS: Mapping[str, Mapping[str, RunField]] = {
             named_numbers, _named_text, metavar="GAINS",
         ),
         "poles": RunField(
-            "Poles [1/s]", "Two, or two for each joint, such as -2,-3 (pole-placement). [1/s]",
+            "Poles [1/s]",
+            "Two poles, or two for each joint, such as -2,-3 (pole-placement). [1/s]",
             pole_numbers, _poles_text, metavar="POLES",
         ),
         "torque_limit": RunField(
-            "Torque limit [N m], 0: none", "One, or one for each joint; 0 for none. [N m, N]",
+            "Torque limit [N m], 0: none",
+            "Largest torque: one, or one for each joint; 0 for none. [N m, N]",
             torque_limits, _limits_text, metavar="TORQUES",
         ),
         "passive": RunField(
-            "Joints without a motor", "Joints without a motor, with commas.", joint_list,
+            "Joints without a motor", "Joints without a motor, separated by commas.", joint_list,
             _list_text, metavar="JOINTS",
         ),
         "outputs": RunField(
@@ -407,9 +412,11 @@ PARTS: Mapping[str, Mapping[str, RunField]] = {
             "Body that yields", "Body of cartesian-impedance; the last one by default.", _body,
             _body_text, option="body", metavar="BODY",
         ),
-        "sample_time": RunField("Sample time [s], 0: none", "Between commands. [s]", step=0.001),
+        "sample_time": RunField(
+            "Sample time [s], 0: none", "Time between commands. [s]", step=0.001
+        ),
         "torque_delay": RunField(
-            "Delay of torques [s]", "Until a torque takes effect; gains are designed for it. [s]",
+            "Delay of torques [s]", "Time until a torque takes effect; the gains allow for it. [s]",
             step=0.001, option="delay",
         ),
     },
@@ -432,9 +439,11 @@ PARTS: Mapping[str, Mapping[str, RunField]] = {
         "wrench_sensors": RunField("Wrench sensors", "The law measures pushes and contact forces."),
     },
     "Noise and filter": {
-        "noise_q": RunField("Position σ [rad, m]", "Of measured positions. [rad, m]", step=0.001),
+        "noise_q": RunField(
+            "Position σ [rad, m]", "Noise of measured positions. [rad, m]", step=0.001
+        ),
         "noise_v": RunField(
-            "Velocity σ [rad/s, m/s]", "Of measured velocities. [rad/s, m/s]", step=0.001
+            "Velocity σ [rad/s, m/s]", "Noise of measured velocities. [rad/s, m/s]", step=0.001
         ),
         "noise_tau": RunField(
             "Torque σ [N m, N]", "Noise of the torques. [N m, N]", step=0.01,

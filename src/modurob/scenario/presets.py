@@ -447,7 +447,8 @@ PRESETS: Mapping[str, Preset] = {
         "quickly and tends to leave a small error. The others are sometimes faster, to a smaller "
         "distance. All do what they should most of the time.",
         "The trees; friction of the drives (2 N m s/rad) and their torque (6 N m); lengths in "
-        "widths of a module. Friction decides: docs/papers.md has the region of each sentence.",
+        "widths of a module. Friction decides: docs/papers/moll2006.md has the region of each "
+        "sentence.",
         ("distance",),
         _trees,
         _judge_trees,

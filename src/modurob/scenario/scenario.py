@@ -257,7 +257,10 @@ class Scenario(RunSettings):
         own = {name: value for name, value in self.gait.items() if name != "amplitude"}
         swing: Any = self.gait.get("amplitude")
         if not isinstance(swing, dict | None):
-            raise StateError("gait: amplitude is by joint there; one number is a field of its own")
+            raise StateError(
+                f"gait: amplitude needs joints, such as {{'m1.hinge': 0.4}}, got {swing!r}: for "
+                "all joints at once set the field amplitude, a share of their limits from 0 to 1"
+            )
         for name in own:
             if name not in known or name in GAIT_FIELDS:
                 fit = [each for each in known if each not in GAIT_FIELDS]
@@ -283,7 +286,7 @@ class Scenario(RunSettings):
         for field in (*chosen, *self.gains):
             if field not in kind.parameters:
                 raise StateError(
-                    f"{field}: {self.controller} takes {choices(kind.parameters)} in place of it"
+                    f"no {field} in {self.controller}: it takes {choices(kind.parameters)}"
                 )
         options: dict[str, Any] = {
             "delay": self.torque_delay, "passive": self.passive, **self.gains,

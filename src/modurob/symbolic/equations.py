@@ -223,7 +223,7 @@ class Equations:
         row, column = int(match[2]), int(match[3] or 0)
         nv = self.model.nv
         if not 1 <= row <= nv or not (match[1] == "N" or 1 <= column <= nv):
-            raise StateError(f"{name} is outside: rows and columns go from 1 to {nv}")
+            raise StateError(f"no entry {name}: rows and columns go from 1 to {nv}")
         return MatrixEntry(match[1], row, column)
 
     def entries(self, matrix: str | None = None) -> list[MatrixEntry]:
