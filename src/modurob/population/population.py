@@ -16,6 +16,7 @@ from modurob.organism import Organism
 from modurob.population.coding import BodyPlan
 from modurob.population.packing import pack
 from modurob.population.rollout import Rollout, finished, padded, task_of
+from modurob.population.stepper import PopulationStepper
 from modurob.population.tables import BodyTables
 from modurob.population.waves import JointWaves
 from modurob.stepping.ground import Ground
@@ -192,6 +193,27 @@ class Population:
             self.tables, duration, dt, gaits, ground, kp, kd, torque, start, every, threads, dtype
         )
         return finished(self.tables, task, executor.rollout(task))
+
+    def stepper(
+        self,
+        dt: float = 1e-3,
+        ground: Ground | None = None,
+        kp: ArrayLike | None = None,
+        kd: ArrayLike | None = None,
+        torque: ArrayLike | None = None,
+        start: ArrayLike | Sequence[ArrayLike] | None = None,
+        *,
+        threads: int | str = "auto",
+    ) -> PopulationStepper:
+        """A rollout on the CPU that goes on step by step, under references that change.
+
+        Args:
+            dt, ground, kp, kd, torque, start, threads: As for `rollout`.
+        """
+        task = task_of(
+            self.tables, dt, dt, None, ground, kp, kd, torque, start, None, threads, "float64"
+        )
+        return PopulationStepper(self.tables, task, self._executor("cpu", "float64").stepping(task))
 
     def inverse_dynamics(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, target: str = "cpu",
