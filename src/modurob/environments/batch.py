@@ -15,11 +15,14 @@ from modurob.environments.tasks import TASKS, Outcome, Snapshot
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.organism import Organism
 from modurob.population import Population, poses
+from modurob.population.rollout import rises
 from modurob.stepping.ground import Ground
 
 HINGE_SPAN_RAD, SLIDE_SPAN_M = math.pi / 2, 0.1  # of references, on both sides of the start
 PERIOD_S, STEP_S = 0.02, 1e-3
+SERVO_RATE = 100.0  # [rad/s] stiff enough to lift the own weight
 START_NOISE = 0.02  # [rad, m] of joints
+LARGEST = 1e3  # number of an observation, in any unit: the space has an end
 
 
 class TaskBatch:
@@ -37,7 +40,9 @@ class TaskBatch:
             has its own.
         period: Seconds between actions.
         dt: Step of the simulation. [s]
-        kp, kd, torque: Of the servos, as for `Population.rollout`.
+        servo_rate: Of the servos with the inertia that joints feel at the start; critically
+            damped. [rad/s]
+        kp, kd, torque: Gains in place of those, and largest torque, as for `Population.rollout`.
         start: (most nq,) or (bodies, most nq) configurations to start in; free bodies are set down
             on the ground. By default joints are at zero, or at the nearest limit.
         start_noise: Largest deviation of the joints from it. [rad, m]
@@ -57,6 +62,7 @@ class TaskBatch:
         base: str | None = None,
         period: float = PERIOD_S,
         dt: float = STEP_S,
+        servo_rate: float = SERVO_RATE,
         kp: ArrayLike | None = None,
         kd: ArrayLike | None = None,
         torque: ArrayLike | None = None,
@@ -84,8 +90,9 @@ class TaskBatch:
         self._low, self._high = np.maximum(lower, middle - half), np.minimum(upper, middle + half)
         rest = np.zeros((len(self.population), self.joints + (6 if free else 0)))
         self.stepper = self.population.stepper(
-            dt, self.ground, kp, kd, torque, (self._set_down(self._start), rest)
-        )
+            dt, self.ground, kp, kd, torque, (self._set_down(self._start), rest),
+            servo_rate=servo_rate,
+        )  # fmt: skip
         try:
             self.task = TASKS[task](
                 self.population, self.ground, self._low, self._high, **options
@@ -136,8 +143,6 @@ class TaskBatch:
         """The same configurations on the ground."""
         if self.ground is None or not self.tables.free_base:
             return q
-        from modurob.population.rollout import rises
-
         q = q.copy()
         q[:, 2] += rises(self.tables, self.ground, q)
         return q
@@ -184,7 +189,8 @@ class TaskBatch:
             parts += [(z - ground)[:, None], *axes, now.v[:, :6]]
         parts += [now.q[:, 7 if free else 0 :], now.v[:, 6 if free else 0 :], self.action]
         parts.append(self.task.observation(now))
-        return np.nan_to_num(np.concatenate(parts, axis=1)).astype(np.float32)
+        found = np.nan_to_num(np.concatenate(parts, axis=1))
+        return np.clip(found, -LARGEST, LARGEST).astype(np.float32)
 
 
 def _population(bodies: Any, count: int, hinges: str | None, base: str) -> Population:

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from modurob.environments.batch import TaskBatch
+from modurob.environments.batch import LARGEST, TaskBatch
 from modurob.environments.pictures import TrackingCamera
 from modurob.errors import StateError, UnknownNameError
 from modurob.organism import Organism
@@ -97,7 +97,7 @@ class OrganismEnv(gymnasium.Env):
             return None
         if self._camera is None:
             self._camera = TrackingCamera(self.batch)
-        return self._camera.frame()
+        return self._camera.frame(0)
 
 
 class OrganismVectorEnv(VectorEnv):
@@ -205,7 +205,7 @@ def _mode(given: str | None) -> str | None:
 def _spaces(batch: TaskBatch) -> tuple[spaces.Box, spaces.Box]:
     """Spaces of the observation and the action of one body."""
     return (
-        spaces.Box(-np.inf, np.inf, (batch.numbers,), np.float32),
+        spaces.Box(-LARGEST, LARGEST, (batch.numbers,), np.float32),
         spaces.Box(-1.0, 1.0, (batch.joints,), np.float32),
     )
 

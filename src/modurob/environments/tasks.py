@@ -106,18 +106,23 @@ class EnvironmentTask:
 
 
 class WalkTask(EnvironmentTask):
-    """Walk along x: the speed of the center of mass, less the power of the motors over the weight.
+    """Walk along x: the speed of the center of mass less the power of the motors over the weight.
 
     Args:
         energy_cost: Meters a second that a power of 1 W per newton of weight costs.
+        heading: Direction to walk in, from x towards y. [rad]
     """
 
-    def __init__(self, *bodies: Any, energy_cost: float = ENERGY_COST) -> None:
+    def __init__(
+        self, *bodies: Any, energy_cost: float = ENERGY_COST, heading: float = 0.0
+    ) -> None:
         super().__init__(*bodies)
+        angle = inside("heading", heading, -2 * np.pi, 2 * np.pi, "rad")
+        self._heading = np.array([np.cos(angle), np.sin(angle)])
         self._cost = not_negative("energy_cost", energy_cost, "m/s")
 
     def outcome(self, before: Snapshot, now: Snapshot, period: float) -> Outcome:
-        speed = (now.center - before.center)[:, 0] / period
+        speed = (now.center - before.center)[:, :2] @ self._heading / period
         power = self._power(before, now, period)
         info = {"speed": speed, "power": power}
         return Outcome(speed - self._cost * power, np.zeros(len(speed), dtype=bool), info)

@@ -15,7 +15,7 @@ from modurob.model.options import ModelOptions
 from modurob.organism import Organism
 from modurob.population.coding import BodyPlan
 from modurob.population.packing import pack
-from modurob.population.rollout import Rollout, finished, padded, task_of
+from modurob.population.rollout import SERVO_RATE, Rollout, finished, padded, task_of
 from modurob.population.stepper import PopulationStepper
 from modurob.population.tables import BodyTables
 from modurob.population.waves import JointWaves
@@ -203,16 +203,19 @@ class Population:
         torque: ArrayLike | None = None,
         start: ArrayLike | Sequence[ArrayLike] | None = None,
         *,
+        servo_rate: float = SERVO_RATE,
         threads: int | str = "auto",
     ) -> PopulationStepper:
         """A rollout on the CPU that goes on step by step, under references that change.
 
         Args:
             dt, ground, kp, kd, torque, start, threads: As for `rollout`.
+            servo_rate: Of the default gains. [rad/s]
         """
         task = task_of(
-            self.tables, dt, dt, None, ground, kp, kd, torque, start, None, threads, "float64"
-        )
+            self.tables, dt, dt, None, ground, kp, kd, torque, start, None, threads, "float64",
+            servo_rate,
+        )  # fmt: skip
         return PopulationStepper(self.tables, task, self._executor("cpu", "float64").stepping(task))
 
     def inverse_dynamics(

@@ -130,6 +130,7 @@ def finished(tables: BodyTables, task: RolloutTask, reached: Reached) -> Rollout
 def task_of(
     tables: BodyTables, duration: float, dt: float, gaits: JointWaves | None, ground: Any, kp: Any,
     kd: Any, torque: Any, start: Any, every: float | None, threads: int | str, dtype: str,
+    servo_rate: float = SERVO_RATE,
 ) -> RolloutTask:  # fmt: skip
     """Check the arguments of `Population.rollout` and complete them."""
     length, step = positive("duration", duration, "seconds"), positive("dt", dt, "seconds")
@@ -156,7 +157,8 @@ def task_of(
             f"has {bodies} bodies with {joints} joints at most"
         )
     q, v = _start(tables, start, ground)
-    law, contact = _laws(tables, q, step, ground, kp, kd, torque)
+    rate = positive("servo_rate", servo_rate, "rad/s")
+    law, contact = _laws(tables, q, step, ground, kp, kd, torque, rate)
     if start is not None and ground is not None:
         _check_above(tables, ground, q, contact.stiffness)
     return RolloutTask(
@@ -256,6 +258,7 @@ def _rates(
     q: np.ndarray,
     kp: np.ndarray | None,
     kd: np.ndarray | None,
+    servo_rate: float,
     has_ground: bool,
 ) -> BodyRates:
     """Rates of all bodies: those of one size together, so that none depends on the others."""
@@ -281,7 +284,8 @@ def _rates(
             inertia = 1 / np.diagonal(inverse, axis1=1, axis2=2)
             found.inertia[some, : links - 1] = inertia
             own = {x: part.of_links(x)[:, 1:, 0] for x in ("viscous", "coulomb", "stiffness")}
-            law = _gains(inertia, *(x if x is None else x[some, : links - 1] for x in (kp, kd)))
+            given = (x if x is None else x[some, : links - 1] for x in (kp, kd))
+            law = _gains(inertia, *given, servo_rate)
             slope = own["viscous"] + own["coulomb"] / SLIP + law[1]
             found.decay[some] = _largest(inverse, slope)
             found.swing[some] = np.sqrt(_largest(inverse, own["stiffness"] + law[0]))
@@ -289,12 +293,12 @@ def _rates(
 
 
 def _gains(
-    inertia: np.ndarray, kp: np.ndarray | None, kd: np.ndarray | None
+    inertia: np.ndarray, kp: np.ndarray | None, kd: np.ndarray | None, rate: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Given gains, or the default ones."""
     return (
-        SERVO_RATE**2 * inertia if kp is None else kp,
-        2 * SERVO_RATE * inertia if kd is None else kd,
+        rate**2 * inertia if kp is None else kp,
+        2 * rate * inertia if kd is None else kd,
     )
 
 
@@ -307,7 +311,7 @@ def _largest(inverse: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 def _laws(
     tables: BodyTables, q: np.ndarray, step: float, ground: Ground | None, kp: Any, kd: Any,
-    torque: Any,
+    torque: Any, servo_rate: float,
 ) -> tuple[JointLaw, GroundLaw]:  # fmt: skip
     """Gains of the joints and numbers of the ground; an error for a step that is too long."""
     shape = bodies, _ = len(tables.count), tables.row.shape[1] - 1
@@ -315,12 +319,12 @@ def _laws(
         _per_joint(name, value, *shape)
         for name, value in (("kp", kp), ("kd", kd), ("torque", torque))
     )
-    rates = _rates(tables, q, kp, kd, ground is not None)
+    rates = _rates(tables, q, kp, kd, servo_rate, ground is not None)
     _check_step(step, rates.decay, EXPLICIT, "friction and kd of its joints")
     _check_step(step, rates.swing, EXPLICIT, "springs and kp of its joints")
     most = np.full(shape, np.inf) if torque is None else torque
     springs = tables.of_links("stiffness")[:, 1:, 0] > 0  # which have no motor
-    law = JointLaw(*_gains(rates.inertia, kp, kd), np.where(springs, 0.0, most))
+    law = JointLaw(*_gains(rates.inertia, kp, kd, servo_rate), np.where(springs, 0.0, most))
     if ground is None:
         return law, GroundLaw(*np.zeros((5, bodies)))
     k = np.full(bodies, ground.stiffness or 0.0)
