@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -15,12 +16,13 @@ from modurob.environments.tasks import TASKS, Outcome, Snapshot
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.organism import Organism
 from modurob.population import Population, poses
-from modurob.population.rollout import rises
+from modurob.population.rollout import largest_step, rises
 from modurob.stepping.ground import Ground
 
 HINGE_SPAN_RAD, SLIDE_SPAN_M = math.pi / 2, 0.1  # of references, on both sides of the start
 PERIOD_S, STEP_S = 0.02, 1e-3
 SERVO_RATE = 100.0  # [rad/s] stiff enough to lift the own weight
+ROUNDING = 1e-9  # of a number of steps
 START_NOISE = 0.02  # [rad, m] of joints
 LARGEST = 1e3  # number of an observation, in any unit: the space has an end
 
@@ -39,7 +41,7 @@ class TaskBatch:
         hinges, base: As for `Organism.model`; the task chooses the base by default. A `Population`
             has its own.
         period: Seconds between actions.
-        dt: Step of the simulation. [s]
+        dt: Step of the simulation; by default 1 ms, or less where friction and servos need it. [s]
         servo_rate: Of the servos with the inertia that joints feel at the start; critically
             damped. [rad/s]
         kp, kd, torque: Gains in place of those, and largest torque, as for `Population.rollout`.
@@ -61,7 +63,7 @@ class TaskBatch:
         hinges: str | None = None,
         base: str | None = None,
         period: float = PERIOD_S,
-        dt: float = STEP_S,
+        dt: float | None = None,
         servo_rate: float = SERVO_RATE,
         kp: ArrayLike | None = None,
         kd: ArrayLike | None = None,
@@ -79,12 +81,15 @@ class TaskBatch:
         self.joints = int(self.population.joints.max())
         self.present = self.tables.present[:, 1:]
         self.period = positive("period", period, "seconds")
-        self._steps = round(self.period / positive("dt", dt, "seconds"))
-        if self._steps < 1 or abs(self._steps * dt - self.period) > 1e-9 * self.period:
-            raise StateError(f"period = {period:g} s is no multiple of dt = {dt:g} s: give one")
         self._noise = not_negative("start_noise", start_noise, "rad or m")
         lower, upper = self._limits()
         self._start = self._started(start, lower, upper)
+        if dt is None:
+            most = largest_step(self.tables, self._start, kp, kd, servo_rate)
+            dt = self.period / math.ceil(self.period / min(most, STEP_S) - ROUNDING)
+        self._steps = round(self.period / positive("dt", dt, "seconds"))
+        if self._steps < 1 or abs(self._steps * dt - self.period) > ROUNDING * self.period:
+            raise StateError(f"period = {period:g} s is no multiple of dt = {dt:g} s: give one")
         middle = self._start[:, 7 if free else 0 :]
         half = np.where(self.tables.slides()[:, 1:], SLIDE_SPAN_M, positive("span", span, "rad"))
         self._low, self._high = np.maximum(lower, middle - half), np.minimum(upper, middle + half)
@@ -93,12 +98,13 @@ class TaskBatch:
             dt, self.ground, kp, kd, torque, (self._set_down(self._start), rest),
             servo_rate=servo_rate,
         )  # fmt: skip
-        try:
-            self.task = TASKS[task](
-                self.population, self.ground, self._low, self._high, **options
-            )  # fmt: skip
-        except TypeError as error:
-            raise StateError(f"task {task}: {str(error).partition('() ')[2]}") from None
+        known = list(inspect.signature(TASKS[task]).parameters)[1:]
+        for name in options:
+            if name not in known:
+                raise UnknownNameError(
+                    f"no option {name!r} of task {task}: it has {choices(known)}"
+                )
+        self.task = TASKS[task](self.population, self.ground, self._low, self._high, **options)
         self.action = np.zeros((count, self.joints))
         self.now = self._snapshot()
 
@@ -176,8 +182,10 @@ class TaskBatch:
         before, self.now = self.now, self._snapshot()
         self.action[:] = np.clip(action, -1.0, 1.0) * self.present
         reward, terminated, info = self.task.outcome(before, self.now, self.period)
-        failed = np.isnan(self.now.q).any(axis=1)
-        return Outcome(np.where(failed, 0.0, reward), terminated | failed, {**info, "failed": failed})
+        failed: np.ndarray = np.any(np.isnan(self.now.q), axis=1)
+        return Outcome(
+            np.where(failed, 0.0, reward), terminated | failed, {**info, "failed": failed}
+        )
 
     def observation(self) -> np.ndarray:
         """(bodies, numbers) float32; docs/guide/learning.md lists the numbers."""

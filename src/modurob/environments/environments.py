@@ -179,10 +179,11 @@ class OrganismVectorEnv(VectorEnv):
         truncated = np.zeros(self.num_envs, dtype=bool)
         if self._most is not None:
             truncated = self._count >= self._most
-        ended = self._ended
-        reward, terminated, truncated = np.where(ended, 0.0, reward), terminated & ~ended, truncated & ~ended
+        ended = self._ended.copy()
+        reward = np.where(ended, 0.0, reward)
+        terminated, truncated = terminated & ~ended, truncated & ~ended
         if ended.any():
-            self._restart(ended.copy())
+            self._restart(ended)
         self._ended = terminated | truncated
         masks = {f"_{name}": ~ended for name in info}
         return self.batch.observation(), reward, terminated, truncated, {**info, **masks}

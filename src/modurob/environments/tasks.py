@@ -75,7 +75,9 @@ class EnvironmentTask:
         self, population: Population, ground: Ground | None, low: np.ndarray, high: np.ndarray
     ) -> None:
         self.population, self.ground, self._range = population, ground, (low, high)
-        weight = population.tables.mass * np.linalg.norm(population.tables.of_links("p")[:, 0], axis=1)
+        weight = population.tables.mass * np.linalg.norm(
+            population.tables.of_links("p")[:, 0], axis=1
+        )
         self._weight = np.where(weight > 0, weight, np.inf)
 
     def begin(

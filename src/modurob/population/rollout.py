@@ -26,6 +26,7 @@ from modurob.stepping.contact import (
 from modurob.stepping.ground import Ground
 
 SERVO_RATE = 30.0  # [rad/s] of a joint under the default gains, critically damped
+TINY = 1e-300  # [1/s] in place of no rate
 CHUNK = 4096  # bodies whose matrices are in memory together
 
 
@@ -284,8 +285,8 @@ def _rates(
             inertia = 1 / np.diagonal(inverse, axis1=1, axis2=2)
             found.inertia[some, : links - 1] = inertia
             own = {x: part.of_links(x)[:, 1:, 0] for x in ("viscous", "coulomb", "stiffness")}
-            given = (x if x is None else x[some, : links - 1] for x in (kp, kd))
-            law = _gains(inertia, *given, servo_rate)
+            kp_some, kd_some = (x if x is None else x[some, : links - 1] for x in (kp, kd))
+            law = _gains(inertia, kp_some, kd_some, servo_rate)
             slope = own["viscous"] + own["coulomb"] / SLIP + law[1]
             found.decay[some] = _largest(inverse, slope)
             found.swing[some] = np.sqrt(_largest(inverse, own["stiffness"] + law[0]))
@@ -334,6 +335,16 @@ def _laws(
     _check_step(step, rate, MOST_RESOLVED, f"a ground of {k[rate.argmax()]:.4g} N/m")
     numbers = ground_law(ground, k, rate)
     return law, GroundLaw(*(np.array(np.broadcast_to(x, bodies), dtype=float) for x in numbers))
+
+
+def largest_step(
+    tables: BodyTables, q: np.ndarray, kp: Any, kd: Any, servo_rate: float = SERVO_RATE
+) -> float:
+    """Longest step that the friction, springs and servos of all bodies allow. [s]"""
+    shape = len(tables.count), tables.row.shape[1] - 1
+    kp, kd = (_per_joint(name, x, *shape) for name, x in (("kp", kp), ("kd", kd)))
+    rates = _rates(tables, q, kp, kd, servo_rate, False)
+    return EXPLICIT / max(float(rates.decay.max()), float(rates.swing.max()), TINY)
 
 
 def _check_step(step: float, rate: np.ndarray, most: float, cause: str) -> None:
