@@ -19,7 +19,7 @@ import modurob as mr
 import modurob.environments  # registers modurob/Walk-v0 and others
 
 FOLDER = Path("output")
-POLICIES, GENERATIONS, ACTIONS, CLOCK_HZ = 32, 30, 100, 1.5
+POLICIES, GENERATIONS, ACTIONS, CLOCK_HZ = 32, 15, 100, 1.5
 SNAKE = mr.examples.snake(5)
 TASK = {"organism": SNAKE, "heading": np.pi / 2, "torque": 3.0, "span": 1.0}  # it moves along y
 JOINTS = 4
@@ -54,7 +54,7 @@ def main() -> None:
         policies = search.ask()
         found = returns(envs, np.array(policies))
         search.tell(policies, (-found).tolist())
-        if generation % 10 == 0:
+        if generation % 5 == 0:
             print(f"generation {generation}: return {found.mean():.1f}, best {found.max():.1f}")
 
     env = gymnasium.make("modurob/Walk-v0", **TASK)  # one body, to look at the result

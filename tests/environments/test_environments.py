@@ -1,5 +1,8 @@
 """Environments of Gymnasium: its checkers, many bodies as each alone, measures against models."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -13,6 +16,7 @@ from modurob import environments  # noqa: E402
 ROUNDING = 1e-9  # of sums over some links; float32 is in observations only
 TASKS = ("Walk", "Balance", "Reach", "Dock")
 ACTIONS = 12
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "learning.md"
 SNAKE = mr.examples.snake(4)
 ARM = mr.examples.arm("bab")
 BODY = {"Walk": SNAKE, "Balance": SNAKE, "Reach": ARM, "Dock": ARM}
@@ -210,3 +214,18 @@ def test_mistakes_are_one_clear_line():
     for action in (np.zeros(2), np.full(3, np.nan), "left"):
         with pytest.raises(mr.StateError, match=r"an action is \(3,\) finite numbers"):
             env.step(action)
+
+
+def test_the_guide_runs_and_its_table_is_that_of_the_observations(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    scope = {}
+    for block in re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL):
+        exec(block, scope)
+    assert scope["observations"].shape == (32, 13 + 3 * 3)
+    batch = scope["env"].unwrapped.batch
+    q, v = batch.now.q[0], batch.now.v[0]
+    R = mr.spatial.so3.from_quaternion(q[3:7])
+    axes = [R.T @ [1, 0, 0], R.T @ [0, 0, 1]]
+    expected = np.concatenate([[q[2]], *axes, v[:6], q[7:], v[6:], scope["action"]])
+    np.testing.assert_allclose(scope["observation"], expected, rtol=1e-6, atol=1e-6)
+    assert (tmp_path / "episode.html").stat().st_size > 1e5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -32,7 +32,7 @@ class OrganismEnv(gymnasium.Env):
         options: As for `TaskBatch`.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": list(MODES), "render_fps": FRAMES_PER_S}
+    metadata = {"render_modes": list(MODES), "render_fps": FRAMES_PER_S}  # noqa: RUF012
 
     def __init__(
         self, task: str, organism: Organism, *, render_mode: str | None = None, **options: Any
@@ -115,10 +115,7 @@ class OrganismVectorEnv(VectorEnv):
         options: As for `TaskBatch`.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
-        **OrganismEnv.metadata,
-        "autoreset_mode": AutoresetMode.NEXT_STEP,
-    }
+    metadata = {**OrganismEnv.metadata, "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
 
     def __init__(
         self,
