@@ -28,6 +28,8 @@ NUMBERS = {
     "gear_ratio": "Gear ratio",
     "stiffness": "Joint spring [N m/rad]",
     "damping": "Damping of it [N m s/rad]",
+    "max_effort": "Motor limit [N m]",
+    "max_velocity": "Motor limit [rad/s]",
     "max_force": "Connector limit [N]",
     "max_torque": "Connector limit [N m]",
 }
