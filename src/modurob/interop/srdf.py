@@ -33,7 +33,7 @@ from modurob.stepping.ground import CORNERS
 SAMPLES = 1000  # random configurations
 CHUNK = 2_000_000  # pairs times configurations that are looked at together
 SLIDE_M = 1.0  # of a slide without limits, to each side
-OVERLAP_M = 1e-6  # of boxes that only touch
+MARGIN_M = 1e-3  # around boxes: cubes that touch are a collision in other programs
 ALL = "all"  # group of all joints
 
 
@@ -51,9 +51,9 @@ def write_srdf(
     """Write the SRDF beside a URDF of `write_urdf` with the same options.
 
     Pairs of links need no collision check if they do not move against each other or share a joint
-    (``Adjacent``), overlap with all joints at zero, as they were docked (``Default``), or never met
-    in random configurations within the limits of the joints (``Never``). Boxes around the shapes
-    stand for the links, so that pairs that come near stay in the check. Meshes are not opened:
+    (``Adjacent``), touch with all joints at zero, as they were docked (``Default``), or never met
+    in random configurations within the limits of the joints (``Never``). Boxes 1 mm around the
+    shapes stand for the links, so that pairs that come near stay in the check. Meshes are not opened:
     pairs with one stay in the check unless they are adjacent, which a `LossWarning` says.
 
     Args:
@@ -180,16 +180,18 @@ def _box(visuals: Visuals) -> tuple[np.ndarray, np.ndarray]:
         ]
     )
     low, high = corners.min(axis=0), corners.max(axis=0)
-    return (low + high) / 2, np.maximum((high - low - OVERLAP_M) / 2, 0.0)
+    return (low + high) / 2, (high - low) / 2 + MARGIN_M
 
 
 def _random(model: Model, rng: np.random.Generator, count: int) -> np.ndarray:
-    """(count, nq) configurations with joints anywhere within their limits."""
+    """(count, nq) configurations with joints within their limits, half of them at the ends."""
     reach = np.where(model.prismatic, SLIDE_M, np.pi)
     low = np.where(np.isfinite(model.lower), model.lower, _clipped(model, 0.0) - reach)
     high = np.where(np.isfinite(model.upper), model.upper, _clipped(model, 0.0) + reach)
     q = np.tile(model.neutral(), (count, 1))
-    q[:, model.joint_slice_q] = rng.uniform(low, high, (count, len(low)))
+    wide = (high - low) / 2
+    drawn = rng.uniform(low - wide, high + wide, (count, len(low)))  # folded bodies meet
+    q[:, model.joint_slice_q] = np.clip(drawn, low, high)
     return q
 
 

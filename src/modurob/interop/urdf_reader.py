@@ -25,7 +25,7 @@ from modurob.interop.conventions import (
     rotation_of,
     symmetric,
 )
-from modurob.interop.xml_files import read_number, read_numbers, read_text, read_xml, shown
+from modurob.interop.xml_files import NUMBER, read_number, read_numbers, read_text, read_xml, shown
 from modurob.modules import ModuleType
 from modurob.modules.files import checked_path
 from modurob.spatial import se3
@@ -203,8 +203,8 @@ def _note_gears(root: Element, repairs: Repairs) -> None:
     """List transmissions with a gear, which a datasheet takes with a rotor inertia alone."""
     geared = []
     for transmission in root.iter("transmission"):
-        texts = (e.text or "" for key in REDUCTIONS for e in transmission.iter(key))
-        if any(text.strip().rstrip("0").rstrip(".") not in ("", "1") for text in texts):
+        texts = ((e.text or "").strip() for key in REDUCTIONS for e in transmission.iter(key))
+        if any(NUMBER.fullmatch(text) and float(text) != 1 for text in texts):
             geared.append(shown(transmission.get("name", "")))
     if geared:
         repairs.made.append(f"gear ratios of the transmissions {choices(geared)} are not kept")

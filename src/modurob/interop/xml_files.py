@@ -119,7 +119,7 @@ def read_xml(path: Path) -> Element:
         )
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.EntityDeclHandler = refuse
+    parser.CharacterDataHandler, parser.EntityDeclHandler = builder.data, refuse
     try:
         parser.Parse(read_bytes(path, LARGEST_XML_BYTES), True)
         return builder.close()
