@@ -53,8 +53,8 @@ def write_srdf(
     Pairs of links need no collision check if they do not move against each other or share a joint
     (``Adjacent``), touch with all joints at zero, as they were docked (``Default``), or never met
     in random configurations within the limits of the joints (``Never``). Boxes 1 mm around the
-    shapes stand for the links, so that pairs that come near stay in the check. Meshes are not opened:
-    pairs with one stay in the check unless they are adjacent, which a `LossWarning` says.
+    shapes stand for the links, so that pairs that come near stay in the check. Meshes are not
+    opened: pairs with one stay in the check unless they are adjacent, which a `LossWarning` says.
 
     Args:
         robot: An organism; or a model that was built from one.
