@@ -202,6 +202,8 @@ def test_mistakes_are_one_clear_line():
         ),
         (lambda: make("Dock", reach=0.1), "reach is a distance and an angle"),
         (lambda: many("Walk", 3, organism=[SNAKE, SNAKE]), "give num_envs=2, got 3"),
+        (lambda: many("Walk", 2).reset(seed=[1]), "2 bodies take as many seeds, got 1"),
+        (lambda: many("Walk", 2).step(np.zeros((2, 3))), r"starts with reset\(\)"),
         (lambda: make("Walk").unwrapped.step(np.zeros(3)), r"starts with reset\(\)"),
         (lambda: make("Walk").unwrapped.trajectory(), "no trajectory yet"),
         (lambda: environments.OrganismEnv("fly", SNAKE), "no task 'fly': tasks are walk"),

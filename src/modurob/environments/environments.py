@@ -144,21 +144,19 @@ class OrganismVectorEnv(VectorEnv):
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Start all episodes; body k of seed s has the random numbers of seed s + k.
 
-        The option ``reset_mask`` is (num_envs,) True for those that start anew.
+        There are no options.
         """
         if isinstance(seed, int | np.integer):
             seed = [int(seed) + k for k in range(self.num_envs)]
-        if seed is not None or not self._rngs:
-            seeds = seed or [None] * self.num_envs
-            old = self._rngs or [None] * self.num_envs
-            self._rngs = [
-                seeding.np_random(each)[0] if each is not None or rng is None else rng
-                for each, rng in zip(seeds, old, strict=True)
-            ]
-        which = np.ones(self.num_envs, dtype=bool)
-        if options is not None and "reset_mask" in options:
-            which = np.asarray(options["reset_mask"], dtype=bool)
-        self._restart(which)
+        seeds = [None] * self.num_envs if seed is None else seed
+        if len(seeds) != self.num_envs:
+            raise StateError(f"{self.num_envs} bodies take as many seeds, got {len(seeds)}")
+        old = self._rngs or [None] * self.num_envs
+        self._rngs = [
+            rng if each is None and rng is not None else seeding.np_random(each)[0]
+            for each, rng in zip(seeds, old, strict=True)
+        ]
+        self._restart(np.ones(self.num_envs, dtype=bool))
         return self.batch.observation(), {}
 
     def _restart(self, which: np.ndarray) -> None:
