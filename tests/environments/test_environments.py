@@ -1,6 +1,8 @@
 """Environments of Gymnasium: its checkers, many bodies as each alone, measures against models."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -202,6 +204,7 @@ def test_mistakes_are_one_clear_line():
         ),
         (lambda: make("Dock", reach=0.1), "reach is a distance and an angle"),
         (lambda: many("Walk", 3, organism=[SNAKE, SNAKE]), "give num_envs=2, got 3"),
+        (lambda: many("Walk", 0), "num_envs"),
         (lambda: many("Walk", 2).reset(seed=[1]), "2 bodies take as many seeds, got 1"),
         (lambda: many("Walk", 2).step(np.zeros((2, 3))), r"starts with reset\(\)"),
         (lambda: make("Walk").unwrapped.step(np.zeros(3)), r"starts with reset\(\)"),
@@ -231,3 +234,9 @@ def test_the_guide_runs_and_its_table_is_that_of_the_observations(tmp_path, monk
     expected = np.concatenate([[q[2]], *axes, v[:6], q[7:], v[6:], scope["action"]])
     np.testing.assert_allclose(scope["observation"], expected, rtol=1e-6, atol=1e-6)
     assert (tmp_path / "episode.html").stat().st_size > 1e5
+
+
+def test_without_gymnasium_the_error_says_how_to_install_it():
+    code = "import sys; sys.modules['gymnasium'] = None; import modurob.environments"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "StateError: Gymnasium is not installed: pip install 'modurob[gymnasium]'" in done.stderr

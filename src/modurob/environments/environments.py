@@ -11,6 +11,7 @@ from gymnasium import spaces
 from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 
+from modurob.checks import whole
 from modurob.environments.batch import LARGEST, TaskBatch
 from modurob.environments.pictures import TrackingCamera
 from modurob.errors import StateError, UnknownNameError
@@ -127,7 +128,7 @@ class OrganismVectorEnv(VectorEnv):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        self.render_mode, self.num_envs = _mode(render_mode), num_envs
+        self.render_mode, self.num_envs = _mode(render_mode), whole("num_envs", num_envs, 1)
         self.batch = TaskBatch(task, organism, num_envs, **options)
         self.single_observation_space, self.single_action_space = _spaces(self.batch)
         batched = gymnasium.vector.utils.batch_space
