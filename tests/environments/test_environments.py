@@ -173,6 +173,31 @@ def test_the_latch_closes_in_the_posture_of_the_target():
     assert np.linalg.norm(mr.spatial.so3.log(gap[:3, :3])) <= 0.1
 
 
+def test_a_body_that_fails_ends_its_episode_and_the_others_go_on():
+    rng = np.random.default_rng(0)
+    ground = mr.Ground(height=0.02 * rng.random((9, 9)))
+    envs = many("Walk", 2, ground=ground)
+    envs.reset(seed=0)
+    batch = envs.unwrapped.batch
+    q, v = batch.stepper.q.copy(), batch.stepper.v.copy()
+    v[0, 6] = 1e200  # what no number can follow
+    batch.stepper.restart(np.array([True, False]), q, v)
+    for ended in ([True, False], [False, False]):
+        observations, rewards, terminated, _, info = envs.step(np.zeros((2, 3)))
+        assert envs.observation_space.contains(observations)
+        assert terminated.tolist() == (info["failed"] & info["_failed"]).tolist() == ended
+        assert rewards[0] == 0.0
+    assert np.isfinite(batch.stepper.q).all()
+
+
+def test_servos_keep_the_efforts_of_the_datasheets():
+    env = make("Walk", organism=SNAKE.with_parameters(max_effort=0.5)).unwrapped
+    env.reset(seed=0)
+    env.step(np.ones(3))
+    assert np.abs(env.trajectory().tau).max() == 0.5
+    assert (make("Walk", torque=2.0).unwrapped.batch.stepper.law.torque == 2.0).all()
+
+
 def test_picture_shows_the_body_and_its_target():
     env = make("Reach", render_mode="rgb_array")
     env.reset(seed=0)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from modurob.checks import not_negative, positive, real_array
 from modurob.environments.tasks import TASKS, Outcome, Snapshot
 from modurob.errors import StateError, UnknownNameError, choices
+from modurob.interop.conventions import motors_of
 from modurob.organism import Organism
 from modurob.population import Population, poses
 from modurob.population.rollout import largest_step, rises
@@ -44,7 +45,8 @@ class TaskBatch:
         dt: Step of the simulation; by default 1 ms, or less where friction and servos need it. [s]
         servo_rate: Of the servos with the inertia that joints feel at the start; critically
             damped. [rad/s]
-        kp, kd, torque: Gains in place of those, and largest torque, as for `Population.rollout`.
+        kp, kd, torque: Gains in place of those, and largest torque, as for `Population.rollout`;
+            by default the `max_effort` of the datasheets.
         start: (most nq,) or (bodies, most nq) configurations to start in; free bodies are set down
             on the ground. By default joints are at zero, or at the nearest limit.
         start_noise: Largest deviation of the joints from it. [rad, m]
@@ -82,7 +84,7 @@ class TaskBatch:
         self.present = self.tables.present[:, 1:]
         self.period = positive("period", period, "seconds")
         self._noise = not_negative("start_noise", start_noise, "rad or m")
-        lower, upper = self._limits()
+        lower, upper, effort = self._limits()
         self._start = self._started(start, lower, upper)
         if dt is None:
             most = largest_step(self.tables, self._start, kp, kd, servo_rate)
@@ -95,8 +97,8 @@ class TaskBatch:
         self._low, self._high = np.maximum(lower, middle - half), np.minimum(upper, middle + half)
         rest = np.zeros((len(self.population), self.joints + (6 if free else 0)))
         self.stepper = self.population.stepper(
-            dt, self.ground, kp, kd, torque, (self._set_down(self._start), rest),
-            servo_rate=servo_rate,
+            dt, self.ground, kp, kd, effort if torque is None else torque,
+            (self._set_down(self._start), rest), servo_rate=servo_rate,
         )  # fmt: skip
         known = list(inspect.signature(TASKS[task]).parameters)[1:]
         for name in options:
@@ -118,18 +120,19 @@ class TaskBatch:
         """(bodies, most joints) latest references of the joints. [rad, m]"""
         return np.zeros(self.action.shape)
 
-    def _limits(self) -> tuple[np.ndarray, np.ndarray]:
-        """(bodies, most joints) limits of the joints; 0 behind the last one."""
-        lower, upper = np.zeros((2, len(self.population), self.joints))
-        known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+    def _limits(self) -> np.ndarray:
+        """(3, bodies, most joints) lower and upper limits, and efforts; 0 behind the last joint."""
+        found = np.zeros((3, len(self.population), self.joints))
+        known: dict[int, np.ndarray] = {}
         for k in range(len(self.population)):
             key = id(self.population.organism(k))
             if key not in known:
-                model = self.population.model(k)
-                known[key] = model.lower, model.upper
-            n = len(known[key][0])
-            lower[k, :n], upper[k, :n] = known[key]
-        return lower, upper
+                model, effort = self.population.model(k), np.zeros(self.population.joints[k])
+                for motor in motors_of(model):
+                    effort[motor.joint] = motor.effort
+                known[key] = np.stack([model.lower, model.upper, effort])
+            found[:, k, : known[key].shape[1]] = known[key]
+        return found
 
     def _started(self, start: Any, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         """(bodies, most nq) first configurations."""
@@ -155,6 +158,8 @@ class TaskBatch:
 
     def _snapshot(self) -> Snapshot:
         q, v = self.stepper.q.copy(), self.stepper.v.copy()
+        failed = np.isnan(q).any(axis=1)  # seen at their start: a field of heights has no NaN
+        q[failed], v[failed] = self._start[failed], 0.0
         R, p = poses.link_poses(self.tables, q)
         center = poses.centers_of_mass(self.tables, q, poses.LinkPoses(R, p))
         return Snapshot(q, v, R, p, center, self.stepper.work.copy())
@@ -182,7 +187,7 @@ class TaskBatch:
         before, self.now = self.now, self._snapshot()
         self.action[:] = np.clip(action, -1.0, 1.0) * self.present
         reward, terminated, info = self.task.outcome(before, self.now, self.period)
-        failed: np.ndarray = np.any(np.isnan(self.now.q), axis=1)
+        failed: np.ndarray = np.any(np.isnan(self.stepper.q), axis=1)
         return Outcome(
             np.where(failed, 0.0, reward), terminated | failed, {**info, "failed": failed}
         )
@@ -197,8 +202,7 @@ class TaskBatch:
             parts += [(z - ground)[:, None], *axes, now.v[:, :6]]
         parts += [now.q[:, 7 if free else 0 :], now.v[:, 6 if free else 0 :], self.action]
         parts.append(self.task.observation(now))
-        found = np.nan_to_num(np.concatenate(parts, axis=1))
-        return np.clip(found, -LARGEST, LARGEST).astype(np.float32)
+        return np.clip(np.concatenate(parts, axis=1), -LARGEST, LARGEST).astype(np.float32)
 
 
 def _population(bodies: Any, count: int, hinges: str | None, base: str) -> Population:

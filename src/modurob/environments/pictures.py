@@ -36,12 +36,9 @@ class TrackingCamera:
         """(height, width, 3) picture of body k, top row first; bytes."""
         batch, population = self._batch, self._batch.population
         organism, model = population.organism(k), population.model(k)
-        q = np.nan_to_num(batch.now.q[k, : model.nq])
-        if model.free_base and not q[3:7].any():
-            q[6] = 1.0  # of a body whose numbers are not finite any more
-        scene = scenes.build(organism, model, q)
+        scene = scenes.build(organism, model, batch.now.q[k, : model.nq])
         size = self._sizes.setdefault(k, 1.5 * float(np.ptp(scene.points, axis=0).max()))
-        center, floor = np.nan_to_num(batch.now.center[k]), scene.floor
+        center, floor = batch.now.center[k], scene.floor
         if not model.free_base:
             center = model.base_pose[:3, 3]
         if batch.ground is not None:
