@@ -46,7 +46,7 @@ LAYERS = (
     ("verification",),
     ("scenario",),  # what to run, for scripts and both front ends
     ("walking",),  # scenarios of gaits on the ground, measured and tuned
-    ("search",),  # genotypes, evolution over bodies and gaits
+    ("search", "environments"),  # evolution over bodies and gaits; tasks for learners
     ("__init__",),  # the public names: what a user of the library sees
     ("studio",),  # the front ends may use those names, as any user does
     ("cli",),

@@ -4,8 +4,10 @@ Run by hand: ``python tools/real_robots.py FOLDER ...``, for example on the unpa
 ``example-robot-data``. Each file is read with ``strict=False``. Poses of all links, mass matrix,
 gravity torques and inverse dynamics at random states, on a fixed and on a free base, are compared
 with Pinocchio, which reads the same file with the repaired inertias put into it; and so is what
-`write_urdf` makes of the robot. Joints that mimic others are free in both. A line for each robot
-has the largest differences; the exit code is 1 if one of them is above its limit.
+`write_urdf` makes of the robot, with ``<ros2_control>``. Limits of effort and velocity are compared
+as well. Servos and sensors of `write_mjcf` are loaded by MuJoCo, links of `write_srdf` looked up.
+Joints that mimic others are free in both. A line for each robot has the largest differences; the
+exit code is 1 if one of them is above its limit.
 """
 
 from __future__ import annotations
@@ -20,11 +22,12 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
+import mujoco
 import numpy as np
 import pinocchio as pin
 
 import modurob as mr
-from modurob.interop.conventions import to_name
+from modurob.interop.conventions import UNLIMITED, motors_of, to_name
 
 STATES = 5  # random states of each robot and base
 RELATIVE = 1e-10  # of the largest entry of what is compared; poses in m and rad
@@ -38,6 +41,7 @@ class Differences(NamedTuple):
     mass_matrix: float = 0.0
     gravity: float = 0.0
     inverse_dynamics: float = 0.0
+    limits: float = 0.0
 
 
 class Peer:
@@ -86,6 +90,7 @@ def compare(
 ) -> Differences:
     """The largest differences between a model and a file in Pinocchio, at random states."""
     peer, worst = Peer(path, model, name_of), Differences()
+    worst = worst._replace(limits=limit_difference(peer, model))
     for _ in range(STATES):
         q = model.random_configuration(rng)
         v, a = rng.uniform(-FASTEST, FASTEST, (2, model.nv))
@@ -107,6 +112,39 @@ def compare(
         )
         worst = Differences(*map(max, worst, found))
     return worst
+
+
+def limit_difference(peer: Peer, model: mr.Model) -> float:
+    """Largest difference of limits of effort and velocity; 0 and 1e9 are none there."""
+    joints, worst = peer.columns[6 if peer.free else 0 :], 0.0
+    motors = motors_of(model)
+    for limits, name in (
+        (peer.model.effortLimit, "effort"),
+        (peer.model.velocityLimit, "velocity"),
+    ):
+        theirs = np.where(
+            np.abs(limits[joints] - UNLIMITED / 2) < UNLIMITED / 2, limits[joints], 0.0
+        )
+        ours = np.array([getattr(motor, name) for motor in motors])
+        worst = max(worst, _share(np.where(ours < UNLIMITED, ours, 0.0), theirs))
+    return worst
+
+
+def check_other_files(organism: mr.Organism, folder: Path) -> None:
+    """Load servos and sensors in MuJoCo, and look up the links of an SRDF in the URDF."""
+    model, mjcf, srdf = organism.model(), folder / "it.xml", folder / "it.srdf"
+    mr.interop.write_mjcf(organism, mjcf, actuators="position", kp=1.0, kd=0.1, sensors=True)
+    peer = mujoco.MjModel.from_xml_path(str(mjcf))
+    wanted = [motor.effort if motor.effort < UNLIMITED else 0.0 for motor in motors_of(model)]
+    if peer.nsensor != 3 * model.nv or not np.array_equal(peer.actuator_forcerange[:, 1], wanted):
+        raise RuntimeError(f"{organism.base}: MuJoCo has other sensors or limits of motors")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mr.interop.LossWarning)  # meshes
+        mr.interop.write_srdf(organism, srdf, samples=100)
+    pairs = ElementTree.parse(srdf).getroot().findall("disable_collisions")
+    unknown = {pair.get(key) for pair in pairs for key in ("link1", "link2")} - {*model.body_names}
+    if unknown:
+        raise RuntimeError(f"links of the SRDF that the robot has not: {sorted(unknown)}")
 
 
 def _share(ours: np.ndarray, theirs: np.ndarray, least: float = 0.0) -> float:
@@ -153,10 +191,12 @@ def check(path: Path, rng: np.random.Generator) -> tuple[int, dict[str, Differen
             for what, file in [*[("file", path)][inertias:], ("file with our inertias", same)]:
                 with contextlib.suppress(ValueError):  # refused by Pinocchio
                     found[f"{base}, {what}"] = compare(file, model, as_read, rng)
-            mr.interop.write_urdf(organism, written, base=base)
+            mr.interop.write_urdf(organism, written, base=base, ros2_control="position")
             found[f"{base}, written"] = compare(written, model, str, rng)
             again = mr.Organism.start(mr.interop.read_urdf(written)).model(base=base)
             found[f"{base}, written and read"] = compare(written, again, as_read, rng)
+        if organism.model().nv:
+            check_other_files(organism, Path(folder))
     return len(caught), found
 
 

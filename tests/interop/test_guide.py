@@ -18,6 +18,7 @@ def test_the_examples_run_in_the_order_of_the_page(tmp_path, monkeypatch):
     assert scope["model"].joint_names[0] == "m0.m0_hinge"
     assert len(scope["longer"]) == 6
     written = {"crab.urdf", "free_crab.urdf", "crab.xml", "modules.json", "assembly.json"}
+    written |= {"ros2_crab.urdf", "crab.srdf", "servo_crab.xml"}
     assert {path.name for path in tmp_path.iterdir()} == written
 
 

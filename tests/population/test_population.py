@@ -277,3 +277,46 @@ def test_population_says_which_body_is_wrong(cubes):
         mr.JointWaves(np.zeros((2, 3)), "left")
     with pytest.raises(mr.StateError, match="got -1 Hz for body 0"):
         mr.JointWaves(np.zeros((2, 3)), frequency=-1.0)
+
+
+def test_a_stepper_takes_the_steps_of_a_rollout_and_starts_anew_as_at_first(cubes):
+    ground, references = mr.Ground(friction=0.5), waves(cubes).amplitude - 0.4
+    held = mr.JointWaves(0 * references, offset=references)
+    result = cubes.rollout(0.1, gaits=held, ground=ground)
+    stepper = cubes.stepper(ground=ground)
+    start, rest = stepper.q.copy(), stepper.v.copy()
+    for _ in range(4):
+        stepper.advance(references, 25)
+    for name in ("q", "v", "work"):
+        np.testing.assert_array_equal(getattr(stepper, name), getattr(result, name))
+    # half of them start anew: their anchors on the ground are forgotten, those of the others not
+    anew = np.arange(len(cubes)) % 2 == 0
+    stepper.restart(anew, start, rest)
+    for _ in range(4):
+        stepper.advance(references, 25)
+    longer = cubes.rollout(0.2, gaits=held, ground=ground)
+    for name in ("q", "v", "work"):
+        found, first, later = (getattr(x, name) for x in (stepper, result, longer))
+        np.testing.assert_array_equal(found[anew], first[anew])
+        np.testing.assert_array_equal(found[~anew], later[~anew])
+
+
+def test_a_body_that_fails_in_a_stepper_leaves_the_others_alone(cubes):
+    references = np.zeros((len(cubes), int(cubes.joints.max())))
+    stepper, other = (cubes.stepper(ground=mr.Ground()) for _ in range(2))
+    start, v = stepper.q.copy(), stepper.v.copy()
+    v[2, 6] = 1e200  # what no number can follow
+    first = np.arange(len(cubes)) == 2
+    stepper.restart(first, start, v)
+    for each in (stepper, other):
+        each.advance(references, 20)
+    assert np.isnan(stepper.q[2]).all()
+    np.testing.assert_array_equal(stepper.q[~first], other.q[~first])
+    stepper.restart(first, start, 0 * v)
+    stepper.advance(references, 20)
+    np.testing.assert_array_equal(stepper.q[2], other.q[2])
+    assert np.isfinite(stepper.work).all()
+    with pytest.raises(mr.StateError, match="finite numbers"):
+        stepper.restart(first, np.nan * start, v)
+    with pytest.raises(mr.StateError, match="references has shape"):
+        stepper.advance(references[:1], 20)

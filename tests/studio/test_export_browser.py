@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import zipfile
 from itertools import pairwise
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -144,6 +145,13 @@ def open_urdf(path, page):
     assert moving + fixed == pytest.approx(model.mass.sum(), rel=1e-9)
 
 
+def open_srdf(path, page):
+    root = ElementTree.parse(path).getroot()
+    joints = [joint.get("name") for joint in root.find("group")]
+    assert tuple(joints) == examples.crab().model().joint_names
+    assert root.findall("disable_collisions")
+
+
 def open_mjcf(path, page):
     mujoco = pytest.importorskip("mujoco")
     found, model = mujoco.MjModel.from_xml_path(str(path)), examples.crab().model()
@@ -197,7 +205,10 @@ OPENED = {
     "picture-svg": open_svg,
     "png": open_image,
     "urdf": open_urdf,
+    "urdf-ros2": open_urdf,
+    "srdf": open_srdf,
     "mjcf": open_mjcf,
+    "mjcf-servo": open_mjcf,
     "c": open_c,
     "cobra": open_cobra,
     "scenario": open_scenario,

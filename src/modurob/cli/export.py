@@ -18,7 +18,15 @@ Examples:
   modurob export superbot_tree --c --base free --output firmware --json
   modurob export --runtime firmware --modules 16 --joints 12 --float
 """
-PROGRAMS = ("c", "urdf", "mjcf", "cobra")  # of the formats, those that describe a robot
+PROGRAMS = (
+    "c",
+    "urdf",
+    "urdf-ros2",
+    "srdf",
+    "mjcf",
+    "mjcf-servo",
+    "cobra",
+)  # of the formats, those that describe a robot
 MODULES, JOINTS = 16, 12  # of the runtime, by default
 
 
@@ -26,7 +34,13 @@ MODULES, JOINTS = 16, 12  # of the runtime, by default
 @click.option("--c", "format_name", flag_value="c",
               help="C99 for firmware: a header, a source and a test program.")  # fmt: skip
 @click.option("--urdf", "format_name", flag_value="urdf", help="URDF, for ROS and the like.")
+@click.option("--urdf-ros2", "format_name", flag_value="urdf-ros2",
+              help="URDF with ros2_control, for controllers of ROS 2.")  # fmt: skip
+@click.option("--srdf", "format_name", flag_value="srdf",
+              help="SRDF beside a URDF, for MoveIt.")  # fmt: skip
 @click.option("--mjcf", "format_name", flag_value="mjcf", help="MJCF, for MuJoCo.")
+@click.option("--mjcf-servo", "format_name", flag_value="mjcf-servo",
+              help="MJCF with position servos and sensors.")  # fmt: skip
 @click.option("--cobra", "format_name", flag_value="cobra",
               help="CoBRA: a set of modules and the assembly.")  # fmt: skip
 @click.option("--runtime", metavar="FOLDER",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -80,6 +80,21 @@ def build(organism: Organism, model: Model, q: np.ndarray) -> Scene:
         T_wb[[model.modules[name] for name in organism.modules], :3, 3],
         _axes(organism, model, q, points),
     )
+
+
+def merged(parts: Sequence[Scene]) -> Scene:
+    """Several organisms in one scene."""
+    facets, owners, surfaces, rows = [], [], 0, 0
+    for scene in parts:
+        facets += [f._replace(surface=f.surface + surfaces) for f in scene.facets]
+        owners.append(scene.owner + rows)
+        surfaces += len(scene.colors)
+        rows += len(scene.centers)
+    fields = ("colors", "points", "centers", "axes")
+    colors, points, centers, axes = (
+        np.concatenate([getattr(scene, name) for scene in parts]) for name in fields
+    )
+    return Scene(facets, colors, np.concatenate(owners), points, centers, axes)
 
 
 def reached(organism: Organism, model: Model, q: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Exchange with other programs: URDF, MJCF, and the module sets and assemblies of CoBRA.
+"""Exchange with other programs: URDF, SRDF, MJCF, and the module sets and assemblies of CoBRA.
 
 Conversions between conventions live here and nowhere else.
 """
@@ -11,6 +11,7 @@ from modurob.interop.cobra import (
 )
 from modurob.interop.conventions import LossWarning
 from modurob.interop.mjcf import write_mjcf
+from modurob.interop.srdf import write_srdf
 from modurob.interop.urdf import write_urdf
 from modurob.interop.urdf_reader import read_urdf
 
@@ -22,5 +23,6 @@ __all__ = [
     "write_cobra_assembly",
     "write_cobra_modules",
     "write_mjcf",
+    "write_srdf",
     "write_urdf",
 ]

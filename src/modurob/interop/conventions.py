@@ -142,6 +142,39 @@ def _visuals(organism: Organism, model: Model) -> tuple[Visuals, ...]:
     return tuple(map(tuple, visuals))
 
 
+class Motor(NamedTuple):
+    """The motor of a joint.
+
+    Attributes:
+        joint: Number of the joint in the model.
+        name: Of the joint.
+        effort, velocity: Largest of the datasheet; `UNLIMITED` without. [N m, N; rad/s, m/s]
+        gear_ratio: Displacement of the motor for a displacement of the joint.
+    """
+
+    joint: int
+    name: str
+    effort: float
+    velocity: float
+    gear_ratio: float
+
+
+def motors_of(model: Model) -> tuple[Motor, ...]:
+    """The motors of a model in the order of its joints; springs have none."""
+    found = []
+    for number, name in enumerate(model.joint_names):
+        module, _, label = name.partition(".")
+        if model.stiffness[number] > 0:
+            continue
+        limits, gear = (None, None), 1.0
+        if model.organism is not None and module in model.organism:
+            sheet = model.organism.kind(module).joint(label)
+            limits, gear = (sheet.max_effort, sheet.max_velocity), sheet.gear_ratio
+        effort, velocity = (UNLIMITED if x is None else x for x in limits)
+        found.append(Motor(number, name, effort, velocity, gear))
+    return tuple(found)
+
+
 def axis_of(model: Model, joint: int) -> np.ndarray:
     """(3,) axis of a joint in the frame of the link that it moves."""
     return model.screw[joint, :3] if model.prismatic[joint] else model.screw[joint, 3:]

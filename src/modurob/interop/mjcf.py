@@ -11,18 +11,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from modurob.checks import positive
+from modurob.checks import per_joint, positive
 from modurob.errors import StateError, choices
 from modurob.interop.conventions import (
     UNLIMITED,
     ExportTree,
     axis_of,
     checked_title,
+    motors_of,
     rgba,
     robot_of,
 )
 from modurob.interop.xml_files import XmlText
 from modurob.model import Model
+from modurob.model.shapes import body_place
 from modurob.modules import Mesh
 from modurob.modules.files import checked_target
 from modurob.organism import Organism
@@ -34,6 +36,8 @@ DUST = 2e-15  # kg, kg m^2: twice the least that MuJoCo accepts in moving bodies
 FIELD_MEMORY = "64M"  # of contacts on a field of heights: a cube has a hundred
 LONGEST_CHAIN = 490  # links; MuJoCo reads XML up to 500 levels deep
 LinkPair = tuple[int, int]
+ACTUATORS = ("motor", "position")
+SERVO_RATE = 30.0  # [rad/s] of a joint under the default gains, critically damped
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
 
 
@@ -63,12 +67,17 @@ def write_mjcf(
     contact: bool = False,
     integrator: str = "RK4",
     timestep: float = 0.002,
+    actuators: str = "motor",
+    kp: ArrayLike | None = None,
+    kd: ArrayLike | None = None,
+    sensors: bool = False,
 ) -> None:
     """Write an organism as MJCF.
 
     Each link of the model is a body of MuJoCo, each body of the organism a site of its name
     (``m3.A``), each joint is called as in `Model.joint_names` and has a motor of the same name; the
     motors are in our order, so that ``ctrl`` is our ``tau``, without a free base's six entries.
+    Efforts of motors have the limits of the datasheets.
     MuJoCo sorts joints its own way: find them by their names. Its free base has the quaternion as
     w, x, y, z and the linear velocity along the world's axes.
 
@@ -88,6 +97,14 @@ def write_mjcf(
             module do not collide.
         integrator: One of MuJoCo's.
         timestep: Of the simulation. [s]
+        actuators: ``motor``, with ``ctrl`` as our ``tau``; or ``position``, servos whose ``ctrl``
+            is the position of a joint.
+        kp, kd: Gains of servos, one number or one for each joint. By default those that give a
+            joint 30 rad/s and critical damping with the inertia that it feels in the neutral pose.
+            [N m/rad, N m s/rad; N/m, N s/m]
+        sensors: Whether to add position, velocity and effort of each joint
+            (``position:m3.hinge``), and accelerometer, gyroscope and attitude of each body with an
+            inertial measurement unit (``accelerometer:m3.A``).
     """
     path = checked_target(path)
     tree = robot_of(robot, GROUND, hinges, base, gravity)
@@ -96,12 +113,23 @@ def write_mjcf(
         raise StateError(f"integrator must be one of {choices(INTEGRATORS)}, got {given}")
     positive("timestep", timestep, "seconds")
     given = {"integrator": integrator, "timestep": timestep}
-    mjcf_text(tree, contact, model=checked_title(name), **given).write(path)
+    if actuators not in ACTUATORS:
+        raise StateError(
+            f"actuators are one of {choices(ACTUATORS)}, got {reprlib.repr(actuators)}"
+        )
+    gains = None
+    if actuators == "position":
+        gains = _servo_gains(tree.model, kp, kd)
+    elif kp is not None or kd is not None:
+        raise StateError("kp and kd are gains of servos: give actuators='position'")
+    title = checked_title(name)
+    mjcf_text(tree, contact, model=title, gains=gains, sensors=sensors, **given).write(path)
 
 
 def mjcf_text(
     tree: ExportTree, contact: bool, floor: Floor | None = None, apart: Iterable[LinkPair] = (),
-    model: str = "organism", **options: Any,
+    model: str = "organism", gains: tuple[np.ndarray, np.ndarray] | None = None,
+    sensors: bool = False, **options: Any,
 ) -> XmlText:  # fmt: skip
     """Return a tree of links as MJCF.
 
@@ -110,6 +138,8 @@ def mjcf_text(
         floor: The ground to stand on.
         apart: Further pairs of links that do not collide, the lower number first.
         model: Its name.
+        gains: (n,) kp and kd of servos; None for motors, one for each joint, springs included.
+        sensors: Whether to add those of joints and of inertial measurement units.
         options: Attributes of MuJoCo's ``option``.
     """
     collide = "1" if contact else "0"
@@ -138,9 +168,65 @@ def mjcf_text(
                 for one, other in sorted(linked_pairs(tree.model).union(apart)):
                     text.leaf("exclude", body1=tree.links[one], body2=tree.links[other])
         with text.open("actuator"):
-            for joint in tree.model.joint_names:
-                text.leaf("motor", name=joint, joint=joint)
+            _actuators(text, tree.model, gains)
+        if sensors:
+            with text.open("sensor"):
+                _sensors(text, tree.model)
     return text
+
+
+def _servo_gains(
+    model: Model, kp: ArrayLike | None, kd: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) given gains, or those of `SERVO_RATE` and critical damping."""
+    free = 6 if model.free_base else 0
+    inertia = 1 / np.diag(np.linalg.inv(model.mass_matrix(model.neutral())))[free:]
+    names = list(model.joint_names)
+    return (
+        SERVO_RATE**2 * inertia if kp is None else per_joint("kp", kp, names),
+        2 * SERVO_RATE * inertia if kd is None else per_joint("kd", kd, names),
+    )
+
+
+def _actuators(text: XmlText, model: Model, gains: tuple[np.ndarray, np.ndarray] | None) -> None:
+    motors = {motor.joint: motor for motor in motors_of(model)}
+    for number, joint in enumerate(model.joint_names):
+        motor, limits = motors.get(number), {}
+        if gains is not None and motor is None:
+            continue  # a spring has no servo
+        if motor is not None and motor.effort < UNLIMITED:
+            limits = {"forcelimited": "true", "forcerange": (-motor.effort, motor.effort)}
+        if gains is None:
+            text.leaf("motor", name=joint, joint=joint, **limits)
+            continue
+        ends = model.lower[number], model.upper[number]
+        if np.isfinite(ends).all():
+            limits |= {"ctrllimited": "true", "ctrlrange": ends}
+        kp, kd = (gain[number] for gain in gains)
+        text.leaf("position", name=joint, joint=joint, kp=kp, kv=kd, **limits)
+
+
+def _sensors(text: XmlText, model: Model) -> None:
+    for motor in motors_of(model):
+        text.leaf("jointpos", name=f"position:{motor.name}", joint=motor.name)
+        text.leaf("jointvel", name=f"velocity:{motor.name}", joint=motor.name)
+        text.leaf("actuatorfrc", name=f"effort:{motor.name}", actuator=motor.name)
+    for site in imu_sites(model):
+        text.leaf("accelerometer", name=f"accelerometer:{site}", site=f"imu:{site}")
+        text.leaf("gyro", name=f"gyro:{site}", site=f"imu:{site}")
+        text.leaf("framequat", name=f"attitude:{site}", objtype="site", objname=f"imu:{site}")
+
+
+def imu_sites(model: Model) -> dict[str, tuple[int, np.ndarray]]:
+    """Bodies of datasheets with an inertial measurement unit: body of the model, and pose there."""
+    organism, found = model.organism, {}
+    if organism is None:
+        return found
+    for module in organism.modules:
+        for body in organism.kind(module).bodies:
+            if body.imu:
+                found[f"{module}.{body.name}"] = body_place(model, organism, module, body.name)
+    return found
 
 
 def linked_pairs(model: Model) -> set[LinkPair]:
@@ -167,6 +253,9 @@ def _bodies(text: XmlText, tree: ExportTree) -> None:
             f"the longest chain has {max(depth):,} joints; MuJoCo reads up to {LONGEST_CHAIN}. "
             "Choose another base to shorten it, or write URDF"
         )
+    imus: dict[int, list[tuple[str, np.ndarray]]] = {}
+    for name, (body, T) in imu_sites(model).items():
+        imus.setdefault(body, []).append((name, T))
     waiting: list[int | None] = [0]
     while waiting:
         link = waiting.pop()
@@ -182,7 +271,7 @@ def _bodies(text: XmlText, tree: ExportTree) -> None:
         if link > 0 or model.free_base or model.mass[0] > 0:
             _inertial(text, model, link)
         for body in tree.bodies[link]:
-            _site(text, tree, body)
+            _site(text, tree, body, imus.get(body, ()))
         waiting.append(None)
         waiting.extend(reversed(beyond[link]))
 
@@ -218,11 +307,15 @@ def _inertial(text: XmlText, model: Model, link: int) -> None:
     text.leaf("inertial", **_placed(T), mass=mass, diaginertia=moments)
 
 
-def _site(text: XmlText, tree: ExportTree, body: int) -> None:
-    """A body of the organism: its frame and its solids."""
+def _site(
+    text: XmlText, tree: ExportTree, body: int, imus: Sequence[tuple[str, np.ndarray]]
+) -> None:
+    """A body of the organism: its frame, measurement units and solids."""
     model = tree.model
     T_link_body, name = model.body_placement[body], model.body_names[body]
     text.leaf("site", name=name, **_placed(T_link_body), size="0.001", group="5")
+    for imu, T in imus:
+        text.leaf("site", name=f"imu:{imu}", **_placed(T_link_body @ T), size="0.001", group="5")
     for k, (T, shape) in enumerate(tree.visuals[body]):
         if isinstance(shape, Mesh):
             continue

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import reprlib
 import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
-from modurob.errors import choices
+from modurob.errors import StateError, choices
 from modurob.interop.conventions import (
     UNLIMITED,
     ExportTree,
     LossWarning,
+    Motor,
     Visuals,
     axis_of,
     checked_title,
+    motors_of,
     rgba,
     robot_of,
     rpy_of,
@@ -27,6 +30,9 @@ from modurob.modules.files import checked_target
 from modurob.organism import Organism
 
 WORLD = "world"
+INTERFACES = ("position", "velocity", "effort")  # of ros2_control
+MOCK_HARDWARE = "mock_components/GenericSystem"  # of ros2_control: it follows every command
+TRANSMISSION = "transmission_interface/SimpleTransmission"
 
 
 def write_urdf(
@@ -37,6 +43,8 @@ def write_urdf(
     base: str | Sequence[str] | None = None,
     name: str = "organism",
     contact: bool = False,
+    ros2_control: str | None = None,
+    hardware: str = MOCK_HARDWARE,
 ) -> None:
     """Write an organism as URDF.
 
@@ -48,8 +56,8 @@ def write_urdf(
 
     URDF does not hold gravity, the pose of a free base, the names of locked joints, which ports
     are docked, nor what a module is; rotor inertias and springs are lost with a `LossWarning`. It
-    requires limits of effort and velocity: both are 1e9, as is
-    the limit of a slide that has none.
+    requires limits of effort and velocity: those of the datasheet's motor, or 1e9, as is the limit
+    of a slide that has none.
 
     Args:
         robot: An organism, drawn with its shapes; or a model, which has none.
@@ -57,15 +65,21 @@ def write_urdf(
         hinges, base: See `Organism.model`.
         name: Of the robot.
         contact: Whether the shapes collide too.
+        ros2_control: Command interface of the joints, ``position``, ``velocity`` or ``effort``, for
+            a ``<ros2_control>`` element with a transmission for each motor; None for none.
+        hardware: Plugin of the hardware in it.
     """
     path = checked_target(path)
+    if ros2_control is not None and ros2_control not in INTERFACES:
+        given = reprlib.repr(ros2_control)
+        raise StateError(f"ros2_control is one of {choices(INTERFACES)} or None, got {given}")
     tree = robot_of(robot, WORLD, hinges, base)
     driven = (tree.model.armature > 0) | (tree.model.stiffness > 0)
     if driven.any():
         lost = choices(np.array(tree.model.joint_names)[driven])
         message = f"{path}: URDF has no place for the rotor inertia or stiffness of {lost}"
         warnings.warn(message, LossWarning, stacklevel=2)
-    text = XmlText()
+    text, motors = XmlText(), {motor.joint: motor for motor in motors_of(tree.model)}
     shapes = (v for visuals in tree.visuals for _, v in visuals if isinstance(v, Shape))
     with text.open("robot", name=checked_title(name)):
         for color in sorted({shape.color for shape in shapes}):
@@ -74,7 +88,9 @@ def write_urdf(
         for link in range(len(tree.links)):
             _link(text, tree, link, contact)
         for joint in range(len(tree.model.joint_names)):
-            _joint(text, tree, joint)
+            _joint(text, tree, joint, motors.get(joint))
+        if ros2_control is not None:
+            _control(text, tree.model, motors, ros2_control, name, checked_title(hardware))
     text.write(path)
 
 
@@ -126,10 +142,38 @@ def _shapes(text: XmlText, visuals: Visuals, contact: bool) -> None:
                     text.leaf("material", name=shape.color)
 
 
-def _joint(text: XmlText, tree: ExportTree, joint: int) -> None:
+def _control(
+    text: XmlText, model: Model, motors: dict[int, Motor], command: str, name: str, hardware: str
+) -> None:
+    """The element that controllers of ROS 2 read: interfaces and transmissions of all motors."""
+    with text.open("ros2_control", name=name, type="system"):
+        with text.open("hardware"):
+            text.text("plugin", hardware)
+        for joint, motor in motors.items():
+            most = {"velocity": motor.velocity, "effort": motor.effort}
+            low, high = model.lower[joint], model.upper[joint]
+            if command != "position":
+                low, high = -most[command], most[command]
+            with text.open("joint", name=motor.name):
+                with text.open("command_interface", name=command):
+                    for key, limit in (("min", low), ("max", high)):
+                        if abs(limit) < UNLIMITED:
+                            text.text("param", repr(float(limit)), name=key)
+                for interface in INTERFACES:
+                    text.leaf("state_interface", name=interface)
+        for motor in motors.values():
+            with text.open("transmission", name=f"{motor.name}:transmission"):
+                text.text("plugin", TRANSMISSION)
+                text.leaf("actuator", name=f"{motor.name}:motor", role="actuator1")
+                with text.open("joint", name=motor.name, role="joint1"):
+                    text.text("mechanical_reduction", repr(float(motor.gear_ratio)))
+
+
+def _joint(text: XmlText, tree: ExportTree, joint: int, motor: Motor | None) -> None:
     model = tree.model
     lower, upper = model.lower[joint], model.upper[joint]
-    limit: dict[str, float] = {"effort": UNLIMITED, "velocity": UNLIMITED}
+    effort, velocity = (UNLIMITED,) * 2 if motor is None else (motor.effort, motor.velocity)
+    limit: dict[str, float] = {"effort": effort, "velocity": velocity}
     kind = "prismatic" if model.prismatic[joint] else "revolute"
     if np.isinf(lower) and np.isinf(upper) and kind == "revolute":
         kind = "continuous"

@@ -25,7 +25,7 @@ from modurob.interop.conventions import (
     rotation_of,
     symmetric,
 )
-from modurob.interop.xml_files import read_number, read_numbers, read_text, read_xml, shown
+from modurob.interop.xml_files import NUMBER, read_number, read_numbers, read_text, read_xml, shown
 from modurob.modules import ModuleType
 from modurob.modules.files import checked_path
 from modurob.spatial import se3
@@ -43,6 +43,7 @@ BASE, TIP = "urdf-base", "urdf-tip"
 SHAPES = {"box": ("size",), "cylinder": ("radius", "length"), "sphere": ("radius",), "mesh": ()}
 FOREIGN_KINDS = ("floating", "planar", "spherical")
 NUMBER_LISTS = frozenset({"xyz", "rpy", "size", "scale", "rgba"})
+REDUCTIONS = ("mechanicalReduction", "mechanical_reduction")  # of ROS and of ros2_control
 X = (1.0, 0.0, 0.0)  # URDF's axis where none is given
 
 
@@ -56,8 +57,9 @@ def read_urdf(path: str | os.PathLike[str], strict: bool = True) -> ModuleType:
 
     Characters that datasheets do not allow in names become ``_``: ``arm.1`` is ``arm_1``. Boxes,
     cylinders and spheres (of the visuals, or else of the collisions) are kept for drawing, meshes
-    as references that `write_urdf` writes again. Left out are textures, limits of effort and
-    velocity, transmissions, sensors and what simulators add. Limits of 1e9 or more are none.
+    as references that `write_urdf` writes again. Left out are textures, sensors, what simulators
+    add, transmissions and ``<ros2_control>``; gear ratios in these with a `ModelWarning`. Limits of
+    1e9 or more are none, and so are efforts and velocities of 0.
 
     Many published files have flaws. By default each one is an error that names the link or joint.
     With ``strict=False`` they are repaired, each with a `ModelWarning` that names the repair;
@@ -99,6 +101,7 @@ def _robot(root: Element, stem: str, repairs: Repairs) -> ModuleType:
     visuals = list(islice(drawn, MOST_SHAPES + 1))
     if len(visuals) > MOST_SHAPES:
         raise DatasheetError(f"a robot has at most {MOST_SHAPES:,} shapes; this one has more")
+    _note_gears(root, repairs)
     title = root.get("name", "") or stem
     parts = {
         "bodies": [bodies.pop(first), *bodies.values()],
@@ -196,6 +199,17 @@ def _ports(root: str, others: list[str], joints: list[dict[str, Any]]) -> Iterat
                "connector": TIP, "mates": [BASE], **place}  # fmt: skip
 
 
+def _note_gears(root: Element, repairs: Repairs) -> None:
+    """List transmissions with a gear, which a datasheet takes with a rotor inertia alone."""
+    geared = []
+    for transmission in root.iter("transmission"):
+        texts = ((e.text or "").strip() for key in REDUCTIONS for e in transmission.iter(key))
+        if any(NUMBER.fullmatch(text) and float(text) != 1 for text in texts):
+            geared.append(shown(transmission.get("name", "")))
+    if geared:
+        repairs.made.append(f"gear ratios of the transmissions {choices(geared)} are not kept")
+
+
 def _drop_commas(part: Element, repairs: Repairs) -> None:
     """Read ``0.1, 0, 0.2`` as three numbers, as some programs do."""
     for element in part.iter():
@@ -268,6 +282,9 @@ def _joint(joint: Element, names: Names, links: Names, repairs: Repairs) -> dict
         fields["coulomb"] = _friction(dynamics, "friction", what, repairs)
     if kind != "continuous":
         fields |= _limits(joint, kind, what, repairs)
+    limit = joint.find("limit")
+    for field, key in (("max_effort", "effort"), ("max_velocity", "velocity")):
+        fields[field] = None if limit is None else _motor_limit(limit, key, what, repairs)
     return fields
 
 
@@ -306,6 +323,14 @@ def _limits(joint: Element, kind: str, what: str, repairs: Repairs) -> dict[str,
     ends = (read_number(limit, key, what, 0.0, finite=False) for key in ("lower", "upper"))
     lower, upper = (None if abs(end) >= UNLIMITED else end for end in ends)
     return limits_of(lower, upper, what, repairs)
+
+
+def _motor_limit(limit: Element, key: str, what: str, repairs: Repairs) -> float | None:
+    """The largest effort or velocity; 0, which many files have for want of a number, is none."""
+    value = read_number(limit, key, what, 0.0, finite=False)
+    if value < 0:
+        repairs(f"{what}: {key} is {value:g} but must not be negative", "it has no limit")
+    return value if 0 < value < UNLIMITED else None
 
 
 def _friction(dynamics: Element, key: str, what: str, repairs: Repairs) -> float:

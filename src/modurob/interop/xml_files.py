@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Never
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
-from xml.sax.saxutils import quoteattr
+from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
@@ -49,6 +49,10 @@ class XmlText:
     def leaf(self, tag: str, **attributes: Any) -> None:
         """An element that holds nothing."""
         self._line(f"<{tag}{_attributes(attributes)}/>")
+
+    def text(self, tag: str, content: str, **attributes: Any) -> None:
+        """An element that holds a text."""
+        self._line(f"<{tag}{_attributes(attributes)}>{escape(content)}</{tag}>")
 
     def close(self) -> None:
         """End the innermost element that is open."""
@@ -115,7 +119,7 @@ def read_xml(path: Path) -> Element:
         )
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.EntityDeclHandler = refuse
+    parser.CharacterDataHandler, parser.EntityDeclHandler = builder.data, refuse
     try:
         parser.Parse(read_bytes(path, LARGEST_XML_BYTES), True)
         return builder.close()

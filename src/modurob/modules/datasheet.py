@@ -202,12 +202,14 @@ class Body(DatasheetPart):
         center_of_mass: In the body frame. [m]
         inertia: About the center of mass, in the body frame; three numbers are a diagonal
             matrix. [kg m^2]
+        imu: Whether it has an inertial measurement unit, in the body frame.
     """
 
     name: Name
     mass: NonNegative = 0.0
     center_of_mass: Vector = (0.0, 0.0, 0.0)
     inertia: Inertia = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+    imu: bool = False
 
     @model_validator(mode="after")
     def _possible(self) -> Body:
@@ -240,6 +242,8 @@ class Joint(DatasheetPart):
         gear_ratio: Displacement of the motor for a displacement of the joint.
         stiffness: Of a spring between gear and child; null is rigid. [N m/rad, N/m]
         damping: Friction of that spring per velocity. [N m s/rad, N s/m]
+        max_effort, max_velocity: Of the motor, at the joint; null is unlimited. Files for other
+            programs have them; simulations do not. [N m, N; rad/s, m/s]
     """
 
     name: Name
@@ -257,6 +261,8 @@ class Joint(DatasheetPart):
     gear_ratio: Positive = 1.0
     stiffness: Positive | None = None
     damping: NonNegative = 0.0
+    max_effort: Positive | None = None
+    max_velocity: Positive | None = None
 
     @model_validator(mode="after")
     def _possible_drive(self) -> Joint:

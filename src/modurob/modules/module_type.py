@@ -35,7 +35,10 @@ from modurob.spatial.scalars import product
 
 FORMAT = "modurob-module"
 VERSION = 1
-DRIVE = ("viscous", "coulomb", "rotor_inertia", "gear_ratio", "stiffness", "damping")
+DRIVE = (
+    "viscous", "coulomb", "rotor_inertia", "gear_ratio", "stiffness", "damping", "max_effort",
+    "max_velocity",
+)  # fmt: skip
 STRENGTH = ("max_force", "max_torque")
 PARAMETERS = ("mass", "size", "inertia", *DRIVE, "limits", *STRENGTH, "body", "joint")
 
@@ -323,8 +326,8 @@ class ModuleType(DatasheetPart):
             limits: New limits, of `joint` or of all joints.
             max_force, max_torque: New limits of all connectors (see `Port`). [N, N m]
             body, joint: The part to edit; by default the whole module.
-            drive: New viscous, coulomb, rotor_inertia, gear_ratio, stiffness or damping (see
-                `Joint`), of `joint` or of all joints.
+            drive: New viscous, coulomb, rotor_inertia, gear_ratio, stiffness, damping, max_effort
+                or max_velocity (see `Joint`), of `joint` or of all joints.
         """
         unknown = [name for name in drive if name not in DRIVE]
         if unknown:

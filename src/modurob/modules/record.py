@@ -107,6 +107,10 @@ def _fields(kind: ModuleType) -> list[tuple[Tag, dict[str, Any]]]:
             if tag is Tag.BODY:
                 entry["inertia"] = np.ravel(entry["inertia"]).tolist()
             fields.append((tag, entry))
+    for number, entry in enumerate(data["joints"]):
+        if entry["max_effort"] or entry["max_velocity"]:
+            fields.append((Tag.MOTOR, {**entry, "joint": number}))
+    fields += [(Tag.IMU, {"body": k}) for k, body in enumerate(kind.bodies) if body.imu]
     labels, joints = [port.label for port in kind.ports], [None, *kind.joints]
     for pair in connector_pairs(kind):
         entries = {
@@ -202,6 +206,10 @@ def _datasheet(found: dict[Tag, list[dict[str, Any]]]) -> dict[str, Any]:
     data.update(*found[Tag.TITLE])
     data.update(*found[Tag.SOURCE])
     names = [body["name"] for body in found[Tag.BODY]]
+    for entry in found[Tag.MOTOR]:
+        _item(found[Tag.JOINT], entry.pop("joint"), "joint").update(entry)
+    for entry in found[Tag.IMU]:
+        _item(found[Tag.BODY], entry["body"], "body")["imu"] = True
     for tag, name in LISTS.items():
         for entry in found[tag]:
             entry |= {key: _item(names, entry[key], "body") for key in BODY_NAMES if key in entry}

@@ -28,6 +28,8 @@ class Tag(IntEnum):
     PORT = 0x12
     SHAPE = 0x13
     MESH = 0x14
+    MOTOR = 0x15
+    IMU = 0x16
     PAIR = 0x20
 
 
@@ -214,6 +216,8 @@ LAYOUTS: dict[Tag, Layout] = {
     },
     Tag.SHAPE: {"body": COUNT, "form": word(FORMS), "size": several(F64), **PLACE, "color": TEXT},
     Tag.MESH: {"body": COUNT, "file": TEXT, "scale": VECTOR, **PLACE},
+    Tag.MOTOR: {"joint": COUNT, ("max_effort", "max_velocity"): optional(2)},
+    Tag.IMU: {"body": COUNT},
     Tag.PAIR: {
         "input": COUNT,
         "output": COUNT,

@@ -46,12 +46,10 @@ class LaneExecutor:
 
     def rollout(self, task: RolloutTask) -> Reached:
         """States at the end of a rollout, and poses on the way."""
-        kind = "level" if task.ground is None else task.ground.kind
         found = Reached.empty(self.tables, task)
         q, v, work = found.q, found.v, found.work
-        for rolls, groups in self._portions:
-            batch = SteppingLanes(self.tables, GROUNDED_DYNAMICS[kind, rolls], groups, task)
-            bodies = np.unique(np.concatenate([part.body.ravel() for part in groups]))
+        for batch in self.stepping(task):
+            bodies = np.unique(np.concatenate([part.body.ravel() for part in batch.groups]))
             done = 0
             for stop, record in task.stops:
                 batch.march(done, stop - done, task.threads)
@@ -62,6 +60,12 @@ class LaneExecutor:
                 if record:
                     found.trace[record, bodies] = self.tables.base_poses(q)[bodies]
         return found._replace(work=work * task.step)
+
+    def stepping(self, task: RolloutTask) -> Iterator[SteppingLanes]:
+        """Portions of the bodies at the start of a rollout."""
+        kind = "level" if task.ground is None else task.ground.kind
+        for rolls, groups in self._portions:
+            yield SteppingLanes(self.tables, GROUNDED_DYNAMICS[kind, rolls], groups, task)
 
     def evaluate(
         self, name: str, q: np.ndarray, v: np.ndarray, x: np.ndarray, threads: int | str, dtype: str
@@ -214,6 +218,9 @@ class SteppingLanes(LaneBatch):
         task: RolloutTask,
     ) -> None:
         self._task = task
+        self._work: list[np.ndarray] = []
+        self._servos: list[np.ndarray] = []
+        self._anchors: list[tuple[np.ndarray, np.ndarray]] = []  # memory, (points, width) bodies
         if task.ground is not None:  # (bodies, most links, 3) normal of its slope in the links
             R = poses.link_poses(tables, task.q).R
             self._up = np.einsum("blji,j->bli", R, task.ground.upward)
@@ -234,7 +241,8 @@ class SteppingLanes(LaneBatch):
             servos[:, :, number] = groups.of_joints(array)
         self._point(fields, "x", servos)
         self._point(fields, "y", _vectors(count, 1, self.width))
-        self._work = [*getattr(self, "_work", []), self._kept[-1]]
+        self._work.append(self._kept[-1])
+        self._servos.append(servos)
         fields.view(float)[:, driver.NAMES.index("duration")] = task.step
         self._set(fields, "settles", 1)
         if task.ground is not None:
@@ -268,6 +276,7 @@ class SteppingLanes(LaneBatch):
         points[:, own] *= has
         links = 2 * link + (slot == 0)
         memory = _vectors(len(group), size(passes.Memory), self.width)
+        self._anchors.append((memory, groups.body[group]))
         law = _vectors(len(rows), size(passes.Point) - own, self.width)
         law[:] = np.swapaxes(self._law(ground)[groups.body], 1, 2)
         start = np.cumsum(count) - count
@@ -283,6 +292,19 @@ class SteppingLanes(LaneBatch):
         """(bodies, n) the ground below all corners of a body, and its contact law."""
         below = np.broadcast_to(ground.below, (len(self.tables.count), len(ground.below)))
         return np.concatenate([below, np.stack(self._task.contact, axis=1)], axis=1)
+
+    def follow(self, offset: np.ndarray) -> None:
+        """Set the constant parts (bodies, most joints) of the references. [rad, m]"""
+        for groups, servos in zip(self.groups, self._servos, strict=True):
+            servos[:, :, Servo._fields.index("offset")] = groups.of_joints(offset)
+
+    def restart(self, bodies: np.ndarray, q: np.ndarray, v: np.ndarray) -> None:
+        """Set the states of all bodies; those with True in (bodies,) touch nothing yet."""
+        self.write(q, v)
+        for groups, work in zip(self.groups, self._work, strict=True):
+            work[:, 0] = np.where(bodies[groups.body], 0.0, work[:, 0])
+        for memory, body in self._anchors:
+            memory[:] = np.where(bodies[body][:, None], 0.0, memory)
 
     def march(self, first: int, steps: int, threads: int | str) -> None:
         """Take steps, in parts."""

@@ -23,6 +23,7 @@ from modurob.population.rollout import (
     padded,
     task_of,
 )
+from modurob.population.stepper import PopulationStepper
 from modurob.population.tables import BodyTables
 from modurob.population.waves import JointWaves
 from modurob.stepping.ground import Ground
@@ -209,6 +210,30 @@ class Population:
     def run(self, task: RolloutTask, target: str = "cpu") -> Rollout:
         """Simulate all bodies by a task that is checked and complete; see `rollout`."""
         return finished(self.tables, task, self._executor(target, task.dtype).rollout(task))
+
+    def stepper(
+        self,
+        dt: float = 1e-3,
+        ground: Ground | None = None,
+        kp: ArrayLike | None = None,
+        kd: ArrayLike | None = None,
+        torque: ArrayLike | None = None,
+        start: ArrayLike | Sequence[ArrayLike] | None = None,
+        *,
+        servo_rate: float = SERVO_RATE,
+        threads: int | str = "auto",
+    ) -> PopulationStepper:
+        """A rollout on the CPU that goes on step by step, under references that change.
+
+        Args:
+            dt, ground, kp, kd, torque, start, threads: As for `rollout`.
+            servo_rate: Of the default gains. [rad/s]
+        """
+        task = task_of(
+            self.tables, dt, dt, None, ground, kp, kd, torque, start, None, threads, "float64",
+            servo_rate=servo_rate,
+        )  # fmt: skip
+        return PopulationStepper(self.tables, task, self._executor("cpu", "float64").stepping(task))
 
     def inverse_dynamics(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, target: str = "cpu",

@@ -60,9 +60,11 @@ def link_poses(tables: BodyTables, q: np.ndarray) -> LinkPoses:
     return LinkPoses(R, p)
 
 
-def centers_of_mass(tables: BodyTables, q: np.ndarray) -> np.ndarray:
-    """(bodies, 3) centers of mass in the world. [m]"""
-    R, p = link_poses(tables, q)
+def centers_of_mass(
+    tables: BodyTables, q: np.ndarray, links: LinkPoses | None = None
+) -> np.ndarray:
+    """(bodies, 3) centers of mass in the world, from the poses of the links if known. [m]"""
+    R, p = link_poses(tables, q) if links is None else links
     m, h = tables.of_links("mass"), tables.of_links("moment")
     parts = (m * p + (R @ h[..., None])[..., 0]) * tables.present[..., None]
     return parts.sum(axis=1) / tables.mass[:, None]

@@ -27,6 +27,7 @@ from modurob.stepping.contact import (
 from modurob.stepping.ground import Ground
 
 SERVO_RATE = 30.0  # [rad/s] of a joint under the default gains, critically damped
+TINY = 1e-300  # [1/s] in place of no rate
 CHUNK = 4096  # bodies whose matrices are in memory together
 
 
@@ -396,6 +397,16 @@ def _laws(
     limits.append(StepLimit(rate, MOST_RESOLVED, f"a ground of {k[rate.argmax()]:.4g} N/m"))
     numbers = [np.array(np.broadcast_to(x, bodies), float) for x in ground_law(ground, k, rate)]
     return law, GroundLaw(*numbers), limits
+
+
+def largest_step(
+    tables: BodyTables, q: np.ndarray, kp: Any, kd: Any, servo_rate: float = SERVO_RATE
+) -> float:
+    """Longest step that the friction, springs and servos of all bodies allow. [s]"""
+    shape = len(tables.count), tables.row.shape[1] - 1
+    kp, kd = (_per_joint(name, x, *shape) for name, x in (("kp", kp), ("kd", kd)))
+    rates = _rates(tables, q, kp, kd, servo_rate, False)
+    return EXPLICIT / max(float(rates.decay.max()), float(rates.swing.max()), TINY)
 
 
 def _check_above(tables: BodyTables, ground: Ground, q: np.ndarray, k: np.ndarray) -> None:

@@ -10,7 +10,13 @@ from typing import Any, NamedTuple
 from modurob.compiler.emit_c import c_sources
 from modurob.drawing import picture
 from modurob.errors import StateError, choices
-from modurob.interop import write_cobra_assembly, write_cobra_modules, write_mjcf, write_urdf
+from modurob.interop import (
+    write_cobra_assembly,
+    write_cobra_modules,
+    write_mjcf,
+    write_srdf,
+    write_urdf,
+)
 from modurob.model import Model
 from modurob.modules.files import read_bytes, write_file, writing
 from modurob.organism import Organism
@@ -163,9 +169,23 @@ FORMATS: Mapping[str, ExportFormat] = {
         "URDF", "For ROS and most simulators", ".urdf",
         _one(lambda request, path, _: write_urdf(request.model(), path, name=request.word)),
     ),
+    "urdf-ros2": ExportFormat(
+        "URDF with ros2_control", "For controllers of ROS 2", ".urdf",
+        _one(lambda request, path, _: write_urdf(
+            request.model(), path, name=request.word, ros2_control="position")),
+    ),
+    "srdf": ExportFormat(
+        "SRDF", "For MoveIt: groups, pairs that never collide", ".srdf",
+        _one(lambda request, path, _: write_srdf(request.model(), path, name=request.word)),
+    ),
     "mjcf": ExportFormat(
         "MJCF", "For MuJoCo", ".xml",
         _one(lambda request, path, _: write_mjcf(request.model(), path, name=request.word)),
+    ),
+    "mjcf-servo": ExportFormat(
+        "MJCF with servos", "For MuJoCo: position servos and sensors", ".xml",
+        _one(lambda request, path, _: write_mjcf(
+            request.model(), path, name=request.word, actuators="position", sensors=True)),
     ),
     "cobra": ExportFormat("CoBRA", "A set of modules and the assembly", ".zip", _cobra),
     "latex": ExportFormat("LaTeX", "All of M, C and N, for pdflatex", ".tex", _latex),

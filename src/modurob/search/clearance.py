@@ -11,7 +11,7 @@ from modurob.interop.mjcf import linked_pairs
 from modurob.model import Model
 from modurob.modules import ModuleType
 from modurob.search.genotype import Genotype
-from modurob.search.growth import Boxes, box_widths, overlaps
+from modurob.spatial.boxes import Boxes, box_widths, overlaps
 from modurob.spatial.scalars import matvec
 from modurob.stepping.ground import CORNERS
 

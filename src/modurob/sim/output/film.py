@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ class Film:
         last = there or [pair for pair in self._parts if pair[0].t[-1] <= t][-1:]
         first = self._parts[0][0].name  # its base gets the outline, whoever else is there
         last.sort(key=lambda pair: pair[0].name != first)
-        return _together([scenes.build(o, part.model, part.at(t)[0]) for part, o in last])
+        return scenes.merged([scenes.build(o, part.model, part.at(t)[0]) for part, o in last])
 
     def frame(self, t: float) -> np.ndarray:
         """(height, width, 3) of bytes, top row first."""
@@ -125,21 +125,6 @@ def _reached(part: BodyTrajectory, organism: Organism) -> np.ndarray:
     """(n, 3) corners of boxes around the solids of the modules, wherever they come."""
     q, _ = part.at(np.linspace(part.t[0], part.t[-1], LOOKS))
     return scenes.reached(organism, part.model, q)
-
-
-def _together(parts: Sequence[Scene]) -> Scene:
-    """Several organisms in one scene."""
-    facets, owners, surfaces, rows = [], [], 0, 0
-    for scene in parts:
-        facets += [f._replace(surface=f.surface + surfaces) for f in scene.facets]
-        owners.append(scene.owner + rows)
-        surfaces += len(scene.colors)
-        rows += len(scene.centers)
-    fields = ("colors", "points", "centers", "axes")
-    colors, points, centers, axes = (
-        np.concatenate([getattr(scene, name) for scene in parts]) for name in fields
-    )
-    return Scene(facets, colors, np.concatenate(owners), points, centers, axes)
 
 
 def _view(points: np.ndarray) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,7 @@ from modurob.errors import StateError
 from modurob.modules import ModuleType
 from modurob.organism import Organism
 
+LATCH_REACH = (5e-3, 0.1)  # [m, rad] distance and angle that a latch still closes
 ROUNDING = 1e-9  # of a printed number: what is smaller than this part of the largest is zero
 
 
@@ -76,7 +77,7 @@ class Dock(Event):
     q: ArrayLike | None = None
     v: ArrayLike | None = None
     approach: ArrayLike = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    reach: tuple[float, float] = field(default=(5e-3, 0.1))
+    reach: tuple[float, float] = LATCH_REACH
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -10,6 +10,7 @@ from nicegui import ui
 from nicegui.elements.mixins.validation_element import ValidationElement
 
 from modurob import ModuleType, ModurobError
+from modurob.modules.module_type import STRENGTH
 from modurob.scenario.fields import FIELDS
 from modurob.scenario.settings import BALANCE, RunSettings
 from modurob.studio import edits
@@ -28,6 +29,8 @@ NUMBERS = {
     "gear_ratio": "Gear ratio",
     "stiffness": "Joint spring [N m/rad]",
     "damping": "Damping of it [N m s/rad]",
+    "max_effort": "Motor limit [N m]",
+    "max_velocity": "Motor limit [rad/s]",
     "max_force": "Connector limit [N]",
     "max_torque": "Connector limit [N m]",
 }
@@ -207,7 +210,7 @@ def _value(kind: ModuleType, key: str) -> float | None:
     if key == "inertia":
         massive = [body for body in kind.bodies if body.mass > 0]
         values = {massive[0].inertia[i][i] for i in range(3)} if len(massive) == 1 else set()
-    elif key.startswith("max"):
+    elif key in STRENGTH:
         values = {getattr(port, key) for port in kind.ports}
     else:
         values = {getattr(joint, key) for joint in kind.joints}

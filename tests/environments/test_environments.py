@@ -1,0 +1,267 @@
+"""Environments of Gymnasium: its checkers, many bodies as each alone, measures against models."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import modurob as mr
+
+gymnasium = pytest.importorskip("gymnasium")
+env_checker = pytest.importorskip("gymnasium.utils.env_checker")
+
+from modurob import environments  # noqa: E402
+
+ROUNDING = 1e-9  # of sums over some links; float32 is in observations only
+TASKS = ("Walk", "Balance", "Reach", "Dock")
+ACTIONS = 12
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "learning.md"
+SNAKE = mr.examples.snake(4)
+ARM = mr.examples.arm("bab")
+BODY = {"Walk": SNAKE, "Balance": SNAKE, "Reach": ARM, "Dock": ARM}
+
+
+def make(name, **options):
+    return gymnasium.make(f"modurob/{name}-v0", **{"organism": BODY[name], **options})
+
+
+def many(name, count, **options):
+    options = {"organism": BODY[name], **options}
+    return gymnasium.make_vec(f"modurob/{name}-v0", num_envs=count, **options)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_environment_passes_the_checker_of_gymnasium(name):
+    env_checker.check_env(make(name, render_mode="rgb_array").unwrapped)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_many_bodies_are_the_same_environments_one_by_one(name):
+    # Gymnasium's own loop over single environments: observations, rewards, ends and new starts
+    options = {"max_episode_steps": 5, "organism": BODY[name]}
+    together = many(name, 3, max_episode_steps=5)
+    alone = gymnasium.make_vec(
+        f"modurob/{name}-v0", num_envs=3, vectorization_mode="sync", **options
+    )
+    assert together.observation_space == alone.observation_space
+    assert together.action_space == alone.action_space
+    assert together.metadata["autoreset_mode"] == alone.metadata["autoreset_mode"]
+    np.testing.assert_array_equal(together.reset(seed=7)[0], alone.reset(seed=7)[0])
+    rng = np.random.default_rng(0)
+    for _ in range(ACTIONS):
+        action = rng.uniform(-1, 1, together.action_space.shape).astype(np.float32)
+        ours, theirs = together.step(action), alone.step(action)
+        for one, other in zip(ours[:4], theirs[:4], strict=True):
+            np.testing.assert_array_equal(one, other)
+        for key, value in theirs[4].items():
+            there = theirs[4].get(f"_{key}", np.ones(3, dtype=bool))
+            np.testing.assert_array_equal(ours[4][key][there], value[there])
+
+
+def test_different_bodies_step_as_each_alone_and_repeat_by_seed():
+    bodies = [SNAKE, mr.examples.crab(), mr.examples.snake(6)]
+    envs = many("Walk", 3, organism=mr.Population(bodies))
+    runs = []
+    for _ in range(2):
+        observations = [envs.reset(seed=3)[0]]
+        rng = np.random.default_rng(1)
+        for _ in range(5):
+            action = rng.uniform(-1, 1, envs.action_space.shape)
+            observations.append(envs.step(action)[0])
+        runs.append(np.array(observations))
+    np.testing.assert_array_equal(runs[0], runs[1])
+    rng, env = np.random.default_rng(1), make("Walk", organism=SNAKE)
+    n, most = env.action_space.shape[0], envs.single_action_space.shape[0]
+    seen = [env.reset(seed=3)[0]]
+    for _ in range(5):
+        seen.append(env.step(rng.uniform(-1, 1, (3, most))[0, :n])[0])
+    joints = np.concatenate([13 + k * most + np.arange(n) for k in range(3)])
+    own = np.concatenate([np.arange(13), joints])
+    np.testing.assert_array_equal(runs[0][:, 0, own], np.array(seen))
+    others = np.setdiff1d(np.arange(runs[0].shape[2]), own)
+    assert not runs[0][:, 0, others].any()
+
+
+def test_a_step_is_that_of_simulate_with_a_servo():
+    env = make("Walk", start_noise=0.0, servo_rate=60.0).unwrapped
+    env.reset(seed=0)
+    action = np.array([0.3, -0.2, 0.4])
+    for _ in range(5):
+        env.step(action)
+    run, batch = env.trajectory(), env.batch
+    kp, kd, _ = (x[0] for x in batch.stepper.law)
+    reference = np.pi / 2 * action  # the range is a quarter turn each way
+
+    def servo(t, q, v):
+        return np.concatenate([np.zeros(6), kp * (reference - q[7:]) - kd * v[6:]])
+
+    model = SNAKE.model(base="free")
+    other = mr.simulate(
+        model, run.q[0], run.v[0], 0.1, servo, ground=mr.Ground(), dt=1e-3, record=0.02
+    )
+    np.testing.assert_allclose(run.q, other.q, atol=ROUNDING)
+    np.testing.assert_allclose(run.tau[1:], other.tau[1:], atol=1e-6)  # kp times the rounding
+
+
+def test_rewards_of_walking_add_up_to_the_way_and_the_work():
+    env = make("Walk", heading=np.pi / 2, energy_cost=0.1, torque=1.0).unwrapped
+    env.reset(seed=2)
+    steps = [env.step(env.action_space.sample()) for _ in range(10)]
+    run, model = env.trajectory(), SNAKE.model(base="free")
+    way = np.diff(model.center_of_mass(run.q[[0, -1]]), axis=0)[0, 1]
+    speeds, powers = (np.array([step[4][key] for step in steps]) for key in ("speed", "power"))
+    assert 0.02 * speeds.sum() == pytest.approx(way, abs=ROUNDING)
+    assert [step[1] for step in steps] == pytest.approx(speeds - 0.1 * powers)
+    work = powers.sum() * 0.02 * model.mass.sum() * 9.81
+    assert work == pytest.approx(env.batch.stepper.work[0], rel=1e-9)
+
+
+def test_a_body_that_falls_ends_the_task_balance():
+    # a column of cubes on its end: pushed over, it falls
+    start = np.concatenate([[0, 0, 0.5, np.sqrt(0.5), 0, 0, np.sqrt(0.5)], np.zeros(3)])
+    env = make("Balance", start=start, push=0.0).unwrapped
+    env.reset(seed=0)
+    *_, terminated, _, info = env.step(np.zeros(3))
+    assert not terminated
+    assert info["tilt"] < 0.05
+    for _ in range(100):
+        *_, terminated, _, info = env.step(np.full(3, 0.8))
+        if terminated:
+            break
+    assert terminated
+    assert info["tilt"] > 0.7 or env.batch.now.center[0, 2] < 0.3
+
+
+def test_tip_and_target_of_reaching_are_those_of_the_model():
+    env = make("Reach", tip=("m2", "out"), hinges="physical").unwrapped
+    env.reset(seed=5)
+    for _ in range(3):
+        _, reward, _, _, info = env.step(env.action_space.sample())
+    model, kind = ARM.model("physical"), ARM.kind("m2")
+    port = kind.port("out")
+    T = model.forward_kinematics(env.batch.now.q[0])[model.body_index(f"m2.{port.body}")]
+    tip = (T @ port.pose)[:3, 3]
+    target = env.batch.task.target[0, :3, 3]
+    assert reward == pytest.approx(-np.linalg.norm(target - tip), abs=ROUNDING)
+    assert info["is_success"] == (np.linalg.norm(target - tip) <= 0.01)
+
+
+def test_the_latch_closes_in_the_posture_of_the_target():
+    weightless = mr.Population([ARM], "physical", "fixed", gravity=(0, 0, 0))
+    envs = many("Dock", 1, organism=weightless, start_noise=0.0)
+    envs.reset(seed=4)
+    task = envs.unwrapped.batch.task
+    low, high = envs.unwrapped.batch._low[0], envs.unwrapped.batch._high[0]
+    rng = gymnasium.utils.seeding.np_random(4)[0]
+    rng.uniform(-0.0, 0.0, len(low))  # the noise of the start
+    goal = rng.uniform(low, high)
+    action = 2 * (goal - low) / (high - low) - 1
+    for _ in range(100):
+        _, _, terminated, _, info = envs.step(action[None])
+        if terminated[0]:
+            break
+    assert info["is_success"][0]
+    model = ARM.model("physical", gravity=(0, 0, 0))
+    module, port = task.tips[0].module, task.tips[0].port
+    body = f"{module}.{ARM.kind(module).port(port).body}"
+    T = model.forward_kinematics(envs.unwrapped.batch.now.q[0])[model.body_index(body)]
+    gap = mr.spatial.se3.inverse(T @ ARM.kind(module).port(port).pose) @ task.target[0]
+    assert np.linalg.norm(gap[:3, 3]) <= 5e-3
+    assert np.linalg.norm(mr.spatial.so3.log(gap[:3, :3])) <= 0.1
+
+
+def test_a_body_that_fails_ends_its_episode_and_the_others_go_on():
+    rng = np.random.default_rng(0)
+    ground = mr.Ground(height=0.02 * rng.random((9, 9)))
+    envs = many("Walk", 2, ground=ground)
+    envs.reset(seed=0)
+    batch = envs.unwrapped.batch
+    q, v = batch.stepper.q.copy(), batch.stepper.v.copy()
+    v[0, 6] = 1e200  # what no number can follow
+    batch.stepper.restart(np.array([True, False]), q, v)
+    for ended in ([True, False], [False, False]):
+        observations, rewards, terminated, _, info = envs.step(np.zeros((2, 3)))
+        assert envs.observation_space.contains(observations)
+        assert terminated.tolist() == (info["failed"] & info["_failed"]).tolist() == ended
+        assert rewards[0] == 0.0
+    assert np.isfinite(batch.stepper.q).all()
+
+
+def test_servos_keep_the_efforts_of_the_datasheets():
+    env = make("Walk", organism=SNAKE.with_parameters(max_effort=0.5)).unwrapped
+    env.reset(seed=0)
+    env.step(np.ones(3))
+    assert np.abs(env.trajectory().tau).max() == 0.5
+    assert (make("Walk", torque=2.0).unwrapped.batch.stepper.law.torque == 2.0).all()
+
+
+def test_picture_shows_the_body_and_its_target():
+    env = make("Reach", render_mode="rgb_array")
+    env.reset(seed=0)
+    frame = env.render()
+    assert frame.dtype == np.uint8
+    red = (frame[..., 0] > 180) & (frame[..., 1] < 90)
+    assert 20 < red.sum() < 2000  # the ball
+    assert make("Walk").unwrapped.render() is None
+
+
+def test_mistakes_are_one_clear_line():
+    cases = [
+        (lambda: make("Walk", organism="crab"), "takes an Organism, got str"),
+        (
+            lambda: environments.OrganismEnv("walk", SNAKE, render_mode="ansi"),
+            "no render mode 'ansi'",
+        ),
+        (lambda: make("Walk", period=0.0015, dt=1e-3), "no multiple of dt = 0.001 s"),
+        (lambda: make("Walk", dt=0.01), "dt = 0.01 s is too long for body 0"),
+        (
+            lambda: make("Walk", goal=1),
+            "no option 'goal' of task walk: it has energy_cost, heading",
+        ),
+        (lambda: make("Walk", start=np.zeros(3)), "start has shape"),
+        (lambda: make("Balance", base="fixed"), "free base"),
+        (
+            lambda: make("Reach", tip=("m9", 1)),
+            "no module 'm9' for a tip in body 0: modules are m0",
+        ),
+        (lambda: make("Dock", reach=0.1), "reach is a distance and an angle"),
+        (lambda: many("Walk", 3, organism=[SNAKE, SNAKE]), "give num_envs=2, got 3"),
+        (lambda: many("Walk", 0), "num_envs"),
+        (lambda: many("Walk", 2).reset(seed=[1]), "2 bodies take as many seeds, got 1"),
+        (lambda: many("Walk", 2).step(np.zeros((2, 3))), r"starts with reset\(\)"),
+        (lambda: make("Walk").unwrapped.step(np.zeros(3)), r"starts with reset\(\)"),
+        (lambda: make("Walk").unwrapped.trajectory(), "no trajectory yet"),
+        (lambda: environments.OrganismEnv("fly", SNAKE), "no task 'fly': tasks are walk"),
+    ]
+    for call, message in cases:
+        with pytest.raises(mr.ModurobError, match=message):
+            call()
+    env = make("Walk").unwrapped
+    env.reset(seed=0)
+    for action in (np.zeros(2), np.full(3, np.nan), "left"):
+        with pytest.raises(mr.StateError, match=r"an action is \(3,\) finite numbers"):
+            env.step(action)
+
+
+def test_the_guide_runs_and_its_table_is_that_of_the_observations(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    scope = {}
+    for block in re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL):
+        exec(block, scope)
+    assert scope["observations"].shape == (32, 13 + 3 * 3)
+    batch = scope["env"].unwrapped.batch
+    q, v = batch.now.q[0], batch.now.v[0]
+    R = mr.spatial.so3.from_quaternion(q[3:7])
+    axes = [R.T @ [1, 0, 0], R.T @ [0, 0, 1]]
+    expected = np.concatenate([[q[2]], *axes, v[:6], q[7:], v[6:], scope["action"]])
+    np.testing.assert_allclose(scope["observation"], expected, rtol=1e-6, atol=1e-6)
+    assert (tmp_path / "episode.html").stat().st_size > 1e5
+
+
+def test_without_gymnasium_the_error_says_how_to_install_it():
+    code = "import sys; sys.modules['gymnasium'] = None; import modurob.environments"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "StateError: Gymnasium is not installed: pip install 'modurob[gymnasium]'" in done.stderr

@@ -1,0 +1,247 @@
+"""Files for builders: limits of motors, ros2_control, SRDF, servos and sensors of MuJoCo."""
+
+import mujoco
+import numpy as np
+import pinocchio as pin
+import pytest
+from click.testing import CliRunner
+
+import modurob as mr
+from modurob.cli import cli
+from modurob.interop import read_urdf, srdf, write_mjcf, write_srdf, write_urdf
+from modurob.interop.xml_files import read_xml
+from modurob.modules import record
+from oracles import complains
+
+SAMPLES = 60
+RELATIVE = 1e-9  # accelerations: M up to condition 1e4
+ARM = mr.examples.arm("bab").with_parameters(limits=(-2.0, 1.5), max_effort=40.0, max_velocity=2.5)
+CRAB = mr.examples.crab()
+
+
+def with_imu(kind, body):
+    bodies = [{**b.model_dump(), "imu": b.name == body} for b in kind.bodies]
+    return mr.ModuleType(**{**kind.model_dump(), "bodies": bodies})
+
+
+def test_limits_of_motors_reach_pinocchio_and_come_back(tmp_path):
+    path = tmp_path / "arm.urdf"
+    write_urdf(ARM, path, hinges="physical")
+    peer = pin.buildModelFromUrdf(str(path))
+    np.testing.assert_array_equal(peer.effortLimit, 40.0)
+    np.testing.assert_array_equal(peer.velocityLimit, 2.5)
+    moving = [joint for joint in read_urdf(path).joints if joint.kind != "fixed"]
+    assert len(moving) == peer.nv
+    assert {(j.max_effort, j.max_velocity) for j in moving} == {(40.0, 2.5)}
+    write_urdf(CRAB, path)
+    assert (pin.buildModelFromUrdf(str(path)).effortLimit == 1e9).all()
+    assert {joint.max_effort for joint in read_urdf(path).joints} == {None}
+
+
+@pytest.mark.parametrize(
+    ("interface", "ends"),
+    [("position", ["-2.0", "1.5"]), ("velocity", ["-2.5", "2.5"]), ("effort", ["-40.0", "40.0"])],
+)
+def test_ros2_control_has_interfaces_and_a_transmission_for_each_motor(tmp_path, interface, ends):
+    geared = ARM.with_parameters(rotor_inertia=1e-5, gear_ratio=100.0)
+    path = tmp_path / "arm.urdf"
+    with pytest.warns(mr.interop.LossWarning):
+        write_urdf(geared, path, hinges="physical", ros2_control=interface, hardware="our/Bus")
+    names = geared.model("physical").joint_names
+    (control,) = read_xml(path).findall("ros2_control")
+    assert control.findtext("hardware/plugin") == "our/Bus"
+    assert tuple(joint.get("name") for joint in control.findall("joint")) == names
+    for joint in control.findall("joint"):
+        (command,) = joint.findall("command_interface")
+        assert command.get("name") == interface
+        assert [param.text for param in command] == ends
+        assert len(joint.findall("state_interface")) == 3
+    gears = [each.findtext("joint/mechanical_reduction") for each in control.iter("transmission")]
+    assert gears == ["100.0"] * len(names)
+    with pytest.warns(mr.ModelWarning, match="gear ratios of the transmissions m0.joint:trans"):
+        read_urdf(path)
+
+
+def test_a_spring_has_no_motor(tmp_path):
+    soft = ARM.with_parameters("m1", rotor_inertia=1e-4, stiffness=50.0)
+    with pytest.warns(mr.interop.LossWarning):
+        write_urdf(soft, tmp_path / "a.urdf", hinges="physical", ros2_control="effort")
+    control = read_xml(tmp_path / "a.urdf").find("ros2_control")
+    driven = [joint.get("name") for joint in control.findall("joint")]
+    assert driven == [x for x in soft.model("physical").joint_names if not x.endswith(".spring")]
+    write_srdf(soft, tmp_path / "a.srdf", hinges="physical", samples=0)
+    passive = read_xml(tmp_path / "a.srdf").findall("passive_joint")
+    assert [joint.get("name") for joint in passive] == ["m1.joint.spring"]
+
+
+@pytest.mark.parametrize("organism", [CRAB, ARM], ids=["crab", "arm"])
+def test_pairs_that_never_collide_do_not_collide_in_pinocchio(organism, tmp_path):
+    urdf, path = tmp_path / "it.urdf", tmp_path / "it.srdf"
+    write_urdf(organism, urdf, hinges="physical", contact=True)
+    write_srdf(organism, path, hinges="physical", samples=SAMPLES)
+    root = read_xml(path)
+    reasons = {
+        frozenset((pair.get("link1"), pair.get("link2"))): pair.get("reason")
+        for pair in root.findall("disable_collisions")
+    }
+    model = organism.model("physical")
+    peer = pin.buildModelFromUrdf(str(urdf))
+    solids = pin.buildGeomFromUrdf(peer, str(urdf), pin.GeometryType.COLLISION)
+    solids.addAllCollisionPairs()
+    frames = [peer.frames[solid.parentFrame].name for solid in solids.geometryObjects]
+    order = [peer.joints[peer.getJointId(name)].idx_q for name in model.joint_names]
+    data, contacts, met = peer.createData(), pin.GeometryData(solids), set()
+    for q in srdf._random(model, np.random.default_rng(0), SAMPLES):
+        theirs = np.zeros(peer.nq)
+        theirs[order] = q
+        pin.computeCollisions(peer, data, solids, contacts, theirs, False)
+        for pair, result in zip(solids.collisionPairs, contacts.collisionResults, strict=True):
+            if result.isCollision():
+                met.add(frozenset((frames[pair.first], frames[pair.second])))
+    never = {pair for pair, reason in reasons.items() if reason == "Never"}
+    assert not never & met
+    if organism is CRAB:  # two limbs that meet are left in the check
+        assert never
+        assert met - set(reasons)
+    # Pinocchio takes exactly these pairs out
+    before = {frozenset((frames[p.first], frames[p.second])) for p in solids.collisionPairs}
+    pin.removeCollisionPairs(peer, solids, str(path))
+    left = {frozenset((frames[p.first], frames[p.second])) for p in solids.collisionPairs}
+    assert left == before - set(reasons)
+
+
+def test_neighbors_are_adjacent_and_far_ends_are_not():
+    model = mr.examples.snake(4).with_parameters(limits=(-2.2, 2.2)).model()
+    tree = srdf.tree_of(model, model.organism, "world")
+    pairs = srdf.disabled_pairs(tree, 0, 0)
+    assert pairs == {("m0", "m1"): "Adjacent", ("m1", "m2"): "Adjacent", ("m2", "m3"): "Adjacent"}
+    assert ("m0", "m3") not in srdf.disabled_pairs(tree, 200, 0)  # rolled up, the ends meet
+    beams = mr.examples.snake(4).model(locked={"m1.hinge": 0.0, "m3.hinge": 0.0})
+    assert len(beams.joint_names) == 1
+    pairs = srdf.disabled_pairs(srdf.tree_of(beams, beams.organism, "world"), 0, 0)
+    assert ("m1", "m2") in pairs
+    assert ("m0", "m3") not in pairs
+
+
+def test_groups_and_states_of_srdf(tmp_path):
+    path = tmp_path / "it.srdf"
+    write_srdf(CRAB, path, hinges="physical", base="free", samples=0)
+    root, model = read_xml(path), CRAB.model("physical", "free")
+    every = next(group for group in root.findall("group") if group.get("name") == "all")
+    assert tuple(joint.get("name") for joint in every) == model.joint_names
+    (virtual,) = root.findall("virtual_joint")
+    assert virtual.get("type") == "floating"
+    urdf = tmp_path / "it.urdf"
+    write_urdf(CRAB, urdf, hinges="physical", base="free")
+    links = {link.get("name") for link in read_xml(urdf).findall("link")}
+    assert virtual.get("child_link") in links
+    for chain in root.iter("chain"):
+        assert {chain.get("base_link"), chain.get("tip_link")} <= links
+    leg = {"leg": model.joint_names[:2]}
+    write_srdf(CRAB, path, hinges="physical", groups=leg, samples=0)
+    assert [group.get("name") for group in read_xml(path).findall("group")] == ["leg"]
+
+
+def test_servos_of_mujoco_accelerate_as_our_law(tmp_path):
+    organism, rng = ARM.with_parameters(viscous=0.3, coulomb=0.0), np.random.default_rng(2)
+    model, path = organism.model("physical"), tmp_path / "it.xml"
+    write_mjcf(organism, path, hinges="physical", actuators="position", kp=30.0, kd=2.0)
+    peer = mujoco.MjModel.from_xml_path(str(path))
+    data, n = mujoco.MjData(peer), model.nv
+    q, v, goal = 0.3 * rng.standard_normal((3, n))
+    goal[0] = 1.5  # beyond what 40 N m reach
+    wanted = 30.0 * (goal - q) - 2.0 * v
+    tau = np.clip(wanted, -40.0, 40.0)
+    assert (tau != wanted).any()
+    for value, rate, target, name in zip(q, v, goal, model.joint_names, strict=True):
+        data.joint(name).qpos, data.joint(name).qvel = value, rate
+        data.actuator(name).ctrl = target
+    mujoco.mj_forward(peer, data)
+    theirs = np.array([data.joint(name).qacc[0] for name in model.joint_names])
+    ours = model.forward_dynamics(q, v, tau)
+    np.testing.assert_allclose(theirs, ours, rtol=0, atol=RELATIVE * np.abs(ours).max())
+    np.testing.assert_array_equal(peer.actuator_forcerange, [[-40.0, 40.0]] * n)
+    np.testing.assert_array_equal(peer.actuator_ctrlrange, [[-2.0, 1.5]] * n)
+
+
+def test_sensors_of_mujoco_measure_joints_and_bodies(tmp_path):
+    kind = mr.catalog["backbone"]
+    tip = kind.bodies[-1].name
+    organism = mr.examples.snake(2, with_imu(kind, tip))
+    model, path = organism.model("physical"), tmp_path / "it.xml"
+    write_mjcf(organism, path, hinges="physical", sensors=True)
+    peer = mujoco.MjModel.from_xml_path(str(path))
+    data, rng = mujoco.MjData(peer), np.random.default_rng(1)
+    q, v, tau = rng.standard_normal((3, model.nv))
+    for k, name in enumerate(model.joint_names):
+        data.joint(name).qpos, data.joint(name).qvel = q[k], v[k]
+        data.actuator(name).ctrl = tau[k]
+    mujoco.mj_forward(peer, data)
+    for k, name in enumerate(model.joint_names):
+        measured = [data.sensor(f"{key}:{name}").data[0] for key in ("position", "velocity")]
+        assert measured == [q[k], v[k]]
+        assert data.sensor(f"effort:{name}").data[0] == pytest.approx(tau[k])
+    body = f"m1.{tip}"
+    T = model.forward_kinematics(q)[model.body_index(body)]
+    J = model.jacobian(q, body)
+    a = model.forward_dynamics(q, v, tau)
+    h = 1e-6  # differences of the velocity of the body's origin
+    speed = [origin_velocity(model, q + s * v, v + s * a, body) for s in (-h, h)]
+    felt = T[:3, :3].T @ ((speed[1] - speed[0]) / (2 * h) - model.gravity)
+    np.testing.assert_allclose(data.sensor(f"accelerometer:{body}").data, felt, atol=1e-5)
+    np.testing.assert_allclose(data.sensor(f"gyro:{body}").data, (J @ v)[3:], atol=1e-9)
+
+
+def origin_velocity(model, q, v, body):
+    """Velocity of a body's origin in the world."""
+    h = 1e-6
+    p = [model.forward_kinematics(q + s * v)[model.body_index(body), :3, 3] for s in (-h, h)]
+    return (p[1] - p[0]) / (2 * h)
+
+
+def test_records_keep_limits_of_motors_and_measurement_units():
+    kind = with_imu(mr.catalog["scout"], mr.catalog["scout"].bodies[0].name)
+    joint = kind.joints[0].name
+    kind = kind.with_parameters(max_velocity=3.0).with_parameters(joint=joint, max_effort=2.0)
+    found = record.decode(record.encode(kind, 7))
+    assert found.kind == kind
+    assert found.skipped == ()
+
+
+def test_mistakes_are_one_clear_line(tmp_path):
+    path = tmp_path / "x.xml"
+    with complains(mr.StateError, "ros2_control is one of position, velocity, effort", "'torque'"):
+        write_urdf(CRAB, path, ros2_control="torque")
+    with complains(mr.StateError, "actuators are one of motor, position", "'muscle'"):
+        write_mjcf(CRAB, path, actuators="muscle")
+    with complains(mr.StateError, "kp and kd are gains of servos"):
+        write_mjcf(CRAB, path, kp=3.0)
+    with complains(mr.UnknownNameError, "kp: no joint 'm9.hinge'"):
+        write_mjcf(CRAB, path, actuators="position", kp={"m9.hinge": 1.0})
+    with complains(mr.UnknownNameError, "group 'leg': no joint 'm9.hinge': joints are"):
+        write_srdf(CRAB, path, groups={"leg": ["m9.hinge"]})
+    with complains(mr.StateError, "samples"):
+        write_srdf(CRAB, path, samples=-1)
+    with complains(mr.DatasheetError, "max_effort", "greater than 0"):
+        CRAB.with_parameters(max_effort=0.0)
+    (tmp_path / "bad.urdf").write_text(
+        '<robot name="r"><link name="a"/><link name="b"><inertial><mass value="1"/>'
+        '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>'
+        '<joint name="j" type="revolute"><parent link="a"/><child link="b"/>'
+        '<limit lower="-1" upper="1" effort="-5" velocity="1"/></joint></robot>'
+    )
+    with complains(mr.FileError, "joint 'j': effort is -5 but must not be negative"):
+        read_urdf(tmp_path / "bad.urdf")
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "tag"),
+    [("--urdf-ros2", "crab.urdf", "ros2_control"), ("--srdf", "crab.srdf", "disable_collisions"),
+     ("--mjcf-servo", "crab.xml", "actuator")],
+)  # fmt: skip
+def test_command_line_writes_each_format(option, name, tag, tmp_path):
+    done = CliRunner().invoke(cli, ["export", "crab", option, "--output", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert name in done.stdout
+    assert read_xml(tmp_path / name).find(tag) is not None
