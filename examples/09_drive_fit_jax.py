@@ -55,7 +55,9 @@ def main() -> int:
         lambda p: np.asarray(slopes(p)).reshape(-1, len(p)),
     )
     print(f"{fit.nfev} runs of {STEPS} steps, {time.perf_counter() - begin:.1f} s")
-    for name, true, found in zip(("gain", "gain", "friction", "friction"), TRUE, fit.x, strict=True):
+    for name, true, found in zip(
+        ("gain", "gain", "friction", "friction"), TRUE, fit.x, strict=True
+    ):
         print(f"  {name:8s} {found:.4f}, true {true:g}")
     left = np.sqrt(np.mean(fit.fun**2))
     print(f"left: {1e3 * left:.2f} mrad, noise {1e3 * NOISE:.2f} mrad")

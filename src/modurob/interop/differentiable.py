@@ -32,6 +32,8 @@ VERSIONS = {
     "casadi": ((3, 6), (4,), "CasADi"),
 }
 DTYPES = ("float64", "float32")
+# of a function, where PyTorch or JAX ask for more
+ONCE = "can be differentiated once: modurob.interop.casadi.graph has derivatives of any order"
 
 
 def framework(name: str) -> Any:

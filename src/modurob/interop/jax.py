@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from modurob.errors import ModurobError, StateError
-from modurob.interop.differentiable import DifferentiableFunction, demand_rows, framework
+from modurob.interop.differentiable import ONCE, DifferentiableFunction, demand_rows, framework
 from modurob.model import Model
 
 API_VERSION = (0, 1)  # of XLA's foreign function interface: the structures below
@@ -144,10 +144,7 @@ def function(model: Model, name: str, **options: Any) -> Callable[..., Any]:
 
     @jacobians.defjvp
     def _(primals: Any, tangents: Any) -> Any:
-        raise StateError(
-            f"{name} can be differentiated once: modurob.interop.casadi.graph has derivatives "
-            "of any order"
-        )
+        raise StateError(f"{name} {ONCE}")
 
     @jax.custom_jvp
     def evaluate(*arrays: Any) -> Any:
@@ -159,7 +156,8 @@ def function(model: Model, name: str, **options: Any) -> Callable[..., Any]:
         for k, shape in enumerate(bound.shapes):
             pairs = zip(J[k * inputs : (k + 1) * inputs], tangents, strict=True)
             parts = [jnp.einsum("...ij,...j->...i", block, change) for block, change in pairs]
-            changes.append(sum(parts[1:], parts[0]).reshape(*primals[0].shape[:-1], *shape))
+            total: Any = sum(parts)
+            changes.append(total.reshape(*primals[0].shape[:-1], *shape))
         return evaluate(*primals), changes
 
     def call(*arrays: Any) -> Any:
