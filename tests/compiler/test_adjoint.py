@@ -51,7 +51,7 @@ def evaluated(trace: Trace, arrays: dict[str, np.ndarray]) -> np.ndarray:
 def rough(base: str) -> mr.Model:
     """A body with springs and both kinds of friction; one that is fixed has a slide."""
     body = mr.examples.crab() if base == "free" else mr.examples.crane(l=0.5)
-    model = body.model(base=base)
+    model = body.model("physical", base=base)
     n = len(model.joint_names)
     arrays = {"viscous": np.full(n, 0.3), "coulomb": np.full(n, 0.2), "stiffness": np.full(n, 2.0)}
     fields = {"organism": None, "options": None, **arrays}

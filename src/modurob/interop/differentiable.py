@@ -114,6 +114,17 @@ def _center_jacobians(model: Model, q: np.ndarray) -> Any:
     return ((model.centroidal_momentum_matrix(q)[..., :3, :] / model.mass.sum(),),)
 
 
+def _step(
+    model: Model, q: np.ndarray, v: np.ndarray, tau: np.ndarray, dt: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """`Model.step` with the quaternion, of the two for one rotation, next to that before."""
+    q_next, v_next = model.step(q, v, tau, dt)
+    if model.free_base:
+        turned = np.sum(q[..., 3:7] * q_next[..., 3:7], axis=-1, keepdims=True) < 0
+        q_next[..., 3:7] = np.where(turned, -q_next[..., 3:7], q_next[..., 3:7])
+    return q_next, v_next
+
+
 def _step_jacobians(model: Model, q: np.ndarray, v: np.ndarray, tau: np.ndarray, dt: float) -> Any:
     (A, B), nv = model.step_derivatives(q, v, tau, dt), model.nv
     rows = (slice(nv), slice(nv, None))
@@ -149,7 +160,7 @@ FUNCTIONS: dict[str, Entry] = {
     "step": Entry(
         ("q", "v", "tau"),
         {"q": ("nq",), "v": ("nv",)},
-        Model.step,
+        _step,
         _step_jacobians,
         {"dt": lambda model, dt: positive("dt", dt, "seconds")},
     ),
