@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cache
 from typing import Any
 
@@ -22,7 +23,15 @@ DIFFERENCES = 1e-6
 
 @cache
 def model(base: str) -> mr.Model:
-    return mr.examples.crab().model(base=base)
+    """The crab; one that is fixed has friction that `DT` is too long for, and springs."""
+    free = mr.examples.crab().model(base="free")
+    if base == "free":
+        return free
+    fixed, n = mr.examples.crab().model(), len(free.joint_names)
+    passive = {"viscous": np.full(n, 2.0), "coulomb": np.full(n, 0.3), "stiffness": np.ones(n)}
+    fixed = dataclasses.replace(fixed, organism=None, options=None, **passive)
+    assert fixed.friction_rate.rate * DT > 1
+    return fixed
 
 
 def options(name: str, base: str) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import tomllib
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -62,6 +64,14 @@ def test_a_framework_that_is_missing_is_named_with_its_extra(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)  # makes its import fail
         with pytest.raises(mr.StateError, match=rf"pip install 'modurob\[{name}\]'"):
             module.function(cases.model("fixed"), "inverse_dynamics")
+
+
+def test_known_versions_are_those_of_the_extras():
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    extras = tomllib.loads(text)["project"]["optional-dependencies"]
+    for name, (least, beyond, _) in VERSIONS.items():
+        bounds = (".".join(map(str, each)) for each in (least, beyond))
+        assert extras[name] == ["{}>={},<{}".format(name, *bounds)]
 
 
 @pytest.mark.parametrize("version", ["0.0.1", "99.0", "nightly"])

@@ -85,11 +85,17 @@ def test_compiled_code_reads_and_writes_the_memory_of_tensors(base, monkeypatch)
 def test_the_step_of_the_gpu_is_the_step_of_the_cpu(base):
     model = cases.model(base)
     forward = bridge.function(model, "forward_dynamics")
-    own = bridge._step(torch, model, forward, 1e-5)
+    dt = min(cases.DT, 0.5 / (model.friction_rate.rate + 1e-9))
+    own = bridge._step(torch, model, forward, dt)
     given = tensors("step", base)
-    expected = gradients(bridge.function(model, "step", dt=1e-5), given)
+    expected = gradients(bridge.function(model, "step", dt=dt), given)
     for a, b in zip(expected, gradients(own, given), strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=SAME * (1 + np.abs(a).max()))
+
+
+def test_friction_too_stiff_for_a_step_on_the_gpu_is_refused():
+    with pytest.raises(mr.StateError, match=r"the friction of 'm.*' allows up to dt = "):
+        bridge._step(torch, cases.model("fixed"), abs, cases.DT)
 
 
 def test_mistakes_have_one_clear_line():
@@ -120,7 +126,7 @@ def test_mistakes_have_one_clear_line():
 def test_a_gpu_gives_the_values_and_gradients_of_the_cpu(name, base, dtype):
     model, options = cases.model(base), cases.options(name, base)
     if name == "step":
-        options = {"dt": 0.5 / model.friction_rate.rate if model.friction_rate.rate else 1e-3}
+        options = {"dt": min(cases.DT, 0.5 / (model.friction_rate.rate + 1e-9))}
     expected = gradients(bridge.function(model, name, **options), tensors(name, base))
     given = tensors(name, base, getattr(torch, dtype), "cuda")
     found = gradients(bridge.function(model.compile("cuda", dtype), name, **options), given)

@@ -27,9 +27,9 @@ from modurob.spatial import so3
 Shape = tuple[int, ...]
 # Framework: oldest version that is known to work, the first one that is not known, and its name.
 VERSIONS = {
-    "torch": ((2, 4), (3,), "PyTorch"),
-    "jax": ((0, 5), (1,), "JAX"),
-    "casadi": ((3, 6), (4,), "CasADi"),
+    "torch": ((2, 11), (3,), "PyTorch"),
+    "jax": ((0, 8), (1,), "JAX"),
+    "casadi": ((3, 6, 7), (4,), "CasADi"),
 }
 DTYPES = ("float64", "float32")
 # of a function, where PyTorch or JAX ask for more
@@ -44,7 +44,7 @@ def framework(name: str) -> Any:
         module = importlib.import_module(name)
     except ImportError:
         raise StateError(f"modurob.interop.{name} needs {title}: {install}") from None
-    numbers = tuple(int(part) for part in re.findall(r"\d+", module.__version__)[:2])
+    numbers = tuple(int(part) for part in re.findall(r"\d+", module.__version__)[:3])
     if not least <= numbers < beyond:
         least, beyond = (".".join(map(str, each)) for each in (least, beyond))
         raise StateError(
@@ -209,15 +209,13 @@ class DifferentiableFunction:
         return found
 
     def pullback(
-        self, arrays: Sequence[np.ndarray], weights: Sequence[np.ndarray | None]
+        self, arrays: Sequence[np.ndarray], weights: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
         """Gradients by the inputs of the sum of all outputs times their weights."""
-        batch = arrays[0].shape[:-1]
-        total = [np.zeros((*batch, 1, size)) for size in self.sizes]
+        batch, total = arrays[0].shape[:-1], [np.zeros(1)] * len(arrays)
         for weight, row in zip(weights, self.jacobians(*arrays), strict=True):
-            if weight is not None:
-                flat = weight.reshape(*batch, 1, -1)
-                total = [sum_ + flat @ block for sum_, block in zip(total, row, strict=True)]
+            flat = weight.reshape(*batch, 1, -1)
+            total = [before + flat @ block for before, block in zip(total, row, strict=True)]
         return [each[..., 0, :] for each in total]
 
     def _unit(self, arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
@@ -282,8 +280,8 @@ def checked(model: Model, name: str, options: Mapping[str, Any]) -> tuple[Entry,
 
 def demand_rows(
     name: str, inputs: Sequence[str], sizes: Sequence[int], arrays: Sequence[Any]
-) -> str:
-    """Type of the numbers of all arrays, or an error for what does not fit.
+) -> tuple[str, Shape]:
+    """Type of the numbers and batch shape of all arrays, or an error for what does not fit.
 
     Args:
         arrays: Arrays or tensors of any framework, with ``shape`` and ``dtype``.
@@ -291,20 +289,17 @@ def demand_rows(
     if len(arrays) != len(inputs):
         takes = ", ".join(inputs)
         raise StateError(f"{name} takes {len(inputs)} arrays, {takes}, got {len(arrays)}")
-    types = [str(array.dtype).split(".")[-1] for array in arrays]
-    dtypes = dict(zip(inputs, types, strict=True))
-    kinds = set(dtypes.values())
-    if len(kinds) > 1 or not kinds <= set(DTYPES):
-        got = ", ".join(f"{each} {kind}" for each, kind in dtypes.items())
+    types = [str(array.dtype).removeprefix("torch.") for array in arrays]
+    if types[0] not in DTYPES or types.count(types[0]) < len(types):
+        got = ", ".join(f"{each} {kind}" for each, kind in zip(inputs, types, strict=True))
         raise StateError(f"{name} takes arrays that are all {' or all '.join(DTYPES)}, got {got}")
-    for each, size, array in zip(inputs, sizes, arrays, strict=True):
-        if len(array.shape) == 0 or array.shape[-1] != size:
-            raise StateError(
-                f"{each} of {name} has shape {tuple(array.shape)}, expected (..., {size})"
-            )
+    shapes = [tuple(array.shape) for array in arrays]
+    for each, size, shape in zip(inputs, sizes, shapes, strict=True):
+        if not shape or shape[-1] != size:
+            raise StateError(f"{each} of {name} has shape {shape}, expected (..., {size})")
+    batches = {shape[:-1] for shape in shapes}
     try:
-        np.broadcast_shapes(*(tuple(array.shape[:-1]) for array in arrays))
+        return types[0], batches.pop() if len(batches) == 1 else np.broadcast_shapes(*batches)
     except ValueError:
-        got = ", ".join(str(tuple(array.shape)) for array in arrays)
+        got = ", ".join(map(str, shapes))
         raise StateError(f"the batch shapes of {name} do not fit together: {got}") from None
-    return kinds.pop()

@@ -162,8 +162,7 @@ def function(model: Model, name: str, **options: Any) -> Callable[..., Any]:
 
     def call(*arrays: Any) -> Any:
         given = [jnp.asarray(array) for array in arrays]
-        demand_rows(name, bound.entry.inputs, bound.sizes, given)
-        batch = np.broadcast_shapes(*(array.shape[:-1] for array in given))
+        _, batch = demand_rows(name, bound.entry.inputs, bound.sizes, given)
         rows = (jnp.broadcast_to(array, (*batch, array.shape[-1])) for array in given)
         found = evaluate(*rows)
         return found[0] if outputs == 1 else tuple(found)

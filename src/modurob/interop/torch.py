@@ -43,7 +43,7 @@ def function(model: Model, name: str, **options: Any) -> Callable[..., Any]:
         A callable on tensors (..., n) whose batch shapes broadcast. It returns a tensor, or
         (q, v) for ``step``. It can be differentiated once.
     """
-    framework("torch")
+    torch = framework("torch")
     entry, options = checked(model, name, options)
     dynamics: Any = model.dynamics
     tier = dynamics.tier if isinstance(dynamics, CudaDynamics) else None
@@ -54,16 +54,20 @@ def function(model: Model, name: str, **options: Any) -> Callable[..., Any]:
     sizes = [model.nq if each == "q" else model.nv for each in entry.inputs]
 
     def call(*tensors: Any) -> Any:
-        return compute(*_rows(name, entry.inputs, sizes, tier, tensors))
+        return compute(*_rows(torch, name, entry.inputs, sizes, tier, tensors))
 
     return call
 
 
 def _rows(
-    name: str, inputs: Sequence[str], sizes: Sequence[int], tier: CudaTier | None, tensors: Any
+    torch: Any,
+    name: str,
+    inputs: Sequence[str],
+    sizes: Sequence[int],
+    tier: CudaTier | None,
+    tensors: Sequence[Any],
 ) -> list[Any]:
     """Tensors of one batch shape, or an error for what does not fit the model."""
-    torch = framework("torch")
     place = "cpu" if tier is None else "cuda"
     for each, tensor in zip(inputs, tensors, strict=False):
         if not isinstance(tensor, torch.Tensor):
@@ -73,13 +77,12 @@ def _rows(
                 f"{each} of {name} is on {tensor.device}, the model on {place}: move the tensor "
                 f"with .to('{place}'), or compile the model for the tensor's device"
             )
-    dtype = demand_rows(name, inputs, sizes, tensors)
+    dtype, batch = demand_rows(name, inputs, sizes, tensors)
     if tier is not None and dtype != tier.dtype.name:
         raise StateError(
             f"{name} of a model compiled with dtype {tier.dtype.name} takes such tensors, got "
             f"{dtype}: convert them, or compile the model with dtype='{dtype}'"
         )
-    batch = torch.broadcast_shapes(*(tensor.shape[:-1] for tensor in tensors))
     return [tensor.expand(*batch, tensor.shape[-1]) for tensor in tensors]
 
 
