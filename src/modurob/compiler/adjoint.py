@@ -8,6 +8,13 @@ from modurob.compiler.emit_llvm import Slot
 from modurob.compiler.fused import Trace
 from modurob.compiler.statements import place_of
 from modurob.compiler.trace import CONST, INPUT, Traced
+from modurob.equations.passes import Passes
+
+
+class Weighted(Passes):
+    """Stands for the passes of a gradient: it reads the array of external wrenches."""
+
+    external = True
 
 
 class Adjoint(Trace):
@@ -23,11 +30,12 @@ class Adjoint(Trace):
 
     def __init__(self, trace: Trace) -> None:
         self.graph, self.free_base, self.joints = trace.graph, trace.free_base, trace.joints
-        self.quantity, self.kept = trace.quantity, []
+        self.kept = []
         self.slots, self.wrenches = dict(trace.slots), math.prod(trace.shape)
         nq, nv = (self.joints + 7, self.joints + 6) if self.free_base else [self.joints] * 2
         first = {"q": 0, "v": nq, "x": nq + nv}
         self.shape = (nq + nv * (len(trace.quantity.inputs) - 1),)
+        self.quantity = trace.quantity._replace(result=self.shape, passes=Weighted)
         gradient = [self.graph.constant(0.0)] * self.shape[0]
         places = {name: place_of(slot, self.free_base) for name, slot in trace.slots.items()}
         names = {place: name for name, place in places.items()}

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from modurob.checks import positive
+from modurob.compiler.routine import thread_count
+from modurob.compiler.tiers import FusedTier
 from modurob.dynamics import cpu_model
 from modurob.errors import StateError, UnknownNameError, choices
 from modurob.model import Model
@@ -32,6 +34,7 @@ VERSIONS = {
     "casadi": ((3, 6, 7), (4,), "CasADi"),
 }
 DTYPES = ("float64", "float32")
+REVERSED = ("inverse_dynamics", "forward_dynamics")  # whose gradients a compiled model has code for
 # of a function, where PyTorch or JAX ask for more
 ONCE = "can be differentiated once: modurob.interop.casadi.graph has derivatives of any order"
 
@@ -211,12 +214,42 @@ class DifferentiableFunction:
     def pullback(
         self, arrays: Sequence[np.ndarray], weights: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
-        """Gradients by the inputs of the sum of all outputs times their weights."""
+        """Gradients by the inputs of the sum of all outputs times their weights.
+
+        A compiled model has code of its own for those of its dynamics.
+        """
+        tier = self.model.dynamics.tier
+        if self.name in REVERSED and isinstance(tier, FusedTier):
+            found = self._reversed(tier, arrays, weights[0])
+            if found is not None:
+                return found
         batch, total = arrays[0].shape[:-1], [np.zeros(1)] * len(arrays)
         for weight, row in zip(weights, self.jacobians(*arrays), strict=True):
             flat = weight.reshape(*batch, 1, -1)
             total = [before + flat @ block for before, block in zip(total, row, strict=True)]
         return [each[..., 0, :] for each in total]
+
+    def _reversed(
+        self, tier: FusedTier, arrays: Sequence[np.ndarray], weights: np.ndarray
+    ) -> list[np.ndarray] | None:
+        """Gradients by reverse differentiation; None where a number is not finite."""
+        routine, model, batch = tier.gradient(self.name), self.model, arrays[0].shape[:-1]
+        if routine is None:
+            return None
+        unit = self._unit(arrays)
+        rows = [np.ascontiguousarray(x.reshape(-1, x.shape[-1])) for x in unit]
+        given = np.zeros((len(rows[0]), len(model.mass), 6))  # in the place of external wrenches
+        given.reshape(len(given), -1)[:, : model.nv] = weights.reshape(-1, model.nv)
+        q, v, x = rows
+        found = routine.batch(q, v, x, given, thread_count("auto", len(q) * model.nv))
+        if found is None:
+            return None
+        if model.free_base:  # the quaternion counts as four independent numbers there
+            u, norm = q[:, 3:7], np.linalg.norm(arrays[0][..., 3:7], axis=-1).reshape(-1, 1)
+            slope = found[:, 3:7]
+            found[:, 3:7] = (slope - u * np.sum(u * slope, axis=-1, keepdims=True)) / norm
+        parts = np.split(found, np.cumsum(self.sizes)[:-1], axis=-1)
+        return [part.reshape(*batch, part.shape[-1]) for part in parts]
 
     def _unit(self, arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         """The arrays, with a free base's quaternion at norm 1."""

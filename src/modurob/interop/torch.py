@@ -134,7 +134,10 @@ def _autograd() -> Any:
 
         @staticmethod
         def backward(context: Any, *weights: Any) -> tuple[Any, ...]:
-            return (None, *ModelGradient.apply(context.bound, *context.saved_tensors, *weights))
+            given = (context.bound, *context.saved_tensors, *weights)
+            asked_again = torch.is_grad_enabled()  # for derivatives of what is returned here
+            gradient = ModelGradient.apply if asked_again else ModelGradient.forward
+            return (None, *gradient(*given))
 
     def _tensor(array: Any, dtype: Any) -> Any:
         on_cpu = isinstance(array, np.ndarray)
