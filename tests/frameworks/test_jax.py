@@ -18,7 +18,8 @@ SINGLE = 1e-4  # relative: float32 has 6e-8, and inputs are rounded before they 
 
 @pytest.fixture(autouse=True)
 def double_precision():
-    with jax.enable_x64(True):
+    """On the CPU, where there is a GPU, too."""
+    with jax.enable_x64(True), jax.default_device(jax.devices("cpu")[0]):
         yield
 
 
@@ -75,6 +76,27 @@ def test_compiled_code_reads_the_buffers_of_arrays(monkeypatch):
     arrays = [jnp.asarray(x) for x in cases.states("inverse_dynamics", "fixed")]
     function(*arrays).block_until_ready()
     assert seen == [[x.unsafe_buffer_pointer() for x in arrays]]
+
+
+def test_programs_on_other_devices_call_back(monkeypatch):
+    """The branch of GPUs, taken on the CPU where there is none."""
+    model, arrays = cases.model("free"), cases.states("step", "free")
+    gpus = [each for each in jax.devices() if each.platform != "cpu"]
+    if not gpus:
+        branch = jax.lax.platform_dependent
+
+        def elsewhere(*given, cpu, default):
+            return branch(*given, default=default)
+
+        monkeypatch.setattr(jax.lax, "platform_dependent", elsewhere)
+    step = bridge.function(model, "step", dt=cases.DT)
+    with jax.default_device((gpus or jax.devices())[0]):
+        given = [jnp.asarray(x) for x in arrays]
+        found = jax.jit(jax.grad(lambda *x: step(*x)[0].sum() + step(*x)[1].sum()))(*given)
+    bound = DifferentiableFunction(model, "step", {"dt": cases.DT})
+    weights = [np.ones_like(x) for x in bound.value(*arrays)]
+    expected = bound.pullback(arrays, weights)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_mistakes_have_one_clear_line():

@@ -88,7 +88,8 @@ class CudaTier:
         batch, sizes = arrays[0].shape[:-1], [array.shape[-1] for array in arrays]
         y = self.cp.empty((*batch, sum(sizes)), dtype=self.dtype)
         if count := math.prod(batch):
-            given = [*arrays, *arrays[:1] * (3 - len(arrays)), weights, y]
+            unused = [arrays[0]] * (3 - len(arrays))
+            given = [*arrays, *unused, weights, y]
             kernel = self._kernels[name, "gradient", body]
             kernel((-(-count // THREADS),), (THREADS,), (np.int64(count), *given))
         ends = np.cumsum(sizes)

@@ -5,7 +5,8 @@
 
 Functions run on the CPU, within the program that JAX has compiled: they read and write its buffers
 where these are, through XLA's foreign function interface. float32 arrays are converted, because
-code for the CPU has double precision. Numbers that are not finite give NaN.
+code for the CPU has double precision. Numbers that are not finite give NaN. From a program on a GPU
+they are called back, with copies to main memory and back.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from modurob.model import Model
 API_VERSION = (0, 1)  # of XLA's foreign function interface: the structures below
 METADATA, EXECUTE = 1, 3  # its numbers of an extension, and of the stage in which code runs
 TYPES = {11: np.dtype(np.float32), 12: np.dtype(np.float64)}  # its numbers of element types
+
+Compute = Callable[..., Sequence[np.ndarray]]
 
 _targets = count()
 _handlers: list[Any] = []  # XLA may call them as long as the process lives
@@ -84,7 +87,17 @@ def _arrays(buffers: Any) -> list[np.ndarray]:
     return found
 
 
-def _target(compute: Callable[..., Sequence[np.ndarray]]) -> str:
+def _fill(results: Sequence[np.ndarray], compute: Compute, arrays: Sequence[Any]) -> None:
+    """Compute results into their memory."""
+    try:
+        found = compute(*(np.asarray(x, dtype=float) for x in arrays))
+    except ModurobError:  # such as numbers that are not finite
+        found = [np.full(1, np.nan)] * len(results)
+    for result, value in zip(results, found, strict=True):
+        result[...] = value
+
+
+def _target(compute: Compute) -> str:
     """Register a function of arrays with XLA; the name by which programs call it."""
     jax = framework("jax")
 
@@ -99,13 +112,7 @@ def _target(compute: Callable[..., Sequence[np.ndarray]]) -> str:
                 return
         if frame.stage != EXECUTE:
             return
-        results = _arrays(frame.results)
-        try:
-            found = compute(*(np.asarray(x, dtype=float) for x in _arrays(frame.arguments)))
-        except ModurobError:  # such as numbers that are not finite
-            found = [np.full(1, np.nan)] * len(results)
-        for result, value in zip(results, found, strict=True):
-            result[...] = value
+        _fill(_arrays(frame.results), compute, _arrays(frame.arguments))
 
     name = f"modurob_{next(_targets)}"
     _handlers.append(handler)
@@ -130,25 +137,37 @@ def function(model: Model, name: str, **options: Any) -> Callable[..., Any]:
     bound = DifferentiableFunction(model, name, options)
     inputs, outputs = len(bound.sizes), len(bound.shapes)
     blocks = [(int(np.prod(shape)), size) for shape in bound.shapes for size in bound.sizes]
-    value_target = _target(bound.value)
-    slope_target = _target(lambda *arrays: [x for row in bound.jacobians(*arrays) for x in row])
 
-    def run(target: str, shapes: Sequence[tuple[int, ...]], arrays: Sequence[Any]) -> Any:
-        batch, dtype = arrays[0].shape[:-1], arrays[0].dtype
-        results = [jax.ShapeDtypeStruct((*batch, *shape), dtype) for shape in shapes]
-        return jax.ffi.ffi_call(target, results, vmap_method="broadcast_all")(*arrays)
+    def called(compute: Compute, shapes: Sequence[tuple[int, ...]]) -> Callable[..., Any]:
+        """Compiled code as an operation of JAX, on rows of one batch shape."""
+        target, batched = _target(compute), {"vmap_method": "broadcast_all"}
 
-    @jax.custom_jvp
-    def jacobians(*arrays: Any) -> Any:
-        return run(slope_target, blocks, arrays)
+        def back(*arrays: Any) -> list[np.ndarray]:
+            batch, dtype = arrays[0].shape[:-1], arrays[0].dtype
+            results = [np.empty((*batch, *shape), dtype) for shape in shapes]
+            _fill(results, compute, arrays)
+            return results
+
+        def call(*arrays: Any) -> Any:
+            batch, dtype = arrays[0].shape[:-1], arrays[0].dtype
+            results = [jax.ShapeDtypeStruct((*batch, *shape), dtype) for shape in shapes]
+            return jax.lax.platform_dependent(
+                *arrays,
+                cpu=jax.ffi.ffi_call(target, results, **batched),
+                default=lambda *given: jax.pure_callback(back, results, *given, **batched),
+            )
+
+        return call
+
+    def flat_jacobians(*arrays: np.ndarray) -> list[np.ndarray]:
+        return [block for row in bound.jacobians(*arrays) for block in row]
+
+    evaluate = jax.custom_jvp(called(bound.value, bound.shapes))
+    jacobians = jax.custom_jvp(called(flat_jacobians, blocks))
 
     @jacobians.defjvp
     def _(primals: Any, tangents: Any) -> Any:
         raise StateError(f"{name} {ONCE}")
-
-    @jax.custom_jvp
-    def evaluate(*arrays: Any) -> Any:
-        return run(value_target, bound.shapes, arrays)
 
     @evaluate.defjvp
     def _(primals: Any, tangents: Any) -> Any:
