@@ -64,6 +64,21 @@ def test_gradients_of_compiled_models_are_those_of_the_table(name, base, monkeyp
         np.testing.assert_allclose(b, a, rtol=0, atol=1e-11 * (1 + np.abs(a).max()))
 
 
+@pytest.mark.parametrize("base", cases.BASES)
+def test_no_states_have_no_gradients(base):
+    model = cases.model(base)
+    arrays = [np.zeros((2, 0, n)) for n in (model.nq, model.nv, model.nv)]
+    for each in (model, model.compile()):
+        found = DifferentiableFunction(each, "inverse_dynamics", {}).pullback(arrays, arrays[1:2])
+        assert [x.shape for x in found] == [x.shape for x in arrays]
+
+
+def test_a_quaternion_of_zeros_is_refused():
+    center = DifferentiableFunction(cases.model("free"), "center_of_mass", {})
+    with pytest.raises(mr.StateError, match="zeros or NaN are no rotation"):
+        center.value(np.zeros(cases.model("free").nq))
+
+
 def test_the_quaternion_of_a_step_has_no_jumps():
     model = cases.model("free")
     step = DifferentiableFunction(model, "step", {"dt": 1e-3})

@@ -99,6 +99,16 @@ def test_programs_on_other_devices_call_back(monkeypatch):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
+def test_an_error_of_ours_is_raised_by_jax(monkeypatch):
+    def fails(self, *arrays):
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(DifferentiableFunction, "value", fails)
+    function = bridge.function(cases.model("fixed"), "center_of_mass")
+    with pytest.raises(Exception, match="RuntimeError: a defect"):
+        function(jnp.zeros(cases.model("fixed").nq)).block_until_ready()
+
+
 def test_mistakes_have_one_clear_line():
     model = cases.model("fixed")
     function = bridge.function(model, "inverse_dynamics")

@@ -11,6 +11,7 @@ differences find them: no step in q has to stay on the unit sphere.
 from __future__ import annotations
 
 import importlib
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -225,7 +226,7 @@ class DifferentiableFunction:
                 return found
         batch, total = arrays[0].shape[:-1], [np.zeros(1)] * len(arrays)
         for weight, row in zip(weights, self.jacobians(*arrays), strict=True):
-            flat = weight.reshape(*batch, 1, -1)
+            flat = weight.reshape(*batch, 1, row[0].shape[-2])
             total = [before + flat @ block for before, block in zip(total, row, strict=True)]
         return [each[..., 0, :] for each in total]
 
@@ -237,10 +238,10 @@ class DifferentiableFunction:
         if routine is None:
             return None
         unit = self._unit(arrays)
-        rows = [np.ascontiguousarray(x.reshape(-1, x.shape[-1])) for x in unit]
-        given = np.zeros((len(rows[0]), len(model.mass), 6))  # in the place of external wrenches
-        given.reshape(len(given), -1)[:, : model.nv] = weights.reshape(-1, model.nv)
-        q, v, x = rows
+        states = math.prod(batch)
+        q, v, x = (np.ascontiguousarray(x.reshape(states, x.shape[-1])) for x in unit)
+        given = np.zeros((states, 6 * len(model.mass)))  # in the place of external wrenches
+        given[:, : model.nv] = weights.reshape(states, model.nv)
         found = routine.batch(q, v, x, given, thread_count("auto", len(q) * model.nv))
         if found is None:
             return None
@@ -256,9 +257,11 @@ class DifferentiableFunction:
         q = arrays[0]
         if not self.model.free_base or so3.is_unit(q[..., 3:7]):
             return arrays
-        q = q.copy()
-        q[..., 3:7] /= np.linalg.norm(q[..., 3:7], axis=-1, keepdims=True)
-        return (q, *arrays[1:])
+        norm = np.linalg.norm(q[..., 3:7], axis=-1, keepdims=True)
+        if not np.all(norm > 0):
+            raise StateError("q[..., 3:7] is the base's quaternion: zeros or NaN are no rotation")
+        unit = q[..., 3:7] / norm
+        return (np.concatenate([q[..., :3], unit, q[..., 7:]], axis=-1), *arrays[1:])
 
     def _by_entries(self, q: np.ndarray, J: np.ndarray) -> np.ndarray:
         """(..., m, nq) Jacobian by the entries of q from that (..., m, nv) in the tangent space.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
@@ -24,6 +25,8 @@ from modurob.model import Model
 
 API_VERSION = (0, 1)  # of XLA's foreign function interface: the structures below
 METADATA, EXECUTE = 1, 3  # its numbers of an extension, and of the stage in which code runs
+INTERNAL = 13  # its number of errors that are not the user's
+CREATE_ERROR = 48  # bytes before that function in its table: sizes, version, a pointer
 TYPES = {11: np.dtype(np.float32), 12: np.dtype(np.float64)}  # its numbers of element types
 
 Compute = Callable[..., Sequence[np.ndarray]]
@@ -59,6 +62,7 @@ _CALL = _structure(
     ("arguments", _BUFFERS),
     ("results", _BUFFERS),
 )
+_ERROR = _structure("Error", ("message", ctypes.c_char_p), ("code", ctypes.c_int))
 _VERSION = _structure("Version", ("major", ctypes.c_int), ("minor", ctypes.c_int))
 
 
@@ -88,13 +92,20 @@ def _arrays(buffers: Any) -> list[np.ndarray]:
 
 
 def _fill(results: Sequence[np.ndarray], compute: Compute, arrays: Sequence[Any]) -> None:
-    """Compute results into their memory."""
-    try:
+    """Compute results into their memory; they are NaN after an error."""
+    for result in results:
+        result.fill(np.nan)
+    with suppress(ModurobError):  # such as numbers that are not finite
         found = compute(*(np.asarray(x, dtype=float) for x in arrays))
-    except ModurobError:  # such as numbers that are not finite
-        found = [np.full(1, np.nan)] * len(results)
-    for result, value in zip(results, found, strict=True):
-        result[...] = value
+        for result, value in zip(results, found, strict=True):
+            result[...] = value
+
+
+def _error(api: int, message: str) -> int:
+    """An error of XLA, which JAX raises."""
+    function = ctypes.c_void_p.from_address(api + CREATE_ERROR).value
+    create = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_ERROR))(function)
+    return create(_ERROR(ctypes.sizeof(_ERROR), None, message.encode(), INTERNAL))
 
 
 def _target(compute: Compute) -> str:
@@ -102,17 +113,20 @@ def _target(compute: Compute) -> str:
     jax = framework("jax")
 
     @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_CALL))
-    def handler(call: Any) -> None:
+    def handler(call: Any) -> int | None:
         frame = call.contents
         if frame.extension:
             request = _MetadataRequest.from_address(frame.extension)
             if request.kind == METADATA:  # XLA asks when the function is registered
                 version = request.metadata.contents.version
                 version.major, version.minor = API_VERSION
-                return
+                return None
         if frame.stage != EXECUTE:
-            return
-        _fill(_arrays(frame.results), compute, _arrays(frame.arguments))
+            return None
+        try:
+            return _fill(_arrays(frame.results), compute, _arrays(frame.arguments))
+        except BaseException as error:  # must not leave: XLA would take any number for an error
+            return _error(frame.api, f"{type(error).__name__}: {error}")
 
     name = f"modurob_{next(_targets)}"
     _handlers.append(handler)
