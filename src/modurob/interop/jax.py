@@ -103,7 +103,7 @@ def _fill(results: Sequence[np.ndarray], compute: Compute, arrays: Sequence[Any]
 
 def _error(api: int, message: str) -> int:
     """An error of XLA, which JAX raises."""
-    function = ctypes.c_void_p.from_address(api + CREATE_ERROR).value
+    function: Any = ctypes.c_void_p.from_address(api + CREATE_ERROR).value
     create = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_ERROR))(function)
     return create(_ERROR(ctypes.sizeof(_ERROR), None, message.encode(), INTERNAL))
 
