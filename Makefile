@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE # what was compiled once need not be compiled by every process
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast test-simd check bench docs release clean
+.PHONY: help demo test test-fast test-simd test-frameworks check bench docs release clean
 
 help:  ## List the targets
 	@echo "modurob: modular robots from datasheets to equations of motion"
@@ -25,6 +25,10 @@ test-fast: $(VENV)/.bytecode  ## Run the tests for daily work: no browser, no pa
 
 test-simd: $(VENV)/.bytecode  ## Run the numeric tests without SIMD and with other vector widths
 	$(BIN)/python tools/simd_passes.py
+
+test-frameworks: $(VENV)/.frameworks  ## Run the tests and examples with PyTorch, JAX and CasADi
+	$(BIN)/python -m pytest -p no:xdist tests/frameworks
+	$(BIN)/python -m pytest -p no:xdist tests/test_examples.py -k 'casadi or jax or torch'
 
 check: $(VENV)/.dev  ## Lint, format, types and import direction
 	$(BIN)/ruff check .
@@ -67,6 +71,11 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.created
 	@echo "installing modurob and the developers' tools into $(VENV) (a minute or two, once) ..."
 	@$(PIP) --editable '.[dev]'
 	@touch $(VENV)/.core $@
+
+$(VENV)/.frameworks: $(VENV)/.dev
+	@echo "installing PyTorch, JAX and CasADi into $(VENV) (a gigabyte or more, once) ..."
+	@$(PIP) --editable '.[torch,jax,casadi]'
+	@touch $@
 
 # Once, before the workers of the tests would all do the same work at the same time.
 $(VENV)/.bytecode: $(VENV)/.dev

@@ -19,6 +19,7 @@ from modurob.compiler import cuda
 from modurob.compiler.fused import Trace
 from modurob.dynamics import best_target
 from modurob.equations.quantities import QUANTITIES
+from modurob.interop.differentiable import DifferentiableFunction
 from modurob.model.reference import reference
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
@@ -291,6 +292,23 @@ def test_a_rollout_takes_the_steps_of_the_model(base):
             where.rollout(q, v, tau[0, 0], dt)
     with pytest.raises(mr.StateError, match="too long for the friction of the joints"):
         on_cuda.rollout(q, v, tau, 10.0)
+
+
+def test_gradients_on_cuda_are_those_of_the_cpu(cuda_in_cpp, pendulum):
+    model, on_cuda, (q, v, a) = pendulum
+    rng, body = np.random.default_rng(4), model.body_index("m2")
+    for name, options, arrays in (
+        ("inverse_dynamics", {}, [q, v, a]),
+        ("forward_kinematics", {"body": body}, [q]),
+    ):
+        function = DifferentiableFunction(model, name, options)
+        weights = rng.standard_normal((STATES, *function.shapes[0]))
+        wanted = function.pullback([np.asarray(x) for x in arrays], [weights])
+        numbers = np.ascontiguousarray(weights[..., :3, :]) if options else weights  # rows [R | p]
+        found = on_cuda.dynamics.tier.gradient(name, arrays, numbers, **options)
+        assert cuda_in_cpp.launched[0] == q.ctypes.data
+        for x, y in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
 
 
 def test_cuda_without_cupy_or_gpu_says_what_is_missing():

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from modurob.compiler import driver
+from modurob.compiler.adjoint import Adjoint
 from modurob.compiler.fused import Trace
 from modurob.compiler.kernels import Tracer
 from modurob.compiler.statements import InputPlace, KernelText, StatementPrinter
@@ -67,7 +68,7 @@ class CudaTier:
 
     def __init__(self, model: Model, dtype: str) -> None:
         self.cp, self.dtype, self.model = cupy(), np.dtype(dtype), model
-        self._kernels: dict[tuple[str, bool, bool], Any] = {}
+        self._kernels: dict[tuple[Any, ...], Any] = {}
 
     def kernel(self, name: str, external: bool, steps: bool = False) -> Any:
         """The compiled kernel of an algorithm, with or without wrenches on bodies.
@@ -77,17 +78,44 @@ class CudaTier:
         """
         key = (name, external, steps)
         if key not in self._kernels:
-            try:
-                placed = self.model._frames.placements() if external else ()
-                trace = Trace(QUANTITIES[name], self.model, external=placed)
-            except ZeroDivisionError:
-                raise StateError(
-                    f"{name} is singular: a joint has nothing to accelerate. The model that was "
-                    "compiled says which one."
-                ) from None
+            placed = self.model._frames.placements() if external else ()
+            trace = self._trace(name, external=placed)
             text = (rollout_source if steps else source)(trace, self.dtype.name)
             self._kernels[key] = self.cp.RawKernel(text, KERNEL)
         return self._kernels[key]
+
+    def _trace(self, name: str, **options: Any) -> Trace:
+        try:
+            return Trace(QUANTITIES[name], self.model, **options)
+        except ZeroDivisionError:
+            raise StateError(
+                f"{name} is singular: a joint has nothing to accelerate. The model that was "
+                "compiled says which one."
+            ) from None
+
+    def gradient(
+        self, name: str, arrays: Sequence[Any], weights: Any, body: int | None = None
+    ) -> list[Any]:
+        """Gradients by the inputs of the sum of a quantity's numbers times weights; see `Adjoint`.
+
+        Args:
+            arrays: Contiguous CuPy arrays (..., n) of the inputs, of one batch shape.
+            weights: Likewise, in the shape of the result.
+            body: Only the result of this one, where there is one for each.
+        """
+        if (name, "gradient", body) not in self._kernels:
+            trace = Adjoint(self._trace(name, bodies=None if body is None else [body]))
+            kernel = self.cp.RawKernel(source(trace, self.dtype.name), KERNEL)
+            self._kernels[name, "gradient", body] = kernel
+        batch, sizes = arrays[0].shape[:-1], [array.shape[-1] for array in arrays]
+        y = self.cp.empty((*batch, sum(sizes)), dtype=self.dtype)
+        if count := math.prod(batch):
+            unused = [arrays[0]] * (3 - len(arrays))
+            given = [*arrays, *unused, weights, y]
+            kernel = self._kernels[name, "gradient", body]
+            kernel((-(-count // THREADS),), (THREADS,), (np.int64(count), *given))
+        ends = np.cumsum(sizes)
+        return [y[..., end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
     def run(
         self,

@@ -133,12 +133,18 @@ def module_ir(quantity: Quantity, model: Model, external: bool = False) -> str:
     """
     links = [Placement(i, EYE, ZERO) for i in range(len(model.mass))] if external else ()
     trace, free = Trace(quantity, model, external=links), model.free_base
-    parts = [driver.driver_ir(host().width, quantity, free, keeps_input=True), _body(trace)]
+    parts = [straight_ir(trace)]
     tracer = Tracer(quantity, free, point_places(quantity, free) if trace.kept else None)
     kernels = POINT_KERNELS if trace.kept else ()
     kernels += ("move",) if quantity.passes.move and free else ()
     parts += [getattr(tracer, each)().ir(each, quantity.per) for each in kernels]
     return "\n".join(parts)
+
+
+def straight_ir(trace: Trace) -> str:
+    """A trace and the driver around it."""
+    around = driver.driver_ir(host().width, trace.quantity, trace.free_base, keeps_input=True)
+    return f"{around}\n{_body(trace)}"
 
 
 def _body(trace: Trace) -> str:

@@ -11,6 +11,7 @@ from functools import cache, cached_property
 import numpy as np
 
 from modurob.compiler import dyads, fused
+from modurob.compiler.adjoint import Adjoint
 from modurob.compiler.jit import Library, compile_ir
 from modurob.compiler.routine import Routine
 from modurob.equations.passes import Quantity
@@ -83,6 +84,7 @@ class FusedTier:
         self.model, self.dyads, self._background = model, DyadTier(model), background
         self._routines: dict[tuple[str, bool], Routine] = {}
         self._waiting: dict[tuple[Quantity, bool], Future[Library | None]] = {}
+        self._gradients: dict[str, Routine | None] = {}
         self._lock = threading.Lock()
 
     def routine(self, name: str, external: bool = False) -> Routine:
@@ -104,6 +106,22 @@ class FusedTier:
         library = future.result()
         found = self.dyads.routine(name) if library is None else self._bind(library, quantity)
         return self._routines.setdefault((name, external), found)
+
+    def gradient(self, name: str) -> Routine | None:
+        """The routine of a quantity's gradient, see `Adjoint`; None if a joint moves nothing.
+
+        Its array of external wrenches holds the weights, and zeros behind them.
+        """
+        with self._lock:
+            if name not in self._gradients:
+                try:
+                    adjoint = Adjoint(fused.Trace(QUANTITIES[name], self.model))
+                except ZeroDivisionError:
+                    self._gradients[name] = None
+                else:
+                    library = compile_ir(fused.straight_ir(adjoint))
+                    self._gradients[name] = self._bind(library, adjoint.quantity)
+            return self._gradients[name]
 
     def with_points(
         self, quantity: Quantity, settles: bool, external: bool, **tables: np.ndarray

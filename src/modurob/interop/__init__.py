@@ -1,8 +1,9 @@
-"""Exchange with other programs: URDF, SRDF, MJCF, and the module sets and assemblies of CoBRA.
+"""Exchange with other programs: URDF, SRDF, MJCF, CoBRA; PyTorch, JAX and CasADi.
 
 Conversions between conventions live here and nowhere else.
 """
 
+from modurob.interop import casadi, jax, torch
 from modurob.interop.cobra import (
     read_cobra_assembly,
     read_cobra_modules,
@@ -17,9 +18,12 @@ from modurob.interop.urdf_reader import read_urdf
 
 __all__ = [
     "LossWarning",
+    "casadi",
+    "jax",
     "read_cobra_assembly",
     "read_cobra_modules",
     "read_urdf",
+    "torch",
     "write_cobra_assembly",
     "write_cobra_modules",
     "write_mjcf",

@@ -1,0 +1,147 @@
+"""The table that all frameworks share: Jacobians against differences, and errors."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import modurob as mr
+from frameworks import cases
+from modurob.interop import casadi, jax, torch
+from modurob.interop.differentiable import (
+    REVERSED,
+    VERSIONS,
+    DifferentiableFunction,
+    demand_rows,
+    framework,
+)
+
+ROUNDING = 1e-12  # relative: a sum in another order
+
+
+@pytest.mark.parametrize("base", cases.BASES)
+@pytest.mark.parametrize("name", cases.NAMES)
+def test_jacobians_by_all_entries_equal_differences(name, base):
+    bound = DifferentiableFunction(cases.model(base), name, cases.options(name, base))
+    arrays = cases.states(name, base)
+    jacobians = bound.jacobians(*arrays)
+    for k, array in enumerate(arrays):
+        for column in range(array.shape[1]):
+            found = cases.difference(bound.value, arrays, k, column)
+            for row, expected in zip(jacobians, found, strict=True):
+                scale = 1 + np.abs(row[k]).max()
+                off = np.abs(row[k][..., column] - expected).max()
+                assert off < cases.DIFFERENCES * scale, (k, column)
+
+
+@pytest.mark.parametrize("base", cases.BASES)
+def test_pullback_is_the_product_of_weights_and_jacobians(base):
+    bound = DifferentiableFunction(cases.model(base), "step", {"dt": cases.DT})
+    arrays = cases.states("step", base)
+    rng = np.random.default_rng(1)
+    weights = [rng.standard_normal(each.shape) for each in bound.value(*arrays)]
+    for k, found in enumerate(bound.pullback(arrays, weights)):
+        J = [row[k] for row in bound.jacobians(*arrays)]
+        expected = sum(np.einsum("ni,nij->nj", w, each) for w, each in zip(weights, J, strict=True))
+        np.testing.assert_allclose(found, expected, rtol=ROUNDING, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("base", cases.BASES)
+@pytest.mark.parametrize("name", REVERSED)
+def test_gradients_of_compiled_models_are_those_of_the_table(name, base, monkeypatch):
+    arrays = cases.states(name, base)
+    weights = [np.random.default_rng(2).standard_normal(arrays[1].shape)]
+    model = cases.model(base)
+    expected = DifferentiableFunction(model, name, {}).pullback(arrays, weights)
+    compiled = DifferentiableFunction(model.compile(), name, {})
+    monkeypatch.setattr(compiled, "jacobians", None)  # reverse differentiation needs none
+    for a, b in zip(expected, compiled.pullback(arrays, weights), strict=True):
+        np.testing.assert_allclose(b, a, rtol=0, atol=1e-11 * (1 + np.abs(a).max()))
+
+
+@pytest.mark.parametrize("base", cases.BASES)
+def test_no_states_have_no_gradients(base):
+    model = cases.model(base)
+    arrays = [np.zeros((2, 0, n)) for n in (model.nq, model.nv, model.nv)]
+    for each in (model, model.compile()):
+        found = DifferentiableFunction(each, "inverse_dynamics", {}).pullback(arrays, arrays[1:2])
+        assert [x.shape for x in found] == [x.shape for x in arrays]
+
+
+def test_a_quaternion_of_zeros_is_refused():
+    center = DifferentiableFunction(cases.model("free"), "center_of_mass", {})
+    with pytest.raises(mr.StateError, match="zeros or NaN are no rotation"):
+        center.value(np.zeros(cases.model("free").nq))
+
+
+def test_the_quaternion_of_a_step_has_no_jumps():
+    model = cases.model("free")
+    step = DifferentiableFunction(model, "step", {"dt": 1e-3})
+    q, v, tau = (x[0] for x in cases.states("step", "free"))
+    for w in (-0.5, -1e-9, 1e-9, 0.5):
+        q[3:7] = 0.6 * np.sqrt(1 - w * w), 0.8 * np.sqrt(1 - w * w), 0.0, w
+        assert np.abs(step.value(q, v, tau)[0][3:7] - q[3:7]).max() < 0.01
+
+
+def test_a_framework_that_is_missing_is_named_with_its_extra(monkeypatch):
+    for name, module in (("torch", torch), ("jax", jax), ("casadi", casadi)):
+        monkeypatch.setitem(sys.modules, name, None)  # makes its import fail
+        with pytest.raises(mr.StateError, match=rf"pip install 'modurob\[{name}\]'"):
+            module.function(cases.model("fixed"), "inverse_dynamics")
+
+
+def test_known_versions_are_those_of_the_extras():
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    extras = tomllib.loads(text)["project"]["optional-dependencies"]
+    for name, (least, beyond, _) in VERSIONS.items():
+        bounds = (".".join(map(str, each)) for each in (least, beyond))
+        assert extras[name] == ["{}>={},<{}".format(name, *bounds)]
+
+
+@pytest.mark.parametrize("version", ["0.0.1", "99.0", "nightly"])
+@pytest.mark.parametrize("name", VERSIONS)
+def test_an_unknown_version_is_refused(name, version, monkeypatch):
+    monkeypatch.setitem(sys.modules, name, SimpleNamespace(__version__=version))
+    with pytest.raises(mr.StateError, match=f"found {version}: pip install"):
+        framework(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "text"),
+    [
+        ("flight", {}, "no function 'flight': choose from inverse_dynamics"),
+        ("step", {}, "step needs dt"),
+        ("step", {"dt": 0.0}, "dt"),
+        ("step", {"dt": 0.01, "ground": 1}, "step takes dt, got 'ground': .* no derivatives"),
+        ("inverse_dynamics", {"external": {}}, "takes no options, got 'external'"),
+        ("forward_kinematics", {"body": "m99"}, "no body 'm99'"),
+    ],
+)
+def test_options_without_derivatives_are_refused(name, options, text):
+    with pytest.raises(mr.ModurobError, match=text):
+        DifferentiableFunction(cases.model("fixed"), name, options)
+
+
+def test_a_model_is_demanded():
+    with pytest.raises(mr.StateError, match="takes a model such as"):
+        DifferentiableFunction(mr.examples.crab(), "inverse_dynamics", {})  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("arrays", "text"),
+    [
+        ([np.zeros(3)], "takes 2 arrays, q, v, got 1"),
+        ([np.zeros(3), np.zeros(3, np.float32)], "q float64, v float32"),
+        ([np.zeros(3, int), np.zeros(3, int)], "got q int64"),
+        ([np.zeros(3), np.zeros(4)], r"v of momentum has shape \(4,\), expected \(..., 3\)"),
+        ([np.zeros((2, 3)), np.zeros((5, 3))], "do not fit together"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(arrays, text):
+    with pytest.raises(mr.StateError, match=text):
+        demand_rows("momentum", ("q", "v"), (3, 3), arrays)
