@@ -24,7 +24,7 @@ from modurob.studio.panels.start import Tour, Welcome
 from modurob.studio.panels.understand import UnderstandPanel
 from modurob.studio.session import Session
 from modurob.studio.studio import Studio
-from modurob.studio.view import BodyView, Player, Stage
+from modurob.studio.view import BodyView, Divider, Player, Stage
 
 MODES = {
     "build": "Build", "understand": "Understand", "move": "Move", "see": "See", "live": "Live",
@@ -84,6 +84,7 @@ class Page:
                     "see": SeePanel(self),
                     "live": LivePanel(self),
                 }
+            Divider()
             with ui.element("section").classes("main").props('aria-label="Stage"'):
                 with ui.element("div").classes("stage-box") as self.stage_box:
                     self.stage = Stage()

@@ -43,6 +43,10 @@ class Sliders(Element, component="web/sliders.js"):
     """The joints of the pose, or goals of a live robot. Events: pose, rate."""
 
 
+class Divider(Element, component="web/divider.js"):
+    """The border between panel and stage, which sizes and hides the panel; it says nothing."""
+
+
 class BodyView:
     """The body in three dimensions and from above, kept in step."""
 

@@ -157,7 +157,7 @@ class UnderstandPanel(ModePanel):
             '<mo>+</mo><mi>C</mi><mover accent="true"><mi>q</mi><mo>˙</mo></mover><mo>+</mo>'
             "<mi>N</mi><mo>=</mo><mi>τ</mi></math>",
             sanitize=False,
-        ).classes("formula").style("padding: 2px 4px")
+        ).classes("formula").style("padding: 10px 4px 2px")
         if not model.nv:
             note("No joint can move, so there are no equations of motion.")
             return
