@@ -261,7 +261,7 @@ def test_events_are_added_in_the_order_of_time_and_dropped(on_page):
 # -- runs ------------------------------------------------------------------------------------------
 
 
-def test_a_run_is_shown_compared_and_forgotten(on_page):
+def test_a_run_is_shown_compared_removed_and_brought_back(on_page):
     async def work(desk):
         page = desk.page
         assert desk.texts(page.move_panel.list._box)[1:] == [
@@ -281,13 +281,17 @@ def test_a_run_is_shown_compared_and_forgotten(on_page):
         assert desk.sent("load_run") == ("/api/runs/robot/2", None, False)
         assert desk["compare-1"].props["color"] == "grey"
         page.show("move")
-        desk.press("Forget run 1")
+        desk.session.edit_run(1, removed=True)
+        await desk.settled()
         assert page.run_shown == 2
         assert desk.sent("unload") is None
+        desk.session.edit_run(2, removed=True)
         await desk.settled()
-        desk.press("Forget run 2")
         assert (page.run_shown, desk.sent("unload")) == (None, ())
         assert not desk.session.runs
+        desk.click("restore-1")
+        await desk.settled()
+        assert [run.number for run in desk.session.runs] == [1]
 
     on_page(work, examples.crab(), [record(1), record(2, status="stopped")])
 

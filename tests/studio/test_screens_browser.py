@@ -44,9 +44,8 @@ FAULTS = """() => {
   return found;
 }"""
 # Of a dialog that opens: its size at the end.
-OPENED = (
-    "document.getAnimations().forEach((a) => a.effect.getTiming().iterations < 9 && a.finish())"
-)
+OPENED = """document.getAnimations()
+.forEach((a) => a.effect.getTiming().iterations < 9 && a.finish())"""
 
 
 def faults(tab, sizes=SIZES):

@@ -292,7 +292,7 @@ def record(number):
     )
 
 
-def test_runs_are_forgotten_with_their_files_and_numbers_are_never_given_twice(session):
+def test_runs_are_renamed_removed_and_brought_back_and_numbers_are_never_given_twice(session):
     folder = session.folder.runs("crab")
     folder.mkdir()
     for name in ("1.npz", "1.bin", "1.json", "11.npz", "2.npz"):
@@ -300,12 +300,29 @@ def test_runs_are_forgotten_with_their_files_and_numbers_are_never_given_twice(s
     assert [session.next_run() for _ in range(2)] == [1, 2]
     for number in (1, 2, 11):
         session.add_run(record(number))
-    session.remove_run(1)
+    session.edit_run(1, removed=True)
     assert [run.number for run in session.runs] == [2, 11]
+    assert (folder / "1.npz").exists()
+    session.edit_run(1, removed=False)  # it comes back, with its files
+    assert [run.number for run in session.runs] == [1, 2, 11]
+    session.edit_run(1, removed=True)
+    session.delete_removed_runs()
     assert sorted(file.name for file in folder.iterdir()) == ["11.npz", "2.npz"]
+    with pytest.raises(StateError, match="there is no run 1 in this project"):
+        session.edit_run(1, removed=False)
     assert session.next_run() == 12
-    session.remove_run(11)
-    assert session.next_run() == 13
+    session.edit_run(11, removed=True)
+    assert session.next_run() == 13  # a number of a removed run stays its own
+    session.edit_run(2, title="slow walk")
+    assert session.runs[0].title == "slow walk"
+    with pytest.raises(StateError, match="title"):
+        session.edit_run(2, title="")
+    session.save()
+    kept = session.folder.read("crab").runs
+    assert [(run.number, run.title, run.removed) for run in kept] == [
+        (2, "slow walk", False),
+        (11, "x", True),
+    ]
 
 
 def test_labels_of_steps_say_what_they_take_back(session):

@@ -93,8 +93,13 @@ class Session:
 
     @property
     def runs(self) -> list[RunRecord]:
-        """Those done, oldest first."""
-        return self.project.runs
+        """Those done and not removed, oldest first."""
+        return [run for run in self.project.runs if not run.removed]
+
+    @property
+    def removed_runs(self) -> list[RunRecord]:
+        """Those that can be brought back."""
+        return [run for run in self.project.runs if run.removed]
 
     def model(self) -> Model:
         """The equations of the body, as the settings want them."""
@@ -309,16 +314,26 @@ class Session:
         self.project.runs.append(run)
         self.changed("runs")
 
-    def remove_run(self, number: int) -> None:
-        """Forget a run and its files."""
-        self.project.runs[:] = [run for run in self.runs if run.number != number]
-        for file in self.folder.runs(self.name).glob(f"{number}.*"):
-            file.unlink(missing_ok=True)
+    def edit_run(self, number: int, **changes: Any) -> None:
+        """Another title for a run, or `removed`: its files stay, and it can be brought back."""
+        if not any(run.number == number for run in self.project.runs):
+            raise StateError(f"there is no run {number} in this project any more")
+        self.project.runs[:] = [
+            run.edited(**changes) if run.number == number else run for run in self.project.runs
+        ]
+        self.changed("runs")
+
+    def delete_removed_runs(self) -> None:
+        """Delete the runs that were removed, with their files."""
+        for run in self.removed_runs:
+            for file in self.folder.runs(self.name).glob(f"{run.number}.*"):
+                file.unlink(missing_ok=True)
+        self.project.runs[:] = self.runs
         self.changed("runs")
 
     def next_run(self) -> int:
         """A new number for a run."""
-        last = max((run.number for run in self.runs), default=0)
+        last = max((run.number for run in self.project.runs), default=0)
         self._last_run = max(self._last_run, last) + 1
         return self._last_run
 

@@ -100,20 +100,20 @@ def share(page: Page) -> None:
     ui.download.content(data, f"{page.session.name}.modurob.json", "application/json")
 
 
-def export_dialog(page: Page) -> None:
-    """Every format that leaves the studio."""
+def export_dialog(page: Page, run: int | None = None) -> None:
+    """Every format that leaves the studio, of a run or of the one that is shown."""
     worker = Worker()
     with page.dialog("Export and share", 780, after=worker.close) as dialog:
-        ExportRows(page, worker, lambda: share(page), dialog.close)
+        ExportRows(page, worker, run or page.run_shown, dialog.close)
 
 
 class ExportRows:
     """Makes files beside everything else, with progress, one at a time."""
 
     def __init__(
-        self, page: Page, worker: Worker, share: Callable[[], Any], close: Callable[[], Any]
+        self, page: Page, worker: Worker, run: int | None, close: Callable[[], Any]
     ) -> None:
-        self.page, self.worker = page, worker
+        self.page, self.worker, self.run = page, worker, run
         session = page.session
         if session.organism is None:
             note(NO_BODY)
@@ -127,11 +127,18 @@ class ExportRows:
                         self._format(name, form)
             with ui.element("div").classes("column-of-rows"):
                 title("Share")
-                _row("Project", "Body, history, settings, own modules", share, "export-project")
+                _row(
+                    "Project",
+                    "Body, history, settings, own modules",
+                    partial(share, page),
+                    "export-project",
+                )
                 title("Run")
                 if not session.runs:
                     note("There is no run yet: press Run under Move.")
                 else:
+                    record = session.export_request(run).record
+                    note("" if record is None else f"{record.number}: {record.title}")
                     for name, form in exports.FORMATS.items():
                         if form.needs_run:
                             self._format(name, form)
@@ -163,7 +170,10 @@ class ExportRows:
         self.state.set_text(f"making {exports.FORMATS[name].title}…")
         try:
             data = await self.worker.run(
-                exports.make, name, self.page.export_request(), progress=self.progress.set_value
+                exports.make,
+                name,
+                self.page.session.export_request(self.run),
+                progress=self.progress.set_value,
             )
         except ModurobError as error:
             self.state.set_text(str(error))

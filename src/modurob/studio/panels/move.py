@@ -29,7 +29,7 @@ from modurob.studio.panels.panel import (
     test_id,
     title,
 )
-from modurob.studio.panels.see import RunList
+from modurob.studio.panels.runs import RunList
 from modurob.studio.view import Sliders
 
 if TYPE_CHECKING:
