@@ -222,7 +222,7 @@ def test_a_module_of_the_users_own_comes_with_the_project(tab, tmp_path):
     (tmp_path / "heavy.json").write_text(own.model_dump_json())
     tab.blank()
     tab.click("own-module")
-    tab.page.locator("input[type=file]").set_input_files(tmp_path / "heavy.json")
+    tab.page.locator(".q-dialog input[type=file]").set_input_files(tmp_path / "heavy.json")
     tab.find("kind-heavy").wait_for()
     tab.cell(0, 0)
     tab.modules(1)

@@ -609,7 +609,7 @@ def test_a_broken_step_of_the_history_is_told_when_it_is_wanted(tmp_path):
         (b'{"format": "modurob-project", "version": 2}', "newer modurob.*Update"),
         (b'{"format": "modurob-project", "version": 1, "colour": 1}', "colour: no such field"),
         (b'{"format": "modurob-project", "version": 1, "organism": {"x": 1}}', "format"),
-        (b'{"format": "modurob-module", "version": 1}', "expected 'modurob-project'"),
+        (b'{"format": "modurob-module", "version": 1}', "name: field required"),
         (b'{"format":"modurob-project","version":1,"settings":{"duration":1e9}}', "duration"),
         (b'{"format":"modurob-project","version":1,"settings":{"motion":"dance"}}', "motion"),
         (
@@ -662,12 +662,12 @@ def test_a_long_history_of_a_large_body_leaves_a_file_that_can_be_shared(session
 
 
 def test_datasheets_of_users_are_read_from_bytes():
-    from modurob.studio.studio import read_kind
+    from modurob.studio.imports import kinds
 
     with pytest.raises(FileError, match=r"gripper\.toml"):
-        read_kind("gripper.toml", b"x = ")
+        kinds("gripper.toml", b"x = ")
     data = catalog["scout"].model_dump_json().encode()
-    assert isinstance(read_kind("scout.json", data), ModuleType)
+    assert isinstance(kinds("scout.json", data)[0], ModuleType)
 
 
 # -- locked joints ---------------------------------------------------------------------------------

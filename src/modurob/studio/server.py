@@ -21,17 +21,19 @@ from fastapi.responses import RedirectResponse
 from nicegui import app as nicegui_app
 from nicegui import ui
 
-from modurob import ModurobError, __version__
+from modurob import ModurobError, Organism, __version__
 from modurob.checks import is_loopback
 from modurob.drawing import charts, picture
 from modurob.drawing.picture import DPI as PICTURE_DPI
 from modurob.scenario.bodies import example
+from modurob.studio.folder import Folder
 from modurob.studio.guard import Guard
 from modurob.studio.page import Page, unforeseen
 from modurob.studio.studio import Studio
 
 HERE = Path(__file__).parent
 LANGUAGE = "en-US"
+MOST_DRAWN = 150  # modules of a body with a picture in the list of projects
 RECONNECT_S = 20.0  # in which a tab may lose its connection and come back
 
 
@@ -49,6 +51,15 @@ def build(studio: Studio) -> FastAPI:
             return Response(_thumbnail(name), media_type="image/png")
         except ModurobError as error:
             return Response(str(error), status_code=404, media_type="text/plain")
+
+    @api.get("/api/projects/{name}.png")
+    def project_picture(name: str) -> Response:
+        try:
+            stamp = studio.folder.stamp(name)
+            found = _project_thumbnail(studio.folder, name, stamp)
+        except ModurobError as error:
+            return Response(str(error), status_code=404, media_type="text/plain")
+        return Response(found, media_type="image/svg+xml" if found[:1] == b"<" else "image/png")
 
     @api.get("/api/runs/{project}/{number}.{ending}")
     def run_file(project: str, number: int, ending: str) -> Response:
@@ -89,7 +100,20 @@ def build(studio: Studio) -> FastAPI:
 @lru_cache(maxsize=32)
 def _thumbnail(name: str) -> bytes:
     """A small PNG of an example."""
-    drawn = picture(example(name).shown_body(), labels=False, axes=False, size=240)
+    return _drawn(example(name).shown_body())
+
+
+@lru_cache(maxsize=256)
+def _project_thumbnail(folder: Folder, name: str, stamp: object) -> bytes:
+    """A small PNG of a project's body as of its last write; the icon where none is drawn."""
+    organism = folder.read(name).organism
+    if organism is None or len(organism) > MOST_DRAWN:
+        return (HERE / "web" / "icon.svg").read_bytes()
+    return _drawn(organism)
+
+
+def _drawn(organism: Organism) -> bytes:
+    drawn = picture(organism, labels=False, axes=False, size=240)
     return charts.rendered(drawn, dpi=PICTURE_DPI)
 
 

@@ -48,6 +48,7 @@ class Session:
 
     Attributes:
         origin: A file that `save` writes to as well, as what it was: a project or an organism.
+        notes: Sentences on the file it was made of, for the next page that shows it.
         runner: The run that is being computed.
         live: The robot of its modules as processes.
     """
@@ -55,6 +56,7 @@ class Session:
     def __init__(self, folder: Folder, name: str, content: Project) -> None:
         self.folder, self.name, self.project = folder, name, content
         self.origin: Path | None = None
+        self.notes: tuple[str, ...] = ()
         self._origin_format = project.FORMAT
         self._listeners: list[Listener] = []
         self._last_run = 0

@@ -47,6 +47,10 @@ class Divider(Element, component="web/divider.js"):
     """The border between panel and stage, which sizes and hides the panel; it says nothing."""
 
 
+class DropPlace(Element, component="web/drop.js"):
+    """A place for files over the whole page; what it holds takes them."""
+
+
 class BodyView:
     """The body in three dimensions and from above, kept in step."""
 

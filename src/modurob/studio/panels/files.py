@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +12,13 @@ from nicegui import ui
 from modurob import ModurobError
 from modurob.scenario.exports import ExportFormat
 from modurob.sim.output import video
-from modurob.studio import exports
+from modurob.studio import exports, imports
+from modurob.studio.guard import LARGEST_BODY
 from modurob.studio.jobs import JobCanceled, Worker
 from modurob.studio.panels.build import uploader
 from modurob.studio.panels.panel import NO_BODY, button, note, primary, problem_line, test_id, title
 from modurob.studio.panels.papers import figure_chips
+from modurob.studio.panels.projects import ProjectList
 from modurob.studio.panels.start import gallery, walker_chips
 from modurob.studio.project import to_bytes
 
@@ -25,31 +26,16 @@ if TYPE_CHECKING:
     from modurob.studio.page import Page
     from modurob.studio.session import Session
 
-MOST_PROJECTS = 60  # shown in the list
-
 
 def open_dialog(page: Page) -> None:
     """Projects of the folder, a file from elsewhere, or an example."""
     with page.dialog("Open", 640) as dialog:
         problem = problem_line("open-problem")
-        entries = page.studio.folder.entries()[:MOST_PROJECTS]
-        title("Your projects")
-        note(str(page.studio.folder.path))
-        with ui.element("div").classes("list w-full").style("max-height: 190px; overflow-y: auto"):
-            for entry in entries:
-                row = ui.element("button").props("type=button")
-                row.on(
-                    "click",
-                    lambda _, name=entry.name: _go(page, problem, page.studio.session, name),
-                )
-                test_id(row, f"open-{entry.name}")
-                with row:
-                    ui.label(entry.name)
-                    note(datetime.fromtimestamp(entry.changed).strftime("%d %b %Y, %H:%M"))
-        if not entries:
-            note("None yet: every change you make is kept here.")
+        ProjectList(page, partial(_go, page, problem, page.studio.session), problem.set_text)
         title("A file of yours")
-        uploader(partial(_go, page, problem, page.studio.upload), problem, "project")
+        upload = partial(_go, page, problem, page.studio.upload)
+        uploader(upload, problem.set_text, "project")
+        note("A project, an organism, URDF or CoBRA; it can be dropped anywhere on the page, too.")
         title("Examples")
         gallery(page)
         walker_chips(page)
@@ -100,6 +86,18 @@ def share(page: Page) -> None:
     ui.download.content(data, f"{page.session.name}.modurob.json", "application/json")
 
 
+def share_runs(page: Page) -> None:
+    """The project with its runs as one file, small enough to be opened again."""
+    session = page.session
+    folder = session.folder.runs(session.name)
+    data, count = imports.archive(session.project, folder, LARGEST_BODY)
+    ui.download.content(data, f"{session.name}.modurob.zip", "application/zip")
+    if count < len(session.runs):
+        ui.notify(
+            f"The latest {count} of {len(session.runs)} runs fit into one file.", position="bottom"
+        )
+
+
 def export_dialog(page: Page, run: int | None = None) -> None:
     """Every format that leaves the studio, of a run or of the one that is shown."""
     worker = Worker()
@@ -133,6 +131,9 @@ class ExportRows:
                     partial(share, page),
                     "export-project",
                 )
+                if session.runs:
+                    words, act = "The same with the runs, as one file", partial(share_runs, page)
+                    _row("Project with runs", words, act, "export-archive")
                 title("Run")
                 if not session.runs:
                     note("There is no run yet: press Run under Move.")
