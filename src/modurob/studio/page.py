@@ -286,8 +286,10 @@ class Page:
 
     def drop(self, name: str, content: bytes) -> None:
         """A file that was dropped on the page: modules for the palette, or a project of its own."""
-        found = self.act(imports.read, name, content)
-        if found is None:
+        try:
+            found = imports.read(name, content)
+        except ModurobError as error:
+            self.show_error(f"This file cannot be opened. {error}")
             return
         if found.project is None and found.kinds:
             self.show("build")

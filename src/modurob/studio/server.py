@@ -21,7 +21,7 @@ from fastapi.responses import RedirectResponse
 from nicegui import app as nicegui_app
 from nicegui import ui
 
-from modurob import ModurobError, Organism, __version__
+from modurob import DatasheetError, ModurobError, Organism, __version__
 from modurob.checks import is_loopback
 from modurob.drawing import charts, picture
 from modurob.drawing.picture import DPI as PICTURE_DPI
@@ -107,9 +107,10 @@ def _thumbnail(name: str) -> bytes:
 def _project_thumbnail(folder: Folder, name: str, stamp: object) -> bytes:
     """A small PNG of a project's body as of its last write; the icon where none is drawn."""
     organism = folder.read(name).organism
-    if organism is None or len(organism) > MOST_DRAWN:
-        return (HERE / "web" / "icon.svg").read_bytes()
-    return _drawn(organism)
+    with contextlib.suppress(DatasheetError):  # modules without shapes
+        if organism is not None and len(organism) <= MOST_DRAWN:
+            return _drawn(organism)
+    return (HERE / "web" / "icon.svg").read_bytes()
 
 
 def _drawn(organism: Organism) -> bytes:
