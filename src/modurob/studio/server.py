@@ -18,8 +18,8 @@ from urllib.parse import quote
 import uvicorn
 from fastapi import FastAPI, Response
 from fastapi.responses import RedirectResponse
+from nicegui import Client, ui
 from nicegui import app as nicegui_app
-from nicegui import ui
 
 from modurob import DatasheetError, ModurobError, Organism, __version__
 from modurob.checks import is_loopback
@@ -27,12 +27,13 @@ from modurob.drawing import charts, picture
 from modurob.drawing.picture import DPI as PICTURE_DPI
 from modurob.scenario.bodies import example
 from modurob.studio.folder import Folder
-from modurob.studio.guard import Guard
+from modurob.studio.guard import Guard, addresses
 from modurob.studio.page import Page, unforeseen
 from modurob.studio.studio import Studio
 
 HERE = Path(__file__).parent
 LANGUAGE = "en-US"
+MOST_PAGES = 100  # open at once: each needs memory
 MOST_DRAWN = 150  # modules of a body with a picture in the list of projects
 RECONNECT_S = 20.0  # in which a tab may lose its connection and come back
 
@@ -121,6 +122,9 @@ def _drawn(organism: Organism) -> bytes:
 async def _project_page(studio: Studio, name: str) -> None:
     ui.add_head_html('<link rel="stylesheet" href="/studio/studio.css">')
     client = ui.context.client
+    if len(Client.instances) > MOST_PAGES:
+        _broken(f"{MOST_PAGES} pages are open already: close some, and reload this one")
+        return
     try:
         session = studio.open(name)
     except ModurobError as error:
@@ -172,9 +176,16 @@ def serve(
     """
     host, port = door.getsockname()[:2]
     guarded = Guard(build(studio), port, token, local=is_loopback(host))
-    shown = f"[{host}]" if ":" in host else host
-    url = f"http://{shown}:{port}{path}" + (f"?token={quote(token)}" if token else "")
+    here, others = addresses(host, port)
+    rest = path + (f"?token={quote(token)}" if token else "")
+    url = f"{here}{rest}"
     show(f"modurob studio: {url}")
+    if others:
+        show(f"for other machines: {others}{rest}")
+        show(
+            "warning: there is no TLS, so the token and the projects cross the network in plain "
+            "text; outside of a network you trust, use an SSH tunnel to 127.0.0.1 instead"
+        )
     show(f"projects are in {studio.folder.path}; Ctrl+C ends the studio")
     server = uvicorn.Server(
         uvicorn.Config(guarded, log_level="warning", lifespan="on", timeout_graceful_shutdown=2)

@@ -21,6 +21,7 @@ from modurob.studio.session import Session
 from modurob.walking.zoo import HINGES, gait_file, zoo_body
 
 RESERVED_S = 60.0  # of a name for its page
+MOST_RESERVED = 100  # names at once
 
 
 class Studio:
@@ -65,7 +66,8 @@ class Studio:
     def reserve(self) -> str:
         """A name for a page that will open soon; it is reserved in the meantime."""
         now = time.monotonic()
-        self._reserved = {n: t for n, t in self._reserved.items() if now - t < RESERVED_S}
+        recent = [(n, t) for n, t in self._reserved.items() if now - t < RESERVED_S]
+        self._reserved = dict(recent[-MOST_RESERVED:])
         name = self.free_name()
         self._reserved[name] = now
         return name
