@@ -17,6 +17,7 @@ from modurob import (
     WriteError,
     catalog,
     examples,
+    load,
 )
 from modurob.organism.examples import _from_rows
 from modurob.scenario.settings import RunRecord
@@ -708,3 +709,40 @@ def test_locks_go_with_the_joints_that_they_hold(tmp_path):
     assert set(session.settings.locked) == {"m3.hinge"}
     session.edit_settings(base="fixed", hinges="physical")
     assert {*session.settings.locked} <= {*session.model().locked}
+
+
+def test_the_saved_state_is_true_whatever_happens_to_the_files(tmp_path):
+    def states(session):
+        session.saver.flush()
+        return session.save_state().words
+
+    studio = Studio(Folder(tmp_path / "projects"))
+    session = studio.new("crab")
+    assert states(session) == ""  # nothing to lose
+    session.dock("scout")
+    assert session.save_state().words == "Saving…"
+    assert states(session) == "Saved"
+    file = studio.folder.file("crab")
+    content = file.read_bytes()
+    file.unlink()
+    assert session.save_state().words == "Not saved!"
+    assert "was removed" in session.save_state().reason
+    session.save()
+    assert states(session) == "Saved"
+    file.write_bytes(content + b" ")  # another studio
+    assert "changed by another studio" in session.save_state().reason
+    studio.copy(session, "mine")
+    assert states(studio.session("mine")) == "Saved"
+
+    # a file that was opened by its name is behind until Ctrl+S
+    own = tmp_path / "snake.json"
+    examples.snake(2).save(own)
+    opened = studio.open_file(own)
+    assert states(opened) == "Saved"
+    opened.dock("backbone", "m1", 3)
+    assert states(opened) == "Saved, snake.json not yet"
+    studio.end()
+    again = Studio(Folder(tmp_path / "projects")).open_file(own)  # also after a restart
+    assert again.save_state().words == "Saved, snake.json not yet"
+    again.save()
+    assert (states(again), len(load(own))) == ("Saved", 3)

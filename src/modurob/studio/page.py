@@ -158,6 +158,7 @@ class Page:
             if topic == "body" and (organism is None or self.selected not in organism):
                 self.select(None)
             self.view.follow(topic, fit)
+            self.bar.look()  # with the new body: the page never shows more than it says is saved
         self._waiting.append(topic)
         if len(self._waiting) == 1:
             self.run(self._refresh_panels())

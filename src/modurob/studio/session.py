@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,7 +35,15 @@ from modurob.studio.saver import Saver
 
 FIRST = ("backbone", "scout", "superbot", "superbot_light")  # of the palette
 MOST_POINTS = 200  # that are taken of a run
+ORIGIN_BEHIND = "The studio has kept everything; Ctrl+S writes it to the file it was opened from."
 Listener = Callable[[str], Any]
+
+
+class SaveState(NamedTuple):
+    """Whether a project is saved: a few words, and the reason if it is not."""
+
+    words: str
+    reason: str = ""
 
 
 class Session:
@@ -57,7 +65,7 @@ class Session:
         self.folder, self.name, self.project = folder, name, content
         self.origin: Path | None = None
         self.notes: tuple[str, ...] = ()
-        self._origin_format = project.FORMAT
+        self._origin_format, self._origin_behind = project.FORMAT, False
         self._listeners: list[Listener] = []
         self._last_run = 0
         self._stamp = folder.stamp(name)
@@ -68,12 +76,33 @@ class Session:
         """Write into the folder, unless another program wrote there."""
         found = self.folder.stamp(self.name)
         if found not in (None, self._stamp):
-            raise WriteError(
-                f"'{self.name}' was changed by another studio: to keep what is here, click its "
-                "name above and save a copy"
-            )
+            raise WriteError(self._changed_elsewhere())
         self.folder.write(self.name, content)
         self._stamp = self.folder.stamp(self.name)
+
+    def _changed_elsewhere(self) -> str:
+        return (
+            f"'{self.name}' was changed by another studio: to keep what is here, click its name "
+            "above and save a copy"
+        )
+
+    def save_state(self) -> SaveState:
+        """Whether all that is shown is on the disk, as of now."""
+        if self.saver.error:
+            return SaveState("Not saved!", self.saver.error)
+        if not self.saver.idle:
+            return SaveState("Saving…")
+        found = self.folder.stamp(self.name)
+        if found is None and self._stamp is None:
+            return SaveState("")  # a new project has nothing to lose
+        if found is None:
+            why = f"the file of '{self.name}' was removed; change something, or press Ctrl+S"
+            return SaveState("Not saved!", why)
+        if found != self._stamp:
+            return SaveState("Not saved!", self._changed_elsewhere())
+        if self.origin is not None and self._origin_behind:
+            return SaveState(f"Saved, {self.origin.name} not yet", ORIGIN_BEHIND)
+        return SaveState("Saved")
 
     # -- looking at it -------------------------------------------------------------------------
 
@@ -160,6 +189,7 @@ class Session:
 
     def changed(self, topic: str) -> None:
         """Save the project and call all listeners."""
+        self._origin_behind = True
         self._submit()
         self.notify(topic)
 
@@ -343,6 +373,7 @@ class Session:
         """Write all now, also to the file it was opened from; a `WriteError` if that fails."""
         if self.origin is not None:
             self._write_origin(self.origin)
+            self._origin_behind = False
         self._submit()
         self.saver.flush()
         if self.saver.error:
@@ -352,6 +383,7 @@ class Session:
     def set_origin(self, file: Path) -> None:
         """Have `save` write to a file as well, as what it is now."""
         self.origin, self._origin_format = file, project.format_of(file)
+        self._origin_behind = project.read(file).organism != self.organism
 
     def _write_origin(self, file: Path) -> None:
         """Write to the file it was opened from, unless another program changed it."""

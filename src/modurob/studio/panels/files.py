@@ -71,6 +71,7 @@ def rename(page: Page) -> None:
             dialog.close()  # all tabs that show it go to its new address
 
         def copied() -> None:
+            ui.run_javascript("window.modurob.leaving = true")  # nothing is lost: no warning
             _go(page, problem, page.studio.copy, page.session, wanted())
 
         field.on("keydown.enter", renamed)
