@@ -258,6 +258,34 @@ def test_events_are_added_in_the_order_of_time_and_dropped(on_page):
     on_page(work, examples.snake(3), duration=2.0)
 
 
+def test_keyframes_are_kept_on_the_timeline_shown_and_run_from_the_first(on_page, monkeypatch):
+    async def work(desk):
+        page, started = desk.page, []
+        page.show("move")
+        editor = page.move_panel.keyframes
+        monkeypatch.setattr(editor, "_run", lambda: started.append(desk.session.project.pose))
+        assert not desk["keyframe-run"].enabled
+        joint = desk.session.model().joint_names[0]
+        desk.click("keyframe-keep")
+        desk.session.set_pose(**{joint: 0.3})
+        await desk.settled()
+        assert desk["keyframe-time"].value == 1.0
+        desk.click("keyframe-keep")
+        await desk.settled()
+        desk.click("keyframe-0")
+        assert desk.session.project.pose[joint] == 0.0
+        desk.click("keyframe-1")
+        assert (desk["keyframe-time"].value, desk.session.project.pose[joint]) == (1.0, 0.3)
+        desk.click("keyframe-run")
+        assert started[0][joint] == 0.0
+        desk.click("keyframe-remove")  # of the first one, which is shown
+        await desk.settled()
+        assert not desk.all("keyframe-0")
+        assert not desk["keyframe-run"].enabled
+
+    on_page(work, examples.snake(3))
+
+
 # -- runs ------------------------------------------------------------------------------------------
 
 

@@ -553,7 +553,7 @@ def test_names_become_words_of_other_programs(name, word):
 
 
 def test_a_format_that_is_not_there_is_told_with_those_there_are():
-    with pytest.raises(StateError, match="no format 'pdf': formats are report, organism"):
+    with pytest.raises(StateError, match="no format 'pdf': formats are report, viewer, organism"):
         exports.make("pdf", given(), lambda _: None)
 
 

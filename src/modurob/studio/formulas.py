@@ -100,7 +100,10 @@ def _terms(expression: Any) -> list[Any]:
 
 def _sign(term: Any, index: int) -> str:
     negative = term.could_extract_minus_sign()
-    return "<mo>−</mo>" if negative else "<mo>+</mo>" if index else ""
+    if not (negative or index):
+        return ""
+    form = ' form="infix"' if index else ""  # with its spaces, also at the beginning of a line
+    return f"<mo{form}>{'−' if negative else '+'}</mo>"
 
 
 def _unsigned(term: Any) -> Any:

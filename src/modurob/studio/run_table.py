@@ -93,7 +93,7 @@ def comparison(folder: Path, one: RunRecord, other: RunRecord) -> str:
 
 def _row(name: str, one: Any, other: Any, apart: str = "") -> str:
     if not apart and isinstance(one, float) and isinstance(other, float):
-        apart = f"{other - one:+.3g}"
+        apart = f"{other - one:+.3g}" if other != one else "0"
     cells = [tables.cell(shown(value)) for value in (one, other)]
     return "".join([tables.cell(name, css="left", head=True), *cells, tables.cell(apart)])
 

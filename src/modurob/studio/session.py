@@ -25,9 +25,10 @@ from modurob.modules.files import write_file
 from modurob.organism.examples import emulation
 from modurob.scenario.exports import ExportRequest
 from modurob.scenario.scenario import Scenario, model_of
-from modurob.scenario.settings import TIME, RunRecord, RunSettings
-from modurob.studio import edits, exports, project
+from modurob.scenario.settings import PATHS, TIME, RunRecord, RunSettings
+from modurob.studio import edits, exports, keyframes, project
 from modurob.studio.folder import Folder, fingerprint
+from modurob.studio.keyframes import KeyFrame
 from modurob.studio.live_session import Live
 from modurob.studio.project import History, Project
 from modurob.studio.runs import Runner, clipped_pose, scenario_of
@@ -340,6 +341,26 @@ class Session:
         columns = {TIME: run.t[rows], **dict(zip(run.model.joint_names, places, strict=True))}
         points = {name: tuple(values.tolist()) for name, values in columns.items()}
         self.edit_settings(points=points, motion="recorded")
+
+    def keep_keyframe(self, time: float | None) -> None:
+        """Keep the pose of the sliders at a time, as a point of the motion. [s]"""
+        if not is_number(time):
+            raise StateError("a keyframe needs a time: type the seconds")
+        frame = KeyFrame(float(time or 0.0), clipped_pose(self.model(), self.project.pose))
+        points = keyframes.with_frame(self.settings.points, frame)
+        motion = self.settings.motion if self.settings.motion in PATHS else "spline"
+        duration = max(self.settings.duration, frame.time)
+        self.edit_settings(points=points, motion=motion, duration=duration)
+
+    def remove_keyframe(self, time: float) -> None:
+        """Forget the keyframe at a time."""
+        self.edit_settings(points=keyframes.without(self.settings.points, time))
+
+    def show_keyframe(self, time: float) -> None:
+        """Move the sliders to the keyframe at a time."""
+        for frame in keyframes.frames(self.settings.points):
+            if frame.time == time:
+                self.set_pose(**frame.pose)
 
     def add_run(self, run: RunRecord) -> None:
         """A run that was done."""
